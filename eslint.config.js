@@ -1,0 +1,77 @@
+import { defineConfig, globalIgnores } from 'eslint/config';
+import importX from 'eslint-plugin-import-x';
+import tseslint from 'typescript-eslint';
+
+/** Files of `target` may not import from `from`: the arrows of DESIGN.md point one way. */
+const wall = (target, from, message) => ({ target, from, message });
+
+export default defineConfig([
+  globalIgnores(['dist', 'coverage', 'node_modules']),
+  tseslint.configs.recommendedTypeChecked,
+  tseslint.configs.stylisticTypeChecked,
+  {
+    languageOptions: {
+      parserOptions: {
+        projectService: { allowDefaultProject: ['eslint.config.js', 'scripts/*.mjs'] },
+        tsconfigRootDir: import.meta.dirname,
+      },
+    },
+    plugins: { 'import-x': importX },
+    settings: { 'import-x/resolver': { node: { extensions: ['.ts', '.js'] } } },
+    rules: {
+      '@typescript-eslint/no-explicit-any': 'error',
+      '@typescript-eslint/no-non-null-assertion': 'off',
+      '@typescript-eslint/prefer-nullish-coalescing': 'off',
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
+      '@typescript-eslint/consistent-type-definitions': 'off',
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
+      'import-x/no-cycle': 'error',
+      'import-x/no-restricted-paths': [
+        'error',
+        {
+          zones: [
+            wall(
+              './src/streams',
+              ['./src/sinks', './src/state', './src/services', './src/sandbox'],
+              'streams know nothing of Kafka, of the store or of the sandbox',
+            ),
+            wall('./src/sinks', ['./src/streams'], 'sinks know nothing of HTTP or of streams'),
+            wall('./src/schemas', ['./src/sinks', './src/state'], 'schemas stand alone'),
+            wall('./src/state', ['./src/streams', './src/sinks'], 'the store stands alone'),
+            wall('./src/sandbox', ['./src/streams', './src/sinks', './src/state'], 'it is the API'),
+            wall(
+              ['./src/streams', './src/sinks', './src/schemas', './src/state', './src/sandbox'],
+              ['./src/app.ts', './src/cli.ts', './src/config.ts', './src/index.ts'],
+              'parts are composed by app.ts, never the other way round',
+            ),
+          ],
+        },
+      ],
+    },
+  },
+  {
+    files: ['src/streams/**'],
+    rules: {
+      'no-restricted-properties': [
+        'error',
+        { object: 'Date', property: 'now', message: 'take the time from the scheduler' },
+        { object: 'performance', property: 'now', message: 'take the time from the scheduler' },
+      ],
+      'no-restricted-globals': ['error', 'setTimeout', 'setInterval', 'setImmediate'],
+      'no-restricted-imports': [
+        'error',
+        {
+          paths: ['kafkajs', 'lmdb', 'node:timers', 'node:timers/promises', 'timers'],
+        },
+      ],
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: "NewExpression[callee.name='Date'][arguments.length=0]",
+          message: 'take the time from the scheduler',
+        },
+      ],
+    },
+  },
+  { files: ['src/sinks/**', 'src/schemas/**', 'src/state/**'], rules: {} },
+]);

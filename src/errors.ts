@@ -1,0 +1,105 @@
+/**
+ * What can go wrong, by a code that stays the same from release to release. Match on the code,
+ * never on the text.
+ */
+export type ErrorCode =
+  /** Wrong usage or settings; the message lists every setting that is wrong. */
+  | 'SETTINGS'
+  /** The login refused the API key. */
+  | 'API_KEY_REJECTED'
+  /** A list request was answered 401 or 403. */
+  | 'TOKEN_REJECTED'
+  /** The API answered 429. */
+  | 'QUOTA_EXCEEDED'
+  /** The API answered with a status that no rule covers. */
+  | 'API_STATUS'
+  /** The API's answer is not what its description promises: cut off, no JSON, no envelope. */
+  | 'API_ANSWER'
+  /** No answer from the API: connection refused, reset, timed out. */
+  | 'API_UNREACHABLE'
+  /** A scan could not be made to join up; it starts again. */
+  | 'SCAN_ADRIFT'
+  /** No answer from the brokers. */
+  | 'KAFKA_UNREACHABLE'
+  /** A transaction failed, or its outcome is unknown: what was committed must be read back. */
+  | 'COMMIT_FAILED'
+  /** A newer instance has taken over this account. */
+  | 'FENCED'
+  /** A topic exists with settings that would lose data. */
+  | 'TOPIC_SETTINGS'
+  /** No answer from the schema registry. */
+  | 'REGISTRY_UNREACHABLE'
+  /** The schema registry refused a schema or our credentials. */
+  | 'REGISTRY_REFUSED'
+  /** Another process uses the state folder. */
+  | 'STATE_LOCKED'
+  /** The services of the demo can't be had on this machine. */
+  | 'SERVICES';
+
+/** What is known of the circumstances: offsets, statuses, addresses; never a secret. */
+export type ErrorContext = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** The one error of this library: a stable code, a line that says what to do, the circumstances. */
+export class CellarstreamError extends Error {
+  override readonly name = 'CellarstreamError';
+  readonly code: ErrorCode;
+  readonly context: ErrorContext;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { readonly cause?: unknown; readonly context?: ErrorContext } = {},
+  ) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined);
+    this.code = code;
+    this.context = options.context ?? {};
+  }
+}
+
+/** Codes that a later try can heal without anyone's doing. `API_STATUS` is decided by its status. */
+const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'TOKEN_REJECTED',
+  'QUOTA_EXCEEDED',
+  'API_ANSWER',
+  'API_UNREACHABLE',
+  'SCAN_ADRIFT',
+  'KAFKA_UNREACHABLE',
+  'COMMIT_FAILED',
+  'REGISTRY_UNREACHABLE',
+]);
+
+/**
+ * The one place that decides whether to try again. Errors that are not ours are bugs, and final.
+ * Of statuses, those pass that speak of the server's state and not of the request: 404 too, which
+ * gateways send while the API behind them is being replaced.
+ */
+export function isRetryable(error: unknown): boolean {
+  if (!(error instanceof CellarstreamError)) return false;
+  if (error.code !== 'API_STATUS') return PASSING.has(error.code);
+  const status = Number(error.context['status']);
+  return status >= 500 || status === 404 || status === 408 || status === 425;
+}
+
+/** An error's text on one line, with the texts of its causes: what a person should read. */
+export function describeError(error: unknown): string {
+  const parts: string[] = [];
+  for (let at = error; at !== undefined && at !== null && parts.length < 4;) {
+    const text =
+      at instanceof Error
+        ? at.message || codeOf(at) || at.name
+        : typeof at === 'string'
+          ? at
+          : JSON.stringify(at);
+    if (!parts.some((part) => part.includes(text))) parts.push(text);
+    at = at instanceof Error ? (at.cause ?? firstOf(at)) : undefined;
+  }
+  return parts.join(': ').replace(/\s+/g, ' ').trim();
+}
+
+function codeOf(error: Error): string | undefined {
+  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+function firstOf(error: Error): unknown {
+  return error instanceof AggregateError ? (error.errors as unknown[])[0] : undefined;
+}

@@ -1,0 +1,33 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/integration/**', 'test/chaos/**', 'test/types/**'],
+        },
+      },
+      {
+        test: {
+          name: 'integration',
+          include: ['test/integration/**/*.test.ts', 'test/chaos/**/*.test.ts'],
+          globalSetup: ['test/integration/services.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          // They share one broker and two cores; each file has topics of its own.
+          fileParallelism: false,
+        },
+      },
+      {
+        test: {
+          name: 'types',
+          include: [],
+          typecheck: { enabled: true, only: true, include: ['test/types/**/*.test-d.ts'] },
+        },
+      },
+    ],
+  },
+});
