@@ -9,10 +9,34 @@ export interface TokenBucketOptions {
   readonly windowMs: number;
   /** Clock (ms) and timers. Default {@link asyncScheduler}: whole ms, and NTP can step it. */
   readonly scheduler?: SchedulerLike;
+  /**
+   * Times (ms, on the scheduler's clock) of starts before this bucket was made: an earlier
+   * process's, say. Default none. A time in the future counts as now.
+   */
+  readonly starts?: readonly number[];
+  /** Told of every start before its value goes on, so that a later bucket can be given it. */
+  readonly onStart?: (at: number) => void;
+}
+
+/** A place in the line of a {@link TokenBucket}. */
+export interface LaneOptions {
+  /** Lanes are served by rank, the lowest first. Default 0, the rank of the bucket itself. */
+  readonly rank?: number;
+  /**
+   * Most starts of this lane in one window, so that the others find tokens left: an integer from
+   * 1 to the capacity. Default the capacity.
+   */
+  readonly share?: number;
 }
 
 /** Holds a stream to the quota. One value serves pipes of any type. */
-export type TokenBucket = <T>(source: Observable<T>) => Observable<T>;
+export type Limit = <T>(source: Observable<T>) => Observable<T>;
+
+/** A {@link Limit}, and others that draw on the same tokens with less claim to them. */
+export interface TokenBucket extends Limit {
+  /** @throws RangeError when called, if `rank` or `share` is out of range. */
+  lane(options: LaneOptions): Limit;
+}
 
 /**
  * Delays values so that at most `capacity` of them start within ANY `windowMs`.
@@ -20,10 +44,11 @@ export type TokenBucket = <T>(source: Observable<T>) => Observable<T>;
  * A token comes back `windowMs` after it was taken, not at a steady trickle: a bucket that also
  * refills while it drains lets nearly `2 * capacity` through. With `s(k)` the k-th start, the
  * promise is `s(k + capacity) - s(k) >= windowMs`; a window is half-open, `[t, t + windowMs)`.
+ * The same holds for the starts of each lane and its `share`.
  *
  * Make one bucket per quota and share it. Every pipe through it, and every resubscription
- * (`retry`!), draws on the same tokens, first come first served. Values keep their order within
- * a pipe; an error of the source overtakes the values still waiting.
+ * (`retry`!), draws on the same tokens: the lowest rank first, then first come first served.
+ * Values keep their order within a pipe; an error of the source overtakes the values still waiting.
  *
  * The promise holds to the tick of the scheduler's clock. A server counts arrivals: leave headroom.
  *
@@ -31,52 +56,102 @@ export type TokenBucket = <T>(source: Observable<T>) => Observable<T>;
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough
  */
 export function tokenBucket(options: TokenBucketOptions): TokenBucket {
-  const { capacity, windowMs, scheduler = asyncScheduler } = options;
-  if (!Number.isInteger(capacity) || capacity < 1) {
-    throw new RangeError(`capacity must be an integer >= 1, got ${capacity}`);
-  }
+  const { capacity, windowMs, scheduler = asyncScheduler, starts = [], onStart } = options;
+  requireInteger('capacity', capacity, Infinity);
   if (!Number.isFinite(windowMs) || windowMs <= 0) {
     throw new RangeError(`windowMs must be a finite number > 0, got ${windowMs}`);
   }
 
-  const starts: number[] = []; // times of the newest starts, oldest first; at most `capacity`
-  const waiting: (() => void)[] = [];
+  const all = startLog(capacity, windowMs);
+  const made = scheduler.now();
+  for (const at of [...starts].sort((a, b) => a - b)) all.add(Math.min(at, made));
+
+  const lanes: Lane[] = []; // by rank
   let wakeUp: Subscription | undefined;
   let draining = false;
 
   const drain = (): void => {
     wakeUp = undefined;
     draining = true; // a start may ask for the next token: it joins the line, this loop serves it
-    while (waiting.length > 0 && !wakeUp) {
+    for (;;) {
       const now = scheduler.now();
-      const wait = starts.length < capacity ? 0 : starts[0]! + windowMs - now;
-      if (wait > 0) {
+      const waiting = lanes.filter((lane) => lane.line.length > 0);
+      const waits = waiting.map((lane) => Math.max(all.wait(now), lane.starts.wait(now)));
+      const next = waiting[waits.findIndex((wait) => wait <= 0)];
+      if (!next) {
         // Worked out again on waking: a timer can fire early (Node's do, by up to 1 ms).
-        wakeUp = scheduler.schedule(drain, wait);
-      } else {
-        if (starts.length === capacity) starts.shift();
-        starts.push(now);
-        waiting.shift()!();
+        if (waits.length > 0) wakeUp = scheduler.schedule(drain, Math.min(...waits));
+        break;
       }
+      all.add(now);
+      next.starts.add(now);
+      onStart?.(now);
+      next.line.shift()!();
     }
     draining = false;
   };
 
-  const token = new Observable<void>((subscriber) => {
-    const start = () => {
-      subscriber.next();
-      subscriber.complete();
-    };
-    waiting.push(start);
-    if (!draining && !wakeUp) drain();
-    return () => {
-      const place = waiting.indexOf(start);
-      if (place >= 0) waiting.splice(place, 1);
-      if (waiting.length > 0) return;
-      wakeUp?.unsubscribe();
-      wakeUp = undefined;
-    };
-  });
+  const limit = (lane: Lane): Limit => {
+    const token = new Observable<void>((subscriber) => {
+      const start = () => {
+        subscriber.next();
+        subscriber.complete();
+      };
+      lane.line.push(start);
+      const alone = lane.line.length === 1; // else the timer is set for this lane already
+      if (!draining && (alone || !wakeUp)) {
+        wakeUp?.unsubscribe();
+        drain();
+      }
+      return () => {
+        const place = lane.line.indexOf(start);
+        if (place >= 0) lane.line.splice(place, 1);
+        if (lanes.some(({ line }) => line.length > 0)) return;
+        wakeUp?.unsubscribe();
+        wakeUp = undefined;
+      };
+    });
+    return (source) => source.pipe(concatMap((value) => token.pipe(map(() => value))));
+  };
 
-  return (source) => source.pipe(concatMap((value) => token.pipe(map(() => value))));
+  const lane = ({ rank = 0, share = capacity }: LaneOptions): Limit => {
+    if (!Number.isFinite(rank)) throw new RangeError(`rank must be a finite number, got ${rank}`);
+    requireInteger('share', share, capacity);
+    const made: Lane = { rank, line: [], starts: startLog(share, windowMs) };
+    lanes.push(made);
+    lanes.sort((a, b) => a.rank - b.rank);
+    return limit(made);
+  };
+  return Object.assign(lane({}), { lane });
 }
+
+interface Lane {
+  readonly rank: number;
+  readonly line: (() => void)[];
+  readonly starts: StartLog;
+}
+
+interface StartLog {
+  add(at: number): void;
+  /** How long until one more may start: 0 or less is now. */
+  wait(now: number): number;
+}
+
+/** The times of the newest `most` starts, oldest first. */
+function startLog(most: number, windowMs: number): StartLog {
+  const times: number[] = [];
+  return {
+    add: (at) => {
+      if (times.length === most) times.shift();
+      times.push(at);
+    },
+    wait: (now) => (times.length < most ? 0 : times[0]! + windowMs - now),
+  };
+}
+
+function requireInteger(name: string, value: number, most: number): void {
+  if (Number.isInteger(value) && value >= 1 && value <= most) return;
+  const range = most === Infinity ? '>= 1' : `from 1 to ${most}`;
+  throw new RangeError(`${name} must be an integer ${range}, got ${value}`);
+}
+

@@ -1,0 +1,55 @@
+import { asyncScheduler, retry, throwError, timer } from 'rxjs';
+import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs';
+import { CellarstreamError, isRetryable } from '../errors.ts';
+
+export interface BackoffOptions {
+  /** Ceiling of the first pause, in milliseconds; it doubles from try to try. Default 250. */
+  readonly firstMs?: number;
+  /** Ceiling of every pause, in milliseconds. Default 30,000. */
+  readonly mostMs?: number;
+  /** Tries after the first before the error is let through. Default Infinity. */
+  readonly retries?: number;
+  /** Clock and timers. Default {@link asyncScheduler}. */
+  readonly scheduler?: SchedulerLike;
+  /** Uniform in [0, 1). Default Math.random. */
+  readonly random?: () => number;
+  /** Told before each pause. */
+  readonly onRetry?: (retry: Retry) => void;
+}
+
+export interface Retry {
+  readonly error: unknown;
+  /** 1 for the first try after a failure. */
+  readonly count: number;
+  readonly delayMs: number;
+}
+
+/** The server's own word on when to come back, in milliseconds, kept in an error's context. */
+export const RETRY_AFTER = 'retryAfterMs';
+
+/**
+ * Subscribes again after an error that can pass ({@link isRetryable}), after a random part of a
+ * pause that doubles ("full jitter": clients that failed together do not come back together), or
+ * after the pause that the server asked for. A value starts the count afresh. Other errors go
+ * through at once.
+ *
+ * A first refused token is tried again without a pause: the next one may be ready.
+ */
+export function backoff<T>(options: BackoffOptions = {}): MonoTypeOperatorFunction<T> {
+  const { firstMs = 250, mostMs = 30_000, retries = Infinity } = options;
+  const { scheduler = asyncScheduler, random = Math.random, onRetry } = options;
+
+  return retry<T>({
+    resetOnSuccess: true,
+    delay: (error: unknown, count) => {
+      if (!isRetryable(error) || count > retries) return throwError(() => error);
+      const asked = error instanceof CellarstreamError ? error.context[RETRY_AFTER] : undefined;
+      const ceiling = Math.min(mostMs, firstMs * 2 ** Math.min(count - 1, 30));
+      const once = error instanceof CellarstreamError && error.code === 'TOKEN_REJECTED';
+      const delayMs =
+        typeof asked === 'number' ? asked : once && count === 1 ? 0 : random() * ceiling;
+      onRetry?.({ error, count, delayMs });
+      return timer(delayMs, scheduler);
+    },
+  });
+}

@@ -1,0 +1,145 @@
+import { map } from 'rxjs';
+import type { OperatorFunction } from 'rxjs';
+import { canonicalJson, parseJson } from '../schemas/json.ts';
+import type { JsonObject } from '../schemas/json.ts';
+import { changedPaths } from './changed-paths.ts';
+import type { Identities } from './identity.ts';
+import type { NewestReads } from './newest.ts';
+import type { Span } from './read-clock.ts';
+import type { KeyedRecord } from './records.ts';
+
+/** What happened to a record; the letters are Debezium's: first read, created, updated, deleted. */
+export type Operation = 'r' | 'c' | 'u' | 'd';
+
+/** A record in the bytes that images are compared by, and back. */
+export interface ImageCodec {
+  /** Equal records, key order aside, give equal bytes. */
+  encode(record: JsonObject): Buffer;
+  decode(bytes: Buffer): JsonObject;
+}
+
+/** The last published image of each record. */
+export interface Images {
+  get(key: string): Buffer | undefined;
+}
+
+/** A record that differs from the last published image of its key. */
+export interface Change {
+  readonly key: string;
+  readonly op: Operation;
+  readonly before: JsonObject | null;
+  readonly after: JsonObject | null;
+  /** `before` and `after` as the codec encodes them. */
+  readonly images: { readonly before: Buffer | null; readonly after: Buffer | null };
+  /** The paths that differ; empty unless `op` is `u`. */
+  readonly changed: readonly string[];
+  /** The record's `updated_at` in ms since the epoch; null when it has none. */
+  readonly updatedAt: number | null;
+}
+
+/** Records of one page, and when they were read. */
+export interface ReadRecords {
+  readonly records: readonly KeyedRecord[];
+  /** Leave it out where reads never overlap. */
+  readonly span?: Span;
+}
+
+/** What a page of records brought. */
+export interface Difference<In extends ReadRecords> {
+  readonly read: In;
+  readonly changes: readonly Change[];
+  readonly unchanged: number;
+  /** Keys whose newest content can't be told: to be read again. */
+  readonly undecided: readonly string[];
+}
+
+export interface DiffOptions {
+  /** Default: canonical JSON. */
+  readonly codec?: ImageCodec;
+  /**
+   * Where last images are found. Whoever gives it keeps it up to date, before the next page comes.
+   * Default: a map of its own, in memory, one image a key.
+   */
+  readonly images?: Images;
+  /** Whether a record without an image is new (`c`) or read for the first time (`r`). Default `c`. */
+  readonly isNew?: (record: JsonObject) => boolean;
+  /** Needed where reads overlap: keeps an older answer from overwriting a newer one. */
+  readonly newest?: NewestReads;
+  readonly identities?: Identities;
+}
+
+/**
+ * From records to changes, a page at a time: each record is encoded and held against the bytes last
+ * published under its key. Equal bytes are no change. Within a page a later record of a key is held
+ * against the earlier one.
+ */
+export function diff<In extends ReadRecords>(
+  options: DiffOptions = {},
+): OperatorFunction<In, Difference<In>> {
+  const { codec = jsonCodec, isNew = () => true, newest, identities } = options;
+  const kept = new Map<string, Buffer>();
+  const images = options.images ?? kept;
+
+  return map((read) => {
+    const page = new Map<string, Buffer>(); // images that this very page has changed
+    const changes: Change[] = [];
+    const undecided: string[] = [];
+    let unchanged = 0;
+
+    for (const { key, record } of read.records) {
+      const after = codec.encode(record);
+      const before = page.get(key) ?? images.get(key);
+      const updatedAt = updatedAtOf(record);
+      const same = before?.equals(after) ?? false;
+      if (same) unchanged += 1;
+      else if (before && read.span && newest) {
+        const verdict = newest.judge(key, read.span, updatedAt);
+        if (verdict === 'undecided') undecided.push(key);
+        if (verdict !== 'newer') continue;
+      }
+      if (read.span) newest?.saw(key, read.span, updatedAt, same);
+      if (same) continue;
+
+      page.set(key, after);
+      changes.push(compare(key, before, after, record, updatedAt));
+    }
+    if (images === kept) for (const [key, image] of page) kept.set(key, image);
+    return { read, changes, unchanged, undecided };
+  });
+
+  function compare(
+    key: string,
+    before: Buffer | undefined,
+    after: Buffer,
+    record: JsonObject,
+    updatedAt: number | null,
+  ): Change {
+    if (!before) {
+      const op = isNew(record) ? 'c' : 'r';
+      const images = { before: null, after };
+      return { key, op, before: null, after: record, images, changed: [], updatedAt };
+    }
+    const old = codec.decode(before);
+    // Both through the codec, so that what it holds to be equal is no changed path.
+    const changed = changedPaths(old, codec.decode(after), identities);
+    const images = { before, after };
+    return { key, op: 'u', before: old, after: record, images, changed, updatedAt };
+  }
+}
+
+/** A record's `updated_at` in ms since the epoch, or null. */
+export function updatedAtOf(record: JsonObject): number | null {
+  return instantOf(record, 'updated_at');
+}
+
+/** A field read as an instant: ms since the epoch, or null when it is not one. */
+export function instantOf(record: JsonObject, field: string): number | null {
+  const value = Object.hasOwn(record, field) ? record[field] : undefined;
+  const ms = typeof value === 'string' ? Date.parse(value) : NaN;
+  return Number.isNaN(ms) ? null : ms;
+}
+
+const jsonCodec: ImageCodec = {
+  encode: (record) => Buffer.from(canonicalJson(record)),
+  decode: (bytes) => parseJson(bytes.toString('utf8')) as JsonObject,
+};

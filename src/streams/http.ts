@@ -1,0 +1,132 @@
+import { Observable } from 'rxjs';
+import { Dispatcher } from 'undici';
+import { CellarstreamError } from '../errors.ts';
+import type { ErrorContext } from '../errors.ts';
+import { RETRY_AFTER } from './backoff.ts';
+
+export interface HttpRequest {
+  readonly dispatcher: Dispatcher;
+  readonly method: 'GET' | 'POST';
+  readonly url: URL;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Most bytes of an answer's body, after decompression. */
+  readonly maxBytes: number;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly text: string;
+  /** The `Date` header, ms since the epoch; undefined when it is not sent or not a date. */
+  readonly date: number | undefined;
+  /** `Retry-After` in milliseconds from now; undefined when it is not sent or not readable. */
+  readonly retryAfterMs: number | undefined;
+}
+
+/** Longest pause taken from a `Retry-After`: past that a server's word is not believed. */
+const MAX_RETRY_AFTER_MS = 10 * 60_000;
+
+/**
+ * One HTTP exchange: emits the whole answer, whatever its status, and completes. Unsubscribing
+ * aborts it. Redirects are not followed: they would carry the token elsewhere.
+ *
+ * Errors with `API_UNREACHABLE` (refused, reset, timed out) or `API_ANSWER` (cut off, too large).
+ */
+export function exchange(request: HttpRequest): Observable<HttpAnswer> {
+  return new Observable((subscriber) => {
+    const abort = new AbortController();
+    const done = ask(request, abort.signal).then(
+      (answer) => {
+        subscriber.next(answer);
+        subscriber.complete();
+      },
+      (error: unknown) => {
+        if (!abort.signal.aborted) subscriber.error(classify(request, error));
+      },
+    );
+    void done;
+    return () => abort.abort();
+  });
+}
+
+async function ask(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
+  const { dispatcher, method, url, headers, body, maxBytes } = request;
+  const answer = await dispatcher.request({
+    method,
+    origin: url.origin,
+    path: url.pathname + url.search,
+    headers: { accept: 'application/json', 'accept-encoding': 'gzip', ...headers },
+    body: body ?? null,
+    signal,
+  });
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of answer.body as AsyncIterable<Uint8Array>) {
+    size += chunk.byteLength;
+    if (size > maxBytes) {
+      throw new CellarstreamError('API_ANSWER', `${where(url)} sent more than ${maxBytes} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  const date = single(answer.headers.date);
+  const retryAfter = single(answer.headers['retry-after']);
+  return {
+    status: answer.statusCode,
+    text: Buffer.concat(chunks, size).toString('utf8'),
+    date: date === undefined ? undefined : instant(date),
+    retryAfterMs: retryAfter === undefined ? undefined : pause(retryAfter, date),
+  };
+}
+
+function classify({ url }: HttpRequest, cause: unknown): CellarstreamError {
+  if (cause instanceof CellarstreamError) return cause;
+  const code = (cause as { code?: unknown } | null)?.code;
+  const cut = code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' || code === 'Z_BUF_ERROR';
+  return cut
+    ? new CellarstreamError('API_ANSWER', `${where(url)} sent an answer that was cut off`, { cause })
+    : new CellarstreamError('API_UNREACHABLE', `no answer from ${where(url)}`, { cause });
+}
+
+/** The error that speaks of an answer's status. Its body stays out: it may hold personal fields. */
+export function statusError(url: URL, answer: HttpAnswer, context: ErrorContext = {}): Error {
+  const { status, retryAfterMs } = answer;
+  const known = {
+    ...context,
+    status,
+    ...(retryAfterMs === undefined ? {} : { [RETRY_AFTER]: retryAfterMs }),
+  };
+  if (status === 429) {
+    return new CellarstreamError('QUOTA_EXCEEDED', `${where(url)} answered 429: quota exceeded`, {
+      context: known,
+    });
+  }
+  return new CellarstreamError('API_STATUS', `${where(url)} answered ${status}`, {
+    context: known,
+  });
+}
+
+/** An address fit for a log line: no query, no credentials. */
+export function where(url: URL): string {
+  return url.origin + url.pathname;
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header[0] : header;
+}
+
+function instant(date: string): number | undefined {
+  const ms = Date.parse(date);
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** Seconds, or a date to be held against the server's own clock. */
+function pause(retryAfter: string, date: string | undefined): number | undefined {
+  const until = instant(retryAfter);
+  const from = date === undefined ? undefined : instant(date);
+  const ms = /^\d+$/.test(retryAfter)
+    ? Number(retryAfter) * 1_000
+    : until !== undefined && from !== undefined
+      ? until - from
+      : undefined;
+  return ms === undefined ? undefined : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
+}

@@ -1,0 +1,110 @@
+import { asyncScheduler, defer, map, of, switchMap } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import type { Dispatcher } from 'undici';
+import { CellarstreamError } from '../errors.ts';
+import { backoff } from './backoff.ts';
+import type { Retry } from './backoff.ts';
+import { exchange, statusError, where } from './http.ts';
+import type { HttpAnswer } from './http.ts';
+import type { Limit } from './token-bucket.ts';
+
+/** A token, and how long it is good for. */
+export interface Token {
+  /** The JWT, as it is sent. */
+  readonly text: string;
+  /** When it was asked for: ms, on the scheduler's clock. Its life is counted from here. */
+  readonly askedAt: number;
+  /** Milliseconds from `askedAt` for which the server takes it. */
+  readonly lifeMs: number;
+  /** The server's clock at `askedAt`, as far as it was told, in ms since the epoch. */
+  readonly serverTime: number | undefined;
+}
+
+export interface LoginOptions {
+  readonly url: URL;
+  /** Called at each login, so that a key read from a rotated file is seen. */
+  readonly apiKey: () => string;
+  readonly dispatcher: Dispatcher;
+  /** Keeps to the logins' own quota. */
+  readonly limit: Limit;
+  /** Clock and timers. Default {@link asyncScheduler}. */
+  readonly scheduler?: SchedulerLike;
+  readonly onRetry?: (retry: Retry) => void;
+}
+
+/** What the documentation promises a token: 30 minutes. */
+const DOCUMENTED_LIFE_MS = 30 * 60_000;
+/** An `expiresIn` outside of these is not believed: its documented unit contradicts its value. */
+const LEAST_LIFE_MS = 10_000;
+const MOST_LIFE_MS = 24 * 60 * 60_000;
+const MAX_LOGIN_BYTES = 1_000_000;
+
+/**
+ * Logs in: emits one token and completes. What can pass is tried again, through the quota.
+ *
+ * Errors with `API_KEY_REJECTED` when the key is refused (400, as documented, or 401 and 403).
+ */
+export function login(options: LoginOptions): Observable<Token> {
+  const { url, apiKey, dispatcher, limit, scheduler = asyncScheduler, onRetry } = options;
+  const post = defer(() => {
+    const askedAt = scheduler.now();
+    const body = JSON.stringify({ apiKey: apiKey() });
+    const headers = { 'content-type': 'application/json' };
+    return exchange({ dispatcher, method: 'POST', url, headers, body, maxBytes: MAX_LOGIN_BYTES }).pipe(
+      map((answer) => readToken(url, answer, askedAt)),
+    );
+  });
+  return of(undefined).pipe(
+    limit,
+    switchMap(() => post),
+    backoff({ scheduler, ...(onRetry && { onRetry }) }),
+  );
+}
+
+function readToken(url: URL, answer: HttpAnswer, askedAt: number): Token {
+  if ([400, 401, 403].includes(answer.status)) {
+    throw new CellarstreamError(
+      'API_KEY_REJECTED',
+      `the login at ${where(url)} refused the API key (${answer.status}): check API_KEY`,
+      { context: { status: answer.status } },
+    );
+  }
+  if (answer.status !== 200) throw statusError(url, answer);
+  const body = parse(answer.text);
+  const text = body?.accessToken;
+  if (typeof text !== 'string' || text === '') {
+    throw new CellarstreamError('API_ANSWER', `${where(url)} sent no accessToken`);
+  }
+  const { exp, iat } = claimsOf(text);
+  const serverTime = answer.date ?? iat;
+  return { text, askedAt, serverTime, lifeMs: lifeOf(exp, iat ?? answer.date, body?.expiresIn) };
+}
+
+/** The times in a JWT, in ms since the epoch. Its signature is the server's business. */
+function claimsOf(token: string): { exp: number | undefined; iat: number | undefined } {
+  const claims = parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
+  const ms = (claim: unknown) => (typeof claim === 'number' ? claim * 1_000 : undefined);
+  return { exp: ms(claims?.exp), iat: ms(claims?.iat) };
+}
+
+/**
+ * How long a token lives: by its own `exp`, from its `iat` or the `Date` of the answer, which are
+ * times of the same clock. Without them: `expiresIn` as milliseconds.
+ */
+function lifeOf(exp: number | undefined, issued: number | undefined, expiresIn: unknown): number {
+  if (exp !== undefined && issued !== undefined && exp > issued) return exp - issued;
+  const believable =
+    typeof expiresIn === 'number' && expiresIn >= LEAST_LIFE_MS && expiresIn <= MOST_LIFE_MS;
+  return believable ? expiresIn : DOCUMENTED_LIFE_MS;
+}
+
+function parse(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined; // the caller says what is missing
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * When a read was under way, as places in the order of all beginnings and ends of reads. A clock
+ * could not tell apart what happens within its tick, and can be set back.
+ */
+export interface Span {
+  readonly begin: number;
+  readonly end: number;
+}
+
+/** The order in which the reads of one resource began and ended. */
+export interface ReadClock {
+  /** A request is about to be sent; the value names the read. */
+  begin(): number;
+  /** Its answer is here, and still to be dealt with. */
+  answered(begin: number): Span;
+  /** The read has been dealt with, has failed or was given up. */
+  settle(begin: number): void;
+  /** The beginning of the oldest read that is not settled; Infinity when all are. */
+  oldest(): number;
+}
+
+export function readClock(): ReadClock {
+  let tick = 0;
+  const open = new Set<number>(); // a Set keeps the order of insertion: the oldest is its first
+  return {
+    begin: () => {
+      open.add(++tick);
+      return tick;
+    },
+    answered: (begin) => ({ begin, end: ++tick }),
+    settle: (begin) => void open.delete(begin),
+    oldest: () => open.values().next().value ?? Infinity,
+  };
+}

@@ -1,0 +1,71 @@
+import { JsonNumber } from '../schemas/json.ts';
+import type { JsonObject, JsonValue } from '../schemas/json.ts';
+
+/** A record and the key that its topic knows it by. */
+export interface KeyedRecord {
+  readonly key: string;
+  readonly record: JsonObject;
+}
+
+/** Why an element of `data` can't be published under a key. */
+export type RejectReason = 'not-an-object' | 'no-key';
+
+export interface RejectedRecord {
+  readonly reason: RejectReason;
+  readonly raw: JsonValue;
+}
+
+/** Reads a record's key: its text, or undefined when there is none. */
+export type KeyOf = (record: JsonValue) => string | undefined;
+
+/**
+ * The key made of one or more fields: integers and non-empty texts, as text; several are joined by
+ * `|`, with `\` before a `|` or `\` of their own.
+ */
+export function keyOfFields(fields: readonly string[]): KeyOf {
+  return (record) => {
+    if (!isObject(record)) return undefined;
+    const parts: string[] = [];
+    for (const field of fields) {
+      const part = Object.hasOwn(record, field) ? keyPart(record[field]) : undefined;
+      if (part === undefined) return undefined;
+      parts.push(fields.length === 1 ? part : part.replace(/[\\|]/g, '\\$&'));
+    }
+    return parts.join('|');
+  };
+}
+
+/** Splits a page into records with a key and those that can't have one. Order is kept. */
+export function keyRecords(
+  data: readonly JsonValue[],
+  keyOf: KeyOf,
+): { readonly keyed: KeyedRecord[]; readonly rejected: RejectedRecord[] } {
+  const keyed: KeyedRecord[] = [];
+  const rejected: RejectedRecord[] = [];
+  for (const raw of data) {
+    if (!isObject(raw)) {
+      rejected.push({ reason: 'not-an-object', raw });
+      continue;
+    }
+    const key = keyOf(raw);
+    if (key === undefined) rejected.push({ reason: 'no-key', raw });
+    else keyed.push({ key, record: raw });
+  }
+  return { keyed, rejected };
+}
+
+export function isObject(value: JsonValue | undefined): value is JsonObject {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !(value instanceof JsonNumber)
+  );
+}
+
+function keyPart(value: JsonValue | undefined): string | undefined {
+  if (typeof value === 'string') return value === '' ? undefined : value;
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
+  if (value instanceof JsonNumber) return /^-?\d+$/.test(value.text) ? value.text : undefined;
+  return undefined;
+}

@@ -1,0 +1,186 @@
+import { asyncScheduler, defer, finalize, map, switchMap, take } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import type { Dispatcher } from 'undici';
+import { CellarstreamError } from '../errors.ts';
+import { parseJson } from '../schemas/json.ts';
+import type { JsonValue } from '../schemas/json.ts';
+import { backoff } from './backoff.ts';
+import type { Retry } from './backoff.ts';
+import { exchange, statusError, where } from './http.ts';
+import type { HttpAnswer } from './http.ts';
+import type { ReadClock, Span } from './read-clock.ts';
+import type { Token } from './login.ts';
+import type { TokenSource } from './token.ts';
+import type { Limit } from './token-bucket.ts';
+
+/** The query of a list request; what is left out is not sent. */
+export interface ListQuery {
+  /** Records to skip. */
+  readonly offset?: number;
+  /** Records a page; the API allows 1 to 1,000. */
+  readonly pageSize?: number;
+  /** ISO 8601; the API takes `modifiedToDate` only beside it. */
+  readonly modifiedFromDate?: string;
+  readonly modifiedToDate?: string;
+  readonly orderNumber?: string;
+}
+
+/** The envelope's account of a page, as far as it is relied on. */
+export interface Pagination {
+  readonly total_records: number;
+  readonly has_next_page: boolean;
+}
+
+/** One page, as it was answered. */
+export interface Answer {
+  readonly data: readonly JsonValue[];
+  readonly pagination: Pagination;
+  /** When the request was under way, in the order of things; see {@link ReadClock}. */
+  readonly span: Span;
+  /** The server's clock at about the time of asking, never later: ms; undefined if it never told. */
+  readonly serverTime: number | undefined;
+}
+
+/** Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes. */
+export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;
+
+export interface ListRequestOptions {
+  /** The list's address, such as `https://api.example/v1/orders`. */
+  readonly url: URL;
+  readonly dispatcher: Dispatcher;
+  readonly tokens: TokenSource;
+  /** Orders the requests that may meet the same records: one clock a resource. */
+  readonly readClock: ReadClock;
+  /** Clock and timers. Default {@link asyncScheduler}. */
+  readonly scheduler?: SchedulerLike;
+  /** Uniform in [0, 1), for the jitter. Default Math.random. */
+  readonly random?: () => number;
+  /** Largest page accepted, in bytes after decompression. Default 64 MiB. */
+  readonly maxPageBytes?: number;
+  readonly onAnswer?: (answer: AnswerSeen) => void;
+  readonly onRetry?: (retry: Retry) => void;
+}
+
+export interface AnswerSeen {
+  readonly status: number;
+  /** From the request to the last byte of its answer, in milliseconds. */
+  readonly elapsedMs: number;
+}
+
+/** An HTTP date is cut to the second. */
+const DATE_STEP_MS = 1_000;
+
+/**
+ * Makes the list request of one resource: quota, then token, then HTTP, then the envelope is
+ * checked. What can pass is tried again with back-off, for ever, and each try waits for the quota.
+ *
+ * The token is taken after the wait for the quota, so that it is fresh when it is sent; when there
+ * is none just then, the start is given up and waited for again, or requests that all waited for
+ * one login would reach the server later than the quota's log says. A refused token (401 or 403)
+ * is renewed.
+ */
+export function listRequest(options: ListRequestOptions): ListRequest {
+  const { url, dispatcher, tokens, readClock, scheduler = asyncScheduler } = options;
+  const { maxPageBytes = 64 * 2 ** 20, random, onAnswer, onRetry } = options;
+
+  const send = (address: URL, token: Token, query: ListQuery): Observable<Answer> =>
+    defer(() => {
+      const read = readClock.begin();
+      const askedAt = scheduler.now();
+      let answered = false; // from then on the read is settled by who deals with the page
+      const headers = { authorization: `Bearer ${token.text}` };
+      const maxBytes = maxPageBytes;
+      return exchange({ dispatcher, method: 'GET', url: address, headers, maxBytes }).pipe(
+        map((answer): Answer => {
+          const elapsedMs = scheduler.now() - askedAt;
+          onAnswer?.({ status: answer.status, elapsedMs });
+          if (answer.status === 401 || answer.status === 403) {
+            tokens.refuse(token);
+            throw new CellarstreamError(
+              'TOKEN_REJECTED',
+              `${where(url)} refused the token (${answer.status})`,
+              { context: { status: answer.status } },
+            );
+          }
+          if (answer.status !== 200) throw statusError(url, answer, { offset: query.offset });
+          const page = readEnvelope(url, answer, query);
+          answered = true;
+          const serverTime = serverTimeAt(askedAt, elapsedMs, answer, token);
+          return { ...page, span: readClock.answered(read), serverTime };
+        }),
+        finalize(() => {
+          if (!answered) readClock.settle(read);
+        }),
+      );
+    });
+
+  return (query, limit) => {
+    const address = addressOf(url, query);
+    const attempt: Observable<Answer> = defer(() =>
+      tokens.token$.pipe(
+        take(1), // no start is spent while there is no token
+        limit,
+        switchMap(() => {
+          const token = tokens.current();
+          return token ? send(address, token, query) : attempt;
+        }),
+      ),
+    );
+    return attempt.pipe(
+      backoff({ scheduler, ...(random && { random }), ...(onRetry && { onRetry }) }),
+    );
+  };
+}
+
+/** From the answer's own `Date`, less all that may have passed since; else from the login's. */
+function serverTimeAt(
+  askedAt: number,
+  elapsedMs: number,
+  { date }: HttpAnswer,
+  token: Token,
+): number | undefined {
+  if (date !== undefined) return date - elapsedMs - DATE_STEP_MS;
+  if (token.serverTime === undefined) return undefined;
+  return token.serverTime + (askedAt - token.askedAt) - DATE_STEP_MS;
+}
+
+function addressOf(url: URL, query: ListQuery): URL {
+  const address = new URL(url);
+  for (const [name, value] of Object.entries(query) as [string, string | number][]) {
+    address.searchParams.set(name, String(value));
+  }
+  return address;
+}
+
+function readEnvelope(
+  url: URL,
+  answer: HttpAnswer,
+  query: ListQuery,
+): { data: readonly JsonValue[]; pagination: Pagination } {
+  const context = { offset: query.offset };
+  let body: JsonValue;
+  try {
+    body = parseJson(answer.text);
+  } catch (cause) {
+    // The parser's own message quotes the text, which may hold personal fields.
+    const at = cause instanceof SyntaxError ? '' : ` (${(cause as Error).name})`;
+    throw new CellarstreamError('API_ANSWER', `${where(url)} sent what is not JSON${at}`, {
+      context,
+    });
+  }
+  const { data, pagination } = (body ?? {}) as { data?: JsonValue; pagination?: JsonValue };
+  const page = (pagination ?? {}) as Partial<Record<keyof Pagination, JsonValue>>;
+  const { total_records, has_next_page } = page;
+  if (
+    !Array.isArray(data) ||
+    typeof total_records !== 'number' ||
+    typeof has_next_page !== 'boolean'
+  ) {
+    throw new CellarstreamError(
+      'API_ANSWER',
+      `${where(url)} sent no page: data, pagination.total_records and has_next_page are needed`,
+      { context },
+    );
+  }
+  return { data, pagination: { total_records, has_next_page } };
+}
