@@ -35,7 +35,13 @@ export default defineConfig([
               ['./src/sinks', './src/state', './src/services', './src/sandbox'],
               'streams know nothing of Kafka, of the store or of the sandbox',
             ),
-            wall('./src/sinks', ['./src/streams'], 'sinks know nothing of HTTP or of streams'),
+            wall(
+              './src/sinks',
+              ['http', 'login', 'request', 'token', 'pages', 'poll'].map(
+                (file) => `./src/streams/${file}.ts`,
+              ),
+              'sinks know nothing of HTTP: of streams, only changes reach them',
+            ),
             wall('./src/schemas', ['./src/sinks', './src/state'], 'schemas stand alone'),
             wall('./src/state', ['./src/streams', './src/sinks'], 'the store stands alone'),
             wall('./src/sandbox', ['./src/streams', './src/sinks', './src/state'], 'it is the API'),
@@ -73,5 +79,9 @@ export default defineConfig([
       ],
     },
   },
-  { files: ['src/sinks/**', 'src/schemas/**', 'src/state/**'], rules: {} },
+  {
+    // Matchers such as expect.objectContaining are typed any.
+    files: ['test/**'],
+    rules: { '@typescript-eslint/no-unsafe-assignment': 'off' },
+  },
 ]);

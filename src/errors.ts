@@ -76,7 +76,7 @@ const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 export function isRetryable(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return false;
   if (error.code !== 'API_STATUS') return PASSING.has(error.code);
-  const status = Number(error.context['status']);
+  const status = Number(error.context.status);
   return status >= 500 || status === 404 || status === 408 || status === 425;
 }
 

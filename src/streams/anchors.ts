@@ -82,7 +82,12 @@ export function join(at: Position, data: readonly JsonValue[], options: JoinOpti
   // A server may give smaller pages than it was asked for: go by what came, and always forward.
   const step = Math.max(1, data.length - Math.min(overlap, Math.floor(data.length / 2)));
   const anchors = [...at.anchors, choose(data, overlap, keyOf)].slice(-PAGES_KEPT);
-  return { anchored, swapped, next: { offset: at.offset + step, anchors, stepsBack: 0 }, adrift: false };
+  return {
+    anchored,
+    swapped,
+    next: { offset: at.offset + step, anchors, stepsBack: 0 },
+    adrift: false,
+  };
 }
 
 /** The last records of a page, for the next one; a few spread over it, for steps back. */
@@ -94,7 +99,8 @@ function choose(
   const stride = Math.max(1, Math.floor(data.length / SPREAD_PER_PAGE));
   const anchors: Anchor[] = [];
   data.forEach((record, place) => {
-    if (place % stride !== 0 && place < data.length - Math.min(overlap, 2 * SPREAD_PER_PAGE)) return;
+    if (place % stride !== 0 && place < data.length - Math.min(overlap, 2 * SPREAD_PER_PAGE))
+      return;
     const key = keyOf(record);
     if (key !== undefined) anchors.push([key, digestOf(record)]);
   });

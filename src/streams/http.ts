@@ -83,7 +83,9 @@ function classify({ url }: HttpRequest, cause: unknown): CellarstreamError {
   const code = (cause as { code?: unknown } | null)?.code;
   const cut = code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' || code === 'Z_BUF_ERROR';
   return cut
-    ? new CellarstreamError('API_ANSWER', `${where(url)} sent an answer that was cut off`, { cause })
+    ? new CellarstreamError('API_ANSWER', `${where(url)} sent an answer that was cut off`, {
+        cause,
+      })
     : new CellarstreamError('API_UNREACHABLE', `no answer from ${where(url)}`, { cause });
 }
 

@@ -16,7 +16,7 @@ export interface Token {
   readonly askedAt: number;
   /** Milliseconds from `askedAt` for which the server takes it. */
   readonly lifeMs: number;
-  /** The server's clock at `askedAt`, as far as it was told, in ms since the epoch. */
+  /** The server's clock at `askedAt`, never later: ms since the epoch; undefined if it did not tell. */
   readonly serverTime: number | undefined;
 }
 
@@ -50,9 +50,14 @@ export function login(options: LoginOptions): Observable<Token> {
     const askedAt = scheduler.now();
     const body = JSON.stringify({ apiKey: apiKey() });
     const headers = { 'content-type': 'application/json' };
-    return exchange({ dispatcher, method: 'POST', url, headers, body, maxBytes: MAX_LOGIN_BYTES }).pipe(
-      map((answer) => readToken(url, answer, askedAt)),
-    );
+    return exchange({
+      dispatcher,
+      method: 'POST',
+      url,
+      headers,
+      body,
+      maxBytes: MAX_LOGIN_BYTES,
+    }).pipe(map((answer) => readToken(url, answer, askedAt, scheduler.now() - askedAt)));
   });
   return of(undefined).pipe(
     limit,
@@ -61,7 +66,7 @@ export function login(options: LoginOptions): Observable<Token> {
   );
 }
 
-function readToken(url: URL, answer: HttpAnswer, askedAt: number): Token {
+function readToken(url: URL, answer: HttpAnswer, askedAt: number, elapsedMs: number): Token {
   if ([400, 401, 403].includes(answer.status)) {
     throw new CellarstreamError(
       'API_KEY_REJECTED',
@@ -76,7 +81,8 @@ function readToken(url: URL, answer: HttpAnswer, askedAt: number): Token {
     throw new CellarstreamError('API_ANSWER', `${where(url)} sent no accessToken`);
   }
   const { exp, iat } = claimsOf(text);
-  const serverTime = answer.date ?? iat;
+  const stamp = answer.date ?? iat;
+  const serverTime = stamp === undefined ? undefined : stamp - elapsedMs;
   return { text, askedAt, serverTime, lifeMs: lifeOf(exp, iat ?? answer.date, body?.expiresIn) };
 }
 

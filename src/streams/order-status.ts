@@ -81,12 +81,14 @@ function subjectsOf(order: JsonObject | null): ReadonlyMap<string, Subject> {
   const subjects = new Map<string, Subject>();
   if (!order) return subjects;
   const add = (subject: StatusSubject, subjectId: string | null, record: JsonValue | undefined) => {
-    if (record !== undefined) subjects.set(`${subject} ${subjectId ?? ''}`, { subject, subjectId, record });
+    if (record !== undefined)
+      subjects.set(`${subject} ${subjectId ?? ''}`, { subject, subjectId, record });
   };
   const addAll = (subject: StatusSubject, field: 'order_edit' | 'fulfillment_info') => {
     const array = order[field];
     if (!Array.isArray(array)) return;
-    for (const [id, record] of byIdentity(array, ORDER_IDENTITIES[field]!)) add(subject, id, record);
+    for (const [id, record] of byIdentity(array, ORDER_IDENTITIES[field]!))
+      add(subject, id, record);
   };
   add('order', null, order);
   addAll('order_edit', 'order_edit');

@@ -28,7 +28,10 @@ export type ScanTrouble =
 
 export interface PagesOptions {
   /** Asks for one page; must answer asynchronously (expand over 1,700 synchronous ones overflows the stack). */
-  readonly request: (query: { readonly offset: number; readonly pageSize: number }) => Observable<Answer>;
+  readonly request: (query: {
+    readonly offset: number;
+    readonly pageSize: number;
+  }) => Observable<Answer>;
   /** A record's key; undefined for one that has none. */
   readonly keyOf: (record: JsonValue) => string | undefined;
   /** Records a page. Default 1,000, the most that the API gives. */

@@ -67,9 +67,6 @@ export interface AnswerSeen {
   readonly elapsedMs: number;
 }
 
-/** An HTTP date is cut to the second. */
-const DATE_STEP_MS = 1_000;
-
 /**
  * Makes the list request of one resource: quota, then token, then HTTP, then the envelope is
  * checked. What can pass is tried again with back-off, for ever, and each try waits for the quota.
@@ -139,9 +136,8 @@ function serverTimeAt(
   { date }: HttpAnswer,
   token: Token,
 ): number | undefined {
-  if (date !== undefined) return date - elapsedMs - DATE_STEP_MS;
-  if (token.serverTime === undefined) return undefined;
-  return token.serverTime + (askedAt - token.askedAt) - DATE_STEP_MS;
+  if (date !== undefined) return date - elapsedMs;
+  return token.serverTime === undefined ? undefined : token.serverTime + askedAt - token.askedAt;
 }
 
 function addressOf(url: URL, query: ListQuery): URL {

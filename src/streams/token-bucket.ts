@@ -154,4 +154,3 @@ function requireInteger(name: string, value: number, most: number): void {
   const range = most === Infinity ? '>= 1' : `from 1 to ${most}`;
   throw new RangeError(`${name} must be an integer ${range}, got ${value}`);
 }
-

@@ -1,0 +1,69 @@
+import { Agent, interceptors } from 'undici';
+import type { SchedulerLike } from 'rxjs';
+import type { ApiConfig, Resource } from './config.ts';
+import type { Hooks } from './hooks.ts';
+import type { Retry } from './streams/backoff.ts';
+import { login } from './streams/login.ts';
+import { listRequest } from './streams/request.ts';
+import type { ListRequest } from './streams/request.ts';
+import type { ReadClock } from './streams/read-clock.ts';
+import type { Limit } from './streams/token-bucket.ts';
+import { tokenSource } from './streams/token.ts';
+import type { TokenSource } from './streams/token.ts';
+
+export interface ApiOptions {
+  readonly config: ApiConfig;
+  readonly loginLimit: Limit;
+  readonly scheduler: SchedulerLike;
+  readonly onRetry?: Hooks['onRetry'];
+}
+
+/** One account at the API: its connections, its token, its lists. */
+export interface Api {
+  readonly tokens: TokenSource;
+  /** The list request of a resource; its reads are ordered by `readClock`. */
+  readonly list: (resource: Resource, readClock: ReadClock) => ListRequest;
+  readonly close: () => Promise<void>;
+}
+
+const CONNECT_TIMEOUT_MS = 10_000;
+/** A page of 1,000 records may take its time; a server that is silent for so long is gone. */
+const ANSWER_TIMEOUT_MS = 30_000;
+const CONNECTIONS = 8;
+
+export function openApi({ config, loginLimit, scheduler, onRetry }: ApiOptions): Api {
+  const agent = new Agent({
+    connections: CONNECTIONS,
+    headersTimeout: ANSWER_TIMEOUT_MS,
+    bodyTimeout: ANSWER_TIMEOUT_MS,
+    connect: { timeout: CONNECT_TIMEOUT_MS, ...(config.ca !== undefined && { ca: config.ca }) },
+  });
+  const dispatcher = agent.compose(interceptors.decompress());
+  const retrying = (what: string) =>
+    onRetry ? { onRetry: (retry: Retry) => onRetry({ what, ...retry }) } : {};
+
+  const tokens = tokenSource({
+    login: login({
+      url: new URL(config.loginUrl),
+      apiKey: () => config.key.reveal(),
+      dispatcher,
+      limit: loginLimit,
+      scheduler,
+      ...retrying('login'),
+    }),
+    scheduler,
+  });
+  return {
+    tokens,
+    list: (resource, readClock) =>
+      listRequest({
+        url: new URL(`${config.baseUrl}/v1/${resource}`),
+        dispatcher,
+        tokens,
+        readClock,
+        scheduler,
+        ...retrying(resource),
+      }),
+    close: () => agent.destroy(),
+  };
+}

@@ -1,0 +1,79 @@
+#!/usr/bin/env node
+import { Argument, Command, CommanderError } from 'commander';
+import { RESOURCES } from './config.ts';
+import type { Resource } from './config.ts';
+import { CellarstreamError, describeError } from './errors.ts';
+import { VERSION } from './version.ts';
+import { count, sandboxFlags } from './commands/sandbox-flags.ts';
+import type { DemoFlags, SandboxFlags } from './commands/sandbox-flags.ts';
+
+// Each command is loaded when it is asked for, so that --help and errors come at once.
+
+const EXIT = { done: 0, failed: 1, usage: 2 } as const;
+
+const program = new Command('cellarstream')
+  .description('Turns a rate-limited REST API into trustworthy change events on Kafka.')
+  .version(VERSION)
+  .showHelpAfterError('(cellarstream --help lists the commands)')
+  .addHelpText(
+    'after',
+    '\nSettings come from the environment or a .env file: see docs/settings.md.',
+  )
+  .exitOverride();
+
+program
+  .command('run')
+  .description('the service: from the API to Kafka until SIGTERM or SIGINT')
+  .action(async () => (await import('./commands/run.ts')).runCommand());
+
+sandboxFlags(program.command('demo'))
+  .description('everything at once, nothing to configure: sandbox API, Kafka, registry, service')
+  .action(async (flags: DemoFlags) => (await import('./commands/demo.ts')).demoCommand(flags));
+
+sandboxFlags(program.command('sandbox'))
+  .description('the API alone, with data that changes')
+  .option('--host <address>', 'address to listen on', '127.0.0.1')
+  .option('--port <n>', 'port to listen on; 0 takes a free one', count, 8080)
+  .option('--api-key <key>', 'the key that the login accepts', 'sandbox-key')
+  .action(async (flags: SandboxFlags) =>
+    (await import('./commands/sandbox.ts')).sandboxCommand(flags),
+  );
+
+program
+  .command('check')
+  .description('settings, login, a page of each resource, Kafka, registry: what works, and why not')
+  .action(async () => {
+    const fine = await (await import('./commands/check.ts')).checkCommand();
+    process.exitCode = fine ? EXIT.done : EXIT.failed;
+  });
+
+program
+  .command('peek')
+  .description('what would be published, as JSON lines, without Kafka')
+  .addArgument(new Argument('<resource>', 'the resource to read').choices(RESOURCES))
+  .option('--limit <n>', 'stop after so many events', count)
+  .action(async (resource: Resource, flags: { limit?: number }) =>
+    (await import('./commands/peek.ts')).peekCommand(resource, flags),
+  );
+
+// Whoever reads our output may have had enough (`| head`): that is no error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
+});
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  process.exitCode = report(error);
+}
+// Connections that are on their way to being closed do not keep a finished command waiting.
+process.exit();
+
+function report(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+  process.stderr.write(`cellarstream: ${describeError(error)}\n`);
+  if (!(error instanceof CellarstreamError) && error instanceof Error) {
+    process.stderr.write(`${error.stack}\n`); // a bug: whoever reports it needs the place
+  }
+  return error instanceof CellarstreamError && error.code === 'SETTINGS' ? EXIT.usage : EXIT.failed;
+}

@@ -1,0 +1,51 @@
+import pc from 'picocolors';
+import type { Published } from '../hooks.ts';
+import type { Change, Operation } from '../streams/diff.ts';
+
+type Colors = ReturnType<typeof pc.createColors>;
+
+const WORDS: Readonly<Record<Operation, string>> = {
+  r: 'read',
+  c: 'created',
+  u: 'updated',
+  d: 'deleted',
+};
+const PATHS_SHOWN = 4;
+
+/**
+ * A line for each change that people want to see one by one: all but first reads. It names the
+ * record, the status changes with their values, and the other paths without theirs: those may be
+ * personal.
+ */
+export function changeLines(published: Published, colors: Colors, time: string): string[] {
+  const { changes, statusChanges, resource } = published;
+  return changes
+    .filter(({ op }) => op !== 'r')
+    .map((change) => {
+      const statuses = statusChanges
+        .filter(({ key }) => key === change.key)
+        .map(({ change: { subject, subjectId, field, from, to } }) => {
+          const name = subject === 'order' ? field : `${subject}${mark(subjectId)}.${field}`;
+          return `${name} ${colors.dim(from ?? '∅')} → ${colors.bold(to ?? '∅')}`;
+        });
+      const word = paint(change.op, colors)(WORDS[change.op].padEnd(7));
+      const what = `${resource} ${change.key}`;
+      const rest = [...statuses, ...otherPaths(change)].join(colors.dim(', '));
+      return `${colors.dim(time)} ${word} ${what}${rest === '' ? '' : `  ${rest}`}`;
+    });
+}
+
+function mark(subjectId: string | null): string {
+  return subjectId === null ? '' : `[${subjectId}]`;
+}
+
+/** The changed paths that no status change tells of; `updated_at` goes without saying. */
+function otherPaths({ changed }: Change): string[] {
+  const others = changed.filter((path) => !/(^|\.)(updated_at|[a-z_]*status)$/.test(path));
+  const more = others.length - PATHS_SHOWN;
+  return more > 0 ? [...others.slice(0, PATHS_SHOWN), `${more} more`] : others;
+}
+
+function paint(op: Operation, colors: Colors): (text: string) => string {
+  return { r: colors.blue, c: colors.green, u: colors.yellow, d: colors.red }[op];
+}

@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pc from 'picocolors';
+import { run } from '../app.ts';
+import { loadConfig } from '../config.ts';
+import type { Hooks } from '../hooks.ts';
+import { createLogger, kafkaLogCreator } from '../log.ts';
+import { startSandbox } from '../sandbox/index.ts';
+import { startServices } from '../services/start-services.ts';
+import type { Operation } from '../streams/diff.ts';
+import { changeLines } from './change-lines.ts';
+import { progressLine } from './progress-line.ts';
+import { sandboxOptions } from './sandbox-flags.ts';
+import type { DemoFlags } from './sandbox-flags.ts';
+import { stopSignals } from './stop.ts';
+
+/**
+ * `cellarstream demo`: sandbox, Kafka, schema registry and service in one, until a signal. Changes go
+ * to stdout, a line each; all that is about the demo itself goes to stderr.
+ */
+export async function demoCommand(flags: DemoFlags): Promise<void> {
+  const started = performance.now();
+  const stop$ = stopSignals();
+  const line = progressLine(process.stderr);
+  const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);
+  const state = mkdtempSync(join(tmpdir(), 'cellarstream-demo-'));
+
+  line.show('starting Kafka and a schema registry');
+  const services = await startServices({
+    brokers: process.env.KAFKA_BROKERS?.split(',').filter(Boolean),
+    registryUrl: process.env.SCHEMA_REGISTRY_URL,
+    onProgress: (text) => line.show(text),
+  });
+  const sandbox = await startSandbox(sandboxOptions(flags));
+  const config = loadConfig({
+    env: {
+      LOG_LEVEL: 'warn',
+      ...process.env,
+      API_BASE_URL: sandbox.url,
+      API_KEY: sandbox.apiKey,
+      API_LOGIN_URL: '',
+      KAFKA_BROKERS: services.brokers.join(','),
+      SCHEMA_REGISTRY_URL: services.registryUrl,
+      STATE_DIR: state,
+    },
+    cwd: state, // no .env: the demo is to work out of the box
+    needs: ['api', 'kafka', 'registry'],
+  });
+  const logger = await createLogger({ level: config.logLevel });
+
+  const counts: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
+  let statusCount = 0;
+  const hooks: Hooks = {
+    onReady: () => {
+      line.end(
+        `Kafka ${services.brokers.join(',')}  registry ${services.registryUrl}  API ${sandbox.url}`,
+      );
+      line.end(
+        `topics ${config.topics.prefix}.orders, ${config.topics.prefix}.order-status-changes`,
+      );
+    },
+    onProgress: ({ read, total, done }) => {
+      if (done) line.end(`first read done: ${total} orders; from here on, changes as they happen`);
+      else line.progress('first read', read, total);
+    },
+    onPublished: (published) => {
+      for (const { op } of published.changes) counts[op] += 1;
+      statusCount += published.statusChanges.length;
+      const lines = changeLines(published, colors, new Date().toTimeString().slice(0, 8));
+      if (lines.length === 0) return;
+      line.clear();
+      process.stdout.write(lines.join('\n') + '\n');
+    },
+    onRetry: ({ what, error, count, delayMs }) =>
+      logger.warn({ event: 'retry', what, count, delayMs, err: error }, `waiting for ${what}`),
+  };
+  try {
+    await run({ config, stop$, hooks, kafkaLog: kafkaLogCreator(logger) });
+  } finally {
+    const seconds = ((performance.now() - started) / 1_000).toFixed(0);
+    line.end(
+      `${counts.r} read, ${counts.c} created, ${counts.u} updated, ${counts.d} deleted, ` +
+        `${statusCount} status changes in ${seconds} s`,
+    );
+    await Promise.allSettled([sandbox.close(), services.stop()]);
+    rmSync(state, { recursive: true, force: true });
+  }
+}

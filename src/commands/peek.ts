@@ -1,0 +1,62 @@
+import { lastValueFrom, map, takeUntil, takeWhile } from 'rxjs';
+import { openApi } from '../api.ts';
+import { steadyScheduler } from '../clock.ts';
+import { loadConfig } from '../config.ts';
+import type { Resource } from '../config.ts';
+import { CellarstreamError } from '../errors.ts';
+import { createLogger } from '../log.ts';
+import { quotas } from '../quotas.ts';
+import { stringifyJson } from '../schemas/json.ts';
+import { diff } from '../streams/diff.ts';
+import { pages } from '../streams/pages.ts';
+import { readClock } from '../streams/read-clock.ts';
+import { keyOfFields, keyRecords } from '../streams/records.ts';
+import { logHooks } from './log-hooks.ts';
+import { stopSignals } from './stop.ts';
+
+/**
+ * `cellarstream peek orders`: one whole read, as the events that a first read would publish, a JSON
+ * object a line.
+ */
+export async function peekCommand(
+  resource: Resource,
+  { limit = Infinity }: { readonly limit?: number },
+): Promise<void> {
+  if (resource !== 'orders') {
+    throw new CellarstreamError('SETTINGS', `peek reads orders only as yet, not ${resource}`);
+  }
+  const config = loadConfig({ env: process.env, cwd: process.cwd(), needs: ['api'] });
+  const { onRetry } = logHooks(await createLogger({ level: config.logLevel }));
+  const quota = quotas({ config, scheduler: steadyScheduler });
+  const api = openApi({
+    config: config.api,
+    loginLimit: quota.login,
+    scheduler: steadyScheduler,
+    onRetry,
+  });
+  const reads = readClock();
+  const request = api.list(resource, reads);
+  const keyOf = keyOfFields(config.keyFields[resource] ?? ['order_number']);
+  let left = limit;
+
+  const lines$ = pages({
+    request: (query) => request(query, quota.lanes(resource, false).poll),
+    keyOf,
+    pageSize: Math.min(config.poll.pageSize, Math.max(1, limit)),
+  }).pipe(
+    map(({ answer }) => ({ records: keyRecords(answer.data, keyOf).keyed, span: answer.span })),
+    diff({ isNew: () => false }),
+    map(({ changes }) => {
+      for (const { key, op, before, after, changed } of changes.slice(0, left)) {
+        process.stdout.write(
+          `${stringifyJson({ key, op, before, after, changed: [...changed] })}\n`,
+        );
+      }
+      left -= changes.length;
+    }),
+    takeWhile(() => left > 0),
+    takeUntil(stopSignals()),
+  );
+  await lastValueFrom(lines$, { defaultValue: undefined });
+  await api.close();
+}

@@ -1,0 +1,61 @@
+import { InvalidArgumentError, Option } from 'commander';
+import type { Command } from 'commander';
+import type { SandboxOptions, Sort } from '../sandbox/index.ts';
+
+/** The flags of `sandbox`. */
+export interface SandboxFlags extends DemoFlags {
+  readonly host: string;
+  readonly port: number;
+  readonly apiKey: string;
+}
+
+/** The flags that `demo` and `sandbox` share. */
+export interface DemoFlags {
+  readonly orders: number;
+  readonly rate: number;
+  readonly seed: number;
+  readonly sort: Sort;
+  readonly latency: number;
+  readonly quota: number;
+}
+
+const SORTS = ['key-asc', 'key-desc', 'updated-asc', 'updated-desc'] as const satisfies Sort[];
+
+/** Adds the sandbox's flags to a command. */
+export function sandboxFlags(command: Command): Command {
+  return command
+    .option('--orders <n>', 'orders at the start', count, 10_000)
+    .option('--rate <n>', 'random changes a second', number, 2)
+    .option('--seed <n>', 'the same seed gives the same data', count, 1)
+    .addOption(new Option('--sort <order>', 'order of the lists').choices(SORTS).default('key-asc'))
+    .option('--latency <ms>', 'how long each answer takes', number, 20)
+    .option('--quota <n>', 'list requests a minute and list', count, 100);
+}
+
+/** The flags as the sandbox takes them. */
+export function sandboxOptions(flags: DemoFlags): SandboxOptions {
+  const { orders, rate, seed, sort, latency, quota } = flags;
+  return {
+    records: { orders },
+    changesPerSecond: rate,
+    seed,
+    sort,
+    latencyMs: latency,
+    quotaPerMinute: quota,
+  };
+}
+
+/** A flag's value that is a whole number. */
+export function count(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 0)
+    throw new InvalidArgumentError('a whole number is needed');
+  return value;
+}
+
+function number(text: string): number {
+  const value = Number(text);
+  if (!Number.isFinite(value) || value < 0)
+    throw new InvalidArgumentError('a number >= 0 is needed');
+  return value;
+}

@@ -1,0 +1,60 @@
+import type { Change } from './streams/diff.ts';
+import type { StatusChange } from './streams/order-status.ts';
+import type { ScanTrouble } from './streams/pages.ts';
+import type { RejectReason } from './streams/records.ts';
+
+/** Which reading of a resource a page belongs to. */
+export type Lane = 'poll' | 'first-read' | 'reread';
+
+/** What a commit published. */
+export interface Published {
+  readonly resource: string;
+  readonly lane: Lane;
+  readonly changes: readonly Change[];
+  readonly statusChanges: readonly { readonly key: string; readonly change: StatusChange }[];
+  /** Records of the page that are as they were. */
+  readonly unchanged: number;
+}
+
+/** How far the first read is. */
+export interface Progress {
+  readonly resource: string;
+  /** Records behind, and in all, as the API counts them. */
+  readonly read: number;
+  readonly total: number;
+  readonly done: boolean;
+}
+
+/** A service that did not answer, and is tried again. */
+export interface Retrying {
+  /** Which one: `login`, `orders`, `kafka`, ... */
+  readonly what: string;
+  readonly error: unknown;
+  /** 1 for the first try after a failure. */
+  readonly count: number;
+  readonly delayMs: number;
+}
+
+/**
+ * What a service tells about itself while it runs. All optional; none may throw, nor take long. Logs
+ * and the demo's lines are made of them; the streams themselves know no logger.
+ */
+export interface Hooks {
+  /** Logged in, connected, and reading. */
+  readonly onReady?: () => void;
+  readonly onPublished?: (published: Published) => void;
+  readonly onProgress?: (progress: Progress) => void;
+  readonly onTrouble?: (trouble: {
+    resource: string;
+    trouble: ScanTrouble;
+    offset: number;
+  }) => void;
+  readonly onRejected?: (rejected: {
+    resource: string;
+    reason: RejectReason;
+    offset: number;
+  }) => void;
+  readonly onRetry?: (retrying: Retrying) => void;
+  /** Images were read back from Kafka, because the store had not seen them. */
+  readonly onRestored?: (restored: { resource: string; images: number }) => void;
+}

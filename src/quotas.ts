@@ -1,0 +1,83 @@
+import { join } from 'node:path';
+import type { SchedulerLike } from 'rxjs';
+import type { Config, Resource } from './config.ts';
+import { recentStarts } from './state/recent-starts.ts';
+import type { RecentStarts } from './state/recent-starts.ts';
+import { tokenBucket } from './streams/token-bucket.ts';
+import type { Limit, TokenBucket } from './streams/token-bucket.ts';
+
+/** The lanes of one list's quota. */
+export interface Lanes {
+  /** First claim: polls, and records read again. */
+  readonly poll: Limit;
+  /** What the first read may have, so that polls never wait for it. */
+  readonly firstRead: Limit;
+  /** What one request of a poll costs in time, ms, beside a first read or without one. */
+  readonly spacingMs: (beside: 'first-read' | 'nothing') => number;
+}
+
+export interface Quotas {
+  readonly login: Limit;
+  /**
+   * The lanes of a list; the same for every call. `seenBefore` says that an earlier process has
+   * asked this list: if its request times are lost, the first request waits for a whole window.
+   */
+  readonly lanes: (resource: Resource, seenBefore: boolean) => Lanes;
+  readonly close: () => void;
+}
+
+export interface QuotasOptions {
+  readonly config: Pick<Config, 'quota' | 'account'>;
+  readonly scheduler: SchedulerLike;
+  /** Where request times are kept for the next process; without it they are not. */
+  readonly stateDir?: string;
+}
+
+/** The API counts arrivals in a minute: so much may a request be faster on its way than another. */
+const HEADROOM_MS = 900;
+const WINDOW_MS = 60_000 + HEADROOM_MS;
+/** Of the quota, during a first read: two thirds for it, one third for polls, one every 1.8 s. */
+const FIRST_READ_PART = 0.66;
+/** Of the quota, when nothing else is under way: what polls leave over for sweeps. */
+const SPARE_PART = 0.05;
+
+/** The quotas of one account at the API, kept across restarts of the process. */
+export function quotas({ config, scheduler, stateDir }: QuotasOptions): Quotas {
+  const { quota, account } = config;
+  const files: RecentStarts[] = [];
+  const buckets = new Map<string, Lanes>();
+
+  const bucket = (name: string, capacity: number, seenBefore: boolean): TokenBucket => {
+    const limit = { capacity, windowMs: WINDOW_MS, scheduler };
+    if (stateDir === undefined) return tokenBucket(limit);
+    const file = recentStarts(join(stateDir, 'quota', account, name), capacity);
+    files.push(file);
+    const lost = seenBefore && !file.known;
+    const starts = lost ? Array.from({ length: capacity }, () => scheduler.now()) : file.times;
+    return tokenBucket({ ...limit, starts, onStart: file.add });
+  };
+
+  return {
+    login: bucket('login', quota.loginsPerMinute, false),
+    lanes: (resource, seenBefore) => {
+      const name = quota.scope === 'key' ? 'all' : resource;
+      let lanes = buckets.get(name);
+      if (!lanes) {
+        const all = bucket(name, quota.perMinute, seenBefore);
+        const share = Math.max(1, Math.floor(quota.perMinute * FIRST_READ_PART));
+        const forPolls = {
+          'first-read': Math.max(1, quota.perMinute - share),
+          nothing: Math.max(1, quota.perMinute * (1 - SPARE_PART)),
+        };
+        lanes = {
+          poll: all,
+          firstRead: all.lane({ rank: 1, share }),
+          spacingMs: (beside) => WINDOW_MS / forPolls[beside],
+        };
+        buckets.set(name, lanes);
+      }
+      return lanes;
+    },
+    close: () => files.forEach((file) => file.close()),
+  };
+}

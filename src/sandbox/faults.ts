@@ -1,0 +1,69 @@
+import { Random } from './random.ts';
+import type { Endpoint } from './resources.ts';
+
+/** What goes wrong, with which requests, and how often. */
+export type FaultSpec = FaultKind & {
+  /** Requests to what. Default `*`: to any endpoint. */
+  readonly endpoint?: Endpoint | '*';
+  /** How often in all; it lifts itself after that. Default: until it is lifted. */
+  readonly times?: number;
+  /** Only every n-th of the requests it is meant for. Default 1. */
+  readonly every?: number;
+  /** Only so likely with each of those, by the seed. Default 1. */
+  readonly probability?: number;
+};
+
+export type FaultKind =
+  /** Answers with this status; an object as body is sent as JSON. */
+  | {
+      readonly kind: 'status';
+      readonly status: number;
+      readonly body?: string | object;
+      readonly headers?: Readonly<Record<string, string>>;
+    }
+  /** Closes the connection without an answer. */
+  | { readonly kind: 'drop' }
+  /** Announces the whole answer, sends half of it and closes the connection. */
+  | { readonly kind: 'truncate' }
+  /** Sends half of the answer, then nothing for as long as the client stays. */
+  | { readonly kind: 'stall' }
+  /** Reads the records at once and answers this many ms later: with what is old by then. */
+  | { readonly kind: 'slow'; readonly ms: number }
+  /** Answers 200 with a page of HTML. */
+  | { readonly kind: 'garbage' };
+
+interface Fault {
+  readonly spec: FaultSpec;
+  met: number;
+  left: number;
+}
+
+/** The faults in force, oldest first. */
+export class Faults {
+  readonly #random: Random;
+  readonly #faults = new Set<Fault>();
+
+  constructor(seed: number) {
+    this.#random = new Random(seed, 0xfa17);
+  }
+
+  /** @returns a function that lifts the fault. */
+  add(spec: FaultSpec): () => void {
+    const fault = { spec, met: 0, left: spec.times ?? Infinity };
+    this.#faults.add(fault);
+    return () => void this.#faults.delete(fault);
+  }
+
+  /** What is to go wrong with this request: the first fault that strikes. */
+  strike(endpoint: Endpoint): FaultKind | undefined {
+    for (const fault of this.#faults) {
+      const { endpoint: target = '*', every = 1, probability = 1 } = fault.spec;
+      if (target !== '*' && target !== endpoint) continue;
+      if (++fault.met % every !== 0) continue;
+      if (probability < 1 && !this.#random.chance(probability)) continue;
+      if (--fault.left <= 0) this.#faults.delete(fault);
+      return fault.spec;
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,82 @@
+import type { Readings } from './options.ts';
+import type { ResourceRules } from './resources.ts';
+
+/** A list request, understood. */
+export interface ListQuery {
+  readonly offset: number;
+  readonly pageSize: number;
+  /** The one record asked for. */
+  readonly number?: number;
+  readonly window?: Window;
+}
+
+/** Bounds on `updated_at`, in epoch ms. */
+export interface Window {
+  readonly from: number;
+  readonly to: number;
+  /** Whether a record modified at exactly a bound matches. */
+  readonly inclusive: boolean;
+}
+
+/** `pageSize`: the default, and the most. */
+const PAGE_SIZE = 1_000;
+
+const DAY_MS = 86_400_000;
+const ISO_8601 = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
+
+/**
+ * Reads the parameters that the list knows; others are ignored.
+ *
+ * @param now epoch ms of the server's clock.
+ * @returns the query, or a line that says what is wrong with it.
+ */
+export function parseListQuery(
+  params: URLSearchParams,
+  rules: ResourceRules,
+  readings: Readings,
+  now: number,
+): ListQuery | string {
+  const offset = wholeNumber(params.get('offset') ?? '0');
+  if (offset === undefined) return 'offset must be a whole number >= 0';
+  const pageSize = wholeNumber(params.get('pageSize') ?? String(PAGE_SIZE));
+  if (pageSize === undefined || pageSize < 1 || pageSize > PAGE_SIZE) {
+    return `pageSize must be a whole number from 1 to ${PAGE_SIZE}`;
+  }
+  const query = { offset, pageSize };
+  if (rules.byNumber !== null && params.has(rules.byNumber)) {
+    const number = wholeNumber(params.get(rules.byNumber)!);
+    return number === undefined ? `${rules.byNumber} must be a whole number` : { ...query, number };
+  }
+  if (!rules.windowed) return query;
+  const from = params.get('modifiedFromDate');
+  const to = params.get('modifiedToDate');
+  if (from === null) {
+    return to === null ? query : 'modifiedToDate cannot be given without modifiedFromDate';
+  }
+  const start = instant(from, readings);
+  const end = to === null ? defaultEnd(readings, now) : instant(to, readings);
+  if (start === undefined) return 'modifiedFromDate must be an ISO 8601 date or timestamp';
+  if (end === undefined) return 'modifiedToDate must be an ISO 8601 date or timestamp';
+  return { ...query, window: { from: start, to: end, inclusive: readings.bounds === 'inclusive' } };
+}
+
+function wholeNumber(text: string): number | undefined {
+  return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+/** A date is its first moment; a time without a zone is UTC. */
+function instant(text: string, readings: Readings): number | undefined {
+  const match = ISO_8601.exec(text);
+  if (!match) return undefined;
+  const at = Date.parse(text.includes('T') && match[1] === undefined ? `${text}Z` : text);
+  if (Number.isNaN(at)) return undefined;
+  return readings.dates === 'days' ? midnight(at) : at;
+}
+
+function defaultEnd(readings: Readings, now: number): number {
+  return readings.defaultEnd === 'midnight' ? midnight(now) : now;
+}
+
+function midnight(at: number): number {
+  return Math.floor(at / DAY_MS) * DAY_MS;
+}

@@ -1,0 +1,195 @@
+import { CellarstreamError } from '../errors.ts';
+import { RESOURCES } from './resources.ts';
+import type { Resource } from './resources.ts';
+
+/** The order in which a list is served. Every one is a total order. */
+export type Sort = 'key-asc' | 'key-desc' | 'updated-asc' | 'updated-desc';
+
+/** What the API's description leaves open, one way or the other. */
+export interface Readings {
+  /**
+   * Where a window ends that has a `modifiedFromDate` only ("the current date"): now, or at the
+   * last midnight (UTC), so that nothing of today is in it. Default `now`.
+   */
+  readonly defaultEnd: 'now' | 'midnight';
+  /** Whether a record modified at exactly a bound is in the window. Default `inclusive`. */
+  readonly bounds: 'inclusive' | 'exclusive';
+  /** `days`: the time of day of both bounds is cut off (UTC). Default `exact`. */
+  readonly dates: 'exact' | 'days';
+  /** Whether answers carry a `Date` header. Default true. */
+  readonly dateHeader: boolean;
+  /** What an answer over the quota looks like. Default 429 with `Retry-After` and a JSON body. */
+  readonly rateLimited: {
+    readonly status: number;
+    readonly retryAfter: boolean;
+    readonly body: 'json' | 'html';
+  };
+  /** Whether a request that was answered 429 uses up quota too. Default false. */
+  readonly refusedCount: boolean;
+  /** Status of a missing, invalid, expired or revoked token. Default 401. */
+  readonly unauthorized: 401 | 403;
+  /** Unit of `expiresIn` in the login's answer. Default `ms`: 1,800,000 is 30 minutes. */
+  readonly expiresIn: 'ms' | 'us' | 's';
+  /** Whether the token carries the claim `exp`. It expires either way. Default true. */
+  readonly expClaim: boolean;
+}
+
+export interface SandboxOptions {
+  /** Address to listen on. Default `127.0.0.1`. */
+  readonly host?: string;
+  /** Port to listen on; 0 takes a free one. Default 0. */
+  readonly port?: number;
+  /** The same seed gives the same records, changes and random faults. Default 1. */
+  readonly seed?: number;
+  /** The API key that the login accepts. Default `sandbox-key`. */
+  readonly apiKey?: string;
+  /** Records of each list at the start, up to 16,000,000; the default for those not named. */
+  readonly records?: Partial<Readonly<Record<Resource, number>>>;
+  /** Epoch ms before which all history lies. Default: the last midnight (UTC) before the start. */
+  readonly historyEndsAt?: number;
+  /** Random changes per second, by the clock. Default 0: nothing changes by itself. */
+  readonly changesPerSecond?: number;
+  /** Order of all lists. Default `key-asc`. */
+  readonly sort?: Sort;
+  /**
+   * Orders records of one `updated_at` anew at every request. Concerns the two `updated` sorts;
+   * keys have no ties. Default false.
+   */
+  readonly shuffleTies?: boolean;
+  /** List requests in any window. Default 100. */
+  readonly quotaPerMinute?: number;
+  /** Logins in any window. Default 10. */
+  readonly loginQuotaPerMinute?: number;
+  /** Length of the window both quotas count in, in ms. Default 60,000. */
+  readonly windowMs?: number;
+  /** Whether each list has a quota of its own, or all share one. Default `endpoint`. */
+  readonly quotaScope?: 'endpoint' | 'key';
+  /** How long a token is good, in ms; rounded up to a whole second. Default 1,800,000. */
+  readonly tokenLifeMs?: number;
+  /** How long an answer takes beside its making, in ms; a pair is a seeded range. Default 0. */
+  readonly latencyMs?: number | readonly [number, number];
+  /** How far the server's clock is ahead (below 0: behind), in ms. Default 0. */
+  readonly clockSkewMs?: number;
+  /** How fine `created_at` and `updated_at` of a record are. Default `ms`. */
+  readonly updatedAtResolution?: 'ms' | 'second' | 'minute' | 'day';
+  /** A change is seen this long after its `updated_at`, in ms. Default 0. */
+  readonly lateCommitMs?: number;
+  /** Answers with gzip where the client accepts it. Default false. */
+  readonly gzip?: boolean;
+  /** Newest changes kept in the log. Default 1,000,000. */
+  readonly changeLogLimit?: number;
+  /** Newest arrivals kept, per endpoint. Default 100,000. */
+  readonly requestLogLimit?: number;
+  /** Serves https with this certificate and key, both PEM. Default: http. */
+  readonly tls?: { readonly cert: string; readonly key: string };
+  /** What the API's description leaves open. */
+  readonly readings?: Partial<Readings>;
+  /** The clock, in epoch ms. Default: the machine's, which never goes back. */
+  readonly now?: () => number;
+}
+
+/** Options with all defaults filled in. */
+export interface Settings extends Required<Omit<SandboxOptions, 'readings' | 'records' | 'tls'>> {
+  readonly tls?: { readonly cert: string; readonly key: string };
+  readonly records: Readonly<Record<Resource, number>>;
+  readonly readings: Readings;
+}
+
+/** The most records of one list; what `SortedIds` and the packed sort can hold. */
+export const MAX_RECORDS = 16_000_000;
+
+const DAY_MS = 86_400_000;
+
+const DEFAULTS = {
+  host: '127.0.0.1',
+  port: 0,
+  seed: 1,
+  apiKey: 'sandbox-key',
+  records: {
+    orders: 1_000,
+    customers: 500,
+    inventory: 200,
+    'wine-clubs': 8,
+    'wine-club-members': 300,
+    products: 120,
+  },
+  changesPerSecond: 0,
+  sort: 'key-asc',
+  shuffleTies: false,
+  quotaPerMinute: 100,
+  loginQuotaPerMinute: 10,
+  windowMs: 60_000,
+  quotaScope: 'endpoint',
+  tokenLifeMs: 1_800_000,
+  latencyMs: 0,
+  clockSkewMs: 0,
+  updatedAtResolution: 'ms',
+  lateCommitMs: 0,
+  gzip: false,
+  changeLogLimit: 1_000_000,
+  requestLogLimit: 100_000,
+  readings: {
+    defaultEnd: 'now',
+    bounds: 'inclusive',
+    dates: 'exact',
+    dateHeader: true,
+    rateLimited: { status: 429, retryAfter: true, body: 'json' },
+    refusedCount: false,
+    unauthorized: 401,
+    expiresIn: 'ms',
+    expClaim: true,
+  },
+  now: () => performance.timeOrigin + performance.now(),
+} as const satisfies Omit<Settings, 'historyEndsAt'>;
+
+/** @throws CellarstreamError `SETTINGS`, naming every option that is out of range. */
+export function toSettings(options: SandboxOptions): Settings {
+  const given = Object.fromEntries(
+    Object.entries(options).filter(([, value]) => value !== undefined),
+  ) as SandboxOptions;
+  const now = given.now ?? DEFAULTS.now;
+  const settings: Settings = {
+    ...DEFAULTS,
+    historyEndsAt: Math.floor((now() + (given.clockSkewMs ?? 0)) / DAY_MS) * DAY_MS,
+    ...given,
+    records: { ...DEFAULTS.records, ...given.records },
+    readings: { ...DEFAULTS.readings, ...given.readings },
+  };
+  const wrong = problems(settings);
+  if (wrong.length > 0) {
+    throw new CellarstreamError('SETTINGS', `sandbox options: ${wrong.join('; ')}`);
+  }
+  return settings;
+}
+
+function problems(settings: Settings): string[] {
+  const wrong: string[] = [];
+  const expect = (name: string, fine: boolean, rule: string) => {
+    if (!fine) wrong.push(`${name} must be ${rule}`);
+  };
+  const atLeast = (name: keyof Settings, low: number) =>
+    expect(name, Number(settings[name]) >= low, `a number >= ${low}`);
+  for (const name of Object.keys(settings.records)) {
+    expect(`records.${name}`, (RESOURCES as readonly string[]).includes(name), 'a list of the API');
+  }
+  for (const name of RESOURCES) {
+    const count = settings.records[name];
+    const fine = Number.isInteger(count) && count >= 0 && count <= MAX_RECORDS;
+    expect(`records.${name}`, fine, `an integer from 0 to ${MAX_RECORDS}`);
+  }
+  expect('seed', Number.isInteger(settings.seed), 'an integer');
+  expect('apiKey', settings.apiKey !== '', 'a text that is not empty');
+  expect('clockSkewMs', Number.isFinite(settings.clockSkewMs), 'a finite number');
+  expect('historyEndsAt', settings.historyEndsAt > 4 * 365 * DAY_MS, 'epoch ms after 1974');
+  atLeast('changesPerSecond', 0);
+  atLeast('quotaPerMinute', 1);
+  atLeast('loginQuotaPerMinute', 1);
+  atLeast('windowMs', 1);
+  atLeast('tokenLifeMs', 1);
+  atLeast('lateCommitMs', 0);
+  atLeast('changeLogLimit', 0);
+  atLeast('requestLogLimit', 1);
+  const latency = [settings.latencyMs].flat();
+  expect('latencyMs', Math.min(...latency) >= 0, 'ms >= 0, or a pair of them');
+  return wrong;
+}

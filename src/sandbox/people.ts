@@ -1,0 +1,118 @@
+import { Random } from './random.ts';
+import type { JsonObject } from './resources.ts';
+import type { PersonBytes } from './template.ts';
+
+/** Fields of an order or a customer that say who it is. */
+export interface Contact {
+  first_name: string;
+  last_name: string;
+  date_of_birth: string | null;
+  phone: string | null;
+  email: string;
+}
+
+export interface Address {
+  line1: string;
+  line2: string | null;
+  city: string;
+  state: string;
+  zip_code: string;
+}
+
+export interface Person {
+  readonly contact: Contact;
+  readonly address: Address;
+  /** Who receives what the person orders, and where: most often the same. */
+  readonly recipient: { readonly contact: Contact; readonly address: Address };
+}
+
+const FIRST = 'Anna Ben Carla David Elena Frank Grace Henry Iris Jack Karen Luis Maya Noah Olivia Peter Quinn Rosa Sam Tara Uma Victor Wendy Zoë José Søren Łukasz Chloé Jürgen Ольга 陽子 Siobhán Thị-Hạnh Ḥasan'.split(' '); // prettier-ignore
+const LAST = 'Smith Johnson Nguyễn García Müller Brown Rossi Kowalska Tanaka Lee Martin Dubois O’Brien Silva Jensen Papadopoulos Novák Walker Iversen Çelik Okafor Ivanova 田中 Peña Van-der-Berg Whitfield Baptiste Armstrong Lindqvist Fontaine'.split(' '); // prettier-ignore
+const STREETS = 'Vineyard Oak Main Silverado Cellar Maple Crush Harvest Sonoma Riverbend Orchard St.-Émilion'.split(' '); // prettier-ignore
+const KINDS = ['St', 'Ave', 'Rd', 'Ln', 'Way', 'Trl'] as const;
+const PLACES = [
+  ['Napa', 'CA', 945],
+  ['Sonoma', 'CA', 954],
+  ['San José', 'CA', 951],
+  ['Paso Robles', 'CA', 934],
+  ['Walla Walla', 'WA', 993],
+  ['Portland', 'OR', 972],
+  ['Austin', 'TX', 787],
+  ['New York', 'NY', 100],
+  ['Cañon City', 'CO', 812],
+  ['Miami', 'FL', 331],
+] as const;
+
+/** The same seed and number give the same person. */
+export function makePerson(seed: number, number: number): Person {
+  const contact = makeContact(seed, number);
+  const address = makeAddress(seed, number);
+  const gift = new Random(seed, number).chance(0.12);
+  return {
+    contact,
+    address,
+    recipient: gift
+      ? { contact: makeContact(seed + 1, number), address: makeAddress(seed + 1, number) }
+      : { contact, address },
+  };
+}
+
+/** The `shipping_` or `billing_` fields of an order. */
+export function addressFields(
+  kind: 'shipping' | 'billing',
+  contact: Contact,
+  address: Address,
+): JsonObject {
+  return {
+    [`${kind}_first_name`]: contact.first_name,
+    [`${kind}_last_name`]: contact.last_name,
+    [`${kind}_birth_date`]: contact.date_of_birth,
+    [`${kind}_phone`]: contact.phone,
+    [`${kind}_address_line1`]: address.line1,
+    ...(address.line2 === null ? {} : { [`${kind}_address_line2`]: address.line2 }),
+    [`${kind}_address_city`]: address.city,
+    [`${kind}_address_state`]: address.state,
+    [`${kind}_address_zip_code`]: address.zip_code,
+  };
+}
+
+/** A person's fields as templates take them. */
+export function personBytes(person: Person): PersonBytes {
+  const fields = (object: object) => Buffer.from(JSON.stringify(object).slice(1, -1));
+  const { contact, address, recipient } = person;
+  return {
+    contact: fields(contact),
+    shipping: fields(addressFields('shipping', recipient.contact, recipient.address)),
+    billing: fields(addressFields('billing', contact, address)),
+  };
+}
+
+function makeContact(seed: number, number: number): Contact {
+  const random = new Random(seed ^ 0x70e09, number);
+  const first = random.pick(FIRST);
+  const last = random.pick(LAST);
+  const plain = (name: string) => name.normalize('NFD').replace(/[^A-Za-z]/g, '');
+  const mailbox = [plain(first), plain(last), String(number)].filter((part) => part !== '');
+  const two = (value: number) => String(value).padStart(2, '0');
+  const birth = `${random.between(1935, 2003)}-${two(random.between(1, 12))}-${two(random.between(1, 28))}`;
+  const phone = `+1 ${random.between(201, 989)}-555-${String(random.below(10_000)).padStart(4, '0')}`;
+  return {
+    first_name: first,
+    last_name: last,
+    date_of_birth: random.chance(0.08) ? null : birth,
+    phone: random.chance(0.05) ? null : phone,
+    email: `${mailbox.join('.').toLowerCase()}@example.com`,
+  };
+}
+
+function makeAddress(seed: number, number: number): Address {
+  const random = new Random(seed ^ 0xadd7e55, number);
+  const [city, state, zip] = random.pick(PLACES);
+  return {
+    line1: `${random.between(1, 9_999)} ${random.pick(STREETS)} ${random.pick(KINDS)}`,
+    line2: random.pick([null, null, '', '', '', `Apt ${random.between(1, 60)}`]),
+    city,
+    state,
+    zip_code: `${zip}${String(random.between(1, 99)).padStart(2, '0')}`,
+  };
+}

@@ -1,0 +1,42 @@
+/** Mixes a seed and a number to 32 well-spread bits: the same two always give the same. */
+export function mix(seed: number, n: number): number {
+  let h = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(n + 0x7f4a7c15, 0xc2b2ae35);
+  h = Math.imul(h ^ (h >>> 16), 0x7feb352d);
+  h = Math.imul(h ^ (h >>> 15), 0x846ca68b);
+  return (h ^ (h >>> 16)) >>> 0;
+}
+
+/** Seeded random numbers: the same seed, the same row of numbers. */
+export class Random {
+  readonly #seed: number;
+  #drawn = 0;
+
+  constructor(seed: number, branch = 0) {
+    this.#seed = mix(seed, branch);
+  }
+
+  /** From 0 up to, not including, 1. */
+  next(): number {
+    return mix(this.#seed, this.#drawn++) / 2 ** 32;
+  }
+
+  /** A whole number from 0 up to, not including, `limit`. */
+  below(limit: number): number {
+    return Math.floor(this.next() * limit);
+  }
+
+  /** A whole number from `low` to `high`, both included. */
+  between(low: number, high: number): number {
+    return low + this.below(high - low + 1);
+  }
+
+  /** True with this probability. */
+  chance(probability: number): boolean {
+    return this.next() < probability;
+  }
+
+  /** One of `choices`; to make one likelier, name it more often. */
+  pick<T>(choices: readonly T[]): T {
+    return choices[this.below(choices.length)]!;
+  }
+}

@@ -1,0 +1,97 @@
+/** The six lists of the API, as they stand in its paths. */
+export const RESOURCES = [
+  'orders',
+  'customers',
+  'inventory',
+  'wine-clubs',
+  'wine-club-members',
+  'products',
+] as const;
+
+export type Resource = (typeof RESOURCES)[number];
+
+/** What requests are counted by: a list, or the login. */
+export type Endpoint = Resource | 'login';
+
+export const ENDPOINTS: readonly Endpoint[] = ['login', ...RESOURCES];
+
+export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
+export type JsonObject = { [name: string]: JsonValue };
+
+export function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A record's key: a number, or the `sku` of an inventory item. */
+export type RecordKey = number | string;
+
+/** How the records of a list are known and asked for. */
+export interface ResourceRules {
+  /** The field that holds the key. */
+  readonly keyField: string;
+  /** Text before the number in the key; null when the key is the number itself. */
+  readonly keyPrefix: string | null;
+  /** Number of the first record; each later one has the next. */
+  readonly firstNumber: number;
+  /** Whether records carry `created_at` and `updated_at`. */
+  readonly dated: boolean;
+  /** Whether `modifiedFromDate` and `modifiedToDate` narrow the list. */
+  readonly windowed: boolean;
+  /** The query parameter that asks for one record by number, if there is one. */
+  readonly byNumber: string | null;
+}
+
+/**
+ * Of these only the rules of orders, and the windows of customers and products, are in the API's
+ * description; the rest is made up.
+ */
+export const RULES: Readonly<Record<Resource, ResourceRules>> = {
+  orders: {
+    keyField: 'order_number',
+    keyPrefix: null,
+    firstNumber: 100_001,
+    dated: true,
+    windowed: true,
+    byNumber: 'orderNumber',
+  },
+  customers: {
+    keyField: 'id',
+    keyPrefix: null,
+    firstNumber: 500_001,
+    dated: true,
+    windowed: true,
+    byNumber: null,
+  },
+  inventory: {
+    keyField: 'sku',
+    keyPrefix: 'CS-',
+    firstNumber: 100_001,
+    dated: false,
+    windowed: false,
+    byNumber: null,
+  },
+  'wine-clubs': {
+    keyField: 'id',
+    keyPrefix: null,
+    firstNumber: 1,
+    dated: false,
+    windowed: false,
+    byNumber: null,
+  },
+  'wine-club-members': {
+    keyField: 'id',
+    keyPrefix: null,
+    firstNumber: 700_001,
+    dated: true,
+    windowed: false,
+    byNumber: null,
+  },
+  products: {
+    keyField: 'id',
+    keyPrefix: null,
+    firstNumber: 3_001,
+    dated: true,
+    windowed: true,
+    byNumber: null,
+  },
+};

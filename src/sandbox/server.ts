@@ -1,0 +1,179 @@
+import { createServer } from 'node:http';
+import type { IncomingMessage, Server as HttpServer, ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { constants, gzip } from 'node:zlib';
+import { complaint, json, page } from './api.ts';
+import type { Answer, Api } from './api.ts';
+import type { Arrivals } from './arrivals.ts';
+import type { FaultKind, Faults } from './faults.ts';
+import type { Settings } from './options.ts';
+import type { Random } from './random.ts';
+import type { Endpoint } from './resources.ts';
+import { ROUTES } from './routes.ts';
+
+/** A login is small; more than this many bytes are not read. */
+const BODY_BYTES = 65_536;
+
+const compress = promisify(gzip);
+
+/** What a {@link Server} serves with. */
+export interface ServerParts {
+  readonly settings: Settings;
+  readonly api: Api;
+  readonly arrivals: Arrivals;
+  readonly faults: Faults;
+  /** For latencies within a range. */
+  readonly random: Random;
+  /** When requests arrive, in epoch ms. */
+  readonly arrivalClock: () => number;
+  /** What the server believes the time to be, in epoch ms. */
+  readonly serverClock: () => number;
+}
+
+/** The API on a socket: routes, quotas, faults, latency. */
+export class Server {
+  latencyMs: number | readonly [number, number];
+  readonly #parts: ServerParts;
+  #http: HttpServer | undefined;
+  #stopped = new AbortController();
+
+  constructor(parts: ServerParts) {
+    this.#parts = parts;
+    this.latencyMs = parts.settings.latencyMs;
+  }
+
+  get listening(): boolean {
+    return this.#http !== undefined;
+  }
+
+  /** @returns the port. */
+  async listen(host: string, port: number): Promise<number> {
+    const answer = (request: IncomingMessage, response: ServerResponse) => {
+      this.#serve(request, response).catch((error: unknown) => {
+        // The client or `stop` closed the connection meanwhile; anything else is a bug.
+        if (response.destroyed || request.socket.destroyed) return;
+        response.destroy();
+        process.emitWarning(error instanceof Error ? error : String(error));
+      });
+    };
+    const { tls } = this.#parts.settings;
+    const http = tls ? createTlsServer(tls, answer) : createServer(answer);
+    http.keepAliveTimeout = 65_000; // longer than clients keep theirs: they never meet a closing one
+    await new Promise<void>((resolve, reject) => {
+      http.once('error', reject);
+      http.listen(port, host, resolve);
+    });
+    this.#http = http;
+    this.#stopped = new AbortController();
+    return (http.address() as AddressInfo).port;
+  }
+
+  /** Closes the port and every connection. */
+  async stop(): Promise<void> {
+    const http = this.#http;
+    if (!http) return;
+    this.#http = undefined;
+    this.#stopped.abort();
+    const closed = new Promise<void>((resolve) => http.close(() => resolve()));
+    http.closeAllConnections();
+    await closed;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const at = this.#parts.arrivalClock();
+    const [path = '', query = ''] = (request.url ?? '').split('?', 2);
+    const endpoint = ROUTES.get(path);
+    if (endpoint === undefined) return this.#send(request, response, complaint(404, 'Not found'));
+    const method = endpoint === 'login' ? 'POST' : 'GET';
+    if (request.method !== method) {
+      const { headers, ...answer } = complaint(405, `Use ${method}`);
+      return this.#send(request, response, { ...answer, headers: { ...headers, allow: method } });
+    }
+    const { arrival, waitMs } = this.#parts.arrivals.take(endpoint, query, at);
+    const fault = waitMs > 0 ? undefined : this.#parts.faults.strike(endpoint);
+    if (fault?.kind === 'drop') return void request.socket.destroy();
+    const pause = this.#latency();
+    await this.#wait(pause / 2);
+    const answer =
+      waitMs > 0
+        ? this.#parts.api.tooMany(waitMs)
+        : (replacement(fault) ?? (await this.#answer(endpoint, query, request)));
+    await this.#wait(pause / 2 + (fault?.kind === 'slow' ? fault.ms : 0));
+    arrival.status = answer.status;
+    await this.#send(request, response, answer, fault);
+  }
+
+  async #answer(endpoint: Endpoint, query: string, request: IncomingMessage): Promise<Answer> {
+    if (endpoint !== 'login') {
+      const { authorization } = request.headers;
+      return this.#parts.api.list(endpoint, new URLSearchParams(query), authorization);
+    }
+    const body = await readBody(request);
+    return body === undefined ? complaint(413, 'Body too large') : this.#parts.api.login(body);
+  }
+
+  async #send(
+    request: IncomingMessage,
+    response: ServerResponse,
+    answer: Answer,
+    fault?: FaultKind,
+  ): Promise<void> {
+    if (response.destroyed) return;
+    const { settings, serverClock } = this.#parts;
+    const zip = settings.gzip && acceptsGzip(request) && answer.status === 200;
+    const body = zip ? await compress(answer.body, { level: constants.Z_BEST_SPEED }) : answer.body;
+    response.sendDate = false;
+    response.writeHead(answer.status, {
+      ...answer.headers,
+      ...(zip && { 'content-encoding': 'gzip' }),
+      ...(settings.readings.dateHeader && { date: new Date(serverClock()).toUTCString() }),
+      'content-length': body.length,
+    });
+    if (fault?.kind !== 'truncate' && fault?.kind !== 'stall') return void response.end(body);
+    const half = body.subarray(0, Math.floor(body.length / 2));
+    response.write(half, () => {
+      if (fault.kind === 'truncate') request.socket.destroySoon();
+    });
+  }
+
+  #latency(): number {
+    if (typeof this.latencyMs === 'number') return this.latencyMs;
+    const [low, high] = this.latencyMs;
+    return low + this.#parts.random.next() * (high - low);
+  }
+
+  async #wait(ms: number): Promise<void> {
+    if (ms > 0) await delay(ms, undefined, { signal: this.#stopped.signal });
+  }
+}
+
+/** What a fault answers in place of the API. */
+function replacement(fault: FaultKind | undefined): Answer | undefined {
+  if (fault?.kind === 'garbage') return page(200, 'Welcome to the guest network');
+  if (fault?.kind !== 'status') return undefined;
+  const { status, body = { statusCode: status, message: 'Fault' }, headers = {} } = fault;
+  const answer =
+    typeof body === 'string'
+      ? { status, headers: {}, body: Buffer.from(body) }
+      : json(status, body);
+  return { ...answer, headers: { ...answer.headers, ...headers } };
+}
+
+/** The body, or undefined when it is too large. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    length += part.length;
+    if (length > BODY_BYTES) return undefined;
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString();
+}
+
+function acceptsGzip(request: IncomingMessage): boolean {
+  return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(String(request.headers['accept-encoding']));
+}

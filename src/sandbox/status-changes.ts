@@ -1,0 +1,79 @@
+import { isObject } from './resources.ts';
+import type { JsonValue } from './resources.ts';
+
+/** One of the nine status fields of an order, before and after. */
+export interface StatusChange {
+  readonly subject: 'order' | 'order_edit' | 'fulfillment' | 'club_package';
+  /** `created_at` of the edit (with `#2` and so on where two share it), `fulfillment_id`, or null. */
+  readonly subject_id: string | null;
+  readonly field: string;
+  /** Null when the subject is new or had none. */
+  readonly from: string | null;
+  /** Null when the subject is gone or has none. */
+  readonly to: string | null;
+}
+
+type Statuses = Map<string, Omit<StatusChange, 'from' | 'to'> & { value: string }>;
+
+/** How two versions of an order differ in their status fields; null stands for no order. */
+export function statusChanges(before: JsonValue, after: JsonValue): StatusChange[] {
+  const old = statusesOf(before);
+  const young = statusesOf(after);
+  return [...new Set([...old.keys(), ...young.keys()])].flatMap((name) => {
+    const from = old.get(name)?.value ?? null;
+    const to = young.get(name)?.value ?? null;
+    if (from === to) return [];
+    const { subject, subject_id, field } = (young.get(name) ?? old.get(name))!;
+    return [{ subject, subject_id, field, from, to }];
+  });
+}
+
+function statusesOf(order: JsonValue): Statuses {
+  const found: Statuses = new Map();
+  const note = (
+    subject: StatusChange['subject'],
+    subject_id: string | null,
+    holder: JsonValue | undefined,
+    fields: readonly string[],
+  ) => {
+    for (const field of fields) {
+      const value = isObject(holder) ? holder[field] : undefined;
+      if (typeof value !== 'string') continue;
+      found.set(JSON.stringify([subject, subject_id, field]), {
+        subject,
+        subject_id,
+        field,
+        value,
+      });
+    }
+  };
+  if (!isObject(order)) return found;
+  note('order', null, order, ['payment_status', 'fulfillment_status']);
+  const times = new Map<string, number>();
+  for (const edit of listOf(order.order_edit)) {
+    const at = textOf(edit, 'created_at');
+    const seen = (times.get(at) ?? 0) + 1;
+    times.set(at, seen);
+    note('order_edit', seen > 1 ? `${at}#${seen}` : at, edit, ['status']);
+  }
+  for (const parcel of listOf(order.fulfillment_info)) {
+    const id = textOf(parcel, 'fulfillment_id');
+    note('fulfillment', id, parcel, ['status', 'shipment_status']);
+  }
+  note('club_package', null, order.club_package_info, [
+    'package_status',
+    'customer_package_status',
+    'wine_club_order_status',
+    'compliance_status',
+  ]);
+  return found;
+}
+
+function listOf(value: JsonValue | undefined): JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function textOf(holder: JsonValue, field: string): string {
+  const value = isObject(holder) ? holder[field] : undefined;
+  return typeof value === 'string' ? value : JSON.stringify(value ?? null);
+}

@@ -1,0 +1,154 @@
+import { ByteWriter } from './byte-writer.ts';
+import { makeHistory, sortByUpdated } from './history.ts';
+import type { Columns } from './history.ts';
+import { MAX_RECORDS } from './options.ts';
+import { RULES } from './resources.ts';
+import type { RecordKey, Resource, ResourceRules } from './resources.ts';
+import { SortedIds } from './sorted-ids.ts';
+import type { Template } from './template.ts';
+import type { Winery } from './winery.ts';
+
+/** Bytes of a record, about: where writers begin. */
+const RECORD_BYTES = 3_000;
+
+/** Lists of things of which there is one each. */
+const IN_TURN: ReadonlySet<Resource> = new Set(['inventory', 'wine-clubs', 'products']);
+
+/**
+ * The records of one list as they are served. A record that was never changed is not held: it is
+ * written from its outline, its id and its columns; a changed one is held as its JSON text. Ids
+ * count from 0 and are never given twice.
+ */
+export class Table {
+  readonly resource: Resource;
+  readonly rules: ResourceRules;
+  readonly byKey: SortedIds;
+  readonly byUpdated: SortedIds;
+  readonly #winery: Winery;
+  readonly #outlines: readonly Template[];
+  readonly #columns: Columns;
+  readonly #texts = new Map<number, Buffer>();
+  #alive: Uint8Array;
+  #issued: number;
+
+  constructor(
+    resource: Resource,
+    winery: Winery,
+    count: number,
+    history: { seed: number; endsAt: number; resolutionMs: number },
+  ) {
+    this.resource = resource;
+    this.rules = RULES[resource];
+    this.#winery = winery;
+    this.#outlines = count > 0 ? winery.outlines(resource) : [];
+    const { seed, endsAt, resolutionMs } = history;
+    const columns = makeHistory(count, seed, endsAt, resolutionMs, this.#outlines, IN_TURN.has(resource)); // prettier-ignore
+    this.#columns = columns;
+    this.#alive = new Uint8Array(count).fill(1);
+    this.#issued = count;
+    this.byKey = new SortedIds(
+      (a, b) => a < b,
+      new Uint32Array(count).map((_, id) => id),
+    );
+    this.byUpdated = new SortedIds(
+      (a, b) => this.updatedAt(a) < this.updatedAt(b) || (this.updatedAt(a) === this.updatedAt(b) && a < b), // prettier-ignore
+      sortByUpdated(columns.updated),
+    );
+  }
+
+  get size(): number {
+    return this.byKey.size;
+  }
+
+  has(id: number): boolean {
+    return this.#alive[id] === 1;
+  }
+
+  /** The number of a record's key. */
+  numberOf(id: number): number {
+    return this.rules.firstNumber + id;
+  }
+
+  keyOf(id: number): RecordKey {
+    const number = this.numberOf(id);
+    return this.rules.keyPrefix === null ? number : `${this.rules.keyPrefix}${number}`;
+  }
+
+  /** The id that goes with a key, whether or not there is such a record. */
+  idOf(key: RecordKey): number {
+    const text = String(key);
+    const prefix = this.rules.keyPrefix ?? '';
+    const id = Number(text.slice(prefix.length)) - this.rules.firstNumber;
+    return text.startsWith(prefix) && Number.isInteger(id) && id >= 0 ? id : -1;
+  }
+
+  /** Epoch ms; of lists that show no `updated_at` too. */
+  updatedAt(id: number): number {
+    return this.#columns.updated[id]!;
+  }
+
+  /** The same of all records by id, until the next {@link issue}. */
+  get updated(): Float64Array {
+    return this.#columns.updated;
+  }
+
+  /** Writes a record that there is. */
+  write(out: ByteWriter, id: number): void {
+    const text = this.#texts.get(id);
+    if (text) return out.bytes(text);
+    const customer = this.#winery.customerOf(this.resource, id);
+    this.#outlines[this.#columns.outline[id]!]!.write(out, {
+      number: this.numberOf(id),
+      customer: RULES.customers.firstNumber + customer,
+      createdAt: this.#columns.created[id]!,
+      updatedAt: this.updatedAt(id),
+      person: this.#winery.personAt(customer),
+    });
+  }
+
+  /** The JSON text of a record, if there is one. */
+  text(id: number): string | undefined {
+    if (!this.has(id)) return undefined;
+    const out = new ByteWriter(RECORD_BYTES);
+    this.write(out, id);
+    return out.finish().toString();
+  }
+
+  /** An id for a new record. @throws RangeError when there is none left. */
+  issue(): number {
+    if (this.#issued >= MAX_RECORDS) throw new RangeError(`${this.resource}: no more records`);
+    this.#reserve(this.#issued + 1);
+    return this.#issued++;
+  }
+
+  /** Serves this text for the record from now on, whether or not there was one. */
+  put(id: number, text: string, updatedAt: number): void {
+    if (this.has(id)) this.byUpdated.remove(id);
+    else this.byKey.add(id);
+    this.#alive[id] = 1;
+    this.#columns.updated[id] = updatedAt;
+    // Not from Node's pool: one long-lived text would keep 8 kB of others' alive.
+    const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+    bytes.write(text);
+    this.#texts.set(id, bytes);
+    this.byUpdated.add(id);
+  }
+
+  remove(id: number): void {
+    this.byUpdated.remove(id);
+    this.byKey.remove(id);
+    this.#alive[id] = 0;
+    this.#texts.delete(id);
+  }
+
+  #reserve(count: number): void {
+    if (count <= this.#alive.length) return;
+    const room = Math.max(64, Math.ceil(count * 1.5));
+    const updated = new Float64Array(room);
+    updated.set(this.#columns.updated);
+    this.#columns.updated = updated;
+    const alive = new Uint8Array(room);
+    alive.set(this.#alive);
+    this.#alive = alive;
+  }
+}

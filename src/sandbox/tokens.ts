@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto';
+import { errors, jwtVerify, SignJWT } from 'jose';
+import type { Settings } from './options.ts';
+
+/** Gives out tokens and knows its own: JWTs, signed with HS256. */
+export class Tokens {
+  readonly #settings: Settings;
+  readonly #clock: () => number;
+  #revoked = 0;
+  #issued = 0;
+
+  /** @param clock the server's clock, in epoch ms. */
+  constructor(settings: Settings, clock: () => number) {
+    this.#settings = settings;
+    this.#clock = clock;
+  }
+
+  /** A token with `sub`, `jti`, `iat` and, unless the readings say otherwise, `exp`. */
+  async issue(): Promise<string> {
+    const now = this.#clock();
+    const token = new SignJWT({})
+      .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
+      .setSubject('sandbox')
+      .setJti(String(++this.#issued))
+      .setIssuedAt(Math.floor(now / 1_000));
+    if (this.#settings.readings.expClaim) token.setExpirationTime(this.#expiry(now));
+    return token.sign(this.#secret());
+  }
+
+  /** Whether the token is ours, not expired and not revoked. */
+  async accepts(token: string): Promise<boolean> {
+    const now = this.#clock();
+    try {
+      const { payload } = await jwtVerify(token, this.#secret(), {
+        algorithms: ['HS256'],
+        // Expiry is checked below, to the ms and without the claim too.
+        clockTolerance: Number.MAX_SAFE_INTEGER,
+      });
+      const expiry = payload.exp ?? this.#expiry((payload.iat ?? 0) * 1_000);
+      return now < expiry * 1_000;
+    } catch (error) {
+      if (error instanceof errors.JOSEError) return false;
+      throw error;
+    }
+  }
+
+  /** No token given out until now is good any longer. */
+  revoke(): void {
+    this.#revoked++;
+  }
+
+  /** Seconds since 1970, rounded up: JWTs hold whole seconds. */
+  #expiry(from: number): number {
+    return Math.ceil((from + this.#settings.tokenLifeMs) / 1_000);
+  }
+
+  #secret(): Uint8Array {
+    return createHash('sha256').update(`sandbox/${this.#settings.seed}/${this.#revoked}`).digest();
+  }
+}

@@ -1,0 +1,44 @@
+/** The part of Avro's schema language that record images are made of. */
+
+/** A record: named, its fields in order. */
+export interface RecordSchema {
+  readonly type: 'record';
+  readonly name: string;
+  readonly namespace?: string;
+  readonly doc?: string;
+  readonly fields: readonly FieldSchema[];
+}
+
+/** A field of a record. */
+export interface FieldSchema {
+  readonly name: string;
+  readonly type: AvroType;
+  readonly default?: unknown;
+  readonly doc?: string;
+  /** The name in the API's JSON, where it is another one than `name`. */
+  readonly json?: string;
+  /** `application/json`: a string that holds any JSON value as its text. */
+  readonly contentMediaType?: string;
+}
+
+/** A type: by its name, a union, or with attributes. */
+export type AvroType =
+  string | readonly AvroType[] | RecordSchema | ArraySchema | MapSchema | LogicalSchema;
+
+export interface ArraySchema {
+  readonly type: 'array';
+  readonly items: AvroType;
+}
+
+export interface MapSchema {
+  readonly type: 'map';
+  readonly values: AvroType;
+}
+
+/** A primitive type that stands for something else. */
+export interface LogicalSchema {
+  readonly type: 'bytes' | 'int' | 'long';
+  readonly logicalType: string;
+  readonly precision?: number;
+  readonly scale?: number;
+}

@@ -1,0 +1,219 @@
+/**
+ * JSON without loss: what `JSON.parse` and `JSON.stringify` give, save that numbers which a double
+ * can't hold keep the text they were sent in. Nothing here recurses, so no depth of nesting can
+ * overflow the stack.
+ */
+
+/** Any JSON value. Numbers are finite; `-0` is one of them, and is kept apart from `0`. */
+export type JsonValue = null | boolean | number | string | JsonNumber | JsonValue[] | JsonObject;
+
+/** A JSON object; any key is an own property, `__proto__` too. */
+export interface JsonObject {
+  [key: string]: JsonValue;
+}
+
+/** A number that a double can't hold as it was written: `12345678901234567890`, `1e400`. */
+export class JsonNumber {
+  /** As it was sent: a JSON number. */
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  toString(): string {
+    return this.text;
+  }
+
+  /** For a plain `JSON.stringify`, which can't write it as a number: its text. */
+  toJSON(): string {
+    return this.text;
+  }
+}
+
+export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !(value instanceof JsonNumber)
+  );
+}
+
+/** Sets an own property whatever its name: assigning to `__proto__` would set the prototype. */
+export function setOwn(object: JsonObject, key: string, value: JsonValue): void {
+  if (key !== '__proto__') object[key] = value;
+  else {
+    const own = { value, configurable: true, enumerable: true, writable: true };
+    Object.defineProperty(object, key, own);
+  }
+}
+
+/**
+ * `JSON.parse`, with a {@link JsonNumber} for each number that a double can't hold as written.
+ * A text without one, which is nearly every text, costs one regular expression more.
+ *
+ * @throws SyntaxError when the text isn't JSON.
+ */
+export function parseJson(text: string): JsonValue {
+  const value = JSON.parse(text) as JsonValue;
+  if (typeof value !== 'number' && !MAY_BE_INEXACT.test(text)) return value;
+  const inexact = inexactNumbers(text);
+  return inexact.length === 0 ? value : withNumbersKept(value, text, inexact);
+}
+
+/** `JSON.stringify`, with every number as it was sent. Keys keep their order. */
+export function stringifyJson(value: JsonValue): string {
+  return write(value, Object.keys);
+}
+
+/** The same text for equal values: {@link stringifyJson} with the keys of every object sorted. */
+export function canonicalJson(value: JsonValue): string {
+  return write(value, (object) => Object.keys(object).sort());
+}
+
+/**
+ * What stands before a number, and a number that needs a closer look: 16 digits or more, or an
+ * exponent of 3. Any other is held exactly. Digits in strings are rarely met by it.
+ */
+const MAY_BE_INEXACT = /[:,[\s]-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
+
+/** A number in a text, by its ends. */
+type Span = readonly [start: number, end: number];
+
+/** The numbers in a valid JSON text that a double can't hold. */
+function inexactNumbers(text: string): Span[] {
+  const found: Span[] = [];
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(text, at);
+    else if (isDigit(code) || code === MINUS) {
+      const start = at;
+      while (at + 1 < text.length && isOfNumber(text.charCodeAt(at + 1))) at++;
+      if (!isExact(text.slice(start, at + 1))) found.push([start, at + 1]);
+    }
+  }
+  return found;
+}
+
+const [QUOTE, PLUS, MINUS, POINT, ZERO, BACKSLASH] = [0x22, 0x2b, 0x2d, 0x2e, 0x30, 0x5c];
+
+const isDigit = (code: number): boolean => code >= ZERO && code <= 0x39;
+
+const isOfNumber = (code: number): boolean =>
+  isDigit(code) || code === POINT || (code | 0x20) === 0x65 || code === MINUS || code === PLUS;
+
+/** Where the string that starts at `start` closes. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
+    let escapes = 0;
+    while (text.charCodeAt(end - 1 - escapes) === BACKSLASH) escapes++;
+    if (escapes % 2 === 0) return end;
+  }
+}
+
+/** Whether a double says the same decimal number, however it is written: `1.50` is `1.5`. */
+function isExact(text: string): boolean {
+  const number = Number(text);
+  return Number.isFinite(number) && decimal(text) === decimal(String(number));
+}
+
+/** One text for one decimal number, its sign aside: its significant digits and a power of ten. */
+function decimal(text: string): string {
+  const [, whole = '', fraction = '', exponent = '0'] = NUMBER.exec(text)!;
+  const digits = (whole + fraction).replace(/^0+/, '');
+  let length = digits.length;
+  while (digits.charCodeAt(length - 1) === ZERO) length--;
+  if (length === 0) return '0';
+  return `${digits.slice(0, length)}e${Number(exponent) - fraction.length + digits.length - length}`;
+}
+
+const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+
+/**
+ * Parses the text again with quotes around those numbers, and puts a {@link JsonNumber} where one
+ * reading has a number and the other a string. So it's `JSON.parse` that decides what a text means
+ * (repeated keys, `__proto__`).
+ */
+function withNumbersKept(value: JsonValue, text: string, spans: readonly Span[]): JsonValue {
+  let quoted = '';
+  let from = 0;
+  for (const [start, end] of spans) {
+    quoted += `${text.slice(from, start)}"${text.slice(start, end)}"`;
+    from = end;
+  }
+  const root: Members = { value };
+  const reread = JSON.parse(quoted + text.slice(from)) as JsonValue;
+  const open: Pair[] = [[root, { value: reread }]];
+  for (let pair = open.pop(); pair; pair = open.pop()) {
+    const [numbers, strings] = pair;
+    for (const key of Object.keys(numbers)) {
+      const number = numbers[key]!;
+      const string = strings[key]!;
+      if (typeof number === 'number' && typeof string === 'string') {
+        setOwn(numbers, key, new JsonNumber(string));
+      } else if (typeof number === 'object' && number !== null) {
+        open.push([number as Members, string as Members]);
+      }
+    }
+  }
+  return root.value!;
+}
+
+/** An object or an array, by keys or indices. */
+type Members = JsonObject;
+type Pair = readonly [Members, Members];
+
+/** A container that is being written: how far, and how it closes. */
+interface Open {
+  readonly members: Members;
+  readonly keys: readonly string[] | undefined; // undefined: an array
+  readonly length: number;
+  next: number;
+  isEmpty: boolean;
+}
+
+function write(root: JsonValue, keysOf: (object: JsonObject) => string[]): string {
+  if (!isContainer(root)) return leafText(root);
+  const enter = (value: JsonValue[] | JsonObject): Open => {
+    const keys = Array.isArray(value) ? undefined : keysOf(value);
+    text += keys ? '{' : '[';
+    const length = keys ? keys.length : (value.length as number);
+    return { members: value as Members, keys, length, next: 0, isEmpty: true };
+  };
+  let text = '';
+  const open = [enter(root)];
+  for (let top = open.at(-1); top; top = open.at(-1)) {
+    if (top.next === top.length) {
+      text += top.keys ? '}' : ']';
+      open.pop();
+      continue;
+    }
+    const key = top.keys ? top.keys[top.next]! : top.next;
+    const value = top.members[key];
+    top.next++;
+    if (value === undefined) continue;
+    text += top.isEmpty ? '' : ',';
+    text += top.keys ? `${quoted(key as string)}:` : '';
+    top.isEmpty = false;
+    if (isContainer(value)) open.push(enter(value));
+    else text += leafText(value);
+  }
+  return text;
+}
+
+const isContainer = (value: JsonValue): value is JsonValue[] | JsonObject =>
+  typeof value === 'object' && value !== null && !(value instanceof JsonNumber);
+
+function leafText(value: null | boolean | number | string | JsonNumber): string {
+  if (typeof value === 'string') return quoted(value);
+  if (value instanceof JsonNumber) return value.text;
+  return Object.is(value, -0) ? '-0' : String(value);
+}
+
+/** `JSON.stringify` of a string; its call alone takes longer than looking for what it would escape. */
+function quoted(text: string): string {
+  return TO_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`;
+}
+
+const TO_ESCAPE = /["\\\x00-\x1f\ud800-\udfff]/;

@@ -1,0 +1,158 @@
+import avro from 'avsc';
+import { asBuffer, avroWriter } from './avro-bytes.ts';
+import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
+import { arrayKind, simpleKind } from './field-kinds.ts';
+import type { AvroValue, Kind, Oddities } from './field-kinds.ts';
+import { canonicalJson, isJsonObject, parseJson, setOwn } from './json.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+import { pointerStep, withPart } from './pointer.ts';
+
+/** The API's JSON to a record image in Avro, and back. */
+export interface RecordCodec {
+  /** The schema it was made from. */
+  readonly schema: RecordSchema;
+  /** The same for avsc; logical types are left as the numbers and bytes underneath. */
+  readonly type: avro.Type;
+  /**
+   * The image as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of
+   * its keys; so do times that are the same instant.
+   */
+  encode(record: JsonObject): Buffer;
+  /**
+   * The API's JSON again, in the order of the schema. Times are in UTC with ms; whatever else
+   * they said is in `unmapped`.
+   *
+   * @throws Error when the bytes aren't a value of the schema.
+   */
+  decode(bytes: Uint8Array): JsonObject;
+  /** The same from a value that {@link type} has read. */
+  toJson(value: unknown): JsonObject;
+}
+
+/** The two fields at the end of every image, and of no nested record. */
+const NULLS = 'nulls';
+const UNMAPPED = 'unmapped';
+
+/**
+ * Compiles a schema of record images: a record of nullable fields that ends with `nulls` (array of
+ * string) and `unmapped` (map of string). Fields may be boolean, int, long, double, string,
+ * `decimal`, `timestamp-millis`, `date`, JSON text, records of such fields, and arrays of any of these.
+ *
+ * Nothing is lost: a value that its field can't hold exactly, or that has no field, is kept in
+ * `unmapped` as JSON text. In an array an empty value stands in its place.
+ *
+ * @throws TypeError when the schema is another one.
+ */
+export function createRecordCodec(schema: RecordSchema): RecordCodec {
+  const fields = schema.fields.slice(0, -2);
+  const [nulls, unmapped] = schema.fields.slice(-2);
+  if (nulls?.name !== NULLS || unmapped?.name !== UNMAPPED) {
+    throw new TypeError(`${schema.name} doesn't end with the fields ${NULLS} and ${UNMAPPED}`);
+  }
+  const root = recordKind({ ...schema, fields });
+  const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
+  const write = avroWriter(type);
+
+  const encode = (record: JsonObject): Buffer => {
+    const odd: Oddities = { nulls: [], unmapped: new Map() };
+    const value = root.toAvro(record, '', odd) as Record<string, AvroValue>;
+    value[NULLS] = odd.nulls.sort();
+    value[UNMAPPED] = sortedMap(odd.unmapped);
+    return write(value);
+  };
+
+  const toJson = (value: unknown): JsonObject => {
+    const image = value as Record<string, AvroValue>;
+    let record = root.toJson(image);
+    for (const pointer of image[NULLS] as string[]) record = withPart(record, pointer, null);
+    const texts = image[UNMAPPED] as Record<string, string>;
+    // Sorted, so that what holds a part comes before the part.
+    for (const pointer of Object.keys(texts).sort()) {
+      record = withPart(record, pointer, parseJson(texts[pointer]!));
+    }
+    return record as JsonObject;
+  };
+
+  const decode = (bytes: Uint8Array): JsonObject => toJson(type.fromBuffer(asBuffer(bytes)));
+
+  return { schema, type, encode, decode, toJson };
+}
+
+/** A field and its place in both worlds. */
+interface Field {
+  readonly avroName: string;
+  readonly jsonName: string;
+  readonly step: string;
+  readonly kind: Kind;
+}
+
+function recordKind({ name, fields: schemas }: RecordSchema): Kind {
+  const fields = schemas.map((field) => compile(name, field));
+  const byName = new Map(fields.map((field) => [field.jsonName, field]));
+  const empty = Object.fromEntries(fields.map(({ avroName }) => [avroName, null]));
+
+  const toAvro = (value: JsonValue, pointer: string, odd: Oddities): AvroValue | undefined => {
+    if (!isJsonObject(value)) return undefined;
+    const held: Record<string, AvroValue> = { ...empty };
+    for (const key of Object.keys(value)) {
+      const item = value[key];
+      if (item === undefined) continue;
+      const field = byName.get(key);
+      if (field === undefined) {
+        noteUnknown(value, key, pointer, odd);
+      } else if (item === null) {
+        odd.nulls.push(pointer + field.step);
+      } else {
+        const at = pointer + field.step;
+        const avroValue = field.kind.toAvro(item, at, odd);
+        if (avroValue !== undefined) held[field.avroName] = avroValue;
+        else odd.unmapped.set(at, canonicalJson(item));
+      }
+    }
+    return held;
+  };
+
+  const toJson = (value: AvroValue): JsonObject => {
+    const held = value as Record<string, AvroValue>;
+    const object: JsonObject = {};
+    for (const { avroName, jsonName, kind } of fields) {
+      const item = held[avroName];
+      if (item !== null && item !== undefined) setOwn(object, jsonName, kind.toJson(item));
+    }
+    return object;
+  };
+
+  return { toAvro, toJson, placeholder: empty };
+}
+
+/** Keeps what has no field. Avro can't spell a name with half a surrogate pair: then all of it. */
+function noteUnknown(object: JsonObject, key: string, pointer: string, odd: Oddities): void {
+  if (!key.isWellFormed()) odd.unmapped.set(pointer, canonicalJson(object));
+  else if (object[key] === null) odd.nulls.push(pointer + pointerStep(key));
+  else odd.unmapped.set(pointer + pointerStep(key), canonicalJson(object[key]!));
+}
+
+function compile(
+  record: string,
+  { name, type, json = name, contentMediaType }: FieldSchema,
+): Field {
+  const [first, second, ...others] = Array.isArray(type) ? (type as AvroType[]) : [];
+  const kind = first === 'null' && second && !others.length && kindOf(second, contentMediaType);
+  if (!kind || name === '__proto__')
+    throw new TypeError(`${record}.${name}: no such field can be held`);
+  return { avroName: name, jsonName: json, step: pointerStep(json), kind };
+}
+
+function kindOf(type: AvroType, contentMediaType?: string): Kind | undefined {
+  if (typeof type === 'object' && 'fields' in type) return recordKind(type);
+  if (typeof type === 'object' && 'items' in type) {
+    const items = kindOf(type.items);
+    return items && arrayKind(items);
+  }
+  return simpleKind(type, contentMediaType);
+}
+
+function sortedMap(texts: ReadonlyMap<string, string>): Record<string, string> {
+  if (texts.size === 0) return {};
+  return Object.fromEntries([...texts].sort(([a], [b]) => (a < b ? -1 : 1)));
+}

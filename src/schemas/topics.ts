@@ -1,0 +1,92 @@
+/** The topics that are written: their names, and what Kafka is to do with them. */
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+/** How Kafka makes room: by key, or by age. On another one a topic loses what it's there to keep. */
+export type CleanupPolicy = 'compact' | 'delete';
+
+/** A topic as it is created. Its shape is that of kafkajs. */
+export interface TopicSpec {
+  readonly topic: string;
+  readonly numPartitions: number;
+  readonly replicationFactor: number;
+  /** All settings, `cleanup.policy` among them, that differ from the broker's defaults. */
+  readonly configEntries: { readonly name: string; readonly value: string }[];
+  /** What an existing topic of the name must have. */
+  readonly cleanupPolicy: CleanupPolicy;
+  /** Whether an existing topic must have just `numPartitions`. */
+  readonly fixedPartitions: boolean;
+}
+
+/** The names under one prefix. */
+export interface TopicNames {
+  /** A resource's events: `wine.wine-clubs`. */
+  readonly records: (resource: string) => string;
+  readonly orderStatusChanges: string;
+  readonly deadLetters: string;
+  readonly cursors: string;
+  readonly signals: string;
+}
+
+export function topicNames(prefix: string): TopicNames {
+  return {
+    records: (resource) => `${prefix}.${resource}`,
+    orderStatusChanges: `${prefix}.order-status-changes`,
+    deadLetters: `${prefix}.dead-letters`,
+    cursors: `${prefix}.cursors`,
+    signals: `${prefix}.signals`,
+  };
+}
+
+/** Where a registry keeps the schema of a topic's values. */
+export function valueSubject(topic: string): string {
+  return `${topic}-value`;
+}
+
+export interface TopicTableOptions {
+  readonly prefix: string;
+  readonly resources: readonly string[];
+  /** Partitions of the resources' topics and of the status changes, which go by the same keys. */
+  readonly partitions: number;
+  /** Copies of each topic, at least 1. */
+  readonly replication: number;
+}
+
+/** Every topic, with its settings. Without `orders` there are no status changes. */
+export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
+  const { prefix, resources, partitions, replication } = options;
+  const names = topicNames(prefix);
+  const spec = (
+    topic: string,
+    cleanupPolicy: CleanupPolicy,
+    settings: Readonly<Record<string, number>>,
+    numPartitions: number,
+  ): TopicSpec => ({
+    topic,
+    numPartitions,
+    replicationFactor: replication,
+    configEntries: [
+      { name: 'cleanup.policy', value: cleanupPolicy },
+      ...Object.entries(settings).map(([name, value]) => ({ name, value: String(value) })),
+      // With three copies a commit is on two brokers at least, and one broker can be away.
+      ...(replication >= 3 ? [{ name: 'min.insync.replicas', value: '2' }] : []),
+    ],
+    cleanupPolicy,
+    fixedPartitions: topic === names.cursors,
+  });
+
+  const history = { 'min.compaction.lag.ms': 30 * DAY_MS };
+  const forEver = { 'retention.ms': -1 };
+  // A cursor is found by reading its topic through: one partition, compacted often.
+  const cursors = { 'segment.ms': 10 * MINUTE_MS };
+  return [
+    ...resources.map((resource) => spec(names.records(resource), 'compact', history, partitions)),
+    ...(resources.includes('orders')
+      ? [spec(names.orderStatusChanges, 'delete', forEver, partitions)]
+      : []),
+    spec(names.deadLetters, 'delete', {}, 1),
+    spec(names.cursors, 'compact', cursors, 1),
+    spec(names.signals, 'delete', { 'retention.ms': 7 * DAY_MS }, 1),
+  ];
+}

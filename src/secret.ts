@@ -1,0 +1,34 @@
+import { inspect } from 'node:util';
+
+const REDACTED = '[redacted]';
+
+/**
+ * A text that no printing shows: `String()`, templates, JSON and `util.inspect` all give
+ * `[redacted]`, and no property holds the text. Take it with {@link Secret.reveal} where it is
+ * sent, and keep the result nowhere.
+ */
+export class Secret {
+  readonly #text: string;
+
+  constructor(text: string) {
+    this.#text = text;
+    Object.freeze(this);
+  }
+
+  /** The text itself. */
+  reveal(): string {
+    return this.#text;
+  }
+
+  toString(): string {
+    return REDACTED;
+  }
+
+  toJSON(): string {
+    return REDACTED;
+  }
+
+  [inspect.custom](): string {
+    return REDACTED;
+  }
+}

@@ -1,0 +1,117 @@
+import { CellarstreamError } from '../errors.ts';
+import { freeLoopbackPorts } from './loopback-ports.ts';
+import type { ServiceControl } from './services.ts';
+import type { Program, Tethered } from './tethered.ts';
+import { untilReady, type Probe } from './until-ready.ts';
+
+/** How often a start on other ports is tried, when somebody takes one in between. */
+const PORT_TRIES = 5;
+
+/** The JVM in common: small, and quick to start rather than quick in the long run. */
+const JVM_FLAGS = [
+  '-XX:TieredStopAtLevel=1',
+  '-XX:+UseSerialGC',
+  // Else the JVM leaves a file in the system's temporary folder when it is killed.
+  '-XX:-UsePerfData',
+  '-XX:+ExitOnOutOfMemoryError',
+];
+
+/** One kind of server, on ports that are chosen at its first start. */
+export interface JavaServerKind {
+  /** As errors call it. */
+  readonly title: string;
+  /** Of its log file. */
+  readonly name: string;
+  readonly portCount: number;
+  /** What its log says when a port is taken. */
+  readonly portTaken: RegExp;
+  /** Done once before each first start on new ports: files the server needs. */
+  prepare(ports: readonly number[]): Promise<void>;
+  /** Arguments of `java`. */
+  args(ports: readonly number[]): readonly string[];
+  /** Whether it is this very server, and no stranger on its port, that answers. */
+  probe(ports: readonly number[], program: Program): Probe;
+}
+
+/** A server as a JVM in a tethered folder, with the controls that tests need. */
+export class JavaServer implements ServiceControl {
+  readonly #kind: JavaServerKind;
+  readonly #java: string;
+  readonly #tethered: Tethered;
+  readonly #readyTimeoutMs: number;
+  #ports: readonly number[] = [];
+  #program: Program | undefined;
+
+  /** Resolves when the server answers. */
+  static async start(
+    kind: JavaServerKind,
+    java: string,
+    tethered: Tethered,
+    readyTimeoutMs: number,
+  ): Promise<JavaServer> {
+    const server = new JavaServer(kind, java, tethered, readyTimeoutMs);
+    for (let tries = 1; ; tries++) {
+      server.#ports = await freeLoopbackPorts(kind.portCount);
+      await kind.prepare(server.#ports);
+      try {
+        await server.start();
+        return server;
+      } catch (error) {
+        const log = (await server.#program?.log()) ?? '';
+        if (tries === PORT_TRIES || !kind.portTaken.test(log)) throw error;
+        await server.kill();
+      }
+    }
+  }
+
+  private constructor(
+    kind: JavaServerKind,
+    java: string,
+    tethered: Tethered,
+    readyTimeoutMs: number,
+  ) {
+    this.#kind = kind;
+    this.#java = java;
+    this.#tethered = tethered;
+    this.#readyTimeoutMs = readyTimeoutMs;
+  }
+
+  get ports(): readonly number[] {
+    return this.#ports;
+  }
+
+  get pid(): number | undefined {
+    return this.#program?.ended === undefined ? this.#program?.pid : undefined;
+  }
+
+  async start(): Promise<void> {
+    const { title, name } = this.#kind;
+    if (this.pid !== undefined) throw new CellarstreamError('SERVICES', `${title} runs already`);
+    const args = [
+      ...JVM_FLAGS,
+      `-Djava.io.tmpdir=${this.#tethered.folder}`,
+      ...this.#kind.args(this.#ports),
+    ];
+    const program = await this.#tethered.run(name, this.#java, args);
+    this.#program = program;
+    const probe = this.#kind.probe(this.#ports, program);
+    await untilReady(title, program, probe, this.#readyTimeoutMs);
+  }
+
+  async kill(): Promise<void> {
+    this.#signal('SIGKILL');
+    await this.#program?.whenEnded;
+  }
+
+  pause(): void {
+    this.#signal('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#signal('SIGCONT');
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    if (this.pid !== undefined) process.kill(this.pid, signal);
+  }
+}

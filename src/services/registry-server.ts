@@ -1,0 +1,58 @@
+import { join } from 'node:path';
+import type { JavaServerKind } from './java-server.ts';
+import type { Tethered } from './tethered.ts';
+import type { Probe } from './until-ready.ts';
+
+/** The root of the Confluent API of an Apicurio Registry. */
+export function registryUrlOf(host: string, port: number): string {
+  return `http://${host}:${port}/apis/ccompat/v7`;
+}
+
+/**
+ * Apicurio Registry. Its database lies in the tethered folder, so that it outlives a kill.
+ *
+ * @param folder The unpacked distribution.
+ */
+export function registryServer(
+  folder: string,
+  version: string,
+  tethered: Tethered,
+): JavaServerKind {
+  // WRITE_DELAY=0: else H2 keeps what was committed in the last half second in memory alone.
+  const database = `jdbc:h2:file:${join(tethered.folder, 'registry-data')};WRITE_DELAY=0`;
+  return {
+    title: 'The schema registry',
+    name: 'registry',
+    portCount: 1,
+    portTaken: /already bound|in use/,
+    prepare: () => Promise.resolve(),
+    args: ([port]) => [
+      '-Xmx256m',
+      '-Dquarkus.http.host=127.0.0.1',
+      `-Dquarkus.http.port=${port!}`,
+      `-Dapicurio.datasource.url=${database}`,
+      '-Dquarkus.banner.enabled=false',
+      '-Dquarkus.log.level=WARN',
+      '-Dquarkus.log.category."io.apicurio".level=WARN',
+      '-Dquarkus.http.access-log.enabled=false',
+      // For the one line that says where it listens.
+      '-Dquarkus.log.category."io.quarkus".level=INFO',
+      '-jar',
+      join(folder, `apicurio-registry-app-${version}-runner.jar`),
+    ],
+    probe: ([port], program) => {
+      const answers = registryAnswers(registryUrlOf('127.0.0.1', port!));
+      // Until it has said so, it may be another's registry that answers there.
+      return async () => (await program.log()).includes('Listening on') && (await answers());
+    },
+  };
+}
+
+/** Asks for the subjects. */
+export function registryAnswers(registryUrl: string): Probe {
+  return async () => {
+    const answer = await fetch(`${registryUrl}/subjects`, { signal: AbortSignal.timeout(5_000) });
+    await answer.arrayBuffer();
+    return answer.status === 200;
+  };
+}

@@ -1,0 +1,59 @@
+/** One of the two servers of a launch on Java, for tests that want it to fail. */
+export interface ServiceControl {
+  /** The JVM's process id; undefined while it is down. */
+  readonly pid: number | undefined;
+  /** SIGKILL; resolves when the process is gone. Port and data are kept for the next start. */
+  kill(): Promise<void>;
+  /**
+   * Starts it again on the same port and data; resolves when it answers.
+   *
+   * @throws CellarstreamError `SERVICES` when it runs already or does not come up.
+   */
+  start(): Promise<void>;
+  /** SIGSTOP: connections stay open and nothing answers. */
+  pause(): void;
+  /** SIGCONT. */
+  resume(): void;
+}
+
+interface Endpoints {
+  /** `host:port`, as `KAFKA_BROKERS` lists them. */
+  readonly brokers: string[];
+  /** The root of the registry's Confluent API, without a trailing slash. */
+  readonly registryUrl: string;
+  /** Ends what was started, data and all; for `settings` nothing. A second call does nothing. */
+  readonly stop: () => Promise<void>;
+}
+
+/** Servers that were named in the settings, or run in containers. */
+export interface PlainServices extends Endpoints {
+  readonly origin: 'settings' | 'docker';
+}
+
+/** Servers that run as JVMs on this machine's loopback interface. */
+export interface JavaServices extends Endpoints {
+  readonly origin: 'java';
+  readonly kafka: ServiceControl;
+  readonly registry: ServiceControl;
+}
+
+/** A Kafka and a schema registry that answer. */
+export type Services = PlainServices | JavaServices;
+
+/** How servers are started; nothing here matters when both are named in the settings. */
+export interface LaunchOptions {
+  /**
+   * Broker settings (`server.properties` names) over the launcher's own. Of those, the ones that
+   * differ from Kafka's defaults for speed: `group.initial.rebalance.delay.ms` is 0, `broker.session.timeout.ms`
+   * 3,000, the internal topics have 4 partitions; and `auto.create.topics.enable` is false.
+   */
+  readonly kafkaSettings?: Readonly<Record<string, string>>;
+  /** How long a server may take until it answers, in ms; default 60,000. */
+  readonly readyTimeoutMs?: number;
+  /** Told what is going on, a line at a time; about one a second while Maven downloads. */
+  readonly onProgress?: (line: string) => void;
+  /** Where jars are kept; default `$XDG_CACHE_HOME/cellarstream`, or `~/.cache/cellarstream`. */
+  readonly cacheDir?: string;
+  /** Where `PATH`, `JAVA_HOME` and `XDG_CACHE_HOME` are looked up; default `process.env`. */
+  readonly env?: NodeJS.ProcessEnv;
+}

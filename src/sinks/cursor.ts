@@ -1,0 +1,44 @@
+import type { Position } from '../streams/anchors.ts';
+
+/** How far a task has come; committed with the events that it led to. */
+export interface Cursor {
+  readonly version: 1;
+  /** The process that wrote it. One that finds another's here has been replaced. */
+  readonly instance: string;
+  /** Rises each time a process takes the task over. */
+  readonly generation: number;
+  /** Of the newest event: the next one's is higher, whatever became of the state folder. */
+  readonly sequence: number;
+  readonly firstRead: FirstRead;
+  /** Where the next window of modification dates begins (before any lookback): server's ms. */
+  readonly since: number | null;
+}
+
+export interface FirstRead {
+  /** The server's time as it began, ms; null until its first page was answered. */
+  readonly startedAt: number | null;
+  /** Where it goes on; null at the beginning. */
+  readonly position: Position | null;
+  readonly done: boolean;
+}
+
+/** The cursor of a task that has read nothing yet. */
+export function newCursor(instance: string): Cursor {
+  const firstRead: FirstRead = { startedAt: null, position: null, done: false };
+  return { version: 1, instance, generation: 0, sequence: 0, firstRead, since: null };
+}
+
+/** @throws TypeError when the text is no cursor of this version. */
+export function parseCursor(text: string): Cursor {
+  const cursor = JSON.parse(text) as Partial<Cursor> | null;
+  if (
+    cursor?.version !== 1 ||
+    typeof cursor.instance !== 'string' ||
+    typeof cursor.generation !== 'number' ||
+    typeof cursor.sequence !== 'number' ||
+    typeof cursor.firstRead?.done !== 'boolean'
+  ) {
+    throw new TypeError('the cursor in Kafka was written by another version of Cellarstream');
+  }
+  return cursor as Cursor;
+}

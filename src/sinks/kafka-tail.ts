@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto';
+import type { Kafka } from 'kafkajs';
+import { kafkaError } from './kafka-error.ts';
+
+/** A committed message, as it was read back. */
+export interface TailMessage {
+  readonly partition: number;
+  readonly offset: string;
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+}
+
+/** By partition, the offset after the last one that a `read_committed` reader can see. */
+export type Offsets = ReadonlyMap<number, bigint>;
+
+export interface TailOptions {
+  readonly kafka: Kafka;
+  readonly topic: string;
+  /** By partition, the first offset to read; a partition that is not here is read whole. */
+  readonly from: Offsets;
+  readonly to: Offsets;
+  /** Messages of one partition, in order. The next ones wait until it is done. */
+  readonly onMessages: (messages: readonly TailMessage[]) => Promise<void>;
+}
+
+/** The offsets at which the partitions of a topic end just now. Needs no consumer group. */
+export async function topicEnds(kafka: Kafka, topic: string): Promise<Offsets> {
+  const admin = kafka.admin();
+  try {
+    await admin.connect();
+    const ends = await admin.fetchTopicOffsets(topic);
+    return new Map(ends.map(({ partition, high }) => [partition, BigInt(high)]));
+  } catch (error) {
+    throw kafkaError(error);
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+/**
+ * Reads a topic from one set of offsets to another, `read_committed`, and resolves when all of it
+ * has been handed over. Partitions that have nothing to read are done at once; when that is all of
+ * them nothing is asked of the broker.
+ *
+ * kafkajs can't read without a group: this one has a name of its own, commits nothing, and is
+ * deleted afterwards.
+ */
+export async function readTail(options: TailOptions): Promise<void> {
+  const { kafka, topic, from, to, onMessages } = options;
+  const left = new Map([...to].filter(([partition, end]) => end > (from.get(partition) ?? 0n)));
+  if (left.size === 0) return;
+
+  const groupId = `cellarstream-tail-${randomUUID()}`;
+  const consumer = kafka.consumer({ groupId, maxBytesPerPartition: 4 * 2 ** 20 });
+  try {
+    await consumer.connect();
+    await consumer.subscribe({ topic, fromBeginning: true });
+    await new Promise<void>((done, failed) => {
+      const reached = (partition: number, offset: bigint) => {
+        const end = left.get(partition);
+        if (end === undefined || offset + 1n < end) return;
+        left.delete(partition);
+        consumer.pause([{ topic, partitions: [partition] }]);
+        if (left.size === 0) done();
+      };
+      // The end of a partition may be a transaction's marker, which only this event tells of.
+      consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) =>
+        reached(payload.partition, BigInt(payload.lastOffset)),
+      );
+      consumer.on(consumer.events.CRASH, ({ payload }) => failed(payload.error));
+      consumer
+        .run({
+          autoCommit: false,
+          eachBatch: async (payload) => {
+            const { batch } = payload;
+            const end = to.get(batch.partition) ?? 0n;
+            const { partition } = batch;
+            const messages = batch.messages
+              .filter(({ offset }) => BigInt(offset) < end)
+              .map(({ offset, key, value }) => ({ partition, offset, key, value }));
+            await onMessages(messages);
+            await payload.heartbeat();
+          },
+        })
+        .catch((error: unknown) => failed(kafkaError(error)));
+      for (const partition of to.keys()) {
+        const offset = from.get(partition) ?? 0n;
+        consumer.seek({ topic, partition, offset: offset.toString() });
+        if (!left.has(partition)) consumer.pause([{ topic, partitions: [partition] }]);
+      }
+    });
+  } catch (error) {
+    throw kafkaError(error);
+  } finally {
+    await consumer.disconnect();
+    await deleteGroup(kafka, groupId);
+  }
+}
+
+async function deleteGroup(kafka: Kafka, groupId: string): Promise<void> {
+  const admin = kafka.admin();
+  try {
+    await admin.connect();
+    await admin.deleteGroups([groupId]);
+  } catch {
+    // An empty group without offsets is dropped by the broker in time.
+  } finally {
+    await admin.disconnect();
+  }
+}

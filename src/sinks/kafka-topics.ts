@@ -1,0 +1,115 @@
+import kafkajs from 'kafkajs';
+import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
+import { CellarstreamError } from '../errors.ts';
+import type { TopicSpec } from '../schemas/topics.ts';
+import { kafkaError } from './kafka-error.ts';
+
+export interface TopicsOptions {
+  readonly kafka: Kafka;
+  /** The topics, for a number of copies of each. */
+  readonly topics: (replication: number) => readonly TopicSpec[];
+  /** Copies of each partition. Default the smaller of 3 and the number of brokers. */
+  readonly replication: number | undefined;
+}
+
+/**
+ * Makes the topics that are absent, and looks at those that are there: settings that would lose
+ * data are an error, another number of partitions is taken as it is. Gives the partitions by topic.
+ *
+ * @throws CellarstreamError `TOPIC_SETTINGS`, one line naming every such topic; `KAFKA_UNREACHABLE`.
+ */
+export async function ensureTopics(options: TopicsOptions): Promise<ReadonlyMap<string, number>> {
+  const admin = options.kafka.admin();
+  try {
+    await admin.connect();
+    const { brokers } = await admin.describeCluster();
+    const specs = options.topics(options.replication ?? Math.min(3, brokers.length));
+    const { absent } = await sort(admin, specs);
+    if (absent.length > 0)
+      await admin.createTopics({ waitForLeaders: true, topics: absent.map(plain) });
+    const topics = specs.map(({ topic }) => topic);
+    const { topics: found } = await admin.fetchTopicMetadata({ topics });
+    const partitions = new Map(found.map(({ name, partitions }) => [name, partitions.length]));
+    await inspect(admin, specs, partitions);
+    return partitions;
+  } catch (error) {
+    throw kafkaError(error);
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+/**
+ * Looks at the topics without making any: gives how many brokers there are, and the absent topics.
+ *
+ * @throws CellarstreamError as {@link ensureTopics}.
+ */
+export async function inspectTopics(
+  options: TopicsOptions,
+): Promise<{ readonly brokers: number; readonly absent: readonly string[] }> {
+  const admin = options.kafka.admin();
+  try {
+    await admin.connect();
+    const { brokers } = await admin.describeCluster();
+    const { there, absent } = await sort(admin, options.topics(1));
+    if (there.length > 0) {
+      const { topics } = await admin.fetchTopicMetadata({ topics: there.map((t) => t.topic) });
+      const partitions = new Map(topics.map(({ name, partitions }) => [name, partitions.length]));
+      await inspect(admin, there, partitions);
+    }
+    return { brokers: brokers.length, absent: absent.map(({ topic }) => topic) };
+  } catch (error) {
+    throw kafkaError(error);
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+async function sort(admin: Admin, specs: readonly TopicSpec[]) {
+  const names = new Set(await admin.listTopics());
+  return {
+    there: specs.filter(({ topic }) => names.has(topic)),
+    absent: specs.filter(({ topic }) => !names.has(topic)),
+  };
+}
+
+function plain({
+  topic,
+  numPartitions,
+  replicationFactor,
+  configEntries,
+}: TopicSpec): ITopicConfig {
+  return { topic, numPartitions, replicationFactor, configEntries };
+}
+
+async function inspect(
+  admin: Admin,
+  specs: readonly TopicSpec[],
+  partitions: ReadonlyMap<string, number>,
+): Promise<void> {
+  const { resources } = await admin.describeConfigs({
+    includeSynonyms: false,
+    resources: specs.map(({ topic }) => ({
+      type: kafkajs.ConfigResourceTypes.TOPIC,
+      name: topic,
+      configNames: ['cleanup.policy'],
+    })),
+  });
+  const wrong: string[] = [];
+  for (const { topic, cleanupPolicy, fixedPartitions, numPartitions } of specs) {
+    const entries = resources.find(({ resourceName }) => resourceName === topic)?.configEntries;
+    const policy = entries?.find(({ configName }) => configName === 'cleanup.policy')?.configValue;
+    const count = partitions.get(topic);
+    if (policy !== undefined && policy !== cleanupPolicy) {
+      wrong.push(`${topic} has cleanup.policy=${policy}, it must be ${cleanupPolicy}`);
+    }
+    if (fixedPartitions && count !== numPartitions) {
+      wrong.push(`${topic} has ${count} partitions, it must have ${numPartitions}`);
+    }
+  }
+  if (wrong.length === 0) return;
+  throw new CellarstreamError(
+    'TOPIC_SETTINGS',
+    `topics exist with settings that would lose data: ${wrong.join('; ')}. Change them, or set another TOPIC_PREFIX`,
+  );
+}

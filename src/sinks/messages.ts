@@ -1,0 +1,122 @@
+import { createHash } from 'node:crypto';
+import type { EnvelopeCodec } from '../schemas/envelope.ts';
+import { deadLetterCodec } from '../schemas/dead-letter.ts';
+import { stringifyJson } from '../schemas/json.ts';
+import { orderStatusChangeCodec } from '../schemas/order-status-change.ts';
+import { frame } from '../schemas/wire.ts';
+import type { Change } from '../streams/diff.ts';
+import type { StatusChange } from '../streams/order-status.ts';
+import type { RejectedRecord } from '../streams/records.ts';
+import type { Message } from './sink.ts';
+
+/** A topic, and the registered schema of its values. */
+export interface SchemaTopic {
+  readonly topic: string;
+  readonly schemaId: number;
+}
+
+/** Whose events they are. */
+export interface Origin {
+  readonly account: string;
+  readonly resource: string;
+  /** Of this software. */
+  readonly version: string;
+}
+
+const CONNECTOR = 'cellarstream';
+
+/** A change of a record, in the topic of its resource; after a deletion follows a tombstone. */
+export function changeMessages(
+  change: Change,
+  sequence: number,
+  at: {
+    readonly to: SchemaTopic;
+    readonly codec: EnvelopeCodec;
+    readonly origin: Origin;
+    readonly now: number;
+  },
+): Message[] {
+  const { to, codec, origin, now } = at;
+  const event = codec.encode({
+    before: change.images.before,
+    after: change.images.after,
+    op: change.op,
+    ts_ms: now,
+    changed: change.changed,
+    source: {
+      connector: CONNECTOR,
+      version: origin.version,
+      name: origin.account,
+      resource: origin.resource,
+      ts_ms: change.updatedAt,
+      snapshot: change.op === 'r' ? 'true' : 'false',
+      sequence,
+    },
+  });
+  const { topic, schemaId } = to;
+  const message: Message = { topic, key: change.key, value: frame(schemaId, event) };
+  return change.op === 'd' ? [message, { topic, key: change.key, value: null }] : [message];
+}
+
+/** A status change as a CloudEvent in binary mode: its attributes are headers. */
+export function statusMessage(
+  status: StatusChange,
+  order: { readonly key: string; readonly sequence: number },
+  at: { readonly to: SchemaTopic; readonly origin: Origin; readonly now: number },
+): Message {
+  const { to, origin, now } = at;
+  const { subject, subjectId, field, from, to: value, changedAt } = status;
+  const identity = [origin.account, order.key, subject, subjectId, field, order.sequence];
+  const id = createHash('sha256').update(JSON.stringify(identity)).digest('hex').slice(0, 32);
+  const number = Number(order.key);
+  const event = orderStatusChangeCodec.encode({
+    event_id: id,
+    order_number: Number.isSafeInteger(number) ? number : null,
+    subject,
+    subject_id: subjectId,
+    field,
+    from,
+    to: value,
+    changed_at: changedAt,
+    observed_at: now,
+  });
+  return {
+    topic: to.topic,
+    key: order.key,
+    value: frame(to.schemaId, event),
+    headers: {
+      ce_id: id,
+      ce_type: 'cellarstream.OrderStatusChange',
+      ce_source: `/cellarstream/${origin.account}/${origin.resource}`,
+      ce_specversion: '1.0',
+      ce_time: new Date(changedAt ?? now).toISOString(),
+      'content-type': 'application/vnd.confluent.avro',
+    },
+  };
+}
+
+/** A record that can't be published under a key, with the reason. */
+export function deadLetter(
+  { reason, raw }: RejectedRecord,
+  offset: number,
+  at: { readonly to: SchemaTopic; readonly resource: string; readonly now: number },
+): Message {
+  const value = deadLetterCodec.encode({
+    resource: at.resource,
+    reason,
+    message: REASONS[reason],
+    raw: stringifyJson(raw),
+    offset,
+    observed_at: at.now,
+    sha256: null,
+    length: null,
+    part: null,
+    parts: null,
+  });
+  return { topic: at.to.topic, key: null, value: frame(at.to.schemaId, value) };
+}
+
+const REASONS: Readonly<Record<RejectedRecord['reason'], string>> = {
+  'not-an-object': 'the element of data is not an object',
+  'no-key': 'the record has no usable key: an integer or a text that is not empty',
+};

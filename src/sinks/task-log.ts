@@ -1,0 +1,229 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Kafka } from 'kafkajs';
+import { CellarstreamError } from '../errors.ts';
+import type { ImageUpdate, StoredImage, TaskMemory, TaskStore } from '../state/store.ts';
+import { newCursor, parseCursor } from './cursor.ts';
+import type { Cursor } from './cursor.ts';
+import { isEpochError } from './kafka-error.ts';
+import { openKafkaProducer } from './kafka-producer.ts';
+import { readTail, topicEnds } from './kafka-tail.ts';
+import type { Offsets } from './kafka-tail.ts';
+import type { Message } from './sink.ts';
+
+/** An event as it is found in the resource's topic, as far as the image store needs it. */
+export interface PublishedImage {
+  readonly sequence: number;
+  readonly image: { readonly schemaId: number; readonly bytes: Buffer } | null;
+}
+
+export interface TaskLogOptions {
+  readonly kafka: Kafka;
+  readonly store: TaskStore;
+  /** `<account>/<resource>`: the cursor's key. */
+  readonly task: string;
+  readonly topic: string;
+  readonly cursorTopic: string;
+  /** Partitions of every topic that the task writes to. */
+  readonly partitions: ReadonlyMap<string, number>;
+  readonly transactionalId: string;
+  /** Names this process. */
+  readonly instance: string;
+  /** Reads an event of the topic; only asked for messages that are not tombstones. */
+  readonly readImage: (value: Buffer) => Promise<PublishedImage>;
+  /** Set when this process had the task before and lost its producer. */
+  readonly lost?: { readonly error: unknown };
+  readonly onRestored?: (images: number) => void;
+}
+
+/** A task's place in Kafka: its cursor, its exclusive right to write, and its images beside it. */
+export interface TaskLog {
+  /** The newest committed cursor. */
+  readonly cursor: Cursor;
+  readonly get: (key: string) => StoredImage | undefined;
+  /** Ids of the schemas that the images are written in. */
+  readonly schemaIds: () => readonly number[];
+  /**
+   * Publishes messages and cursor in one transaction, then stores the images.
+   *
+   * @throws CellarstreamError `COMMIT_FAILED`: the outcome is unknown, the log is of no more use and
+   * has to be opened again.
+   */
+  readonly commit: (batch: TaskBatch) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+export interface TaskBatch {
+  readonly messages: readonly Message[];
+  readonly images: readonly ImageUpdate[];
+  readonly cursor: Pick<Cursor, 'sequence' | 'firstRead' | 'since'>;
+}
+
+/** How long a process that has just been fenced waits for its replacement to say so in the cursor. */
+const CLAIM_GRACE_MS = 3_000;
+/** A deletion whose event was compacted away: only its tombstone is left, and it is the last word. */
+const TOMBSTONE: PublishedImage = { sequence: Number.MAX_VALUE, image: null };
+
+/**
+ * Takes a task over: fences whoever had it, reads the cursor and the images that the store has not
+ * seen, and claims the task with a commit of its own.
+ *
+ * @throws CellarstreamError `FENCED` when a newer process has the task: nothing was taken from it.
+ * Otherwise `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
+ */
+export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
+  const { kafka, store, task, topic, cursorTopic, instance, transactionalId, partitions } = options;
+  if (options.lost) await expectMine(options, options.lost.error);
+
+  const sink = await openKafkaProducer({ kafka, transactionalId, partitions });
+  try {
+    const known = await restore(options);
+    let cursor = known.cursor ? parseCursor(known.cursor) : newCursor(instance);
+    let memory = known;
+
+    const commit = async ({ messages, images, cursor: progress }: TaskBatch): Promise<void> => {
+      const next: Cursor = { ...cursor, ...progress, instance };
+      const text = JSON.stringify(next);
+      const ends = await sink.commit([
+        ...messages,
+        { topic: cursorTopic, key: task, value: Buffer.from(text) },
+      ]);
+      cursor = next;
+      memory = {
+        ...memory,
+        ends: { ...memory.ends, ...offsetTexts(ends.get(topic) ?? new Map<number, bigint>()) },
+        cursorEnd: String(ends.get(cursorTopic)?.get(0) ?? memory.cursorEnd),
+        cursor: text,
+        schemaIds: withIds(memory.schemaIds, images),
+      };
+      await store.put(images, memory);
+    };
+
+    cursor = { ...cursor, generation: cursor.generation + 1 };
+    await claim(() => commit({ messages: [], images: [], cursor }));
+    return {
+      get cursor() {
+        return cursor;
+      },
+      get: (key) => store.get(key),
+      schemaIds: () => memory.schemaIds,
+      commit,
+      close: () => sink.close(),
+    };
+  } catch (error) {
+    await sink.close().catch(() => undefined); // the first error says more
+    throw error;
+  }
+}
+
+/** A claim that is refused was overtaken by another process that is starting: leave it to that one. */
+async function claim(commit: () => Promise<void>): Promise<void> {
+  try {
+    await commit();
+  } catch (error) {
+    throw isEpochError(error) ? fenced(error) : error;
+  }
+}
+
+/** After a lost producer: goes on only while the cursor is still this process's own. */
+async function expectMine(options: TaskLogOptions, error: unknown): Promise<void> {
+  if (isEpochError(error)) await sleep(CLAIM_GRACE_MS);
+  const { text } = await readCursor(options, options.store.memory());
+  if (text !== null && parseCursor(text).instance !== options.instance) throw fenced(error);
+}
+
+function fenced(cause: unknown): CellarstreamError {
+  return new CellarstreamError(
+    'FENCED',
+    'another instance has taken over this account: this one stops. Run one instance an account, or give each an ACCOUNT_NAME of its own',
+    { cause },
+  );
+}
+
+/** Brings the store up to what the topics say, and tells what it knows then. */
+async function restore(options: TaskLogOptions): Promise<TaskMemory> {
+  const { kafka, store, topic, readImage, onRestored } = options;
+  const home = `${await clusterId(kafka)} ${topic}`;
+  const ends = await topicEnds(kafka, topic);
+
+  let memory = store.memory();
+  const outlived = [...ends].some(([partition, end]) => BigInt(memory?.ends[partition] ?? 0) > end);
+  if (memory && (memory.home !== home || outlived)) {
+    await store.clear(); // another cluster's, or of a topic that was made anew
+    memory = undefined;
+  }
+  let known: TaskMemory = memory ?? { home, ends: {}, cursorEnd: '0', cursor: null, schemaIds: [] };
+  const cursor = await readCursor(options, known);
+  known = { ...known, cursor: cursor.text, cursorEnd: String(cursor.end) };
+
+  let restored = 0;
+  const from = new Map(Object.entries(known.ends).map(([p, end]) => [Number(p), BigInt(end)]));
+  await readTail({
+    kafka,
+    topic,
+    from,
+    to: ends,
+    onMessages: async (messages) => {
+      const last = messages.at(-1);
+      if (!last) return;
+      const images: ImageUpdate[] = [];
+      for (const { key, value } of messages) {
+        if (key === null) continue;
+        images.push({ key: key.toString(), ...(value ? await readImage(value) : TOMBSTONE) });
+      }
+      restored += images.length;
+      const end = String(BigInt(last.offset) + 1n);
+      known = {
+        ...known,
+        ends: { ...known.ends, [last.partition]: end },
+        schemaIds: withIds(known.schemaIds, images),
+      };
+      await store.put(images, known);
+    },
+  });
+  if (restored > 0) onRestored?.(restored);
+  return { ...known, ends: { ...known.ends, ...offsetTexts(ends) } };
+}
+
+/** The newest cursor of this task, and how far the topic was read for it. */
+async function readCursor(
+  { kafka, cursorTopic, task }: TaskLogOptions,
+  memory: TaskMemory | undefined,
+): Promise<{ text: string | null; end: bigint }> {
+  const to = await topicEnds(kafka, cursorTopic);
+  const end = to.get(0) ?? 0n;
+  const seen = BigInt(memory?.cursorEnd ?? 0);
+  let text = seen <= end ? (memory?.cursor ?? null) : null;
+  await readTail({
+    kafka,
+    topic: cursorTopic,
+    from: new Map([[0, seen <= end ? seen : 0n]]),
+    to,
+    onMessages: (messages) => {
+      for (const { key, value } of messages) {
+        if (key?.toString() === task) text = value?.toString() ?? null;
+      }
+      return Promise.resolve();
+    },
+  });
+  return { text, end };
+}
+
+async function clusterId(kafka: Kafka): Promise<string> {
+  const admin = kafka.admin();
+  try {
+    await admin.connect();
+    return (await admin.describeCluster()).clusterId;
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+function offsetTexts(offsets: Offsets): Record<string, string> {
+  return Object.fromEntries([...offsets].map(([partition, end]) => [partition, String(end)]));
+}
+
+function withIds(ids: readonly number[], images: readonly ImageUpdate[]): readonly number[] {
+  const all = new Set(ids);
+  for (const { image } of images) if (image) all.add(image.schemaId);
+  return all.size === ids.length ? ids : [...all];
+}

@@ -1,0 +1,29 @@
+import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { createRequire } from 'node:module';
+import { CellarstreamError } from '../errors.ts';
+
+/** The part of the package that is used; it ships no types. */
+interface FileLocks {
+  readonly tryLock: (fd: number) => boolean;
+}
+
+/**
+ * Takes the state folder for this process; gives the way to let go of it. The lock is the kernel's,
+ * on an open file: it ends with the process, however that ends, and a paused process keeps it.
+ *
+ * @throws CellarstreamError `STATE_LOCKED` while another process has it.
+ */
+export function lockFolder(folder: string): () => void {
+  mkdirSync(folder, { recursive: true });
+  const { tryLock } = createRequire(import.meta.url)('fs-native-extensions') as FileLocks;
+  const fd = openSync(join(folder, 'lock'), 'a+');
+  if (!tryLock(fd)) {
+    closeSync(fd);
+    throw new CellarstreamError(
+      'STATE_LOCKED',
+      `another process uses the state folder ${folder}: stop it, or set STATE_DIR to another folder`,
+    );
+  }
+  return () => closeSync(fd);
+}
