@@ -1,4 +1,4 @@
-import { Agent, interceptors } from 'undici';
+import { Agent } from 'undici';
 import type { SchedulerLike } from 'rxjs';
 import type { ApiConfig, Resource } from './config.ts';
 import type { Hooks } from './hooks.ts';
@@ -32,13 +32,12 @@ const ANSWER_TIMEOUT_MS = 30_000;
 const CONNECTIONS = 8;
 
 export function openApi({ config, loginLimit, scheduler, onRetry }: ApiOptions): Api {
-  const agent = new Agent({
+  const dispatcher = new Agent({
     connections: CONNECTIONS,
     headersTimeout: ANSWER_TIMEOUT_MS,
     bodyTimeout: ANSWER_TIMEOUT_MS,
     connect: { timeout: CONNECT_TIMEOUT_MS, ...(config.ca !== undefined && { ca: config.ca }) },
   });
-  const dispatcher = agent.compose(interceptors.decompress());
   const retrying = (what: string) =>
     onRetry ? { onRetry: (retry: Retry) => onRetry({ what, ...retry }) } : {};
 
@@ -64,6 +63,6 @@ export function openApi({ config, loginLimit, scheduler, onRetry }: ApiOptions):
         scheduler,
         ...retrying(resource),
       }),
-    close: () => agent.destroy(),
+    close: () => dispatcher.destroy(),
   };
 }

@@ -82,6 +82,9 @@ const EXPECTED = [
   /\b(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)\b/,
   /Connection timeout|Closed connection|Failed to connect to broker, reconnecting/,
   /another concurrent operation on the same transaction/, // CONCURRENT_TRANSACTIONS
+  /not the correct coordinator for this group/, // a transaction coordinator that was just made
+  // A producer that gives up is thrown away, and what it committed is read back.
+  /Limiting retries for the idempotent producer/,
   /group is rebalancing|not aware of this member|coordinator is loading|coordinator is not avail/,
   /middle of a leadership election|does not host this topic-partition/,
 ];

@@ -1,8 +1,12 @@
+import { promisify } from 'node:util';
+import { gunzip as gunzipCallback } from 'node:zlib';
 import { Observable } from 'rxjs';
-import { Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../errors.ts';
 import type { ErrorContext } from '../errors.ts';
 import { RETRY_AFTER } from './backoff.ts';
+
+const gunzip = promisify(gunzipCallback);
 
 export interface HttpRequest {
   readonly dispatcher: Dispatcher;
@@ -68,24 +72,46 @@ async function ask(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswe
     }
     chunks.push(chunk);
   }
+  const content = await unpacked(
+    Buffer.concat(chunks, size),
+    single(answer.headers['content-encoding']),
+    maxBytes,
+  );
   const date = single(answer.headers.date);
   const retryAfter = single(answer.headers['retry-after']);
   return {
     status: answer.statusCode,
-    text: Buffer.concat(chunks, size).toString('utf8'),
+    text: content.toString('utf8'),
     date: date === undefined ? undefined : instant(date),
     retryAfterMs: retryAfter === undefined ? undefined : pause(retryAfter, date),
   };
 }
 
+/** What was asked for is gzip or nothing; another encoding is an answer that can't be read. */
+async function unpacked(
+  bytes: Buffer,
+  encoding: string | undefined,
+  maxBytes: number,
+): Promise<Buffer> {
+  if (encoding === undefined || encoding === 'identity') return bytes;
+  return gunzip(bytes, { maxOutputLength: maxBytes });
+}
+
 function classify({ url }: HttpRequest, cause: unknown): CellarstreamError {
   if (cause instanceof CellarstreamError) return cause;
   const code = (cause as { code?: unknown } | null)?.code;
-  const cut = code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' || code === 'Z_BUF_ERROR';
+  const cut =
+    code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' ||
+    code === 'ERR_BUFFER_TOO_LARGE' ||
+    (typeof code === 'string' && code.startsWith('Z_'));
   return cut
-    ? new CellarstreamError('API_ANSWER', `${where(url)} sent an answer that was cut off`, {
-        cause,
-      })
+    ? new CellarstreamError(
+        'API_ANSWER',
+        `${where(url)} sent an answer that was cut off or can't be unpacked`,
+        {
+          cause,
+        },
+      )
     : new CellarstreamError('API_UNREACHABLE', `no answer from ${where(url)}`, { cause });
 }
 

@@ -1,8 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import type { JsonObject, Sandbox, Sort } from '../../src/sandbox/index.ts';
+import { toSettings } from '../../src/sandbox/options.ts';
 import { Random } from '../../src/sandbox/random.ts';
+import { selectPage } from '../../src/sandbox/select-page.ts';
 import { SortedIds } from '../../src/sandbox/sorted-ids.ts';
+import { Store } from '../../src/sandbox/store.ts';
 import { connect, handClock, readAll } from './client.ts';
 
 const SORTS: readonly Sort[] = ['key-asc', 'key-desc', 'updated-asc', 'updated-desc'];
@@ -48,7 +51,7 @@ describe('sort', () => {
           modifiedFromDate: from,
           modifiedToDate: '2099-01-01',
           offset: 3,
-          pageSize: 500,
+          pageSize: 50,
         };
         expect(texts((await page('orders', query)).data)).toEqual(
           texts(sorted(inWindow, sort).slice(3, 53)),
@@ -75,6 +78,34 @@ describe('sort', () => {
     expect(once.data).not.toEqual(again.data);
     expect(first.map(timeOf)).toEqual([...first].map(timeOf).sort((a, b) => b - a));
   });
+});
+
+describe('a window of very many', () => {
+  const settings = toSettings({ now: handClock().now, records: { orders: 40_000 } });
+  const table = new Store(settings, settings.now).table('orders');
+  const ids = Array.from({ length: 40_000 }, (_, id) => id);
+  for (const gone of [5, 20_000, 39_000]) table.remove(gone);
+
+  it.each(SORTS.flatMap((sort) => [true, false].map((inclusive) => [sort, inclusive] as const)))(
+    'is paged in %s as a small one is, inclusive: %s',
+    (sort, inclusive) => {
+      const [from, to] = [table.updatedAt(4_000), table.updatedAt(36_000)];
+      const matching = ids.filter((id) => {
+        const at = table.updatedAt(id);
+        return table.has(id) && (inclusive ? at >= from && at <= to : at > from && at < to);
+      });
+      if (sort.startsWith('updated')) {
+        matching.sort((a, b) => table.updatedAt(a) - table.updatedAt(b) || a - b);
+      }
+      if (sort.endsWith('desc')) matching.reverse();
+      expect(matching.length).toBeGreaterThan(20_000);
+      for (const offset of [0, 999, 15_000, matching.length - 3, matching.length]) {
+        const window = { from, to, inclusive };
+        const page = selectPage(table, { offset, limit: 10, sort, window });
+        expect(page).toEqual({ ids: matching.slice(offset, offset + 10), total: matching.length });
+      }
+    },
+  );
 });
 
 describe('SortedIds', () => {

@@ -42,6 +42,7 @@ const events = (): fc.Arbitrary<ChangeEvent> => {
 };
 
 const encoded = (record: JsonObject | null) => record && values.encode(record);
+const hex = (bytes: Buffer | null) => bytes?.toString('hex');
 const encode = (event: ChangeEvent): Buffer =>
   codec.encode({ ...event, before: encoded(event.before), after: encoded(event.after) });
 
@@ -53,9 +54,9 @@ describe('createEnvelopeCodec', () => {
     fc.assert(
       fc.property(events(), (event) => {
         const whole = { ...event, before: value(event.before), after: value(event.after) };
-        expect(encode(event)).toEqual(type.toBuffer(whole));
+        expect(encode(event).equals(type.toBuffer(whole))).toBe(true);
       }),
-      { seed: 4, numRuns: 100 },
+      { seed: 4, numRuns: 50 },
     );
   });
 
@@ -73,21 +74,19 @@ describe('createEnvelopeCodec', () => {
           } as never),
         );
       }),
-      { seed: 5, numRuns: 100 },
+      { seed: 5, numRuns: 50 },
     );
   });
 
   it('gives the images back as they were encoded', () => {
     fc.assert(
       fc.property(events(), (event) => {
-        expect(codec.images(encode(event))).toEqual({
-          before: encoded(event.before),
-          after: encoded(event.after),
-          op: event.op,
-          sequence: event.source.sequence,
-        });
+        const { before, after, op, sequence } = codec.images(encode(event));
+        expect(hex(before)).toBe(hex(encoded(event.before)));
+        expect(hex(after)).toBe(hex(encoded(event.after)));
+        expect([op, sequence]).toEqual([event.op, event.source.sequence]);
       }),
-      { seed: 6, numRuns: 100 },
+      { seed: 6, numRuns: 50 },
     );
   });
 

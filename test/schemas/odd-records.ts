@@ -18,7 +18,7 @@ function recordOf(fields: readonly FieldSchema[]): fc.Arbitrary<JsonObject> {
       { freq: 3 },
     ),
   );
-  const strangers = fc.array(fc.tuple(strangeKey(), oddValue()), { maxLength: 1 });
+  const strangers = fc.array(fc.tuple(strangeKey(), ODD_VALUE), { maxLength: 1 });
   return fc.tuple(fc.tuple(...members), strangers, fc.boolean()).map(([known, unknown, turn]) => {
     const entries = [...known.filter((entry) => entry !== null), ...unknown];
     return Object.fromEntries(turn ? entries.reverse() : entries) as JsonObject;
@@ -29,7 +29,7 @@ function valueOf(type: AvroType): fc.Arbitrary<JsonValue> {
   return fc.oneof(
     { weight: 12, arbitrary: fitting(type) },
     { weight: 2, arbitrary: fc.constant(null) },
-    { weight: 2, arbitrary: oddValue() },
+    { weight: 2, arbitrary: ODD_VALUE },
   );
 }
 
@@ -113,19 +113,16 @@ const loneSurrogates = () =>
     .map((codes) => String.fromCharCode(...codes));
 
 /** Any JSON, with a taste for the awkward. */
-export function oddValue(): fc.Arbitrary<JsonValue> {
-  const { value } = fc.letrec<{ value: JsonValue }>((tie) => ({
-    value: fc.oneof(
-      { depthSize: 'small', withCrossShrink: true },
-      oddNumber(),
-      fc.constantFrom<JsonValue>(null, true, false, 'x', [], {}),
-      loneSurrogates(),
-      fc.array(tie('value'), { maxLength: 3 }),
-      fc.array(fc.tuple(strangeKey(), tie('value')), { maxLength: 3 }).map(Object.fromEntries),
-    ),
-  }));
-  return value as fc.Arbitrary<JsonValue>;
-}
+const ODD_VALUE: fc.Arbitrary<JsonValue> = fc.letrec<{ value: JsonValue }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: 'small', withCrossShrink: true },
+    oddNumber(),
+    fc.constantFrom<JsonValue>(null, true, false, 'x', [], {}),
+    loneSurrogates(),
+    fc.array(tie('value'), { maxLength: 3 }),
+    fc.array(fc.tuple(strangeKey(), tie('value')), { maxLength: 3 }).map(Object.fromEntries),
+  ),
+})).value;
 
 /** The same record with the keys of every object the other way round. */
 export function turned(value: JsonValue): JsonValue {

@@ -57,7 +57,7 @@ describe('orderSchema', () => {
     }
     const found = new Map(leaves(fields));
 
-    expect(described.size).toBe(123);
+    expect(described.size).toBe(110);
     expect(Object.fromEntries(found)).toEqual(Object.fromEntries(described));
   });
 

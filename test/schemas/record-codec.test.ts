@@ -54,8 +54,10 @@ describe.each([
     fc.assert(
       fc.property(oddRecords(schema), oddRecords(schema), (record, other) => {
         const bytes = codec.encode(record);
-        expect(codec.encode(turned(record) as JsonObject)).toEqual(bytes);
-        expect(codec.encode(parseJson(canonicalJson(record)) as JsonObject)).toEqual(bytes);
+        expect(bytes.equals(codec.encode(turned(record) as JsonObject))).toBe(true);
+        expect(bytes.equals(codec.encode(parseJson(canonicalJson(record)) as JsonObject))).toBe(
+          true,
+        );
 
         const same =
           canonicalJson(inOneForm(record, schema)) === canonicalJson(inOneForm(other, schema));
@@ -69,7 +71,7 @@ describe.each([
     fc.assert(
       fc.property(oddRecords(schema), (record) => {
         const bytes = codec.encode(record);
-        expect(codec.encode(codec.decode(bytes))).toEqual(bytes);
+        expect(bytes.equals(codec.encode(codec.decode(bytes)))).toBe(true);
       }),
       { seed: 3, numRuns: 100 },
     );
@@ -240,10 +242,11 @@ describe('createRecordCodec', () => {
 
   it('finds no value where a record inherits one', () => {
     const schema = imageSchema({ toString: 'string', constructor: 'string' });
-    const { encode, decode, type } = createRecordCodec(schema);
+    const { type, ...named } = createRecordCodec(schema);
 
-    expect(type.fromBuffer(encode({}))).toMatchObject({ toString: null, constructor: null });
-    expect(decode(encode({ toString: 'a' } as unknown as JsonObject))).toEqual({ toString: 'a' });
+    expect(type.fromBuffer(named.encode({}))).toMatchObject({ toString: null, constructor: null });
+    const record = Object.fromEntries([['toString', 'a']]);
+    expect(named.decode(named.encode(record))).toEqual({ toString: 'a' });
   });
 
   it('holds odd values of any depth', () => {
@@ -309,7 +312,7 @@ function imageSchema(types: Record<string, AvroType | ['json', 'string']>): Reco
   const fields = Object.entries(types).map(([name, type]) =>
     Array.isArray(type)
       ? { ...nullable(name, 'string'), contentMediaType: 'application/json' }
-      : nullable(name, type as AvroType),
+      : nullable(name, type),
   );
   return {
     type: 'record',
