@@ -1,7 +1,11 @@
 import { defineConfig } from 'vitest/config';
 
+/** Where a report in JSON goes, beside the one on the screen. */
+const report = process.env.TEST_REPORT;
+
 export default defineConfig({
   test: {
+    ...(report && { reporters: ['default', 'json'], outputFile: { json: report } }),
     projects: [
       {
         test: {

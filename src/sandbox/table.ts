@@ -40,7 +40,7 @@ export class Table {
     this.resource = resource;
     this.rules = RULES[resource];
     this.#winery = winery;
-    this.#outlines = count > 0 ? winery.outlines(resource) : [];
+    this.#outlines = count > 0 ? winery.outlines(resource, count) : [];
     const { seed, endsAt, resolutionMs } = history;
     const columns = makeHistory(count, seed, endsAt, resolutionMs, this.#outlines, IN_TURN.has(resource)); // prettier-ignore
     this.#columns = columns;

@@ -20,8 +20,10 @@ const HOUR_MS = 3_600_000;
 
 /** Most people there are; customers beyond that share their names. */
 const PEOPLE = 4_096;
-/** Things for sale, and outlines of each kind of record. */
+/** Things for sale. */
 const CATALOGUE = 200;
+/** Most outlines of each kind of record, and fewest: a small list needs no thousand. */
+const FEWEST_OUTLINES = 64;
 const OUTLINES: Readonly<Record<Resource, number>> = {
   orders: 1_024,
   customers: 256,
@@ -79,8 +81,8 @@ export class Winery {
     };
   }
 
-  /** Outlines of a list's records, those first that came to be in the shortest time. */
-  outlines(resource: Resource): readonly Template[] {
+  /** Outlines for `count` records of a list, those first that came to be in the shortest time. */
+  outlines(resource: Resource, count: number): readonly Template[] {
     const at = STAND_IN.createdAt;
     const birth: Birth = {
       number: STAND_IN.number,
@@ -90,7 +92,8 @@ export class Winery {
       updatedAt: STAND_IN.updatedAt,
       buyer: STAND_IN,
     };
-    const templates = Array.from({ length: OUTLINES[resource] }, (_, k) => {
+    const length = Math.min(OUTLINES[resource], Math.max(FEWEST_OUTLINES, count));
+    const templates = Array.from({ length }, (_, k) => {
       const random = new Random(this.#seed ^ 0x0071, k * 8 + Object.keys(RULES).indexOf(resource));
       const record = this.make(resource, birth, k, random);
       // The first has no past, so that there is one for a record made a moment ago.

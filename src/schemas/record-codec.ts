@@ -19,8 +19,8 @@ export interface RecordCodec {
    */
   encode(record: JsonObject): Buffer;
   /**
-   * The API's JSON again, in the order of the schema. Times are in UTC with ms; whatever else
-   * they said is in `unmapped`.
+   * The API's JSON again, its keys in no order to rely on. A time that said no more than an instant
+   * comes in one form, in UTC with ms.
    *
    * @throws Error when the bytes aren't a value of the schema.
    */

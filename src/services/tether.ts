@@ -21,7 +21,7 @@ export interface TetherCommand {
   readonly args: readonly string[];
 }
 
-/** To the launcher. `folder` comes once and first; each command has a `started` or a `failed`. */
+/** To the launcher. `folder`, or a `failed` with id 0, comes first; each command has a `started` or a `failed`. */
 export type TetherEvent =
   | { readonly type: 'folder'; readonly path: string }
   | { readonly type: 'started'; readonly id: number; readonly pid: number }
@@ -32,31 +32,34 @@ export type TetherEvent =
 const GRACE_MS = 5_000;
 
 const running = new Set<ChildProcess>();
+let folder = '';
 let ending = false;
 
-const folder = makeFolder(process.argv[2]!);
-
-process.on('message', (command: TetherCommand) => run(command));
-process.on('disconnect', () => void end());
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-  process.on(signal, () => void end());
+try {
+  folder = makeFolder(process.argv[2]!);
+  serve();
+} catch (error) {
+  process.send!({ type: 'failed', id: 0, message: (error as Error).message }, () =>
+    process.exit(1),
+  );
 }
-process.on('uncaughtException', (error) => {
-  console.error(error);
-  void end();
-});
-tell({ type: 'folder', path: folder });
 
 function makeFolder(prefix: string): string {
-  try {
-    mkdirSync(dirname(prefix), { recursive: true });
-    return mkdtempSync(prefix);
-  } catch (error) {
-    process.send!({ type: 'failed', id: 0, message: (error as Error).message }, () =>
-      process.exit(),
-    );
-    throw error;
-  }
+  mkdirSync(dirname(prefix), { recursive: true });
+  return mkdtempSync(prefix);
+}
+
+function serve(): void {
+  process.on('message', (command: TetherCommand) => run(command));
+  process.on('disconnect', end);
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, end);
+  process.on('uncaughtException', (error) => {
+    console.error(error);
+    end();
+  });
+  tell({ type: 'folder', path: folder });
+  // The launcher may have been gone before anybody listened.
+  if (!process.connected) end();
 }
 
 function run({ id, name, command, args }: TetherCommand): void {

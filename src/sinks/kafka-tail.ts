@@ -19,7 +19,10 @@ export interface TailOptions {
   /** By partition, the first offset to read; a partition that is not here is read whole. */
   readonly from: Offsets;
   readonly to: Offsets;
-  /** Messages of one partition, in order. The next ones wait until it is done. */
+  /**
+   * Messages of one partition, in order; the next ones wait until it is done. After a fault some may
+   * come again, from before `from` too: the newest of a key is the last all the same.
+   */
   readonly onMessages: (messages: readonly TailMessage[]) => Promise<void>;
 }
 
@@ -67,7 +70,9 @@ export async function readTail(options: TailOptions): Promise<void> {
       consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) =>
         reached(payload.partition, BigInt(payload.lastOffset)),
       );
-      consumer.on(consumer.events.CRASH, ({ payload }) => failed(payload.error));
+      consumer.on(consumer.events.CRASH, ({ payload }) => {
+        if (!payload.restart) failed(payload.error);
+      });
       consumer
         .run({
           autoCommit: false,

@@ -1,7 +1,7 @@
 import avro from 'avsc';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RecordSchema } from '../../src/schemas/avro-schema.ts';
+import type { FieldSchema, RecordSchema } from '../../src/schemas/avro-schema.ts';
 import { createEnvelopeCodec, envelopeCodec, envelopeSchema } from '../../src/schemas/envelope.ts';
 import type { ChangeEvent, ChangeFacts, Op } from '../../src/schemas/envelope.ts';
 import { canonicalJson } from '../../src/schemas/json.ts';
@@ -131,6 +131,20 @@ describe('envelopeCodec', () => {
 
     expect(again.decode(bytes)).toEqual({ ...facts, before: null, after: { order_number: 7 } });
     expect(again.values.schema).toEqual(orderSchema);
+  });
+
+  it('is made from a schema that a registry wrote in its own words', () => {
+    // As Java's Avro prints it: no namespace where it is that of the record around it.
+    const { type, name, fields: images } = orderSchema;
+    const bare: RecordSchema = { type, name, fields: images };
+    const fields = codec.schema.fields.map((field): FieldSchema => {
+      if (field.name === 'before') return { ...field, type: ['null', bare] };
+      return field.name === 'after' ? { ...field, type: ['null', 'Value'] } : field;
+    });
+    const again = envelopeCodec({ ...codec.schema, fields });
+    const event = { ...facts, before: { notes: 'a' }, after: { order_number: 7 } };
+
+    expect(again.decode(encode(event))).toEqual(event);
   });
 
   it('refuses another schema', () => {

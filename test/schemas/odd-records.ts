@@ -21,7 +21,7 @@ function recordOf(fields: readonly FieldSchema[]): fc.Arbitrary<JsonObject> {
   const strangers = fc.array(fc.tuple(strangeKey(), ODD_VALUE), { maxLength: 1 });
   return fc.tuple(fc.tuple(...members), strangers, fc.boolean()).map(([known, unknown, turn]) => {
     const entries = [...known.filter((entry) => entry !== null), ...unknown];
-    return Object.fromEntries(turn ? entries.reverse() : entries) as JsonObject;
+    return Object.fromEntries<JsonValue>(turn ? entries.reverse() : entries);
   });
 }
 

@@ -1,0 +1,63 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
+import { checkOrders } from './support/checker.ts';
+import { runCli } from './support/cli.ts';
+import type { Cli } from './support/cli.ts';
+import { readTopic } from './support/topic-reader.ts';
+
+const ORDERS = 100_000;
+const PREFIX = 'first-read';
+
+describe('run, with 100,000 orders and the true limits', () => {
+  let sandbox: Sandbox;
+  let state: string;
+  let service: Cli;
+  beforeAll(async () => {
+    sandbox = await startSandbox({ records: { orders: ORDERS } });
+    state = mkdtempSync(join(tmpdir(), 'cellarstream-first-read-'));
+  });
+  afterAll(async () => {
+    await service.end('SIGKILL');
+    await sandbox.close();
+    rmSync(state, { recursive: true });
+  });
+
+  it('publishes each once within 90 s, in the quota, in little memory, and stops cleanly', async () => {
+    const started = performance.now();
+    service = runCli(['run'], {
+      API_BASE_URL: sandbox.url,
+      API_KEY: sandbox.apiKey,
+      KAFKA_BROKERS: inject('brokers').join(','),
+      SCHEMA_REGISTRY_URL: inject('registryUrl'),
+      TOPIC_PREFIX: PREFIX,
+      STATE_DIR: state,
+    });
+    await service.logged(({ event, done }) => event === 'first-read' && done === true);
+    const seconds = (performance.now() - started) / 1_000;
+    const memory = anonymousMegabytes(service.process.pid!);
+    expect(await service.end('SIGTERM')).toBe(0);
+    console.log(`first read: ${seconds.toFixed(1)} s, RssAnon ${memory.toFixed(0)} MB`);
+
+    expect(seconds).toBeLessThan(90);
+    expect(memory).toBeLessThan(400);
+    expect(sandbox.truth.mostInAnyWindow('orders', 60_000)).toBeLessThanOrEqual(100);
+    expect(sandbox.truth.refused()).toBe(0);
+
+    const events = await readTopic(inject('brokers'), inject('registryUrl'), `${PREFIX}.orders`);
+    const { violations, ops, keys } = checkOrders(events, sandbox);
+    expect(violations).toEqual([]);
+    expect(ops).toEqual({ r: ORDERS });
+    expect(keys).toBe(ORDERS);
+    const topic = `${PREFIX}.order-status-changes`;
+    expect(await readTopic(inject('brokers'), inject('registryUrl'), topic)).toEqual([]);
+  }, 180_000);
+});
+
+function anonymousMegabytes(pid: number): number {
+  const kilobytes = /RssAnon:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  return Number(kilobytes) / 1_024;
+}

@@ -1,0 +1,79 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+/** A line of the service's log. */
+export interface LogLine {
+  readonly event?: string;
+  readonly level?: string;
+  readonly msg?: string;
+  readonly done?: boolean;
+  readonly [field: string]: unknown;
+}
+
+/** The built command, running. */
+export interface Cli {
+  readonly process: ChildProcess;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** Resolves with the first log line, past or to come, that the test accepts. */
+  readonly logged: (accept: (line: LogLine) => boolean) => Promise<LogLine>;
+  /** Resolves when it has ended, with its code or the name of the signal. */
+  readonly ended: Promise<number | NodeJS.Signals>;
+  /** Sends a signal and waits for the end. */
+  readonly end: (signal: NodeJS.Signals) => Promise<number | NodeJS.Signals>;
+}
+
+const CLI = fileURLToPath(new URL('../../../dist/cli.js', import.meta.url));
+
+/** Runs `cellarstream ...` as a user does, with these settings and none of the test's own. */
+export function runCli(args: readonly string[], env: Readonly<Record<string, string>>): Cli {
+  if (!existsSync(CLI)) throw new Error('dist/cli.js is not there: run `npm run build` first');
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn(process.execPath, [CLI, ...args], {
+    env: { PATH, HOME, NO_COLOR: '1', ...env },
+    cwd: env.STATE_DIR ?? '/',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  const lines: LogLine[] = [];
+  const waiting = new Set<() => void>();
+  let rest = '';
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+    const parts = (rest + chunk.toString()).split('\n');
+    rest = parts.pop() ?? '';
+    for (const part of parts) if (part.startsWith('{')) lines.push(JSON.parse(part) as LogLine);
+    for (const check of [...waiting]) check();
+  });
+  const ended = new Promise<number | NodeJS.Signals>((resolve) => {
+    child.once('close', (code, signal) => resolve(signal ?? code ?? -1));
+  });
+  return {
+    process: child,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    ended,
+    end: (signal) => {
+      child.kill(signal);
+      return ended;
+    },
+    logged: (accept) =>
+      new Promise((resolve, reject) => {
+        const check = () => {
+          const line = lines.find(accept);
+          if (!line) return;
+          waiting.delete(check);
+          resolve(line);
+        };
+        waiting.add(check);
+        void ended.then((code) =>
+          reject(new Error(`ended with ${code} first: ${stderr.slice(-2_000)}`)),
+        );
+        check();
+      }),
+  };
+}

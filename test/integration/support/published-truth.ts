@@ -1,0 +1,29 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Sandbox } from '../../../src/sandbox/index.ts';
+import { checkOrders } from './checker.ts';
+import { readTopic } from './topic-reader.ts';
+
+const PATIENCE_MS = 90_000;
+
+/** Resolves when the topic's last images are what a sandbox that stands still says. */
+export async function publishedTruth(
+  brokers: readonly string[],
+  registryUrl: string,
+  prefix: string,
+  sandbox: Sandbox,
+): Promise<void> {
+  const until = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const { violations } = checkOrders(
+      await readTopic(brokers, registryUrl, `${prefix}.orders`),
+      sandbox,
+    );
+    if (violations.length === 0) return;
+    if (performance.now() > until) {
+      throw new Error(
+        `${violations.length} violations remain: ${violations.slice(0, 5).join('\n')}`,
+      );
+    }
+    await sleep(500); // between two looks
+  }
+}

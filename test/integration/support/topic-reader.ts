@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import avro from 'avsc';
+import { Kafka, logLevel } from 'kafkajs';
+
+/** A committed message with its Avro value decoded; null is a tombstone. */
+export interface Read {
+  readonly partition: number;
+  readonly offset: bigint;
+  readonly key: string | null;
+  readonly value: Record<string, unknown> | null;
+  readonly headers: Readonly<Record<string, string>>;
+  /** When the broker got it, ms since the epoch. */
+  readonly timestamp: number;
+}
+
+/**
+ * Reads a topic as a stranger would: kafkajs, avsc and the registry, and nothing of the product. Only
+ * what is committed, from the beginning to the end as of now, in the order of each partition.
+ */
+export async function readTopic(
+  brokers: readonly string[],
+  registryUrl: string,
+  topic: string,
+): Promise<Read[]> {
+  const read: Read[] = [];
+  await followTopic(brokers, registryUrl, topic, (message) => void read.push(message), 'end');
+  return read;
+}
+
+/** The same as it comes; until the end as of now, or until it is told to stop. */
+export async function followTopic(
+  brokers: readonly string[],
+  registryUrl: string,
+  topic: string,
+  onRead: (message: Read) => void,
+  until: 'end' | AbortSignal,
+): Promise<void> {
+  const kafka = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING });
+  const admin = kafka.admin();
+  await admin.connect();
+  const ends = await admin.fetchTopicOffsets(topic);
+  await admin.disconnect();
+  const left = new Set(ends.filter(({ high, low }) => high !== low).map((end) => end.partition));
+  if (until === 'end' && left.size === 0) return;
+
+  const types = new Map<number, Promise<avro.Type>>();
+  const decode = async (bytes: Buffer | null) => {
+    if (bytes === null) return null;
+    if (bytes[0] !== 0) throw new Error('no Confluent frame');
+    const id = bytes.readUInt32BE(1);
+    if (!types.has(id)) types.set(id, typeOf(registryUrl, id));
+    return (await types.get(id)!).fromBuffer(bytes.subarray(5)) as Record<string, unknown>;
+  };
+
+  const consumer = kafka.consumer({ groupId: `test-reader-${randomUUID()}` });
+  await consumer.connect();
+  await consumer.subscribe({ topic, fromBeginning: true });
+  const done = new Promise<void>((resolve, reject) => {
+    if (until !== 'end') until.addEventListener('abort', () => resolve());
+    consumer.on(consumer.events.CRASH, ({ payload }) => {
+      if (!payload.restart) reject(payload.error);
+    });
+    consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
+      const end = ends.find(({ partition }) => partition === payload.partition);
+      if (end && BigInt(payload.lastOffset) + 1n >= BigInt(end.high)) left.delete(end.partition);
+      if (until === 'end' && left.size === 0) resolve();
+    });
+  });
+  await consumer.run({
+    eachBatch: async ({ batch }) => {
+      for (const { key, value, headers, offset, timestamp } of batch.messages) {
+        onRead({
+          partition: batch.partition,
+          offset: BigInt(offset),
+          key: key?.toString() ?? null,
+          value: await decode(value),
+          headers: Object.fromEntries(
+            Object.entries(headers ?? {}).map(([name, text]) => [name, String(text)]),
+          ),
+          timestamp: Number(timestamp),
+        });
+      }
+    },
+  });
+  try {
+    await done;
+  } finally {
+    await consumer.disconnect();
+  }
+}
+
+async function typeOf(registryUrl: string, id: number): Promise<avro.Type> {
+  const answer = await fetch(`${registryUrl}/schemas/ids/${id}`);
+  const { schema } = (await answer.json()) as { schema: string };
+  return avro.Type.forSchema(JSON.parse(schema) as avro.Schema, { logicalTypes: READABLE });
+}
+
+/** Money as numbers, times and dates as the texts that an API sends. */
+const READABLE = {
+  decimal: logical((bytes: Buffer) => Number(unscaled(bytes)) / 10_000),
+  'timestamp-millis': logical((ms: number) => new Date(ms).toISOString()),
+  date: logical((days: number) => new Date(days * 86_400_000).toISOString().slice(0, 10)),
+};
+
+function unscaled(bytes: Buffer): bigint {
+  return bytes.length === 0
+    ? 0n
+    : BigInt.asIntN(8 * bytes.length, BigInt(`0x${bytes.toString('hex')}`));
+}
+
+function logical<T>(read: (value: T) => unknown) {
+  return class extends avro.types.LogicalType {
+    override _fromValue(value: unknown): unknown {
+      return read(value as T);
+    }
+  } as unknown as new () => avro.types.LogicalType;
+}

@@ -1,0 +1,232 @@
+import { asapScheduler, lastValueFrom, map, scheduled, toArray } from 'rxjs';
+import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
+import type { Position } from '../../src/streams/anchors.ts';
+import { pages } from '../../src/streams/pages.ts';
+import type { PagesOptions, ScanPage, ScanTrouble } from '../../src/streams/pages.ts';
+import type { Answer } from '../../src/streams/request.ts';
+
+export const SORTS = ['key-asc', 'key-desc', 'updated-asc', 'updated-desc'] as const;
+export type Sort = (typeof SORTS)[number];
+
+interface Row {
+  readonly id: number;
+  /** Rises with each change. */
+  readonly version: number;
+  readonly updatedAt: number;
+}
+
+export interface ListOptions {
+  readonly seed: number;
+  readonly sort: Sort;
+  readonly size: number;
+  /** Changes, each of any kind, at most, before each request but the first. Default 0. */
+  readonly churn?: number;
+  /** Times during a scan that a burst strikes: deletions or insertions in a row. Default 0. */
+  readonly bursts?: number;
+  /** Rows in a burst, at most. */
+  readonly burstSize?: number;
+  /** Rows that share one `updated_at` to begin with, at most. Default 1. */
+  readonly ties?: number;
+  /** Orders ties anew at each request. Default false. */
+  readonly shuffled?: boolean;
+}
+
+/** A list that moves before every request, in a way that its seed decides. */
+export class MovingList {
+  readonly #options: Required<ListOptions>;
+  readonly #random: (below: number) => number;
+  #rows: Row[] = [];
+  #clock = 1_000_000;
+  #bursts: number;
+  requests = 0;
+  /** Ids of rows that were changed or deleted since the list was made. */
+  readonly touched = new Set<number>();
+  readonly began: number;
+  readonly initial: readonly number[];
+
+  constructor(options: ListOptions) {
+    const defaults = { churn: 0, bursts: 0, burstSize: 0, ties: 1, shuffled: false };
+    this.#options = { ...defaults, ...options };
+    this.#random = randomOf(options.seed);
+    this.#bursts = this.#options.bursts;
+    for (let k = 0; this.#rows.length < options.size; k++) {
+      // The order of keys and the order of times have nothing to do with each other.
+      const updatedAt = 1_000 + this.#random(100_000) * 10;
+      for (let n = 1 + this.#random(this.#options.ties); n > 0; n--) {
+        const id = 100_000 + this.#rows.length * 10;
+        this.#rows.push({ id, version: 0, updatedAt });
+      }
+    }
+    this.initial = this.#rows.map(({ id }) => id);
+    this.began = ++this.#clock;
+  }
+
+  /** The rows as they are, id to version. */
+  truth(): Map<number, number> {
+    return new Map(this.#rows.map(({ id, version }) => [id, version]));
+  }
+
+  /** Moves, then answers. `since` leaves out what was last updated before. */
+  page(offset: number, pageSize: number, since = -Infinity): Answer {
+    if (this.requests++ > 0) this.#move(offset);
+    const rows = this.#rows.filter(({ updatedAt }) => updatedAt >= since);
+    const sorted = this.#sort(rows);
+    return answer(sorted.slice(offset, offset + pageSize).map(recordOf), {
+      total_records: rows.length,
+      has_next_page: offset + pageSize < rows.length,
+    });
+  }
+
+  /** Nothing moves any more; ties keep being shuffled. */
+  freeze(): void {
+    this.#options.churn satisfies number;
+    this.#frozen = true;
+  }
+  #frozen = false;
+
+  #sort(rows: Row[]): Row[] {
+    const { sort, shuffled } = this.#options;
+    const [field, direction] = sort.split('-');
+    const sign = direction === 'asc' ? 1 : -1;
+    const ties = new Map(rows.map(({ id }) => [id, shuffled ? this.#random(1_000_000) : id]));
+    return rows.sort((a, b) => {
+      const byTime = field === 'updated' ? a.updatedAt - b.updatedAt : 0;
+      const byTie = field === 'updated' ? ties.get(a.id)! - ties.get(b.id)! : a.id - b.id;
+      return sign * (byTime || byTie);
+    });
+  }
+
+  #move(offset: number): void {
+    if (this.#frozen) return;
+    const { churn, burstSize, size } = this.#options;
+    const random = this.#random;
+    for (let n = random(churn + 1); n > 0; n--) {
+      this.#clock += 1;
+      const kind = random(10);
+      if (kind < 2) this.#add(random(3));
+      else if (kind < 4) this.#remove(random(this.#rows.length), 1);
+      else this.#change(random(this.#rows.length));
+    }
+    if (this.#bursts > 0 && random(4) === 0) {
+      this.#bursts -= 1;
+      this.#clock += 1;
+      const length = 1 + random(burstSize);
+      const kind = random(6);
+      if (kind === 0) for (let n = length; n > 0; n--) this.#add(2);
+      else if (kind === 1) for (let n = length; n > 0; n--) this.#change(random(this.#rows.length));
+      // Deletions in a row, often just where the reader is.
+      else {
+        const near = Math.max(0, Math.min(offset, this.#rows.length) - random(2 * length));
+        this.#remove(kind < 4 ? near : random(size), length);
+      }
+    }
+  }
+
+  /** 0: behind all keys; 1: among them; 2: in front of them. */
+  #add(where: number): void {
+    const ids = this.#rows.map(({ id }) => id);
+    let id = Math.max(100_000, ...ids) + 10;
+    if (where === 1) id = 100_000 + this.#random(ids.length * 10);
+    if (where === 2) id = Math.min(100_000, ...ids) - 1 - this.#random(3);
+    while (ids.includes(id) || this.touched.has(id)) id += where === 2 ? -1 : 1;
+    this.touched.add(id);
+    this.#rows.push({ id, version: 0, updatedAt: this.#clock });
+  }
+
+  /** Rows that stand in a row in the list. */
+  #remove(place: number, count: number): void {
+    const gone = new Set(this.#sort([...this.#rows]).slice(place, place + count));
+    for (const { id } of gone) this.touched.add(id);
+    this.#rows = this.#rows.filter((row) => !gone.has(row));
+  }
+
+  #change(place: number): void {
+    const row = this.#rows[place];
+    if (!row) return;
+    this.touched.add(row.id);
+    this.#rows[place] = { ...row, version: row.version + 1, updatedAt: this.#clock };
+  }
+}
+
+function recordOf({ id, version, updatedAt }: Row): JsonObject {
+  return { id, version, updated_at: new Date(updatedAt).toISOString() };
+}
+
+export function answer(data: readonly JsonValue[], pagination: Answer['pagination']): Answer {
+  return { data, pagination, span: { begin: 1, end: 2 }, serverTime: undefined };
+}
+
+export const keyOfId = (record: JsonValue): string | undefined => {
+  const { id } = (record ?? {}) as { id?: JsonValue };
+  return typeof id === 'number' ? String(id) : undefined;
+};
+
+export interface Scan {
+  readonly pages: readonly ScanPage[];
+  /** The newest version read of each id. */
+  readonly read: Map<number, number>;
+  readonly troubles: ScanTrouble[];
+}
+
+/** Reads the list with {@link pages}. A scan of more than a thousand requests has failed to end. */
+export async function scan(
+  list: MovingList,
+  options: Partial<PagesOptions> & { readonly pageSize: number; readonly since?: number },
+): Promise<Scan> {
+  const troubles: ScanTrouble[] = [];
+  let requests = 0;
+  const all = await lastValueFrom(
+    pages({
+      request: ({ offset, pageSize }) => {
+        if (++requests > 1_000) throw new Error('the scan does not end');
+        return scheduled([0], asapScheduler).pipe(
+          map(() => list.page(offset, pageSize, options.since)),
+        );
+      },
+      keyOf: keyOfId,
+      onTrouble: (trouble) => troubles.push(trouble),
+      ...options,
+    }).pipe(toArray()),
+  );
+  return { pages: all, read: newest(all.map((page) => page.answer)), troubles };
+}
+
+/** Reads the list as its description says: `offset += page_size`. */
+export function plainScan(list: MovingList, pageSize: number): Map<number, number> {
+  const answers: Answer[] = [];
+  for (let offset = 0; ; offset += pageSize) {
+    const answer = list.page(offset, pageSize);
+    answers.push(answer);
+    if (!answer.pagination.has_next_page) return newest(answers);
+  }
+}
+
+function newest(answers: readonly Answer[]): Map<number, number> {
+  const read = new Map<number, number>();
+  for (const { data } of answers) {
+    for (const record of data as { id: number; version: number }[]) {
+      read.set(record.id, record.version);
+    }
+  }
+  return read;
+}
+
+/** Ids that stood still during the whole scan and were not read. */
+export function lost(list: MovingList, read: ReadonlyMap<number, number>): number[] {
+  return list.initial.filter((id) => !list.touched.has(id) && !read.has(id));
+}
+
+/** A position as a cursor gives it back. */
+export const throughJson = (position: Position): Position =>
+  JSON.parse(JSON.stringify(position)) as Position;
+
+/** Uniform integers below a bound; the same for one seed (mulberry32). */
+export function randomOf(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * below);
+  };
+}
