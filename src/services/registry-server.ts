@@ -24,7 +24,7 @@ export function registryServer(
     title: 'The schema registry',
     name: 'registry',
     portCount: 1,
-    portTaken: /already bound|in use/,
+    portTaken: /in use by another process/,
     prepare: () => Promise.resolve(),
     args: ([port]) => [
       '-Xmx256m',

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../schemas/json.ts';
 import type { JsonValue } from '../schemas/json.ts';
+import type { KeyOf } from './records.ts';
 
 /** A record that was read, by its key and a digest of its content. */
 export type Anchor = readonly [key: string, digest: string];
@@ -8,13 +9,15 @@ export type Anchor = readonly [key: string, digest: string];
 /** Where a scan goes on, and how it knows the place again. Plain JSON: a cursor carries it. */
 export interface Position {
   readonly offset: number;
+  /** Records from where the newest page that joined began to where the next one does. */
+  readonly step: number;
   /** Some records of each of the newest pages, in the order of the list; the newest page last. */
   readonly anchors: readonly (readonly Anchor[])[];
   /** Steps back in a row that have led here. */
   readonly stepsBack: number;
 }
 
-export const BEGINNING: Position = { offset: 0, anchors: [], stepsBack: 0 };
+export const BEGINNING: Position = { offset: 0, step: 0, anchors: [], stepsBack: 0 };
 
 /** What a page is to a scan. */
 export interface Joint {
@@ -29,15 +32,14 @@ export interface Joint {
 }
 
 export interface JoinOptions {
-  /** Records a page that are asked for. */
-  readonly pageSize: number;
-  /** How many records before the end of a page the next one begins. */
+  /** How many records before the end of a page the next one begins; at most half the page is. */
   readonly overlap: number;
-  readonly keyOf: (record: JsonValue) => string | undefined;
+  readonly keyOf: KeyOf;
 }
 
 const PAGES_KEPT = 4;
 const SPREAD_PER_PAGE = 10;
+const MOST_LAST = 20;
 const MOST_STEPS_BACK = 8;
 
 /**
@@ -48,26 +50,21 @@ const MOST_STEPS_BACK = 8;
  * unchanged, a record that the scan has read before: in a list with a total order everything before
  * such an anchor was read when the anchor was, and everything behind it in the page is next to it. A
  * record that moved across the anchor did so because it changed, and the next window reads it.
- * A page without an anchor says that more was removed than the overlap: the scan steps back.
+ * A page without an anchor says that more was removed than the overlap: the scan steps back to where
+ * the page before began, where it knows more records. The beginning needs no anchor.
  *
  * The same reading of a list that was never sorted, or is sorted anew for each request, shows in
  * anchors that have changed places.
  */
 export function join(at: Position, data: readonly JsonValue[], options: JoinOptions): Joint {
-  const { pageSize, overlap, keyOf } = options;
-  const places = new Map<string, number>();
-  data.forEach((record, place) => {
-    const key = keyOf(record);
-    if (key !== undefined) places.set(key, place);
-  });
-
+  const page = identify(data, options.keyOf);
   let anchored = at.offset === 0;
   let swapped = false;
-  for (const page of at.anchors) {
+  for (const anchors of at.anchors) {
     let last = -1;
-    for (const [key, digest] of page) {
-      const place = places.get(key);
-      if (place === undefined || digestOf(data[place]!) !== digest) continue;
+    for (const [key, digest] of anchors) {
+      const place = page.placeOf.get(key);
+      if (place === undefined || page.digest(place) !== digest) continue;
       anchored = true;
       if (place < last) swapped = true;
       last = place;
@@ -75,36 +72,45 @@ export function join(at: Position, data: readonly JsonValue[], options: JoinOpti
   }
   if (!anchored) {
     const adrift = at.stepsBack >= MOST_STEPS_BACK;
-    const offset = adrift ? 0 : Math.max(0, at.offset - Math.max(1, pageSize - overlap));
-    const next = { offset, anchors: at.anchors, stepsBack: adrift ? 0 : at.stepsBack + 1 };
+    const offset = adrift ? 0 : Math.max(0, at.offset - Math.max(1, at.step));
+    const next = { ...at, offset, stepsBack: adrift ? 0 : at.stepsBack + 1 };
     return { anchored, swapped, next, adrift };
   }
   // A server may give smaller pages than it was asked for: go by what came, and always forward.
-  const step = Math.max(1, data.length - Math.min(overlap, Math.floor(data.length / 2)));
-  const anchors = [...at.anchors, choose(data, overlap, keyOf)].slice(-PAGES_KEPT);
-  return {
-    anchored,
-    swapped,
-    next: { offset: at.offset + step, anchors, stepsBack: 0 },
-    adrift: false,
-  };
+  const overlap = Math.min(options.overlap, Math.floor(data.length / 2));
+  const step = Math.max(1, data.length - overlap);
+  const anchors = [...at.anchors, choose(page, overlap)].slice(-PAGES_KEPT);
+  const next = { offset: at.offset + step, step, anchors, stepsBack: 0 };
+  return { anchored, swapped, next, adrift: false };
+}
+
+interface Page {
+  /** By place; undefined for a record that can't be known again. */
+  readonly keys: readonly (string | undefined)[];
+  readonly placeOf: ReadonlyMap<string, number>;
+  /** Of the record at a place. Worked out when asked for, once. */
+  readonly digest: (place: number) => string;
+}
+
+/** A record without a key goes by the one before it: its like may be anywhere in the list. */
+function identify(data: readonly JsonValue[], keyOf: KeyOf): Page {
+  const digests: string[] = [];
+  const digest = (place: number) => (digests[place] ??= digestOf(data[place]!));
+  const keys = data.map(
+    (record, place) => keyOf(record) ?? (place > 0 ? `after ${digest(place - 1)}` : undefined),
+  );
+  const placeOf = new Map<string, number>();
+  keys.forEach((key, place) => key !== undefined && placeOf.set(key, place));
+  return { keys, placeOf, digest };
 }
 
 /** The last records of a page, for the next one; a few spread over it, for steps back. */
-function choose(
-  data: readonly JsonValue[],
-  overlap: number,
-  keyOf: JoinOptions['keyOf'],
-): readonly Anchor[] {
-  const stride = Math.max(1, Math.floor(data.length / SPREAD_PER_PAGE));
-  const anchors: Anchor[] = [];
-  data.forEach((record, place) => {
-    if (place % stride !== 0 && place < data.length - Math.min(overlap, 2 * SPREAD_PER_PAGE))
-      return;
-    const key = keyOf(record);
-    if (key !== undefined) anchors.push([key, digestOf(record)]);
-  });
-  return anchors;
+function choose({ keys, digest }: Page, overlap: number): readonly Anchor[] {
+  const stride = Math.max(1, Math.floor(keys.length / SPREAD_PER_PAGE));
+  const last = keys.length - Math.min(overlap, MOST_LAST);
+  return keys.flatMap((key, place): Anchor[] =>
+    key !== undefined && (place >= last || place % stride === 0) ? [[key, digest(place)]] : [],
+  );
 }
 
 /** Enough of a hash to tell the versions of one record apart. */

@@ -63,17 +63,8 @@ async function ask(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswe
     body: body ?? null,
     signal,
   });
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of answer.body as AsyncIterable<Uint8Array>) {
-    size += chunk.byteLength;
-    if (size > maxBytes) {
-      throw new CellarstreamError('API_ANSWER', `${where(url)} sent more than ${maxBytes} bytes`);
-    }
-    chunks.push(chunk);
-  }
   const content = await unpacked(
-    Buffer.concat(chunks, size),
+    await whole(answer.body, request),
     single(answer.headers['content-encoding']),
     maxBytes,
   );
@@ -87,32 +78,52 @@ async function ask(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswe
   };
 }
 
+async function whole(body: AsyncIterable<Uint8Array>, request: HttpRequest): Promise<Buffer> {
+  const { url, maxBytes } = request;
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of body) {
+      size += chunk.byteLength;
+      if (size > maxBytes) {
+        throw new CellarstreamError('API_ANSWER', `${where(url)} sent more than ${maxBytes} bytes`);
+      }
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    // The headers were there: whatever ends the body early but time has cut an answer off.
+    if (cause instanceof CellarstreamError || codeOf(cause) === 'UND_ERR_BODY_TIMEOUT') throw cause;
+    throw unreadable(url, cause);
+  }
+  return Buffer.concat(chunks, size);
+}
+
 /** What was asked for is gzip or nothing; another encoding is an answer that can't be read. */
 async function unpacked(
   bytes: Buffer,
   encoding: string | undefined,
   maxBytes: number,
 ): Promise<Buffer> {
-  if (encoding === undefined || encoding === 'identity') return bytes;
+  if (encoding === undefined || encoding === 'identity' || bytes.length === 0) return bytes;
   return gunzip(bytes, { maxOutputLength: maxBytes });
 }
 
 function classify({ url }: HttpRequest, cause: unknown): CellarstreamError {
   if (cause instanceof CellarstreamError) return cause;
-  const code = (cause as { code?: unknown } | null)?.code;
-  const cut =
-    code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' ||
-    code === 'ERR_BUFFER_TOO_LARGE' ||
-    (typeof code === 'string' && code.startsWith('Z_'));
-  return cut
-    ? new CellarstreamError(
-        'API_ANSWER',
-        `${where(url)} sent an answer that was cut off or can't be unpacked`,
-        {
-          cause,
-        },
-      )
+  const code = codeOf(cause);
+  return code === 'ERR_BUFFER_TOO_LARGE' || code?.startsWith('Z_')
+    ? unreadable(url, cause)
     : new CellarstreamError('API_UNREACHABLE', `no answer from ${where(url)}`, { cause });
+}
+
+function unreadable(url: URL, cause: unknown): CellarstreamError {
+  const message = `${where(url)} sent an answer that was cut off or can't be unpacked`;
+  return new CellarstreamError('API_ANSWER', message, { cause });
+}
+
+function codeOf(cause: unknown): string | undefined {
+  const code = (cause as { code?: unknown } | null)?.code;
+  return typeof code === 'string' ? code : undefined;
 }
 
 /** The error that speaks of an answer's status. Its body stays out: it may hold personal fields. */
@@ -149,7 +160,8 @@ function instant(date: string): number | undefined {
 
 /** Seconds, or a date to be held against the server's own clock. */
 function pause(retryAfter: string, date: string | undefined): number | undefined {
-  const until = instant(retryAfter);
+  // Date.parse takes `1.5` for a day in 2001: a date names its weekday.
+  const until = /^[A-Z]/i.test(retryAfter) ? instant(retryAfter) : undefined;
   const from = date === undefined ? undefined : instant(date);
   const ms = /^\d+$/.test(retryAfter)
     ? Number(retryAfter) * 1_000

@@ -83,7 +83,7 @@ function readToken(url: URL, answer: HttpAnswer, askedAt: number, elapsedMs: num
   const { exp, iat } = claimsOf(text);
   const stamp = answer.date ?? iat;
   const serverTime = stamp === undefined ? undefined : stamp - elapsedMs;
-  return { text, askedAt, serverTime, lifeMs: lifeOf(exp, iat ?? answer.date, body?.expiresIn) };
+  return { text, askedAt, serverTime, lifeMs: lifeOf(exp, [iat, answer.date], body?.expiresIn) };
 }
 
 /** The times in a JWT, in ms since the epoch. Its signature is the server's business. */
@@ -94,11 +94,17 @@ function claimsOf(token: string): { exp: number | undefined; iat: number | undef
 }
 
 /**
- * How long a token lives: by its own `exp`, from its `iat` or the `Date` of the answer, which are
- * times of the same clock. Without them: `expiresIn` as milliseconds.
+ * How long a token lives: by its own `exp`, from its `iat` or from the `Date` of the answer, whichever
+ * leaves less (a server may give out a token that it issued earlier). Without them: `expiresIn` as
+ * milliseconds.
  */
-function lifeOf(exp: number | undefined, issued: number | undefined, expiresIn: unknown): number {
-  if (exp !== undefined && issued !== undefined && exp > issued) return exp - issued;
+function lifeOf(
+  exp: number | undefined,
+  from: readonly (number | undefined)[],
+  expiresIn: unknown,
+): number {
+  const left = from.map((at) => (exp ?? NaN) - (at ?? NaN)).filter((ms) => ms > 0);
+  if (left.length > 0) return Math.min(...left);
   const believable =
     typeof expiresIn === 'number' && expiresIn >= LEAST_LIFE_MS && expiresIn <= MOST_LIFE_MS;
   return believable ? expiresIn : DOCUMENTED_LIFE_MS;

@@ -3,6 +3,7 @@ import type { Observable } from 'rxjs';
 import type { JsonValue } from '../schemas/json.ts';
 import { BEGINNING, join } from './anchors.ts';
 import type { Position } from './anchors.ts';
+import type { KeyOf } from './records.ts';
 import type { Answer } from './request.ts';
 
 /** A page of a scan. */
@@ -19,9 +20,9 @@ export type ScanTrouble =
   | 'stepped-back'
   /** Too many steps back in a row: the scan begins again. */
   | 'adrift'
-  /** Unchanged records have changed places: the list has no total order. The scan is repeated. */
+  /** Unchanged records have changed places: the list has no total order. */
   | 'reordered'
-  /** Fewer records than a `total_records` that held still. The scan is repeated. */
+  /** Fewer records than a `total_records` that held still, at the front of a repetition too. */
   | 'short'
   /** Still reordered or short after the last repetition: records may have been missed. */
   | 'unsettled';
@@ -33,10 +34,10 @@ export interface PagesOptions {
     readonly pageSize: number;
   }) => Observable<Answer>;
   /** A record's key; undefined for one that has none. */
-  readonly keyOf: (record: JsonValue) => string | undefined;
-  /** Records a page. Default 1,000, the most that the API gives. */
+  readonly keyOf: KeyOf;
+  /** Records a page. Default 1,000, the most that the API gives; at least 2, since pages overlap. */
   readonly pageSize?: number;
-  /** How many records before its end the next page begins. Default 10, at most half a page. */
+  /** How many records before its end the next page begins: 1 to half a page. Default 10. */
   readonly overlap?: number;
   /** Where to begin. Default the beginning. A scan that is resumed is not held against the total. */
   readonly from?: Position;
@@ -53,45 +54,58 @@ export interface PagesOptions {
  * added, changed and removed meanwhile, if the list has a total order: see {@link join}. Records
  * come more than once.
  *
- * A list that betrays itself, by an order that changes from request to request or by fewer records
- * than it counts, is read again with a larger overlap, and reported.
+ * A second check does without that order: when `total_records` held still, as many records have to
+ * come. If fewer did, or if the list betrayed itself by an order that changes from request to
+ * request and its total moved, it is read again with a larger overlap, until as many have come. A
+ * list that puts what has changed first needs only its first page for that: records moved there
+ * behind the reader's back, which is no trouble.
  */
 export function pages(options: PagesOptions): Observable<ScanPage> {
-  const { request, keyOf, pageSize = 1_000, from = BEGINNING, repeats = 2 } = options;
+  const { request, keyOf, from = BEGINNING, repeats = 2 } = options;
   const { room = () => of(undefined), onTrouble } = options;
-  const mostOverlap = Math.max(1, Math.floor(pageSize / 2));
+  const pageSize = Math.max(2, options.pageSize ?? 1_000);
+  const mostOverlap = Math.floor(pageSize / 2);
 
   return defer(() => {
-    let overlap = Math.min(options.overlap ?? 10, mostOverlap);
+    let overlap = Math.max(1, Math.min(options.overlap ?? 10, mostOverlap));
     let round = 0;
-    let tally = from.offset === 0 ? newTally() : undefined;
+    const tally = from.offset === 0 ? newTally(keyOf) : undefined;
     let reordered = false;
+    let short = false;
 
     const take = (at: Position, answer: Answer): ScanPage => {
       const { data, pagination } = answer;
-      tally?.add(data, keyOf, pagination.total_records);
-      const joint = join(at, data, { pageSize, overlap, keyOf });
+      const found = tally?.add(data, pagination.total_records);
+      const missing = tally?.missing();
+      const joint = join(at, data, { overlap, keyOf });
       const page = (next: Position | undefined): ScanPage => ({ answer, offset: at.offset, next });
+      const tell = (trouble: ScanTrouble) => onTrouble?.(trouble, at.offset);
 
-      if (joint.swapped && !reordered) onTrouble?.('reordered', at.offset);
+      if (joint.swapped && !reordered) tell('reordered');
       reordered ||= joint.swapped;
       if (!joint.anchored) {
-        onTrouble?.(joint.adrift ? 'adrift' : 'stepped-back', at.offset);
+        tell(joint.adrift ? 'adrift' : 'stepped-back');
         return page(joint.next);
       }
-      if (pagination.has_next_page && data.length > 0) return page(joint.next);
+      const last = !pagination.has_next_page || data.length === 0;
+      const repeated = round > 0;
+      if (repeated && missing === 0) return page(undefined);
+      if (repeated && missing && !short && (last || found === 0)) {
+        short = true;
+        tell('short');
+      }
+      if (!last) return page(joint.next);
 
-      const short = tally?.short() ?? false;
-      if (short) onTrouble?.('short', at.offset);
-      if (!short && !reordered) return page(undefined);
-      if (round >= repeats) {
-        onTrouble?.('unsettled', at.offset);
+      const settled = missing === undefined ? !reordered : missing === 0;
+      if (settled) return page(undefined);
+      if (round === repeats) {
+        tell('unsettled');
         return page(undefined);
       }
       round += 1;
       overlap = Math.min(overlap * 5, mostOverlap);
-      tally = newTally();
       reordered = false;
+      short = false;
       return page(BEGINNING);
     };
     const read = (at: Position): Observable<ScanPage> =>
@@ -103,21 +117,30 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
   });
 }
 
+/** Memory is bounded: of a longer list the records are not counted. */
+const MOST_COUNTED = 500_000;
+
 /** Counts distinct records, to hold them against a total that did not change. */
-function newTally() {
+function newTally(keyOf: KeyOf) {
   const seen = new Set<string>();
-  let least = Infinity;
-  let most = 0;
+  let total: number | undefined;
+  let counting = true;
   return {
-    add: (data: readonly JsonValue[], keyOf: PagesOptions['keyOf'], total: number): void => {
-      least = Math.min(least, total);
-      most = Math.max(most, total);
-      for (const record of data) {
-        const key = keyOf(record);
-        if (key !== undefined) seen.add(key);
-        else least = 0; // it can't be counted, so nothing can be said
+    /** How many records of a page had not been seen; 0 once nothing is counted any more. */
+    add: (data: readonly JsonValue[], pageTotal: number): number => {
+      const before = seen.size;
+      const keys = data.map(keyOf);
+      total ??= pageTotal;
+      counting &&= total === pageTotal && total <= MOST_COUNTED && !keys.includes(undefined);
+      if (!counting) {
+        seen.clear();
+        return 0;
       }
+      for (const key of keys) seen.add(key!);
+      return seen.size - before;
     },
-    short: (): boolean => least === most && seen.size < most,
+    /** Records that must be there and were not seen; undefined when that can't be told. */
+    missing: (): number | undefined =>
+      counting && total !== undefined ? Math.max(0, total - seen.size) : undefined,
   };
 }

@@ -39,6 +39,8 @@ export interface TokenSource {
 /** A token is renewed when this part of its life is over, or when a minute of it is left. */
 const USED_PART = 0.8;
 const SPARE_MS = 60_000;
+/** Timers count their ms in 31 bits; a longer one fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * The token as a stream driven by a timer: log in, wait until the token is nearly over, log in
@@ -69,7 +71,9 @@ export function tokenSource(options: TokenSourceOptions): TokenSource {
   /** What is in hand when a token's time is over: still the token, or nothing if it was refused. */
   const end = (token: Token): Observable<Token | undefined> =>
     merge(
-      timer(Math.max(0, freshFor(token)), scheduler).pipe(map(() => token)),
+      timer(Math.min(Math.max(0, freshFor(token)), LONGEST_TIMER_MS), scheduler).pipe(
+        map(() => token),
+      ),
       refused.pipe(
         filter((other) => other === token),
         map(() => undefined),
@@ -81,7 +85,8 @@ export function tokenSource(options: TokenSourceOptions): TokenSource {
     repeat(),
     distinctUntilChanged(),
     share({ connector: () => new ReplaySubject<Token | undefined>(1) }),
-    filter((token) => token !== undefined),
+    // What is replayed may have been refused since, while the next login was under way.
+    filter((token): token is Token => token !== undefined && token === current),
   );
   return {
     token$,

@@ -50,7 +50,7 @@ describe('run, killed at random moments while orders change', () => {
       const service = runCli(['run'], env);
       // Most moments while it reads, some while it starts.
       if (random() < 0.8) await service.logged(({ event }) => event === 'ready');
-      await sleep(random() * 1_500);
+      await sleep(random() * 3_500);
       await service.end('SIGKILL');
     }
     const service = runCli(['run'], env);

@@ -297,6 +297,10 @@ describe('createRecordCodec', () => {
     expect(() => createRecordCodec(schema)).toThrow(TypeError);
   });
 
+  it('refuses a field that avsc can not set', () => {
+    expect(() => createRecordCodec(imageSchema({ ['__proto__']: 'string' }))).toThrow(TypeError);
+  });
+
   it('refuses a schema that does not end with nulls and unmapped', () => {
     const schema = { ...everyKind, fields: everyKind.fields.slice(0, -1) };
 

@@ -203,6 +203,7 @@ describe('errors', () => {
 
   it.each([
     ['a 404 that is no registry’s', { status: 404, body: '<html>' }],
+    ['a 404 in other words', { status: 404, body: { message: 'no such path' } }],
     ['an answer that is no JSON', { body: '<html>' }],
   ])('%s is final', async (_, answer) => {
     const { registry } = await fake(() => answer);

@@ -21,6 +21,8 @@ export interface ListOptions {
   readonly size: number;
   /** Changes, each of any kind, at most, before each request but the first. Default 0. */
   readonly churn?: number;
+  /** Nothing is added or deleted: the total holds still. Default false. */
+  readonly changesOnly?: boolean;
   /** Times during a scan that a burst strikes: deletions or insertions in a row. Default 0. */
   readonly bursts?: number;
   /** Rows in a burst, at most. */
@@ -38,6 +40,7 @@ export class MovingList {
   #rows: Row[] = [];
   #clock = 1_000_000;
   #bursts: number;
+  #frozen = false;
   requests = 0;
   /** Ids of rows that were changed or deleted since the list was made. */
   readonly touched = new Set<number>();
@@ -45,7 +48,14 @@ export class MovingList {
   readonly initial: readonly number[];
 
   constructor(options: ListOptions) {
-    const defaults = { churn: 0, bursts: 0, burstSize: 0, ties: 1, shuffled: false };
+    const defaults = {
+      churn: 0,
+      bursts: 0,
+      burstSize: 0,
+      ties: 1,
+      shuffled: false,
+      changesOnly: false,
+    };
     this.#options = { ...defaults, ...options };
     this.#random = randomOf(options.seed);
     this.#bursts = this.#options.bursts;
@@ -69,57 +79,54 @@ export class MovingList {
   /** Moves, then answers. `since` leaves out what was last updated before. */
   page(offset: number, pageSize: number, since = -Infinity): Answer {
     if (this.requests++ > 0) this.#move(offset);
+    this.#sort();
     const rows = this.#rows.filter(({ updatedAt }) => updatedAt >= since);
-    const sorted = this.#sort(rows);
-    return answer(sorted.slice(offset, offset + pageSize).map(recordOf), {
+    return answer(rows.slice(offset, offset + pageSize).map(recordOf), {
       total_records: rows.length,
       has_next_page: offset + pageSize < rows.length,
     });
   }
 
-  /** Nothing moves any more; ties keep being shuffled. */
+  /** From now on nothing moves. */
   freeze(): void {
-    this.#options.churn satisfies number;
     this.#frozen = true;
   }
-  #frozen = false;
 
-  #sort(rows: Row[]): Row[] {
+  #sort(): void {
     const { sort, shuffled } = this.#options;
     const [field, direction] = sort.split('-');
     const sign = direction === 'asc' ? 1 : -1;
-    const ties = new Map(rows.map(({ id }) => [id, shuffled ? this.#random(1_000_000) : id]));
-    return rows.sort((a, b) => {
-      const byTime = field === 'updated' ? a.updatedAt - b.updatedAt : 0;
-      const byTie = field === 'updated' ? ties.get(a.id)! - ties.get(b.id)! : a.id - b.id;
-      return sign * (byTime || byTie);
+    const dice = new Map(shuffled ? this.#rows.map(({ id }) => [id, this.#random(1_000_000)]) : []);
+    this.#rows.sort((a, b) => {
+      if (field === 'key') return sign * (a.id - b.id);
+      const byChance = (dice.get(a.id) ?? 0) - (dice.get(b.id) ?? 0);
+      return sign * (a.updatedAt - b.updatedAt || byChance || a.id - b.id);
     });
   }
 
   #move(offset: number): void {
     if (this.#frozen) return;
-    const { churn, burstSize, size } = this.#options;
-    const random = this.#random;
-    for (let n = random(churn + 1); n > 0; n--) {
+    const { churn, changesOnly } = this.#options;
+    for (let n = this.#random(churn + 1); n > 0; n--) {
       this.#clock += 1;
-      const kind = random(10);
-      if (kind < 2) this.#add(random(3));
-      else if (kind < 4) this.#remove(random(this.#rows.length), 1);
-      else this.#change(random(this.#rows.length));
+      const kind = changesOnly ? 9 : this.#random(10);
+      if (kind < 2) this.#add(this.#random(3));
+      else if (kind < 4) this.#remove(this.#random(this.#rows.length), 1);
+      else this.#change(this.#random(this.#rows.length));
     }
-    if (this.#bursts > 0 && random(4) === 0) {
-      this.#bursts -= 1;
-      this.#clock += 1;
-      const length = 1 + random(burstSize);
-      const kind = random(6);
-      if (kind === 0) for (let n = length; n > 0; n--) this.#add(2);
-      else if (kind === 1) for (let n = length; n > 0; n--) this.#change(random(this.#rows.length));
-      // Deletions in a row, often just where the reader is.
-      else {
-        const near = Math.max(0, Math.min(offset, this.#rows.length) - random(2 * length));
-        this.#remove(kind < 4 ? near : random(size), length);
-      }
-    }
+    if (this.#bursts === 0 || this.#random(4) > 0) return;
+    this.#bursts -= 1;
+    this.#burst(offset);
+  }
+
+  #burst(offset: number): void {
+    this.#clock += 1;
+    const length = 1 + this.#random(this.#options.burstSize);
+    const near = Math.max(0, Math.min(offset, this.#rows.length) - this.#random(2 * length));
+    const kind = this.#random(6);
+    if (kind === 0) for (let n = length; n > 0; n--) this.#add(2);
+    else if (kind === 1) for (let n = length; n > 0; n--) this.#change(near + n);
+    else this.#remove(kind < 5 ? near : this.#random(this.#rows.length), length);
   }
 
   /** 0: behind all keys; 1: among them; 2: in front of them. */
@@ -133,11 +140,9 @@ export class MovingList {
     this.#rows.push({ id, version: 0, updatedAt: this.#clock });
   }
 
-  /** Rows that stand in a row in the list. */
+  /** Rows that stand side by side. */
   #remove(place: number, count: number): void {
-    const gone = new Set(this.#sort([...this.#rows]).slice(place, place + count));
-    for (const { id } of gone) this.touched.add(id);
-    this.#rows = this.#rows.filter((row) => !gone.has(row));
+    for (const { id } of this.#rows.splice(place, count)) this.touched.add(id);
   }
 
   #change(place: number): void {

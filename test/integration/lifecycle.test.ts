@@ -1,0 +1,253 @@
+import { rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import kafkajs, { Kafka, logLevel } from 'kafkajs';
+import { describe, expect, inject, it } from 'vitest';
+import { checkOrders } from './support/checker.ts';
+import { publishedTruth } from './support/published-truth.ts';
+import {
+  cliForTest,
+  firstReadDone,
+  folderForTest,
+  sandboxForTest,
+  settings,
+} from './support/service.ts';
+import { readTopic } from './support/topic-reader.ts';
+
+const ordersOf = (prefix: string) =>
+  readTopic(inject('brokers'), inject('registryUrl'), `${prefix}.orders`);
+
+/** The lines on stderr that are no log lines: what the command says to a person. */
+const saidBy = (stderr: string) =>
+  stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
+
+/** A loopback port on which nothing listens. */
+async function deadPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+describe('run', () => {
+  it('stops cleanly in the middle of the first read, and goes on from there', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 20_000 }, latencyMs: 60 });
+    const env = settings(sandbox, 'resume', folderForTest());
+    const first = cliForTest(['run'], env);
+    await first.logged(({ event }) => event === 'first-read');
+    const asked = performance.now();
+    expect(await first.end('SIGTERM')).toBe(0);
+    expect(performance.now() - asked).toBeLessThan(10_000);
+
+    const second = cliForTest(['run'], env);
+    await firstReadDone(second);
+    expect(await second.end('SIGINT')).toBe(0);
+    const events = await ordersOf('resume');
+    expect(checkOrders(events, sandbox)).toMatchObject({ violations: [], ops: { r: 20_000 } });
+    const offsets = sandbox.truth
+      .requests('orders')
+      .map(({ query }) => new URLSearchParams(query))
+      .filter((query) => !query.has('modifiedFromDate'))
+      .map((query) => Number(query.get('offset')));
+    // Stopped after the first page at the earliest, with one more in flight: no page but that one twice.
+    expect(offsets.length).toBeLessThanOrEqual(new Set(offsets).size + 1);
+  });
+
+  it('reads its images back from Kafka when the state folder is lost, and publishes nothing again', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 3_000 } });
+    const state = folderForTest();
+    const env = settings(sandbox, 'lost-state', state);
+    const first = cliForTest(['run'], env);
+    await firstReadDone(first);
+    await first.end('SIGTERM');
+    rmSync(join(state, 'images.mdb'), { recursive: true }); // the request times stay: no minute's wait
+    rmSync(join(state, 'images.mdb-lock'), { recursive: true, force: true });
+    sandbox.setStatus(100_001, 'payment_status', 'refunded');
+
+    const second = cliForTest(['run'], env);
+    const { images } = await second.logged(({ event }) => event === 'restored');
+    expect(images).toBe(3_000);
+    await publishedTruth(inject('brokers'), inject('registryUrl'), 'lost-state', sandbox);
+    await second.end('SIGTERM');
+    const { violations, ops } = checkOrders(await ordersOf('lost-state'), sandbox);
+    expect({ violations, ops }).toEqual({ violations: [], ops: { r: 3_000, u: 1 } });
+  });
+
+  it('is fenced by a second instance of the account: the first ends, and does not fight back', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 500 }, changesPerSecond: 20 });
+    const first = cliForTest(['run'], settings(sandbox, 'fenced', folderForTest()));
+    await firstReadDone(first);
+    const second = cliForTest(['run'], settings(sandbox, 'fenced', folderForTest()));
+    expect(await first.ended).toBe(1);
+    expect(saidBy(first.stderr())).toEqual([
+      expect.stringMatching(/^cellarstream: another instance has taken over this account/),
+    ]);
+    sandbox.setRate(0);
+    await publishedTruth(inject('brokers'), inject('registryUrl'), 'fenced', sandbox);
+    expect(second.process.exitCode).toBeNull();
+    expect(await second.end('SIGTERM')).toBe(0);
+    expect(checkOrders(await ordersOf('fenced'), sandbox).violations).toEqual([]);
+  });
+
+  it('does not share a state folder with another process', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 10 } });
+    const env = settings(sandbox, 'locked', folderForTest());
+    const first = cliForTest(['run'], env);
+    await firstReadDone(first);
+    const second = cliForTest(['run'], env);
+    expect(await second.ended).toBe(1);
+    expect(saidBy(second.stderr())).toEqual([
+      expect.stringMatching(/^cellarstream: another process uses the state folder .* STATE_DIR/),
+    ]);
+    expect(first.process.exitCode).toBeNull();
+  });
+
+  it('ends at once with a wrong API key, which it does not print', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 10 } });
+    const key = 'secret-wrong-key';
+    const env = { ...settings(sandbox, 'wrong-key', folderForTest()), API_KEY: key };
+    const service = cliForTest(['run'], env);
+    expect(await service.ended).toBe(1);
+    expect(saidBy(service.stderr())).toEqual([
+      expect.stringMatching(/^cellarstream: the login .* API_KEY/),
+    ]);
+    expect(service.stderr() + service.stdout()).not.toContain(key);
+  });
+
+  it('names all wrong settings at once, and ends with 2', async () => {
+    const env = {
+      RESOURCES: 'oders',
+      POLL_INTERVAL_MS: '5',
+      KAFKA_BROKERS: '',
+      API_KEY: 'secret-key',
+    };
+    const service = cliForTest(['run'], { ...env, STATE_DIR: folderForTest() });
+    expect(await service.ended).toBe(2);
+    for (const name of [
+      'RESOURCES',
+      'POLL_INTERVAL_MS',
+      'KAFKA_BROKERS',
+      'API_BASE_URL',
+      'SCHEMA_REGISTRY_URL',
+    ]) {
+      expect(service.stderr()).toContain(name);
+    }
+    expect(service.stderr()).not.toMatch(/secret-key|\n\s+at /);
+  });
+
+  it('ends at once when a topic exists with a policy that would lose data', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 10 } });
+    const admin = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING }).admin();
+    await admin.connect();
+    await admin.createTopics({
+      topics: [
+        {
+          topic: 'wrong-policy.orders',
+          configEntries: [{ name: 'cleanup.policy', value: 'delete' }],
+        },
+      ],
+    });
+    await admin.disconnect();
+    const service = cliForTest(['run'], settings(sandbox, 'wrong-policy', folderForTest()));
+    expect(await service.ended).toBe(1);
+    expect(saidBy(service.stderr())).toEqual([
+      expect.stringMatching(/^cellarstream: .*wrong-policy\.orders has cleanup\.policy=delete/),
+    ]);
+  });
+
+  it('waits for a Kafka that is not there, a line a try; check says so and ends with 1', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 10 } });
+    const env = {
+      ...settings(sandbox, 'no-kafka', folderForTest()),
+      KAFKA_BROKERS: `127.0.0.1:${await deadPort()}`,
+    };
+    const service = cliForTest(['run'], env);
+    const line = await service.logged(
+      ({ event, what, count }) => event === 'retry' && what === 'kafka' && count === 1,
+    );
+    expect(JSON.stringify(line)).toContain('ECONNREFUSED');
+    expect(await service.end('SIGTERM')).toBe(0);
+    expect(saidBy(service.stderr())).toEqual([]);
+
+    const check = cliForTest(['check'], { ...env, STATE_DIR: folderForTest() });
+    expect(await check.ended).toBe(1);
+    expect(check.stdout()).toMatch(/^login +ok/m);
+    expect(check.stdout()).toMatch(/^kafka +FAIL .*ECONNREFUSED/m);
+    expect(check.stdout()).toMatch(/^registry +ok/m);
+  });
+
+  it('waits for a registry that is not there, a line a try; check says so and ends with 1', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 10 } });
+    const url = `http://127.0.0.1:${await deadPort()}`;
+    const env = { ...settings(sandbox, 'no-registry', folderForTest()), SCHEMA_REGISTRY_URL: url };
+    const service = cliForTest(['run'], env);
+    const line = await service.logged(({ event, count }) => event === 'retry' && count === 1);
+    expect(JSON.stringify(line)).toMatch(/registry/);
+    expect(await service.end('SIGTERM')).toBe(0);
+
+    const check = cliForTest(['check'], env);
+    expect(await check.ended).toBe(1);
+    expect(check.stdout()).toMatch(/^registry +FAIL/m);
+  });
+
+  it('makes its topics with the settings of the contract', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 10 } });
+    const service = cliForTest(['run'], settings(sandbox, 'topics', folderForTest()));
+    await firstReadDone(service);
+    const admin = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING }).admin();
+    await admin.connect();
+    const setting = async (topic: string, name: string) => {
+      const { resources } = await admin.describeConfigs({
+        includeSynonyms: false,
+        resources: [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: topic, configNames: [name] }],
+      });
+      return resources[0]?.configEntries[0]?.configValue;
+    };
+    expect(await setting('topics.orders', 'cleanup.policy')).toBe('compact');
+    expect(await setting('topics.orders', 'min.compaction.lag.ms')).toBe(String(30 * 86_400_000));
+    expect(await setting('topics.order-status-changes', 'cleanup.policy')).toBe('delete');
+    expect(await setting('topics.order-status-changes', 'retention.ms')).toBe('-1');
+    expect(await setting('topics.cursors', 'segment.ms')).toBe('600000');
+    const { topics } = await admin.fetchTopicMetadata({
+      topics: ['topics.orders', 'topics.cursors'],
+    });
+    expect(topics.map(({ partitions }) => partitions.length)).toEqual([6, 1]);
+    await admin.disconnect();
+  });
+});
+
+describe('check', () => {
+  it('finds everything fine, changes nothing, and ends with 0', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 10 } });
+    const check = cliForTest(['check'], settings(sandbox, 'check', folderForTest()));
+    expect(await check.ended).toBe(0);
+    for (const what of ['settings', 'login', 'orders', 'kafka', 'registry']) {
+      expect(check.stdout()).toMatch(new RegExp(`^${what} +ok`, 'm'));
+    }
+    const admin = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING }).admin();
+    await admin.connect();
+    expect((await admin.listTopics()).filter((topic) => topic.startsWith('check.'))).toEqual([]);
+    await admin.disconnect();
+  });
+});
+
+describe('peek', () => {
+  it('prints what would be published as JSON lines, without Kafka', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 25 } });
+    const env = { API_BASE_URL: sandbox.url, API_KEY: sandbox.apiKey, STATE_DIR: folderForTest() };
+    const peek = cliForTest(['peek', 'orders'], env);
+    expect(await peek.ended).toBe(0);
+    const events = peek
+      .stdout()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { after: unknown });
+    expect(events.map(({ after }) => after)).toEqual([...sandbox.truth.records('orders')]);
+
+    const some = cliForTest(['peek', 'orders', '--limit', '3'], env);
+    expect(await some.ended).toBe(0);
+    expect(some.stdout().trim().split('\n')).toHaveLength(3);
+  });
+});

@@ -1,0 +1,55 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inject, onTestFinished } from 'vitest';
+import { startSandbox } from '../../../src/sandbox/index.ts';
+import type { Sandbox, SandboxOptions } from '../../../src/sandbox/index.ts';
+import { runCli } from './cli.ts';
+import type { Cli } from './cli.ts';
+
+export type Env = Readonly<Record<string, string>>;
+
+/** A sandbox for one test; with a quota that does not matter unless the test says otherwise. */
+export async function sandboxForTest(options: SandboxOptions = {}): Promise<Sandbox> {
+  const sandbox = await startSandbox({
+    quotaPerMinute: 1_000,
+    loginQuotaPerMinute: 1_000,
+    ...options,
+  });
+  onTestFinished(() => sandbox.close());
+  return sandbox;
+}
+
+/** An empty folder for one test. */
+export function folderForTest(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'cellarstream-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** The settings that `run` needs, with the quota of {@link sandboxForTest}. */
+export function settings(sandbox: Sandbox, prefix: string, state: string): Env {
+  return {
+    API_BASE_URL: sandbox.url,
+    API_KEY: sandbox.apiKey,
+    KAFKA_BROKERS: inject('brokers').join(','),
+    SCHEMA_REGISTRY_URL: inject('registryUrl'),
+    TOPIC_PREFIX: prefix,
+    STATE_DIR: state,
+    QUOTA_PER_MINUTE: '1000',
+    LOGIN_QUOTA_PER_MINUTE: '1000',
+    RESOURCES: 'orders',
+  };
+}
+
+/** `cellarstream ARGS`, killed at the end of the test if it still runs then. */
+export function cliForTest(args: readonly string[], env: Env): Cli {
+  const cli = runCli(args, env);
+  onTestFinished(async () => void (await cli.end('SIGKILL')));
+  return cli;
+}
+
+/** Resolves when the first read is done. */
+export async function firstReadDone(service: Cli): Promise<void> {
+  await service.logged(({ event, done }) => event === 'first-read' && done === true);
+}

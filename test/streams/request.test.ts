@@ -1,0 +1,357 @@
+import { inspect } from 'node:util';
+import { asyncScheduler, firstValueFrom, map, NEVER, tap } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
+import { Agent } from 'undici';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import type { FaultSpec, Sandbox, SandboxOptions } from '../../src/sandbox/index.ts';
+import { JsonNumber } from '../../src/schemas/json.ts';
+import type { JsonObject } from '../../src/schemas/json.ts';
+import { describeError } from '../../src/errors.ts';
+import type { Retry } from '../../src/streams/backoff.ts';
+import { login } from '../../src/streams/login.ts';
+import type { Token } from '../../src/streams/login.ts';
+import { readClock } from '../../src/streams/read-clock.ts';
+import { listRequest } from '../../src/streams/request.ts';
+import type { AnswerSeen, ListRequestOptions } from '../../src/streams/request.ts';
+import { tokenSource } from '../../src/streams/token.ts';
+import type { TokenSource } from '../../src/streams/token.ts';
+import type { Limit } from '../../src/streams/token-bucket.ts';
+import { failureOf } from '../support/failure.ts';
+import { hurriedTime } from '../support/hurried-time.ts';
+
+const NOW = Date.UTC(2026, 2, 5, 12);
+const NO_RECORDS = { customers: 0, inventory: 0, 'wine-clubs': 0, 'wine-club-members': 0 };
+
+let sandbox: Sandbox;
+let dispatcher: Agent;
+/** What happened, in order: `quota`, `token`, `sent`. */
+let steps: string[];
+let retried: unknown[];
+let seen: AnswerSeen[];
+
+beforeEach(() => {
+  dispatcher = new Agent();
+  [steps, retried, seen] = [[], [], []];
+});
+afterEach(async () => {
+  await dispatcher.destroy();
+  await sandbox.close();
+});
+
+/** Counts its starts, and lets them pass at once. */
+const limit: Limit = (source) => source.pipe(tap(() => steps.push('quota')));
+const starts = () => steps.filter((step) => step === 'quota').length;
+
+async function start(
+  sandboxOptions: SandboxOptions = {},
+  options: Partial<ListRequestOptions> = {},
+  asLoggedIn = (token: Token) => token,
+) {
+  sandbox = await startSandbox({
+    records: { ...NO_RECORDS, orders: 30, products: 0 },
+    now: () => NOW + 123,
+    ...sandboxOptions,
+  });
+  const { scheduler } = hurriedTime();
+  const login$ = login({
+    url: new URL(`${sandbox.url}/v1/auth/public/login`),
+    apiKey: () => sandbox.apiKey,
+    dispatcher,
+    limit: (source) => source,
+    scheduler,
+  });
+  const tokens = tokenSource({
+    login: login$.pipe(map(asLoggedIn)),
+    scheduler: { now: () => scheduler.now(), schedule: asyncScheduler.schedule.bind(asyncScheduler) },
+  });
+  const reads = readClock();
+  const all: ListRequestOptions = {
+    url: new URL(`${sandbox.url}/v1/orders`),
+    dispatcher: dispatcher.compose((dispatch) => (request, handler) => {
+      if (request.method === 'GET') steps.push('sent');
+      return dispatch(request, handler);
+    }),
+    tokens: {
+      ...tokens,
+      current: () => {
+        steps.push('token');
+        return tokens.current();
+      },
+    },
+    readClock: reads,
+    random: () => 0,
+    onAnswer: (answer) => seen.push(answer),
+    onRetry: ({ error }) => void retried.push(error),
+    ...options,
+  };
+  return { list: listRequest(all), tokens, reads };
+}
+
+const statuses = () => sandbox.truth.requests('orders').map(({ status }) => status);
+const numbers = (data: readonly unknown[]) =>
+  data.map((record) => (record as JsonObject).order_number);
+
+describe('listRequest', () => {
+  it('gives the page that was asked for', async () => {
+    const { list } = await start();
+    const query = {
+      offset: 28,
+      pageSize: 5,
+      modifiedFromDate: '2020-01-01T00:00:00.000Z',
+      modifiedToDate: '2027-01-01T00:00:00.000Z',
+    };
+    const answer = await firstValueFrom(list(query, limit));
+    expect(numbers(answer.data)).toEqual([...sandbox.truth.keys('orders')].slice(28));
+    expect(answer.pagination).toEqual({ total_records: 30, has_next_page: false });
+    expect(sandbox.truth.requests('orders')[0]!.query).toBe(
+      'offset=28&pageSize=5&modifiedFromDate=2020-01-01T00%3A00%3A00.000Z' +
+        '&modifiedToDate=2027-01-01T00%3A00%3A00.000Z',
+    );
+    expect(seen).toMatchObject([{ status: 200 }]);
+  });
+
+  it('sends no more than it was given', async () => {
+    const { list } = await start();
+    await firstValueFrom(list({}, limit));
+    await firstValueFrom(list({ orderNumber: '100001' }, limit));
+    const queries = sandbox.truth.requests('orders').map(({ query }) => query);
+    expect(queries).toEqual(['', 'orderNumber=100001']);
+  });
+
+  it('keeps numbers that a double cannot hold', async () => {
+    const { list } = await start();
+    sandbox.replaceText('orders', 100_001, '{"order_number":12345678901234567890}');
+    const { data } = await firstValueFrom(list({ pageSize: 1 }, limit));
+    expect(data).toEqual([{ order_number: new JsonNumber('12345678901234567890') }]);
+  });
+
+  it('waits for the quota, then takes the token, then sends', async () => {
+    const { list } = await start();
+    await firstValueFrom(list({}, limit));
+    expect(steps).toEqual(['quota', 'token', 'sent']);
+  });
+
+  it('asks when subscribed, and for each subscription', async () => {
+    const { list } = await start();
+    const page$ = list({ pageSize: 1 }, limit);
+    expect(steps).toEqual([]);
+    await firstValueFrom(page$);
+    await firstValueFrom(page$);
+    expect(statuses()).toEqual([200, 200]);
+    expect(sandbox.truth.requests('login')).toHaveLength(1);
+  });
+});
+
+describe('the token', () => {
+  it('is renewed once when it is refused, and the request made once more', async () => {
+    const { list } = await start();
+    await firstValueFrom(list({ pageSize: 1 }, limit));
+    sandbox.revokeTokens();
+    const pages = await Promise.all(
+      [0, 1, 2].map((offset) => firstValueFrom(list({ offset, pageSize: 1 }, limit))),
+    );
+    expect(pages.flatMap(({ data }) => numbers(data))).toEqual([100_001, 100_002, 100_003]);
+    expect(statuses()).toEqual([200, 401, 401, 401, 200, 200, 200]);
+    expect(sandbox.truth.requests('login')).toHaveLength(2);
+    expect(starts()).toBe(7); // each try has waited for the quota
+    expect(retried).toMatchObject(Array(3).fill({ code: 'TOKEN_REJECTED' }));
+  });
+
+  it('is renewed when 403 refuses it', async () => {
+    const { list } = await start({ readings: { unauthorized: 403 } });
+    await firstValueFrom(list({ pageSize: 1 }, limit));
+    sandbox.revokeTokens();
+    await firstValueFrom(list({ pageSize: 1 }, limit));
+    expect(statuses()).toEqual([200, 403, 200]);
+  });
+
+  it('that is lost during the wait for the quota gives the start up for another', async () => {
+    const { list, tokens } = await start();
+    await firstValueFrom(list({ pageSize: 1 }, limit));
+    steps = [];
+    let once = true;
+    const slow: Limit = (source) =>
+      limit(source).pipe(
+        tap(() => {
+          if (once) tokens.refuse(tokens.current()!);
+          once = false;
+        }),
+      );
+    await firstValueFrom(list({ pageSize: 1 }, slow));
+    expect(steps).toEqual(['quota', 'token', 'quota', 'token', 'sent']);
+    expect(statuses()).toEqual([200, 200]);
+  });
+
+  it('is waited for before a start is spent', async () => {
+    const none: TokenSource = {
+      token$: NEVER,
+      current: () => undefined,
+      refuse: () => undefined,
+    };
+    const { list } = await start({}, { tokens: none });
+    const subscription = list({}, limit).subscribe();
+    expect(steps).toEqual([]);
+    subscription.unsubscribe();
+  });
+
+  it('costs no starts when it is refused while the next login is under way', async () => {
+    const { list, tokens } = await start();
+    await firstValueFrom(list({ pageSize: 1 }, limit));
+    sandbox.revokeTokens();
+    sandbox.fault({ endpoint: 'login', kind: 'drop', times: 3 });
+    await firstValueFrom(list({ pageSize: 1 }, limit));
+    expect(starts()).toBe(3);
+    expect(tokens.current()).toBeDefined();
+  });
+});
+
+describe('what can pass', () => {
+  it.each<[string, FaultSpec, object]>([
+    ['500', { kind: 'status', status: 500 }, { code: 'API_STATUS', context: { status: 500 } }],
+    ['503', { kind: 'status', status: 503 }, { code: 'API_STATUS', context: { status: 503 } }],
+    ['404', { kind: 'status', status: 404 }, { code: 'API_STATUS', context: { status: 404 } }],
+    ['429', { kind: 'status', status: 429 }, { code: 'QUOTA_EXCEEDED' }],
+    ['a dropped connection', { kind: 'drop' }, { code: 'API_UNREACHABLE' }],
+    ['an answer cut off', { kind: 'truncate' }, { code: 'API_ANSWER' }],
+    ['a page of HTML', { kind: 'garbage' }, { code: 'API_ANSWER' }],
+    ['no envelope', { kind: 'status', status: 200, body: {} }, { code: 'API_ANSWER' }],
+    ['null', { kind: 'status', status: 200, body: 'null' }, { code: 'API_ANSWER' }],
+    ['an array', { kind: 'status', status: 200, body: [] }, { code: 'API_ANSWER' }],
+    [
+      'an envelope without has_next_page',
+      { kind: 'status', status: 200, body: { data: [], pagination: { total_records: 0 } } },
+      { code: 'API_ANSWER' },
+    ],
+    [
+      'data that is no array',
+      {
+        kind: 'status',
+        status: 200,
+        body: { data: {}, pagination: { total_records: 0, has_next_page: false } },
+      },
+      { code: 'API_ANSWER' },
+    ],
+  ])('is tried again through the quota: %s', async (_, fault, error) => {
+    const { list } = await start();
+    sandbox.fault({ ...fault, endpoint: 'orders', times: 2 });
+    const { data } = await firstValueFrom(list({ offset: 29 }, limit));
+    expect(numbers(data)).toEqual([100_030]);
+    expect(starts()).toBe(3);
+    expect(retried).toMatchObject([error, error]);
+  });
+
+  it('waits as long as the server says', async () => {
+    const clock = hurriedTime();
+    const { list } = await start({}, { scheduler: clock.scheduler, random: () => 0.5 });
+    const headers = { 'retry-after': '7' };
+    sandbox.fault({ endpoint: 'orders', kind: 'status', status: 429, headers, times: 1 });
+    await firstValueFrom(list({}, limit));
+    expect(clock.waits).toEqual([7_000]);
+  });
+
+  it('is an answer larger than allowed', async () => {
+    const enough = new Error('seen enough');
+    const onRetry = ({ error }: Retry) => {
+      retried.push(error);
+      throw enough;
+    };
+    const { list } = await start({}, { maxPageBytes: 3_000, onRetry });
+    await expect(firstValueFrom(list({}, limit))).rejects.toBe(enough);
+    expect(retried).toMatchObject([{ code: 'API_ANSWER' }]);
+  });
+});
+
+describe('what cannot pass', () => {
+  it.each([
+    ['400', { kind: 'status', status: 400 }, 400],
+    ['a redirect', { kind: 'status', status: 302, headers: { location: '/v1/products' } }, 302],
+  ] as const)('goes through at once: %s', async (_, fault, status) => {
+    const { list } = await start();
+    sandbox.fault({ ...fault, endpoint: 'orders' });
+    const error = await failureOf(list({ offset: 3, orderNumber: '4711' }, limit));
+    expect(error).toMatchObject({ code: 'API_STATUS', context: { status, offset: 3 } });
+    expect(error.message).toBe(`${sandbox.url}/v1/orders answered ${status}`);
+    expect(statuses()).toEqual([status]);
+    expect(sandbox.truth.requests('products')).toHaveLength(0);
+  });
+});
+
+it('quotes neither an answer nor the token in an error', async () => {
+  const { list, tokens } = await start();
+  const bodies = ['{"email":"ada@example.com', 'ada@example.com', '{"data":"ada@example.com"}'];
+  for (const body of bodies) {
+    sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body, times: 1 });
+  }
+  await firstValueFrom(list({ orderNumber: '100001' }, limit));
+  expect(retried).toHaveLength(3);
+  const shown = inspect(retried, { depth: 10 }) + retried.map(describeError).join();
+  expect(shown).not.toContain('ada@');
+  expect(shown).not.toContain(tokens.current()!.text);
+  expect(shown).not.toContain('100001');
+});
+
+describe('serverTime', () => {
+  /** Moves on by 40 ms whenever it is looked at. */
+  const ticking = (): SchedulerLike => {
+    let now = 0;
+    return { ...hurriedTime().scheduler, now: () => (now += 40) };
+  };
+
+  it('is the Date of the answer, less what may have passed since it was sent', async () => {
+    const { list } = await start({ clockSkewMs: -3_600_000 }, { scheduler: ticking() });
+    const { serverTime } = await firstValueFrom(list({}, limit));
+    expect(serverTime).toBe(NOW - 3_600_000 - 40);
+    expect(seen).toEqual([{ status: 200, elapsedMs: 40 }]);
+  });
+
+  it('is counted on from the login when no Date is sent', async () => {
+    const { scheduler } = hurriedTime(1_000);
+    const { list } = await start({ readings: { dateHeader: false } }, { scheduler });
+    const { serverTime } = await firstValueFrom(list({}, limit));
+    expect(serverTime).toBe(NOW + 1_000); // the login was at 0 on the same clock
+  });
+
+  it('is unknown when neither has told it', async () => {
+    const silent = (token: Token): Token => ({ ...token, serverTime: undefined });
+    const { list } = await start({ readings: { dateHeader: false } }, {}, silent);
+    expect((await firstValueFrom(list({}, limit))).serverTime).toBeUndefined();
+  });
+});
+
+describe('the span', () => {
+  it('is open from the request until the page has been dealt with', async () => {
+    const { list, reads } = await start();
+    const [first, second] = await Promise.all([
+      firstValueFrom(list({ pageSize: 1 }, limit)),
+      firstValueFrom(list({ pageSize: 1 }, limit)),
+    ]);
+    expect(first.span.begin).toBeLessThan(second.span.begin);
+    expect(second.span.begin).toBeLessThan(first.span.end); // they overlapped
+    expect(reads.oldest()).toBe(first.span.begin);
+    reads.settle(first.span.begin);
+    expect(reads.oldest()).toBe(second.span.begin);
+    const third = await firstValueFrom(list({ pageSize: 1 }, limit));
+    expect(third.span.begin).toBeGreaterThan(second.span.end);
+  });
+
+  it('of a try that failed is settled', async () => {
+    const { list, reads } = await start();
+    sandbox.fault({ endpoint: 'orders', kind: 'drop', times: 1 });
+    sandbox.fault({ endpoint: 'orders', kind: 'garbage', times: 1 });
+    const { span } = await firstValueFrom(list({}, limit));
+    expect(retried).toHaveLength(2);
+    expect(reads.oldest()).toBe(span.begin);
+  });
+
+  it('of a request that is given up is settled, and the request closed', async () => {
+    const { list, reads } = await start();
+    await firstValueFrom(list({}, limit)).then(({ span }) => reads.settle(span.begin));
+    sandbox.fault({ endpoint: 'orders', kind: 'stall' });
+    const subscription = list({}, limit).subscribe();
+    while (sandbox.truth.requests('orders').length < 2) await new Promise(setImmediate);
+    expect(reads.oldest()).toBeLessThan(Infinity);
+    subscription.unsubscribe();
+    expect(reads.oldest()).toBe(Infinity);
+  });
+});
