@@ -38,8 +38,8 @@ export interface Links {
   readonly registry: Registry;
 }
 
-/** How often kafkajs asks again by itself before an error comes out: for some 20 s. */
-const KAFKA_RETRIES = 10;
+/** How often kafkajs asks again by itself before an error comes out: for some four seconds. */
+const KAFKA_RETRIES = 7;
 
 /** Connects to nothing yet. `kafkaRetries` is for those who want to know soon. */
 export function openLinks(

@@ -9,7 +9,7 @@ const TALLY_EVERY_MS = 60_000;
  * what was published once a minute. Never a record.
  */
 export function logHooks(logger: Logger): Required<Hooks> {
-  let progressAt = 0;
+  let progressAt = -Infinity;
   let tallyAt = performance.now();
   let tally = { records: 0, events: 0, statusChanges: 0 };
 

@@ -18,7 +18,7 @@ export function changedPaths(
   const paths: string[] = [];
 
   const compare = (path: string, a: JsonValue | undefined, b: JsonValue | undefined): void => {
-    if (a === b) return;
+    if (Object.is(a, b)) return;
     if (isObject(a) && isObject(b)) {
       for (const name of new Set([...Object.keys(a), ...Object.keys(b)])) {
         compare(path === '' ? name : `${path}.${name}`, own(a, name), own(b, name));
@@ -26,7 +26,7 @@ export function changedPaths(
       return;
     }
     if (Array.isArray(a) && Array.isArray(b) && [...a, ...b].some(isObject)) {
-      const identity = identities[path];
+      const identity = Object.hasOwn(identities, path) ? identities[path] : undefined;
       if (identity === undefined) {
         for (let place = 0; place < Math.max(a.length, b.length); place++) {
           compare(`${path}[${place}]`, a[place], b[place]);
@@ -37,8 +37,9 @@ export function changedPaths(
       for (const id of new Set([...was.keys(), ...is.keys()])) {
         compare(`${path}[${id}]`, was.get(id), is.get(id));
       }
-      const stayed = (ids: Iterable<string>) => [...ids].filter((id) => was.has(id) && is.has(id));
-      if (stayed(was.keys()).join('\n') !== stayed(is.keys()).join('\n')) paths.push(path);
+      const stayed = [...was.keys()].filter((id) => is.has(id));
+      const order = [...is.keys()].filter((id) => was.has(id));
+      if (stayed.some((id, place) => id !== order[place])) paths.push(path);
       return;
     }
     if (a === undefined || b === undefined || canonicalJson(a) !== canonicalJson(b)) {

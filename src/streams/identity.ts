@@ -1,3 +1,4 @@
+import { JsonNumber } from '../schemas/json.ts';
 import type { JsonValue } from '../schemas/json.ts';
 import { isObject } from './records.ts';
 
@@ -19,17 +20,20 @@ export function byIdentity(
   field: string,
 ): ReadonlyMap<string, JsonValue> {
   const elements = new Map<string, JsonValue>();
-  const shared = new Map<string, number>();
+  const counts = new Map<string, number>();
   array.forEach((element, place) => {
-    const value = isObject(element) ? element[field] : undefined;
-    if (typeof value !== 'string' && typeof value !== 'number') {
-      elements.set(`#${place + 1}`, element);
-      return;
-    }
-    const text = String(value);
-    const count = (shared.get(text) ?? 0) + 1;
-    shared.set(text, count);
-    elements.set(count === 1 ? text : `${text}#${count}`, element);
+    const text = textOf(isObject(element) ? element[field] : undefined) ?? `#${place + 1}`;
+    let count = counts.get(text) ?? 0;
+    let id: string;
+    do id = ++count === 1 ? text : `${text}#${count}`;
+    while (elements.has(id)); // an identity may itself look like a count or a place
+    counts.set(text, count);
+    elements.set(id, element);
   });
   return elements;
+}
+
+function textOf(value: JsonValue | undefined): string | undefined {
+  if (value instanceof JsonNumber) return value.text;
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
 }

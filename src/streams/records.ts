@@ -65,7 +65,8 @@ export function isObject(value: JsonValue | undefined): value is JsonObject {
 
 function keyPart(value: JsonValue | undefined): string | undefined {
   if (typeof value === 'string') return value === '' ? undefined : value;
-  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
-  if (value instanceof JsonNumber) return /^-?\d+$/.test(value.text) ? value.text : undefined;
-  return undefined;
+  // A number that is not held exactly is a JsonNumber, so that its text is what was sent.
+  if (typeof value !== 'number' && !(value instanceof JsonNumber)) return undefined;
+  const text = String(value);
+  return /^-?\d+$/.test(text) ? text : undefined;
 }

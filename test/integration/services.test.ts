@@ -1,11 +1,10 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as pause } from 'node:timers/promises';
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findDocker } from '../../src/services/docker.ts';
@@ -35,6 +34,13 @@ function isRunning(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** Whether a command line has it: the servers' and their tether's name the folder of their data. */
+function isNamedByAProcess(folder: string): boolean {
+  const { error, status } = spawnSync('pgrep', ['-f', folder]);
+  if (error) throw error;
+  return status === 0;
 }
 
 async function listens(port: number): Promise<boolean> {
@@ -223,6 +229,7 @@ describe.skipIf(!java.found || !maven.found)('however the launching process ends
 
   async function expectNothingLeft({ brokers, registryUrl, pids }: Launched, tmp: string) {
     await until(() => readdirSync(tmp).length === 0);
+    await until(() => !isNamedByAProcess(tmp));
     expect(pids.map(isRunning)).toEqual([false, false]);
     expect(await listens(Number(brokers[0]!.split(':')[1]))).toBe(false);
     expect(await listens(Number(new URL(registryUrl).port))).toBe(false);
@@ -231,6 +238,7 @@ describe.skipIf(!java.found || !maven.found)('however the launching process ends
   it('SIGKILL leaves no process, no port and no data', async () => {
     const from = launcher();
     const services = await launched(from);
+    expect(isNamedByAProcess(from.tmp)).toBe(true);
     expect(services.pids.map(isRunning)).toEqual([true, true]);
     expect(readdirSync(from.tmp)).toHaveLength(1);
     from.child.kill('SIGKILL');
@@ -244,9 +252,7 @@ describe.skipIf(!java.found || !maven.found)('however the launching process ends
     await until(() => existsSync(join(folder, 'registry.log')));
     from.child.kill('SIGKILL');
     await until(() => readdirSync(from.tmp).length === 0);
-    // A program that had been missed would write its log or data again.
-    await pause(500);
-    expect(readdirSync(from.tmp)).toEqual([]);
+    await until(() => !isNamedByAProcess(from.tmp));
   });
 
   it('Ctrl-C finds the servers alive until the process is done with them', async () => {

@@ -1,4 +1,5 @@
 import { asapScheduler, lastValueFrom, map, scheduled, toArray } from 'rxjs';
+import type { Observable } from 'rxjs';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import type { Position } from '../../src/streams/anchors.ts';
 import { pages } from '../../src/streams/pages.ts';
@@ -167,33 +168,36 @@ export const keyOfId = (record: JsonValue): string | undefined => {
 };
 
 export interface Scan {
-  readonly pages: readonly ScanPage[];
   /** The newest version read of each id. */
-  readonly read: Map<number, number>;
+  readonly read: ReadonlyMap<number, number>;
   readonly troubles: ScanTrouble[];
 }
 
-/** Reads the list with {@link pages}. A scan of more than a thousand requests has failed to end. */
-export async function scan(
-  list: MovingList,
-  options: Partial<PagesOptions> & { readonly pageSize: number; readonly since?: number },
-): Promise<Scan> {
-  const troubles: ScanTrouble[] = [];
+export interface ScanOptions extends Partial<PagesOptions> {
+  /** Leaves out what was last updated before. */
+  readonly since?: number;
+}
+
+/** {@link pages} of a list; fails after a thousand requests, which no scan here needs to end. */
+export function pagesOf(list: MovingList, options: ScanOptions): Observable<ScanPage> {
   let requests = 0;
-  const all = await lastValueFrom(
-    pages({
-      request: ({ offset, pageSize }) => {
-        if (++requests > 1_000) throw new Error('the scan does not end');
-        return scheduled([0], asapScheduler).pipe(
-          map(() => list.page(offset, pageSize, options.since)),
-        );
-      },
-      keyOf: keyOfId,
-      onTrouble: (trouble) => troubles.push(trouble),
-      ...options,
-    }).pipe(toArray()),
-  );
-  return { pages: all, read: newest(all.map((page) => page.answer)), troubles };
+  return pages({
+    request: ({ offset, pageSize }) => {
+      if (++requests > 1_000) throw new Error('the scan does not end');
+      return scheduled([0], asapScheduler).pipe(
+        map(() => list.page(offset, pageSize, options.since)),
+      );
+    },
+    keyOf: keyOfId,
+    ...options,
+  });
+}
+
+export async function scan(list: MovingList, options: ScanOptions): Promise<Scan> {
+  const troubles: ScanTrouble[] = [];
+  const onTrouble = (trouble: ScanTrouble) => void troubles.push(trouble);
+  const all = await lastValueFrom(pagesOf(list, { onTrouble, ...options }).pipe(toArray()));
+  return { read: newest(all.map((page) => page.answer)), troubles };
 }
 
 /** Reads the list as its description says: `offset += page_size`. */
@@ -206,7 +210,8 @@ export function plainScan(list: MovingList, pageSize: number): Map<number, numbe
   }
 }
 
-function newest(answers: readonly Answer[]): Map<number, number> {
+/** The newest version of each id. */
+export function newest(answers: readonly Answer[]): Map<number, number> {
   const read = new Map<number, number>();
   for (const { data } of answers) {
     for (const record of data as { id: number; version: number }[]) {

@@ -195,7 +195,7 @@ describe('the token', () => {
     subscription.unsubscribe();
   });
 
-  it('costs no starts when it is refused while the next login is under way', async () => {
+  it('costs one start a try, however often the login fails', async () => {
     const { list, tokens } = await start();
     await firstValueFrom(list({ pageSize: 1 }, limit));
     sandbox.revokeTokens();

@@ -2,6 +2,8 @@ import fc from 'fast-check';
 import { JsonNumber } from '../../src/schemas/json.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 
+const NAMES = ['a', 'b', 'id', 'list', 'constructor', 'toString', '', 'a.b'];
+
 /** Any JSON, over few names and values, so that two of them have much in common. */
 export const jsonValues: fc.Arbitrary<JsonValue> = fc.letrec<{ value: JsonValue }>((tie) => ({
   value: fc.oneof(
@@ -12,8 +14,6 @@ export const jsonValues: fc.Arbitrary<JsonValue> = fc.letrec<{ value: JsonValue 
     objectOf(tie('value')),
   ),
 })).value;
-
-const NAMES = ['a', 'b', 'id', 'list', 'constructor', 'toString', '', 'a.b'];
 
 /** Objects with few names, such as `jsonValues` has them. */
 export function objectOf(value: fc.Arbitrary<JsonValue>): fc.Arbitrary<JsonObject> {

@@ -1,0 +1,122 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { JavaServer, type JavaServerKind } from '../../src/services/java-server.ts';
+import { Tethered } from '../../src/services/tethered.ts';
+
+let scratch: string;
+let tethered: Tethered;
+let prepared: (readonly number[])[];
+
+beforeEach(async () => {
+  scratch = mkdtempSync(join(tmpdir(), 'cellarstream-test-'));
+  tethered = await Tethered.start(join(scratch, 'run-'), process.env);
+  prepared = [];
+});
+afterEach(async () => {
+  await tethered.end();
+  rmSync(scratch, { recursive: true });
+});
+
+/** Stands in for `java`: a shell script. */
+function fakeJava(script: string): string {
+  const file = join(scratch, 'java');
+  writeFileSync(file, `#!/bin/sh\ncd '${scratch}'\necho started >> starts\n${script}\n`, {
+    mode: 0o755,
+  });
+  return file;
+}
+const starts = () => readFileSync(join(scratch, 'starts'), 'utf8').trim().split('\n').length;
+
+const kind = (answers: () => boolean): JavaServerKind => ({
+  title: 'The server',
+  name: 'server',
+  portCount: 2,
+  portTaken: /Address already in use/,
+  prepare: (ports) => {
+    prepared.push(ports);
+    return Promise.resolve();
+  },
+  args: () => [],
+  probe: () => () => Promise.resolve(answers()),
+});
+
+it('tries other ports when somebody takes one in between', async () => {
+  const java = fakeJava(
+    '[ $(wc -l < starts) -lt 3 ] && echo Address already in use && exit 1\nsleep 600',
+  );
+  const server = await JavaServer.start(
+    kind(() => starts() === 3),
+    java,
+    tethered,
+    20_000,
+  );
+  expect(prepared).toHaveLength(3);
+  expect(prepared[2]).not.toEqual(prepared[0]);
+  expect(server.ports).toBe(prepared[2]);
+  expect(server.pid).toBeGreaterThan(0);
+});
+
+it('gives up on ports after five tries', async () => {
+  const java = fakeJava('echo Address already in use; exit 1');
+  await expect(
+    JavaServer.start(
+      kind(() => false),
+      java,
+      tethered,
+      20_000,
+    ),
+  ).rejects.toMatchObject({
+    code: 'SERVICES',
+  });
+  expect(starts()).toBe(5);
+});
+
+it('tells how a server ended and its last words, and does not try again', async () => {
+  const java = fakeJava('seq 100; echo no memory; exit 7');
+  const error: unknown = await JavaServer.start(
+    kind(() => false),
+    java,
+    tethered,
+    20_000,
+  ).catch((reason: unknown) => reason);
+  expect(error).toMatchObject({
+    code: 'SERVICES',
+    message: expect.stringMatching(
+      /^The server ended \(exit code 7\)[^]*\n99\n100\nno memory$/,
+    ) as string,
+  });
+  expect((error as Error).message).not.toContain('\n80\n');
+  expect(starts()).toBe(1);
+});
+
+it('waits no longer than it is told to', async () => {
+  const java = fakeJava('echo thinking; exec sleep 600');
+  await expect(
+    JavaServer.start(
+      kind(() => false),
+      java,
+      tethered,
+      300,
+    ),
+  ).rejects.toMatchObject({
+    code: 'SERVICES',
+    message: 'The server did not answer within 0.3 s; its last words:\nthinking',
+  });
+});
+
+it('says which program it could not run', async () => {
+  const java = join(scratch, 'absent');
+  await expect(
+    JavaServer.start(
+      kind(() => false),
+      java,
+      tethered,
+      300,
+    ),
+  ).rejects.toMatchObject({
+    code: 'SERVICES',
+    message: `could not run ${java}: spawn ${java} ENOENT`,
+  });
+});

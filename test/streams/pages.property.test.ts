@@ -1,0 +1,138 @@
+import { lastValueFrom, take, toArray } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { BEGINNING } from '../../src/streams/anchors.ts';
+import type { Position } from '../../src/streams/anchors.ts';
+import type { ScanPage } from '../../src/streams/pages.ts';
+import type { Answer } from '../../src/streams/request.ts';
+import { lost, MovingList, newest, pagesOf, plainScan, randomOf, scan, SORTS, throughJson } from './moving-list.ts'; // prettier-ignore
+import type { ListOptions, Sort } from './moving-list.ts';
+
+/** Lists in each test and order: 2,000 in all four. */
+const SEEDS = 500;
+/** Repeated scans take longer. */
+const SHUFFLED_SEEDS = 200;
+const TIMEOUT_MS = 60_000;
+
+interface Run {
+  readonly seed: number;
+  readonly list: ListOptions;
+  readonly pageSize: number;
+  readonly overlap: number;
+}
+
+/** Lists of 300-500 rows, pages of 20-50, overlaps of 10, 5, 3 and 1. */
+function runsOf(
+  sort: Sort,
+  seeds: number,
+  more: (run: { seed: number; pageSize: number }) => object,
+): Run[] {
+  return Array.from({ length: seeds }, (_, k) => {
+    const seed = SORTS.indexOf(sort) * seeds + k + 1;
+    const random = randomOf(seed);
+    const [size, pageSize] = [300 + random(200), 20 + random(31)];
+    const list = { seed, sort, size, ...more({ seed, pageSize }) };
+    return { seed, list, pageSize, overlap: [10, 5, 3, 1][seed % 4]! };
+  });
+}
+
+describe.each(SORTS)('a list in the order %s that moves while it is paged', (sort) => {
+  const moving = runsOf(sort, SEEDS, ({ pageSize }) => ({
+    churn: 3,
+    bursts: 4,
+    burstSize: 3 * pageSize,
+  }));
+
+  it(
+    'loses nothing that stood still; what changed is in the next window',
+    { timeout: TIMEOUT_MS },
+    async () => {
+      let lostByPlain = 0;
+      for (const { seed, list: options, pageSize, overlap } of moving) {
+        const list = new MovingList(options);
+        const first = await scan(list, { pageSize, overlap });
+        expect(lost(list, first.read), `seed ${seed}`).toEqual([]);
+        expect(first.troubles, `seed ${seed}`).not.toContain('reordered');
+        expect(first.troubles, `seed ${seed}`).not.toContain('unsettled');
+
+        list.freeze();
+        const window = await scan(list, { pageSize, overlap, since: list.began });
+        const known = new Map([...first.read, ...window.read]);
+        const stale = [...list.truth()].filter(([id, version]) => known.get(id) !== version);
+        expect(stale, `seed ${seed}`).toEqual([]);
+
+        const again = new MovingList(options);
+        if (lost(again, plainScan(again, pageSize)).length > 0) lostByPlain += 1;
+      }
+      expect(lostByPlain).toBeGreaterThan(SEEDS / 2);
+    },
+  );
+
+  it(
+    'loses nothing when the scan stops anywhere and goes on from its position',
+    { timeout: TIMEOUT_MS },
+    async () => {
+      for (const { seed, list: options, pageSize, overlap } of moving) {
+        const list = new MovingList(options);
+        const random = randomOf(seed);
+        const answers: Answer[] = [];
+        let from: Position | undefined = BEGINNING;
+        while (from) {
+          const part = pagesOf(list, { pageSize, overlap, from }).pipe(take(1 + random(12)));
+          const read: ScanPage[] = await lastValueFrom(part.pipe(toArray()));
+          answers.push(...read.map((page) => page.answer));
+          const next = read.at(-1)!.next;
+          from = next && throughJson(next);
+        }
+        expect(lost(list, newest(answers)), `seed ${seed}`).toEqual([]);
+      }
+    },
+  );
+
+  it(
+    'raises no false alarm while records are changed, added and removed one by one',
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const calm = [{ churn: 3 }, { churn: 1, changesOnly: true }, {}];
+      for (const { seed, list: options, pageSize } of runsOf(
+        sort,
+        SEEDS,
+        ({ seed }) => calm[seed % 3]!,
+      )) {
+        const { troubles } = await scan(new MovingList(options), { pageSize });
+        expect(troubles, `seed ${seed}`).toEqual([]);
+      }
+    },
+  );
+});
+
+describe.each(['updated-asc', 'updated-desc'] as const)(
+  'a list in the order %s that orders ties anew for each request',
+  (sort) => {
+    const runs = runsOf(sort, SHUFFLED_SEEDS, ({ seed }) => ({
+      shuffled: true,
+      ties: [2, 5, 12, 60, 400][seed % 5]!,
+      churn: seed % 3 === 0 ? 2 : 0,
+    }));
+
+    it(
+      'is told of, and where records may have been missed that is told too',
+      { timeout: TIMEOUT_MS },
+      async () => {
+        let lostByPlain = 0;
+        let untold = 0;
+        for (const { seed, list: options, pageSize } of runs) {
+          const list = new MovingList(options);
+          const { read, troubles } = await scan(list, { pageSize });
+          if (lost(list, read).length > 0) expect(troubles, `seed ${seed}`).toContain('unsettled');
+
+          const again = new MovingList(options);
+          if (lost(again, plainScan(again, pageSize)).length === 0) continue;
+          lostByPlain += 1;
+          if (!troubles.includes('reordered') && !troubles.includes('short')) untold += 1;
+        }
+        expect(lostByPlain).toBeGreaterThan(SHUFFLED_SEEDS / 2);
+        expect(untold).toBeLessThan(lostByPlain / 100);
+      },
+    );
+  },
+);

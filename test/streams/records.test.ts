@@ -1,0 +1,115 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { JsonNumber, parseJson } from '../../src/schemas/json.ts';
+import type { JsonValue } from '../../src/schemas/json.ts';
+import { isObject, keyOfFields, keyRecords } from '../../src/streams/records.ts';
+
+const keyOf = keyOfFields(['order_number']);
+const keyIn = (text: string) => keyOf(parseJson(`{"order_number":${text}}`));
+
+describe('keyOfFields', () => {
+  it.each([
+    ['100234', '100234'],
+    ['0', '0'],
+    ['-7', '-7'],
+    ['1e3', '1000'],
+    ['9007199254740991', '9007199254740991'],
+    ['9007199254740992', '9007199254740992'], // 2^53: past what is safe, yet exact
+    ['9007199254740993', '9007199254740993'], // no double
+    ['12345678901234567890', '12345678901234567890'],
+    ['-12345678901234567890', '-12345678901234567890'],
+    ['"A-17"', 'A-17'],
+    ['" "', ' '],
+    ['"Ä|\\\\"', 'Ä|\\'], // a single field needs no escapes
+  ])('reads %s as %s', (text, key) => {
+    expect(keyIn(text)).toBe(key);
+  });
+
+  it.each(['null', '""', '1.5', '0.1234567890123456789', '1e400', 'true', '{}', '[]', '[1]'])(
+    'finds none in %s',
+    (text) => {
+      expect(keyIn(text)).toBeUndefined();
+    },
+  );
+
+  it.each<[JsonValue]>([[{}], [null], [7], ['7'], [[7]], [new JsonNumber('7')]])(
+    'finds none where the field is missing: %s',
+    (record) => {
+      expect(keyOf(record)).toBeUndefined();
+    },
+  );
+
+  it('takes no inherited property for a field', () => {
+    expect(keyOfFields(['toString'])({})).toBeUndefined();
+    expect(keyOfFields(['constructor'])({})).toBeUndefined();
+  });
+
+  it('joins several fields by |, escaped', () => {
+    const composite = keyOfFields(['club', 'member']);
+    expect(composite({ club: 'Reds', member: 7 })).toBe('Reds|7');
+    expect(composite({ club: 'a|b', member: 'c\\' })).toBe('a\\|b|c\\\\');
+    expect(composite({ member: 7, club: new JsonNumber('12345678901234567890') })).toBe(
+      '12345678901234567890|7',
+    );
+    expect(composite({ club: 'Reds' })).toBeUndefined();
+    expect(composite({ club: 'Reds', member: null })).toBeUndefined();
+  });
+
+  it('gives different keys to different fields', () => {
+    const part = fc.string({ unit: fc.constantFrom('a', '|', '\\'), minLength: 1, maxLength: 4 });
+    const composite = keyOfFields(['a', 'b']);
+    fc.assert(
+      fc.property(part, part, part, part, (a, b, c, d) => {
+        fc.pre(a !== c || b !== d);
+        expect(composite({ a, b })).not.toBe(composite({ a: c, b: d }));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+describe('keyRecords', () => {
+  it('splits a page into records with a key and those without, in order', () => {
+    const page: JsonValue[] = [
+      { order_number: 2 },
+      null,
+      { order_number: 1, notes: 'x' },
+      { order_number: null },
+      'text',
+      [],
+      { order_number: 2 },
+      new JsonNumber('12345678901234567890'),
+    ];
+    expect(keyRecords(page, keyOf)).toEqual({
+      keyed: [
+        { key: '2', record: { order_number: 2 } },
+        { key: '1', record: { order_number: 1, notes: 'x' } },
+        { key: '2', record: { order_number: 2 } },
+      ],
+      rejected: [
+        { reason: 'not-an-object', raw: null },
+        { reason: 'no-key', raw: { order_number: null } },
+        { reason: 'not-an-object', raw: 'text' },
+        { reason: 'not-an-object', raw: [] },
+        { reason: 'not-an-object', raw: new JsonNumber('12345678901234567890') },
+      ],
+    });
+  });
+
+  it('has nothing to split in an empty page', () => {
+    expect(keyRecords([], keyOf)).toEqual({ keyed: [], rejected: [] });
+  });
+});
+
+describe('isObject', () => {
+  it.each<[JsonValue | undefined, boolean]>([
+    [{}, true],
+    [[], false],
+    [null, false],
+    [undefined, false],
+    ['{}', false],
+    [new JsonNumber('1e400'), false],
+  ])('%s: %s', (value, expected) => {
+    expect(isObject(value)).toBe(expected);
+  });
+});
