@@ -1,0 +1,276 @@
+import { map } from 'rxjs';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { parseJson, stringifyJson } from '../../src/schemas/json.ts';
+import type { JsonObject } from '../../src/schemas/json.ts';
+import { diff, instantOf, updatedAtOf } from '../../src/streams/diff.ts';
+import type { DiffOptions, Difference, ReadRecords } from '../../src/streams/diff.ts';
+import { ORDER_IDENTITIES } from '../../src/streams/identity.ts';
+import { newestReads } from '../../src/streams/newest.ts';
+import { readClock } from '../../src/streams/read-clock.ts';
+import type { KeyedRecord } from '../../src/streams/records.ts';
+import { virtualTime } from '../support/virtual-time.ts';
+
+const record = (fields: JsonObject): KeyedRecord => ({ key: String(fields.n), record: fields });
+const page = (...records: JsonObject[]): ReadRecords => ({ records: records.map(record) });
+
+/** What each of these reads brings, one after the other. */
+function differences(
+  reads: readonly ReadRecords[],
+  options: DiffOptions = {},
+): Difference<ReadRecords>[] {
+  const found: Difference<ReadRecords>[] = [];
+  const scheduler = virtualTime();
+  scheduler.run(({ hot }) => {
+    const marbles = reads.map((_, k) => String.fromCharCode(97 + k)).join('');
+    const values = Object.fromEntries(reads.map((read, k) => [marbles[k]!, read]));
+    hot(marbles, values)
+      .pipe(diff(options))
+      .subscribe((difference) => found.push(difference));
+  });
+  return found;
+}
+
+/** In short: op, key and changed paths of each change. */
+const inShort = ({ changes }: Difference<ReadRecords>) =>
+  changes.map(({ op, key, changed }) => [op, key, ...changed].join(' '));
+
+describe('diff', () => {
+  it('maps each page to what it brought, as soon as it is there', () => {
+    const scheduler = virtualTime();
+    scheduler.run(({ cold, expectObservable, expectSubscriptions }) => {
+      const pages = {
+        a: page({ n: 1, s: 'x' }, { n: 2 }),
+        b: page({ n: 1, s: 'y' }, { n: 2 }),
+      };
+      const source = cold('a--b-b|', pages);
+      const subs = '       ^-----!';
+      const expected = '   x--y-z|';
+      const values = {
+        x: ['c 1', 'c 2', 'unchanged 0'],
+        y: ['u 1 s', 'unchanged 1'],
+        z: ['unchanged 2'],
+      };
+      const seen = source.pipe(
+        diff(),
+        map((found) => [...inShort(found), `unchanged ${found.unchanged}`]),
+      );
+      expectObservable(seen).toBe(expected, values);
+      expectSubscriptions(source.subscriptions).toBe(subs);
+    });
+  });
+
+  it('mirrors never, empty, error and an early unsubscription', () => {
+    const scheduler = virtualTime();
+    scheduler.run(({ cold, expectObservable, expectSubscriptions }) => {
+      const endless = cold<ReadRecords>('-');
+      expectObservable(endless.pipe(diff()), '^-!').toBe('-');
+      expectSubscriptions(endless.subscriptions).toBe('  ^-!');
+      expectObservable(cold<ReadRecords>('--|').pipe(diff())).toBe('--|');
+      expectObservable(cold<ReadRecords>('--#').pipe(diff())).toBe('--#');
+    });
+  });
+
+  it('gives a change whole: both images, their bytes, the paths and the time', () => {
+    const before = { n: 1, s: 'x', updated_at: '2026-03-05T12:00:00.000Z' };
+    const after = { n: 1, s: 'y', updated_at: '2026-03-05T13:00:00.000Z' };
+    const reads = [page(before), page(after)];
+    const [first, second] = differences(reads);
+    const bytes = (image: JsonObject) => Buffer.from(stringifyJson(image));
+    expect(first!.read).toBe(reads[0]);
+    expect(first!.changes).toEqual([
+      {
+        key: '1',
+        op: 'c',
+        before: null,
+        after: before,
+        images: { before: null, after: bytes(before) },
+        changed: [],
+        updatedAt: Date.UTC(2026, 2, 5, 12),
+      },
+    ]);
+    expect(second!.changes).toEqual([
+      {
+        key: '1',
+        op: 'u',
+        before,
+        after,
+        images: { before: bytes(before), after: bytes(after) },
+        changed: ['s', 'updated_at'],
+        updatedAt: Date.UTC(2026, 2, 5, 13),
+      },
+    ]);
+  });
+
+  it('calls a record without an image new or first read, as it is told', () => {
+    const isNew = ({ fresh }: JsonObject) => fresh === true;
+    const reads = [page({ n: 1, fresh: true }, { n: 2 }), page({ n: 1 }, { n: 2, fresh: true })];
+    expect(differences(reads, { isNew }).map(inShort)).toEqual([
+      ['c 1', 'r 2'],
+      ['u 1 fresh', 'u 2 fresh'],
+    ]);
+  });
+
+  it('finds no change in another order of keys, at any depth', () => {
+    const reads = [
+      page({ n: 1, a: { x: 1, y: [{ p: 1, q: 2 }] } }),
+      page({ a: { y: [{ q: 2, p: 1 }], x: 1 }, n: 1 }),
+    ];
+    expect(differences(reads).map(inShort)).toEqual([['c 1'], []]);
+  });
+
+  it('finds the change between null and absent, and of a number that no double holds', () => {
+    const exact = (text: string) => page(parseJson(`{"n":1,"v":${text}}`) as JsonObject);
+    const reads = [
+      page({ n: 1, v: null }),
+      page({ n: 1 }),
+      exact('12345678901234567890'),
+      exact('12345678901234567891'),
+    ];
+    expect(differences(reads).map(inShort)).toEqual([['c 1'], ['u 1 v'], ['u 1 v'], ['u 1 v']]);
+  });
+
+  it('goes by the bytes of the codec: what it holds to be equal is no change', () => {
+    const codec: DiffOptions['codec'] = {
+      encode: ({ n, s }) => Buffer.from(JSON.stringify({ n, s: String(s).toLowerCase() })),
+      decode: (bytes) => JSON.parse(bytes.toString()) as JsonObject,
+    };
+    const reads = [
+      page({ n: 1, s: 'a', t: 'X' }),
+      page({ n: 1, s: 'A', t: 'Y' }),
+      page({ n: 1, s: 'B', t: 'Z' }),
+    ];
+    const found = differences(reads, { codec });
+    expect(found.map(inShort)).toEqual([['c 1'], [], ['u 1 s']]); // t is no path: it is not held
+    expect(found[2]!.changes[0]).toMatchObject({
+      before: { n: 1, s: 'a' },
+      after: { n: 1, s: 'B', t: 'Z' },
+    });
+  });
+
+  it('holds a later record of a key within a page against the earlier', () => {
+    const reads = [page({ n: 1, s: 'a' }, { n: 1, s: 'b' }, { n: 1, s: 'b' }, { n: 1, s: 'a' })];
+    const [found] = differences(reads);
+    expect(inShort(found!)).toEqual(['c 1', 'u 1 s', 'u 1 s']);
+    expect(found!.unchanged).toBe(1);
+    expect(found!.changes.map(({ before }) => before?.s)).toEqual([undefined, 'a', 'b']);
+  });
+
+  it('matches the elements of an array by their identity', () => {
+    const order = (status: string) => ({
+      n: 1,
+      fulfillment_info: [{ fulfillment_id: 'F-12', status }],
+    });
+    const reads = [page(order('open')), page(order('sent'))];
+    const found = differences(reads, { identities: ORDER_IDENTITIES });
+    expect(found.map(inShort)).toEqual([['c 1'], ['u 1 fulfillment_info[F-12].status']]);
+  });
+
+  it('finds the last images where it is told to, and leaves it to the owner to keep them', () => {
+    const image = Buffer.from('{"n":1,"s":"old"}');
+    const get = vi.fn((key: string) => (key === '1' ? image : undefined));
+    const reads = [page({ n: 1, s: 'new' }), page({ n: 1, s: 'new' }, { n: 1, s: 'new' })];
+    const found = differences(reads, { images: { get } });
+    expect(found.map(inShort)).toEqual([['u 1 s'], ['u 1 s']]); // nobody has kept the first
+    expect(found[1]!.unchanged).toBe(1); // but within the page it is known
+    expect(get.mock.calls.flat()).toEqual(['1', '1']);
+  });
+
+  it('keeps the images of each subscription to itself', () => {
+    const scheduler = virtualTime();
+    scheduler.run(({ cold, expectObservable }) => {
+      const operator = diff();
+      const seen = cold('a|', { a: page({ n: 1 }) }).pipe(
+        operator,
+        map((found) => inShort(found).join()),
+      );
+      expectObservable(seen).toBe('a|', { a: 'c 1' });
+      expectObservable(cold('a|', { a: page({ n: 1 }) }).pipe(diff(), map(({ unchanged }) => unchanged))).toBe('a|', { a: 0 });
+    });
+  });
+});
+
+describe('diff of reads that overlap', () => {
+  const at = (hour: number) => `2026-03-05T${String(hour).padStart(2, '0')}:00:00.000Z`;
+  const read = (begin: number, end: number, ...records: JsonObject[]): ReadRecords => ({
+    ...page(...records),
+    span: { begin, end },
+  });
+  const overlapping = (...reads: ReadRecords[]) =>
+    differences(reads, { newest: newestReads(readClock()) });
+
+  it('drops an answer that is older than what it holds', () => {
+    const found = overlapping(
+      read(2, 3, { n: 1, updated_at: at(13) }),
+      read(1, 4, { n: 1, updated_at: at(12) }, { n: 2 }),
+    );
+    expect(found.map(inShort)).toEqual([['c 1'], ['c 2']]);
+    expect(found.map(({ undecided }) => undecided)).toEqual([[], []]);
+    expect(found[1]!.unchanged).toBe(0);
+  });
+
+  it('drops by the order of reads, whatever updated_at says', () => {
+    const found = overlapping(
+      read(3, 4, { n: 1, updated_at: at(12) }),
+      read(1, 2, { n: 1, updated_at: at(13) }),
+      read(5, 6, { n: 1, updated_at: at(11) }),
+    );
+    expect(found.map(inShort)).toEqual([['c 1'], [], ['u 1 updated_at']]);
+  });
+
+  it('reports what cannot be told, and keeps what it has', () => {
+    const found = overlapping(
+      read(1, 3, { n: 1, s: 'a' }, { n: 2, s: 'a' }),
+      read(2, 4, { n: 1, s: 'b' }, { n: 2, s: 'a' }),
+      read(5, 6, { n: 1, s: 'b' }),
+    );
+    expect(found.map(inShort)).toEqual([['c 1', 'c 2'], [], ['u 1 s']]);
+    expect(found.map(({ undecided }) => undecided)).toEqual([[], ['1'], []]);
+    expect(found[1]!.unchanged).toBe(1);
+    expect(found[2]!.changes[0]!.before).toMatchObject({ s: 'a' });
+  });
+
+  it('learns from a read that brought the same once more', () => {
+    const found = overlapping(
+      read(1, 9, { n: 1, s: 'a' }),
+      read(2, 3, { n: 1, s: 'a' }), // it was so by 3
+      read(4, 10, { n: 1, s: 'b' }),
+    );
+    expect(found.map(inShort)).toEqual([['c 1'], [], ['u 1 s']]);
+    expect(found.flatMap(({ undecided }) => undecided)).toEqual([]);
+  });
+
+  it('judges nothing without spans', () => {
+    const reads = [page({ n: 1, updated_at: at(13) }), page({ n: 1, updated_at: at(12) })];
+    const found = differences(reads, { newest: newestReads(readClock()) });
+    expect(found.map(inShort)).toEqual([['c 1'], ['u 1 updated_at']]);
+  });
+});
+
+describe('instantOf', () => {
+  afterEach(() => vi.unstubAllEnvs());
+
+  it.each([
+    ['2026-03-05T12:00:00.000Z', Date.UTC(2026, 2, 5, 12)],
+    ['2026-03-05T12:00:00Z', Date.UTC(2026, 2, 5, 12)],
+    ['2026-03-05T12:00:00.123456Z', Date.UTC(2026, 2, 5, 12, 0, 0, 123)],
+    ['2026-03-05T14:00:00+02:00', Date.UTC(2026, 2, 5, 12)],
+    ['2026-03-05T12:00:00', Date.UTC(2026, 2, 5, 12)], // no zone is UTC, as in the schemas
+    ['2026-03-05 12:00:00', Date.UTC(2026, 2, 5, 12)],
+    ['2026-03-05', Date.UTC(2026, 2, 5)],
+    ['1', null], // which Date.parse takes for a month of 2001
+    ['yesterday', null],
+    ['', null],
+    [null, null],
+    [1_772_712_000_000, null],
+  ])('reads %s as %s, wherever the machine is', (text, expected) => {
+    vi.stubEnv('TZ', 'America/Los_Angeles');
+    expect(new Date(0).getHours()).not.toBe(0);
+    expect(instantOf({ t: text }, 't')).toBe(expected);
+  });
+
+  it('finds none in a field that is not there', () => {
+    expect(instantOf({}, 'toString')).toBeNull();
+    expect(updatedAtOf({})).toBeNull();
+    expect(updatedAtOf({ updated_at: '1970-01-01T00:00:00Z' })).toBe(0);
+  });
+});
