@@ -47,7 +47,10 @@ export default defineConfig([
             wall('./src/sandbox', ['./src/streams', './src/sinks', './src/state'], 'it is the API'),
             wall(
               ['./src/streams', './src/sinks', './src/schemas', './src/state', './src/sandbox'],
-              ['./src/app.ts', './src/cli.ts', './src/config.ts', './src/index.ts'],
+              [
+                ...['api', 'app', 'cli', 'config', 'destination', 'index', 'order-events'],
+                ...['publisher', 'quotas', 'settings'],
+              ].map((file) => `./src/${file}.ts`),
               'parts are composed by app.ts, never the other way round',
             ),
           ],

@@ -1,1 +1,144 @@
-export {};
+/**
+ * Cellarstream: from a rate-limited, paged REST API to change events. The operators that the service
+ * is made of, in the order in which records flow through them. The sandbox API is at
+ * `cellarstream/sandbox`.
+ */
+
+// Token
+export { login } from './streams/login.ts';
+export type { LoginOptions, Token } from './streams/login.ts';
+export { tokenSource } from './streams/token.ts';
+export type { TokenSource, TokenSourceOptions } from './streams/token.ts';
+
+// Quota
+export { tokenBucket } from './streams/token-bucket.ts';
+export type {
+  LaneOptions,
+  Limit,
+  TokenBucket,
+  TokenBucketOptions,
+} from './streams/token-bucket.ts';
+export { steadyScheduler } from './clock.ts';
+
+// Request
+export { listRequest } from './streams/request.ts';
+export type {
+  Answer,
+  AnswerSeen,
+  ListQuery,
+  ListRequest,
+  ListRequestOptions,
+  Pagination,
+} from './streams/request.ts';
+export { exchange } from './streams/http.ts';
+export type { HttpAnswer, HttpRequest } from './streams/http.ts';
+export { backoff } from './streams/backoff.ts';
+export type { BackoffOptions, Retry } from './streams/backoff.ts';
+export { readClock } from './streams/read-clock.ts';
+export type { ReadClock, Span } from './streams/read-clock.ts';
+
+// Pages
+export { pages } from './streams/pages.ts';
+export type { PagesOptions, ScanPage, ScanTrouble } from './streams/pages.ts';
+export { BEGINNING, join } from './streams/anchors.ts';
+export type { Anchor, Joint, JoinOptions, Position } from './streams/anchors.ts';
+export { room } from './streams/room.ts';
+export type { Room } from './streams/room.ts';
+export { poll, window } from './streams/poll.ts';
+export type { PollOptions, PollPage, Window } from './streams/poll.ts';
+export { serverClock } from './streams/server-clock.ts';
+export type { ServerClock } from './streams/server-clock.ts';
+
+// Records
+export { keyOfFields, keyRecords } from './streams/records.ts';
+export type { KeyedRecord, KeyOf, RejectedRecord, RejectReason } from './streams/records.ts';
+export {
+  canonicalJson,
+  isJsonObject,
+  JsonNumber,
+  parseJson,
+  stringifyJson,
+} from './schemas/json.ts';
+export type { JsonObject, JsonValue } from './schemas/json.ts';
+
+// Diff
+export { diff, instantOf, updatedAtOf } from './streams/diff.ts';
+export type {
+  Change,
+  Difference,
+  DiffOptions,
+  ImageCodec,
+  Images,
+  Operation,
+  ReadRecords,
+} from './streams/diff.ts';
+export { newestReads } from './streams/newest.ts';
+export type { NewestReads, Verdict } from './streams/newest.ts';
+export { changedPaths } from './streams/changed-paths.ts';
+export { ORDER_IDENTITIES } from './streams/identity.ts';
+export type { Identities } from './streams/identity.ts';
+
+// Status
+export { orderStatus, STATUS_FIELDS, statusChanges } from './streams/order-status.ts';
+export type { StatusChange, StatusField, StatusSubject } from './streams/order-status.ts';
+
+// Encode
+export { createRecordCodec } from './schemas/record-codec.ts';
+export type { RecordCodec } from './schemas/record-codec.ts';
+export { createEnvelopeCodec, envelopeCodec, envelopeSchema } from './schemas/envelope.ts';
+export type {
+  ChangeEvent,
+  ChangeFacts,
+  EnvelopeCodec,
+  EventImages,
+  EventSource,
+} from './schemas/envelope.ts';
+export { orderSchema } from './schemas/order.ts';
+export { orderStatusChangeCodec } from './schemas/order-status-change.ts';
+export type { OrderStatusChange } from './schemas/order-status-change.ts';
+export { deadLetterCodec } from './schemas/dead-letter.ts';
+export type { DeadLetter } from './schemas/dead-letter.ts';
+export type { FlatCodec } from './schemas/flat-codec.ts';
+export type { AvroType, FieldSchema, RecordSchema } from './schemas/avro-schema.ts';
+export { createRegistry } from './schemas/registry.ts';
+export type { RegisteredSchema, Registry } from './schemas/registry.ts';
+export type { RegistryOptions } from './schemas/registry-http.ts';
+export { frame, unframe } from './schemas/wire.ts';
+export type { Framed } from './schemas/wire.ts';
+
+// Publish
+export { topicNames, topicTable, valueSubject } from './schemas/topics.ts';
+export type { CleanupPolicy, TopicNames, TopicSpec, TopicTableOptions } from './schemas/topics.ts';
+export { ensureTopics } from './sinks/kafka-topics.ts';
+export type { TopicsOptions } from './sinks/kafka-topics.ts';
+export { openKafkaProducer } from './sinks/kafka-producer.ts';
+export type { KafkaProducerOptions } from './sinks/kafka-producer.ts';
+export type { Ends, Message, TransactionalSink } from './sinks/sink.ts';
+export { consoleSink } from './sinks/console.ts';
+export type { ConsoleSinkOptions } from './sinks/console.ts';
+
+// State
+export { recentStarts } from './state/recent-starts.ts';
+export type { RecentStarts } from './state/recent-starts.ts';
+
+// The service
+export { run } from './app.ts';
+export type { RunOptions } from './app.ts';
+export type { Hooks, Lane, Progress, Published, Retrying } from './hooks.ts';
+export { DEFAULTS, loadConfig, LOG_LEVELS, RESOURCES, SETTINGS } from './config.ts';
+export type {
+  ApiConfig,
+  Config,
+  ConfigOptions,
+  ConfigWith,
+  FieldPointer,
+  KafkaConfig,
+  LogLevel,
+  Need,
+  RegistryConfig,
+  Resource,
+} from './config.ts';
+export { Secret } from './secret.ts';
+export { CellarstreamError, describeError, isRetryable } from './errors.ts';
+export type { ErrorCode, ErrorContext } from './errors.ts';
+export { VERSION } from './version.ts';

@@ -1,6 +1,6 @@
+import { createHash } from 'node:crypto';
 import {
   concatMap,
-  defer,
   EMPTY,
   finalize,
   from,
@@ -22,6 +22,7 @@ import { publicationOf } from './publisher.ts';
 import type { Quotas } from './quotas.ts';
 import type { Cursor } from './sinks/cursor.ts';
 import type { TaskLog } from './sinks/task-log.ts';
+import { canonicalJson } from './schemas/json.ts';
 import type { JsonObject } from './schemas/json.ts';
 import { diff, instantOf, updatedAtOf } from './streams/diff.ts';
 import type { Difference } from './streams/diff.ts';
@@ -116,27 +117,33 @@ export function orderEvents(options: OrderEventsOptions): Observable<Published> 
   ): Arrived => {
     const { keyed, rejected } = keyRecords(page.answer.data, keyOf);
     clock.tell(page.answer.serverTime);
-    clock.see(keyed.map(({ record }) => updatedAtOf(record)));
+    if (lane !== 'poll') clock.see(keyed.map(({ record }) => updatedAtOf(record))); // polls do
     return { lane, page, progress, records: keyed, rejected, span: page.answer.span, leave };
   };
 
-  const firstRead$ = defer(() => {
-    if (firstRead.done) return EMPTY;
-    const query = startFrom === undefined ? {} : window(startFrom, startFrom);
-    const { pages$, leave } = scan(lanes.firstRead, query, {
-      ...(firstRead.position && { from: firstRead.position }),
-    });
-    let startedAt = firstRead.startedAt;
-    return pages$.pipe(
-      map((page) => {
-        startedAt ??= page.answer.serverTime ?? clock.newest() ?? 0;
-        began$.next(startedAt);
-        const position = page.next ?? null;
-        const done = page.next === undefined;
-        return arrived('first-read', page, leave, { firstRead: { startedAt, position, done } });
-      }),
-    );
-  });
+  const firstRead$ = api.tokens.token$.pipe(
+    take(1),
+    switchMap(({ serverTime }) => {
+      if (firstRead.done) return EMPTY;
+      clock.tell(serverTime);
+      // What is modified later than its end is the polls' to read.
+      const query =
+        startFrom === undefined ? {} : window(startFrom, clock.latest() ?? scheduler.now());
+      const { pages$, leave } = scan(lanes.firstRead, query, {
+        ...(firstRead.position && { from: firstRead.position }),
+      });
+      let startedAt = firstRead.startedAt;
+      return pages$.pipe(
+        map((page) => {
+          startedAt ??= page.answer.serverTime ?? clock.newest() ?? 0;
+          began$.next(startedAt);
+          const position = page.next ?? null;
+          const done = page.next === undefined;
+          return arrived('first-read', page, leave, { firstRead: { startedAt, position, done } });
+        }),
+      );
+    }),
+  );
 
   const polls$ = began$.pipe(
     take(1),
@@ -227,9 +234,10 @@ export function orderEvents(options: OrderEventsOptions): Observable<Published> 
     return published;
   };
   const isNews = (record: RejectedRecord): boolean => {
-    const text = `${record.reason} ${JSON.stringify(record.raw)}`;
-    if (deadLettered.has(text)) return false;
-    if (deadLettered.size < MOST_DEAD_LETTERS_KNOWN) deadLettered.add(text);
+    const text = `${record.reason} ${canonicalJson(record.raw)}`;
+    const digest = createHash('sha256').update(text).digest('base64url');
+    if (deadLettered.has(digest)) return false;
+    if (deadLettered.size < MOST_DEAD_LETTERS_KNOWN) deadLettered.add(digest);
     return true;
   };
 

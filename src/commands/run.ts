@@ -1,5 +1,7 @@
 import { run } from '../app.ts';
 import { loadConfig } from '../config.ts';
+import type { Config } from '../config.ts';
+import { CellarstreamError } from '../errors.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
 import { VERSION } from '../version.ts';
 import { logHooks } from './log-hooks.ts';
@@ -12,6 +14,7 @@ export async function runCommand(): Promise<void> {
     cwd: process.cwd(),
     needs: ['api', 'kafka', 'registry'],
   });
+  refuseUnsupported(config);
   const logger = await createLogger({ level: config.logLevel });
   const stop$ = stopSignals();
   const { account, topics, stateDir } = config;
@@ -19,7 +22,25 @@ export async function runCommand(): Promise<void> {
     { event: 'start', version: VERSION, account, prefix: topics.prefix, stateDir },
     'start',
   );
+  const waiting = config.resources.filter((resource) => resource !== 'orders');
+  if (waiting.length > 0) {
+    logger.warn({ event: 'not-read', resources: waiting }, 'these resources are not read yet');
+  }
   stop$.subscribe((signal) => logger.info({ event: 'stopping', signal }, 'stopping'));
   await run({ config, stop$, hooks: logHooks(logger), kafkaLog: kafkaLogCreator(logger) });
   logger.info({ event: 'stopped' }, 'stopped');
+}
+
+/** Settings of the contract that this version can't keep yet: better said than passed over. */
+function refuseUnsupported({ resources, pii }: Config): void {
+  const pointers = [...pii.drop, ...pii.mask, ...pii.hmac];
+  if (pointers.length > 0) {
+    throw new CellarstreamError(
+      'SETTINGS',
+      'PII_DROP, PII_MASK and PII_HMAC are not supported yet: unset them, or personal fields would be published',
+    );
+  }
+  if (!resources.includes('orders')) {
+    throw new CellarstreamError('SETTINGS', 'RESOURCES must include orders: no other is read yet');
+  }
 }

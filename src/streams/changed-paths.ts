@@ -47,7 +47,7 @@ export function changedPaths(
     }
   };
   compare('', before, after);
-  return paths.sort();
+  return [...new Set(paths)].sort(); // names with dots of their own can give one path twice
 }
 
 function own(object: JsonObject, name: string): JsonValue | undefined {

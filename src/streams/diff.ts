@@ -1,5 +1,6 @@
 import { map } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
+import { dateDays, zonedMillis } from '../schemas/instant.ts';
 import { canonicalJson, parseJson } from '../schemas/json.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { changedPaths } from './changed-paths.ts';
@@ -132,12 +133,18 @@ export function updatedAtOf(record: JsonObject): number | null {
   return instantOf(record, 'updated_at');
 }
 
-/** A field read as an instant: ms since the epoch, or null when it is not one. */
+/**
+ * A field read as an instant, ISO 8601: ms since the epoch, or null when it is not one. Without a
+ * zone it is UTC, as in the schemas (`Date.parse` would take the machine's own).
+ */
 export function instantOf(record: JsonObject, field: string): number | null {
   const value = Object.hasOwn(record, field) ? record[field] : undefined;
-  const ms = typeof value === 'string' ? Date.parse(value) : NaN;
+  if (typeof value !== 'string') return null;
+  const ms = value.length === 10 ? dateDays(value) * DAY_MS : zonedMillis(value);
   return Number.isNaN(ms) ? null : ms;
 }
+
+const DAY_MS = 86_400_000;
 
 const jsonCodec: ImageCodec = {
   encode: (record) => Buffer.from(canonicalJson(record)),

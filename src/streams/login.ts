@@ -1,5 +1,6 @@
 import { asyncScheduler, defer, map, of, switchMap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../errors.ts';
 import { backoff } from './backoff.ts';
@@ -24,7 +25,8 @@ export interface LoginOptions {
   readonly url: URL;
   /** Called at each login, so that a key read from a rotated file is seen. */
   readonly apiKey: () => string;
-  readonly dispatcher: Dispatcher;
+  /** Connections and their timeouts. Default undici's global dispatcher. */
+  readonly dispatcher?: Dispatcher;
   /** Keeps to the logins' own quota. */
   readonly limit: Limit;
   /** Clock and timers. Default {@link asyncScheduler}. */
@@ -45,7 +47,8 @@ const MAX_LOGIN_BYTES = 1_000_000;
  * Errors with `API_KEY_REJECTED` when the key is refused (400, as documented, or 401 and 403).
  */
 export function login(options: LoginOptions): Observable<Token> {
-  const { url, apiKey, dispatcher, limit, scheduler = asyncScheduler, onRetry } = options;
+  const { url, apiKey, limit, scheduler = asyncScheduler, onRetry } = options;
+  const { dispatcher = getGlobalDispatcher() } = options;
   const post = defer(() => {
     const askedAt = scheduler.now();
     const body = JSON.stringify({ apiKey: apiKey() });

@@ -117,8 +117,8 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
   });
 }
 
-/** Memory is bounded: of a longer list the records are not counted. */
-const MOST_COUNTED = 500_000;
+/** Keys that a scan counts, at most: of a longer list only its order is watched. */
+const MOST_COUNTED = 250_000;
 
 /** Counts distinct records, to hold them against a total that did not change. */
 function newTally(keyOf: KeyOf) {

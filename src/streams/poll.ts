@@ -1,6 +1,10 @@
 import { asyncScheduler, defer, map, repeat, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import type { JsonValue } from '../schemas/json.ts';
+import { updatedAtOf } from './diff.ts';
 import type { ScanPage } from './pages.ts';
+import { isObject } from './records.ts';
+import { serverClock } from './server-clock.ts';
 import type { ServerClock } from './server-clock.ts';
 
 /** The modification dates a scan asks for; both are always sent. */
@@ -19,7 +23,8 @@ export interface PollPage {
 export interface PollOptions {
   /** Reads a window whole. */
   readonly scan: (window: Window) => Observable<ScanPage>;
-  readonly clock: ServerClock;
+  /** Told of every page that is read. Default one of its own; reads beside the polls share it. */
+  readonly clock?: ServerClock;
   /** Where the first window begins, ms on the server's clock, before any lookback. */
   readonly since: number;
   /**
@@ -52,7 +57,7 @@ const LAST_DAY = Date.UTC(9999, 11, 31);
  * over: quick while windows are small, slower when they take many pages. No two run at once.
  */
 export function poll(options: PollOptions): Observable<PollPage> {
-  const { scan, clock, lookbackMs = 60_000, intervalMs = 0 } = options;
+  const { scan, clock = serverClock(), lookbackMs = 60_000, intervalMs = 0 } = options;
   const { spacingMs = () => 0, scheduler = asyncScheduler } = options;
 
   return defer(() => {
@@ -69,15 +74,19 @@ export function poll(options: PollOptions): Observable<PollPage> {
       const lookback = deep ? 2 * lookbackMs : Math.min(SHALLOW_MS, 2 * lookbackMs);
       const newest = clock.newest(); // as of now: what is seen during the scan may be newer than it
       let mark: number | undefined;
-      return scan(window(since - lookback, Math.max(clock.latest() ?? since, since))).pipe(
+      // Before the first answer the local clock has to do; `reached` is what even a wrong one gives.
+      const latest = Math.max(clock.latest() ?? scheduler.now(), since);
+      const reached = latest + AHEAD_MS / 2;
+      return scan(window(since - lookback, latest)).pipe(
         map((page): PollPage => {
           if (requests === 0) {
             clock.tell(page.answer.serverTime);
             mark = clock.mark(newest);
           }
           requests += 1;
+          clock.see(page.answer.data.map(updatedAtIn));
           if (page.next) return { page, since: undefined };
-          since = mark ?? since;
+          since = Math.min(mark ?? since, reached);
           return { page, since };
         }),
       );
@@ -89,6 +98,9 @@ export function poll(options: PollOptions): Observable<PollPage> {
     return one.pipe(repeat({ delay: pause }));
   });
 }
+
+const updatedAtIn = (record: JsonValue): number | null =>
+  isObject(record) ? updatedAtOf(record) : null;
 
 /** The window from one instant to well after another; both in ms. */
 export function window(from: number, latest: number): Window {

@@ -1,5 +1,6 @@
 import { asyncScheduler, defer, finalize, map, switchMap, take } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../errors.ts';
 import { parseJson } from '../schemas/json.ts';
@@ -8,6 +9,7 @@ import { backoff } from './backoff.ts';
 import type { Retry } from './backoff.ts';
 import { exchange, statusError, where } from './http.ts';
 import type { HttpAnswer } from './http.ts';
+import { readClock as newReadClock } from './read-clock.ts';
 import type { ReadClock, Span } from './read-clock.ts';
 import type { Token } from './login.ts';
 import type { TokenSource } from './token.ts';
@@ -47,10 +49,11 @@ export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>
 export interface ListRequestOptions {
   /** The list's address, such as `https://api.example/v1/orders`. */
   readonly url: URL;
-  readonly dispatcher: Dispatcher;
+  /** Connections and their timeouts. Default undici's global dispatcher. */
+  readonly dispatcher?: Dispatcher;
   readonly tokens: TokenSource;
-  /** Orders the requests that may meet the same records: one clock a resource. */
-  readonly readClock: ReadClock;
+  /** Orders the requests that may meet the same records: one clock a resource. Default its own. */
+  readonly readClock?: ReadClock;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
   /** Uniform in [0, 1), for the jitter. Default Math.random. */
@@ -77,7 +80,8 @@ export interface AnswerSeen {
  * is renewed.
  */
 export function listRequest(options: ListRequestOptions): ListRequest {
-  const { url, dispatcher, tokens, readClock, scheduler = asyncScheduler } = options;
+  const { url, tokens, scheduler = asyncScheduler } = options;
+  const { dispatcher = getGlobalDispatcher(), readClock = newReadClock() } = options;
   const { maxPageBytes = 64 * 2 ** 20, random, onAnswer, onRetry } = options;
 
   const send = (address: URL, token: Token, query: ListQuery): Observable<Answer> =>

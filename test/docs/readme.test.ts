@@ -3,7 +3,9 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { blocks, cellarstream, text } from './texts.ts';
 
 const README = text('README.md');
-const SHELL = [...blocks(README, 'sh'), ...blocks(text('CONTRIBUTING.md'), 'sh')].join('\n');
+const SHELL = [...blocks(README, 'sh'), ...blocks(text('CONTRIBUTING.md'), 'sh')]
+  .join('\n')
+  .replace(/ #.*$/gm, '');
 const { scripts, version } = JSON.parse(text('package.json')) as {
   scripts: Record<string, string>;
   version: string;

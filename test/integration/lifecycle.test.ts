@@ -75,6 +75,26 @@ describe('run', () => {
     expect({ violations, ops }).toEqual({ violations: [], ops: { r: 3_000, u: 1 } });
   });
 
+  it('reads with START_FROM what was modified since, and older orders once they change', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 1_000 } });
+    const old = 100_001;
+    const from = '2026-01-01T00:00:00.000Z';
+    const recent = [...sandbox.truth.records('orders')].filter(
+      (order) => (order as { updated_at: string }).updated_at >= from,
+    ).length;
+    const env = { ...settings(sandbox, 'start-from', folderForTest()), START_FROM: from };
+    const service = cliForTest(['run'], env);
+    await firstReadDone(service);
+    sandbox.setStatus(old, 'payment_status', 'refunded');
+    const found = async () =>
+      (await ordersOf('start-from')).filter(({ key }) => key === String(old));
+    await expect.poll(found, { timeout: 20_000, interval: 500 }).toHaveLength(1);
+    await service.end('SIGTERM');
+    expect((await found())[0]?.value?.op).toBe('c');
+    expect(await ordersOf('start-from')).toHaveLength(recent + 1);
+    expect(recent).toBeGreaterThan(50);
+  });
+
   it('is fenced by a second instance of the account: the first ends, and does not fight back', async () => {
     const sandbox = await sandboxForTest({ records: { orders: 500 }, changesPerSecond: 20 });
     const [one, other] = [folderForTest(), folderForTest()];

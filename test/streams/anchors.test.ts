@@ -70,11 +70,10 @@ describe('a page does not join', () => {
     const data = page('500 501 502 503 504');
     const offsets: number[] = [];
     let at: Position = { offset: 1_000, step: 30, anchors: [[['1', 'x']]], stepsBack: 0 };
-    for (;;) {
-      const { next, adrift } = join(at, data, options);
-      offsets.push(next.offset);
-      at = next;
-      if (adrift) break;
+    let adrift = false;
+    while (!adrift && offsets.length < 20) {
+      ({ next: at, adrift } = join(at, data, options));
+      offsets.push(at.offset);
     }
     expect(offsets).toEqual([970, 940, 910, 880, 850, 820, 790, 760, 0]);
     expect(at).toMatchObject({ stepsBack: 0 });

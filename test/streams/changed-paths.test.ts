@@ -81,7 +81,12 @@ describe('changedPaths', () => {
       ['order_edit[t#2].status'],
     ],
     ['null for an array', fulfilments(f11), { fulfillment_info: null }, ['fulfillment_info']],
-    ['an array of something else', fulfilments(), { fulfillment_info: ['x'] }, ['fulfillment_info']],
+    [
+      'an array of something else',
+      fulfilments(),
+      { fulfillment_info: ['x'] },
+      ['fulfillment_info'],
+    ],
     [
       'elements that have no identity, by place',
       fulfilments({ status: 'a' }, f12),

@@ -10,7 +10,10 @@ import { readClock } from '../../src/streams/read-clock.ts';
 import type { KeyedRecord } from '../../src/streams/records.ts';
 import { virtualTime } from '../support/virtual-time.ts';
 
-const record = (fields: JsonObject): KeyedRecord => ({ key: String(fields.n), record: fields });
+const record = (fields: JsonObject): KeyedRecord => ({
+  key: stringifyJson(fields.n!),
+  record: fields,
+});
 const page = (...records: JsonObject[]): ReadRecords => ({ records: records.map(record) });
 
 /** What each of these reads brings, one after the other. */
@@ -131,7 +134,7 @@ describe('diff', () => {
 
   it('goes by the bytes of the codec: what it holds to be equal is no change', () => {
     const codec: DiffOptions['codec'] = {
-      encode: ({ n, s }) => Buffer.from(JSON.stringify({ n, s: String(s).toLowerCase() })),
+      encode: ({ n, s }) => Buffer.from(JSON.stringify({ n, s: (s as string).toLowerCase() })),
       decode: (bytes) => JSON.parse(bytes.toString()) as JsonObject,
     };
     const reads = [
@@ -184,7 +187,12 @@ describe('diff', () => {
         map((found) => inShort(found).join()),
       );
       expectObservable(seen).toBe('a|', { a: 'c 1' });
-      expectObservable(cold('a|', { a: page({ n: 1 }) }).pipe(diff(), map(({ unchanged }) => unchanged))).toBe('a|', { a: 0 });
+      expectObservable(
+        cold('a|', { a: page({ n: 1 }) }).pipe(
+          diff(),
+          map(({ unchanged }) => unchanged),
+        ),
+      ).toBe('a|', { a: 0 });
     });
   });
 });

@@ -103,7 +103,11 @@ describe('the life of a token', () => {
     ['its exp, from iat when there is no Date', answering({ exp, iat: SECONDS }, 1, null), 20],
     [
       'its exp, though the clock of the server is a year ahead',
-      answering({ exp: exp + 31_536_000, iat: SECONDS + 31_536_000 }, 1, date(NOW + 31_536_000_000)),
+      answering(
+        { exp: exp + 31_536_000, iat: SECONDS + 31_536_000 },
+        1,
+        date(NOW + 31_536_000_000),
+      ),
       20,
     ],
     [

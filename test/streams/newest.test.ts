@@ -11,7 +11,10 @@ const OVERLAPS: readonly (readonly [Span, Span])[] = [1, 2, 3, 4].flatMap((begin
     .filter((end) => end > begin)
     .map((end) => {
       const [first, last] = [1, 2, 3, 4].filter((place) => place !== begin && place !== end);
-      return [{ begin, end }, { begin: first!, end: last! }] as const;
+      return [
+        { begin, end },
+        { begin: first!, end: last! },
+      ] as const;
     }),
 );
 
@@ -149,9 +152,7 @@ describe('newestReads', () => {
           latest = Math.max(latest, version);
           const same = version === inHand;
           const verdict =
-            same || inHand === undefined
-              ? 'newer'
-              : newest.judge('k', span, updatedAt(version));
+            same || inHand === undefined ? 'newer' : newest.judge('k', span, updatedAt(version));
           if (verdict === 'newer') {
             expect(version).toBeGreaterThanOrEqual(inHand ?? 0);
             newest.saw('k', span, updatedAt(version), same);

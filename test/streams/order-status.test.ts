@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { JsonNumber } from '../../src/schemas/json.ts';
+import { isJsonObject, JsonNumber } from '../../src/schemas/json.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import type { Change, Operation } from '../../src/streams/diff.ts';
 import { orderStatus, STATUS_FIELDS, statusChanges } from '../../src/streams/order-status.ts';
@@ -250,10 +250,10 @@ describe('orderStatus', () => {
 function statusesOf(order: JsonObject): Map<string, string> {
   const found = new Map<string, string>();
   const add = (prefix: string, fields: readonly string[], from: JsonValue | undefined) => {
-    if (typeof from !== 'object' || from === null) return;
+    if (!isJsonObject(from)) return;
     for (const field of fields) {
-      const value = (from as JsonObject)[field] ?? null;
-      if (value !== null) found.set(`${prefix}/${field}`, String(value as string | number));
+      const value = from[field] as string | number | null | undefined;
+      if (value !== null && value !== undefined) found.set(`${prefix}/${field}`, String(value));
     }
   };
   const addAll = (subject: string, array: string, id: string, fields: readonly string[]) => {

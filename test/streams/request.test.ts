@@ -63,7 +63,10 @@ async function start(
   });
   const tokens = tokenSource({
     login: login$.pipe(map(asLoggedIn)),
-    scheduler: { now: () => scheduler.now(), schedule: asyncScheduler.schedule.bind(asyncScheduler) },
+    scheduler: {
+      now: () => scheduler.now(),
+      schedule: asyncScheduler.schedule.bind(asyncScheduler),
+    },
   });
   const reads = readClock();
   const all: ListRequestOptions = {

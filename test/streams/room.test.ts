@@ -7,13 +7,13 @@ describe('room', () => {
   it('lets as many in as there are places, the others when a place is given back, in turn', () => {
     const scheduler = virtualTime();
     scheduler.run(({ hot, cold, expectObservable }) => {
-      const { enter, leave } = room(2);
+      const places = room(2);
       const source = cold('  (abcd|)       ');
       const left = hot('     -----1---2----');
       const expected = '     (ab) -c---(d|)';
-      left.subscribe(leave);
+      left.subscribe(() => places.leave());
 
-      const entered = source.pipe(mergeMap((name) => enter.pipe(map(() => name))));
+      const entered = source.pipe(mergeMap((name) => places.enter.pipe(map(() => name))));
       expectObservable(entered).toBe(expected);
     });
   });
@@ -33,9 +33,9 @@ describe('room', () => {
   it('has no place for who has left the line', () => {
     const scheduler = virtualTime();
     scheduler.run(({ hot, expectObservable }) => {
-      const { enter, leave } = room(1);
-      const place = (name: string) => enter.pipe(map(() => name));
-      hot('                             -----1     ').subscribe(leave);
+      const places = room(1);
+      const place = (name: string) => places.enter.pipe(map(() => name));
+      hot('                             -----1     ').subscribe(() => places.leave());
 
       expectObservable(place('a')).toBe('(a|)       ');
       expectObservable(place('b'), '     ^--!       ').toBe('-');
@@ -46,9 +46,9 @@ describe('room', () => {
   it('keeps the place of who is in, unsubscribed or not, until it is given back', () => {
     const scheduler = virtualTime();
     scheduler.run(({ hot, expectObservable }) => {
-      const { enter, leave } = room(1);
-      const place = (name: string) => enter.pipe(map(() => name));
-      hot('                          ----1').subscribe(leave);
+      const places = room(1);
+      const place = (name: string) => places.enter.pipe(map(() => name));
+      hot('                          ----1').subscribe(() => places.leave());
 
       expectObservable(place('a'), ' ^!   ').toBe('(a|)');
       expectObservable(place('b'), ' --^  ').toBe('----(b|)');
@@ -58,23 +58,25 @@ describe('room', () => {
   it('gains no places by leaving more often than entering', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable }) => {
-      const { enter, leave } = room(1);
-      leave();
-      leave();
+      const places = room(1);
+      places.leave();
+      places.leave();
       const source = cold('(abc|)');
-      expectObservable(source.pipe(mergeMap((name) => enter.pipe(map(() => name))))).toBe('a');
+      expectObservable(source.pipe(mergeMap((name) => places.enter.pipe(map(() => name))))).toBe(
+        'a',
+      );
     });
   });
 
   it('serves the line though places are given back while entering', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable }) => {
-      const { enter, leave } = room(1);
+      const places = room(1);
       const source = cold('  (abc|)');
       const expected = '     (abc|)';
       const entered = source.pipe(
-        mergeMap((name) => enter.pipe(map(() => name))),
-        tap(leave),
+        mergeMap((name) => places.enter.pipe(map(() => name))),
+        tap(() => places.leave()),
       );
       expectObservable(entered).toBe(expected);
     });

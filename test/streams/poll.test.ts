@@ -1,0 +1,254 @@
+import { concatMap, defer, delay, finalize, from, map, of, take, tap } from 'rxjs';
+import type { Observable } from 'rxjs';
+import type { TestScheduler } from 'rxjs/testing';
+import { describe, expect, it } from 'vitest';
+import type { ScanPage } from '../../src/streams/pages.ts';
+import { poll, window } from '../../src/streams/poll.ts';
+import type { PollOptions, Window } from '../../src/streams/poll.ts';
+import { serverClock } from '../../src/streams/server-clock.ts';
+import { scanPage } from '../support/scan-page.ts';
+import { virtualTime } from '../support/virtual-time.ts';
+
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+/** The server's time at 0 ms of virtual time. */
+const NOON = Date.UTC(2026, 2, 5, 12);
+
+/** A scan as it was asked for: when (virtual ms), and from where and up to where (ms after noon). */
+interface Asked {
+  readonly at: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Scans of so many pages, each of which takes `pageMs`, against a server with a right clock. */
+function scans(scheduler: TestScheduler, options: { pages?: number; pageMs?: number } = {}) {
+  const { pages = 1, pageMs = 5 } = options;
+  const asked: Asked[] = [];
+  let running = 0;
+  let mostAtOnce = 0;
+  const scan = (dates: Window): Observable<ScanPage> =>
+    defer(() => {
+      const from = Date.parse(dates.modifiedFromDate) - NOON;
+      const to = Date.parse(dates.modifiedToDate) - NOON;
+      asked.push({ at: scheduler.now(), from, to });
+      mostAtOnce = Math.max(mostAtOnce, ++running);
+      return pagesOf(scheduler, pages, pageMs).pipe(finalize(() => running--));
+    });
+  return { scan, asked, mostAtOnce: () => mostAtOnce };
+}
+
+/** Pages one after the other, each with the server's time at which it was asked for. */
+function pagesOf(scheduler: TestScheduler, pages: number, pageMs: number): Observable<ScanPage> {
+  return from(Array(pages).keys()).pipe(
+    concatMap((page) =>
+      defer(() => of(scanPage(page === pages - 1, NOON + scheduler.now()))).pipe(
+        delay(pageMs, scheduler),
+      ),
+    ),
+  );
+}
+
+/** Polls for so long in virtual time, and gives what was asked for. */
+function polled(
+  forMs: number,
+  options: Partial<PollOptions> & { pages?: number; pageMs?: number } = {},
+) {
+  const scheduler = virtualTime();
+  const { scan, asked, mostAtOnce } = scans(scheduler, options);
+  scheduler.run(() => {
+    poll({ scan, clock: serverClock(), since: NOON, scheduler, ...options }).subscribe();
+    scheduler.maxFrames = forMs;
+  });
+  return { asked, mostAtOnce: mostAtOnce() };
+}
+
+describe('poll', () => {
+  it('gives each page, and with the last one of a poll where the next window begins', () => {
+    const scheduler = virtualTime();
+    scheduler.run(({ cold, expectObservable, expectSubscriptions }) => {
+      const [first, last] = [scanPage(false, NOON + 1), scanPage(true, NOON + 2)];
+      const source = cold('  --f-(l|)', { f: first, l: last });
+      const subs = ['        ^---!', '10ms ^---!'];
+      const unsub = '        20ms !';
+      const expected = '     --f-l 7ms f-l';
+      const values = {
+        f: { page: first, since: undefined },
+        l: { page: last, since: NOON + 1 },
+      };
+      const scan = () => source;
+      const poll$ = poll({ scan, clock: serverClock(), since: NOON, intervalMs: 10, scheduler });
+
+      expectObservable(poll$, unsub).toBe(expected, values);
+      expectSubscriptions(source.subscriptions).toBe(subs);
+    });
+  });
+
+  it('begins each window where the one before began, less ten seconds', () => {
+    const { asked } = polled(35_000, { intervalMs: 10_000 });
+    expect(asked.map(({ at, from }) => [at, from])).toEqual([
+      [0, -2 * MINUTE], // the first looks back as far as any
+      [10_000, 0 - 10_000],
+      [20_000, 10_000 - 10_000],
+      [30_000, 20_000 - 10_000],
+    ]);
+  });
+
+  it('looks back twice `lookbackMs` once every `lookbackMs`', () => {
+    const { asked } = polled(125_000, { intervalMs: 20_000, lookbackMs: 30_000 });
+    const back = asked.map(({ at, from }) => (at === 0 ? 0 : at - 20_000) - from);
+    expect(back).toEqual([60_000, 10_000, 60_000, 10_000, 60_000, 10_000, 60_000]);
+  });
+
+  it('looks back less than ten seconds where twice `lookbackMs` is less', () => {
+    const { asked } = polled(35, { intervalMs: 10, lookbackMs: 2_000 });
+    expect(asked.map(({ at, from }) => at - from)).toEqual([4_000, 4_010, 4_010, 4_010]);
+    const none = polled(35, { intervalMs: 10, lookbackMs: 0 });
+    expect(none.asked.map(({ at, from }) => at - from)).toEqual([0, 10, 10, 10]);
+  });
+
+  it('takes the mark at the start of a scan, however long it runs and whatever it sees', () => {
+    const clock = serverClock();
+    clock.see([NOON - 7_001]); // the clock of the records is 7 s behind
+    const scheduler = virtualTime();
+    const { scan, asked } = scans(scheduler, { pages: 3, pageMs: 1_000 });
+    const marks: (number | undefined)[] = [];
+    scheduler.run(() => {
+      const seeing = (dates: Window) => scan(dates).pipe(tap(() => clock.see([NOON - 6_000])));
+      poll({ scan: seeing, clock, since: NOON - DAY, lookbackMs: 0, scheduler })
+        .pipe(take(6))
+        .subscribe(({ since }) => marks.push(since === undefined ? since : since - NOON));
+    });
+    expect(marks).toEqual([undefined, undefined, -7_001, undefined, undefined, -6_000]);
+    expect(asked.map(({ from }) => from)).toEqual([-DAY, -7_001]);
+
+    const long = polled(25_000, { pages: 10, pageMs: 1_000, lookbackMs: 0 });
+    expect(long.asked.map(({ at, from }) => [at, from])).toEqual([
+      [0, 0],
+      [10_000, 0], // by the Date of the first page, not of the tenth
+      [20_000, 10_000],
+    ]);
+  });
+
+  it('stays where it is while nothing is known of the time', () => {
+    const scan = () => of(scanPage(true));
+    const scheduler = virtualTime();
+    scheduler.run(({ expectObservable }) => {
+      const since$ = poll({
+        scan,
+        clock: serverClock(),
+        since: NOON,
+        intervalMs: 5,
+        scheduler,
+      }).pipe(
+        take(3),
+        map(({ since }) => since),
+      );
+      expectObservable(since$).toBe('a 4ms a 4ms (a|)', { a: NOON });
+    });
+  });
+
+  it('finds what is committed up to `lookbackMs` late, within as long again', () => {
+    const lookbackMs = 30_000;
+    const intervalMs = 700;
+    const { asked } = polled(200_000, { intervalMs, lookbackMs });
+    for (let stamped = 0; stamped < 100_000; stamped += 331) {
+      for (const late of [0, 9_000, 15_000, lookbackMs]) {
+        const found = asked.find(({ at, from }) => at >= stamped + late && from <= stamped);
+        const waited = found!.at - stamped - late;
+        expect(waited).toBeLessThanOrEqual(late < 9_001 ? intervalMs : lookbackMs + intervalMs);
+      }
+    }
+  });
+
+  it('always asks for two days ahead of any time that is known', () => {
+    const { asked } = polled(35_000, { intervalMs: 10_000 });
+    for (const { at, to } of asked) expect(to).toBeGreaterThanOrEqual(at - 10_000 + 2 * DAY);
+
+    const clock = serverClock();
+    clock.see([NOON + 400 * DAY]);
+    const ahead = polled(1, { clock });
+    expect(ahead.asked[0]!.to).toBe(402 * DAY);
+
+    const unknown = polled(1, { since: NOON + 5 * DAY });
+    expect(unknown.asked[0]!.to).toBe(7 * DAY);
+  });
+
+  describe('the time between polls', () => {
+    const starts = (forMs: number, options: Parameters<typeof polled>[1]) =>
+      polled(forMs, options).asked.map(({ at }) => at);
+
+    it('is none by default', () => {
+      expect(starts(22, { pageMs: 5 })).toEqual([0, 5, 10, 15, 20]);
+    });
+
+    it('is `spacingMs` for each page of the one before', () => {
+      expect(starts(3_500, { spacingMs: () => 1_000 })).toEqual([0, 1_000, 2_000, 3_000]);
+      expect(starts(6_500, { spacingMs: () => 1_000, pages: 3 })).toEqual([0, 3_000, 6_000]);
+    });
+
+    it('is at least `intervalMs`', () => {
+      const options = { spacingMs: () => 1_000, intervalMs: 2_500 };
+      expect(starts(6_000, options)).toEqual([0, 2_500, 5_000]);
+      expect(starts(6_500, { ...options, pages: 3 })).toEqual([0, 3_000, 6_000]);
+    });
+
+    it('follows `spacingMs` as it changes', () => {
+      const spacings = [100, 1_000, 10, 10_000];
+      expect(starts(2_000, { spacingMs: () => spacings.shift()! })).toEqual([0, 100, 1_100, 1_110]);
+    });
+
+    it('is what a scan takes, if that is longer: no two run at once', () => {
+      const options = { pages: 4, pageMs: 50, intervalMs: 10, spacingMs: () => 10 };
+      expect(starts(650, options)).toEqual([0, 200, 400, 600]);
+      expect(polled(650, options).mostAtOnce).toBe(1);
+    });
+  });
+
+  it('mirrors never and error, and an unsubscription ends the scan', () => {
+    const scheduler = virtualTime();
+    scheduler.run(({ cold, expectObservable, expectSubscriptions }) => {
+      const by = (source: Observable<ScanPage>) =>
+        poll({ scan: () => source, clock: serverClock(), since: NOON, intervalMs: 10, scheduler });
+      const endless = cold<ScanPage>('-');
+      const failing = cold<ScanPage>('--#');
+
+      expectObservable(by(endless), '^---!').toBe('-');
+      expectSubscriptions(endless.subscriptions).toBe('^---!');
+      expectObservable(by(failing)).toBe('--#');
+      expectSubscriptions(failing.subscriptions).toBe('^-!');
+    });
+  });
+
+  it('leaves no timer when unsubscribed between polls', () => {
+    const scheduler = virtualTime();
+    scheduler.run(({ cold, expectObservable, expectSubscriptions }) => {
+      const source = cold<ScanPage>('--|');
+      const poll$ = poll({
+        scan: () => source,
+        clock: serverClock(),
+        since: NOON,
+        intervalMs: 10,
+        scheduler,
+      });
+      expectObservable(poll$, '^----!').toBe('-');
+      expectSubscriptions(source.subscriptions).toBe('^-!');
+    });
+  });
+});
+
+describe('window', () => {
+  it('is from one instant to two days after another, in ISO 8601', () => {
+    expect(window(NOON, NOON + 1)).toEqual({
+      modifiedFromDate: '2026-03-05T12:00:00.000Z',
+      modifiedToDate: '2026-03-07T12:00:00.001Z',
+    });
+  });
+
+  it('stays within four digits of a year', () => {
+    expect(window(-1, 1e15)).toEqual({
+      modifiedFromDate: '1970-01-01T00:00:00.000Z',
+      modifiedToDate: '9999-12-31T00:00:00.000Z',
+    });
+  });
+});
