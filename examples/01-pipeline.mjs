@@ -3,30 +3,41 @@
 //
 //     npm run build && node examples/01-pipeline.mjs            # --follow: until Ctrl-C
 import { filter, finalize, identity, map, mergeMap, take } from 'rxjs';
-import { consoleSink, diff, instantOf, keyOfFields, keyRecords, ORDER_IDENTITIES } from 'cellarstream';
-import { listRequest, login, pages, poll, tokenBucket, tokenSource } from 'cellarstream';
+import { consoleSink, diff, instantOf, keyOfFields, keyRecords, listRequest } from 'cellarstream';
+import { login, ORDER_IDENTITIES, pages, poll, tokenBucket, tokenSource } from 'cellarstream';
 import { startSandbox } from 'cellarstream/sandbox';
 
-const sandbox = await startSandbox({ changesPerSecond: 5 }); // the API, with 1,000 orders that change
+const sandbox = await startSandbox({ changesPerSecond: 20 }); // the API, with 1,000 orders
 const began = Date.now();
 
-const tokens = tokenSource({
-  login: login({
-    url: new URL('/v1/auth/public/login', sandbox.url),
-    apiKey: () => sandbox.apiKey,
-    limit: tokenBucket({ capacity: 10, windowMs: 60_000 }),
-  }),
-});
-const list = listRequest({ url: new URL('/v1/orders', sandbox.url), tokens });
-const quota = tokenBucket({ capacity: 100, windowMs: 60_000 });
-const keyOf = keyOfFields(['order_number']);
-const scan = (window) => pages({ request: (page) => list({ ...window, ...page }, quota), keyOf });
+const url = new URL('/v1/auth/public/login', sandbox.url);
+const limit = tokenBucket({ capacity: 10, windowMs: 60_000 });
+const tokens = tokenSource({ login: login({ url, apiKey: () => sandbox.apiKey, limit }) });
 
-const changes$ = poll({ scan, since: 0, intervalMs: 1_000 }).pipe(
+const quota = tokenBucket({ capacity: 100, windowMs: 60_000 });
+const list = listRequest({ url: new URL('/v1/orders', sandbox.url), tokens });
+const keyOf = keyOfFields(['order_number']);
+
+// First everything, then every second what was modified since: windows of dates, read page by page.
+const changes$ = poll({
+  scan: (dates) => pages({ request: (page) => list({ ...dates, ...page }, quota), keyOf }),
+  since: 0,
+  intervalMs: 1_000,
+}).pipe(
   map(({ page }) => ({ records: keyRecords(page.answer.data, keyOf).keyed })),
-  diff({ isNew: (order) => instantOf(order, 'created_at') >= began, identities: ORDER_IDENTITIES }),
+  diff({
+    isNew: (order) => (instantOf(order, 'created_at') ?? 0) >= began,
+    identities: ORDER_IDENTITIES,
+  }),
   mergeMap(({ changes }) => changes),
-  filter(({ op }) => op !== 'r'), // what was there at the start
+  filter(({ op }) => op !== 'r'), // r: it was there before
 );
+
 const some = process.argv.includes('--follow') ? identity : take(10);
-changes$.pipe(consoleSink({ images: false }), some, finalize(() => sandbox.close())).subscribe();
+changes$
+  .pipe(
+    consoleSink({ images: false }),
+    some,
+    finalize(() => void sandbox.close()),
+  )
+  .subscribe();
