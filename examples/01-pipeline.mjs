@@ -2,9 +2,9 @@
 // Changes of orders as they happen, from the API to the console; after ten of them it ends.
 //
 //     npm run build && node examples/01-pipeline.mjs            # --follow: until Ctrl-C
-import { filter, finalize, identity, map, mergeMap, take } from 'rxjs';
+import { finalize, identity, map, mergeMap, take } from 'rxjs';
 import { consoleSink, diff, instantOf, keyOfFields, keyRecords, listRequest } from 'cellarstream';
-import { login, ORDER_IDENTITIES, pages, poll, tokenBucket, tokenSource } from 'cellarstream';
+import { login, pages, poll, tokenBucket, tokenSource } from 'cellarstream';
 import { startSandbox } from 'cellarstream/sandbox';
 
 const sandbox = await startSandbox({ changesPerSecond: 20 }); // the API, with 1,000 orders
@@ -25,12 +25,8 @@ const changes$ = poll({
   intervalMs: 1_000,
 }).pipe(
   map(({ page }) => ({ records: keyRecords(page.answer.data, keyOf).keyed })),
-  diff({
-    isNew: (order) => (instantOf(order, 'created_at') ?? 0) >= began,
-    identities: ORDER_IDENTITIES,
-  }),
-  mergeMap(({ changes }) => changes),
-  filter(({ op }) => op !== 'r'), // r: it was there before
+  diff({ isNew: (order) => (instantOf(order, 'created_at') ?? 0) >= began }),
+  mergeMap(({ changes }) => changes.filter(({ op }) => op !== 'r')), // r: it was there before
 );
 
 const some = process.argv.includes('--follow') ? identity : take(10);

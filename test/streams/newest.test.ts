@@ -74,6 +74,9 @@ describe('newestReads', () => {
     expect(newest.judge('k', { begin: 4, end: 10 }, null)).toBe('newer');
     newest.saw('k', { begin: 6, end: 8 }, null, true); // and still at 6
     expect(newest.judge('k', { begin: 0, end: 5 }, null)).toBe('older');
+    newest.saw('k', { begin: 1, end: 9 }, null, true); // which tells nothing more
+    expect(newest.judge('k', { begin: 4, end: 10 }, null)).toBe('newer');
+    expect(newest.judge('k', { begin: 0, end: 5 }, null)).toBe('older');
   });
 
   it('starts afresh with other content', () => {
