@@ -2,7 +2,13 @@ import { defineConfig, globalIgnores } from 'eslint/config';
 import importX from 'eslint-plugin-import-x';
 import tseslint from 'typescript-eslint';
 
-/** Files of `target` may not import from `from`: the arrows of DESIGN.md point one way. */
+/**
+ * Files of `target` may not import from `from`: the arrows of DESIGN.md point one way.
+ *
+ * @param {string | string[]} target
+ * @param {string | string[]} from
+ * @param {string} message
+ */
 const wall = (target, from, message) => ({ target, from, message });
 
 export default defineConfig([

@@ -7,10 +7,12 @@ import { CellarstreamError } from '../errors.ts';
 import { createLogger } from '../log.ts';
 import { quotas } from '../quotas.ts';
 import { stringifyJson } from '../schemas/json.ts';
+import { changeFacts } from '../sinks/messages.ts';
 import { diff } from '../streams/diff.ts';
 import { pages } from '../streams/pages.ts';
 import { readClock } from '../streams/read-clock.ts';
 import { keyOfFields, keyRecords } from '../streams/records.ts';
+import { VERSION } from '../version.ts';
 import { logHooks } from './log-hooks.ts';
 import { stopSignals } from './stop.ts';
 
@@ -34,27 +36,36 @@ export async function peekCommand(
     scheduler: steadyScheduler,
     onRetry,
   });
+  const origin = { account: config.account, resource, version: VERSION };
   const reads = readClock();
   const request = api.list(resource, reads);
   const keyOf = keyOfFields(config.keyFields[resource] ?? ['order_number']);
-  let left = limit;
+  let sequence = 0;
 
   const lines$ = pages({
     request: (query) => request(query, quota.lanes(resource, false).poll),
     keyOf,
-    pageSize: Math.min(config.poll.pageSize, Math.max(1, limit)),
+    pageSize: Math.min(config.poll.pageSize, Math.max(2, limit)),
   }).pipe(
     map(({ answer }) => ({ records: keyRecords(answer.data, keyOf).keyed, span: answer.span })),
     diff({ isNew: () => false }),
     map(({ changes }) => {
-      for (const { key, op, before, after, changed } of changes.slice(0, left)) {
-        process.stdout.write(
-          `${stringifyJson({ key, op, before, after, changed: [...changed] })}\n`,
-        );
+      for (const change of changes.slice(0, limit - sequence)) {
+        sequence += 1;
+        const { key, before, after } = change;
+        const { changed, source, ...facts } = changeFacts(change, sequence, origin, Date.now());
+        const event = {
+          key,
+          before,
+          after,
+          ...facts,
+          changed: [...changed],
+          source: { ...source },
+        };
+        process.stdout.write(`${stringifyJson(event)}\n`);
       }
-      left -= changes.length;
     }),
-    takeWhile(() => left > 0),
+    takeWhile(() => sequence < limit),
     takeUntil(stopSignals()),
   );
   await lastValueFrom(lines$, { defaultValue: undefined });

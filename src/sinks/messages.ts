@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { EnvelopeCodec } from '../schemas/envelope.ts';
+import type { ChangeFacts, EnvelopeCodec } from '../schemas/envelope.ts';
 import { deadLetterCodec } from '../schemas/dead-letter.ts';
 import { stringifyJson } from '../schemas/json.ts';
 import { orderStatusChangeCodec } from '../schemas/order-status-change.ts';
@@ -25,6 +25,29 @@ export interface Origin {
 
 const CONNECTOR = 'cellarstream';
 
+/** What an event says of a change beside its images; `now` is ms since the epoch. */
+export function changeFacts(
+  { op, changed, updatedAt }: Change,
+  sequence: number,
+  origin: Origin,
+  now: number,
+): ChangeFacts {
+  return {
+    op,
+    ts_ms: now,
+    changed,
+    source: {
+      connector: CONNECTOR,
+      version: origin.version,
+      name: origin.account,
+      resource: origin.resource,
+      ts_ms: updatedAt,
+      snapshot: op === 'r' ? 'true' : 'false',
+      sequence,
+    },
+  };
+}
+
 /** A change of a record, in the topic of its resource; after a deletion follows a tombstone. */
 export function changeMessages(
   change: Change,
@@ -38,20 +61,8 @@ export function changeMessages(
 ): Message[] {
   const { to, codec, origin, now } = at;
   const event = codec.encode({
-    before: change.images.before,
-    after: change.images.after,
-    op: change.op,
-    ts_ms: now,
-    changed: change.changed,
-    source: {
-      connector: CONNECTOR,
-      version: origin.version,
-      name: origin.account,
-      resource: origin.resource,
-      ts_ms: change.updatedAt,
-      snapshot: change.op === 'r' ? 'true' : 'false',
-      sequence,
-    },
+    ...change.images,
+    ...changeFacts(change, sequence, origin, now),
   });
   const { topic, schemaId } = to;
   const message: Message = { topic, key: change.key, value: frame(schemaId, event) };

@@ -1,8 +1,7 @@
-import { canonicalJson } from '../schemas/json.ts';
+import { canonicalJson, isJsonObject } from '../schemas/json.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { byIdentity } from './identity.ts';
 import type { Identities } from './identity.ts';
-import { isObject } from './records.ts';
 
 /**
  * The paths at which two images of a record differ, sorted: `total_price`, `tracking.company_name`,
@@ -19,13 +18,13 @@ export function changedPaths(
 
   const compare = (path: string, a: JsonValue | undefined, b: JsonValue | undefined): void => {
     if (Object.is(a, b)) return;
-    if (isObject(a) && isObject(b)) {
+    if (isJsonObject(a) && isJsonObject(b)) {
       for (const name of new Set([...Object.keys(a), ...Object.keys(b)])) {
         compare(path === '' ? name : `${path}.${name}`, own(a, name), own(b, name));
       }
       return;
     }
-    if (Array.isArray(a) && Array.isArray(b) && [...a, ...b].some(isObject)) {
+    if (Array.isArray(a) && Array.isArray(b) && [...a, ...b].some(isJsonObject)) {
       const identity = Object.hasOwn(identities, path) ? identities[path] : undefined;
       if (identity === undefined) {
         for (let place = 0; place < Math.max(a.length, b.length); place++) {

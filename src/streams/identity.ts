@@ -1,6 +1,5 @@
-import { JsonNumber } from '../schemas/json.ts';
+import { isJsonObject, JsonNumber } from '../schemas/json.ts';
 import type { JsonValue } from '../schemas/json.ts';
-import { isObject } from './records.ts';
 
 /** Which field tells the elements of an array apart, by the array's name in its record. */
 export type Identities = Readonly<Record<string, string>>;
@@ -22,7 +21,7 @@ export function byIdentity(
   const elements = new Map<string, JsonValue>();
   const counts = new Map<string, number>();
   array.forEach((element, place) => {
-    const text = textOf(isObject(element) ? element[field] : undefined) ?? `#${place + 1}`;
+    const text = textOf(isJsonObject(element) ? element[field] : undefined) ?? `#${place + 1}`;
     let count = counts.get(text) ?? 0;
     let id: string;
     do id = ++count === 1 ? text : `${text}#${count}`;

@@ -85,7 +85,7 @@ function readToken(url: URL, answer: HttpAnswer, askedAt: number, elapsedMs: num
   }
   const { exp, iat } = claimsOf(text);
   const stamp = answer.date ?? iat;
-  const serverTime = stamp === undefined ? undefined : stamp - elapsedMs;
+  const serverTime = stamp === undefined ? undefined : Math.floor(stamp - elapsedMs);
   return { text, askedAt, serverTime, lifeMs: lifeOf(exp, [iat, answer.date], body?.expiresIn) };
 }
 

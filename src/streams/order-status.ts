@@ -1,11 +1,10 @@
 import { map } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
-import { stringifyJson } from '../schemas/json.ts';
+import { isJsonObject, stringifyJson } from '../schemas/json.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { instantOf } from './diff.ts';
 import type { Change } from './diff.ts';
 import { byIdentity, ORDER_IDENTITIES } from './identity.ts';
-import { isObject } from './records.ts';
 
 /** What within an order has a status. */
 export type StatusSubject = 'order' | 'order_edit' | 'fulfillment' | 'club_package';
@@ -99,14 +98,14 @@ function subjectsOf(order: JsonObject | null): ReadonlyMap<string, Subject> {
 
 /** A status as text. Its values are not documented: one that is no string is given as its JSON. */
 function statusOf(record: JsonValue | undefined, field: StatusField): string | null {
-  const value = isObject(record) && Object.hasOwn(record, field) ? record[field] : undefined;
+  const value = isJsonObject(record) && Object.hasOwn(record, field) ? record[field] : undefined;
   if (value === undefined || value === null) return null;
   return typeof value === 'string' ? value : stringifyJson(value);
 }
 
 /** A fulfilment tells when it was updated; an edit only when it was made. */
 function ownTime({ subject, record }: Subject, isNew: boolean): number | null {
-  if (!isObject(record)) return null;
+  if (!isJsonObject(record)) return null;
   if (subject === 'fulfillment') return instantOf(record, 'updated_at');
   if (subject === 'order_edit' && isNew) return instantOf(record, 'created_at');
   return null;

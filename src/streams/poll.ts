@@ -1,9 +1,9 @@
 import { asyncScheduler, defer, map, repeat, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import { isJsonObject } from '../schemas/json.ts';
 import type { JsonValue } from '../schemas/json.ts';
 import { updatedAtOf } from './diff.ts';
 import type { ScanPage } from './pages.ts';
-import { isObject } from './records.ts';
 import { serverClock } from './server-clock.ts';
 import type { ServerClock } from './server-clock.ts';
 
@@ -100,7 +100,7 @@ export function poll(options: PollOptions): Observable<PollPage> {
 }
 
 const updatedAtIn = (record: JsonValue): number | null =>
-  isObject(record) ? updatedAtOf(record) : null;
+  isJsonObject(record) ? updatedAtOf(record) : null;
 
 /** The window from one instant to well after another; both in ms. */
 export function window(from: number, latest: number): Window {

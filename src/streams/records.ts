@@ -1,4 +1,4 @@
-import { JsonNumber } from '../schemas/json.ts';
+import { isJsonObject, JsonNumber } from '../schemas/json.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 
 /** A record and the key that its topic knows it by. */
@@ -24,7 +24,7 @@ export type KeyOf = (record: JsonValue) => string | undefined;
  */
 export function keyOfFields(fields: readonly string[]): KeyOf {
   return (record) => {
-    if (!isObject(record)) return undefined;
+    if (!isJsonObject(record)) return undefined;
     const parts: string[] = [];
     for (const field of fields) {
       const part = Object.hasOwn(record, field) ? keyPart(record[field]) : undefined;
@@ -43,7 +43,7 @@ export function keyRecords(
   const keyed: KeyedRecord[] = [];
   const rejected: RejectedRecord[] = [];
   for (const raw of data) {
-    if (!isObject(raw)) {
+    if (!isJsonObject(raw)) {
       rejected.push({ reason: 'not-an-object', raw });
       continue;
     }
@@ -52,15 +52,6 @@ export function keyRecords(
     else keyed.push({ key, record: raw });
   }
   return { keyed, rejected };
-}
-
-export function isObject(value: JsonValue | undefined): value is JsonObject {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    !Array.isArray(value) &&
-    !(value instanceof JsonNumber)
-  );
 }
 
 function keyPart(value: JsonValue | undefined): string | undefined {

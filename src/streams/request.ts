@@ -140,8 +140,9 @@ function serverTimeAt(
   { date }: HttpAnswer,
   token: Token,
 ): number | undefined {
-  if (date !== undefined) return date - elapsedMs;
-  return token.serverTime === undefined ? undefined : token.serverTime + askedAt - token.askedAt;
+  if (date !== undefined) return Math.floor(date - elapsedMs);
+  if (token.serverTime === undefined) return undefined;
+  return Math.floor(token.serverTime + askedAt - token.askedAt);
 }
 
 function addressOf(url: URL, query: ListQuery): URL {

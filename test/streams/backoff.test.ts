@@ -116,6 +116,10 @@ describe('backoff', () => {
   it('gives up its timer when unsubscribed', () => {
     const scheduler = virtualTime();
     const timers = vi.spyOn(scheduler, 'schedule');
+    const pause = () => {
+      const place = timers.mock.calls.findIndex(([, delayMs]) => delayMs === 1_234);
+      return timers.mock.results[place]?.value as unknown;
+    };
     scheduler.run(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold('  -#   ', undefined, passing);
       const subs = '         ^!   ';
@@ -125,9 +129,10 @@ describe('backoff', () => {
 
       expectObservable(source.pipe(tries), unsub).toBe(expected);
       expectSubscriptions(source.subscriptions).toBe(subs);
+      scheduler.schedule(() => expect(pause()).toHaveProperty('closed', false), 3);
+      scheduler.schedule(() => expect(pause()).toHaveProperty('closed', true), 5);
     });
-    const pause = timers.mock.calls.findIndex(([, delayMs]) => delayMs === 1_234);
-    expect(timers.mock.results[pause]?.value).toHaveProperty('closed', true);
+    expect.assertions(4); // marbles, subscriptions, and both looks at the timer
   });
 
   it('mirrors never and empty', () => {

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import type { RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
-import { firstValueFrom } from 'rxjs';
+import { firstValueFrom, lastValueFrom } from 'rxjs';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { describeError } from '../../src/errors.ts';
@@ -36,7 +36,7 @@ async function request(
 }
 
 const ask = async (answer: RequestListener, options?: Partial<HttpRequest>) =>
-  firstValueFrom(exchange(await request(answer, options)));
+  lastValueFrom(exchange(await request(answer, options)));
 
 const fail = async (answer: RequestListener, options?: Partial<HttpRequest>) =>
   failureOf(exchange(await request(answer, options)));

@@ -1,13 +1,11 @@
-import { map, of, tap, timer } from 'rxjs';
-import { TestScheduler } from 'rxjs/testing';
+import { defer, delay, map, of, tap, timer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../src/schemas/json.ts';
 import { pages } from '../../src/streams/pages.ts';
 import type { PagesOptions, ScanPage, ScanTrouble } from '../../src/streams/pages.ts';
 import { room } from '../../src/streams/room.ts';
+import { virtualTime } from '../support/virtual-time.ts';
 import { answer, keyOfId, throughJson } from './moving-list.ts';
-
-const virtualTime = () => new TestScheduler((actual, expected) => expect(actual).toEqual(expected));
 
 /** Records with the ids from `first` to `last`. */
 const ids = (first: number, last: number): JsonValue[] =>
@@ -34,21 +32,27 @@ function scanOf(
 ): Outcome {
   const outcome: Outcome = { pages: [], offsets: [], troubles: [] };
   const { most = Infinity, ...given } = options;
+  const list$ = defer(() => {
+    if (outcome.offsets.length > 200) throw new Error('the scan does not end');
+    return of(states[Math.min(outcome.offsets.length, states.length - 1)]!).pipe(delay(1));
+  });
+  let failure: unknown;
   virtualTime().run(() => {
     pages({
       request: ({ offset, pageSize }) =>
-        timer(1).pipe(
-          map(() => states[Math.min(outcome.offsets.length, states.length - 1)]!),
+        list$.pipe(
           tap(() => outcome.offsets.push(offset)),
           map((list) => pageOf(list, offset, Math.min(pageSize, most))),
         ),
       keyOf: keyOfId,
       onTrouble: (trouble) => outcome.troubles.push(trouble),
       ...given,
-    }).subscribe((page) => {
-      if (outcome.pages.push(page) > 200) throw new Error('the scan does not end');
+    }).subscribe({
+      next: (page) => outcome.pages.push(page),
+      error: (error: unknown) => void (failure = error),
     });
   });
+  if (failure) throw failure as Error;
   return outcome;
 }
 
@@ -259,6 +263,13 @@ describe('a server', () => {
     // Steps back are as long as the pages that came.
     expect(scan.offsets.slice(0, 12)).toEqual([0, 16, 32, 48, 64, 80, 96, 112, 128, 112, 96, 112]);
     expect(readIds(scan).size).toBe(200);
+  });
+
+  it('may promise a next page and have nothing to give', () => {
+    const nothing = answer([], { total_records: 5, has_next_page: true });
+    const { pages, troubles } = scanOf([], { request: () => timer(1).pipe(map(() => nothing)) });
+    expect(pages).toHaveLength(3);
+    expect(troubles.at(-1)).toBe('unsettled');
   });
 
   it('may give records without a key', () => {

@@ -52,12 +52,18 @@ function pagesOf(scheduler: TestScheduler, pages: number, pageMs: number): Obser
 /** Polls for so long in virtual time, and gives what was asked for. */
 function polled(
   forMs: number,
-  options: Partial<PollOptions> & { pages?: number; pageMs?: number } = {},
+  options: Partial<PollOptions> & {
+    pages?: number;
+    pageMs?: number;
+    onPage?: (page: ScanPage) => void;
+  } = {},
 ) {
   const scheduler = virtualTime();
   const { scan, asked, mostAtOnce } = scans(scheduler, options);
   scheduler.run(() => {
-    poll({ scan, clock: serverClock(), since: NOON, scheduler, ...options }).subscribe();
+    poll({ scan, clock: serverClock(), since: NOON, scheduler, ...options }).subscribe(({ page }) =>
+      options.onPage?.(page),
+    );
     scheduler.maxFrames = forMs;
   });
   return { asked, mostAtOnce: mostAtOnce() };
@@ -122,7 +128,10 @@ describe('poll', () => {
     expect(marks).toEqual([undefined, undefined, -7_001, undefined, undefined, -6_000]);
     expect(asked.map(({ from }) => from)).toEqual([-DAY, -7_001]);
 
-    const long = polled(25_000, { pages: 10, pageMs: 1_000, lookbackMs: 0 });
+    const told = serverClock(); // by every page, as a pipeline does
+    const onPage = ({ answer }: ScanPage) => told.tell(answer.serverTime);
+    const options = { clock: told, onPage, lookbackMs: 0 };
+    const long = polled(25_000, { pages: 10, pageMs: 1_000, ...options });
     expect(long.asked.map(({ at, from }) => [at, from])).toEqual([
       [0, 0],
       [10_000, 0], // by the Date of the first page, not of the tenth
@@ -146,6 +155,35 @@ describe('poll', () => {
       );
       expectObservable(since$).toBe('a 4ms a 4ms (a|)', { a: NOON });
     });
+  });
+
+  it('goes by the records that it reads where no Date is sent', () => {
+    const stamped = (ms: number) => ({ updated_at: new Date(NOON + ms).toISOString() });
+    const pages = [
+      scanPage(false, undefined, [stamped(1_000), null, {}]),
+      scanPage(true, undefined, [stamped(2_000)]),
+    ];
+    const starts: number[] = [];
+    const scheduler = virtualTime();
+    scheduler.run(({ cold }) => {
+      const scan = ({ modifiedFromDate }: Window) => {
+        starts.push(Date.parse(modifiedFromDate) - NOON);
+        return cold('a-(b|)', { a: pages[0]!, b: pages[1]! });
+      };
+      poll({ scan, since: NOON, lookbackMs: 0, intervalMs: 10, scheduler })
+        .pipe(take(6))
+        .subscribe();
+    });
+    expect(starts).toEqual([0, 0, 2_000]); // as of the start of the scan before
+  });
+
+  it('leaves no gap behind a window whose end a wrong local clock has set', () => {
+    const { asked } = polled(25, { since: NOON - 400 * DAY, lookbackMs: 0, intervalMs: 10 });
+    expect(asked.map(({ from, to }) => [from, to])).toEqual([
+      [-400 * DAY, -398 * DAY], // virtual time begins in 1970
+      [-399 * DAY, 2 * DAY],
+      [10, 10 + 2 * DAY],
+    ]);
   });
 
   it('finds what is committed up to `lookbackMs` late, within as long again', () => {

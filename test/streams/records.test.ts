@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { JsonNumber, parseJson } from '../../src/schemas/json.ts';
 import type { JsonValue } from '../../src/schemas/json.ts';
-import { isObject, keyOfFields, keyRecords } from '../../src/streams/records.ts';
+import { keyOfFields, keyRecords } from '../../src/streams/records.ts';
 
 const keyOf = keyOfFields(['order_number']);
 const keyIn = (text: string) => keyOf(parseJson(`{"order_number":${text}}`));
@@ -98,18 +98,5 @@ describe('keyRecords', () => {
 
   it('has nothing to split in an empty page', () => {
     expect(keyRecords([], keyOf)).toEqual({ keyed: [], rejected: [] });
-  });
-});
-
-describe('isObject', () => {
-  it.each<[JsonValue | undefined, boolean]>([
-    [{}, true],
-    [[], false],
-    [null, false],
-    [undefined, false],
-    ['{}', false],
-    [new JsonNumber('1e400'), false],
-  ])('%s: %s', (value, expected) => {
-    expect(isObject(value)).toBe(expected);
   });
 });

@@ -151,14 +151,19 @@ describe('tokenSource', () => {
   it('leaves no timer running when everybody has left', () => {
     const scheduler = virtualTime();
     const timers = vi.spyOn(scheduler, 'schedule');
-    const { text$, given } = setUp(scheduler);
+    const renewal = () => {
+      const place = timers.mock.calls.findIndex(([, delayMs]) => delayMs === 80 - LOGIN_MS);
+      return timers.mock.results[place]?.value as unknown;
+    };
+    const { text$, given, at } = setUp(scheduler);
     scheduler.run(({ expectObservable }) => {
-      expectObservable(text$, '^--!').toBe('--a');
-      expectObservable(text$, '-^-!').toBe('--a');
+      expectObservable(text$, '^----!').toBe('--a');
+      expectObservable(text$, '-^---!').toBe('--a');
+      at(4, () => expect(renewal()).toHaveProperty('closed', false));
+      at(6, () => expect(renewal()).toHaveProperty('closed', true));
     });
-    const renewal = timers.mock.calls.findIndex(([, delayMs]) => delayMs === 80 - LOGIN_MS);
-    expect(timers.mock.results[renewal]?.value).toHaveProperty('closed', true);
     expect(given).toHaveLength(1);
+    expect.assertions(5);
   });
 
   it('aborts a login that nobody waits for any longer', () => {
@@ -184,9 +189,9 @@ describe('tokenSource', () => {
       });
       const text$ = texts(tokenSource({ login, scheduler }).token$);
 
-      expectObservable(text$).toBe('           --#', undefined, rejected);
-      expectObservable(text$, '-^').toBe('     --#', undefined, rejected);
-      expectObservable(text$, '---^ 9ms !').toBe('-----a');
+      expectObservable(text$, '^ 19ms    !').toBe('--#', undefined, rejected);
+      expectObservable(text$, '-^ 19ms   !').toBe('--#', undefined, rejected);
+      expectObservable(text$, '---^ 9ms  !').toBe('-----a');
     });
   });
 
@@ -199,7 +204,7 @@ describe('tokenSource', () => {
       const login = defer(() => (++count === 1 ? good : throwError(() => rejected)));
       const source = tokenSource({ login, scheduler });
 
-      expectObservable(texts(source.token$)).toBe('--a 77ms #', undefined, rejected);
+      expectObservable(texts(source.token$), '^ 99ms !').toBe('--a 77ms #', undefined, rejected);
       scheduler.schedule(() => expect(source.current()?.text).toBe('a'), 90);
     });
   });

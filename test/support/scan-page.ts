@@ -1,12 +1,17 @@
+import type { JsonValue } from '../../src/schemas/json.ts';
 import { BEGINNING } from '../../src/streams/anchors.ts';
 import type { ScanPage } from '../../src/streams/pages.ts';
 
-/** An empty page of a scan, the last one or not; `serverTime` in ms. */
-export function scanPage(last: boolean, serverTime?: number): ScanPage {
+/** A page of a scan, the last one or not; `serverTime` in ms. */
+export function scanPage(
+  last: boolean,
+  serverTime?: number,
+  data: readonly JsonValue[] = [],
+): ScanPage {
   return {
     answer: {
-      data: [],
-      pagination: { total_records: 0, has_next_page: !last },
+      data,
+      pagination: { total_records: data.length, has_next_page: !last },
       span: { begin: 1, end: 2 },
       serverTime,
     },
