@@ -21,8 +21,9 @@ export default defineConfig({
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          // They share one broker and two cores; each file has topics of its own.
-          fileParallelism: false,
+          // They share one broker; each file has topics of its own. Two at once: most of them wait.
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
         },
       },
       {

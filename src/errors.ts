@@ -17,8 +17,6 @@ export type ErrorCode =
   | 'API_ANSWER'
   /** No answer from the API: connection refused, reset, timed out. */
   | 'API_UNREACHABLE'
-  /** A scan could not be made to join up; it starts again. */
-  | 'SCAN_ADRIFT'
   /** No answer from the brokers. */
   | 'KAFKA_UNREACHABLE'
   /** A transaction failed, or its outcome is unknown: what was committed must be read back. */
@@ -62,7 +60,6 @@ const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'QUOTA_EXCEEDED',
   'API_ANSWER',
   'API_UNREACHABLE',
-  'SCAN_ADRIFT',
   'KAFKA_UNREACHABLE',
   'COMMIT_FAILED',
   'REGISTRY_UNREACHABLE',

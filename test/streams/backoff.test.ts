@@ -153,7 +153,7 @@ describe('backoff', () => {
   it.each([
     ...[500, 502, 503, 504, 404, 408, 425].map((code) => [...status(code), true] as const),
     ...[400, 405, 410, 422, 302, 204].map((code) => [...status(code), false] as const),
-    ...(['API_ANSWER', 'API_UNREACHABLE', 'SCAN_ADRIFT', 'KAFKA_UNREACHABLE'] as const).map(
+    ...(['API_ANSWER', 'API_UNREACHABLE', 'KAFKA_UNREACHABLE'] as const).map(
       (code) => [...coded(code), true] as const,
     ),
     ...(['SETTINGS', 'FENCED', 'TOPIC_SETTINGS', 'STATE_LOCKED', 'SERVICES'] as const).map(

@@ -245,6 +245,13 @@ describe('a list without a total order', () => {
     expect(scan.offsets).toEqual([0, 6, 12]);
   });
 
+  it('is told of once in a reading', () => {
+    const swappedAgain = [...swapped.slice(0, 13), { id: 15 }, { id: 14 }, ...ids(16, 20)];
+    const scan = scanOf([ids(1, 20), swapped, swappedAgain], paging);
+    expect(scan.troubles).toEqual(['reordered']);
+    expect(scan.offsets).toEqual([0, 6, 12]);
+  });
+
   it('is read again when its total moved, so that nobody can tell whether all came', () => {
     const scan = scanOf([ids(1, 20), [...swapped, { id: 21 }]], paging);
     expect(scan.troubles).toEqual(['reordered']);

@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { chooseKeyFields } from '../../src/streams/key-fields.ts';
+
+const CANDIDATES = [['id'], ['sku', 'location'], ['sku']];
+
+describe('chooseKeyFields', () => {
+  it('takes the first candidate that every record has, with a value of its own', () => {
+    const choice = (data: object[]) => chooseKeyFields(data as [], CANDIDATES);
+    expect(
+      choice([
+        { id: 1, sku: 'a' },
+        { id: 2, sku: 'b' },
+      ]),
+    ).toEqual({ fields: ['id'] });
+    expect(choice([{ id: 1, sku: 'a' }, { sku: 'b' }])).toEqual({ fields: ['sku'] });
+    expect(
+      choice([
+        { id: 1, sku: 'a' },
+        { id: 1, sku: 'b' },
+      ]),
+    ).toEqual({ fields: ['sku'] });
+    const places = [
+      { sku: 'a', location: 'x' },
+      { sku: 'a', location: 'y' },
+    ];
+    expect(choice(places)).toEqual({ fields: ['sku', 'location'] });
+  });
+
+  it('does not take a field for a key whose values are no keys', () => {
+    for (const odd of [null, '', 1.5, true, {}, []]) {
+      expect(chooseKeyFields([{ id: odd, sku: 'a' }], CANDIDATES)).toEqual({ fields: ['sku'] });
+    }
+  });
+
+  it('names the fields it has seen when none fits', () => {
+    const data = [
+      { name: 'x', id: 1 },
+      { size: 2, id: 1 },
+    ];
+    expect(chooseKeyFields(data, CANDIDATES)).toEqual({
+      fields: undefined,
+      seen: ['id', 'name', 'size'],
+    });
+  });
+
+  it('says nothing of a page without records, and passes over what is no object', () => {
+    expect(chooseKeyFields([], CANDIDATES)).toBeUndefined();
+    expect(chooseKeyFields([null, 7], CANDIDATES)).toBeUndefined();
+    expect(chooseKeyFields([null, { id: 1 }], CANDIDATES)).toEqual({ fields: ['id'] });
+  });
+});
