@@ -21,8 +21,8 @@ export interface ApiOptions {
 /** One account at the API: its connections, its token, its lists. */
 export interface Api {
   readonly tokens: TokenSource;
-  /** The list request of a resource; its reads are ordered by `readClock`. */
-  readonly list: (resource: Resource, readClock: ReadClock) => ListRequest;
+  /** The list request of a resource; where its reads overlap, `readClock` orders them. */
+  readonly list: (resource: Resource, readClock?: ReadClock) => ListRequest;
   readonly close: () => Promise<void>;
 }
 
@@ -59,7 +59,7 @@ export function openApi({ config, loginLimit, scheduler, onRetry }: ApiOptions):
         url: new URL(`${config.baseUrl}/v1/${resource}`),
         dispatcher,
         tokens,
-        readClock,
+        ...(readClock && { readClock }),
         scheduler,
         ...retrying(resource),
       }),

@@ -12,7 +12,6 @@ import {
   switchMap,
   take,
   takeUntil,
-  tap,
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { openApi } from './api.ts';
@@ -20,6 +19,7 @@ import { steadyScheduler } from './clock.ts';
 import type { ConfigWith } from './config.ts';
 import { openDestination, openLinks, readImage } from './destination.ts';
 import type { Destination } from './destination.ts';
+import { CellarstreamError } from './errors.ts';
 import type { Hooks } from './hooks.ts';
 import { orderEvents } from './order-events.ts';
 import { quotas } from './quotas.ts';
@@ -28,6 +28,7 @@ import type { TaskLog } from './sinks/task-log.ts';
 import { lockFolder } from './state/lock.ts';
 import { openStore } from './state/store.ts';
 import { backoff } from './streams/backoff.ts';
+import { refuseUnsupported } from './unsupported.ts';
 
 export interface RunOptions {
   readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
@@ -46,24 +47,36 @@ const STOP_WITHIN_MS = 8_000;
  * The service: orders from the API to Kafka until `stop$`. What can pass is waited for; resolves
  * after a clean stop.
  *
- * @throws CellarstreamError what a later try can't heal: `API_KEY_REJECTED`, `FENCED`,
- * `STATE_LOCKED`, `TOPIC_SETTINGS`, `REGISTRY_REFUSED`.
+ * @throws CellarstreamError what a later try can't heal: `SETTINGS`, `API_KEY_REJECTED`, `FENCED`,
+ * `STATE_LOCKED`, `TOPIC_SETTINGS`, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, ...
  */
 export async function run(options: RunOptions): Promise<void> {
+  refuseUnsupported(options.config);
+  const unlock = lockFolder(options.config.stateDir);
+  try {
+    await serve(options);
+  } finally {
+    unlock();
+  }
+}
+
+async function serve(options: RunOptions): Promise<void> {
   const { config, stop$, hooks = {}, scheduler = steadyScheduler } = options;
   const { stateDir, account } = config;
   const instance = randomUUID();
 
-  const unlock = lockFolder(stateDir);
   const store = openStore(stateDir);
   const quota = quotas({ config, scheduler, stateDir });
   const api = openApi({ config: config.api, loginLimit: quota.login, scheduler, ...hooks });
   const links = openLinks(config, { log: options.kafkaLog });
-  const waiting = <T>(what: string) =>
-    backoff<T>({ scheduler, onRetry: (retry) => hooks.onRetry?.({ what, ...retry }) });
+  const waiting = <T>() =>
+    backoff<T>({
+      scheduler,
+      onRetry: (retry) => hooks.onRetry?.({ what: serviceOf(retry.error), ...retry }),
+    });
 
   const loggedIn$ = api.tokens.token$.pipe(take(1));
-  const destination$ = defer(() => openDestination(config, links)).pipe(waiting('kafka'));
+  const destination$ = defer(() => openDestination(config, links)).pipe(waiting());
 
   const task$ = (destination: Destination): Observable<unknown> => {
     let lost: { error: unknown } | undefined;
@@ -91,18 +104,18 @@ export async function run(options: RunOptions): Promise<void> {
     const opened = async () => {
       const log = await open();
       await Promise.all(log.schemaIds().map(destination.codecOf));
+      hooks.onReady?.();
       return log;
     };
     return defer(opened).pipe(
       switchMap((log) => closing(events$(log), () => log.close())),
-      waiting('kafka'),
+      waiting(),
     );
   };
 
   const service$ = loggedIn$.pipe(
     switchMap(() => destination$),
     takeUntil(stop$),
-    tap(() => hooks.onReady?.()),
     switchMap(task$),
   );
   // The token is renewed for as long as the service runs, asked for or not.
@@ -116,8 +129,13 @@ export async function run(options: RunOptions): Promise<void> {
   } finally {
     await Promise.allSettled([api.close(), links.registry.close(), store.close()]);
     quota.close();
-    unlock();
   }
+}
+
+/** Which service an error speaks of. */
+function serviceOf(error: unknown): string {
+  const code = error instanceof CellarstreamError ? error.code : '';
+  return code.startsWith('REGISTRY') ? 'registry' : 'kafka';
 }
 
 /** Mirrors a stream, and closes what it used before its end or its error goes on. */

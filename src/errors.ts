@@ -23,6 +23,10 @@ export type ErrorCode =
   | 'COMMIT_FAILED'
   /** A newer instance has taken over this account. */
   | 'FENCED'
+  /** The brokers refused our credentials, rights or settings. */
+  | 'KAFKA_REFUSED'
+  /** The cursor in Kafka can't be read by this version. */
+  | 'CURSOR_UNREADABLE'
   /** A topic exists with settings that would lose data. */
   | 'TOPIC_SETTINGS'
   /** No answer from the schema registry. */
@@ -31,6 +35,8 @@ export type ErrorCode =
   | 'REGISTRY_REFUSED'
   /** Another process uses the state folder. */
   | 'STATE_LOCKED'
+  /** The state folder can't be made or written. */
+  | 'STATE_FOLDER'
   /** The services of the demo can't be had on this machine. */
   | 'SERVICES';
 

@@ -1,5 +1,5 @@
 import type { Change } from './streams/diff.ts';
-import type { StatusChange } from './streams/order-status.ts';
+import type { KeyedStatusChange } from './publisher.ts';
 import type { ScanTrouble } from './streams/pages.ts';
 import type { RejectReason } from './streams/records.ts';
 
@@ -11,7 +11,7 @@ export interface Published {
   readonly resource: string;
   readonly lane: Lane;
   readonly changes: readonly Change[];
-  readonly statusChanges: readonly { readonly key: string; readonly change: StatusChange }[];
+  readonly statusChanges: readonly KeyedStatusChange[];
   /** Records of the page that are as they were. */
   readonly unchanged: number;
 }
@@ -40,7 +40,7 @@ export interface Retrying {
  * and the demo's lines are made of them; the streams themselves know no logger.
  */
 export interface Hooks {
-  /** Logged in, connected, and reading. */
+  /** Logged in, connected, the task taken over: reading begins. Again after each new take-over. */
   readonly onReady?: () => void;
   readonly onPublished?: (published: Published) => void;
   readonly onProgress?: (progress: Progress) => void;

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   concatMap,
   EMPTY,
@@ -22,11 +21,11 @@ import { publicationOf } from './publisher.ts';
 import type { Quotas } from './quotas.ts';
 import type { Cursor } from './sinks/cursor.ts';
 import type { TaskLog } from './sinks/task-log.ts';
-import { canonicalJson } from './schemas/json.ts';
 import type { JsonObject } from './schemas/json.ts';
 import { diff, instantOf, updatedAtOf } from './streams/diff.ts';
 import type { Difference } from './streams/diff.ts';
 import { ORDER_IDENTITIES } from './streams/identity.ts';
+import { knownRejects } from './streams/known-rejects.ts';
 import { newestReads } from './streams/newest.ts';
 import { pages } from './streams/pages.ts';
 import type { PagesOptions, ScanPage } from './streams/pages.ts';
@@ -68,7 +67,6 @@ interface Arrived {
 const PAGES_UNDER_WAY = 2;
 /** A window that has moved without an event is written to Kafka this often, ms. */
 const SAVE_EVERY_MS = 10_000;
-const MOST_DEAD_LETTERS_KNOWN = 10_000;
 const RESOURCE = 'orders';
 
 /**
@@ -94,7 +92,7 @@ export function orderEvents(options: OrderEventsOptions): Observable<Published> 
   if (firstRead.startedAt !== null) began$.next(firstRead.startedAt);
   const again$ = new Subject<string>();
   const readingAgain = new Set<string>();
-  const deadLettered = new Set<string>();
+  const isNews = knownRejects();
 
   const scan = (limit: Limit, query: object, resume?: Partial<PagesOptions>) => {
     const places = room(PAGES_UNDER_WAY);
@@ -135,11 +133,15 @@ export function orderEvents(options: OrderEventsOptions): Observable<Published> 
       let startedAt = firstRead.startedAt;
       return pages$.pipe(
         map((page) => {
-          startedAt ??= page.answer.serverTime ?? clock.newest() ?? 0;
-          began$.next(startedAt);
+          // A server may never tell its time: then nobody can say what was made after the beginning.
+          startedAt ??= page.answer.serverTime ?? null;
           const position = page.next ?? null;
           const done = page.next === undefined;
-          return arrived('first-read', page, leave, { firstRead: { startedAt, position, done } });
+          const next = arrived('first-read', page, leave, {
+            firstRead: { startedAt, position, done },
+          });
+          began$.next(startedAt ?? clock.newest() ?? 0);
+          return next;
         }),
       );
     }),
@@ -205,11 +207,15 @@ export function orderEvents(options: OrderEventsOptions): Observable<Published> 
     firstRead = progress.firstRead ?? firstRead;
     since = progress.since ?? since;
 
-    const news = read.rejected.filter((record) => isNews(record));
-    const rejected = news.map((record) => ({ record, offset: page.offset }));
-    const now = Math.round(scheduler.now());
-    const publication = publicationOf(changes, rejected, { destination, origin, sequence, now });
-    const { messages, images, statusChanges } = publication;
+    const publication = publicationOf(changes, read.rejected, {
+      destination,
+      origin,
+      sequence,
+      isNews,
+      offset: page.offset,
+      now: Math.round(scheduler.now()),
+    });
+    const { messages, images, statusChanges, rejected } = publication;
     const due = progress.firstRead !== undefined || scheduler.now() - savedAt >= SAVE_EVERY_MS;
     if (messages.length > 0 || due) {
       ({ sequence } = publication);
@@ -221,8 +227,8 @@ export function orderEvents(options: OrderEventsOptions): Observable<Published> 
       readingAgain.add(key);
       again$.next(key);
     }
-    for (const { record, offset } of rejected) {
-      hooks.onRejected?.({ resource: RESOURCE, reason: record.reason, offset });
+    for (const { reason } of rejected) {
+      hooks.onRejected?.({ resource: RESOURCE, reason, offset: page.offset });
     }
     if (progress.firstRead) {
       const { total_records: total } = page.answer.pagination;
@@ -233,14 +239,6 @@ export function orderEvents(options: OrderEventsOptions): Observable<Published> 
     hooks.onPublished?.(published);
     return published;
   };
-  const isNews = (record: RejectedRecord): boolean => {
-    const text = `${record.reason} ${canonicalJson(record.raw)}`;
-    const digest = createHash('sha256').update(text).digest('base64url');
-    if (deadLettered.has(digest)) return false;
-    if (deadLettered.size < MOST_DEAD_LETTERS_KNOWN) deadLettered.add(digest);
-    return true;
-  };
-
   // One page after the other: each is held against the images that the one before has left.
   return merge(rereads$, polls$, firstRead$).pipe(
     takeUntil(stop$),

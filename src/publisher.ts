@@ -1,18 +1,28 @@
 import type { Destination } from './destination.ts';
-import { changeMessages, deadLetter, statusMessage } from './sinks/messages.ts';
+import { MOST_EVENT_BYTES } from './sinks/kafka-producer.ts';
+import { changeMessages, deadLetterMessages, statusMessage } from './sinks/messages.ts';
 import type { Origin } from './sinks/messages.ts';
 import type { Message } from './sinks/sink.ts';
 import type { ImageUpdate } from './state/store.ts';
 import type { Change } from './streams/diff.ts';
+import type { KnownRejects } from './streams/known-rejects.ts';
 import { statusChanges } from './streams/order-status.ts';
 import type { StatusChange } from './streams/order-status.ts';
 import type { RejectedRecord } from './streams/records.ts';
+
+/** A status change, and the order that it is of. */
+export interface KeyedStatusChange {
+  readonly key: string;
+  readonly change: StatusChange;
+}
 
 /** What the changes of a page come to. */
 export interface Publication {
   readonly messages: readonly Message[];
   readonly images: readonly ImageUpdate[];
-  readonly statusChanges: readonly { readonly key: string; readonly change: StatusChange }[];
+  readonly statusChanges: readonly KeyedStatusChange[];
+  /** What goes to dead letters. */
+  readonly rejected: readonly RejectedRecord[];
   /** The sequence of its last event. */
   readonly sequence: number;
 }
@@ -22,37 +32,52 @@ export interface PublicationOptions {
   readonly origin: Origin;
   /** The sequence of the event before the first. */
   readonly sequence: number;
+  /** Of the page. */
+  readonly offset: number;
+  /** Rejects that are not news make no dead letters. */
+  readonly isNews: KnownRejects;
   /** Published at: ms since the epoch. */
   readonly now: number;
 }
 
-/** Changes of orders, and records that can't be published, as messages; each event with the next sequence. */
+/**
+ * Changes of orders, and records that can't be published, as messages; each event with the next
+ * sequence. A change whose event no batch can hold goes to dead letters instead, and its image stays
+ * as it was: once the record is small enough, it is published.
+ */
 export function publicationOf(
   changes: readonly Change[],
-  rejected: readonly { readonly record: RejectedRecord; readonly offset: number }[],
+  unkeyed: readonly RejectedRecord[],
   options: PublicationOptions,
 ): Publication {
-  const { destination, origin, now } = options;
+  const { destination, origin, isNews, offset, now } = options;
   const { codec, orders, statusChanges: statuses, deadLetters } = destination;
   const messages: Message[] = [];
   const images: ImageUpdate[] = [];
-  const found: { key: string; change: StatusChange }[] = [];
+  const found: KeyedStatusChange[] = [];
+  const rejected: RejectedRecord[] = unkeyed.filter(isNews);
   let { sequence } = options;
 
   for (const change of changes) {
-    sequence += 1;
     const { key } = change;
-    messages.push(...changeMessages(change, sequence, { to: orders, codec, origin, now }));
+    const events = changeMessages(change, sequence + 1, { to: orders, codec, origin, now });
+    if (events.some(({ value }) => value !== null && value.length > MOST_EVENT_BYTES)) {
+      const reject: RejectedRecord = { reason: 'too-large', raw: change.after, key };
+      if (isNews(reject)) rejected.push(reject);
+      continue;
+    }
+    sequence += 1;
+    messages.push(...events);
     for (const status of statusChanges(change)) {
-      messages.push(statusMessage(status, { key, sequence }, { to: statuses, origin, now }));
+      const order = { key, number: change.after?.order_number, sequence };
+      messages.push(statusMessage(status, order, { to: statuses, origin, now }));
       found.push({ key, change: status });
     }
     const { after } = change.images;
     const image = after && { schemaId: orders.schemaId, bytes: after };
     images.push({ key, sequence, image });
   }
-  for (const { record, offset } of rejected) {
-    messages.push(deadLetter(record, offset, { to: deadLetters, resource: origin.resource, now }));
-  }
-  return { messages, images, statusChanges: found, sequence };
+  const at = { to: deadLetters, resource: origin.resource, offset, now };
+  for (const record of rejected) messages.push(...deadLetterMessages(record, at));
+  return { messages, images, statusChanges: found, rejected, sequence };
 }

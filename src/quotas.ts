@@ -52,8 +52,11 @@ export function quotas({ config, scheduler, stateDir }: QuotasOptions): Quotas {
     if (stateDir === undefined) return tokenBucket(limit);
     const file = recentStarts(join(stateDir, 'quota', account, name), capacity);
     files.push(file);
-    const lost = seenBefore && !file.known;
-    const starts = lost ? Array.from({ length: capacity }, () => scheduler.now()) : file.times;
+    if (!seenBefore || file.known) {
+      return tokenBucket({ ...limit, starts: file.times, onStart: file.add });
+    }
+    const starts = Array.from({ length: capacity }, () => scheduler.now());
+    starts.forEach(file.add); // the process after this one has to wait for them too
     return tokenBucket({ ...limit, starts, onStart: file.add });
   };
 

@@ -44,6 +44,16 @@ describe('quotas', () => {
     expect(starts(folder, true, 1)[0]).toBeGreaterThan(60_000);
   });
 
+  it('waits for it too after a process that was killed while it waited', () => {
+    const scheduler = virtualTime();
+    scheduler.run(() => {
+      scheduler.schedule(() => {
+        quotas({ config, scheduler, stateDir: folder }).lanes('orders', true);
+      }, 30_000);
+    });
+    expect(inTheFirstMinute(starts(folder, true, 31_000))).toBe(0);
+  });
+
   it('lets the first read have its part and no more, so that a poll never waits for it', () => {
     const scheduler = virtualTime();
     const first: number[] = [];

@@ -1,6 +1,7 @@
 import pc from 'picocolors';
 import type { Published } from '../hooks.ts';
 import type { Change, Operation } from '../streams/diff.ts';
+import type { StatusChange } from '../streams/order-status.ts';
 
 type Colors = ReturnType<typeof pc.createColors>;
 
@@ -22,15 +23,15 @@ export function changeLines(published: Published, colors: Colors, time: string):
   return changes
     .filter(({ op }) => op !== 'r')
     .map((change) => {
-      const statuses = statusChanges
-        .filter(({ key }) => key === change.key)
-        .map(({ change: { subject, subjectId, field, from, to } }) => {
-          const name = subject === 'order' ? field : `${subject}${mark(subjectId)}.${field}`;
-          return `${name} ${colors.dim(from ?? '∅')} → ${colors.bold(to ?? '∅')}`;
-        });
+      const own = statusChanges.filter(({ key }) => key === change.key);
+      const told = new Set(own.map(({ change: status }) => pathOf(status)));
+      const statuses = own.map(({ change: { subject, subjectId, field, from, to } }) => {
+        const name = subject === 'order' ? field : `${subject}${mark(subjectId)}.${field}`;
+        return `${name} ${colors.dim(from ?? '∅')} → ${colors.bold(to ?? '∅')}`;
+      });
       const word = paint(change.op, colors)(WORDS[change.op].padEnd(7));
       const what = `${resource} ${change.key}`;
-      const rest = [...statuses, ...otherPaths(change)].join(colors.dim(', '));
+      const rest = [...statuses, ...otherPaths(change, told)].join(colors.dim(', '));
       return `${colors.dim(time)} ${word} ${what}${rest === '' ? '' : `  ${rest}`}`;
     });
 }
@@ -40,10 +41,21 @@ function mark(subjectId: string | null): string {
 }
 
 /** The changed paths that no status change tells of; `updated_at` goes without saying. */
-function otherPaths({ changed }: Change): string[] {
-  const others = changed.filter((path) => !/(^|\.)(updated_at|[a-z_]*status)$/.test(path));
+function otherPaths({ changed }: Change, told: ReadonlySet<string>): string[] {
+  const others = changed.filter((path) => !told.has(path) && !/(^|\.)updated_at$/.test(path));
   const more = others.length - PATHS_SHOWN;
   return more > 0 ? [...others.slice(0, PATHS_SHOWN), `${more} more`] : others;
+}
+
+/** Where in an order a status is, as `changed` names it. */
+function pathOf({ subject, subjectId, field }: StatusChange): string {
+  const places = {
+    order: '',
+    order_edit: `order_edit[${subjectId}].`,
+    fulfillment: `fulfillment_info[${subjectId}].`,
+    club_package: 'club_package_info.',
+  };
+  return places[subject] + field;
 }
 
 function paint(op: Operation, colors: Colors): (text: string) => string {

@@ -11,7 +11,7 @@ import { createLogger, kafkaLogCreator } from '../log.ts';
 import { quotas } from '../quotas.ts';
 import { topicNames, valueSubject } from '../schemas/topics.ts';
 import { inspectTopics } from '../sinks/kafka-topics.ts';
-import { readClock } from '../streams/read-clock.ts';
+import { refuseUnsupported } from '../unsupported.ts';
 
 /** What was found of one thing that the service needs. */
 interface Finding {
@@ -27,14 +27,21 @@ const PATIENCE_MS = 10_000;
  * whether all of it works.
  */
 export async function checkCommand(): Promise<boolean> {
-  const config = loadConfig({
-    env: process.env,
-    cwd: process.cwd(),
-    needs: ['api', 'kafka', 'registry'],
+  let config: ConfigWith<'api' | 'kafka' | 'registry'> | undefined;
+  const settings = await attempt('settings', () => {
+    config = loadConfig({
+      env: process.env,
+      cwd: process.cwd(),
+      needs: ['api', 'kafka', 'registry'],
+    });
+    refuseUnsupported(config);
+    return Promise.resolve('all there');
   });
-  const [api, destination] = await Promise.all([checkApi(config), checkDestination(config)]);
-  const settings = { what: 'settings', fine: true, detail: 'all there' };
-  const findings = [settings, ...api, ...destination];
+  const findings = [settings];
+  if (config && settings.fine) {
+    const [api, destination] = await Promise.all([checkApi(config), checkDestination(config)]);
+    findings.push(...api, ...destination);
+  }
   process.stdout.write(table(findings));
   return findings.every(({ fine }) => fine);
 }
@@ -63,7 +70,7 @@ async function checkApi(config: ConfigWith<'api'>): Promise<Finding[]> {
     if (!login.fine) return [login];
     const { poll } = quota.lanes('orders', false);
     const orders = await attempt('orders', async () => {
-      const request = api.list('orders', readClock());
+      const request = api.list('orders');
       const { pagination } = await first(request({ offset: 0, pageSize: 1 }, poll));
       return `${pagination.total_records} records`;
     });

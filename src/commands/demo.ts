@@ -10,6 +10,7 @@ import { startSandbox } from '../sandbox/index.ts';
 import { startServices } from '../services/start-services.ts';
 import type { Operation } from '../streams/diff.ts';
 import { changeLines } from './change-lines.ts';
+import { logHooks } from './log-hooks.ts';
 import { progressLine } from './progress-line.ts';
 import { sandboxOptions } from './sandbox-flags.ts';
 import type { DemoFlags } from './sandbox-flags.ts';
@@ -51,7 +52,11 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
 
   const counts: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
   let statusCount = 0;
+  const { onRetry, onTrouble, onRejected } = logHooks(logger);
   const hooks: Hooks = {
+    onRetry,
+    onTrouble,
+    onRejected,
     onReady: () => {
       line.end(
         `Kafka ${services.brokers.join(',')}  registry ${services.registryUrl}  API ${sandbox.url}`,
@@ -72,8 +77,6 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
       line.clear();
       process.stdout.write(lines.join('\n') + '\n');
     },
-    onRetry: ({ what, error, count, delayMs }) =>
-      logger.warn({ event: 'retry', what, count, delayMs, err: error }, `waiting for ${what}`),
   };
   try {
     await run({ config, stop$, hooks, kafkaLog: kafkaLogCreator(logger) });

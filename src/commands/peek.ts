@@ -10,8 +10,8 @@ import { stringifyJson } from '../schemas/json.ts';
 import { changeFacts } from '../sinks/messages.ts';
 import { diff } from '../streams/diff.ts';
 import { pages } from '../streams/pages.ts';
-import { readClock } from '../streams/read-clock.ts';
 import { keyOfFields, keyRecords } from '../streams/records.ts';
+import { refuseUnsupported } from '../unsupported.ts';
 import { VERSION } from '../version.ts';
 import { logHooks } from './log-hooks.ts';
 import { stopSignals } from './stop.ts';
@@ -28,6 +28,7 @@ export async function peekCommand(
     throw new CellarstreamError('SETTINGS', `peek reads orders only as yet, not ${resource}`);
   }
   const config = loadConfig({ env: process.env, cwd: process.cwd(), needs: ['api'] });
+  refuseUnsupported(config);
   const { onRetry } = logHooks(await createLogger({ level: config.logLevel }));
   const quota = quotas({ config, scheduler: steadyScheduler });
   const api = openApi({
@@ -37,8 +38,7 @@ export async function peekCommand(
     onRetry,
   });
   const origin = { account: config.account, resource, version: VERSION };
-  const reads = readClock();
-  const request = api.list(resource, reads);
+  const request = api.list(resource);
   const keyOf = keyOfFields(config.keyFields[resource] ?? ['order_number']);
   let sequence = 0;
 
@@ -47,7 +47,7 @@ export async function peekCommand(
     keyOf,
     pageSize: Math.min(config.poll.pageSize, Math.max(2, limit)),
   }).pipe(
-    map(({ answer }) => ({ records: keyRecords(answer.data, keyOf).keyed, span: answer.span })),
+    map(({ answer }) => ({ records: keyRecords(answer.data, keyOf).keyed })),
     diff({ isNew: () => false }),
     map(({ changes }) => {
       for (const change of changes.slice(0, limit - sequence)) {

@@ -1,7 +1,5 @@
 import { run } from '../app.ts';
 import { loadConfig } from '../config.ts';
-import type { Config } from '../config.ts';
-import { CellarstreamError } from '../errors.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
 import { VERSION } from '../version.ts';
 import { logHooks } from './log-hooks.ts';
@@ -14,7 +12,6 @@ export async function runCommand(): Promise<void> {
     cwd: process.cwd(),
     needs: ['api', 'kafka', 'registry'],
   });
-  refuseUnsupported(config);
   const logger = await createLogger({ level: config.logLevel });
   const stop$ = stopSignals();
   const { account, topics, stateDir } = config;
@@ -29,18 +26,4 @@ export async function runCommand(): Promise<void> {
   stop$.subscribe((signal) => logger.info({ event: 'stopping', signal }, 'stopping'));
   await run({ config, stop$, hooks: logHooks(logger), kafkaLog: kafkaLogCreator(logger) });
   logger.info({ event: 'stopped' }, 'stopped');
-}
-
-/** Settings of the contract that this version can't keep yet: better said than passed over. */
-function refuseUnsupported({ resources, pii }: Config): void {
-  const pointers = [...pii.drop, ...pii.mask, ...pii.hmac];
-  if (pointers.length > 0) {
-    throw new CellarstreamError(
-      'SETTINGS',
-      'PII_DROP, PII_MASK and PII_HMAC are not supported yet: unset them, or personal fields would be published',
-    );
-  }
-  if (!resources.includes('orders')) {
-    throw new CellarstreamError('SETTINGS', 'RESOURCES must include orders: no other is read yet');
-  }
 }

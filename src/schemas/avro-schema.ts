@@ -41,4 +41,6 @@ export interface LogicalSchema {
   readonly logicalType: string;
   readonly precision?: number;
   readonly scale?: number;
+  /** Of `timestamp-millis`: not the instant counts but its very text, in whatever form it came. */
+  readonly exact?: boolean;
 }

@@ -185,7 +185,12 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
   };
 }
 
-function valueSchemaOf({ fields, name }: RecordSchema): RecordSchema {
+/**
+ * The schema of the images in a schema that {@link envelopeSchema} made, of whatever version.
+ *
+ * @throws TypeError when it's another schema.
+ */
+export function valueSchemaOf({ fields, name }: RecordSchema): RecordSchema {
   const [before, after] = fields;
   const type = before?.name === 'before' && after?.name === 'after' ? before.type : undefined;
   const value = Array.isArray(type) ? (type as AvroType[])[1] : undefined;

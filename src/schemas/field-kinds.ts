@@ -1,6 +1,13 @@
 import type { AvroType, LogicalSchema } from './avro-schema.ts';
 import { decimalFormat } from './decimal.ts';
-import { dateDays, dateText, instantText, utcMillis, zonedMillis } from './instant.ts';
+import {
+  dateDays,
+  dateText,
+  instantText,
+  isInstantText,
+  utcMillis,
+  zonedMillis,
+} from './instant.ts';
 import { canonicalJson, parseJson } from './json.ts';
 import type { JsonValue } from './json.ts';
 
@@ -51,8 +58,19 @@ const isInteger = (value: JsonValue, least: number, most: number): boolean =>
   !Object.is(value, -0);
 
 const INT = holds(0, (value) => isInteger(value, -(2 ** 31), 2 ** 31 - 1));
-const LONG = holds(0, (value) => isInteger(value, MIN_LONG, MAX_LONG));
-const DOUBLE = holds(0, (value) => Number.isFinite(value) && !Object.is(value, -0));
+/** Whether a field of type `long` holds the value. */
+export const isLong = (value: JsonValue): boolean => isInteger(value, MIN_LONG, MAX_LONG);
+
+/** Whether a field of type `double` holds the value. */
+export const isDouble = (value: JsonValue): boolean =>
+  Number.isFinite(value) && !Object.is(value, -0);
+
+/** A number that Avro's long holds here, exactly; else null. */
+export function longOf(value: JsonValue | undefined): number | null {
+  return value !== undefined && isInteger(value, MIN_LONG, MAX_LONG) ? (value as number) : null;
+}
+const LONG = holds(0, isLong);
+const DOUBLE = holds(0, isDouble);
 const BOOLEAN = holds(false, (value) => typeof value === 'boolean');
 const STRING = holds('', (value) => typeof value === 'string' && value.isWellFormed());
 
@@ -60,15 +78,27 @@ const TIMESTAMP_MILLIS: Kind = {
   toAvro: (value, pointer, odd) => {
     if (typeof value !== 'string') return undefined;
     const millis = utcMillis(value);
-    if (!Number.isNaN(millis)) return millis;
-    const inexact = zonedMillis(value);
-    if (Number.isNaN(inexact)) return undefined;
-    odd.unmapped.set(pointer, canonicalJson(value));
-    return inexact;
+    return Number.isNaN(millis) ? timeKeptAsText(value, pointer, odd) : millis;
   },
   toJson: (value) => instantText(value as number),
   placeholder: 0,
 };
+
+/** The same where the text counts: any but the one form of an instant is kept beside it. */
+const EXACT_TIMESTAMP_MILLIS: Kind = {
+  ...TIMESTAMP_MILLIS,
+  toAvro: (value, pointer, odd) => {
+    if (typeof value !== 'string') return undefined;
+    return isInstantText(value) ? utcMillis(value) : timeKeptAsText(value, pointer, odd);
+  },
+};
+
+function timeKeptAsText(text: string, pointer: string, odd: Oddities): number | undefined {
+  const millis = zonedMillis(text);
+  if (Number.isNaN(millis)) return undefined;
+  odd.unmapped.set(pointer, canonicalJson(text));
+  return millis;
+}
 
 const DATE: Kind = {
   toAvro: (value) => {
@@ -130,12 +160,12 @@ const PRIMITIVES: ReadonlyMap<string, Kind> = new Map([
   ['string', STRING],
 ]);
 
-function logicalKind({ type, logicalType, precision = 0, scale = 0 }: LogicalSchema) {
+function logicalKind({ type, logicalType, precision = 0, scale = 0, exact }: LogicalSchema) {
   switch (`${type}:${logicalType}`) {
     case 'bytes:decimal':
       return decimalKind(precision, scale);
     case 'long:timestamp-millis':
-      return TIMESTAMP_MILLIS;
+      return exact ? EXACT_TIMESTAMP_MILLIS : TIMESTAMP_MILLIS;
     case 'int:date':
       return DATE;
     default:

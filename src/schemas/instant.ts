@@ -64,6 +64,12 @@ export function instantText(millis: number): string {
   return new Date(millis).toISOString();
 }
 
+/** Whether {@link instantText} gives this very text for the time that {@link utcMillis} reads in it. */
+export function isInstantText(text: string): boolean {
+  // No other form has its length: down to ms, and with a Z.
+  return text.length === 24 && !Number.isNaN(utcMillis(text));
+}
+
 /** The date as the API's JSON has it: `1980-02-29`. */
 export function dateText(days: number): string {
   return new Date(days * DAY_MS).toISOString().slice(0, 10);

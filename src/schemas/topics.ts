@@ -77,7 +77,7 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
   });
 
   const history = { 'min.compaction.lag.ms': 30 * DAY_MS };
-  const forEver = { 'retention.ms': -1 };
+  const forEver = { 'retention.ms': -1, 'retention.bytes': -1 };
   // A cursor is found by reading its topic through: one partition, compacted often.
   const cursors = { 'segment.ms': 10 * MINUTE_MS };
   return [

@@ -1,3 +1,4 @@
+import { CellarstreamError } from '../errors.ts';
 import type { Position } from '../streams/anchors.ts';
 
 /** How far a task has come; committed with the events that it led to. */
@@ -28,17 +29,34 @@ export function newCursor(instance: string): Cursor {
   return { version: 1, instance, generation: 0, sequence: 0, firstRead, since: null };
 }
 
-/** @throws TypeError when the text is no cursor of this version. */
-export function parseCursor(text: string): Cursor {
-  const cursor = JSON.parse(text) as Partial<Cursor> | null;
+/** @throws CellarstreamError `CURSOR_UNREADABLE` when the text is no cursor of this version. */
+export function parseCursor(text: string, task: string): Cursor {
+  const cursor = parse(text);
   if (
     cursor?.version !== 1 ||
     typeof cursor.instance !== 'string' ||
     typeof cursor.generation !== 'number' ||
     typeof cursor.sequence !== 'number' ||
-    typeof cursor.firstRead?.done !== 'boolean'
+    typeof cursor.firstRead?.done !== 'boolean' ||
+    !isTime(cursor.since) ||
+    !isTime(cursor.firstRead.startedAt)
   ) {
-    throw new TypeError('the cursor in Kafka was written by another version of Cellarstream');
+    throw new CellarstreamError(
+      'CURSOR_UNREADABLE',
+      `the cursor of ${task} in Kafka was not written by this version: run the version that wrote it, or set another TOPIC_PREFIX`,
+    );
   }
   return cursor as Cursor;
+}
+
+function isTime(value: unknown): value is number | null {
+  return value === null || Number.isFinite(value);
+}
+
+function parse(text: string): Partial<Cursor> | null {
+  try {
+    return JSON.parse(text) as Partial<Cursor> | null;
+  } catch {
+    return null; // the caller says what is wrong
+  }
 }

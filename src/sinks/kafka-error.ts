@@ -1,3 +1,4 @@
+import kafkajs from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 
@@ -8,12 +9,28 @@ const EPOCH_ERRORS = new Set([
   'INVALID_PRODUCER_ID_MAPPING',
 ]);
 
-/** kafkajs' errors as ours. A code says what the caller was doing; default: nobody answered. */
-export function kafkaError(
-  error: unknown,
-  code: ErrorCode = 'KAFKA_UNREACHABLE',
-): CellarstreamError {
-  if (error instanceof CellarstreamError) return error;
+/** What no later try can heal, and what to do about it. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  SASL_AUTHENTICATION_FAILED: 'check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
+  UNSUPPORTED_SASL_MECHANISM: 'check KAFKA_SASL_MECHANISM',
+  TOPIC_AUTHORIZATION_FAILED: 'its ACLs must let this user make, read and write the topics',
+  CLUSTER_AUTHORIZATION_FAILED: 'its ACLs must let this user describe the cluster',
+  GROUP_AUTHORIZATION_FAILED: 'its ACLs must let this user read groups named cellarstream-tail-*',
+  TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+    'its ACLs must let this user write with the transactional id cellarstream.*',
+  INVALID_REPLICATION_FACTOR: 'set TOPIC_REPLICATION to no more than the number of brokers',
+};
+
+/**
+ * kafkajs' errors as ours: `KAFKA_REFUSED` for good where credentials, rights or settings are at
+ * fault, else `code`, which can pass. Errors that are not kafkajs' stay what they are.
+ */
+export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'): unknown {
+  if (error instanceof CellarstreamError || !isKafkas(error)) return error;
+  const advice = chain(error).map(adviceOf).find(Boolean);
+  if (advice !== undefined) {
+    return new CellarstreamError('KAFKA_REFUSED', `Kafka refuses: ${advice}`, { cause: error });
+  }
   const what = code === 'COMMIT_FAILED' ? 'a Kafka transaction failed' : 'no answer from Kafka';
   return new CellarstreamError(code, what, {
     cause: error,
@@ -23,9 +40,31 @@ export function kafkaError(
 
 /** Whether the broker took the producer for an outdated one. */
 export function isEpochError(error: unknown): boolean {
-  for (let at = error; at instanceof Error; at = at.cause) {
-    if ('type' in at && typeof at.type === 'string' && EPOCH_ERRORS.has(at.type)) return true;
-    if (at instanceof CellarstreamError && at.context.epoch === true) return true;
+  return chain(error).some(
+    (at) =>
+      EPOCH_ERRORS.has(typeOf(at)) ||
+      (at instanceof CellarstreamError && at.context.epoch === true),
+  );
+}
+
+function isKafkas(error: unknown): error is Error {
+  return error instanceof kafkajs.KafkaJSError || error instanceof kafkajs.KafkaJSAggregateError;
+}
+
+function adviceOf(error: Error): string | undefined {
+  if (error instanceof kafkajs.KafkaJSSASLAuthenticationError) {
+    return REFUSALS.SASL_AUTHENTICATION_FAILED;
   }
-  return false;
+  return REFUSALS[typeOf(error)];
+}
+
+function typeOf(error: Error): string {
+  return 'type' in error && typeof error.type === 'string' ? error.type : '';
+}
+
+/** An error, its causes, and the errors that it gathers. */
+function chain(error: unknown): Error[] {
+  if (!(error instanceof Error)) return [];
+  const gathered = error instanceof kafkajs.KafkaJSAggregateError ? error.errors : [];
+  return [error, ...gathered.flatMap(chain), ...chain(error.cause)];
 }

@@ -1,6 +1,5 @@
 import { CompressionTypes, Partitioners } from 'kafkajs';
 import type { Kafka, Message as KafkaMessage, Producer, TopicMessages } from 'kafkajs';
-import { CellarstreamError } from '../errors.ts';
 import { kafkaError } from './kafka-error.ts';
 import type { Ends, Message, TransactionalSink } from './sink.ts';
 
@@ -10,12 +9,14 @@ export interface KafkaProducerOptions {
   readonly transactionalId: string;
   /** Partitions of each topic that is written to. */
   readonly partitions: ReadonlyMap<string, number>;
-  /** Most bytes of messages in one batch for one partition. Default 900,000: brokers take 1 MiB. */
-  readonly maxBatchBytes?: number;
-  /** After this long, in ms, the broker gives up a transaction that was left open. Default 60,000. */
-  readonly transactionTimeoutMs?: number;
 }
 
+/** Most bytes of messages in one batch for one partition: brokers take 1 MiB, unless told otherwise. */
+const MOST_BATCH_BYTES = 900_000;
+/** Most bytes of one message's value, so that a batch can hold it with its key and headers. */
+export const MOST_EVENT_BYTES = MOST_BATCH_BYTES - 10_000;
+/** After this long the broker gives up a transaction that was left open. */
+const TRANSACTION_TIMEOUT_MS = 60_000;
 /** What a message adds to a batch beside its key, value and headers, at most. */
 const MESSAGE_OVERHEAD = 64;
 
@@ -26,13 +27,13 @@ const MESSAGE_OVERHEAD = 64;
  * @throws CellarstreamError `KAFKA_UNREACHABLE`.
  */
 export async function openKafkaProducer(options: KafkaProducerOptions): Promise<TransactionalSink> {
-  const { kafka, transactionalId, partitions, maxBatchBytes = 900_000 } = options;
+  const { kafka, transactionalId, partitions } = options;
   const producer = kafka.producer({
     transactionalId,
     idempotent: true,
     maxInFlightRequests: 1,
     allowAutoTopicCreation: false,
-    transactionTimeout: options.transactionTimeoutMs ?? 60_000,
+    transactionTimeout: TRANSACTION_TIMEOUT_MS,
     createPartitioner: Partitioners.DefaultPartitioner, // murmur2, as the Java client's
   });
   try {
@@ -47,7 +48,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
   return {
     commit: async (messages) => {
       try {
-        return await commit(producer, batches(messages, partition, maxBatchBytes));
+        return await commit(producer, batches(messages, partition));
       } catch (error) {
         throw kafkaError(error, 'COMMIT_FAILED');
       }
@@ -92,7 +93,6 @@ async function commit(producer: Producer, batches: readonly TopicMessages[][]): 
 function batches(
   messages: readonly Message[],
   partition: (message: Message) => number,
-  maxBytes: number,
 ): TopicMessages[][] {
   const requests: Map<string, KafkaMessage[]>[] = [];
   const filled = new Map<string, { request: number; bytes: number }>();
@@ -102,7 +102,7 @@ function batches(
     const bytes = sizeOf(message);
     const id = `${topic}:${place}`;
     const at = filled.get(id) ?? { request: 0, bytes: 0 };
-    if (at.bytes > 0 && at.bytes + bytes > maxBytes) {
+    if (at.bytes > 0 && at.bytes + bytes > MOST_BATCH_BYTES) {
       at.request += 1;
       at.bytes = 0;
     }
@@ -142,7 +142,7 @@ function partitioner(partitions: ReadonlyMap<string, number>): (message: Message
   return ({ topic, key, value }) => {
     const partitionMetadata = metadata.get(topic);
     if (!partitionMetadata) {
-      throw new CellarstreamError('COMMIT_FAILED', `nothing is known of the topic ${topic}`);
+      throw new Error(`nothing is known of the topic ${topic}`); // a bug: it was not made
     }
     return hash({ topic, partitionMetadata, message: { key, value } });
   };

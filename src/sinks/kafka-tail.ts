@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Kafka } from 'kafkajs';
 import { kafkaError } from './kafka-error.ts';
+import { withAdmin } from './with-admin.ts';
 
 /** A committed message, as it was read back. */
 export interface TailMessage {
@@ -27,17 +28,11 @@ export interface TailOptions {
 }
 
 /** The offsets at which the partitions of a topic end just now. Needs no consumer group. */
-export async function topicEnds(kafka: Kafka, topic: string): Promise<Offsets> {
-  const admin = kafka.admin();
-  try {
-    await admin.connect();
+export function topicEnds(kafka: Kafka, topic: string): Promise<Offsets> {
+  return withAdmin(kafka, async (admin) => {
     const ends = await admin.fetchTopicOffsets(topic);
     return new Map(ends.map(({ partition, high }) => [partition, BigInt(high)]));
-  } catch (error) {
-    throw kafkaError(error);
-  } finally {
-    await admin.disconnect();
-  }
+  });
 }
 
 /**
@@ -71,7 +66,7 @@ export async function readTail(options: TailOptions): Promise<void> {
         reached(payload.partition, BigInt(payload.lastOffset)),
       );
       consumer.on(consumer.events.CRASH, ({ payload }) => {
-        if (!payload.restart) failed(payload.error);
+        if (!payload.restart) failed(payload.error); // else it begins again by itself
       });
       consumer
         .run({
@@ -83,11 +78,16 @@ export async function readTail(options: TailOptions): Promise<void> {
             const messages = batch.messages
               .filter(({ offset }) => BigInt(offset) < end)
               .map(({ offset, key, value }) => ({ partition, offset, key, value }));
-            await onMessages(messages);
+            try {
+              await onMessages(messages);
+            } catch (error) {
+              failed(error); // kafkajs would try it again for ever
+              throw error;
+            }
             await payload.heartbeat();
           },
         })
-        .catch((error: unknown) => failed(kafkaError(error)));
+        .catch((error: unknown) => failed(error as Error));
       for (const partition of to.keys()) {
         const offset = from.get(partition) ?? 0n;
         consumer.seek({ topic, partition, offset: offset.toString() });
@@ -103,13 +103,6 @@ export async function readTail(options: TailOptions): Promise<void> {
 }
 
 async function deleteGroup(kafka: Kafka, groupId: string): Promise<void> {
-  const admin = kafka.admin();
-  try {
-    await admin.connect();
-    await admin.deleteGroups([groupId]);
-  } catch {
-    // An empty group without offsets is dropped by the broker in time.
-  } finally {
-    await admin.disconnect();
-  }
+  // Where it fails: an empty group without offsets is dropped by the broker in time.
+  await withAdmin(kafka, (admin) => admin.deleteGroups([groupId])).catch(() => undefined);
 }

@@ -2,7 +2,7 @@ import kafkajs from 'kafkajs';
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
 import type { TopicSpec } from '../schemas/topics.ts';
-import { kafkaError } from './kafka-error.ts';
+import { withAdmin } from './with-admin.ts';
 
 export interface TopicsOptions {
   readonly kafka: Kafka;
@@ -18,25 +18,18 @@ export interface TopicsOptions {
  *
  * @throws CellarstreamError `TOPIC_SETTINGS`, one line naming every such topic; `KAFKA_UNREACHABLE`.
  */
-export async function ensureTopics(options: TopicsOptions): Promise<ReadonlyMap<string, number>> {
-  const admin = options.kafka.admin();
-  try {
-    await admin.connect();
+export function ensureTopics(options: TopicsOptions): Promise<ReadonlyMap<string, number>> {
+  return withAdmin(options.kafka, async (admin) => {
     const { brokers } = await admin.describeCluster();
     const specs = options.topics(options.replication ?? Math.min(3, brokers.length));
     const { absent } = await sort(admin, specs);
-    if (absent.length > 0)
+    if (absent.length > 0) {
       await admin.createTopics({ waitForLeaders: true, topics: absent.map(plain) });
-    const topics = specs.map(({ topic }) => topic);
-    const { topics: found } = await admin.fetchTopicMetadata({ topics });
-    const partitions = new Map(found.map(({ name, partitions }) => [name, partitions.length]));
+    }
+    const partitions = await partitionsOf(admin, specs);
     await inspect(admin, specs, partitions);
     return partitions;
-  } catch (error) {
-    throw kafkaError(error);
-  } finally {
-    await admin.disconnect();
-  }
+  });
 }
 
 /**
@@ -44,25 +37,20 @@ export async function ensureTopics(options: TopicsOptions): Promise<ReadonlyMap<
  *
  * @throws CellarstreamError as {@link ensureTopics}.
  */
-export async function inspectTopics(
+export function inspectTopics(
   options: TopicsOptions,
 ): Promise<{ readonly brokers: number; readonly absent: readonly string[] }> {
-  const admin = options.kafka.admin();
-  try {
-    await admin.connect();
+  return withAdmin(options.kafka, async (admin) => {
     const { brokers } = await admin.describeCluster();
     const { there, absent } = await sort(admin, options.topics(1));
-    if (there.length > 0) {
-      const { topics } = await admin.fetchTopicMetadata({ topics: there.map((t) => t.topic) });
-      const partitions = new Map(topics.map(({ name, partitions }) => [name, partitions.length]));
-      await inspect(admin, there, partitions);
-    }
+    if (there.length > 0) await inspect(admin, there, await partitionsOf(admin, there));
     return { brokers: brokers.length, absent: absent.map(({ topic }) => topic) };
-  } catch (error) {
-    throw kafkaError(error);
-  } finally {
-    await admin.disconnect();
-  }
+  });
+}
+
+async function partitionsOf(admin: Admin, specs: readonly TopicSpec[]) {
+  const { topics } = await admin.fetchTopicMetadata({ topics: specs.map(({ topic }) => topic) });
+  return new Map(topics.map(({ name, partitions }) => [name, partitions.length]));
 }
 
 async function sort(admin: Admin, specs: readonly TopicSpec[]) {
@@ -100,7 +88,7 @@ async function inspect(
     const entries = resources.find(({ resourceName }) => resourceName === topic)?.configEntries;
     const policy = entries?.find(({ configName }) => configName === 'cleanup.policy')?.configValue;
     const count = partitions.get(topic);
-    if (policy !== undefined && policy !== cleanupPolicy) {
+    if (policy !== cleanupPolicy) {
       wrong.push(`${topic} has cleanup.policy=${policy}, it must be ${cleanupPolicy}`);
     }
     if (fixedPartitions && count !== numPartitions) {

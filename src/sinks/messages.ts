@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { ChangeFacts, EnvelopeCodec } from '../schemas/envelope.ts';
 import { deadLetterCodec } from '../schemas/dead-letter.ts';
+import type { DeadLetter } from '../schemas/dead-letter.ts';
+import { longOf } from '../schemas/field-kinds.ts';
 import { stringifyJson } from '../schemas/json.ts';
+import type { JsonValue } from '../schemas/json.ts';
 import { orderStatusChangeCodec } from '../schemas/order-status-change.ts';
 import { frame } from '../schemas/wire.ts';
 import type { Change } from '../streams/diff.ts';
@@ -72,17 +75,21 @@ export function changeMessages(
 /** A status change as a CloudEvent in binary mode: its attributes are headers. */
 export function statusMessage(
   status: StatusChange,
-  order: { readonly key: string; readonly sequence: number },
+  order: {
+    readonly key: string;
+    /** Its `order_number` as the API sent it. */
+    readonly number: JsonValue | undefined;
+    readonly sequence: number;
+  },
   at: { readonly to: SchemaTopic; readonly origin: Origin; readonly now: number },
 ): Message {
   const { to, origin, now } = at;
   const { subject, subjectId, field, from, to: value, changedAt } = status;
   const identity = [origin.account, order.key, subject, subjectId, field, order.sequence];
   const id = createHash('sha256').update(JSON.stringify(identity)).digest('hex').slice(0, 32);
-  const number = Number(order.key);
   const event = orderStatusChangeCodec.encode({
     event_id: id,
-    order_number: Number.isSafeInteger(number) ? number : null,
+    order_number: longOf(order.number),
     subject,
     subject_id: subjectId,
     field,
@@ -106,28 +113,46 @@ export function statusMessage(
   };
 }
 
-/** A record that can't be published under a key, with the reason. */
-export function deadLetter(
-  { reason, raw }: RejectedRecord,
-  offset: number,
-  at: { readonly to: SchemaTopic; readonly resource: string; readonly now: number },
-): Message {
-  const value = deadLetterCodec.encode({
-    resource: at.resource,
-    reason,
-    message: REASONS[reason],
-    raw: stringifyJson(raw),
-    offset,
-    observed_at: at.now,
-    sha256: null,
-    length: null,
-    part: null,
-    parts: null,
+/**
+ * A record that can't be published, with the reason: one message, or numbered parts of it where its
+ * text is longer than `MOST_PART_CHARS`.
+ */
+export function deadLetterMessages(
+  { reason, raw, key }: RejectedRecord,
+  at: {
+    readonly to: SchemaTopic;
+    readonly resource: string;
+    /** Of the page that it came on. */
+    readonly offset: number;
+    readonly now: number;
+  },
+): Message[] {
+  const { to, resource, offset, now } = at;
+  const text = stringifyJson(raw);
+  const letter = { resource, reason, message: REASONS[reason], offset, observed_at: now };
+  const message = (part: Pick<DeadLetter, 'raw' | 'sha256' | 'length' | 'part' | 'parts'>) => ({
+    topic: to.topic,
+    key,
+    value: frame(to.schemaId, deadLetterCodec.encode({ ...letter, ...part })),
   });
-  return { topic: at.to.topic, key: null, value: frame(at.to.schemaId, value) };
+  if (text.length <= MOST_PART_CHARS) {
+    return [message({ raw: text, sha256: null, length: null, part: null, parts: null })];
+  }
+  const sha256 = createHash('sha256').update(text).digest('hex');
+  const length = Buffer.byteLength(text);
+  const pieces = text.match(PIECES) ?? [];
+  return pieces.map((raw, place) =>
+    message({ raw, sha256, length, part: place + 1, parts: pieces.length }),
+  );
 }
+
+/** In UTF-8 at most four times as many bytes: well within a message. */
+const MOST_PART_CHARS = 200_000;
+/** By code points: no piece begins or ends within one. */
+const PIECES = new RegExp(`.{1,${MOST_PART_CHARS / 2}}`, 'gsu');
 
 const REASONS: Readonly<Record<RejectedRecord['reason'], string>> = {
   'not-an-object': 'the element of data is not an object',
   'no-key': 'the record has no usable key: an integer or a text that is not empty',
+  'too-large': 'the event is larger than a message may be; what was published before stays',
 };

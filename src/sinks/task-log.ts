@@ -5,6 +5,7 @@ import type { ImageUpdate, StoredImage, TaskMemory, TaskStore } from '../state/s
 import { newCursor, parseCursor } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
 import { isEpochError } from './kafka-error.ts';
+import { withAdmin } from './with-admin.ts';
 import { openKafkaProducer } from './kafka-producer.ts';
 import { readTail, topicEnds } from './kafka-tail.ts';
 import type { Offsets } from './kafka-tail.ts';
@@ -77,7 +78,7 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
   const sink = await openKafkaProducer({ kafka, transactionalId, partitions });
   try {
     const known = await restore(options);
-    let cursor = known.cursor ? parseCursor(known.cursor) : newCursor(instance);
+    let cursor = known.cursor ? parseCursor(known.cursor, task) : newCursor(instance);
     let memory = known;
 
     const commit = async ({ messages, images, cursor: progress }: TaskBatch): Promise<void> => {
@@ -128,7 +129,8 @@ async function claim(commit: () => Promise<void>): Promise<void> {
 async function expectMine(options: TaskLogOptions, error: unknown): Promise<void> {
   if (isEpochError(error)) await sleep(CLAIM_GRACE_MS);
   const { text } = await readCursor(options, options.store.memory());
-  if (text !== null && parseCursor(text).instance !== options.instance) throw fenced(error);
+  if (text !== null && parseCursor(text, options.task).instance !== options.instance)
+    throw fenced(error);
 }
 
 function fenced(cause: unknown): CellarstreamError {
@@ -208,14 +210,8 @@ async function readCursor(
   return { text, end };
 }
 
-async function clusterId(kafka: Kafka): Promise<string> {
-  const admin = kafka.admin();
-  try {
-    await admin.connect();
-    return (await admin.describeCluster()).clusterId;
-  } finally {
-    await admin.disconnect();
-  }
+function clusterId(kafka: Kafka): Promise<string> {
+  return withAdmin(kafka, async (admin) => (await admin.describeCluster()).clusterId);
 }
 
 function offsetTexts(offsets: Offsets): Record<string, string> {

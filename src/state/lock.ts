@@ -12,12 +12,12 @@ interface FileLocks {
  * Takes the state folder for this process; gives the way to let go of it. The lock is the kernel's,
  * on an open file: it ends with the process, however that ends, and a paused process keeps it.
  *
- * @throws CellarstreamError `STATE_LOCKED` while another process has it.
+ * @throws CellarstreamError `STATE_LOCKED` while another process has it; `STATE_FOLDER` when it can't
+ * be made or written.
  */
 export function lockFolder(folder: string): () => void {
-  mkdirSync(folder, { recursive: true });
+  const fd = openLock(folder);
   const { tryLock } = createRequire(import.meta.url)('fs-native-extensions') as FileLocks;
-  const fd = openSync(join(folder, 'lock'), 'a+');
   if (!tryLock(fd)) {
     closeSync(fd);
     throw new CellarstreamError(
@@ -26,4 +26,17 @@ export function lockFolder(folder: string): () => void {
     );
   }
   return () => closeSync(fd);
+}
+
+function openLock(folder: string): number {
+  try {
+    mkdirSync(folder, { recursive: true });
+    return openSync(join(folder, 'lock'), 'a+');
+  } catch (cause) {
+    throw new CellarstreamError(
+      'STATE_FOLDER',
+      `the state folder ${folder} can't be made or written: set STATE_DIR to one that can`,
+      { cause },
+    );
+  }
 }

@@ -28,6 +28,7 @@ export interface Images {
 export interface Change {
   readonly key: string;
   readonly op: Operation;
+  /** As the codec gives them back. */
   readonly before: JsonObject | null;
   readonly after: JsonObject | null;
   /** `before` and `after` as the codec encodes them. */
@@ -115,16 +116,18 @@ export function diff<In extends ReadRecords>(
     record: JsonObject,
     updatedAt: number | null,
   ): Change {
+    // Both sides through the codec: what it holds to be equal is no difference between them, and a
+    // time that tells two elements apart is the same text on both.
+    const decoded = codec.decode(after);
     if (!before) {
       const op = isNew(record) ? 'c' : 'r';
       const images = { before: null, after };
-      return { key, op, before: null, after: record, images, changed: [], updatedAt };
+      return { key, op, before: null, after: decoded, images, changed: [], updatedAt };
     }
     const old = codec.decode(before);
-    // Both through the codec, so that what it holds to be equal is no changed path.
-    const changed = changedPaths(old, codec.decode(after), identities);
+    const changed = changedPaths(old, decoded, identities);
     const images = { before, after };
-    return { key, op: 'u', before: old, after: record, images, changed, updatedAt };
+    return { key, op: 'u', before: old, after: decoded, images, changed, updatedAt };
   }
 }
 

@@ -7,12 +7,14 @@ export interface KeyedRecord {
   readonly record: JsonObject;
 }
 
-/** Why an element of `data` can't be published under a key. */
-export type RejectReason = 'not-an-object' | 'no-key';
+/** Why an element of `data` can't be published as it is. */
+export type RejectReason = 'not-an-object' | 'no-key' | 'too-large';
 
 export interface RejectedRecord {
   readonly reason: RejectReason;
   readonly raw: JsonValue;
+  /** Null where it has none. */
+  readonly key: string | null;
 }
 
 /** Reads a record's key: its text, or undefined when there is none. */
@@ -44,11 +46,11 @@ export function keyRecords(
   const rejected: RejectedRecord[] = [];
   for (const raw of data) {
     if (!isJsonObject(raw)) {
-      rejected.push({ reason: 'not-an-object', raw });
+      rejected.push({ reason: 'not-an-object', raw, key: null });
       continue;
     }
     const key = keyOf(raw);
-    if (key === undefined) rejected.push({ reason: 'no-key', raw });
+    if (key === undefined) rejected.push({ reason: 'no-key', raw, key: null });
     else keyed.push({ key, record: raw });
   }
   return { keyed, rejected };

@@ -44,7 +44,8 @@ export interface TokenBucket extends Limit {
  * A token comes back `windowMs` after it was taken, not at a steady trickle: a bucket that also
  * refills while it drains lets nearly `2 * capacity` through. With `s(k)` the k-th start, the
  * promise is `s(k + capacity) - s(k) >= windowMs`; a window is half-open, `[t, t + windowMs)`.
- * The same holds for the starts of each lane and its `share`.
+ * The same holds for the starts of each lane and its `share`, but for those before the bucket was
+ * made: nobody says which lane they were of.
  *
  * Make one bucket per quota and share it. Every pipe through it, and every resubscription
  * (`retry`!), draws on the same tokens: the lowest rank first, then first come first served.

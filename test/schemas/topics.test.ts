@@ -15,7 +15,7 @@ describe('topicTable', () => {
     expect(rows).toEqual([
       ['wine.orders', 6, 'cleanup.policy=compact min.compaction.lag.ms=2592000000'],
       ['wine.wine-clubs', 6, 'cleanup.policy=compact min.compaction.lag.ms=2592000000'],
-      ['wine.order-status-changes', 6, 'cleanup.policy=delete retention.ms=-1'],
+      ['wine.order-status-changes', 6, 'cleanup.policy=delete retention.ms=-1 retention.bytes=-1'],
       ['wine.dead-letters', 1, 'cleanup.policy=delete'],
       ['wine.cursors', 1, 'cleanup.policy=compact segment.ms=600000'],
       ['wine.signals', 1, 'cleanup.policy=delete retention.ms=604800000'],

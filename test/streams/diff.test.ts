@@ -2,6 +2,9 @@ import { map } from 'rxjs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { parseJson, stringifyJson } from '../../src/schemas/json.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
+import { createRecordCodec } from '../../src/schemas/record-codec.ts';
+import { orderSchema } from '../../src/schemas/order.ts';
+import { statusChanges } from '../../src/streams/order-status.ts';
 import { diff, instantOf, updatedAtOf } from '../../src/streams/diff.ts';
 import type { DiffOptions, Difference, ReadRecords } from '../../src/streams/diff.ts';
 import { ORDER_IDENTITIES } from '../../src/streams/identity.ts';
@@ -146,9 +149,23 @@ describe('diff', () => {
     expect(found.map(inShort)).toEqual([['c 1'], [], ['u 1 s']]); // t is no path: it is not held
     expect(found[2]!.changes[0]).toMatchObject({
       before: { n: 1, s: 'a' },
-      after: { n: 1, s: 'B', t: 'Z' },
+      after: { n: 1, s: 'b' },
     });
   });
+
+  it.each(['2024-05-01T12:34:56Z', '2024-05-01T12:34:56.000+00:00', '2024-05-01T12:34:56.0001Z'])(
+    'knows an order edit again whose time came as %s',
+    (created_at) => {
+      const order = (notes: string) => ({
+        n: 1,
+        order_edit: [{ created_at, status: 'open', notes }],
+      });
+      const codec = createRecordCodec(orderSchema);
+      const found = differences([page(order('a')), page(order('b'))], { codec });
+      const [change] = found[1]!.changes;
+      expect(statusChanges(change!)).toEqual([]);
+    },
+  );
 
   it('holds a later record of a key within a page against the earlier', () => {
     const reads = [page({ n: 1, s: 'a' }, { n: 1, s: 'b' }, { n: 1, s: 'b' }, { n: 1, s: 'a' })];

@@ -87,11 +87,11 @@ describe('keyRecords', () => {
         { key: '2', record: { order_number: 2 } },
       ],
       rejected: [
-        { reason: 'not-an-object', raw: null },
-        { reason: 'no-key', raw: { order_number: null } },
-        { reason: 'not-an-object', raw: 'text' },
-        { reason: 'not-an-object', raw: [] },
-        { reason: 'not-an-object', raw: new JsonNumber('12345678901234567890') },
+        { reason: 'not-an-object', raw: null, key: null },
+        { reason: 'no-key', raw: { order_number: null }, key: null },
+        { reason: 'not-an-object', raw: 'text', key: null },
+        { reason: 'not-an-object', raw: [], key: null },
+        { reason: 'not-an-object', raw: new JsonNumber('12345678901234567890'), key: null },
       ],
     });
   });

@@ -1,0 +1,12 @@
+import { expect, it } from 'vitest';
+import { knownRejects } from '../../src/streams/known-rejects.ts';
+
+const reject = (raw: number) => ({ reason: 'no-key', raw, key: null }) as const;
+
+it('knownRejects: the same reject is news once, a changed one again, and the oldest are forgotten', () => {
+  const isNews = knownRejects(2);
+  const news = (...raws: number[]) => raws.map((raw) => isNews(reject(raw)));
+  expect(news(1, 1, 2, 1)).toEqual([true, false, true, false]);
+  expect(news(3, 1, 2)).toEqual([true, false, true]); // 2 was the oldest when 3 came
+  expect(isNews({ reason: 'not-an-object', raw: 1, key: null })).toBe(true);
+});
