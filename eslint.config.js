@@ -54,8 +54,17 @@ export default defineConfig([
             wall(
               ['./src/streams', './src/sinks', './src/schemas', './src/state', './src/sandbox'],
               [
-                ...['api', 'app', 'cli', 'config', 'destination', 'index', 'order-events'],
-                ...['publisher', 'quotas', 'settings'],
+                ...[
+                  'api',
+                  'app',
+                  'cli',
+                  'config',
+                  'destination',
+                  'index',
+                  'order-events',
+                  'order-reads',
+                ],
+                ...['publisher', 'quotas', 'settings', 'unsupported'],
               ].map((file) => `./src/${file}.ts`),
               'parts are composed by app.ts, never the other way round',
             ),
