@@ -57,8 +57,11 @@ program
   );
 
 // Whoever reads our output may have had enough (`| head`): that is no error.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
+process.stdout.once('error', (error: NodeJS.ErrnoException) => {
+  process.stdout.on('error', () => undefined); // once is enough to know
+  if (error.code !== 'EPIPE') process.exit(EXIT.failed);
+  // A command that can be stopped is, so that it cleans up after itself.
+  if (!process.emit('SIGTERM', 'SIGTERM')) process.exit(EXIT.done);
 });
 
 try {

@@ -71,16 +71,19 @@ const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'REGISTRY_UNREACHABLE',
 ]);
 
+/** Not found (yet), timeout, conflict, locked, too early. */
+const PASSING_STATUSES: ReadonlySet<number> = new Set([404, 408, 409, 423, 425]);
+
 /**
  * The one place that decides whether to try again. Errors that are not ours are bugs, and final.
- * Of statuses, those pass that speak of the server's state and not of the request: 404 too, which
- * gateways send while the API behind them is being replaced.
+ * Of statuses, those pass that speak of the server's state and not of the request: redirects and 404
+ * too, which gateways send while the API behind them is being replaced.
  */
 export function isRetryable(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return false;
   if (error.code !== 'API_STATUS') return PASSING.has(error.code);
   const status = Number(error.context.status);
-  return status >= 500 || status === 404 || status === 408 || status === 425;
+  return status >= 500 || (status >= 300 && status < 400) || PASSING_STATUSES.has(status);
 }
 
 /** An error's text on one line, with the texts of its causes: what a person should read. */

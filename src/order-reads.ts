@@ -14,7 +14,7 @@ import type { ReadClock, Span } from './streams/read-clock.ts';
 import { keyOfFields, keyRecords } from './streams/records.ts';
 import type { KeyedRecord, RejectedRecord } from './streams/records.ts';
 import { room } from './streams/room.ts';
-import { serverClock } from './streams/server-clock.ts';
+import { MOST_BEHIND_MS, serverClock } from './streams/server-clock.ts';
 import type { Limit } from './streams/token-bucket.ts';
 
 export interface OrderReadsOptions {
@@ -67,36 +67,34 @@ export function orderReads(options: OrderReadsOptions): OrderReads {
   const clock = serverClock();
   const request = api.list(RESOURCE, reads);
 
-  const scan = (limit: Limit, query: object, resume?: Partial<PagesOptions>) => {
-    const places = room(PAGES_UNDER_WAY);
-    const pages$ = pages({
-      request: (page) => request({ ...query, ...page }, limit),
+  // One room a lane, not a scan: a lane that does not get its pages committed stops asking.
+  const places = { 'first-read': room(PAGES_UNDER_WAY), poll: room(PAGES_UNDER_WAY) };
+  const limits: Record<keyof typeof places, Limit> = {
+    'first-read': lanes.firstRead,
+    poll: lanes.poll,
+  };
+  const scan = (lane: keyof typeof places, query: object, resume?: Partial<PagesOptions>) =>
+    pages({
+      request: (page) => request({ ...query, ...page }, limits[lane]),
       keyOf,
       pageSize,
-      room: () => places.enter,
+      room: () => places[lane].enter,
       onTrouble: (trouble, offset) => onTrouble?.({ resource: RESOURCE, trouble, offset }),
       ...resume,
     });
-    return { pages$, leave: () => places.leave() };
-  };
-  const arrived = (
-    lane: Lane,
-    page: ScanPage,
-    leave: () => void,
-    progress: OrderPage['progress'] = {},
-  ): OrderPage => {
+  const arrived = (lane: Lane, page: ScanPage, progress: OrderPage['progress'] = {}): OrderPage => {
     const { span, data, serverTime } = page.answer;
     const { keyed, rejected } = keyRecords(data, keyOf);
     clock.tell(serverTime);
     if (lane !== 'poll') clock.see(keyed.map(({ record }) => updatedAtOf(record))); // polls do
     const settle = () => {
       reads.settle(span.begin);
-      leave();
+      if (lane !== 'reread') places[lane].leave();
     };
     return { lane, page, progress, records: keyed, rejected, span, settle };
   };
 
-  /** The server's time at which the first read began, once it is known. */
+  /** Where the first window begins, once it is known: at the server's time as the first read began. */
   const began$ = new ReplaySubject<number>(1);
   if (from.firstRead.startedAt !== null) began$.next(from.firstRead.startedAt);
 
@@ -109,9 +107,8 @@ export function orderReads(options: OrderReadsOptions): OrderReads {
       const query =
         startFrom === undefined ? {} : window(startFrom, clock.latest() ?? scheduler.now());
       const { position, startedAt: begun } = from.firstRead;
-      const { pages$, leave } = scan(lanes.firstRead, query, position ? { from: position } : {});
       let startedAt = begun;
-      return pages$.pipe(
+      return scan('first-read', query, position ? { from: position } : {}).pipe(
         map((page) => {
           // A server may never tell its time: then nobody can say what was made after the beginning.
           startedAt ??= page.answer.serverTime ?? null;
@@ -120,8 +117,11 @@ export function orderReads(options: OrderReadsOptions): OrderReads {
             position: page.next ?? null,
             done: page.next === undefined,
           };
-          const next = arrived('first-read', page, leave, { firstRead });
-          began$.next(startedAt ?? clock.newest() ?? 0);
+          const next = arrived('first-read', page, { firstRead });
+          const newest = clock.newest();
+          // An empty list tells nothing of the clock that will stamp its first record.
+          const slack = newest === undefined ? MOST_BEHIND_MS : 0;
+          began$.next((startedAt ?? newest ?? slack) - slack);
           return next;
         }),
       );
@@ -130,26 +130,18 @@ export function orderReads(options: OrderReadsOptions): OrderReads {
 
   const polls$ = began$.pipe(
     take(1),
-    switchMap((startedAt) => {
-      let leave: () => void; // of the window that is being read: there is one at a time
-      return poll({
-        scan: (dates) => {
-          const { pages$, leave: leaveWindow } = scan(lanes.poll, dates);
-          leave = leaveWindow;
-          return pages$;
-        },
+    switchMap((startedAt) =>
+      poll({
+        scan: (dates) => scan('poll', dates),
         clock,
         since: from.since ?? startedAt,
         lookbackMs,
         ...(intervalMs !== undefined && { intervalMs }),
         spacingMs: () => lanes.spacingMs(firstReadDone() ? 'nothing' : 'first-read'),
         scheduler,
-      }).pipe(
-        map(({ page, since }) =>
-          arrived('poll', page, leave, since === undefined ? {} : { since }),
-        ),
-      );
-    }),
+      }),
+    ),
+    map(({ page, since }) => arrived('poll', page, since === undefined ? {} : { since })),
   );
 
   const again$ = new Subject<string>();
@@ -157,11 +149,10 @@ export function orderReads(options: OrderReadsOptions): OrderReads {
   const rereads$ = again$.pipe(
     concatMap((key) =>
       request({ orderNumber: key }, lanes.poll).pipe(
-        map((answer) =>
-          arrived('reread', { answer, offset: 0, next: undefined }, () => {
-            readingAgain.delete(key);
-          }),
-        ),
+        map((answer) => {
+          readingAgain.delete(key); // it may come to that again
+          return arrived('reread', { answer, offset: 0, next: undefined });
+        }),
       ),
     ),
   );
@@ -170,7 +161,8 @@ export function orderReads(options: OrderReadsOptions): OrderReads {
     pages$: merge(rereads$, polls$, firstRead$),
     readClock: reads,
     readAgain: (key) => {
-      if (readingAgain.has(key)) return;
+      // A number that is none can't be asked for: a later poll or sweep decides.
+      if (readingAgain.has(key) || !/^\d+$/.test(key)) return;
       readingAgain.add(key);
       again$.next(key);
     },

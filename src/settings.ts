@@ -130,7 +130,7 @@ export const SCHEMA = z.object({
   API_CA_FILE: certificates.optional(),
   API_KEY: secret.optional(),
   ACCOUNT_NAME: matching(
-    /^[\w.-]{1,100}$/,
+    /^(?!\.+$)[\w.-]{1,100}$/,
     'must be 1 to 100 letters, digits, dots, hyphens or underscores',
   ).default(DEFAULTS.ACCOUNT_NAME),
   KAFKA_BROKERS: brokers.optional(),

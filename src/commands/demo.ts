@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pc from 'picocolors';
+import { firstValueFrom } from 'rxjs';
 import { run } from '../app.ts';
 import { loadConfig } from '../config.ts';
 import type { Hooks } from '../hooks.ts';
@@ -28,11 +29,17 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   const state = mkdtempSync(join(tmpdir(), 'cellarstream-demo-'));
 
   line.show('starting Kafka and a schema registry');
-  const services = await startServices({
+  const starting = startServices({
     brokers: process.env.KAFKA_BROKERS?.split(',').filter(Boolean),
     registryUrl: process.env.SCHEMA_REGISTRY_URL,
     onProgress: (text) => line.show(text),
   });
+  const services = await Promise.race([starting, firstValueFrom(stop$)]);
+  if (typeof services === 'string') {
+    // Stopped by a signal meanwhile: what is starting ends with this process.
+    rmSync(state, { recursive: true, force: true });
+    return line.end('stopped');
+  }
   const sandbox = await startSandbox(sandboxOptions(flags));
   const config = loadConfig({
     env: {

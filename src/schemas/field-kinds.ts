@@ -57,7 +57,6 @@ const isInteger = (value: JsonValue, least: number, most: number): boolean =>
   (value as number) <= most &&
   !Object.is(value, -0);
 
-const INT = holds(0, (value) => isInteger(value, -(2 ** 31), 2 ** 31 - 1));
 /** Whether a field of type `long` holds the value. */
 export const isLong = (value: JsonValue): boolean => isInteger(value, MIN_LONG, MAX_LONG);
 
@@ -67,8 +66,10 @@ export const isDouble = (value: JsonValue): boolean =>
 
 /** A number that Avro's long holds here, exactly; else null. */
 export function longOf(value: JsonValue | undefined): number | null {
-  return value !== undefined && isInteger(value, MIN_LONG, MAX_LONG) ? (value as number) : null;
+  return value !== undefined && isLong(value) ? (value as number) : null;
 }
+
+const INT = holds(0, (value) => isInteger(value, -(2 ** 31), 2 ** 31 - 1));
 const LONG = holds(0, isLong);
 const DOUBLE = holds(0, isDouble);
 const BOOLEAN = holds(false, (value) => typeof value === 'boolean');

@@ -136,9 +136,21 @@ async function expectMine(options: TaskLogOptions, error: unknown): Promise<void
 function fenced(cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'FENCED',
-    'another instance has taken over this account: this one stops. Run one instance an account, or give each an ACCOUNT_NAME of its own',
+    'another instance has taken over this account: this one stops. Run one instance an account',
     { cause },
   );
+}
+
+/** Keys don't name the account: two accounts in one topic would take each other's records for their own. */
+function shared(other: string, cursorTopic: string): CellarstreamError {
+  return new CellarstreamError(
+    'SETTINGS',
+    `${cursorTopic} has a cursor of ${other}: another ACCOUNT_NAME publishes under this TOPIC_PREFIX. Give each account a TOPIC_PREFIX of its own`,
+  );
+}
+
+function resourceOf(task: string): string {
+  return task.slice(task.lastIndexOf('/') + 1);
 }
 
 /** Brings the store up to what the topics say, and tells what it knows then. */
@@ -202,7 +214,10 @@ async function readCursor(
     to,
     onMessages: (messages) => {
       for (const { key, value } of messages) {
-        if (key?.toString() === task) text = value?.toString() ?? null;
+        if (key === null) continue;
+        const name = key.toString();
+        if (name === task) text = value?.toString() ?? null;
+        else if (name.endsWith(`/${resourceOf(task)}`)) throw shared(name, cursorTopic);
       }
       return Promise.resolve();
     },

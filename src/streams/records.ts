@@ -20,9 +20,12 @@ export interface RejectedRecord {
 /** Reads a record's key: its text, or undefined when there is none. */
 export type KeyOf = (record: JsonValue) => string | undefined;
 
+/** Longer ones the image store can't hold. */
+const MOST_KEY_BYTES = 1_000;
+
 /**
  * The key made of one or more fields: integers and non-empty texts, as text; several are joined by
- * `|`, with `\` before a `|` or `\` of their own.
+ * `|`, with `\` before a `|` or `\` of their own. At most 1,000 bytes of UTF-8.
  */
 export function keyOfFields(fields: readonly string[]): KeyOf {
   return (record) => {
@@ -33,7 +36,8 @@ export function keyOfFields(fields: readonly string[]): KeyOf {
       if (part === undefined) return undefined;
       parts.push(fields.length === 1 ? part : part.replace(/[\\|]/g, '\\$&'));
     }
-    return parts.join('|');
+    const key = parts.join('|');
+    return Buffer.byteLength(key) <= MOST_KEY_BYTES ? key : undefined;
   };
 }
 

@@ -4,7 +4,7 @@ export interface ServerClock {
   newest(): number | undefined;
   /**
    * Where the next window has to begin, in ms, after a scan at whose start `newest` was the newest
-   * and whose first answer has been told; undefined if nothing is known.
+   * and whose first answer has been told; undefined, for where it began, if there was none.
    */
   mark(newest: number | undefined): number | undefined;
   /** The latest time known, for the end of a window; undefined if nothing is known. */
@@ -16,7 +16,7 @@ export interface ServerClock {
 }
 
 /** The clock that stamps records may be this far behind the one that sends dates. */
-const MOST_BEHIND_MS = 15 * 60_000;
+export const MOST_BEHIND_MS = 15 * 60_000;
 const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
 
 /**
@@ -24,7 +24,8 @@ const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
  * from. A window begins at the earlier of `Date` and the newest `updated_at` seen, so that neither a
  * clock that is ahead nor a record stamped in the future opens a gap; but, in a quiet time, not
  * further back than 15 minutes and one step of a coarse `updated_at`, or every poll would read again
- * whatever was written last. The local clock has no say.
+ * whatever was written last. Where no `updated_at` has been seen the window stays where it is: `Date`
+ * alone says nothing of the clock that stamps records. The local clock has no say.
  */
 export function serverClock(): ServerClock {
   let date: number | undefined;
@@ -44,7 +45,7 @@ export function serverClock(): ServerClock {
     },
     newest: () => newest,
     mark: (then) => {
-      if (date === undefined || then === undefined) return date ?? then;
+      if (date === undefined || then === undefined) return then;
       return Math.max(Math.min(then, date), date - MOST_BEHIND_MS - step);
     },
     latest: () => {

@@ -114,6 +114,19 @@ describe('run', () => {
     expect(checkOrders(await ordersOf('fenced'), sandbox).violations).toEqual([]);
   });
 
+  it('does not publish under the prefix of another account, whose records it would take for its own', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 10 } });
+    const first = cliForTest(['run'], settings(sandbox, 'shared', folderForTest()));
+    await firstReadDone(first);
+    const env = { ...settings(sandbox, 'shared', folderForTest()), ACCOUNT_NAME: 'other' };
+    const other = cliForTest(['run'], env);
+    expect(await other.ended).toBe(2);
+    expect(saidBy(other.stderr())).toEqual([
+      expect.stringMatching(/^cellarstream: .* TOPIC_PREFIX of its own/),
+    ]);
+    expect(first.process.exitCode).toBeNull();
+  });
+
   it('does not share a state folder with another process', async () => {
     const sandbox = await sandboxForTest({ records: { orders: 10 } });
     const env = settings(sandbox, 'locked', folderForTest());
@@ -137,6 +150,18 @@ describe('run', () => {
       expect.stringMatching(/^cellarstream: the login .* API_KEY/),
     ]);
     expect(service.stderr() + service.stdout()).not.toContain(key);
+  });
+
+  it('waits for an API that redirects, and goes on when it answers again', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 10 } });
+    const headers = { location: 'https://maintenance.example/' };
+    const lift = sandbox.fault({ endpoint: 'orders', kind: 'status', status: 302, headers });
+    const service = cliForTest(['run'], settings(sandbox, 'redirects', folderForTest()));
+    await service.logged(
+      ({ event, what, count }) => event === 'retry' && what === 'orders' && count === 2,
+    );
+    lift();
+    await firstReadDone(service);
   });
 
   it('names all wrong settings at once, and ends with 2', async () => {

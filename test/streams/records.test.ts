@@ -44,6 +44,12 @@ describe('keyOfFields', () => {
     expect(keyOfFields(['constructor'])({})).toBeUndefined();
   });
 
+  it('finds none that the image store could not hold: 1,000 bytes of UTF-8 at most', () => {
+    expect(keyOf({ order_number: 'x'.repeat(1_000) })).toHaveLength(1_000);
+    expect(keyOf({ order_number: 'x'.repeat(1_001) })).toBeUndefined();
+    expect(keyOf({ order_number: 'é'.repeat(501) })).toBeUndefined();
+  });
+
   it('joins several fields by |, escaped', () => {
     const composite = keyOfFields(['club', 'member']);
     expect(composite({ club: 'Reds', member: 7 })).toBe('Reds|7');

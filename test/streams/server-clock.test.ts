@@ -27,8 +27,11 @@ describe('serverClock', () => {
     expect(clock.latest()).toBeUndefined();
   });
 
-  it('marks Date while no record has been seen, and the newest record while no Date is sent', () => {
-    expect(markOf(NOON)).toBe(NOON);
+  it('marks nothing while no record has been seen: Date says nothing of the clock that stamps them', () => {
+    expect(markOf(NOON)).toBeUndefined();
+  });
+
+  it('marks the newest record while no Date is sent', () => {
     expect(markOf(undefined, NOON - HOUR, NOON + MS, null, NOON)).toBe(NOON + MS);
   });
 
@@ -83,7 +86,7 @@ describe('serverClock', () => {
     const clock = serverClock();
     clock.tell(NOON);
     clock.tell(undefined);
-    expect(clock.mark(undefined)).toBe(NOON);
+    expect(clock.mark(Infinity)).toBe(NOON);
   });
 
   it('marks by what was newest at the start of the scan, not by what the scan has seen', () => {
