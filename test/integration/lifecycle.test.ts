@@ -75,6 +75,36 @@ describe('run', () => {
     expect({ violations, ops }).toEqual({ violations: [], ops: { r: 3_000, u: 1 } });
   });
 
+  it('goes on from an older state folder, and from one that missed its last commits, without a repetition', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 500 } });
+    const state = folderForTest();
+    const env = settings(sandbox, 'older-state', state);
+    const first = cliForTest(['run'], env);
+    await firstReadDone(first);
+    await first.end('SIGTERM');
+    const older = folderForTest();
+    cpSync(join(state, 'images.mdb'), join(older, 'images.mdb'), { recursive: true });
+
+    const second = cliForTest(['run'], env);
+    await second.logged(({ event }) => event === 'ready');
+    for (let n = 0; n < 20; n++) sandbox.setStatus(100_001 + n, 'payment_status', 'refunded');
+    await publishedTruth(inject('brokers'), inject('registryUrl'), 'older-state', sandbox);
+    await second.end('SIGKILL');
+    // As if it had been killed after its commits and before its images were stored.
+    rmSync(join(state, 'images.mdb'), { recursive: true });
+    cpSync(join(older, 'images.mdb'), join(state, 'images.mdb'), { recursive: true });
+
+    for (let n = 10; n < 30; n++) sandbox.setStatus(100_001 + n, 'payment_status', 'voided');
+    const third = cliForTest(['run'], env);
+    await third.logged(({ event, images }) => event === 'restored' && images === 20);
+    await publishedTruth(inject('brokers'), inject('registryUrl'), 'older-state', sandbox);
+    await third.end('SIGTERM');
+    expect(checkOrders(await ordersOf('older-state'), sandbox)).toMatchObject({
+      violations: [],
+      ops: { r: 500, u: 40 },
+    });
+  });
+
   it('reads with START_FROM what was modified since, and older orders once they change', async () => {
     const sandbox = await sandboxForTest({ records: { orders: 1_000 } });
     const old = 100_001;
