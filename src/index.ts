@@ -83,6 +83,7 @@ export { orderStatus, STATUS_FIELDS, statusChanges } from './streams/order-statu
 export type { StatusChange, StatusField, StatusSubject } from './streams/order-status.ts';
 
 // Encode
+export { growSchema } from './schemas/infer.ts';
 export { createRecordCodec } from './schemas/record-codec.ts';
 export type { RecordCodec } from './schemas/record-codec.ts';
 export { createEnvelopeCodec, envelopeCodec, envelopeSchema } from './schemas/envelope.ts';

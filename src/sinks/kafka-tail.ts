@@ -80,7 +80,8 @@ export async function readTail(options: TailOptions): Promise<void> {
               .map(({ offset, key, value }) => ({ partition, offset, key, value }));
             try {
               await onMessages(messages);
-            } catch (error) {
+            } catch (cause) {
+              const error = cause instanceof Error ? cause : new Error('unread', { cause });
               failed(error); // kafkajs would try it again for ever
               throw error;
             }

@@ -151,7 +151,9 @@ describe('backoff', () => {
   const coded = (code: ErrorCode) => [code, new CellarstreamError(code, code)] as const;
 
   it.each([
-    ...[500, 502, 503, 504, 301, 302, 307, 404, 408, 409, 423, 425].map((code) => [...status(code), true] as const),
+    ...[500, 502, 503, 504, 301, 302, 307, 404, 408, 409, 423, 425].map(
+      (code) => [...status(code), true] as const,
+    ),
     ...[400, 405, 410, 422, 204].map((code) => [...status(code), false] as const),
     ...(['API_ANSWER', 'API_UNREACHABLE', 'KAFKA_UNREACHABLE'] as const).map(
       (code) => [...coded(code), true] as const,

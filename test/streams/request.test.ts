@@ -268,7 +268,7 @@ describe('what can pass', () => {
 describe('what cannot pass', () => {
   it.each([
     ['400', { kind: 'status', status: 400 }, 400],
-    ['a redirect', { kind: 'status', status: 302, headers: { location: '/v1/products' } }, 302],
+    ['422', { kind: 'status', status: 422 }, 422],
   ] as const)('goes through at once: %s', async (_, fault, status) => {
     const { list } = await start();
     sandbox.fault({ ...fault, endpoint: 'orders' });
@@ -276,8 +276,16 @@ describe('what cannot pass', () => {
     expect(error).toMatchObject({ code: 'API_STATUS', context: { status, offset: 3 } });
     expect(error.message).toBe(`${sandbox.url}/v1/orders answered ${status}`);
     expect(statuses()).toEqual([status]);
-    expect(sandbox.truth.requests('products')).toHaveLength(0);
   });
+});
+
+it('does not follow a redirect with the token, but asks again', async () => {
+  const { list } = await start();
+  const headers = { location: '/v1/products' };
+  sandbox.fault({ endpoint: 'orders', kind: 'status', status: 302, headers, times: 1 });
+  await firstValueFrom(list({}, limit));
+  expect(statuses()).toEqual([302, 200]);
+  expect(sandbox.truth.requests('products')).toHaveLength(0);
 });
 
 it('quotes neither an answer nor the token in an error', async () => {
