@@ -4,7 +4,7 @@ import { RESOURCES } from './config.ts';
 import type { Resource } from './config.ts';
 import { CellarstreamError, describeError } from './errors.ts';
 import { VERSION } from './version.ts';
-import { count, sandboxFlags } from './commands/sandbox-flags.ts';
+import { count, port, sandboxFlags } from './commands/sandbox-flags.ts';
 import type { DemoFlags, SandboxFlags } from './commands/sandbox-flags.ts';
 
 // Each command is loaded when it is asked for, so that --help and errors come at once.
@@ -33,7 +33,7 @@ sandboxFlags(program.command('demo'))
 sandboxFlags(program.command('sandbox'))
   .description('the API alone, with data that changes')
   .option('--host <address>', 'address to listen on', '127.0.0.1')
-  .option('--port <n>', 'port to listen on; 0 takes a free one', count, 8080)
+  .option('--port <n>', 'port to listen on; 0 takes a free one', port, 8080)
   .option('--api-key <key>', 'the key that the login accepts', 'sandbox-key')
   .action(async (flags: SandboxFlags) =>
     (await import('./commands/sandbox.ts')).sandboxCommand(flags),
@@ -74,9 +74,11 @@ process.exit();
 
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
-  process.stderr.write(`cellarstream: ${describeError(error)}\n`);
+  const settings = error instanceof CellarstreamError && error.code === 'SETTINGS';
+  // A line for each setting that is wrong.
+  process.stderr.write(`cellarstream: ${settings ? error.message : describeError(error)}\n`);
   if (!(error instanceof CellarstreamError) && error instanceof Error) {
     process.stderr.write(`${error.stack}\n`); // a bug: whoever reports it needs the place
   }
-  return error instanceof CellarstreamError && error.code === 'SETTINGS' ? EXIT.usage : EXIT.failed;
+  return settings ? EXIT.usage : EXIT.failed;
 }

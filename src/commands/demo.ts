@@ -28,6 +28,9 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);
   const state = mkdtempSync(join(tmpdir(), 'cellarstream-demo-'));
 
+  // Also when a second signal ends the process at once.
+  process.once('exit', () => rmSync(state, { recursive: true, force: true }));
+
   line.show('starting Kafka and a schema registry');
   const starting = startServices({
     brokers: process.env.KAFKA_BROKERS?.split(',').filter(Boolean),
@@ -37,7 +40,6 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   const services = await Promise.race([starting, firstValueFrom(stop$)]);
   if (typeof services === 'string') {
     // Stopped by a signal meanwhile: what is starting ends with this process.
-    rmSync(state, { recursive: true, force: true });
     return line.end('stopped');
   }
   const sandbox = await startSandbox(sandboxOptions(flags));
@@ -94,6 +96,5 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
         `${statusCount} status changes in ${seconds} s`,
     );
     await Promise.allSettled([sandbox.close(), services.stop()]);
-    rmSync(state, { recursive: true, force: true });
   }
 }

@@ -53,6 +53,12 @@ export function count(text: string): number {
   return value;
 }
 
+/** A flag's value that is a port, or 0 for a free one. */
+export function port(text: string): number {
+  if (count(text) > 65_535) throw new InvalidArgumentError('a port from 0 to 65535 is needed');
+  return Number(text);
+}
+
 function number(text: string): number {
   const value = Number(text);
   if (!Number.isFinite(value) || value < 0)
