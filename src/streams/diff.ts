@@ -1,6 +1,7 @@
 import { map } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
 import { dateDays, zonedMillis } from '../schemas/instant.ts';
+import type { Op } from '../schemas/envelope.ts';
 import { canonicalJson, parseJson } from '../schemas/json.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { changedPaths } from './changed-paths.ts';
@@ -10,7 +11,7 @@ import type { Span } from './read-clock.ts';
 import type { KeyedRecord } from './records.ts';
 
 /** What happened to a record; the letters are Debezium's: first read, created, updated, deleted. */
-export type Operation = 'r' | 'c' | 'u' | 'd';
+export type Operation = Op;
 
 /** A record in the bytes that images are compared by, and back. */
 export interface ImageCodec {

@@ -2,12 +2,12 @@ import { map } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
 import { isJsonObject, stringifyJson } from '../schemas/json.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import type { StatusSubject } from '../schemas/order-status-change.ts';
 import { instantOf } from './diff.ts';
 import type { Change } from './diff.ts';
 import { byIdentity, ORDER_IDENTITIES } from './identity.ts';
 
-/** What within an order has a status. */
-export type StatusSubject = 'order' | 'order_edit' | 'fulfillment' | 'club_package';
+export type { StatusSubject };
 
 /** The nine status fields, each a plain name within its subject. */
 export const STATUS_FIELDS = {
