@@ -2,12 +2,15 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parse } from 'dotenv';
 import { CellarstreamError } from './errors.ts';
+import type { Resource } from './resources.ts';
 import type { Secret } from './secret.ts';
 import { itemsOf, SCHEMA } from './settings.ts';
-import type { FieldPointer, LogLevel, Name, Resource, Settings } from './settings.ts';
+import type { FieldPointer, LogLevel, Name, Settings } from './settings.ts';
 
-export { DEFAULTS, LOG_LEVELS, RESOURCES } from './settings.ts';
-export type { FieldPointer, LogLevel, Resource } from './settings.ts';
+export { RESOURCES } from './resources.ts';
+export type { Resource } from './resources.ts';
+export { DEFAULTS, LOG_LEVELS } from './settings.ts';
+export type { FieldPointer, LogLevel } from './settings.ts';
 
 export interface ApiConfig {
   /** Without a trailing `/` or `/v1`: lists are at `<baseUrl>/v1/<resource>`. */

@@ -1,36 +1,25 @@
 import { Kafka, logLevel } from 'kafkajs';
 import type { KafkaConfig as KafkaJsConfig, logCreator } from 'kafkajs';
-import type { ConfigWith } from './config.ts';
+import type { ConfigWith, Resource } from './config.ts';
+import type { RecordSchema } from './schemas/avro-schema.ts';
 import { deadLetterCodec } from './schemas/dead-letter.ts';
-import { createEnvelopeCodec, envelopeCodec } from './schemas/envelope.ts';
-import type { EnvelopeCodec } from './schemas/envelope.ts';
 import { orderStatusChangeCodec } from './schemas/order-status-change.ts';
-import { orderSchema } from './schemas/order.ts';
 import { createRegistry } from './schemas/registry.ts';
 import type { Registry } from './schemas/registry.ts';
 import { topicNames, topicTable, valueSubject } from './schemas/topics.ts';
-import { unframe } from './schemas/wire.ts';
 import { ensureTopics } from './sinks/kafka-topics.ts';
 import type { TopicsOptions } from './sinks/kafka-topics.ts';
 import type { SchemaTopic } from './sinks/messages.ts';
-import type { PublishedImage } from './sinks/task-log.ts';
 
-/** Where events go: topics that exist, and schemas that are registered. */
+/** Where events go: topics that exist, and the schemas of our own records. */
 export interface Destination {
-  readonly orders: SchemaTopic;
-  readonly statusChanges: SchemaTopic;
+  /** The topic of a resource. */
+  readonly records: (resource: Resource) => string;
+  /** Undefined when no orders are read. */
+  readonly statusChanges: SchemaTopic | undefined;
   readonly deadLetters: SchemaTopic;
   readonly cursors: string;
   readonly partitions: ReadonlyMap<string, number>;
-  /** Of the orders' events, under the schema that they are published with now. */
-  readonly codec: EnvelopeCodec;
-  /** The codec of events written under any registered schema. */
-  readonly codecOf: (schemaId: number) => Promise<EnvelopeCodec>;
-  /**
-   * A stored image in the bytes of the schema that is current: a schema that has grown since
-   * changes no record. Its own schema must have been asked for with `codecOf` before.
-   */
-  readonly currentImage: (image: { readonly schemaId: number; readonly bytes: Buffer }) => Buffer;
 }
 
 export interface Links {
@@ -77,7 +66,7 @@ export function openLinks(
 }
 
 /**
- * Makes topics and registers schemas, or finds them as they should be.
+ * Makes topics and registers the schemas of our own records, or finds them as they should be.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `REGISTRY_UNREACHABLE`, or for good
  * `TOPIC_SETTINGS`, `REGISTRY_REFUSED`.
@@ -89,51 +78,27 @@ export async function openDestination(
   const names = topicNames(config.topics.prefix);
   const partitions = await ensureTopics(topicsOf(config, kafka));
 
-  const codec = createEnvelopeCodec(orderSchema, 'orders');
-  const register = async (
-    topic: string,
-    schema: EnvelopeCodec['schema'],
-  ): Promise<SchemaTopic> => ({
+  const register = async (topic: string, schema: RecordSchema): Promise<SchemaTopic> => ({
     topic,
     schemaId: await registry.register(valueSubject(topic), schema),
   });
-  const orders = await register(names.records('orders'), codec.schema);
-  const known = new Map([[orders.schemaId, codec]]);
   return {
-    orders,
-    statusChanges: await register(names.orderStatusChanges, orderStatusChangeCodec.schema),
+    records: names.records,
+    statusChanges: config.resources.includes('orders')
+      ? await register(names.orderStatusChanges, orderStatusChangeCodec.schema)
+      : undefined,
     deadLetters: await register(names.deadLetters, deadLetterCodec.schema),
     cursors: names.cursors,
     partitions,
-    codec,
-    currentImage: ({ schemaId, bytes }) => {
-      if (schemaId === orders.schemaId) return bytes;
-      const written = known.get(schemaId);
-      if (!written) throw new Error(`the schema ${schemaId} of a stored image was not loaded`);
-      return codec.values.encode(written.values.decode(bytes));
-    },
-    codecOf: async (schemaId) => {
-      const found = known.get(schemaId) ?? envelopeCodec(await registry.schemaById(schemaId));
-      known.set(schemaId, found);
-      return found;
-    },
   };
 }
 
 /** The topics that the service writes to. */
-export function topicsOf({ topics }: ConfigWith<'kafka'>, kafka: Kafka): TopicsOptions {
+export function topicsOf({ topics, resources }: ConfigWith<'kafka'>, kafka: Kafka): TopicsOptions {
   const { prefix, partitions, replication } = topics;
   return {
     kafka,
     replication,
-    topics: (copies) =>
-      topicTable({ prefix, resources: ['orders'], partitions, replication: copies }),
+    topics: (copies) => topicTable({ prefix, resources, partitions, replication: copies }),
   };
-}
-
-/** The image that an event of the orders' topic left behind. */
-export async function readImage(destination: Destination, value: Buffer): Promise<PublishedImage> {
-  const { schemaId, payload } = unframe(value);
-  const { after, sequence } = (await destination.codecOf(schemaId)).images(payload);
-  return { sequence, image: after && { schemaId, bytes: after } };
 }

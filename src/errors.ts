@@ -25,6 +25,8 @@ export type ErrorCode =
   | 'FENCED'
   /** The brokers refused our credentials, rights or settings. */
   | 'KAFKA_REFUSED'
+  /** What a resource's keys are made of can't be told, or is not what its events are keyed by. */
+  | 'KEY_FIELDS'
   /** The cursor in Kafka can't be read by this version. */
   | 'CURSOR_UNREADABLE'
   /** A topic exists with settings that would lose data. */
@@ -71,6 +73,16 @@ const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'REGISTRY_UNREACHABLE',
 ]);
 
+/**
+ * Codes that concern one resource: it can't go on until somebody does something, but the others can.
+ * The rest of what can't pass concerns the process.
+ */
+const OF_ONE_RESOURCE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'API_STATUS',
+  'KEY_FIELDS',
+  'REGISTRY_REFUSED',
+]);
+
 /** Not found (yet), timeout, conflict, locked, too early. */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([404, 408, 409, 423, 425]);
 
@@ -84,6 +96,11 @@ export function isRetryable(error: unknown): boolean {
   if (error.code !== 'API_STATUS') return PASSING.has(error.code);
   const status = Number(error.context.status);
   return status >= 500 || (status >= 300 && status < 400) || PASSING_STATUSES.has(status);
+}
+
+/** Whether other resources can go on after an error of one that can't pass. */
+export function isOfOneResource(error: unknown): boolean {
+  return error instanceof CellarstreamError && OF_ONE_RESOURCE.has(error.code);
 }
 
 /** An error's text on one line, with the texts of its causes: what a person should read. */

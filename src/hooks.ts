@@ -4,7 +4,7 @@ import type { ScanTrouble } from './streams/pages.ts';
 import type { RejectReason } from './streams/records.ts';
 
 /** Which reading of a resource a page belongs to. */
-export type Lane = 'poll' | 'first-read' | 'reread';
+export type Lane = 'poll' | 'first-read' | 'sweep' | 'reread';
 
 /** What a commit published. */
 export interface Published {
@@ -40,8 +40,23 @@ export interface Retrying {
  * and the demo's lines are made of them; the streams themselves know no logger.
  */
 export interface Hooks {
-  /** Logged in, connected, the task taken over: reading begins. Again after each new take-over. */
-  readonly onReady?: () => void;
+  /**
+   * Logged in, connected, the resource taken over: reading begins. Again after each new take-over.
+   */
+  readonly onReady?: (ready: { resource: string }) => void;
+  /** The fields that a resource's keys are made of were chosen. */
+  readonly onKeyFields?: (chosen: { resource: string; keyFields: readonly string[] }) => void;
+  /** A schema has grown, and its new version is registered. */
+  readonly onSchema?: (schema: { resource: string; schemaId: number }) => void;
+  /** A complete reading found more gone than may go at once: no deletion is published. */
+  readonly onHeld?: (held: {
+    resource: string;
+    gone: number;
+    known: number;
+    limitPercent: number;
+  }) => void;
+  /** A resource can't go on, the others do; it is tried again. */
+  readonly onFailed?: (failed: { resource: string; error: unknown; delayMs: number }) => void;
   readonly onPublished?: (published: Published) => void;
   readonly onProgress?: (progress: Progress) => void;
   readonly onTrouble?: (trouble: {

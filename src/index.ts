@@ -94,6 +94,7 @@ export type {
   EventImages,
   EventSource,
 } from './schemas/envelope.ts';
+export { toJson } from './schemas/to-json.ts';
 export { orderSchema } from './schemas/order.ts';
 export { orderStatusChangeCodec } from './schemas/order-status-change.ts';
 export type { OrderStatusChange } from './schemas/order-status-change.ts';

@@ -1,4 +1,7 @@
 import type { Destination } from './destination.ts';
+import { RULES } from './resources.ts';
+import type { Resource } from './resources.ts';
+import type { SchemaBook } from './schema-book.ts';
 import { MOST_EVENT_BYTES } from './sinks/kafka-producer.ts';
 import { changeMessages, deadLetterMessages, statusMessage } from './sinks/messages.ts';
 import type { Origin } from './sinks/messages.ts';
@@ -29,7 +32,8 @@ export interface Publication {
 
 export interface PublicationOptions {
   readonly destination: Destination;
-  readonly origin: Origin;
+  readonly book: SchemaBook;
+  readonly origin: Origin & { readonly resource: Resource };
   /** The sequence of the event before the first. */
   readonly sequence: number;
   /** Of the page. */
@@ -41,7 +45,7 @@ export interface PublicationOptions {
 }
 
 /**
- * Changes of orders, and records that can't be published, as messages; each event with the next
+ * Changes of a resource, and records that can't be published, as messages; each event with the next
  * sequence. A change whose event no batch can hold goes to dead letters instead, and its image stays
  * as it was: once the record is small enough, it is published.
  */
@@ -50,8 +54,10 @@ export function publicationOf(
   unkeyed: readonly RejectedRecord[],
   options: PublicationOptions,
 ): Publication {
-  const { destination, origin, isNews, offset, now } = options;
-  const { codec, orders, statusChanges: statuses, deadLetters } = destination;
+  const { destination, book, origin, isNews, offset, now } = options;
+  const { deadLetters } = destination;
+  const topic = destination.records(origin.resource);
+  const statuses = RULES[origin.resource].statusFields && destination.statusChanges;
   const messages: Message[] = [];
   const images: ImageUpdate[] = [];
   const found: KeyedStatusChange[] = [];
@@ -59,22 +65,26 @@ export function publicationOf(
   let { sequence } = options;
 
   for (const change of changes) {
-    const { key } = change;
-    const events = changeMessages(change, sequence + 1, { to: orders, codec, origin, now });
-    if (events.some(({ value }) => value !== null && value.length > MOST_EVENT_BYTES)) {
+    const { key, op } = change;
+    const { schemaId, codec } = book.current()!; // what was read into a change has a schema
+    const to = { topic, schemaId };
+    const events = changeMessages(change, sequence + 1, { to, codec, origin, now });
+    const isTooLarge = events.some(({ value }) => value && value.length > MOST_EVENT_BYTES);
+    // What a deletion shows has been published before: it is not much larger now.
+    if (isTooLarge && op !== 'd') {
       const reject: RejectedRecord = { reason: 'too-large', raw: change.after, key };
       if (isNews(reject)) rejected.push(reject);
       continue;
     }
     sequence += 1;
     messages.push(...events);
-    for (const status of statusChanges(change)) {
+    for (const status of statuses ? statusChanges(change) : []) {
       const order = { key, number: change.after?.order_number, sequence };
-      messages.push(statusMessage(status, order, { to: statuses, origin, now }));
+      messages.push(statusMessage(status, order, { to: statuses!, origin, now }));
       found.push({ key, change: status });
     }
     const { after } = change.images;
-    const image = after && { schemaId: orders.schemaId, bytes: after };
+    const image = after && { schemaId, bytes: after };
     images.push({ key, sequence, image });
   }
   const at = { to: deadLetters, resource: origin.resource, offset, now };

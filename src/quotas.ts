@@ -12,6 +12,8 @@ export interface Lanes {
   readonly poll: Limit;
   /** What the first read may have, so that polls never wait for it. */
   readonly firstRead: Limit;
+  /** What polls leave over: for complete readings beside them. */
+  readonly sweep: Limit;
   /** What one request of a poll costs in time, ms, beside a first read or without one. */
   readonly spacingMs: (beside: 'first-read' | 'nothing') => number;
 }
@@ -27,7 +29,7 @@ export interface Quotas {
 }
 
 export interface QuotasOptions {
-  readonly config: Pick<Config, 'quota' | 'account'>;
+  readonly config: Pick<Config, 'quota' | 'account' | 'poll' | 'resources'>;
   readonly scheduler: SchedulerLike;
   /** Where request times are kept for the next process; without it they are not. */
   readonly stateDir?: string;
@@ -41,9 +43,16 @@ const FIRST_READ_PART = 0.62;
 /** Of the quota, when nothing else is under way: what polls leave over for sweeps. */
 const SPARE_PART = 0.05;
 
+/** Requests of a minute that polls of a set interval may come to: a page or two each, and some more. */
+function pollsEvery(intervalMs: number | undefined): number {
+  return intervalMs === undefined ? Infinity : 10 + (2 * WINDOW_MS) / intervalMs;
+}
+
 /** The quotas of one account at the API, kept across restarts of the process. */
 export function quotas({ config, scheduler, stateDir }: QuotasOptions): Quotas {
-  const { quota, account } = config;
+  const { quota, account, poll, resources } = config;
+  /** Lists that draw on one quota share its time. */
+  const lists = quota.scope === 'key' ? resources.length : 1;
   const files: RecentStarts[] = [];
   const buckets = new Map<string, Lanes>();
 
@@ -72,10 +81,13 @@ export function quotas({ config, scheduler, stateDir }: QuotasOptions): Quotas {
           'first-read': Math.max(1, quota.perMinute - share),
           nothing: Math.max(1, quota.perMinute * (1 - SPARE_PART)),
         };
+        const polls = Math.min(forPolls.nothing, pollsEvery(poll.intervalMs) * lists);
+        const spare = Math.max(1, Math.floor(quota.perMinute - polls));
         lanes = {
           poll: all,
           firstRead: all.lane({ rank: 1, share }),
-          spacingMs: (beside) => WINDOW_MS / forPolls[beside],
+          sweep: all.lane({ rank: 2, share: spare }),
+          spacingMs: (beside) => (WINDOW_MS / forPolls[beside]) * lists,
         };
         buckets.set(name, lanes);
       }

@@ -1,16 +1,7 @@
 import { z } from 'zod';
+import { RESOURCES } from './resources.ts';
+import type { Resource } from './resources.ts';
 import { Secret } from './secret.ts';
-
-/** The six lists of the API, by the last segment of their addresses. */
-export const RESOURCES = [
-  'orders',
-  'customers',
-  'inventory',
-  'wine-clubs',
-  'wine-club-members',
-  'products',
-] as const;
-export type Resource = (typeof RESOURCES)[number];
 
 /** From the most talkative to none. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;

@@ -6,15 +6,12 @@ import { CellarstreamError } from './errors.ts';
  *
  * @throws CellarstreamError `SETTINGS`.
  */
-export function refuseUnsupported({ resources, pii, keyFields }: Config): void {
+export function refuseUnsupported({ pii, keyFields }: Config): void {
   const problems: string[] = [];
   if ([...pii.drop, ...pii.mask, ...pii.hmac].length > 0) {
     problems.push(
       'PII_DROP, PII_MASK and PII_HMAC are not supported yet: unset them, or personal fields would be published',
     );
-  }
-  if (!resources.includes('orders')) {
-    problems.push('RESOURCES must include orders: no other is read yet');
   }
   if (keyFields.orders && keyFields.orders.join() !== 'order_number') {
     problems.push('KEY_FIELDS_ORDERS must be order_number: orders are read again by it');

@@ -3,12 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { range } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Config } from '../src/config.ts';
 import { quotas } from '../src/quotas.ts';
 import { virtualTime } from './support/virtual-time.ts';
 
 const config = {
   account: 'default',
   quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint' },
+  resources: ['orders', 'products'],
+  poll: { intervalMs: undefined } as Config['poll'],
 } as const;
 
 describe('quotas', () => {

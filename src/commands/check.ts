@@ -2,6 +2,7 @@ import pc from 'picocolors';
 import { firstValueFrom, throwError, timeout } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { openApi } from '../api.ts';
+import { keyFieldsOf } from '../choose-key.ts';
 import { steadyScheduler } from '../clock.ts';
 import { loadConfig } from '../config.ts';
 import type { ConfigWith } from '../config.ts';
@@ -21,6 +22,8 @@ interface Finding {
 }
 
 const PATIENCE_MS = 10_000;
+/** Enough to see what the keys could be made of. */
+const PAGE_SIZE = 100;
 
 /**
  * `cellarstream check`: tries once what `run` needs, changes nothing, and prints a table. Resolves to
@@ -49,32 +52,36 @@ export async function checkCommand(): Promise<boolean> {
 async function checkApi(config: ConfigWith<'api'>): Promise<Finding[]> {
   const scheduler = steadyScheduler;
   const quota = quotas({ config, scheduler });
-  let last: unknown; // failures are tried again: the last one is the reason when patience is over
-  const onRetry = ({ error }: { readonly error: unknown }) => {
-    last = error;
-  };
-  const first = <T>(source: Observable<T>): Promise<T> => {
-    last = new CellarstreamError('API_UNREACHABLE', `no answer within ${PATIENCE_MS / 1_000} s`);
+  const last = new Map<string, unknown>(); // failures are tried again: the last one is the reason
+  const onRetry = ({ what, error }: { readonly what: string; readonly error: unknown }) =>
+    void last.set(what, error);
+  const silent = () =>
+    new CellarstreamError('API_UNREACHABLE', `no answer within ${PATIENCE_MS / 1_000} s`);
+  const first = <T>(what: string, source: Observable<T>): Promise<T> => {
     const impatient = timeout<T, Observable<never>>({
       first: PATIENCE_MS,
-      with: () => throwError(() => last),
+      with: () => throwError(() => last.get(what) ?? last.get('login') ?? silent()),
     });
     return firstValueFrom(source.pipe(impatient));
   };
   const api = openApi({ config: config.api, loginLimit: quota.login, scheduler, onRetry });
   try {
     const login = await attempt('login', async () => {
-      const { lifeMs } = await first(api.tokens.token$);
+      const { lifeMs } = await first('login', api.tokens.token$);
       return `a token good for ${Math.round(lifeMs / 60_000)} min`;
     });
     if (!login.fine) return [login];
-    const { poll } = quota.lanes('orders', false);
-    const orders = await attempt('orders', async () => {
-      const request = api.list('orders');
-      const { pagination } = await first(request({ offset: 0, pageSize: 1 }, poll));
-      return `${pagination.total_records} records`;
-    });
-    return [login, orders];
+    const resources = config.resources.map((resource) =>
+      attempt(resource, async () => {
+        const { poll } = quota.lanes(resource, false);
+        const page = api.list(resource)({ offset: 0, pageSize: PAGE_SIZE }, poll);
+        const answer = await first(resource, page);
+        const keyFields = keyFieldsOf(resource, config, answer.data);
+        const key = keyFields ? `key ${keyFields.join('+')}` : 'no record yet to find the key by';
+        return `${answer.pagination.total_records} records, ${key}`;
+      }),
+    );
+    return [login, ...(await Promise.all(resources))];
   } finally {
     await api.close();
   }
@@ -92,9 +99,17 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
         return `${brokers} broker${brokers === 1 ? '' : 's'}; ${topics}`;
       }),
       attempt('registry', async () => {
-        const subject = valueSubject(topicNames(config.topics.prefix).records('orders'));
-        const latest = await registry.latest(subject);
-        return latest ? `${subject} has version ${latest.version}` : `${subject} is not there yet`;
+        const { records } = topicNames(config.topics.prefix);
+        const versions = await Promise.all(
+          config.resources.map(async (resource) => {
+            const latest = await registry.latest(valueSubject(records(resource)));
+            return latest ? [`${resource} ${latest.version}`] : [];
+          }),
+        );
+        const known = versions.flat();
+        return known.length > 0
+          ? `versions ${known.join(', ')}`
+          : 'no schema yet, run will register them';
       }),
     ]);
   } finally {

@@ -5,7 +5,7 @@ import pc from 'picocolors';
 import { firstValueFrom } from 'rxjs';
 import { run } from '../app.ts';
 import { loadConfig } from '../config.ts';
-import type { Hooks } from '../hooks.ts';
+import type { Hooks, Progress } from '../hooks.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
 import { startSandbox } from '../sandbox/index.ts';
 import { startServices } from '../services/start-services.ts';
@@ -61,22 +61,30 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
 
   const counts: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
   let statusCount = 0;
-  const { onRetry, onTrouble, onRejected } = logHooks(logger);
+  const reading = new Map<string, Progress>();
+  let isTold = false;
   const hooks: Hooks = {
-    onRetry,
-    onTrouble,
-    onRejected,
+    ...logHooks(logger),
     onReady: () => {
+      if (isTold) return;
+      isTold = true;
       line.end(
         `Kafka ${services.brokers.join(',')}  registry ${services.registryUrl}  API ${sandbox.url}`,
       );
-      line.end(
-        `topics ${config.topics.prefix}.orders, ${config.topics.prefix}.order-status-changes`,
-      );
+      const { prefix } = config.topics;
+      const topics = [...config.resources, 'order-status-changes', 'dead-letters'];
+      line.end(`topics ${prefix}.{${topics.join(',')}}`);
     },
-    onProgress: ({ read, total, done }) => {
-      if (done) line.end(`first read done: ${total} orders; from here on, changes as they happen`);
-      else line.progress('first read', read, total);
+    onProgress: (progress) => {
+      const { resource, total, done } = progress;
+      reading.set(resource, progress);
+      if (done) line.end(`first read of ${resource} done: ${total} records`);
+      const all = [...reading.values()];
+      if (reading.size === config.resources.length && all.every((each) => each.done)) {
+        return line.end('from here on, changes as they happen');
+      }
+      const sum = (of: 'read' | 'total') => all.reduce((before, each) => before + each[of], 0);
+      line.progress('first read', sum('read'), sum('total'));
     },
     onPublished: (published) => {
       for (const { op } of published.changes) counts[op] += 1;

@@ -9,29 +9,45 @@ const TALLY_EVERY_MS = 60_000;
  * what was published once a minute. Never a record.
  */
 export function logHooks(logger: Logger): Required<Hooks> {
-  let progressAt = -Infinity;
-  let tallyAt = performance.now();
-  let tally = { records: 0, events: 0, statusChanges: 0 };
+  const progressAt = new Map<string, number>();
+  const tallies = new Map<string, Tally>();
 
   return {
-    onReady: () => logger.info({ event: 'ready' }, 'logged in and connected, reading'),
+    onReady: ({ resource }) =>
+      logger.info({ event: 'ready', resource }, 'logged in and connected, reading'),
+    onKeyFields: ({ resource, keyFields }) =>
+      logger.info({ event: 'key-fields', resource, keyFields }, 'keys are made of these fields'),
+    onSchema: ({ resource, schemaId }) =>
+      logger.info({ event: 'schema', resource, schemaId }, 'events are written in this schema'),
     onProgress: ({ resource, read, total, done }) => {
       const now = performance.now();
-      if (!done && now - progressAt < PROGRESS_EVERY_MS) return;
-      progressAt = now;
+      if (!done && now - (progressAt.get(resource) ?? -Infinity) < PROGRESS_EVERY_MS) return;
+      progressAt.set(resource, now);
       const text = done ? 'first read done' : 'first read';
       logger.info({ event: 'first-read', resource, read, total, done }, text);
     },
     onPublished: ({ resource, changes, statusChanges, unchanged }) => {
+      const now = performance.now();
+      const tally = tallies.get(resource) ?? newTally(now);
+      tallies.set(resource, tally);
       tally.records += changes.length + unchanged;
       tally.events += changes.length;
       tally.statusChanges += statusChanges.length;
-      const now = performance.now();
-      if (now - tallyAt < TALLY_EVERY_MS) return;
-      logger.info({ event: 'published', resource, ...tally }, 'in the last minute');
-      tallyAt = now;
-      tally = { records: 0, events: 0, statusChanges: 0 };
+      if (now - tally.since < TALLY_EVERY_MS) return;
+      const { records, events, statusChanges: statuses } = tally;
+      logger.info({ event: 'published', resource, records, events, statusChanges: statuses }, 'in the last minute'); // prettier-ignore
+      tallies.set(resource, newTally(now));
     },
+    onHeld: ({ resource, gone, known, limitPercent }) =>
+      logger.error(
+        { event: 'deletes-held', resource, gone, known, limitPercent },
+        `${gone} of ${known} records are gone at once: none is published as deleted. If it is right, set DELETE_LIMIT_PERCENT to 100 until it is done`,
+      ),
+    onFailed: ({ resource, error, delayMs }) =>
+      logger.error(
+        { event: 'failed', resource, delayMs, err: error },
+        `${resource} can't go on, the others do; it is tried again`,
+      ),
     onTrouble: ({ resource, trouble, offset }) => {
       const quiet = trouble === 'stepped-back';
       logger[quiet ? 'debug' : 'warn'](
@@ -52,4 +68,15 @@ export function logHooks(logger: Logger): Required<Hooks> {
     onRestored: ({ resource, images }) =>
       logger.info({ event: 'restored', resource, images }, 'images read back from Kafka'),
   };
+}
+
+interface Tally {
+  readonly since: number;
+  records: number;
+  events: number;
+  statusChanges: number;
+}
+
+function newTally(since: number): Tally {
+  return { since, records: 0, events: 0, statusChanges: 0 };
 }

@@ -1,9 +1,9 @@
-import { lastValueFrom, map, takeUntil, takeWhile } from 'rxjs';
+import { filter, lastValueFrom, map, of, switchMap, takeUntil, takeWhile } from 'rxjs';
 import { openApi } from '../api.ts';
+import { keyFieldsOf } from '../choose-key.ts';
 import { steadyScheduler } from '../clock.ts';
 import { loadConfig } from '../config.ts';
 import type { Resource } from '../config.ts';
-import { CellarstreamError } from '../errors.ts';
 import { createLogger } from '../log.ts';
 import { quotas } from '../quotas.ts';
 import { stringifyJson } from '../schemas/json.ts';
@@ -17,16 +17,13 @@ import { logHooks } from './log-hooks.ts';
 import { stopSignals } from './stop.ts';
 
 /**
- * `cellarstream peek orders`: one whole read, as the events that a first read would publish, a JSON
+ * `cellarstream peek RESOURCE`: one whole read, as the events that a first read would publish, a JSON
  * object a line.
  */
 export async function peekCommand(
   resource: Resource,
   { limit = Infinity }: { readonly limit?: number },
 ): Promise<void> {
-  if (resource !== 'orders') {
-    throw new CellarstreamError('SETTINGS', `peek reads orders only as yet, not ${resource}`);
-  }
   const config = loadConfig({ env: process.env, cwd: process.cwd(), needs: ['api'] });
   refuseUnsupported(config);
   const { onRetry } = logHooks(await createLogger({ level: config.logLevel }));
@@ -39,15 +36,26 @@ export async function peekCommand(
   });
   const origin = { account: config.account, resource, version: VERSION };
   const request = api.list(resource);
-  const keyOf = keyOfFields(config.keyFields[resource] ?? ['order_number']);
+  const { poll } = quota.lanes(resource, false);
+  const pageSize = Math.min(config.poll.pageSize, Math.max(2, limit));
   let sequence = 0;
 
-  const lines$ = pages({
-    request: (query) => request(query, quota.lanes(resource, false).poll),
-    keyOf,
-    pageSize: Math.min(config.poll.pageSize, Math.max(2, limit)),
-  }).pipe(
-    map(({ answer }) => ({ records: keyRecords(answer.data, keyOf).keyed })),
+  const known = keyFieldsOf(resource, config, []);
+  const keyFields$ = known
+    ? of(known)
+    : request({ offset: 0, pageSize }, poll).pipe(
+        map(({ data }) => keyFieldsOf(resource, config, data)),
+        filter((keyFields) => keyFields !== undefined), // an empty list has nothing to print
+      );
+  const records$ = keyFields$.pipe(
+    map(keyOfFields),
+    switchMap((keyOf) =>
+      pages({ request: (query) => request(query, poll), keyOf, pageSize }).pipe(
+        map(({ answer }) => ({ records: keyRecords(answer.data, keyOf).keyed })),
+      ),
+    ),
+  );
+  const lines$ = records$.pipe(
     diff({ isNew: () => false }),
     map(({ changes }) => {
       for (const change of changes.slice(0, limit - sequence)) {

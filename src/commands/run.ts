@@ -19,10 +19,6 @@ export async function runCommand(): Promise<void> {
     { event: 'start', version: VERSION, account, prefix: topics.prefix, stateDir },
     'start',
   );
-  const waiting = config.resources.filter((resource) => resource !== 'orders');
-  if (waiting.length > 0) {
-    logger.warn({ event: 'not-read', resources: waiting }, 'these resources are not read yet');
-  }
   stop$.subscribe((signal) => logger.info({ event: 'stopping', signal }, 'stopping'));
   await run({ config, stop$, hooks: logHooks(logger), kafkaLog: kafkaLogCreator(logger) });
   logger.info({ event: 'stopped' }, 'stopped');

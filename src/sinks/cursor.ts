@@ -13,6 +13,8 @@ export interface Cursor {
   readonly firstRead: FirstRead;
   /** Where the next window of modification dates begins (before any lookback): server's ms. */
   readonly since: number | null;
+  /** What the records' keys are made of; null until that was chosen. Never changes after. */
+  readonly keyFields: readonly string[] | null;
 }
 
 export interface FirstRead {
@@ -26,7 +28,15 @@ export interface FirstRead {
 /** The cursor of a task that has read nothing yet. */
 export function newCursor(instance: string): Cursor {
   const firstRead: FirstRead = { startedAt: null, position: null, done: false };
-  return { version: 1, instance, generation: 0, sequence: 0, firstRead, since: null };
+  return {
+    version: 1,
+    instance,
+    generation: 0,
+    sequence: 0,
+    firstRead,
+    since: null,
+    keyFields: null,
+  };
 }
 
 /** @throws CellarstreamError `CURSOR_UNREADABLE` when the text is no cursor of this version. */
@@ -46,7 +56,7 @@ export function parseCursor(text: string, task: string): Cursor {
       `the cursor of ${task} in Kafka was not written by this version: run the version that wrote it, or set another TOPIC_PREFIX`,
     );
   }
-  return cursor as Cursor;
+  return { keyFields: null, ...cursor } as Cursor; // an early cursor of orders has none
 }
 
 function isTime(value: unknown): value is number | null {

@@ -154,5 +154,7 @@ const PIECES = new RegExp(`.{1,${MOST_PART_CHARS / 2}}`, 'gsu');
 const REASONS: Readonly<Record<RejectedRecord['reason'], string>> = {
   'not-an-object': 'the element of data is not an object',
   'no-key': 'the record has no usable key: an integer, or a text that is not empty nor too long',
+  'conflicting-duplicate':
+    'another record of the same page has its key, with other content: the first one stays',
   'too-large': 'the event is larger than a message may be; what was published before stays',
 };

@@ -1,7 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Kafka } from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
-import type { ImageUpdate, StoredImage, TaskMemory, TaskStore } from '../state/store.ts';
+import type {
+  ImageUpdate,
+  Notes,
+  StoredImage,
+  TaskMemory,
+  TaskStore,
+  UnseenKeys,
+} from '../state/store.ts';
+import { NO_SWEEP } from '../streams/sweep-progress.ts';
+import type { SweepProgress } from '../streams/sweep-progress.ts';
 import { newCursor, parseCursor } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
 import { isEpochError } from './kafka-error.ts';
@@ -40,24 +49,43 @@ export interface TaskLogOptions {
 export interface TaskLog {
   /** The newest committed cursor. */
   readonly cursor: Cursor;
+  /** How far the sweeps have come, as it was kept last; beside the marks, so it is lost with them. */
+  readonly sweep: SweepProgress;
   readonly get: (key: string) => StoredImage | undefined;
+  /** Number of records that are published and not deleted. */
+  readonly count: () => number;
+  readonly unread: TaskStore['unread'];
+  readonly isUnseen: TaskStore['isUnseen'];
+  readonly unseen: (since: number, after: string | undefined) => UnseenKeys;
+  /** Digests of the newest records that went to dead letters, the oldest first. */
+  readonly rejects: () => readonly string[];
   /** Ids of the schemas that the images are written in. */
   readonly schemaIds: () => readonly number[];
   /**
-   * Publishes messages and cursor in one transaction, then stores the images.
+   * Publishes messages and cursor in one transaction, then stores the images and notes.
    *
    * @throws CellarstreamError `COMMIT_FAILED`: the outcome is unknown, the log is of no more use and
    * has to be opened again.
    */
   readonly commit: (batch: TaskBatch) => Promise<void>;
+  /** Stores notes alone: what nobody has to be told of. */
+  readonly keep: (notes: TaskNotes) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-export interface TaskBatch {
+/** What is kept on this machine alone. */
+export interface TaskNotes extends Notes {
+  readonly sweep?: SweepProgress;
+}
+
+export interface TaskBatch extends TaskNotes {
   readonly messages: readonly Message[];
   readonly images: readonly ImageUpdate[];
-  readonly cursor: Pick<Cursor, 'sequence' | 'firstRead' | 'since'>;
+  readonly cursor: Pick<Cursor, 'sequence' | 'firstRead' | 'since' | 'keyFields'>;
 }
+
+/** Of what is in the store: a folder that an older version left is read anew from Kafka. */
+const STORE_VERSION = 2;
 
 /** How long a process that has just been fenced waits for its replacement to say so in the cursor. */
 const CLAIM_GRACE_MS = 3_000;
@@ -80,8 +108,10 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
     const known = await restore(options);
     let cursor = known.cursor ? parseCursor(known.cursor, task) : newCursor(instance);
     let memory = known;
+    let sweep = noted(known);
 
-    const commit = async ({ messages, images, cursor: progress }: TaskBatch): Promise<void> => {
+    const commit = async (batch: TaskBatch): Promise<void> => {
+      const { messages, images, cursor: progress, sweep: swept = sweep, ...notes } = batch;
       const next: Cursor = { ...cursor, ...progress, instance };
       const text = JSON.stringify(next);
       const ends = await sink.commit([
@@ -95,8 +125,15 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
         cursorEnd: String(ends.get(cursorTopic)?.get(0) ?? memory.cursorEnd),
         cursor: text,
         schemaIds: withIds(memory.schemaIds, images),
+        sweep: JSON.stringify(swept),
       };
-      await store.put(images, memory);
+      sweep = swept;
+      await store.put(images, memory, notes);
+    };
+    const keep = async ({ sweep: swept = sweep, ...notes }: TaskNotes): Promise<void> => {
+      memory = { ...memory, sweep: JSON.stringify(swept) };
+      sweep = swept;
+      await store.put([], memory, notes);
     };
 
     cursor = { ...cursor, generation: cursor.generation + 1 };
@@ -105,9 +142,18 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
       get cursor() {
         return cursor;
       },
+      get sweep() {
+        return sweep;
+      },
       get: (key) => store.get(key),
+      count: () => store.count(),
+      unread: (keys, sweep) => store.unread(keys, sweep),
+      isUnseen: (key, since) => store.isUnseen(key, since),
+      unseen: (since, after) => store.unseen(since, after),
+      rejects: () => store.rejects(),
       schemaIds: () => memory.schemaIds,
       commit,
+      keep,
       close: () => sink.close(),
     };
   } catch (error) {
@@ -156,18 +202,27 @@ function resourceOf(task: string): string {
 /** Brings the store up to what the topics say, and tells what it knows then. */
 async function restore(options: TaskLogOptions): Promise<TaskMemory> {
   const { kafka, store, topic, readImage, onRestored } = options;
-  const home = `${await clusterId(kafka)} ${topic}`;
+  const home = `${STORE_VERSION} ${await clusterId(kafka)} ${topic}`;
   const ends = await topicEnds(kafka, topic);
 
   let memory = store.memory();
-  const outlived = [...ends].some(([partition, end]) => BigInt(memory?.ends[partition] ?? 0) > end);
+  const seenEnd = (partition: number) => BigInt(memory?.ends[partition] ?? 0);
+  const outlived = [...ends].some(([partition, end]) => seenEnd(partition) > end);
   if (memory && (memory.home !== home || outlived)) {
     await store.clear(); // another cluster's, or of a topic that was made anew
     memory = undefined;
   }
-  let known: TaskMemory = memory ?? { home, ends: {}, cursorEnd: '0', cursor: null, schemaIds: [] };
-  const cursor = await readCursor(options, known);
-  known = { ...known, cursor: cursor.text, cursorEnd: String(cursor.end) };
+  const nothing = { home, ends: {}, cursorEnd: '0', cursor: null, schemaIds: [], sweep: null };
+  let known: TaskMemory = memory ?? nothing;
+  const moved = [...ends].some(([partition, end]) => seenEnd(partition) !== end);
+  if (moved || known.cursor === null) {
+    // Otherwise nothing was published since. A cursor that has moved without an event only spares
+    // reads, and to look for it would need a consumer's group.
+    const cursor = await readCursor(options, known);
+    known = { ...known, cursor: cursor.text, cursorEnd: String(cursor.end) };
+  }
+  // What was published while this store was away was there then: no sweep need have seen it.
+  const { number: sweep } = noted(known);
 
   let restored = 0;
   const from = new Map(Object.entries(known.ends).map(([p, end]) => [Number(p), BigInt(end)]));
@@ -191,7 +246,8 @@ async function restore(options: TaskLogOptions): Promise<TaskMemory> {
         ends: { ...known.ends, [last.partition]: end },
         schemaIds: withIds(known.schemaIds, images),
       };
-      await store.put(images, known);
+      const keys = images.flatMap(({ key, image }) => (image ? [key] : []));
+      await store.put(images, known, { seen: { keys, sweep, bySweep: false } });
     },
   });
   if (restored > 0) onRestored?.(restored);
@@ -223,6 +279,10 @@ async function readCursor(
     },
   });
   return { text, end };
+}
+
+function noted({ sweep }: TaskMemory): SweepProgress {
+  return sweep === null ? NO_SWEEP : (JSON.parse(sweep) as SweepProgress);
 }
 
 function clusterId(kafka: Kafka): Promise<string> {

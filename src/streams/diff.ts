@@ -6,7 +6,7 @@ import { canonicalJson, parseJson } from '../schemas/json.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { changedPaths } from './changed-paths.ts';
 import type { Identities } from './identity.ts';
-import type { NewestReads } from './newest.ts';
+import type { NewestReads, Verdict } from './newest.ts';
 import type { Span } from './read-clock.ts';
 import type { KeyedRecord } from './records.ts';
 
@@ -43,6 +43,8 @@ export interface Change {
 /** Records of one page, and when they were read. */
 export interface ReadRecords {
   readonly records: readonly KeyedRecord[];
+  /** Keys that the read showed to be gone. */
+  readonly gone?: readonly string[];
   /** Leave it out where reads never overlap. */
   readonly span?: Span;
 }
@@ -74,7 +76,7 @@ export interface DiffOptions {
 /**
  * From records to changes, a page at a time: each record is encoded and held against the bytes last
  * published under its key. Equal bytes are no change. Within a page a later record of a key is held
- * against the earlier one.
+ * against the earlier one. A key that is gone is a deletion (`d`) if it has an image.
  */
 export function diff<In extends ReadRecords>(
   options: DiffOptions = {},
@@ -82,6 +84,10 @@ export function diff<In extends ReadRecords>(
   const { codec = jsonCodec, isNew = () => true, newest, identities } = options;
   const kept = new Map<string, Buffer>();
   const images = options.images ?? kept;
+
+  /** Whether a read says something newer of a key than is known. */
+  const judge = (key: string, span: Span | undefined, updatedAt: number | null): Verdict =>
+    span && newest ? newest.judge(key, span, updatedAt) : 'newer';
 
   return map((read) => {
     const page = new Map<string, Buffer>(); // images that this very page has changed
@@ -95,8 +101,8 @@ export function diff<In extends ReadRecords>(
       const updatedAt = updatedAtOf(record);
       const same = before?.equals(after) ?? false;
       if (same) unchanged += 1;
-      else if (before && read.span && newest) {
-        const verdict = newest.judge(key, read.span, updatedAt);
+      else {
+        const verdict = judge(key, read.span, updatedAt);
         if (verdict === 'undecided') undecided.push(key);
         if (verdict !== 'newer') continue;
       }
@@ -105,6 +111,16 @@ export function diff<In extends ReadRecords>(
 
       page.set(key, after);
       changes.push(compare(key, before, after, record, updatedAt));
+    }
+    for (const key of read.gone ?? []) {
+      const before = images.get(key);
+      if (!before) continue;
+      const verdict = judge(key, read.span, null);
+      if (verdict === 'undecided') undecided.push(key);
+      if (verdict !== 'newer') continue;
+      if (read.span) newest?.saw(key, read.span, null, false);
+      changes.push(deletion(key, before));
+      kept.delete(key);
     }
     if (images === kept) for (const [key, image] of page) kept.set(key, image);
     return { read, changes, unchanged, undecided };
@@ -129,6 +145,13 @@ export function diff<In extends ReadRecords>(
     const changed = changedPaths(old, decoded, identities);
     const images = { before, after };
     return { key, op: 'u', before: old, after: decoded, images, changed, updatedAt };
+  }
+
+  /** When it was deleted the API does not say. */
+  function deletion(key: string, before: Buffer): Change {
+    const images = { before, after: null };
+    const old = codec.decode(before);
+    return { key, op: 'd', before: old, after: null, images, changed: [], updatedAt: null };
   }
 }
 

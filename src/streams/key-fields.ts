@@ -1,18 +1,18 @@
 import { isJsonObject } from '../schemas/json.ts';
 import type { JsonValue } from '../schemas/json.ts';
-import { keyOfFields } from './records.ts';
+import { keyOfFields, keyRecords } from './records.ts';
 
 /** What the records of a page say of the fields that could be their key. */
 export type KeyChoice =
-  /** The first candidate that every record has, with a value of its own. */
+  /** The first candidate that every record has, with a value of its own for each that differs. */
   | { readonly fields: readonly string[] }
   /** None is; the names of all fields seen, sorted, so that a person can choose. */
   | { readonly fields: undefined; readonly seen: readonly string[] };
 
 /**
  * Chooses the key of records that nobody has described: the first of `candidates` (each one field,
- * or several together) that is there on every object of the page and tells them all apart. A page
- * without objects says nothing: undefined.
+ * or several together) that is there on every object of the page and tells them all apart, save
+ * those that say the same. A page without objects says nothing: undefined.
  */
 export function chooseKeyFields(
   data: readonly JsonValue[],
@@ -20,10 +20,9 @@ export function chooseKeyFields(
 ): KeyChoice | undefined {
   const records = data.filter(isJsonObject);
   if (records.length === 0) return undefined;
-  const fields = candidates.find((candidate) => {
-    const keys = records.map(keyOfFields(candidate));
-    return !keys.includes(undefined) && new Set(keys).size === keys.length;
-  });
+  const fields = candidates.find(
+    (candidate) => keyRecords(records, keyOfFields(candidate)).rejected.length === 0,
+  );
   if (fields) return { fields };
   return { fields: undefined, seen: [...new Set(records.flatMap(Object.keys))].sort() };
 }

@@ -1,4 +1,4 @@
-import { isJsonObject, JsonNumber } from '../schemas/json.ts';
+import { canonicalJson, isJsonObject, JsonNumber } from '../schemas/json.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 
 /** A record and the key that its topic knows it by. */
@@ -8,7 +8,7 @@ export interface KeyedRecord {
 }
 
 /** Why an element of `data` can't be published as it is. */
-export type RejectReason = 'not-an-object' | 'no-key' | 'too-large';
+export type RejectReason = 'not-an-object' | 'no-key' | 'conflicting-duplicate' | 'too-large';
 
 export interface RejectedRecord {
   readonly reason: RejectReason;
@@ -41,12 +41,15 @@ export function keyOfFields(fields: readonly string[]): KeyOf {
   };
 }
 
-/** Splits a page into records with a key and those that can't have one. Order is kept. */
+/**
+ * Splits a page into records with a key of their own and those that can't have one. Order is kept. Of
+ * several with one key the first has it: the others are dropped if they say the same, else rejected.
+ */
 export function keyRecords(
   data: readonly JsonValue[],
   keyOf: KeyOf,
 ): { readonly keyed: KeyedRecord[]; readonly rejected: RejectedRecord[] } {
-  const keyed: KeyedRecord[] = [];
+  const byKey = new Map<string, JsonObject>();
   const rejected: RejectedRecord[] = [];
   for (const raw of data) {
     if (!isJsonObject(raw)) {
@@ -54,9 +57,17 @@ export function keyRecords(
       continue;
     }
     const key = keyOf(raw);
-    if (key === undefined) rejected.push({ reason: 'no-key', raw, key: null });
-    else keyed.push({ key, record: raw });
+    if (key === undefined) {
+      rejected.push({ reason: 'no-key', raw, key: null });
+      continue;
+    }
+    const first = byKey.get(key);
+    if (first === undefined) byKey.set(key, raw);
+    else if (canonicalJson(raw) !== canonicalJson(first)) {
+      rejected.push({ reason: 'conflicting-duplicate', raw, key });
+    }
   }
+  const keyed = Array.from(byKey, ([key, record]) => ({ key, record }));
   return { keyed, rejected };
 }
 

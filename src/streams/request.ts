@@ -103,8 +103,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
               { context: { status: answer.status } },
             );
           }
-          if (answer.status !== 200) throw statusError(url, answer, { offset: query.offset });
-          const page = readEnvelope(url, answer, query);
+          const page = isNotFound(answer, query) ? NOTHING : envelopeOf(url, answer, query);
           answered = true;
           const serverTime = serverTimeAt(askedAt, elapsedMs, answer, token);
           return { ...page, span: readClock.answered(read), serverTime };
@@ -153,12 +152,20 @@ function addressOf(url: URL, query: ListQuery): URL {
   return address;
 }
 
-function readEnvelope(
+/** How an API may put it that there is no record of a number; a gateway's 404 is a page of HTML. */
+function isNotFound({ status, text }: HttpAnswer, { orderNumber }: ListQuery): boolean {
+  return status === 404 && orderNumber !== undefined && text.trimStart().startsWith('{');
+}
+
+const NOTHING = { data: [], pagination: { total_records: 0, has_next_page: false } } as const;
+
+function envelopeOf(
   url: URL,
   answer: HttpAnswer,
   query: ListQuery,
 ): { data: readonly JsonValue[]; pagination: Pagination } {
   const context = { offset: query.offset };
+  if (answer.status !== 200) throw statusError(url, answer, context);
   let body: JsonValue;
   try {
     body = parseJson(answer.text);

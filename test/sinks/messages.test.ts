@@ -8,6 +8,7 @@ import { unframe } from '../../src/schemas/wire.ts';
 import { changeMessages, deadLetterMessages, statusMessage } from '../../src/sinks/messages.ts';
 import type { Change } from '../../src/streams/diff.ts';
 import type { StatusChange } from '../../src/streams/order-status.ts';
+import type { RejectReason } from '../../src/streams/records.ts';
 
 const codec = createEnvelopeCodec(orderSchema, 'orders');
 const origin = { account: 'estate', resource: 'orders', version: '1.2.3' };
@@ -145,6 +146,31 @@ describe('deadLetterMessages', () => {
         offset: 90,
         parts: null,
       }),
+    ]);
+  });
+
+  it('says why in words, for every reason, and has the key where there is one', () => {
+    const letter = (reason: RejectReason, key: string | null) => {
+      const messages = deadLetterMessages(
+        { reason, raw: {}, key },
+        { to, resource: 'orders', offset: 90, now: 9 },
+      );
+      return {
+        key: messages[0]!.key,
+        ...deadLetterCodec.decode(unframe(messages[0]!.value!).payload),
+      };
+    };
+    const said = [
+      letter('not-an-object', null),
+      letter('no-key', null),
+      letter('conflicting-duplicate', '100234'),
+      letter('too-large', '100234'),
+    ];
+    expect(said.map(({ key, reason, message }) => [key, reason, message])).toEqual([
+      [null, 'not-an-object', expect.stringContaining('not an object')],
+      [null, 'no-key', expect.stringContaining('no usable key')],
+      ['100234', 'conflicting-duplicate', expect.stringContaining('same page')],
+      ['100234', 'too-large', expect.stringContaining('larger than a message')],
     ]);
   });
 

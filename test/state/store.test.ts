@@ -11,6 +11,7 @@ const memory: TaskMemory = {
   cursorEnd: '9',
   cursor: '{}',
   schemaIds: [1],
+  sweep: null,
 };
 const image = (text: string) => ({ schemaId: 3, bytes: Buffer.from(text) });
 

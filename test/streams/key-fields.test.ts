@@ -26,6 +26,15 @@ describe('chooseKeyFields', () => {
     expect(choice(places)).toEqual({ fields: ['sku', 'location'] });
   });
 
+  it('takes no record that comes twice, unchanged, for two with one key', () => {
+    const again = [{ id: 1, sku: 'a' }, { id: 2 }, { sku: 'a', id: 1 }];
+    expect(chooseKeyFields(again, CANDIDATES)).toEqual({ fields: ['id'] });
+    expect(chooseKeyFields([...again, { id: 2, sku: null }], CANDIDATES)).toEqual({
+      fields: undefined,
+      seen: ['id', 'sku'],
+    });
+  });
+
   it('does not take a field for a key whose values are no keys', () => {
     for (const odd of [null, '', 1.5, true, {}, []]) {
       expect(chooseKeyFields([{ id: odd, sku: 'a' }], CANDIDATES)).toEqual({ fields: ['sku'] });

@@ -83,14 +83,12 @@ describe('keyRecords', () => {
       { order_number: null },
       'text',
       [],
-      { order_number: 2 },
       new JsonNumber('12345678901234567890'),
     ];
     expect(keyRecords(page, keyOf)).toEqual({
       keyed: [
         { key: '2', record: { order_number: 2 } },
         { key: '1', record: { order_number: 1, notes: 'x' } },
-        { key: '2', record: { order_number: 2 } },
       ],
       rejected: [
         { reason: 'not-an-object', raw: null, key: null },
@@ -100,6 +98,51 @@ describe('keyRecords', () => {
         { reason: 'not-an-object', raw: new JsonNumber('12345678901234567890'), key: null },
       ],
     });
+  });
+
+  it('keeps one of several records that say the same, in whatever order their keys come', () => {
+    const records = ['{"order_number":2,"id":1e400}', '{"order_number":1}', '{"order_number":1}'];
+    const page = [...records, '{"id":1e400,"order_number":2}'].map(parseJson);
+    expect(keyRecords(page, keyOf)).toEqual({
+      keyed: [
+        { key: '2', record: page[0] },
+        { key: '1', record: page[1] },
+      ],
+      rejected: [],
+    });
+  });
+
+  it.each([
+    ['{"order_number":1}', '{"order_number":1,"notes":null}'],
+    ['{"order_number":1,"tip":0}', '{"order_number":1,"tip":-0}'],
+    [
+      '{"order_number":1,"id":12345678901234567890}',
+      '{"order_number":1,"id":12345678901234567891}',
+    ],
+    ['{"order_number":1}', '{"order_number":"1"}'],
+  ])('rejects a record with a key that is taken and other content: %s %s', (text, other) => {
+    const [first, conflicting] = [parseJson(text), parseJson(other)];
+    const page = [first, conflicting, { order_number: 2 }, first, conflicting] as JsonValue[];
+    const rejected = { reason: 'conflicting-duplicate', raw: conflicting, key: '1' };
+    expect(keyRecords(page, keyOf)).toEqual({
+      keyed: [
+        { key: '1', record: first },
+        { key: '2', record: { order_number: 2 } },
+      ],
+      rejected: [rejected, rejected], // each is held against the first, not against the last
+    });
+  });
+
+  it('does not look into records whose keys are their own', () => {
+    const unseen = (order_number: number): JsonValue => {
+      const record = { order_number };
+      return Object.defineProperty(record, 'notes', {
+        enumerable: true,
+        get: () => expect.fail('looked into'),
+      });
+    };
+    expect(keyRecords([unseen(1), unseen(2)], keyOf).keyed).toHaveLength(2);
+    expect(() => keyRecords([unseen(1), unseen(1)], keyOf)).toThrow('looked into');
   });
 
   it('has nothing to split in an empty page', () => {

@@ -2,25 +2,28 @@ import { map, of, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { Api } from '../src/api.ts';
-import { orderReads } from '../src/order-reads.ts';
-import type { OrderPage, OrderReadsOptions } from '../src/order-reads.ts';
+import { resourceReads } from '../src/resource-reads.ts';
+import type { Reading, ResourceReadsOptions } from '../src/resource-reads.ts';
 import type { ReadClock } from '../src/streams/read-clock.ts';
 import type { Answer, ListQuery } from '../src/streams/request.ts';
+import { NO_SWEEP } from '../src/streams/sweep-progress.ts';
+import type { Limit } from '../src/streams/token-bucket.ts';
 import { virtualTime } from './support/virtual-time.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 const LATENCY_MS = 10;
+const free: Limit = (source) => source;
 
 /** Reads in virtual time from a list that answers every query with these orders. */
 function reading(
   orders: () => readonly object[],
   work: (reads: {
-    readonly pages$: Observable<OrderPage>;
+    readonly readings$: Observable<Reading>;
     readonly readAgain: (key: string) => void;
     readonly asked: readonly ListQuery[];
     readonly at: (ms: number, then: () => void) => void;
   }) => void,
-  from: OrderReadsOptions['from'] = {
+  from: ResourceReadsOptions['from'] = {
     firstRead: { startedAt: null, position: null, done: false },
     since: null,
   },
@@ -44,17 +47,20 @@ function reading(
       };
     const tokens = { token$: of({ serverTime: START }) };
     const api = { tokens, list: (_: unknown, clock?: ReadClock) => list(clock) };
-    const reads = orderReads({
+    const reads = resourceReads({
+      resource: 'orders',
       config: {
-        poll: { lookbackMs: 1_000, pageSize: 100 },
-        keyFields: {},
-      } as OrderReadsOptions['config'],
+        poll: { lookbackMs: 1_000, pageSize: 100, sweepIntervalMs: 86_400_000 },
+      } as ResourceReadsOptions['config'],
       api: api as unknown as Api,
-      lanes: { poll: (source) => source, firstRead: (source) => source, spacingMs: () => 100 },
+      lanes: { poll: free, firstRead: free, sweep: free, spacingMs: () => 100 },
+      keyFields: ['order_number'],
       from,
       firstReadDone: () => true,
       scheduler,
-      onTrouble: undefined,
+      sweep: () => ({ ...NO_SWEEP, beganAt: scheduler.now() }),
+      records: { count: () => 0, unseen: () => ({ keys: [], next: undefined }) },
+      hooks: {},
     });
     const at = (ms: number, then: () => void) => void scheduler.schedule(then, ms);
     work({ ...reads, asked, at });
@@ -68,13 +74,13 @@ const order = (n: number, updated_at?: string) => ({
 const windows = (asked: readonly ListQuery[]) =>
   asked.flatMap(({ modifiedFromDate: from }) => (from === undefined ? [] : [Date.parse(from)]));
 
-describe('orderReads', () => {
+describe('resourceReads', () => {
   it('stops asking while nothing is committed, however many windows that would be', () => {
     reading(
       () => [order(1, '2025-12-31T23:59:00.000Z')],
-      ({ pages$, asked, at }) => {
-        const seen: OrderPage[] = [];
-        const reading$ = pages$.subscribe((page) => seen.push(page));
+      ({ readings$, asked, at }) => {
+        const seen: Reading[] = [];
+        const reading$ = readings$.subscribe((page) => seen.push(page));
         let stopped = 0;
         at(10_000, () => {
           stopped = asked.length;
@@ -94,8 +100,8 @@ describe('orderReads', () => {
     let orders: object[] = [];
     reading(
       () => orders,
-      ({ pages$, asked, at }) => {
-        const reading$ = pages$.subscribe(({ settle }) => settle());
+      ({ readings$, asked, at }) => {
+        const reading$ = readings$.subscribe(({ settle }) => settle());
         at(30_000, () => {
           // The last poll looked back ten seconds at most: its window has not moved with `Date`.
           expect(windows(asked).at(-1)).toBeGreaterThanOrEqual(since - 10_000);
@@ -114,8 +120,8 @@ describe('orderReads', () => {
   it('begins its windows before the first read when the list is empty, for clocks that are behind', () => {
     reading(
       () => [],
-      ({ pages$, asked, at }) => {
-        const reading$ = pages$.subscribe(({ settle }) => settle());
+      ({ readings$, asked, at }) => {
+        const reading$ = readings$.subscribe(({ settle }) => settle());
         at(1_000, () => {
           expect(windows(asked)[0]).toBeLessThanOrEqual(START - 15 * 60_000);
           reading$.unsubscribe();
@@ -127,9 +133,9 @@ describe('orderReads', () => {
   it('reads an order again once, however often it is asked to, and again when that decides nothing', () => {
     reading(
       () => [order(7)],
-      ({ pages$, readAgain, asked, at }) => {
+      ({ readings$, readAgain, asked, at }) => {
         const again = () => asked.filter(({ orderNumber }) => orderNumber === '7').length;
-        const reading$ = pages$.subscribe((page) => {
+        const reading$ = readings$.subscribe((page) => {
           if (page.lane === 'reread' && again() === 1) readAgain('7');
           page.settle();
         });

@@ -1,0 +1,198 @@
+import { concat, concatMap, defer, finalize, from, ignoreElements, map, of, takeUntil } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import type { Api } from './api.ts';
+import type { Config } from './config.ts';
+import type { Destination } from './destination.ts';
+import type { Hooks, Published } from './hooks.ts';
+import { publicationOf } from './publisher.ts';
+import type { Quotas } from './quotas.ts';
+import { resourceReads } from './resource-reads.ts';
+import type { Reading } from './resource-reads.ts';
+import { RULES } from './resources.ts';
+import type { Resource } from './resources.ts';
+import type { SchemaBook } from './schema-book.ts';
+import type { JsonObject } from './schemas/json.ts';
+import type { TaskLog } from './sinks/task-log.ts';
+import { diff, instantOf, updatedAtOf } from './streams/diff.ts';
+import type { Difference, ReadRecords } from './streams/diff.ts';
+import { gatherFirst } from './streams/gather-first.ts';
+import { knownRejects, rejectDigest } from './streams/known-rejects.ts';
+import { newestReads } from './streams/newest.ts';
+import type { KeyedRecord } from './streams/records.ts';
+import { nextSweep, sweepAfter } from './streams/sweep-progress.ts';
+import type { SweepProgress } from './streams/sweep-progress.ts';
+import { VERSION } from './version.ts';
+
+export interface ResourceEventsOptions {
+  readonly resource: Resource;
+  readonly config: Config;
+  readonly api: Api;
+  readonly quota: Quotas;
+  readonly destination: Destination;
+  readonly book: SchemaBook;
+  readonly log: TaskLog;
+  /** What the records' keys are made of. */
+  readonly keyFields: readonly string[];
+  /** The server's time as this process first looked at a list that was empty then; else null. */
+  readonly beganAt: number | null;
+  /** Its first value ends the reading; what was read is still committed. */
+  readonly stop$: Observable<unknown>;
+  readonly scheduler: SchedulerLike;
+  readonly hooks: Hooks;
+}
+
+/** A window that has moved without an event is written to Kafka this often, ms. */
+const SAVE_EVERY_MS = 10_000;
+/** Pages that are looked at before a schema is registered for the first time. */
+const PAGES_TO_INFER_FROM = 3;
+
+/**
+ * One resource, from where the log's cursor says: each page that is read is held against the last
+ * images, and what differs is committed with the cursor in one transaction. Emits what each page
+ * published; ends with `stop$`.
+ */
+export function resourceEvents(options: ResourceEventsOptions): Observable<Published> {
+  const { resource, config, api, quota, destination, book, log, keyFields } = options;
+  const { stop$, scheduler, hooks } = options;
+  const { identities, windowed } = RULES[resource];
+  const { startFrom } = config.poll;
+  const origin = { account: config.account, resource, version: VERSION };
+  const isNews = knownRejects(log.rejects());
+  const isInferred = book.current() === undefined;
+  let { firstRead, since, sequence } = log.cursor;
+  firstRead = { ...firstRead, startedAt: firstRead.startedAt ?? options.beganAt };
+  let savedAt = scheduler.now();
+
+  const reads = resourceReads({
+    resource,
+    config,
+    api,
+    lanes: quota.lanes(resource, log.cursor.generation > 1),
+    keyFields,
+    from: { firstRead, since },
+    firstReadDone: () => firstRead.done,
+    ...(isInferred && { pagesUnderWay: PAGES_TO_INFER_FROM + 1 }),
+    sweep: () => log.sweep,
+    records: log,
+    scheduler,
+    hooks,
+  });
+
+  /** New is what was made after the first read began, or turns up after it is done. */
+  const isNew = (record: JsonObject): boolean => {
+    const createdAt = instantOf(record, 'created_at');
+    const { done, startedAt } = firstRead;
+    return done || (createdAt !== null && startedAt !== null && createdAt >= startedAt);
+  };
+  const toChanges = diff<Prepared>({
+    codec: book.values,
+    images: {
+      get: (key) => {
+        const image = log.get(key);
+        return image && book.inCurrent(image);
+      },
+    },
+    isNew,
+    newest: newestReads(reads.readClock),
+    ...(identities && { identities }),
+  });
+
+  /** A sweep meets what START_FROM has left out: that stays out until it changes. */
+  const isWanted = ({ key, record }: KeyedRecord): boolean => {
+    if (startFrom === undefined || !windowed || log.get(key)) return true;
+    const updatedAt = updatedAtOf(record);
+    return updatedAt === null || updatedAt >= startFrom;
+  };
+  const prepare = (reading: Reading): Prepared => ({
+    reading,
+    keys: reading.records.map(({ key }) => key),
+    records: reading.step ? reading.records.filter(isWanted) : reading.records,
+    gone: (reading.gone?.keys ?? []).filter((key) => log.isUnseen(key, reading.gone!.since)),
+    span: reading.span,
+  });
+
+  /** How far the sweeps have come with this page. */
+  const sweepWith = ({ reading, keys }: Prepared): SweepProgress => {
+    const { step, progress } = reading;
+    // The first read is a complete one: the first sweep is due an interval after it.
+    if (progress.firstRead?.done) return { ...log.sweep, beganAt: scheduler.now() };
+    if (step?.kind === 'end') return { ...log.sweep, phase: 'done' };
+    if (step?.kind !== 'page') return log.sweep;
+    const { page, settled } = step;
+    const sweep = log.sweep.phase === 'reading' ? log.sweep : nextSweep(log.sweep, scheduler.now());
+    return sweepAfter(sweep, page, { fresh: log.unread(keys, sweep.number), settled });
+  };
+
+  const commit = async (difference: Difference<Prepared>): Promise<Published> => {
+    const { read, changes, unchanged, undecided } = difference;
+    const { lane, page, progress, step, rejected: unkeyed } = read.reading;
+    const offset = page?.offset ?? 0;
+    firstRead = progress.firstRead ?? firstRead;
+    since = progress.since ?? since;
+
+    const publication = publicationOf(changes, unkeyed, {
+      destination,
+      book,
+      origin,
+      sequence,
+      isNews,
+      offset,
+      now: Math.round(scheduler.now()),
+    });
+    const { messages, images, statusChanges, rejected } = publication;
+    const sweep = sweepWith(read);
+    const seen = { keys: read.keys, sweep: sweep.number, bySweep: step?.kind === 'page' };
+    const notes = { sweep, seen, rejects: rejected.map(rejectDigest) };
+    const moved = progress.since !== undefined && scheduler.now() - savedAt >= SAVE_EVERY_MS;
+    if (messages.length > 0 || progress.firstRead || moved) {
+      ({ sequence } = publication);
+      await log.commit({ messages, images, cursor: { sequence, firstRead, since, keyFields }, ...notes }); // prettier-ignore
+      savedAt = scheduler.now();
+    } else if (step || read.keys.some((key) => log.isUnseen(key, sweep.number))) {
+      await log.keep(notes);
+    }
+    undecided.forEach(reads.readAgain);
+
+    for (const { reason } of rejected) hooks.onRejected?.({ resource, reason, offset });
+    if (progress.firstRead && page) {
+      const { total_records: total } = page.answer.pagination;
+      const read = Math.min(total, offset + page.answer.data.length);
+      hooks.onProgress?.({ resource, read, total, done: progress.firstRead.done });
+    }
+    const published = { resource, lane, changes, statusChanges, unchanged };
+    hooks.onPublished?.(published);
+    return published;
+  };
+
+  // One page after the other: each is held against the images that the one before has left.
+  const published$ = (reading: Reading) =>
+    of(reading).pipe(
+      map(prepare),
+      toChanges,
+      concatMap((difference) => from(commit(difference))),
+      finalize(reading.settle),
+    );
+  const isEnough = (readings: readonly Reading[]) => {
+    const first = readings.filter(({ lane }) => lane === 'first-read');
+    const done = first.some(({ progress }) => progress.firstRead?.done);
+    return !isInferred || firstRead.done || done || first.length >= PAGES_TO_INFER_FROM;
+  };
+  return reads.readings$.pipe(
+    takeUntil(stop$),
+    gatherFirst(isEnough),
+    concatMap((readings) => {
+      const records = readings.flatMap((reading) => reading.records.map(({ record }) => record));
+      return concat(
+        defer(() => book.hold(records, keyFields)).pipe(ignoreElements()),
+        from(readings).pipe(concatMap(published$)),
+      );
+    }),
+  );
+}
+
+/** A reading, and what it comes to beside what is stored. */
+interface Prepared extends ReadRecords {
+  readonly reading: Reading;
+  /** Of all its records. */
+  readonly keys: readonly string[];
+}

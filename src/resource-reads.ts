@@ -1,0 +1,266 @@
+import { concatMap, EMPTY, map, merge, ReplaySubject, Subject, switchMap, take } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import type { Api } from './api.ts';
+import type { Config } from './config.ts';
+import type { Hooks, Lane } from './hooks.ts';
+import type { Lanes } from './quotas.ts';
+import { RULES } from './resources.ts';
+import type { Resource } from './resources.ts';
+import type { Cursor, FirstRead } from './sinks/cursor.ts';
+import { updatedAtOf } from './streams/diff.ts';
+import { pages } from './streams/pages.ts';
+import type { PagesOptions, ScanPage } from './streams/pages.ts';
+import { poll, window } from './streams/poll.ts';
+import { readClock } from './streams/read-clock.ts';
+import type { ReadClock, Span } from './streams/read-clock.ts';
+import { keyOfFields, keyRecords } from './streams/records.ts';
+import type { KeyedRecord, RejectedRecord } from './streams/records.ts';
+import type { Answer } from './streams/request.ts';
+import { room } from './streams/room.ts';
+import type { Room } from './streams/room.ts';
+import { MOST_BEHIND_MS, serverClock } from './streams/server-clock.ts';
+import type { SweepProgress } from './streams/sweep-progress.ts';
+import { sweeps } from './streams/sweeps.ts';
+import type { KnownRecords, SweepStep } from './streams/sweeps.ts';
+import type { Limit } from './streams/token-bucket.ts';
+
+export interface ResourceReadsOptions {
+  readonly resource: Resource;
+  readonly config: Pick<Config, 'poll'>;
+  readonly api: Api;
+  readonly lanes: Lanes;
+  /** What the records' keys are made of. */
+  readonly keyFields: readonly string[];
+  /** Where earlier reads have come to. */
+  readonly from: Pick<Cursor, 'firstRead' | 'since'>;
+  /** Whether the first read is done by now. */
+  readonly firstReadDone: () => boolean;
+  /** Pages of the first read that may be under way at once. Default 2: one asked for, one committed. */
+  readonly pagesUnderWay?: number;
+  /** How far sweeps have come by now. */
+  readonly sweep: () => SweepProgress;
+  /** What is published. */
+  readonly records: KnownRecords;
+  readonly scheduler: SchedulerLike;
+  readonly hooks: Pick<Hooks, 'onTrouble' | 'onHeld'>;
+}
+
+/** What one look at the API brought. */
+export interface Reading {
+  readonly lane: Lane;
+  /** The page, where it was a list that was read. */
+  readonly page?: ScanPage;
+  /** How far the reads have come once it is dealt with. */
+  readonly progress: Partial<Pick<Cursor, 'firstRead' | 'since'>>;
+  /** The same of a sweep. */
+  readonly step?: SweepStep;
+  readonly records: readonly KeyedRecord[];
+  readonly rejected: readonly RejectedRecord[];
+  /** Keys that are gone, unless they have been seen since the sweep of that number. */
+  readonly gone?: { readonly keys: readonly string[]; readonly since: number };
+  readonly span: Span;
+  /** To be called when it is dealt with: gives back its place in memory. */
+  readonly settle: () => void;
+}
+
+export interface ResourceReads {
+  /** What all lanes bring, as it comes; never completes by itself. */
+  readonly readings$: Observable<Reading>;
+  /** The order of the reads, for who has to tell older answers from newer ones. */
+  readonly readClock: ReadClock;
+  /** Reads a record again, by its key; one that is asked for already is not asked for twice. */
+  readonly readAgain: (key: string) => void;
+}
+
+/**
+ * What is asked of the API for one resource, in lanes: the first read of all there is; polls beside
+ * and after it, where the list takes dates; sweeps of the whole list after it, rare beside polls and
+ * one after the other where there are none; and single records, where they can be asked for, of
+ * which two answers could not be told apart or that a sweep has missed.
+ */
+export function resourceReads(options: ResourceReadsOptions): ResourceReads {
+  const { resource, config, api, lanes, from, firstReadDone, scheduler, hooks } = options;
+  const { lookbackMs, intervalMs, sweepIntervalMs, startFrom, pageSize, deleteLimitPercent } =
+    config.poll;
+  const { windowed, byKey } = RULES[resource];
+  const keyOf = keyOfFields(options.keyFields);
+  const reads = readClock();
+  const clock = serverClock();
+  const request = api.list(resource, reads);
+
+  // One room a lane, not a scan: a lane that does not get its pages committed stops asking.
+  const rooms = {
+    'first-read': room(options.pagesUnderWay ?? 2),
+    poll: room(2),
+    sweep: room(1),
+  } satisfies Partial<Record<Lane, Room>>;
+  const limits: Record<keyof typeof rooms, Limit> = {
+    'first-read': windowed ? lanes.firstRead : lanes.poll,
+    poll: lanes.poll,
+    sweep: windowed ? lanes.sweep : lanes.poll,
+  };
+  const scan = (
+    lane: keyof typeof rooms,
+    query: object,
+    more: Pick<Partial<PagesOptions>, 'from' | 'onTrouble'> = {},
+  ) =>
+    pages({
+      request: (page) => request({ ...query, ...page }, limits[lane]),
+      keyOf,
+      pageSize,
+      room: () => rooms[lane].enter,
+      ...more,
+      onTrouble: (trouble, offset) => {
+        hooks.onTrouble?.({ resource, trouble, offset });
+        more.onTrouble?.(trouble, offset);
+      },
+    });
+
+  const settling = (lane: Lane, span: Span) => () => {
+    reads.settle(span.begin);
+    if (lane !== 'reread') rooms[lane].leave();
+  };
+  const arrived = (lane: Lane, answer: Answer): Reading => {
+    const { span, data, serverTime } = answer;
+    const { keyed, rejected } = keyRecords(data, keyOf);
+    clock.tell(serverTime);
+    if (lane !== 'poll') clock.see(keyed.map(({ record }) => updatedAtOf(record))); // polls do
+    const settle = settling(lane, span);
+    return { lane, progress: {}, records: keyed, rejected, span, settle };
+  };
+
+  /** Where the first window begins, once it is known: at the server's time as the first read began. */
+  const began$ = new ReplaySubject<number>(1);
+  if (from.firstRead.startedAt !== null) began$.next(from.firstRead.startedAt);
+  const firstReadDone$ = new ReplaySubject<void>(1);
+  if (from.firstRead.done) firstReadDone$.next();
+
+  const firstRead$ = api.tokens.token$.pipe(
+    take(1),
+    switchMap(({ serverTime }) => {
+      if (from.firstRead.done) return EMPTY;
+      clock.tell(serverTime);
+      // What is modified later than its end is the polls' to read.
+      const query =
+        startFrom === undefined || !windowed
+          ? {}
+          : window(startFrom, clock.latest() ?? scheduler.now());
+      const { position, startedAt: begun } = from.firstRead;
+      let startedAt = begun;
+      return scan('first-read', query, position ? { from: position } : {}).pipe(
+        map((page): Reading => {
+          // A server may never tell its time: then nobody can say what was made after the beginning.
+          startedAt ??= page.answer.serverTime ?? null;
+          const done = page.next === undefined;
+          const firstRead: FirstRead = { startedAt, position: page.next ?? null, done };
+          const next = arrived('first-read', page.answer);
+          const newest = clock.newest();
+          // An empty list tells nothing of the clock that will stamp its first record.
+          const slack = newest === undefined ? MOST_BEHIND_MS : 0;
+          began$.next((startedAt ?? newest ?? slack) - slack);
+          const settle = () => {
+            next.settle();
+            if (done) firstReadDone$.next();
+          };
+          return { ...next, page, progress: { firstRead }, settle };
+        }),
+      );
+    }),
+  );
+
+  const polls$ = began$.pipe(
+    take(1),
+    switchMap((startedAt) =>
+      poll({
+        scan: (dates) => scan('poll', dates),
+        clock,
+        since: from.since ?? startedAt,
+        lookbackMs,
+        ...(intervalMs !== undefined && { intervalMs }),
+        spacingMs: () => lanes.spacingMs(firstReadDone() ? 'nothing' : 'first-read'),
+        scheduler,
+      }),
+    ),
+    map(({ page, since }): Reading => {
+      const progress = since === undefined ? {} : { since };
+      return { ...arrived('poll', page.answer), page, progress };
+    }),
+  );
+
+  /** A number that is none can't be asked for. */
+  const canBeAsked = (key: string) => byKey !== undefined && /^\d+$/.test(key);
+  const ask = (key: string, limit: Limit) => request({ [byKey!]: key }, limit);
+
+  const sweeps$ = firstReadDone$.pipe(
+    take(1),
+    switchMap(() =>
+      sweeps({
+        progress: options.sweep,
+        scan: (position, onUnsettled) =>
+          scan(
+            'sweep',
+            {},
+            {
+              ...(position && { from: position }),
+              onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled(),
+            },
+          ),
+        room: rooms.sweep,
+        records: options.records,
+        ...(byKey && { ask: (key) => (canBeAsked(key) ? ask(key, limits.sweep) : undefined) }),
+        moment: () => reads.answered(reads.begin()),
+        intervalMs: windowed ? sweepIntervalMs : (intervalMs ?? 0),
+        ...(!windowed && { spacingMs: () => lanes.spacingMs('nothing') }),
+        limitPercent: deleteLimitPercent,
+        onHeld: (held) => hooks.onHeld?.({ resource, ...held, limitPercent: deleteLimitPercent }),
+        scheduler,
+      }),
+    ),
+    map((step) => swept(step)),
+  );
+  const swept = (step: SweepStep): Reading => {
+    const nothing = { lane: 'sweep', progress: {}, step, records: [], rejected: [] } as const;
+    switch (step.kind) {
+      case 'page':
+        return { ...arrived('sweep', step.page.answer), page: step.page, step };
+      case 'asked': {
+        const { key, since, answer } = step;
+        const read = { ...arrived('sweep', answer), step };
+        const isGone = answer.data.length === 0 && answer.pagination.total_records === 0;
+        return isGone ? { ...read, gone: { keys: [key], since } } : read;
+      }
+      case 'absent': {
+        const { keys, since, span } = step;
+        return { ...nothing, gone: { keys, since }, span, settle: settling('sweep', span) };
+      }
+      case 'end': {
+        const span = reads.answered(reads.begin());
+        return { ...nothing, span, settle: settling('sweep', span) };
+      }
+    }
+  };
+
+  const again$ = new Subject<string>();
+  const readingAgain = new Set<string>();
+  const rereads$ = again$.pipe(
+    concatMap((key) =>
+      ask(key, lanes.poll).pipe(
+        map((answer) => {
+          readingAgain.delete(key); // it may come to that again
+          return arrived('reread', answer);
+        }),
+      ),
+    ),
+  );
+
+  return {
+    readings$: windowed ? merge(rereads$, polls$, sweeps$, firstRead$) : merge(sweeps$, firstRead$),
+    readClock: reads,
+    readAgain: (key) => {
+      // What can't be asked for a later poll or sweep decides.
+      if (readingAgain.has(key) || !canBeAsked(key)) return;
+      readingAgain.add(key);
+      again$.next(key);
+    },
+  };
+}

@@ -1,0 +1,154 @@
+import {
+  catchError,
+  concat,
+  defer,
+  from,
+  ignoreElements,
+  retry,
+  switchMap,
+  takeUntil,
+  tap,
+  throwError,
+  timer,
+} from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import type { Api } from './api.ts';
+import { chooseKey } from './choose-key.ts';
+import type { ConfigWith } from './config.ts';
+import type { Destination, Links } from './destination.ts';
+import { CellarstreamError, isOfOneResource } from './errors.ts';
+import type { Hooks, Published } from './hooks.ts';
+import type { Quotas } from './quotas.ts';
+import { resourceEvents } from './resource-events.ts';
+import { RULES } from './resources.ts';
+import type { Resource } from './resources.ts';
+import { openSchemaBook } from './schema-book.ts';
+import { valueSubject } from './schemas/topics.ts';
+import { openTaskLog } from './sinks/task-log.ts';
+import type { Store } from './state/store.ts';
+import { backoff } from './streams/backoff.ts';
+
+export interface ResourceTaskOptions {
+  readonly resource: Resource;
+  readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
+  /** Names this process. */
+  readonly instance: string;
+  readonly api: Api;
+  readonly quota: Quotas;
+  readonly links: Links;
+  readonly destination: Destination;
+  readonly store: Store;
+  readonly stop$: Observable<unknown>;
+  readonly scheduler: SchedulerLike;
+  readonly hooks: Hooks;
+}
+
+/** How long a resource that can't go on waits before it is tried again, ms. */
+const TRY_AGAIN_MS = 60_000;
+
+/**
+ * One resource of one account: takes its log over, opens its schemas, finds its key, and reads and
+ * publishes until `stop$`. After a failure that can pass it begins again from what was committed;
+ * after one that can't, but concerns this resource alone, it says so and tries again in a minute.
+ *
+ * Errors with what concerns the process: `FENCED`, `SETTINGS`, `KAFKA_REFUSED`, ...
+ */
+export function resourceTask(options: ResourceTaskOptions): Observable<Published> {
+  const { resource, config, instance, api, quota, links, destination, store } = options;
+  const { stop$, scheduler, hooks } = options;
+  const { kafka, registry } = links;
+  const task = `${config.account}/${resource}`;
+  const topic = destination.records(resource);
+  let lost: { error: unknown } | undefined;
+
+  const open = async () => {
+    const book = await openSchemaBook({
+      registry,
+      subject: valueSubject(topic),
+      resource,
+      described: RULES[resource].described,
+      onVersion: (schemaId) => hooks.onSchema?.({ resource, schemaId }),
+    });
+    const log = await openTaskLog({
+      kafka,
+      store: store.task(task),
+      task,
+      topic,
+      cursorTopic: destination.cursors,
+      partitions: destination.partitions,
+      transactionalId: `cellarstream.${config.topics.prefix}.${config.account}.${resource}`,
+      instance,
+      readImage: book.imageIn,
+      ...(lost && { lost }),
+      onRestored: (images) => hooks.onRestored?.({ resource, images }),
+    });
+    await Promise.all(log.schemaIds().map(book.load));
+    hooks.onReady?.({ resource });
+    return { log, book };
+  };
+
+  return defer(open).pipe(
+    switchMap(({ log, book }) => {
+      const lanes = quota.lanes(resource, log.cursor.generation > 1);
+      const pageSize = config.poll.pageSize;
+      const key$ = chooseKey({
+        resource,
+        config,
+        published: log.cursor.keyFields,
+        firstPage: defer(() => api.list(resource)({ offset: 0, pageSize }, lanes.poll)),
+        pauseMs: Math.max(config.poll.intervalMs ?? 0, lanes.spacingMs('nothing')),
+        topic,
+        scheduler,
+      }).pipe(
+        tap(({ keyFields, isNew }) => isNew && hooks.onKeyFields?.({ resource, keyFields })),
+        takeUntil(stop$),
+      );
+      const events$ = key$.pipe(
+        switchMap(
+          ({ keyFields, beganAt }) =>
+          resourceEvents({ resource, config, api, quota, destination, book, log, keyFields, beganAt, stop$, scheduler, hooks }), // prettier-ignore
+        ),
+        catchError((error: unknown) => {
+          lost = { error };
+          throw error;
+        }),
+      );
+      return closing(events$, () => log.close());
+    }),
+    backoff({
+      scheduler,
+      onRetry: (again) => hooks.onRetry?.({ what: serviceOf(again.error), ...again }),
+    }),
+    retry({
+      delay: (error: unknown) => {
+        if (!isOfOneResource(error)) return throwError(() => error);
+        hooks.onFailed?.({ resource, error, delayMs: TRY_AGAIN_MS });
+        return timer(TRY_AGAIN_MS, scheduler).pipe(takeUntil(stop$));
+      },
+    }),
+  );
+}
+
+/** Which service an error speaks of. */
+export function serviceOf(error: unknown): string {
+  const code = error instanceof CellarstreamError ? error.code : '';
+  return code.startsWith('REGISTRY') ? 'registry' : 'kafka';
+}
+
+/** Mirrors a stream, and closes what it used before its end or its error goes on. */
+function closing<T>(source: Observable<T>, close: () => Promise<void>): Observable<T> {
+  const closed$ = defer(() => from(close())).pipe(ignoreElements());
+  return concat(
+    source.pipe(
+      catchError((error: unknown) =>
+        concat(
+          closed$.pipe(catchError(() => [])), // the first error says more
+          defer(() => {
+            throw error;
+          }),
+        ),
+      ),
+    ),
+    closed$,
+  );
+}

@@ -1,0 +1,141 @@
+import { CellarstreamError } from './errors.ts';
+import { envelopeCodec, envelopeSchema, valueSchemaOf } from './schemas/envelope.ts';
+import type { EnvelopeCodec } from './schemas/envelope.ts';
+import type { RecordSchema } from './schemas/avro-schema.ts';
+import { growSchema } from './schemas/infer.ts';
+import type { JsonObject } from './schemas/json.ts';
+import { addFields } from './schemas/merge-schema.ts';
+import type { Registry } from './schemas/registry.ts';
+import { unframe } from './schemas/wire.ts';
+import type { ImageCodec } from './streams/diff.ts';
+
+/** A schema as it is registered, and what it writes and reads. */
+export interface CurrentSchema {
+  readonly schemaId: number;
+  readonly codec: EnvelopeCodec;
+}
+
+/** An image, and the schema that it is written in. */
+export interface WrittenImage {
+  readonly schemaId: number;
+  readonly bytes: Buffer;
+}
+
+/** The schemas of one resource's events: the current one, which grows, and those of older images. */
+export interface SchemaBook {
+  /** Undefined until a first record has been seen, for a resource that nobody has described. */
+  readonly current: () => CurrentSchema | undefined;
+  /**
+   * Sees to it that the current schema has a field for whatever these records hold: a schema that
+   * has to grow for it is registered before this resolves.
+   */
+  readonly hold: (records: readonly JsonObject[], keyFields: readonly string[]) => Promise<void>;
+  /** Makes ready for images of a schema. */
+  readonly load: (schemaId: number) => Promise<void>;
+  /** Records in the bytes of the current schema. */
+  readonly values: ImageCodec;
+  /**
+   * An image in the bytes of the current schema: a schema that has grown since changes no record.
+   * Its own schema must have been loaded.
+   */
+  readonly inCurrent: (image: WrittenImage) => Buffer;
+  /** The image that an event left behind, and its sequence. */
+  readonly imageIn: (event: Buffer) => Promise<{ sequence: number; image: WrittenImage | null }>;
+}
+
+export interface SchemaBookOptions {
+  readonly registry: Registry;
+  readonly subject: string;
+  readonly resource: string;
+  /** Fields that the schema has from the beginning. */
+  readonly described?: RecordSchema | undefined;
+  readonly onVersion?: (schemaId: number) => void;
+}
+
+/**
+ * Opens the book at the registry's latest version, so that a restart goes on from what was inferred
+ * before.
+ *
+ * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`.
+ */
+export async function openSchemaBook(options: SchemaBookOptions): Promise<SchemaBook> {
+  const { registry, subject, resource, described, onVersion } = options;
+  const known = new Map<number, EnvelopeCodec>();
+  let current: CurrentSchema | undefined;
+
+  const latest = async (): Promise<RecordSchema | undefined> => {
+    const found = await registry.latest(subject);
+    if (!found) return described;
+    const values = valuesOf(found.schema, subject);
+    return described ? addFields(values, described) : values;
+  };
+  const register = async (values: RecordSchema): Promise<void> => {
+    const codec = envelopeCodec(envelopeSchema(values, resource));
+    const schemaId = await registry.register(subject, codec.schema);
+    if (schemaId !== current?.schemaId) onVersion?.(schemaId);
+    known.set(schemaId, codec);
+    current = { schemaId, codec };
+  };
+  const schemaNow = (): CurrentSchema => {
+    if (!current) throw new Error(`no record of ${resource} has been seen yet`);
+    return current;
+  };
+  const load = async (schemaId: number): Promise<EnvelopeCodec> => {
+    const codec = known.get(schemaId) ?? envelopeCodec(await registry.schemaById(schemaId));
+    known.set(schemaId, codec);
+    return codec;
+  };
+
+  const start = await latest();
+  if (start) await register(start);
+
+  return {
+    current: () => current,
+    hold: async (records, keyFields) => {
+      if (records.length === 0) return;
+      const grown = (from: RecordSchema | undefined) =>
+        growSchema(from, records, { resource, keyFields });
+      const before = current?.codec.values.schema;
+      const after = grown(before);
+      if (after === before) return;
+      try {
+        await register(after);
+      } catch (error) {
+        // Another process may have added the same field as another type: what it registered holds.
+        if (!(error instanceof CellarstreamError) || error.code !== 'REGISTRY_REFUSED') throw error;
+        const newest = await latest();
+        if (!newest || JSON.stringify(newest) === JSON.stringify(before)) throw error;
+        await register(grown(newest));
+      }
+    },
+    load: async (schemaId) => void (await load(schemaId)),
+    values: {
+      encode: (record) => schemaNow().codec.values.encode(record),
+      decode: (bytes) => schemaNow().codec.values.decode(bytes),
+    },
+    inCurrent: ({ schemaId, bytes }) => {
+      const { schemaId: now, codec } = schemaNow();
+      if (schemaId === now) return bytes;
+      const written = known.get(schemaId);
+      if (!written) throw new Error(`the schema ${schemaId} of a stored image was not loaded`);
+      return codec.values.encode(written.values.decode(bytes));
+    },
+    imageIn: async (event) => {
+      const { schemaId, payload } = unframe(event);
+      const { after, sequence } = (await load(schemaId)).images(payload);
+      return { sequence, image: after && { schemaId, bytes: after } };
+    },
+  };
+}
+
+function valuesOf(schema: RecordSchema, subject: string): RecordSchema {
+  try {
+    return valueSchemaOf(schema);
+  } catch (cause) {
+    throw new CellarstreamError(
+      'REGISTRY_REFUSED',
+      `the schema registry has a schema for ${subject} that is not of our making: set another TOPIC_PREFIX`,
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,100 @@
+import type { Position } from './anchors.ts';
+import type { ScanPage } from './pages.ts';
+
+/**
+ * What a sweep has shown. `complete`: the whole list was read, and it was not empty. `exact`: with
+ * as many distinct keys as a `total_records` that held still. `nothing`: neither.
+ */
+export type Proof = 'nothing' | 'complete' | 'exact';
+
+/**
+ * How far the sweeps of a list have come: complete readings, one after the other, each with the
+ * next number. Plain JSON: it is kept beside the marks that tell which sweep saw a key last.
+ */
+export interface SweepProgress {
+  /** Of the newest sweep; 0 before the first. */
+  readonly number: number;
+  /** When it began, ms on the local clock. */
+  readonly beganAt: number;
+  readonly phase: 'reading' | 'removing' | 'done';
+  /** Where the reading goes on. */
+  readonly position: Position | null;
+  /** `total_records` for as long as it holds still. */
+  readonly total: number | 'not known yet' | 'moved';
+  /** Distinct keys read. */
+  readonly distinct: number;
+  /** Of the newest sweep that was read to its end. */
+  readonly proof: Proof;
+  /** Of the sweep before that one. */
+  readonly proofBefore: Proof;
+}
+
+export const NO_SWEEP: SweepProgress = {
+  number: 0,
+  beganAt: 0,
+  phase: 'done',
+  position: null,
+  total: 'not known yet',
+  distinct: 0,
+  proof: 'nothing',
+  proofBefore: 'nothing',
+};
+
+/** The next sweep, about to be read. */
+export function nextSweep(last: SweepProgress, now: number): SweepProgress {
+  const { number, proof } = last;
+  return {
+    ...NO_SWEEP,
+    number: number + 1,
+    beganAt: now,
+    phase: 'reading',
+    proof,
+    proofBefore: last.proofBefore,
+  };
+}
+
+/**
+ * The sweep after one more page.
+ *
+ * @param fresh how many keys of the page this sweep had not read before.
+ * @param settled false when the list did not add up and was not read to the end of its doubts.
+ */
+export function sweepAfter(
+  sweep: SweepProgress,
+  { answer, next }: ScanPage,
+  { fresh, settled }: { readonly fresh: number; readonly settled: boolean },
+): SweepProgress {
+  const { total_records } = answer.pagination;
+  const still = sweep.total === 'not known yet' || sweep.total === total_records;
+  const total = still ? total_records : 'moved';
+  const distinct = sweep.distinct + fresh;
+  if (next) return { ...sweep, total, distinct, position: next };
+  // A list that is suddenly empty proves nothing: such an answer is more likely than the fact.
+  const isComplete = settled && distinct > 0;
+  const proof = !isComplete ? 'nothing' : total === distinct ? 'exact' : 'complete';
+  return {
+    ...sweep,
+    phase: 'removing',
+    position: null,
+    total,
+    distinct,
+    proof,
+    proofBefore: sweep.proof,
+  };
+}
+
+/**
+ * The number of the sweep since which a key must have been seen, or it is gone as far as sweeps can
+ * tell; undefined when they can't.
+ *
+ * Where a record can be asked for by its key, one complete sweep is enough to ask. Elsewhere a key
+ * has to be absent from two complete sweeps in a row, one of them exact: the keys that a sweep can
+ * miss in a list that moves are few, and another sweep's are others.
+ */
+export function seenSince(sweep: SweepProgress, canBeAsked: boolean): number | undefined {
+  const { phase, number, proof, proofBefore } = sweep;
+  if (phase !== 'removing' || proof === 'nothing') return undefined;
+  if (canBeAsked) return number;
+  if (proofBefore === 'nothing') return undefined;
+  return proof === 'exact' || proofBefore === 'exact' ? number - 1 : undefined;
+}

@@ -1,0 +1,182 @@
+import {
+  asyncScheduler,
+  concat,
+  concatMap,
+  defer,
+  EMPTY,
+  from,
+  map,
+  of,
+  repeat,
+  switchMap,
+  tap,
+  timer,
+} from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import type { ScanPage } from './pages.ts';
+import type { Span } from './read-clock.ts';
+import type { Answer } from './request.ts';
+import type { Room } from './room.ts';
+import { seenSince } from './sweep-progress.ts';
+import type { SweepProgress } from './sweep-progress.ts';
+
+/** One thing that a sweep has found out, to be kept before the next. */
+export type SweepStep =
+  /** A page; the first one of a sweep begins it. */
+  | { readonly kind: 'page'; readonly page: ScanPage; readonly settled: boolean }
+  /** Keys that no sweep has seen since the one numbered `since`; read like a page at `span`. */
+  | {
+      readonly kind: 'absent';
+      readonly keys: readonly string[];
+      readonly since: number;
+      readonly span: Span;
+    }
+  /** What the API says when it is asked for one of them. */
+  | {
+      readonly kind: 'asked';
+      readonly key: string;
+      readonly since: number;
+      readonly answer: Answer;
+    }
+  /** All is dealt with. */
+  | { readonly kind: 'end' };
+
+/** Keys that are known, and have not been seen since a certain sweep. */
+export interface Unseen {
+  readonly keys: readonly string[];
+  /** Where to go on looking; undefined at the end. */
+  readonly next: string | undefined;
+}
+
+/** What is known of the records that are published, as far as sweeps need it. */
+export interface KnownRecords {
+  count(): number;
+  /** A stretch of the keys behind `after`: so many that the caller is not held up for long. */
+  unseen(since: number, after: string | undefined): Unseen;
+}
+
+/** More keys are gone at once than may be. */
+export interface Held {
+  readonly gone: number;
+  readonly known: number;
+}
+
+export interface SweepsOptions {
+  /** As it was kept with the newest step that was settled. */
+  readonly progress: () => SweepProgress;
+  /** Reads the list from where a position says, each page taking a place in `room`. */
+  readonly scan: (from: SweepProgress['position'], onUnsettled: () => void) => Observable<ScanPage>;
+  /** Of one place: a step is kept before the next is taken. */
+  readonly room: Room;
+  readonly records: KnownRecords;
+  /**
+   * Asks for the record of a key; undefined for a key that can't be asked for, which is then never
+   * gone. Default: there is no such query, and two sweeps decide.
+   */
+  readonly ask?: (key: string) => Observable<Answer> | undefined;
+  /** When nothing is read: a moment in the order of reads. */
+  readonly moment: () => Span;
+  /** Least time from the beginning of a sweep to that of the next, ms. */
+  readonly intervalMs: number;
+  /** What a request costs in time, ms. Default 0: the quota's lane sees to it. */
+  readonly spacingMs?: () => number;
+  /** Above this share of the known records, 0 to 100, and above 20, none is removed. */
+  readonly limitPercent: number;
+  readonly onHeld?: (held: Held) => void;
+  /** Clock and timers. Default {@link asyncScheduler}. */
+  readonly scheduler?: SchedulerLike;
+}
+
+/** So many may always go. */
+const FEW = 20;
+
+/**
+ * Reads a list whole, again and again, and tells what is gone from it: {@link seenSince} says when
+ * that can be told. Never completes. After a failure it goes on where `progress` says.
+ *
+ * What is gone is counted first. If it is more than the limit, none of it is told, and the next
+ * sweep counts again: a list that has lost much at once is more likely broken than right.
+ */
+export function sweeps(options: SweepsOptions): Observable<SweepStep> {
+  const { progress, scan, room, records, ask, intervalMs, limitPercent, onHeld } = options;
+  const { spacingMs = () => 0, scheduler = asyncScheduler } = options;
+  let requests = 0;
+  let lastRead: Span | undefined;
+
+  /** Waits until everything that was emitted is settled. */
+  const settled$ = defer(() => room.enter.pipe(tap(() => room.leave())));
+  /** A step of its own place. */
+  const step = (step$: Observable<SweepStep>) => room.enter.pipe(switchMap(() => step$));
+
+  const read = (position: SweepProgress['position']): Observable<SweepStep> =>
+    defer(() => {
+      let settled = true;
+      return scan(position, () => (settled = false)).pipe(
+        map((page): SweepStep => {
+          requests += 1;
+          lastRead = page.answer.span;
+          return { kind: 'page', page, settled };
+        }),
+      );
+    });
+
+  const isHeld = (gone: number): boolean => {
+    const known = records.count();
+    const held = gone > FEW && gone > (known * limitPercent) / 100;
+    if (held) onHeld?.({ gone, known });
+    return held;
+  };
+  const count = (since: number, after?: string, before = 0): Observable<number> =>
+    timer(0, scheduler).pipe(
+      switchMap(() => {
+        const { keys, next } = records.unseen(since, after);
+        const gone = before + keys.length;
+        return next === undefined ? of(gone) : count(since, next, gone);
+      }),
+    );
+  const tell = (since: number, after?: string): Observable<SweepStep> =>
+    timer(0, scheduler).pipe(
+      switchMap(() => {
+        const { keys, next } = records.unseen(since, after);
+        return concat(
+          keys.length === 0 ? EMPTY : ask ? asked(keys, since) : absent(keys, since),
+          next === undefined ? EMPTY : tell(since, next),
+        );
+      }),
+    );
+  const absent = (keys: readonly string[], since: number): Observable<SweepStep> =>
+    step(of({ kind: 'absent', keys, since, span: lastRead ?? options.moment() }));
+  const asked = (keys: readonly string[], since: number): Observable<SweepStep> =>
+    from(keys).pipe(
+      concatMap((key) => {
+        const answer$ = ask!(key);
+        if (!answer$) return EMPTY;
+        return step(answer$.pipe(map((answer) => ({ kind: 'asked', key, since, answer }))));
+      }),
+    );
+  const remove: Observable<SweepStep> = settled$.pipe(
+    switchMap(() => {
+      const since = seenSince(progress(), ask !== undefined);
+      if (since === undefined) return EMPTY;
+      return count(since).pipe(switchMap((gone) => (isHeld(gone) ? EMPTY : tell(since))));
+    }),
+  );
+  const end = step(of({ kind: 'end' }));
+
+  return settled$.pipe(
+    switchMap(() => {
+      const { phase, position, beganAt } = progress();
+      if (phase === 'removing') return concat(remove, end);
+      if (phase === 'reading') return concat(read(position), remove, end);
+      const pause = Math.max(intervalMs, requests * spacingMs());
+      const wait = Math.min(pause, Math.max(0, beganAt + pause - scheduler.now()));
+      return timer(wait, scheduler).pipe(
+        switchMap(() => {
+          requests = 0;
+          return concat(read(null), remove, end);
+        }),
+      );
+    }),
+    repeat(),
+  );
+}
