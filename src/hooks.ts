@@ -2,6 +2,7 @@ import type { Change } from './streams/diff.ts';
 import type { KeyedStatusChange } from './publisher.ts';
 import type { ScanTrouble } from './streams/pages.ts';
 import type { RejectReason } from './streams/records.ts';
+import type { Proof } from './streams/sweep-progress.ts';
 
 /** Which reading of a resource a page belongs to. */
 export type Lane = 'poll' | 'first-read' | 'sweep' | 'reread';
@@ -54,6 +55,15 @@ export interface Hooks {
     gone: number;
     known: number;
     limitPercent: number;
+  }) => void;
+  /** A complete reading has ended, and what it found to be gone is dealt with. */
+  readonly onSwept?: (swept: {
+    resource: string;
+    /** The how manieth it was. */
+    number: number;
+    /** Distinct keys that it read. */
+    records: number;
+    proof: Proof;
   }) => void;
   /** A resource can't go on, the others do; it is tried again. */
   readonly onFailed?: (failed: { resource: string; error: unknown; delayMs: number }) => void;

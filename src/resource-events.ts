@@ -159,6 +159,10 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
       const read = Math.min(total, offset + page.answer.data.length);
       hooks.onProgress?.({ resource, read, total, done: progress.firstRead.done });
     }
+    if (step?.kind === 'end') {
+      const { number, distinct: records, proof } = sweep;
+      hooks.onSwept?.({ resource, number, records, proof });
+    }
     const published = { resource, lane, changes, statusChanges, unchanged };
     hooks.onPublished?.(published);
     return published;

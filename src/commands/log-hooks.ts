@@ -38,6 +38,8 @@ export function logHooks(logger: Logger): Required<Hooks> {
       logger.info({ event: 'published', resource, records, events, statusChanges: statuses }, 'in the last minute'); // prettier-ignore
       tallies.set(resource, newTally(now));
     },
+    onSwept: ({ resource, number, records, proof }) =>
+      logger.debug({ event: 'swept', resource, number, records, proof }, 'read whole once more'),
     onHeld: ({ resource, gone, known, limitPercent }) =>
       logger.error(
         { event: 'deletes-held', resource, gone, known, limitPercent },

@@ -17,7 +17,11 @@ export interface DemoFlags {
   readonly sort: Sort;
   readonly latency: number;
   readonly quota: number;
+  readonly drift?: true;
 }
+
+/** Random changes from one drift to the next: 15 s at the default rate. */
+const DRIFT_EVERY = 30;
 
 const SORTS = ['key-asc', 'key-desc', 'updated-asc', 'updated-desc'] as const satisfies Sort[];
 
@@ -29,12 +33,17 @@ export function sandboxFlags(command: Command): Command {
     .option('--seed <n>', 'the same seed gives the same data', count, 1)
     .addOption(new Option('--sort <order>', 'order of the lists').choices(SORTS).default('key-asc'))
     .option('--latency <ms>', 'how long each answer takes', number, 20)
-    .option('--quota <n>', 'list requests a minute and list', count, 100);
+    .option('--quota <n>', 'list requests a minute and list', count, 100)
+    .option(
+      '--drift',
+      `after every ${DRIFT_EVERY} random changes something odd in one of the lists: a new field, ` +
+        'numbers as text, a record without its key, or a page with some records twice',
+    );
 }
 
 /** The flags as the sandbox takes them. */
 export function sandboxOptions(flags: DemoFlags): SandboxOptions {
-  const { orders, rate, seed, sort, latency, quota } = flags;
+  const { orders, rate, seed, sort, latency, quota, drift } = flags;
   return {
     records: { orders },
     changesPerSecond: rate,
@@ -42,6 +51,7 @@ export function sandboxOptions(flags: DemoFlags): SandboxOptions {
     sort,
     latencyMs: latency,
     quotaPerMinute: quota,
+    ...(drift && { driftEvery: DRIFT_EVERY }),
   };
 }
 

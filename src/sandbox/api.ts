@@ -1,6 +1,9 @@
+import type { PageFault } from './faults.ts';
+import type { Hidden } from './hidden.ts';
 import { listPage } from './list-page.ts';
 import { parseListQuery } from './list-query.ts';
 import type { Settings } from './options.ts';
+import { Random } from './random.ts';
 import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
 import type { Store } from './store.ts';
@@ -18,15 +21,26 @@ export class Api {
   readonly #settings: Settings;
   readonly #store: Store;
   readonly #tokens: Tokens;
+  readonly #hidden: Hidden;
   readonly #clock: () => number;
+  /** For what goes wrong with pages. */
+  readonly #random: Random;
   #lists = 0;
 
   /** @param clock the server's clock, in epoch ms. */
-  constructor(settings: Settings, store: Store, tokens: Tokens, clock: () => number) {
+  constructor(
+    settings: Settings,
+    store: Store,
+    tokens: Tokens,
+    hidden: Hidden,
+    clock: () => number,
+  ) {
     this.#settings = settings;
     this.#store = store;
     this.#tokens = tokens;
+    this.#hidden = hidden;
     this.#clock = clock;
+    this.#random = new Random(settings.seed, 0xfa9e);
   }
 
   /** @param text the request's body. */
@@ -40,11 +54,15 @@ export class Api {
     });
   }
 
-  /** @param authorization the header of that name. */
+  /**
+   * @param authorization the header of that name.
+   * @param fault what is to go wrong with the page, if there comes one.
+   */
   async list(
     resource: Resource,
     params: URLSearchParams,
     authorization: string | undefined,
+    fault?: PageFault,
   ): Promise<Answer> {
     const { readings, sort, shuffleTies } = this.#settings;
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
@@ -53,8 +71,13 @@ export class Api {
     }
     const query = parseListQuery(params, RULES[resource], readings, this.#clock());
     if (typeof query === 'string') return complaint(400, query);
-    const shuffle = shuffleTies ? ++this.#lists : undefined;
-    const body = listPage(this.#store.table(resource), query, sort, shuffle);
+    const hidden = this.#hidden.of(resource);
+    const body = listPage(this.#store.table(resource), query, {
+      sort,
+      ...(shuffleTies && { shuffle: ++this.#lists }),
+      ...(hidden && { hidden }),
+      ...(fault && { fault: { ...fault, random: this.#random } }),
+    });
     return { status: 200, headers: { 'content-type': 'application/json; charset=utf-8' }, body };
   }
 

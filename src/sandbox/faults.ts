@@ -1,3 +1,4 @@
+import type { Patch } from './patch.ts';
 import { Random } from './random.ts';
 import type { Endpoint } from './resources.ts';
 
@@ -30,7 +31,36 @@ export type FaultKind =
   /** Reads the records at once and answers this many ms later: with what is old by then. */
   | { readonly kind: 'slow'; readonly ms: number }
   /** Answers 200 with a page of HTML. */
-  | { readonly kind: 'garbage' };
+  | { readonly kind: 'garbage' }
+  | PageFault;
+
+/** What goes wrong with the page of a list; logins are not struck, whatever the endpoint. */
+export type PageFault =
+  /**
+   * Some records of the page, chosen by the seed, come twice, each copy behind its original: the
+   * same bytes, or with a patch. `data` grows by the copies; the pagination says nothing of them.
+   */
+  | {
+      readonly kind: 'repeat';
+      /** How many, at most all of the page. Default 1. */
+      readonly records?: number;
+      /** What the copies have otherwise. Default: nothing. */
+      readonly patch?: Patch;
+    }
+  /** `data` is empty. */
+  | {
+      readonly kind: 'empty';
+      /**
+       * `full`: as if the records had come. `empty`: as of a list without records, with
+       * `total_records` 0 and no next page. Default `full`.
+       */
+      readonly pagination?: 'full' | 'empty';
+    };
+
+/** The fault, if it is one of a page. */
+export function pageFault(fault: FaultKind | undefined): PageFault | undefined {
+  return fault?.kind === 'repeat' || fault?.kind === 'empty' ? fault : undefined;
+}
 
 interface Fault {
   readonly spec: FaultSpec;
@@ -59,6 +89,7 @@ export class Faults {
     for (const fault of this.#faults) {
       const { endpoint: target = '*', every = 1, probability = 1 } = fault.spec;
       if (target !== '*' && target !== endpoint) continue;
+      if (endpoint === 'login' && pageFault(fault.spec)) continue;
       if (++fault.met % every !== 0) continue;
       if (probability < 1 && !this.#random.chance(probability)) continue;
       if (--fault.left <= 0) this.#faults.delete(fault);

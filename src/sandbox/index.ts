@@ -1,10 +1,13 @@
 export { startSandbox } from './sandbox.ts';
-export type { Sandbox, Truth } from './sandbox.ts';
+export type { Sandbox } from './sandbox.ts';
+export type { Truth } from './truth.ts';
 export type { Readings, SandboxOptions, Sort } from './options.ts';
 export { RESOURCES } from './resources.ts';
 export type { Endpoint, JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
-export type { FaultKind, FaultSpec } from './faults.ts';
+export type { DriftOptions } from './drift.ts';
+export type { FaultKind, FaultSpec, PageFault } from './faults.ts';
 export type { Arrival } from './arrivals.ts';
-export type { Change, Patch } from './store.ts';
+export type { Patch } from './patch.ts';
+export type { Change } from './store.ts';
 export type { StatusChange } from './status-changes.ts';
 export type { Pagination } from './envelope.ts';

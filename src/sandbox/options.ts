@@ -49,6 +49,12 @@ export interface SandboxOptions {
   readonly historyEndsAt?: number;
   /** Random changes per second, by the clock. Default 0: nothing changes by itself. */
   readonly changesPerSecond?: number;
+  /**
+   * After every so many random changes something drifts, for people who try things by hand: a list
+   * comes by a new field, numbers in it become texts, a record loses its key, or a page holds some
+   * records twice. Seeded; what drifts again goes back first. Default 0: never.
+   */
+  readonly driftEvery?: number;
   /** Order of all lists. Default `key-asc`. */
   readonly sort?: Sort;
   /**
@@ -114,6 +120,7 @@ const DEFAULTS = {
     products: 120,
   },
   changesPerSecond: 0,
+  driftEvery: 0,
   sort: 'key-asc',
   shuffleTies: false,
   quotaPerMinute: 100,
@@ -182,6 +189,8 @@ function problems(settings: Settings): string[] {
   expect('clockSkewMs', Number.isFinite(settings.clockSkewMs), 'a finite number');
   expect('historyEndsAt', settings.historyEndsAt > 4 * 365 * DAY_MS, 'epoch ms after 1974');
   atLeast('changesPerSecond', 0);
+  const { driftEvery } = settings;
+  expect('driftEvery', Number.isInteger(driftEvery) && driftEvery >= 0, 'an integer >= 0');
   atLeast('quotaPerMinute', 1);
   atLeast('loginQuotaPerMinute', 1);
   atLeast('windowMs', 1);

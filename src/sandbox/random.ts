@@ -39,4 +39,14 @@ export class Random {
   pick<T>(choices: readonly T[]): T {
     return choices[this.below(choices.length)]!;
   }
+
+  /** Each of `items` once, in random order; draws only as many as are taken. */
+  *shuffled<T>(items: readonly T[]): IterableIterator<T> {
+    const rest = [...items];
+    for (let left = rest.length; left > 0; left--) {
+      const at = this.below(left);
+      yield rest[at]!;
+      rest[at] = rest[left - 1]!;
+    }
+  }
 }

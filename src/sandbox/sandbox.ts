@@ -1,41 +1,24 @@
 import { Api } from './api.ts';
 import { Arrivals } from './arrivals.ts';
-import type { Arrival } from './arrivals.ts';
+import { convertedField, newField } from './drift.ts';
+import type { DriftOptions } from './drift.ts';
 import { Faults } from './faults.ts';
 import type { FaultSpec } from './faults.ts';
+import { Hidden } from './hidden.ts';
 import { toSettings } from './options.ts';
 import type { SandboxOptions } from './options.ts';
+import type { Patch } from './patch.ts';
+import { RandomDrift } from './random-drift.ts';
 import { Random } from './random.ts';
-import { ENDPOINTS } from './resources.ts';
-import type { Endpoint, JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
+import type { JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
 import { STAGING } from './routes.ts';
 import { Server } from './server.ts';
 import { setStatus } from './set-status.ts';
 import { Store } from './store.ts';
-import type { Change, Patch } from './store.ts';
 import { Tokens } from './tokens.ts';
 import { Traffic } from './traffic.ts';
-
-/** What is so: what a correct client must have found out in the end. */
-export interface Truth {
-  /** Records as they are served, parsed, in order of their keys; the list may change meanwhile. */
-  records(resource: Resource): IterableIterator<JsonValue>;
-  /** Keys of the records, in their order. */
-  keys(resource: Resource): IterableIterator<RecordKey>;
-  /** A record as it is served, parsed; undefined when there is none. */
-  get(resource: Resource, key: RecordKey): JsonValue | undefined;
-  /** The same as JSON text, byte for byte. */
-  text(resource: Resource, key: RecordKey): string | undefined;
-  count(resource: Resource): number;
-  /** The newest changes (`changeLogLimit`), oldest first. */
-  readonly changes: readonly Change[];
-  /** The newest requests to an endpoint (`requestLogLimit`), oldest first, refused ones included. */
-  requests(endpoint: Endpoint): readonly Readonly<Arrival>[];
-  /** Most of those within any `[t, t + windowMs)`. */
-  mostInAnyWindow(endpoint: Endpoint, windowMs: number): number;
-  /** How many of those were over the quota; of all endpoints unless one is named. */
-  refused(endpoint?: Endpoint): number;
-}
+import { truthOf } from './truth.ts';
+import type { Truth } from './truth.ts';
 
 /** A running sandbox: the API on a port, the truth, and controls. */
 export interface Sandbox {
@@ -48,7 +31,8 @@ export interface Sandbox {
 
   /**
    * Changes a record: sets fields, or lets a function alter it or return what it shall be. Sets
-   * `updated_at` unless the patch does. The record keeps being known by its old key here.
+   * `updated_at` unless the patch does. The record keeps being known by its old key here. The patch
+   * meets it as it would be without drift.
    * @throws RangeError when there is no such record.
    */
   change(resource: Resource, key: RecordKey, patch: Patch): void;
@@ -71,7 +55,8 @@ export interface Sandbox {
   remove(resource: Resource, key: RecordKey): void;
   /**
    * Serves exactly this JSON text for a record: numbers that JavaScript cannot hold, names given
-   * twice, no object at all. `updated_at` in it is not touched.
+   * twice, no object at all. `updated_at` in it is not touched, and nothing in it drifts until the
+   * record is changed.
    * @throws SyntaxError when it is no JSON. RangeError when there is no such record.
    */
   replaceText(resource: Resource, key: RecordKey, text: string): void;
@@ -79,6 +64,47 @@ export interface Sandbox {
   changeSome(count: number): void;
   /** Random changes per second from now on; 0 stops them. */
   setRate(changesPerSecond: number): void;
+  /**
+   * A new field: records that are created or changed from now on carry it, unless they have it
+   * anyway, and so many of those that are there get it at once.
+   *
+   * @param field its name, a path with dots (`loyalty.since`) or a JSON Pointer (`/loyalty/since`).
+   * Objects on the way are made; a list means each of its elements, or the one numbered.
+   * @returns a function that ends it: records lose the field when they are next changed. A patch
+   * of `change` meets them without it all along.
+   * @throws RangeError when a name in the path is empty.
+   */
+  addField(resource: Resource, field: string, value: JsonValue, options?: DriftOptions): () => void;
+  /**
+   * A field of another type: as {@link addField}, but records that have the field show it converted
+   * (`String` makes texts of numbers). Null stays null. Random changes and `advance` go on as if
+   * nothing had happened; `change` meets and sets the value before it is converted.
+   */
+  convertField(
+    resource: Resource,
+    field: string,
+    convert: (value: JsonValue) => JsonValue,
+    options?: DriftOptions,
+  ): () => void;
+  /**
+   * Serves a record without its key field until it heals, whatever changes in it. It keeps its
+   * place in the list, and both `orderNumber` and the truth know it by its old key.
+   *
+   * @param options `touch`: whether losing and healing set `updated_at`. Default true.
+   * @returns a function that heals it.
+   * @throws RangeError when there is no such record.
+   */
+  loseKey(resource: Resource, key: RecordKey, options?: Pick<DriftOptions, 'touch'>): () => void;
+  /**
+   * A list hides a share of its records, new ones too: pages, totals and `orderNumber` are as if
+   * they were gone, the truth still has them. Which ones their keys and the seed decide, so that a
+   * larger share hides those of a smaller one and more; of few records the share is about right.
+   *
+   * @param share from 0 to 1.
+   * @returns a function that shows them again.
+   * @throws RangeError when there is no such share.
+   */
+  hide(resource: Resource, share: number): () => void;
   /** Makes requests go wrong. @returns a function that lifts the fault. */
   fault(spec: FaultSpec): () => void;
   /** No token given out until now is good any longer. */
@@ -107,11 +133,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   let skewMs = settings.clockSkewMs;
   const serverClock = () => now() + skewMs;
   const store = new Store(settings, serverClock);
-  const traffic = new Traffic(store, seed, now);
   const tokens = new Tokens(settings, serverClock);
   const arrivals = new Arrivals(settings);
   const faults = new Faults(seed);
-  const api = new Api(settings, store, tokens, serverClock);
+  const traffic = new Traffic(store, new RandomDrift(store, faults, seed), settings, now);
+  const hidden = new Hidden(seed);
+  const api = new Api(settings, store, tokens, hidden, serverClock);
   const random = new Random(seed, 0x1a7);
   const server = new Server({
     settings,
@@ -141,6 +168,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     replaceText: (resource, key, text) => store.replaceText(resource, key, text),
     changeSome: (count) => traffic.changeSome(count),
     setRate: (changesPerSecond) => traffic.setRate(changesPerSecond),
+    addField: (resource, field, value, options) =>
+      store.drift(resource, newField(field, value), options),
+    convertField: (resource, field, convert, options) =>
+      store.drift(resource, convertedField(field, convert), options),
+    loseKey: (resource, key, options) => store.loseKey(resource, key, options),
+    hide: (resource, share) => hidden.add(resource, share),
     fault: (spec) => faults.add(spec),
     revokeTokens: () => tokens.revoke(),
     skewClock: (ms) => void (skewMs = ms),
@@ -154,47 +187,5 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       traffic.setRate(0);
       await server.stop();
     },
-  };
-}
-
-function truthOf(store: Store, arrivals: Arrivals, refusedStatus: number): Truth {
-  function* keys(resource: Resource): IterableIterator<RecordKey> {
-    const table = store.table(resource);
-    for (let last = -1; ;) {
-      const seen = table.byKey.rank((id) => id <= last);
-      const ids = table.byKey.slice(seen, seen + 1_000);
-      if (ids.length === 0) return;
-      for (const id of ids) if (table.has(id)) yield table.keyOf(id);
-      last = ids.at(-1)!;
-    }
-  }
-  const text = (resource: Resource, key: RecordKey) => {
-    const table = store.table(resource);
-    return table.text(table.idOf(key));
-  };
-  const get = (resource: Resource, key: RecordKey) => {
-    const found = text(resource, key);
-    return found === undefined ? undefined : (JSON.parse(found) as JsonValue);
-  };
-  return {
-    *records(resource) {
-      for (const key of keys(resource)) {
-        const record = get(resource, key);
-        if (record !== undefined) yield record;
-      }
-    },
-    keys,
-    get,
-    text,
-    count: (resource) => store.table(resource).size,
-    get changes() {
-      return store.changes();
-    },
-    requests: (endpoint) => arrivals.of(endpoint),
-    mostInAnyWindow: (endpoint, windowMs) => arrivals.mostInAnyWindow(endpoint, windowMs),
-    refused: (endpoint) =>
-      (endpoint ? [endpoint] : ENDPOINTS)
-        .flatMap((name) => arrivals.of(name))
-        .filter(({ status }) => status === refusedStatus).length,
   };
 }

@@ -11,14 +11,20 @@ export interface Selection {
   readonly window?: Window;
   /** Orders ties by chance, another for each number; undefined leaves them by key. */
   readonly shuffle?: number;
+  /** Records that are passed over as if they were not there. */
+  readonly hidden?: (id: number) => boolean;
 }
 
 /** Up to this many matches are sorted by key; of more, the list is walked in key order instead. */
 const SORTABLE = 16_384;
 
 /** The ids of a page, and how many records match in all. */
-export function selectPage(table: Table, selection: Selection): { ids: number[]; total: number } {
+export function selectPage(
+  table: Table,
+  { hidden, ...selection }: Selection,
+): { ids: number[]; total: number } {
   const { sort, offset, limit } = selection;
+  if (hidden) return selectShown(table, selection, hidden);
   const [low, high] = rangeOf(table, selection);
   const total = high - low;
   const end = Math.min(offset + limit, total);
@@ -30,6 +36,14 @@ export function selectPage(table: Table, selection: Selection): { ids: number[];
     ? byUpdated(table, low, high, low + first, low + last, selection.shuffle)
     : byKey(table, selection, low, high, first, last);
   return { ids: falling ? ids.reverse() : ids, total };
+}
+
+/** Looks at every match, to leave out those that are hidden. */
+function selectShown(table: Table, selection: Selection, hidden: (id: number) => boolean) {
+  const { offset, limit } = selection;
+  const all = selectPage(table, { ...selection, offset: 0, limit: table.size });
+  const ids = all.ids.filter((id) => !hidden(id));
+  return { ids: ids.slice(offset, offset + limit), total: ids.length };
 }
 
 /** Places in `byUpdated` between which the window lies; all of them without one. */

@@ -8,7 +8,8 @@ import { constants, gzip } from 'node:zlib';
 import { complaint, json, page } from './api.ts';
 import type { Answer, Api } from './api.ts';
 import type { Arrivals } from './arrivals.ts';
-import type { FaultKind, Faults } from './faults.ts';
+import { pageFault } from './faults.ts';
+import type { FaultKind, Faults, PageFault } from './faults.ts';
 import type { Settings } from './options.ts';
 import type { Random } from './random.ts';
 import type { Endpoint } from './resources.ts';
@@ -100,16 +101,21 @@ export class Server {
     const answer =
       waitMs > 0
         ? this.#parts.api.tooMany(waitMs)
-        : (replacement(fault) ?? (await this.#answer(endpoint, query, request)));
+        : (replacement(fault) ?? (await this.#answer(endpoint, query, request, pageFault(fault))));
     await this.#wait(pause / 2 + (fault?.kind === 'slow' ? fault.ms : 0));
     arrival.status = answer.status;
     await this.#send(request, response, answer, fault);
   }
 
-  async #answer(endpoint: Endpoint, query: string, request: IncomingMessage): Promise<Answer> {
+  async #answer(
+    endpoint: Endpoint,
+    query: string,
+    request: IncomingMessage,
+    fault: PageFault | undefined,
+  ): Promise<Answer> {
     if (endpoint !== 'login') {
       const { authorization } = request.headers;
-      return this.#parts.api.list(endpoint, new URLSearchParams(query), authorization);
+      return this.#parts.api.list(endpoint, new URLSearchParams(query), authorization, fault);
     }
     const body = await readBody(request);
     return body === undefined ? complaint(413, 'Body too large') : this.#parts.api.login(body);

@@ -1,7 +1,13 @@
 import { BoundedLog } from './bounded-log.ts';
+import { Drift } from './drift.ts';
+import type { DriftOptions, DriftRule } from './drift.ts';
+import { LateCommits } from './late-commits.ts';
+import type { Commit } from './late-commits.ts';
 import type { Settings } from './options.ts';
 import { advanceOrder } from './order-life.ts';
 import { isOrder } from './order-record.ts';
+import { patched } from './patch.ts';
+import type { Patch } from './patch.ts';
 import { Random } from './random.ts';
 import { isObject, RESOURCES, RULES } from './resources.ts';
 import type { JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
@@ -21,20 +27,6 @@ export interface Change {
   readonly status?: readonly StatusChange[];
 }
 
-/** What becomes of a record: fields to set, or a function that alters it or returns another. */
-export type Patch = JsonObject | ((record: JsonObject) => JsonValue | void);
-
-interface Commit {
-  readonly table: Table;
-  readonly id: number;
-  /** The record's JSON text; undefined when it is deleted. */
-  readonly text: string | undefined;
-  /** Epoch ms. */
-  readonly updatedAt: number;
-  /** Epoch ms. */
-  readonly visibleAt: number;
-}
-
 const RESOLUTION_MS = { ms: 1, second: 1_000, minute: 60_000, day: 86_400_000 } as const;
 
 /** All six lists, and every way to change them. */
@@ -43,12 +35,12 @@ export class Store {
   readonly #winery: Winery;
   readonly #log: BoundedLog<Change>;
   readonly #random: Random;
+  readonly #lots: Random;
+  readonly #drift = new Drift();
   readonly #clock: () => number;
   readonly #resolutionMs: number;
   readonly #lateCommitMs: number;
-  /** Commits not visible yet, oldest first, and the newest of each record. */
-  #waiting: Commit[] = [];
-  readonly #newest = new Map<string, Commit>();
+  readonly #late = new LateCommits();
 
   /** @param clock the server's clock, in epoch ms. */
   constructor(settings: Settings, clock: () => number) {
@@ -58,6 +50,7 @@ export class Store {
     this.#lateCommitMs = settings.lateCommitMs;
     this.#log = new BoundedLog(settings.changeLogLimit);
     this.#random = new Random(seed, 0xc4a);
+    this.#lots = new Random(seed, 0xd21f);
     this.#winery = new Winery(seed, records.customers);
     const history = { seed, endsAt, resolutionMs: this.#resolutionMs };
     this.#tables = new Map(
@@ -79,15 +72,7 @@ export class Store {
 
   /** Makes visible what is due. */
   settle(): void {
-    if (this.#waiting.length === 0) return;
-    const now = this.#clock();
-    const due = this.#waiting.findIndex(({ visibleAt }) => visibleAt > now);
-    const commits = this.#waiting.splice(0, due < 0 ? this.#waiting.length : due);
-    for (const commit of commits) {
-      this.#show(commit);
-      const name = nameOf(commit.table, commit.id);
-      if (this.#newest.get(name) === commit) this.#newest.delete(name);
-    }
+    for (const commit of this.#late.take(this.#clock())) this.#show(commit);
   }
 
   /** @returns the new record's key. */
@@ -110,13 +95,14 @@ export class Store {
       id,
       this.#random,
     );
-    this.#commit(table, id, JSON.stringify({ ...record, ...partial }), updatedAt);
+    const text = JSON.stringify({ ...record, ...partial });
+    this.#commit(table, id, this.#drift.serve(resource, id, text), updatedAt);
     return table.keyOf(id);
   }
 
   /**
    * Changes a record and sets its `updated_at`, unless the patch sets one itself. The record goes
-   * on being known by its old key, whatever becomes of the field.
+   * on being known by its old key, whatever becomes of the field. The patch meets it without drift.
    *
    * @throws RangeError when there is no such record.
    */
@@ -124,7 +110,7 @@ export class Store {
     const { table, id, text } = this.#latest(resource, key);
     const record = JSON.parse(text) as JsonObject;
     const old = isObject(record) ? record.updated_at : undefined;
-    const after = typeof patch === 'function' ? (patch(record) ?? record) : { ...record, ...patch };
+    const after = patched(record, patch);
     let updatedAt = this.#now();
     if (isObject(after) && table.rules.dated) {
       const own = after.updated_at !== old;
@@ -132,7 +118,7 @@ export class Store {
       if (!own) after.updated_at = new Date(updatedAt).toISOString();
       if (!Number.isNaN(parsed)) updatedAt = parsed;
     }
-    this.#commit(table, id, JSON.stringify(after), updatedAt);
+    this.#commit(table, id, this.#drift.serve(resource, id, JSON.stringify(after)), updatedAt);
   }
 
   /** Something believable happens to the record. */
@@ -158,50 +144,106 @@ export class Store {
 
   /**
    * Serves exactly this JSON text for the record: for numbers that JavaScript cannot hold, names
-   * given twice, or what is no object at all. Nothing in it is touched.
+   * given twice, or what is no object at all. Nothing in it is touched, nor drifts.
    *
    * @throws SyntaxError when it is no JSON. RangeError when there is no such record.
    */
   replaceText(resource: Resource, key: RecordKey, text: string): void {
     JSON.parse(text);
     const { table, id } = this.#latest(resource, key);
+    this.#drift.forget(resource, id);
     this.#commit(table, id, text, this.#now());
   }
 
   /** @throws RangeError when there is no such record. */
   remove(resource: Resource, key: RecordKey): void {
     const { table, id } = this.#latest(resource, key);
+    this.#drift.forget(resource, id);
     this.#commit(table, id, undefined, this.#now());
+  }
+
+  /** Records that are created or changed follow this rule from now on. @returns its end. */
+  drift(resource: Resource, rule: DriftRule, options: DriftOptions = {}): () => void {
+    const end = this.#drift.add(resource, rule);
+    const table = this.table(resource);
+    let left = options.existing ?? 0;
+    const ids = left > 0 ? table.byKey.slice(0, table.size) : [];
+    for (const id of this.#lots.shuffled(ids)) {
+      if (!(left > 0)) break;
+      const key = table.keyOf(id);
+      if (!this.isChangeable(resource, key)) continue;
+      if (!this.#drift.concerns(resource, this.#latest(resource, key).text)) continue;
+      this.#rewrite(resource, key, options);
+      left--;
+    }
+    return end;
+  }
+
+  /**
+   * The record is served without its key from now on. @returns a function that heals it.
+   *
+   * @throws RangeError when there is no such record.
+   */
+  loseKey(resource: Resource, key: RecordKey, options: Pick<DriftOptions, 'touch'> = {}) {
+    const { id } = this.#latest(resource, key);
+    this.#drift.loseKey(resource, id, 1);
+    this.#rewrite(resource, key, options);
+    let lost = true;
+    return (): void => {
+      if (!lost) return;
+      lost = false;
+      this.#drift.loseKey(resource, id, -1);
+      // Gone meanwhile, or replaced: then there is nothing to heal.
+      if (this.#drift.plain(resource, id) !== undefined) this.#rewrite(resource, key, options);
+    };
+  }
+
+  /** The newest version of a record without drift, parsed; undefined when there is none. */
+  plain(resource: Resource, key: RecordKey): JsonValue | undefined {
+    const table = this.table(resource);
+    const text = this.#newestText(table, table.idOf(key));
+    return text === undefined ? undefined : (JSON.parse(text) as JsonValue);
   }
 
   /** Whether the record is there, is not about to be deleted, and has the shape it began with. */
   isChangeable(resource: Resource, key: RecordKey): boolean {
-    const table = this.table(resource);
-    const waiting = this.#newest.get(nameOf(table, table.idOf(key)));
-    const text = waiting ? waiting.text : table.text(table.idOf(key));
-    return text !== undefined && this.#winery.knows(resource, JSON.parse(text) as JsonValue);
+    const record = this.plain(resource, key);
+    return record !== undefined && this.#winery.knows(resource, record);
   }
 
   #now(): number {
     return Math.floor(this.#clock() / this.#resolutionMs) * this.#resolutionMs;
   }
 
-  /** The newest version of a record, visible or not. */
+  /** The newest version of a record without drift, visible or not. */
   #latest(resource: Resource, key: RecordKey): { table: Table; id: number; text: string } {
     const table = this.table(resource);
     const id = table.idOf(key);
-    const waiting = this.#newest.get(nameOf(table, id));
-    const text = waiting ? waiting.text : table.text(id);
+    const text = this.#newestText(table, id);
     if (text === undefined) throw new RangeError(`${resource}: no record ${key}`);
     return { table, id, text };
+  }
+
+  #newestText(table: Table, id: number): string | undefined {
+    const plain = this.#drift.plain(table.resource, id);
+    if (plain !== undefined) return plain;
+    const waiting = this.#late.newest(table, id);
+    return waiting ? waiting.text : table.text(id);
+  }
+
+  /** The record is what it was, served as drift has it now. */
+  #rewrite(resource: Resource, key: RecordKey, { touch = true }: DriftOptions): void {
+    if (touch) return this.change(resource, key, (record) => record);
+    const { table, id, text } = this.#latest(resource, key);
+    const updatedAt = this.#late.newest(table, id)?.updatedAt ?? table.updatedAt(id);
+    this.#commit(table, id, this.#drift.serve(resource, id, text), updatedAt);
   }
 
   #commit(table: Table, id: number, text: string | undefined, updatedAt: number): void {
     const visibleAt = this.#clock() + this.#lateCommitMs;
     const commit = { table, id, text, updatedAt, visibleAt };
-    if (this.#lateCommitMs === 0) return this.#show(commit);
-    this.#waiting.push(commit);
-    this.#newest.set(nameOf(table, id), commit);
+    if (this.#lateCommitMs === 0) this.#show(commit);
+    else this.#late.add(commit);
   }
 
   #show({ table, id, text, updatedAt, visibleAt }: Commit): void {
@@ -215,8 +257,4 @@ export class Store {
     const parse = (json: string | undefined) => JSON.parse(json ?? 'null') as JsonValue;
     this.#log.push({ ...entry, status: statusChanges(parse(before), parse(text)) });
   }
-}
-
-function nameOf(table: Table, id: number): string {
-  return `${table.resource}/${id}`;
 }

@@ -1,3 +1,5 @@
+import type { Settings } from './options.ts';
+import type { RandomDrift } from './random-drift.ts';
 import { Random } from './random.ts';
 import type { RecordKey, Resource } from './resources.ts';
 import type { Store } from './store.ts';
@@ -21,12 +23,17 @@ export class Traffic {
   readonly #store: Store;
   readonly #random: Random;
   readonly #clock: () => number;
+  readonly #drift: RandomDrift;
+  readonly #driftEvery: number;
+  #changes = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param clock in epoch ms; what the rate is measured by. */
-  constructor(store: Store, seed: number, clock: () => number) {
+  constructor(store: Store, drift: RandomDrift, settings: Settings, clock: () => number) {
     this.#store = store;
-    this.#random = new Random(seed, 0x7a1c);
+    this.#drift = drift;
+    this.#driftEvery = settings.driftEvery;
+    this.#random = new Random(settings.seed, 0x7a1c);
     this.#clock = clock;
   }
 
@@ -49,7 +56,10 @@ export class Traffic {
   }
 
   changeSome(count: number): void {
-    for (let k = 0; k < count; k++) this.#changeOne();
+    for (let k = 0; k < count; k++) {
+      this.#changeOne();
+      if (this.#driftEvery > 0 && ++this.#changes % this.#driftEvery === 0) this.#drift.next();
+    }
   }
 
   #changeOne(): void {

@@ -29,7 +29,8 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
 
   const slots = Array.from({ length: capacity }, (_, slot) => bytes.readDoubleLE(slot * BYTES));
   const times = slots.filter((at) => Number.isFinite(at) && at > 0);
-  let next = slots.indexOf(Math.min(...slots)); // empty ones first, then the oldest
+  // Empty ones first, then the oldest.
+  let next = slots.indexOf(slots.reduce((oldest, at) => Math.min(oldest, at)));
   const one = Buffer.alloc(BYTES);
 
   return {

@@ -208,6 +208,18 @@ it('commits late: seen after its `updated_at`, upon the version before', async (
   ]);
 });
 
+it('commits late: a third change builds on the second while that is not seen yet', async () => {
+  await start({ lateCommitMs: 500 });
+  sandbox.change('orders', 100_001, { notes: 'one' });
+  clock.pass(100);
+  sandbox.change('orders', 100_001, { class: 'two' });
+  clock.pass(400);
+  expect(order(100_001)).toMatchObject({ notes: 'one' });
+  sandbox.change('orders', 100_001, { tip: 3 });
+  clock.pass(500);
+  expect(order(100_001)).toMatchObject({ notes: 'one', class: 'two', tip: 3 });
+});
+
 it('changes by itself at the rate it is given, by its clock', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   try {

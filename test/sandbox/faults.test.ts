@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import type { Sandbox } from '../../src/sandbox/index.ts';
+import type { JsonObject, Sandbox } from '../../src/sandbox/index.ts';
 import { connect, login } from './client.ts';
+import type { Page } from './client.ts';
 
 let sandbox: Sandbox;
 let client: Awaited<ReturnType<typeof connect>>;
@@ -101,6 +102,92 @@ describe('fault', () => {
     expect(answer.status).toBe(200);
     expect(await answer.text()).toContain('<!doctype html>');
   });
+});
+
+describe('a page with repeated records', () => {
+  const keys = (data: readonly JsonObject[]) => data.map(({ order_number }) => order_number);
+
+  it('has so many of them twice, the same bytes, and its pagination is silent about it', async () => {
+    const query = { offset: 10, pageSize: 20 };
+    const text = '{"order_number": 100015, "total_price": 12.300000000000000001}';
+    sandbox.replaceText('orders', 100_015, text);
+    const before = await client.page('orders', query);
+    sandbox.fault({ kind: 'repeat', records: 3, times: 1 });
+    const after = await client.page('orders', query);
+    expect(after.pagination).toEqual(before.pagination);
+    expect(after.data).toHaveLength(23);
+    const texts = after.data.map((record) => JSON.stringify(record));
+    const once = after.data.filter((_, k) => texts[k] !== texts[k - 1]);
+    expect(once).toEqual(before.data); // each copy behind its original
+    expect(await client.page('orders', query)).toEqual(before);
+
+    sandbox.fault({ kind: 'repeat', records: 99, times: 1 });
+    const body = await (await client.get('orders', query)).text();
+    expect(body).toContain(`,${text},${text},`);
+    expect(keys((JSON.parse(body) as Page).data)).toHaveLength(40);
+  });
+
+  it('or with other content, of which the truth knows nothing', async () => {
+    const before = await client.page('orders');
+    sandbox.fault({ kind: 'repeat', patch: { notes: 'twin' }, times: 1 });
+    sandbox.fault({
+      kind: 'repeat',
+      records: 2,
+      patch: (record) => void (record.total_price = `${record.total_price as number}!`),
+    });
+    const [one, two] = [await client.page('orders'), await client.page('orders')];
+    expect(one.pagination).toEqual(before.pagination);
+    const twin = one.data.findIndex(({ notes }) => notes === 'twin');
+    expect(one.data[twin]).toEqual({ ...one.data[twin - 1], notes: 'twin' });
+    expect(one.data.filter((_, k) => k !== twin)).toEqual(before.data);
+    expect(two.data.filter(({ total_price }) => typeof total_price === 'number')).toEqual(
+      before.data,
+    );
+    expect(two.data).toHaveLength(52);
+    expect([...sandbox.truth.records('orders')]).toEqual(before.data);
+    expect(sandbox.truth.changes).toEqual([]);
+  });
+
+  it('is the same for the same seed', async () => {
+    const repeated = async (seed: number) => {
+      await sandbox.close();
+      sandbox = await startSandbox({ seed, records: { orders: 50 } });
+      client = await connect(sandbox);
+      sandbox.fault({ kind: 'repeat', records: 5 });
+      const found = keys((await client.page('orders')).data);
+      return found.filter((key, k) => key === found[k - 1]);
+    };
+    const first = await repeated(1);
+    expect(await repeated(1)).toEqual(first);
+    expect(await repeated(2)).not.toEqual(first);
+  });
+});
+
+describe('an empty page', () => {
+  it('has the pagination as it would be', async () => {
+    const query = { offset: 10, pageSize: 20 };
+    const { pagination } = await client.page('orders', query);
+    sandbox.fault({ kind: 'empty', times: 1 });
+    expect(await client.page('orders', query)).toEqual({ data: [], pagination });
+    expect((await client.page('orders', query)).data).toHaveLength(20);
+  });
+
+  it('or that of an empty list', async () => {
+    sandbox.fault({ kind: 'empty', pagination: 'empty' });
+    const { data, pagination } = await client.page('orders', { pageSize: 20 });
+    expect(data).toEqual([]);
+    expect(pagination).toMatchObject({ total_records: 0, total_pages: 0, has_next_page: false });
+    const one = await client.page('orders', { orderNumber: 100_001 });
+    expect(one).toMatchObject({ data: [], pagination: { total_records: 0 } });
+    expect(sandbox.truth.count('orders')).toBe(50);
+  });
+});
+
+it('logins are not struck by what goes wrong with pages, and use none of it up', async () => {
+  sandbox.fault({ kind: 'empty', times: 1 });
+  expect((await login(sandbox)).status).toBe(200);
+  expect((await client.page('orders')).data).toEqual([]);
+  expect((await client.page('orders')).data).toHaveLength(50);
 });
 
 it('takes as long as it is told', async () => {

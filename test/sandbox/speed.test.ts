@@ -33,13 +33,13 @@ describe('among a million orders', () => {
   it('makes a page of 1,000 in under 5 ms, at the end as at the beginning', () => {
     for (const offset of [0, 500_000, 999_000]) {
       const query = { offset, pageSize: 1_000 };
-      expect(quickest(() => listPage(table, query, 'key-asc'))).toBeLessThan(5);
+      expect(quickest(() => listPage(table, query, { sort: 'key-asc' }))).toBeLessThan(5);
     }
   });
 
   it('finds a window of few in under 2 ms', () => {
     const window = { from: settings.historyEndsAt - 600_000, to, inclusive: true };
     const query = { offset: 0, pageSize: 1_000, window };
-    expect(quickest(() => listPage(table, query, 'key-asc'))).toBeLessThan(2);
+    expect(quickest(() => listPage(table, query, { sort: 'key-asc' }))).toBeLessThan(2);
   });
 });

@@ -1,6 +1,6 @@
 import { expectTypeOf, it } from 'vitest';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import type { Sandbox } from '../../src/sandbox/index.ts';
+import type { DriftOptions, Sandbox } from '../../src/sandbox/index.ts';
 
 it('startSandbox takes known options, and gives a sandbox', () => {
   expectTypeOf(startSandbox({ seed: 7, sort: 'updated-asc' })).toEqualTypeOf<Promise<Sandbox>>();
@@ -8,4 +8,18 @@ it('startSandbox takes known options, and gives a sandbox', () => {
   void startSandbox({ sort: 'price' });
   // @ts-expect-error no such list
   void startSandbox({ records: { wines: 10 } });
+});
+
+it('drift and faults take what they document, and give their end', () => {
+  expectTypeOf<Sandbox['addField']>().returns.toEqualTypeOf<() => void>();
+  expectTypeOf<Sandbox['hide']>().returns.toEqualTypeOf<() => void>();
+  expectTypeOf<Sandbox['addField']>().parameter(3).toEqualTypeOf<DriftOptions | undefined>();
+  expectTypeOf<Sandbox['convertField']>().toBeCallableWith('inventory', 'cost', String);
+  expectTypeOf<Sandbox['loseKey']>().toBeCallableWith('wine-clubs', 1, { touch: false });
+  // @ts-expect-error one record is lost, not so many of those there are
+  expectTypeOf<Sandbox['loseKey']>().toBeCallableWith('wine-clubs', 1, { existing: 2 });
+  expectTypeOf<Sandbox['fault']>().toBeCallableWith({ kind: 'repeat', records: 2, patch: {} });
+  expectTypeOf<Sandbox['fault']>().toBeCallableWith({ kind: 'empty', pagination: 'empty' });
+  // @ts-expect-error no such pagination
+  expectTypeOf<Sandbox['fault']>().toBeCallableWith({ kind: 'empty', pagination: 'none' });
 });

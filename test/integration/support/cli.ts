@@ -17,6 +17,8 @@ export interface Cli {
   readonly process: ChildProcess;
   readonly stdout: () => string;
   readonly stderr: () => string;
+  /** The log lines so far. */
+  readonly lines: () => readonly LogLine[];
   /** Resolves with the first log line, past or to come, that the test accepts. */
   readonly logged: (accept: (line: LogLine) => boolean) => Promise<LogLine>;
   /** Resolves when it has ended, with its code or the name of the signal. */
@@ -56,6 +58,7 @@ export function runCli(args: readonly string[], env: Readonly<Record<string, str
     process: child,
     stdout: () => stdout,
     stderr: () => stderr,
+    lines: () => lines,
     ended,
     end: (signal) => {
       child.kill(signal);
