@@ -1,0 +1,234 @@
+import { describe, expect, inject, it } from 'vitest';
+import type { Sandbox } from '../../src/sandbox/index.ts';
+import { SORTS } from '../streams/moving-list.ts';
+import { checkOrders } from './support/checker.ts';
+import type { Cli, LogLine } from './support/cli.ts';
+import {
+  cliForTest,
+  firstReadDone,
+  folderForTest,
+  sandboxForTest,
+  settings,
+} from './support/service.ts';
+import type { Env } from './support/service.ts';
+import { readTopic } from './support/topic-reader.ts';
+
+/** `DELETE_SEEDS=20` repeats the large test with as many seeds. */
+const SEEDS = Number(process.env.DELETE_SEEDS ?? 1);
+const ORDERS = 50_000;
+const DELETED = 1_000;
+const QUOTA = 100_000; // not what is tested here
+
+const read = (topic: string) => readTopic(inject('brokers'), inject('registryUrl'), topic);
+
+/** Resolves when a sweep that began after now has been dealt with. */
+async function swept(service: Cli, resource: string): Promise<void> {
+  const isSwept = (line: LogLine) => line.event === 'swept' && line.resource === resource;
+  const newest = Math.max(
+    0,
+    ...service
+      .lines()
+      .filter(isSwept)
+      .map((line) => Number(line.number)),
+  );
+  // The next to end may have begun before.
+  await service.logged((line) => isSwept(line) && Number(line.number) >= newest + 2);
+}
+
+/** Accepts the next line of an event. */
+function after(service: Cli, event: string): (line: LogLine) => boolean {
+  const seen = service.lines().length;
+  return (line) => line.event === event && service.lines().indexOf(line) >= seen;
+}
+
+describe('sweeps, with orders that change all the time', () => {
+  it.each(Array.from({ length: SEEDS }, (_, k) => ({ seed: k + 1, sort: SORTS[k % 4]! })))(
+    'publishes each of 1,000 deletions among 50,000 orders once, and no other (seed $seed, $sort)',
+    async ({ seed, sort }) => {
+      const began = performance.now();
+      const prefix = `deletes-${seed}`;
+      const sandbox = await sandboxForTest({
+        records: { orders: ORDERS },
+        seed,
+        sort,
+        quotaPerMinute: QUOTA,
+        changesPerSecond: 40,
+      });
+      const service = cliForTest(['run'], {
+        ...settings(sandbox, prefix, folderForTest()),
+        QUOTA_PER_MINUTE: String(QUOTA),
+        SWEEP_INTERVAL_MS: '100',
+        POLL_INTERVAL_MS: '500', // sweeps have the rest
+        LOG_LEVEL: 'debug',
+      });
+      await firstReadDone(service);
+
+      const keys = [...sandbox.truth.keys('orders')];
+      const step = Math.floor(keys.length / DELETED);
+      const chosen = Array.from(
+        { length: DELETED },
+        (_, k) => keys[k * step + ((k * seed) % step)]!,
+      );
+      // In bursts while sweeps run, so that the list moves under them.
+      for (let k = 0; k < DELETED; k += 250) {
+        for (const key of chosen.slice(k, k + 250)) {
+          if (sandbox.truth.get('orders', key)) sandbox.remove('orders', key);
+        }
+        await service.logged(after(service, 'swept'));
+      }
+      sandbox.setRate(0);
+      await swept(service, 'orders');
+      expect(await service.end('SIGTERM')).toBe(0);
+
+      const events = await read(`${prefix}.orders`);
+      const published = new Set(events.map(({ key }) => key));
+      // An order that came and went between two looks was never published.
+      const deleted = sandbox.truth.changes
+        .filter(({ resource, kind }) => resource === 'orders' && kind === 'delete')
+        .map(({ key }) => String(key))
+        .filter((key) => published.has(key));
+      expect(deleted.length).toBeGreaterThanOrEqual(DELETED);
+      const deletions = events.filter(({ value }) => value?.op === 'd');
+      expect(deletions.map(({ key }) => key).sort()).toEqual(deleted.sort());
+      const tombstones = events.filter(({ value }) => value === null);
+      expect(tombstones.map(({ key }) => key).sort()).toEqual(deleted);
+      expect(checkOrders(events, sandbox).violations).toEqual([]);
+      const statuses = await read(`${prefix}.order-status-changes`);
+      expect(statuses.filter(({ value }) => value?.to === null)).toEqual([]);
+      console.log(`seed ${seed}, ${sort}: ${Math.round((performance.now() - began) / 1_000)} s`);
+    },
+    300_000,
+  );
+});
+
+describe('sweeps', () => {
+  /** A running service with short intervals; its first read is done. */
+  const running = async (prefix: string, sandbox: Sandbox, more: Env) => {
+    const env = {
+      ...settings(sandbox, prefix, folderForTest()),
+      SWEEP_INTERVAL_MS: '200',
+      POLL_INTERVAL_MS: '200',
+      QUOTA_PER_MINUTE: String(QUOTA),
+      LOG_LEVEL: 'debug',
+      ...more,
+    };
+    const service = cliForTest(['run'], env);
+    await firstReadDone(service);
+    return { service, env };
+  };
+  const opsOf = async (topic: string) => {
+    const ops: Record<string, string[]> = { r: [], c: [], u: [], d: [], tombstone: [] };
+    for (const { key, value } of await read(topic)) {
+      ops[value === null ? 'tombstone' : String(value.op)]!.push(key!);
+    }
+    for (const keys of Object.values(ops)) keys.sort(); // partitions come in any order
+    return ops;
+  };
+
+  it.each([
+    ['orders', 'asked for by their numbers'],
+    ['customers', 'absent from two sweeps beside polls'],
+    ['inventory', 'absent from two sweeps'],
+  ] as const)(
+    '%s that are gone (%s) are deleted once, and created when they are back',
+    async (resource) => {
+      const prefix = `gone-${resource}`;
+      const sandbox = await sandboxForTest({
+        records: { [resource]: 1_500 },
+        quotaPerMinute: QUOTA,
+      });
+      const { service } = await running(prefix, sandbox, { RESOURCES: resource });
+      const show = sandbox.hide(resource, 0.01);
+      await swept(service, resource);
+      await swept(service, resource);
+      const topic = `${prefix}.${resource}`;
+      const gone = await opsOf(topic);
+      expect(gone.d!.length).toBeGreaterThan(5);
+      expect(gone.d!.length).toBeLessThan(21);
+      expect(gone.tombstone).toEqual(gone.d);
+
+      show();
+      await swept(service, resource);
+      const back = await opsOf(topic);
+      expect(back.c).toEqual(gone.d);
+      expect(back).toMatchObject({ d: gone.d, u: [] });
+      expect(back.r).toHaveLength(1_500);
+    },
+  );
+
+  it('deletes nothing when too much is gone at once, says so, and does as it is told then', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 400 }, quotaPerMinute: QUOTA });
+    const { service, env } = await running('held', sandbox, { RESOURCES: 'orders' });
+    sandbox.hide('orders', 0.2);
+    const { gone, known, level } = await service.logged(({ event }) => event === 'deletes-held');
+    expect({ known, level }).toEqual({ known: 400, level: 'error' });
+    await swept(service, 'orders');
+    await service.end('SIGTERM');
+    expect((await opsOf('held.orders')).d).toEqual([]);
+
+    const allowed = cliForTest(['run'], { ...env, DELETE_LIMIT_PERCENT: '100' });
+    await swept(allowed, 'orders');
+    expect(await allowed.end('SIGTERM')).toBe(0);
+    const { d, tombstone } = await opsOf('held.orders');
+    expect(d).toHaveLength(Number(gone));
+    expect(tombstone).toEqual(d);
+  });
+
+  it.each([
+    ['orders', 'full'],
+    ['orders', 'empty'],
+    ['inventory', 'full'],
+    ['inventory', 'empty'],
+  ] as const)(
+    'of %s that answer an empty page (pagination %s) nothing is deleted',
+    async (resource, pagination) => {
+      const prefix = `empty-${resource}-${pagination}`;
+      const sandbox = await sandboxForTest({ records: { [resource]: 15 }, quotaPerMinute: QUOTA }); // few: the limit lets them go
+      const { service } = await running(prefix, sandbox, { RESOURCES: resource });
+      const lift = sandbox.fault({ kind: 'empty', endpoint: resource, pagination });
+      await swept(service, resource);
+      await swept(service, resource);
+      lift();
+      await swept(service, resource);
+      await service.end('SIGTERM');
+      const { r, d, c, u } = await opsOf(`${prefix}.${resource}`);
+      expect({ r: r!.length, d, c, u }).toEqual({ r: 15, d: [], c: [], u: [] });
+    },
+  );
+
+  it('find what has changed without a new updated_at', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 300 }, quotaPerMinute: QUOTA });
+    const { service } = await running('untouched', sandbox, { RESOURCES: 'orders' });
+    sandbox.addField('orders', 'gift_note', 'cheers', { existing: 3, touch: false });
+    await swept(service, 'orders');
+    await service.end('SIGTERM');
+    const { r, u, c, d } = await opsOf('untouched.orders');
+    expect({ r: r!.length, u: u!.length, c, d }).toEqual({ r: 300, u: 3, c: [], d: [] });
+  });
+
+  it('go on where they were when the process was killed', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 15_000 }, quotaPerMinute: QUOTA });
+    const { service, env } = await running('resumed', sandbox, { RESOURCES: 'orders' });
+    await swept(service, 'orders');
+    const offsets = () =>
+      sandbox.truth
+        .requests('orders')
+        .map(({ query }) => new URLSearchParams(query))
+        .filter((query) => !query.has('modifiedFromDate') && !query.has('orderNumber'))
+        .map((query) => Number(query.get('offset')));
+    sandbox.setLatency(150);
+    const inTheMiddle = () => offsets().at(-1)! > 5_000 && offsets().at(-1)! < 8_000;
+    await expect.poll(inTheMiddle, { timeout: 30_000, interval: 20 }).toBe(true);
+    await service.end('SIGKILL');
+    const before = offsets();
+    sandbox.setLatency(0);
+    const next = cliForTest(['run'], env);
+    await next.logged(({ event }) => event === 'swept');
+    const after = offsets().slice(before.length);
+    // The page that was under way is read again, and those behind it.
+    expect(after[0]).toBeGreaterThan(before.at(-1)! - 1_500);
+    expect(after[0]).toBeLessThanOrEqual(before.at(-1)!);
+    await next.end('SIGTERM');
+    expect(await opsOf('resumed.orders')).toMatchObject({ u: [], c: [], d: [] });
+  });
+});
