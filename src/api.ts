@@ -2,6 +2,7 @@ import { Agent } from 'undici';
 import type { SchedulerLike } from 'rxjs';
 import type { ApiConfig, Resource } from './config.ts';
 import type { Hooks } from './hooks.ts';
+import { RULES } from './resources.ts';
 import type { Retry } from './streams/backoff.ts';
 import { login } from './streams/login.ts';
 import { listRequest } from './streams/request.ts';
@@ -29,7 +30,8 @@ export interface Api {
 const CONNECT_TIMEOUT_MS = 10_000;
 /** A page of 1,000 records may take its time; a server that is silent for so long is gone. */
 const ANSWER_TIMEOUT_MS = 30_000;
-const CONNECTIONS = 8;
+/** One for each lane of each resource: a slow answer holds up no other. */
+const CONNECTIONS = 24;
 
 export function openApi({ config, loginLimit, scheduler, onRetry }: ApiOptions): Api {
   const dispatcher = new Agent({
@@ -56,7 +58,7 @@ export function openApi({ config, loginLimit, scheduler, onRetry }: ApiOptions):
     tokens,
     list: (resource, readClock) =>
       listRequest({
-        url: new URL(`${config.baseUrl}/v1/${resource}`),
+        url: new URL(`${config.baseUrl}${RULES[resource].path}`),
         dispatcher,
         tokens,
         ...(readClock && { readClock }),

@@ -17,7 +17,7 @@ export type Resource = (typeof RESOURCES)[number];
 
 /** What is known of a list before it is read. */
 export interface ResourceRules {
-  /** Behind the base address. */
+  /** Behind the base address, the version included. */
   readonly path: string;
   /**
    * Whether it takes `modifiedFromDate` and `modifiedToDate`: then windows of them are polled. One

@@ -69,8 +69,9 @@ export function sweepAfter(
   const total = still ? total_records : 'moved';
   const distinct = sweep.distinct + fresh;
   if (next) return { ...sweep, total, distinct, position: next };
-  // A list that is suddenly empty proves nothing: such an answer is more likely than the fact.
-  const isComplete = settled && distinct > 0;
+  // A list that is suddenly empty proves nothing: such an answer is more likely than the fact. It
+  // may be so in the middle of a sweep, too: then the last page is the empty one.
+  const isComplete = settled && distinct > 0 && answer.data.length > 0;
   const proof = !isComplete ? 'nothing' : total === distinct ? 'exact' : 'complete';
   return {
     ...sweep,

@@ -7,6 +7,7 @@ import {
   from,
   map,
   of,
+  reduce,
   repeat,
   switchMap,
   tap,
@@ -126,24 +127,30 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     if (held) onHeld?.({ gone, known });
     return held;
   };
-  const count = (since: number, after?: string, before = 0): Observable<number> =>
-    timer(0, scheduler).pipe(
-      switchMap(() => {
-        const { keys, next } = records.unseen(since, after);
-        const gone = before + keys.length;
-        return next === undefined ? of(gone) : count(since, next, gone);
-      }),
-    );
-  const tell = (since: number, after?: string): Observable<SweepStep> =>
-    timer(0, scheduler).pipe(
-      switchMap(() => {
-        const { keys, next } = records.unseen(since, after);
-        return concat(
-          keys.length === 0 ? EMPTY : ask ? asked(keys, since) : absent(keys, since),
-          next === undefined ? EMPTY : tell(since, next),
-        );
-      }),
-    );
+  /** Works through the unseen keys: a stretch is looked up when the one before is dealt with. */
+  const stretches = <T>(
+    since: number,
+    work: (keys: readonly string[]) => Observable<T>,
+  ): Observable<T> =>
+    defer(() => {
+      let after: string | undefined;
+      return timer(0, scheduler).pipe(
+        switchMap(() => {
+          const { keys, next } = records.unseen(since, after);
+          after = next;
+          return work(keys);
+        }),
+        // Not by recursion: when all of a long list is gone, thousands of stretches are.
+        repeat({ delay: () => (after === undefined ? EMPTY : of(undefined)) }),
+      );
+    });
+  const count = (since: number): Observable<number> =>
+    stretches(since, (keys) => of(keys.length)).pipe(reduce((gone, more) => gone + more, 0));
+  const tell = (since: number): Observable<SweepStep> =>
+    stretches(since, (keys) => {
+      if (keys.length === 0) return EMPTY;
+      return ask ? asked(keys, since) : absent(keys, since);
+    });
   const absent = (keys: readonly string[], since: number): Observable<SweepStep> =>
     step(of({ kind: 'absent', keys, since, span: lastRead ?? options.moment() }));
   const asked = (keys: readonly string[], since: number): Observable<SweepStep> =>
