@@ -79,4 +79,79 @@ describe('quotas', () => {
     });
     expect(lanes('orders', false)).toBe(lanes('products', false));
   });
+
+  describe('sweeps', () => {
+    const withQuota = (intervalMs: number | undefined, more: Partial<Config['quota']> = {}) => ({
+      ...config,
+      quota: { ...config.quota, ...more },
+      poll: { intervalMs } as Config['poll'],
+    });
+    /** Requests of a minute that the lane of sweeps starts when it alone has work. */
+    const spare = (options: ReturnType<typeof withQuota>): number => {
+      const scheduler = virtualTime();
+      const times: number[] = [];
+      scheduler.run(() => {
+        const { lanes } = quotas({ config: options, scheduler });
+        range(150)
+          .pipe(lanes('orders', false).sweep)
+          .subscribe(() => times.push(scheduler.now()));
+        scheduler.maxFrames = 60_000;
+      });
+      return times.length;
+    };
+
+    it.each([
+      ['endpoint', undefined, 5], // polls take whatever they can
+      ['endpoint', 1_000, 5],
+      ['endpoint', 10_000, 77], // 10 and two each 10 s are left to polls
+      ['endpoint', 60_900, 88],
+      ['key', undefined, 5],
+      ['key', 10_000, 55], // polls of two lists
+      ['key', 60_900, 76],
+    ] as const)(
+      'have what polls leave over: scope %s, every %s ms',
+      (scope, interval, expected) => {
+        expect(spare(withQuota(interval, { scope }))).toBe(expected);
+      },
+    );
+
+    it('have a request a minute of the smallest quota', () => {
+      expect(spare(withQuota(undefined, { perMinute: 1 }))).toBe(1);
+    });
+
+    it('do not keep polls waiting, nor the first read', () => {
+      const scheduler = virtualTime();
+      const started: string[] = [];
+      scheduler.run(() => {
+        const { lanes } = quotas({ config: withQuota(60_900), scheduler });
+        const { poll, firstRead, sweep } = lanes('orders', false);
+        range(100).pipe(poll).subscribe(); // the minute is used up
+        range(3)
+          .pipe(sweep)
+          .subscribe(() => started.push('sweep'));
+        range(3)
+          .pipe(firstRead)
+          .subscribe(() => started.push('first read'));
+        range(3)
+          .pipe(poll)
+          .subscribe(() => started.push('poll'));
+      });
+      const three = (lane: string) => Array<string>(3).fill(lane);
+      expect(started).toEqual([...three('poll'), ...three('first read'), ...three('sweep')]);
+    });
+
+    it('leave the polls of all lists the pace that they go at', () => {
+      for (const scope of ['endpoint', 'key'] as const) {
+        const { lanes } = quotas({ config: withQuota(undefined, { scope }), scheduler: virtualTime() }); // prettier-ignore
+        const lists = scope === 'key' ? config.resources.length : 1;
+        for (const [beside, share] of [
+          ['first-read', 38],
+          ['nothing', 95],
+        ] as const) {
+          const pace = (lists * 60_900) / lanes('orders', false).spacingMs(beside);
+          expect(pace).toBeCloseTo(share);
+        }
+      }
+    });
+  });
 });

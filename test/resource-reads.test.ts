@@ -1,45 +1,60 @@
 import { map, of, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Api } from '../src/api.ts';
+import type { Config } from '../src/config.ts';
 import { resourceReads } from '../src/resource-reads.ts';
 import type { Reading, ResourceReadsOptions } from '../src/resource-reads.ts';
 import type { ReadClock } from '../src/streams/read-clock.ts';
 import type { Answer, ListQuery } from '../src/streams/request.ts';
 import { NO_SWEEP } from '../src/streams/sweep-progress.ts';
+import type { SweepProgress } from '../src/streams/sweep-progress.ts';
 import type { Limit } from '../src/streams/token-bucket.ts';
 import { virtualTime } from './support/virtual-time.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 const LATENCY_MS = 10;
-const free: Limit = (source) => source;
 
-/** Reads in virtual time from a list that answers every query with these orders. */
+/** A query as it was asked, and the lane of the quota that it waited in. */
+type Asked = ListQuery & { readonly lane: string };
+
+/** A lane of its own, that lets everything pass. */
+const lane = (name: string): Limit => Object.assign(((source) => source) as Limit, { lane: name });
+
+interface More extends Partial<Omit<ResourceReadsOptions, 'config'>> {
+  readonly poll?: Partial<Config['poll']>;
+  /** Default as many as there are. */
+  readonly total?: number;
+}
+
+/** Reads in virtual time from a list that answers a query with these records. */
 function reading(
-  orders: () => readonly object[],
+  records: (query: ListQuery) => readonly object[],
   work: (reads: {
     readonly readings$: Observable<Reading>;
+    readonly readClock: ReadClock;
     readonly readAgain: (key: string) => void;
-    readonly asked: readonly ListQuery[];
+    readonly asked: readonly Asked[];
     readonly at: (ms: number, then: () => void) => void;
   }) => void,
   from: ResourceReadsOptions['from'] = {
     firstRead: { startedAt: null, position: null, done: false },
     since: null,
   },
+  { poll, total, ...options }: More = {},
 ): void {
   const scheduler = virtualTime();
   scheduler.run(() => {
-    const asked: ListQuery[] = [];
+    const asked: Asked[] = [];
     const list =
       (clock?: ReadClock) =>
-      (query: ListQuery): Observable<Answer> => {
-        asked.push(query);
+      (query: ListQuery, limit: Limit): Observable<Answer> => {
+        asked.push({ ...query, ...(limit as Limit & { lane: string }) });
         const begin = clock!.begin();
         return timer(LATENCY_MS, scheduler).pipe(
           map(() => ({
-            data: orders() as Answer['data'],
-            pagination: { total_records: orders().length, has_next_page: false },
+            data: records(query) as Answer['data'],
+            pagination: { total_records: total ?? records(query).length, has_next_page: false },
             span: clock!.answered(begin),
             serverTime: START + scheduler.now(),
           })),
@@ -50,10 +65,21 @@ function reading(
     const reads = resourceReads({
       resource: 'orders',
       config: {
-        poll: { lookbackMs: 1_000, pageSize: 100, sweepIntervalMs: 86_400_000 },
+        poll: {
+          lookbackMs: 1_000,
+          pageSize: 100,
+          sweepIntervalMs: 86_400_000,
+          deleteLimitPercent: 5,
+          ...poll,
+        },
       } as ResourceReadsOptions['config'],
       api: api as unknown as Api,
-      lanes: { poll: free, firstRead: free, sweep: free, spacingMs: () => 100 },
+      lanes: {
+        poll: lane('poll'),
+        firstRead: lane('first read'),
+        sweep: lane('sweep'),
+        spacingMs: () => 100,
+      },
       keyFields: ['order_number'],
       from,
       firstReadDone: () => true,
@@ -61,6 +87,7 @@ function reading(
       sweep: () => ({ ...NO_SWEEP, beganAt: scheduler.now() }),
       records: { count: () => 0, unseen: () => ({ keys: [], next: undefined }) },
       hooks: {},
+      ...options,
     });
     const at = (ms: number, then: () => void) => void scheduler.schedule(then, ms);
     work({ ...reads, asked, at });
@@ -71,6 +98,10 @@ const order = (n: number, updated_at?: string) => ({
   order_number: n,
   ...(updated_at && { updated_at }),
 });
+const isDone = {
+  firstRead: { startedAt: START, position: null, done: true },
+  since: START,
+} as const;
 const windows = (asked: readonly ListQuery[]) =>
   asked.flatMap(({ modifiedFromDate: from }) => (from === undefined ? [] : [Date.parse(from)]));
 
@@ -113,7 +144,7 @@ describe('resourceReads', () => {
           reading$.unsubscribe();
         });
       },
-      { firstRead: { startedAt: START, position: null, done: true }, since },
+      { ...isDone, since },
     );
   });
 
@@ -148,7 +179,156 @@ describe('resourceReads', () => {
           reading$.unsubscribe();
         });
       },
-      { firstRead: { startedAt: START, position: null, done: true }, since: START },
+      isDone,
     );
+  });
+});
+
+describe('the sweeps of a resource', () => {
+  const removing = { ...NO_SWEEP, number: 7, phase: 'removing', proof: 'exact', proofBefore: 'exact' } as const; // prettier-ignore
+  const unseen = (...keys: string[]) => ({
+    count: () => 1_000,
+    unseen: () => ({ keys, next: undefined }),
+  });
+  const inShort = ({ lane, step, records, gone }: Reading) => ({
+    lane,
+    ...(step && { step: step.kind }),
+    ...(records.length > 0 && { records: records.map(({ key }) => key) }),
+    ...(gone && { gone }),
+  });
+
+  it('begin an interval after the first read, once it is dealt with', () => {
+    let sweep: SweepProgress = NO_SWEEP;
+    reading(
+      () => [order(1)],
+      ({ readings$, asked, at }) => {
+        const swept = () => asked.filter(({ lane }) => lane === 'sweep').length;
+        const reading$ = readings$.subscribe((page) => {
+          if (page.lane !== 'first-read') return page.settle();
+          at(5_000 - LATENCY_MS, () => {
+            sweep = { ...sweep, beganAt: 5_000 }; // as whoever deals with it says
+            page.settle();
+          });
+        });
+        at(5_999, () => expect(swept()).toBe(0));
+        at(6_001, () => {
+          expect(swept()).toBe(1);
+          expect(asked.at(-1)).toEqual({ offset: 0, pageSize: 100, lane: 'sweep' }); // no window
+          reading$.unsubscribe();
+        });
+      },
+      undefined,
+      { sweep: () => sweep, poll: { sweepIntervalMs: 1_000, intervalMs: 60_000 } },
+    );
+  });
+
+  it('ask for each order that they have missed by its number, and never for what is none', () => {
+    const found: ReturnType<typeof inShort>[] = [];
+    const query = ({ orderNumber }: ListQuery) => (orderNumber === '8' ? [order(8)] : []);
+    reading(
+      query,
+      ({ readings$, readClock, asked, at }) => {
+        const reading$ = readings$.subscribe((page) => {
+          if (page.lane === 'sweep') found.push(inShort(page));
+          if (page.lane !== 'sweep' || page.step?.kind !== 'end') page.settle(); // it ends there
+          if (page.step?.kind === 'end') readClock.settle(page.span.begin);
+        });
+        at(500, () => {
+          const alone = asked.filter(({ orderNumber }) => orderNumber !== undefined);
+          expect(alone).toEqual([
+            { orderNumber: '7', lane: 'sweep' },
+            { orderNumber: '8', lane: 'sweep' },
+          ]);
+          expect(readClock.oldest()).toBe(Infinity); // nothing is left open
+          reading$.unsubscribe();
+        });
+      },
+      isDone,
+      { sweep: () => removing, records: unseen('7', '8', 'W-9'), poll: { intervalMs: 60_000 } },
+    );
+    expect(found).toEqual([
+      { lane: 'sweep', step: 'asked', gone: { keys: ['7'], since: 7 } },
+      { lane: 'sweep', step: 'asked', records: ['8'] },
+      { lane: 'sweep', step: 'end' },
+    ]);
+  });
+
+  it('do not take an order for gone when the answer contradicts itself', () => {
+    reading(
+      () => [],
+      ({ readings$, at }) => {
+        const found: Reading[] = [];
+        const reading$ = readings$.subscribe((page) => page.step && found.push(page));
+        at(500, () => {
+          expect(found.map(({ step }) => step?.kind)).toEqual(['asked']);
+          expect(found[0]!.gone).toBeUndefined();
+          reading$.unsubscribe();
+        });
+      },
+      isDone,
+      { sweep: () => removing, records: unseen('7'), poll: { intervalMs: 60_000 }, total: 1 },
+    );
+  });
+
+  it('of a list without windows are all there is after the first read, one after the other', () => {
+    let sweep: SweepProgress = { ...NO_SWEEP, number: 1, proof: 'exact' };
+    const found: ReturnType<typeof inShort>[] = [];
+    reading(
+      () => [{ id: 1 }, { id: 2 }],
+      ({ readings$, readClock, asked, at }) => {
+        let ends = 0;
+        const reading$ = readings$.subscribe((page) => {
+          found.push(inShort(page));
+          const { number } = sweep;
+          if (page.step?.kind === 'page') {
+            sweep = { ...removing, number: number + 1, beganAt: 0 };
+          }
+          if (page.step?.kind === 'end') {
+            ends += 1;
+            expect(readClock.oldest()).toBe(page.span.begin); // its own: all others are settled
+            sweep = { ...sweep, phase: 'done' };
+          }
+          if (ends < 2) page.settle();
+        });
+        at(30_000, () => {
+          expect(windows(asked)).toEqual([]);
+          const first = { offset: 0, pageSize: 100, lane: 'poll' };
+          expect(asked).toEqual([first, first, first]);
+          reading$.unsubscribe();
+        });
+      },
+      undefined,
+      { resource: 'inventory', keyFields: ['id'], sweep: () => sweep, records: unseen('5', 'x') },
+    );
+    const gone = (since: number) => ({ keys: ['5', 'x'], since });
+    expect(found).toEqual([
+      { lane: 'first-read', records: ['1', '2'] },
+      { lane: 'sweep', step: 'page', records: ['1', '2'] },
+      { lane: 'sweep', step: 'absent', gone: gone(1) },
+      { lane: 'sweep', step: 'end' },
+      { lane: 'sweep', step: 'page', records: ['1', '2'] },
+      { lane: 'sweep', step: 'absent', gone: gone(2) },
+      { lane: 'sweep', step: 'end' },
+    ]);
+  });
+
+  it('say so when more is gone than may be', () => {
+    const keys = Array.from({ length: 51 }, (_, k) => String(k + 1));
+    const onHeld = vi.fn();
+    reading(
+      () => [],
+      ({ readings$, asked, at }) => {
+        const reading$ = readings$.subscribe();
+        at(500, () => {
+          expect(asked.some(({ orderNumber }) => orderNumber !== undefined)).toBe(false);
+          reading$.unsubscribe();
+        });
+      },
+      isDone,
+      { sweep: () => removing, records: unseen(...keys), hooks: { onHeld } },
+    );
+    expect(onHeld.mock.calls).toEqual([
+      [{ resource: 'orders', gone: 51, known: 1_000, limitPercent: 5 }],
+    ]);
   });
 });

@@ -126,12 +126,12 @@ describe('sweeps', () => {
   };
 
   it.each([
-    ['orders', 'asked for by their numbers'],
-    ['customers', 'absent from two sweeps beside polls'],
-    ['inventory', 'absent from two sweeps'],
+    { resource: 'orders', how: 'asked for by their numbers' },
+    { resource: 'customers', how: 'absent from two sweeps beside polls' },
+    { resource: 'inventory', how: 'absent from two sweeps' },
   ] as const)(
-    '%s that are gone (%s) are deleted once, and created when they are back',
-    async (resource) => {
+    '$resource that are gone ($how) are deleted once, and created when they are back',
+    async ({ resource }) => {
       const prefix = `gone-${resource}`;
       const sandbox = await sandboxForTest({
         records: { [resource]: 1_500 },

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openStore } from '../../src/state/store.ts';
-import type { Store, TaskMemory } from '../../src/state/store.ts';
+import type { Notes, Store, TaskMemory } from '../../src/state/store.ts';
 
 const memory: TaskMemory = {
   home: 'h',
@@ -58,5 +58,157 @@ describe('openStore', () => {
     await task.put([{ key: 'k', sequence: 5, image: image('new') }], memory);
     await task.clear();
     expect([task.count(), task.memory()]).toEqual([0, undefined]);
+  });
+
+  describe('marks', () => {
+    const put = (keys: readonly string[], seen?: Notes['seen'], sequence = 1) =>
+      store.task('a').put(
+        keys.map((key) => ({ key, sequence, image: image(key) })),
+        memory,
+        { ...(seen && { seen }) },
+      );
+    const sighting = (keys: readonly string[], sweep: number, bySweep = false) => ({
+      keys,
+      sweep,
+      bySweep,
+    });
+    const allUnseen = (since: number): string[] => {
+      const found: string[] = [];
+      let after: string | undefined;
+      do {
+        const { keys, next } = store.task('a').unseen(since, after);
+        found.push(...keys);
+        after = next;
+      } while (after !== undefined);
+      return found;
+    };
+
+    it('tell when a key was seen last, by whatever read it', async () => {
+      await put(['k', 'l', 'm'], sighting(['k', 'l', 'm'], 3));
+      await put([], sighting(['l'], 4, true));
+      await put([], sighting(['m'], 5));
+      const task = store.task('a');
+      expect(['k', 'l', 'm'].map((key) => task.isUnseen(key, 4))).toEqual([true, false, false]);
+      expect(task.unseen(3, undefined)).toEqual({ keys: [], next: undefined });
+      expect(task.unseen(4, undefined)).toEqual({ keys: ['k'], next: undefined });
+      expect(task.unseen(5, undefined)).toEqual({ keys: ['k', 'l'], next: undefined });
+      expect(task.unseen(6, undefined)).toEqual({ keys: ['k', 'l', 'm'], next: undefined });
+      expect(task.isUnseen('never', 1)).toBe(true);
+    });
+
+    it('are never set back', async () => {
+      await put(['k'], sighting(['k'], 5));
+      await put([], sighting(['k'], 4));
+      expect(store.task('a').isUnseen('k', 5)).toBe(false);
+    });
+
+    it('tell what a sweep has read, each key once, and not what others have', async () => {
+      await put(['k', 'l'], sighting(['k'], 2, true));
+      await put([], sighting(['l'], 2));
+      const task = store.task('a');
+      expect(task.unread(['k', 'l', 'new', 'l', 'new'], 2)).toBe(2);
+      expect(task.unread(['k', 'l', 'new'], 3)).toBe(3);
+      await put([], sighting(['k'], 3)); // a poll does not make it read
+      expect(task.unread(['k'], 3)).toBe(1);
+      expect(task.unread(['k'], 2)).toBe(0);
+    });
+
+    it('outlive a restart, with how far the sweeps have come', async () => {
+      await put(['k', 'l'], sighting(['k', 'l'], 1, true));
+      const sweep = '{"number":2}';
+      await store.task('a').put([], { ...memory, sweep }, { seen: sighting(['k'], 2, true) });
+      await store.close();
+      store = openStore(folder);
+      const task = store.task('a');
+      expect(task.memory()?.sweep).toBe(sweep);
+      expect(task.unseen(2, undefined).keys).toEqual(['l']);
+      expect(task.unread(['k', 'l'], 2)).toBe(1);
+    });
+
+    it('of another task are not touched', async () => {
+      await put(['k'], sighting(['k'], 1));
+      const other = store.task('b');
+      await other.put([{ key: 'k', sequence: 1, image: image('k') }], memory, { seen: sighting(['k'], 9) }); // prettier-ignore
+      expect(store.task('a').unseen(2, undefined).keys).toEqual(['k']);
+      expect(other.unseen(9, undefined).keys).toEqual([]);
+    });
+
+    it('go with the image, and only then', async () => {
+      await put(['k', 'l'], sighting(['k', 'l'], 4, true));
+      const task = store.task('a');
+      await task.put([{ key: 'k', sequence: 1, image: null }], memory); // not newer: it stays
+      expect(task.isUnseen('k', 4)).toBe(false);
+      await task.put([{ key: 'k', sequence: 2, image: null }], memory);
+      expect([task.isUnseen('k', 4), task.unread(['k'], 4), task.count()]).toEqual([true, 1, 1]);
+      expect(task.unseen(9, undefined).keys).toEqual(['l']);
+    });
+
+    it('of what has no image are nothing to be missed', async () => {
+      await put(['k'], sighting(['k', 'too large'], 1));
+      expect(store.task('a').unseen(2, undefined).keys).toEqual(['k']);
+    });
+
+    it('are found 500 at a time, in order, each once', async () => {
+      const keys = Array.from({ length: 1_234 }, (_, k) => `k${String(k).padStart(5, '0')}`);
+      const seen = keys.filter((_, k) => k % 10 === 3);
+      await put(keys, sighting(keys, 1));
+      await put([], sighting(seen, 2));
+      const missing = keys.filter((_, k) => k % 10 !== 3);
+      const first = store.task('a').unseen(2, undefined);
+      expect(first).toEqual({ keys: missing.slice(0, 500), next: missing[499] });
+      expect(allUnseen(2)).toEqual(missing);
+      // As when it is told between two looks: nothing is passed over.
+      const gone = first.keys.map((key) => ({ key, sequence: 2, image: null }));
+      await store.task('a').put(gone, memory);
+      expect(store.task('a').unseen(2, first.next).keys).toEqual(missing.slice(500, 1_000));
+    });
+
+    it('are looked at 10,000 at a time, however few are found', async () => {
+      const keys = Array.from({ length: 20_005 }, (_, k) => `k${String(k).padStart(5, '0')}`);
+      await put(keys, sighting(keys, 1));
+      const few = ['k00001', 'k09999', 'k20003'];
+      await put([], sighting(keys.filter((key) => !few.includes(key)), 2)); // prettier-ignore
+      const unseen = (since: number, after?: string) => store.task('a').unseen(since, after);
+      expect(unseen(2)).toEqual({ keys: ['k00001', 'k09999'], next: 'k09999' });
+      expect(unseen(2, 'k09999')).toEqual({ keys: [], next: 'k19999' });
+      expect(unseen(2, 'k19999')).toEqual({ keys: ['k20003'], next: undefined });
+    });
+
+    it('are forgotten when cleared', async () => {
+      await put(['k'], sighting(['k'], 3, true));
+      await store.task('a').clear();
+      expect(store.task('a').unseen(9, undefined).keys).toEqual([]);
+      expect(store.task('a').unread(['k'], 3)).toBe(1);
+    });
+  });
+
+  describe('rejects', () => {
+    const digests = (from: number, to: number) =>
+      Array.from({ length: to - from }, (_, k) => `digest ${from + k}`);
+    const put = (rejects: readonly string[]) => store.task('a').put([], memory, { rejects });
+
+    it('are the newest 10,000, the oldest first, also for the next process', async () => {
+      await put(digests(0, 3));
+      await put([]);
+      await put(digests(3, 9_998));
+      expect(store.task('a').rejects()).toEqual(digests(0, 9_998));
+      await put(digests(9_998, 10_003));
+      expect(store.task('a').rejects()).toEqual(digests(3, 10_003));
+      await store.close();
+      store = openStore(folder);
+      expect(store.task('a').rejects()).toEqual(digests(3, 10_003));
+      await put(digests(10_003, 10_005));
+      expect(store.task('a').rejects()).toEqual(digests(5, 10_005));
+      await put(digests(10_005, 30_000));
+      expect(store.task('a').rejects()).toEqual(digests(20_000, 30_000));
+    });
+
+    it('are forgotten when cleared, and begin anew', async () => {
+      await put(digests(0, 12));
+      await store.task('a').clear();
+      expect(store.task('a').rejects()).toEqual([]);
+      await put(digests(20, 22));
+      expect(store.task('a').rejects()).toEqual(digests(20, 22));
+    });
   });
 });

@@ -271,6 +271,82 @@ describe('diff of reads that overlap', () => {
   });
 });
 
+describe('diff of keys that are gone', () => {
+  const at = (hour: number) => `2026-03-05T${String(hour).padStart(2, '0')}:00:00.000Z`;
+  const read = (begin: number, end: number, ...records: JsonObject[]): ReadRecords => ({
+    ...page(...records),
+    span: { begin, end },
+  });
+  const gone = (begin: number, end: number, ...keys: string[]): ReadRecords => ({
+    records: [],
+    gone: keys,
+    span: { begin, end },
+  });
+  /** What each read brings, in short, undecided keys with a `?`. */
+  const brought = (...reads: ReadRecords[]) =>
+    differences(reads, { newest: newestReads(readClock()) }).map((found) =>
+      [...inShort(found), ...found.undecided.map((key) => `${key}?`)].join(),
+    );
+
+  it('gives a deletion whole: the last image, its bytes, and no time', () => {
+    const before = { n: 1, s: 'x', updated_at: at(12) };
+    const found = differences([page(before), { records: [], gone: ['1', 'never seen'] }]);
+    const bytes = Buffer.from(stringifyJson(before));
+    expect(found[1]!.changes).toEqual([
+      {
+        key: '1',
+        op: 'd',
+        before,
+        after: null,
+        images: { before: bytes, after: null },
+        changed: [],
+        updatedAt: null,
+      },
+    ]);
+  });
+
+  it('tells nothing of a key without an image, nor twice of one', () => {
+    const reads = [page({ n: 1 }), { records: [], gone: ['1', '2'] }];
+    expect(differences([...reads, reads[1]!]).map(inShort)).toEqual([['c 1'], ['d 1'], []]);
+  });
+
+  it('finds the image where it is told to', () => {
+    const images = { get: (key: string) => (key === '1' ? Buffer.from('{"n":1}') : undefined) };
+    const found = differences([{ records: [], gone: ['1', '2'] }], { images });
+    expect(found.map(inShort)).toEqual([['d 1']]);
+  });
+
+  it('takes a record that is back for a new one', () => {
+    expect(brought(read(1, 2, { n: 1 }), gone(3, 4, '1'), read(5, 6, { n: 1 }))).toEqual([
+      'c 1',
+      'd 1',
+      'c 1',
+    ]);
+  });
+
+  it('does not let an older answer bring a record back', () => {
+    const alive = { n: 1, s: 'a', updated_at: at(12) };
+    const found = brought(
+      read(1, 2, alive),
+      gone(5, 6, '1'),
+      read(3, 4, { ...alive, s: 'b', updated_at: at(13) }), // ended before
+      read(3, 7, { ...alive, s: 'c', updated_at: at(14) }), // overlapped: nobody can tell
+    );
+    expect(found).toEqual(['c 1', 'd 1', '', '1?']);
+  });
+
+  it('does not take for gone what a later read has seen, nor decides of one that overlapped', () => {
+    expect(
+      brought(
+        read(5, 8, { n: 1 }, { n: 2 }),
+        gone(1, 4, '1'), // seen since
+        gone(6, 9, '2'), // seen meanwhile
+        gone(9, 10, '1', '2'),
+      ),
+    ).toEqual(['c 1,c 2', '', '2?', 'd 1,d 2']);
+  });
+});
+
 describe('instantOf', () => {
   afterEach(() => vi.unstubAllEnvs());
 

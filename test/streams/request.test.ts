@@ -265,6 +265,45 @@ describe('what can pass', () => {
   });
 });
 
+describe('a 404 to a query for one order', () => {
+  const query = { orderNumber: '4711' };
+  const page = '<html><body>404 Not Found</body></html>';
+
+  it.each([
+    ['an object', { message: 'Order not found' }],
+    ['an object after a line', '\n {"error":"not found"}'],
+  ])('in JSON says that there is none: %s', async (_, body) => {
+    const { list, reads } = await start();
+    sandbox.fault({ endpoint: 'orders', kind: 'status', status: 404, body, times: 1 });
+    const answer = await firstValueFrom(list(query, limit));
+    expect(answer.data).toEqual([]);
+    expect(answer.pagination).toEqual({ total_records: 0, has_next_page: false });
+    expect(answer.serverTime).toBeDefined();
+    expect(statuses()).toEqual([404]);
+    expect(reads.oldest()).toBe(answer.span.begin); // as of any answer: settled by who deals with it
+  });
+
+  it.each([
+    ['a page of HTML', page],
+    ['nothing', ''],
+  ])("that is a gateway's is tried again: %s", async (_, body) => {
+    const { list } = await start();
+    sandbox.fault({ endpoint: 'orders', kind: 'status', status: 404, body, times: 2 });
+    await firstValueFrom(list({ orderNumber: '100001' }, limit));
+    expect(statuses()).toEqual([404, 404, 200]);
+    expect(retried).toMatchObject([{ code: 'API_STATUS' }, { code: 'API_STATUS' }]);
+  });
+
+  it('is nothing of the kind to a query for a page', async () => {
+    const { list } = await start();
+    const body = { message: 'not found' };
+    sandbox.fault({ endpoint: 'orders', kind: 'status', status: 404, body, times: 1 });
+    const { data } = await firstValueFrom(list({ offset: 29 }, limit));
+    expect(numbers(data)).toEqual([100_030]);
+    expect(statuses()).toEqual([404, 200]);
+  });
+});
+
 describe('what cannot pass', () => {
   it.each([
     ['400', { kind: 'status', status: 400 }, 400],
