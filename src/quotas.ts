@@ -14,8 +14,10 @@ export interface Lanes {
   readonly firstRead: Limit;
   /** What polls leave over: for complete readings beside them. */
   readonly sweep: Limit;
-  /** What one request of a poll costs in time, ms, beside a first read or without one. */
-  readonly spacingMs: (beside: 'first-read' | 'nothing') => number;
+  /** For single records that a complete reading has missed: they may be many. */
+  readonly ask: Limit;
+  /** What one request of a poll costs in time, ms, by what goes on beside it. */
+  readonly spacingMs: (beside: 'first-read' | 'asking' | 'nothing') => number;
 }
 
 export interface Quotas {
@@ -40,6 +42,8 @@ const HEADROOM_MS = 900;
 const WINDOW_MS = 60_000 + HEADROOM_MS;
 /** Of the quota, during a first read; the rest is for polls: of 100 a minute, one every 1.6 s. */
 const FIRST_READ_PART = 0.62;
+/** Of the quota, while single records are asked for: 1,000 of them in half an hour. */
+const ASK_PART = 0.35;
 /** Of the quota, when nothing else is under way: what polls leave over for sweeps. */
 const SPARE_PART = 0.05;
 
@@ -76,17 +80,19 @@ export function quotas({ config, scheduler, stateDir }: QuotasOptions): Quotas {
       let lanes = buckets.get(name);
       if (!lanes) {
         const all = bucket(name, quota.perMinute, seenBefore);
-        const share = Math.max(1, Math.floor(quota.perMinute * FIRST_READ_PART));
+        const part = (of: number) => Math.max(1, Math.floor(quota.perMinute * of));
         const forPolls = {
-          'first-read': Math.max(1, quota.perMinute - share),
+          'first-read': Math.max(1, quota.perMinute - part(FIRST_READ_PART)),
+          asking: Math.max(1, quota.perMinute - part(ASK_PART)),
           nothing: Math.max(1, quota.perMinute * (1 - SPARE_PART)),
         };
         const polls = Math.min(forPolls.nothing, pollsEvery(poll.intervalMs) * lists);
         const spare = Math.max(1, Math.floor(quota.perMinute - polls));
         lanes = {
           poll: all,
-          firstRead: all.lane({ rank: 1, share }),
+          firstRead: all.lane({ rank: 1, share: part(FIRST_READ_PART) }),
           sweep: all.lane({ rank: 2, share: spare }),
+          ask: all.lane({ rank: 2, share: Math.max(spare, part(ASK_PART)) }),
           spacingMs: (beside) => (WINDOW_MS / forPolls[beside]) * lists,
         };
         buckets.set(name, lanes);

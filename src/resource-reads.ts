@@ -168,6 +168,10 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     }),
   );
 
+  const beside = () => {
+    if (!firstReadDone()) return 'first-read';
+    return byKey && options.sweep().phase === 'removing' ? 'asking' : 'nothing';
+  };
   const polls$ = began$.pipe(
     take(1),
     switchMap((startedAt) =>
@@ -177,7 +181,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
         since: from.since ?? startedAt,
         lookbackMs,
         ...(intervalMs !== undefined && { intervalMs }),
-        spacingMs: () => lanes.spacingMs(firstReadDone() ? 'nothing' : 'first-read'),
+        spacingMs: () => lanes.spacingMs(beside()),
         scheduler,
       }),
     ),
@@ -207,7 +211,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
           ),
         room: rooms.sweep,
         records: options.records,
-        ...(byKey && { ask: (key) => (canBeAsked(key) ? ask(key, limits.sweep) : undefined) }),
+        ...(byKey && { ask: (key) => ask(key, lanes.ask), canBeAsked }),
         moment: () => reads.answered(reads.begin()),
         intervalMs: windowed ? sweepIntervalMs : (intervalMs ?? 0),
         ...(!windowed && { spacingMs: () => lanes.spacingMs('nothing') }),

@@ -72,6 +72,19 @@ describe('quotas', () => {
     });
   });
 
+  it('has more for single records while they are asked for, which polls then leave over', () => {
+    const scheduler = virtualTime();
+    let asked = 0;
+    scheduler.run(() => {
+      const lanes = quotas({ config, scheduler }).lanes('orders', false);
+      range(150)
+        .pipe(lanes.ask)
+        .subscribe(() => (asked += 1));
+      expect(asked).toBe(35);
+      expect(60_000 / lanes.spacingMs('asking') + asked).toBeLessThanOrEqual(100);
+    });
+  });
+
   it('is one quota for all lists where the server counts by key', () => {
     const { lanes } = quotas({
       config: { ...config, quota: { ...config.quota, scope: 'key' } },

@@ -78,6 +78,7 @@ function reading(
         poll: lane('poll'),
         firstRead: lane('first read'),
         sweep: lane('sweep'),
+        ask: lane('ask'),
         spacingMs: () => 100,
       },
       keyFields: ['order_number'],
@@ -236,8 +237,8 @@ describe('the sweeps of a resource', () => {
         at(500, () => {
           const alone = asked.filter(({ orderNumber }) => orderNumber !== undefined);
           expect(alone).toEqual([
-            { orderNumber: '7', lane: 'sweep' },
-            { orderNumber: '8', lane: 'sweep' },
+            { orderNumber: '7', lane: 'ask' },
+            { orderNumber: '8', lane: 'ask' },
           ]);
           expect(readClock.oldest()).toBe(Infinity); // nothing is left open
           reading$.unsubscribe();

@@ -72,7 +72,8 @@ export function keyRecords(
 }
 
 function keyPart(value: JsonValue | undefined): string | undefined {
-  if (typeof value === 'string') return value === '' ? undefined : value;
+  // Half a surrogate pair has no UTF-8: two such keys would be one in Kafka.
+  if (typeof value === 'string') return value !== '' && value.isWellFormed() ? value : undefined;
   // A number that is not held exactly is a JsonNumber, so that its text is what was sent.
   if (typeof value !== 'number' && !(value instanceof JsonNumber)) return undefined;
   const text = String(value);

@@ -70,11 +70,10 @@ export interface SweepsOptions {
   /** Of one place: a step is kept before the next is taken. */
   readonly room: Room;
   readonly records: KnownRecords;
-  /**
-   * Asks for the record of a key; undefined for a key that can't be asked for, which is then never
-   * gone. Default: there is no such query, and two sweeps decide.
-   */
-  readonly ask?: (key: string) => Observable<Answer> | undefined;
+  /** Asks for the record of a key. Default: there is no such query, and two sweeps decide. */
+  readonly ask?: (key: string) => Observable<Answer>;
+  /** Whether a key can be asked for: one that can't is never gone. Default: every one can. */
+  readonly canBeAsked?: (key: string) => boolean;
   /** When nothing is read: a moment in the order of reads. */
   readonly moment: () => Span;
   /** Least time from the beginning of a sweep to that of the next, ms. */
@@ -100,7 +99,7 @@ const FEW = 20;
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   const { progress, scan, room, records, ask, intervalMs, limitPercent, onHeld } = options;
-  const { spacingMs = () => 0, scheduler = asyncScheduler } = options;
+  const { canBeAsked = () => true, spacingMs = () => 0, scheduler = asyncScheduler } = options;
   let requests = 0;
   let lastRead: Span | undefined;
 
@@ -145,7 +144,10 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       );
     });
   const count = (since: number): Observable<number> =>
-    stretches(since, (keys) => of(keys.length)).pipe(reduce((gone, more) => gone + more, 0));
+    stretches(since, (keys) => of(keys.filter(canBeTold).length)).pipe(
+      reduce((gone, more) => gone + more, 0),
+    );
+  const canBeTold = (key: string) => ask === undefined || canBeAsked(key);
   const tell = (since: number): Observable<SweepStep> =>
     stretches(since, (keys) => {
       if (keys.length === 0) return EMPTY;
@@ -154,12 +156,10 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   const absent = (keys: readonly string[], since: number): Observable<SweepStep> =>
     step(of({ kind: 'absent', keys, since, span: lastRead ?? options.moment() }));
   const asked = (keys: readonly string[], since: number): Observable<SweepStep> =>
-    from(keys).pipe(
-      concatMap((key) => {
-        const answer$ = ask!(key);
-        if (!answer$) return EMPTY;
-        return step(answer$.pipe(map((answer) => ({ kind: 'asked', key, since, answer }))));
-      }),
+    from(keys.filter(canBeTold)).pipe(
+      concatMap((key) =>
+        step(ask!(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer })))),
+      ),
     );
   const remove: Observable<SweepStep> = settled$.pipe(
     switchMap(() => {

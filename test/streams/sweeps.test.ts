@@ -240,6 +240,12 @@ describe('when much is gone at once', () => {
     );
   });
 
+  it('what can never go does not count', () => {
+    const canBeAsked = (key: string) => Number(key) <= 110;
+    const { gone, held } = run(150, 5, { canBeAsked });
+    expect({ gone: gone.length, held }).toEqual({ gone: 10, held: [] });
+  });
+
   it('none of it is asked for, however many stretches it is counted in', () => {
     const ledger = new SweepLedger(keys(1, 150), 7);
     const { events, held } = swept({ list, ledger, canBeAsked: () => true, limitPercent: 5 });

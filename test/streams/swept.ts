@@ -72,7 +72,7 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
         }),
       room: place,
       records: ledger,
-      ...(canBeAsked && { ask: (key) => (canBeAsked(key) ? ask(key) : undefined) }),
+      ...(canBeAsked && { ask, canBeAsked }),
       moment: () => ({ begin: 98, end: 99 }),
       intervalMs: 0,
       limitPercent: 100,
