@@ -52,7 +52,11 @@ export async function followTopic(
     return (await types.get(id)!).fromBuffer(bytes.subarray(5)) as Record<string, unknown>;
   };
 
-  const consumer = kafka.consumer({ groupId: `test-reader-${randomUUID()}` });
+  // Stopping waits for the fetch under way: by default up to 5 s.
+  const consumer = kafka.consumer({
+    groupId: `test-reader-${randomUUID()}`,
+    maxWaitTimeInMs: 250,
+  });
   await consumer.connect();
   await consumer.subscribe({ topic, fromBeginning: true });
   const done = new Promise<void>((resolve, reject) => {

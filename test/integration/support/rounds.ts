@@ -1,0 +1,25 @@
+import { expect } from 'vitest';
+import type { Resource, Sandbox } from '../../../src/sandbox/index.ts';
+import type { Cli } from './cli.ts';
+
+const PATIENCE = { timeout: 60_000 };
+
+/**
+ * Resolves when a sweep that began after now has been dealt with. The service needs
+ * `LOG_LEVEL=debug`.
+ */
+export async function swept(service: Cli, resource: Resource): Promise<void> {
+  const ended = () =>
+    service.lines().filter((line) => line.event === 'swept' && line.resource === resource).length;
+  const before = ended();
+  // The next to end may have begun before.
+  await expect.poll(ended, PATIENCE).toBeGreaterThanOrEqual(before + 2);
+}
+
+/** Resolves when so many list requests have come since now: what was read is read again. */
+export async function requested(sandbox: Sandbox, resource: Resource, count = 6): Promise<void> {
+  const before = sandbox.truth.requests(resource).length;
+  await expect
+    .poll(() => sandbox.truth.requests(resource).length, PATIENCE)
+    .toBeGreaterThanOrEqual(before + count);
+}
