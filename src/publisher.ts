@@ -11,7 +11,7 @@ import type { Change } from './streams/diff.ts';
 import type { KnownRejects } from './streams/known-rejects.ts';
 import { statusChanges } from './streams/order-status.ts';
 import type { StatusChange } from './streams/order-status.ts';
-import type { RejectedRecord } from './streams/records.ts';
+import type { KeyedRecord, RejectedRecord } from './streams/records.ts';
 
 /** A status change, and the order that it is of. */
 export interface KeyedStatusChange {
@@ -36,7 +36,8 @@ export interface PublicationOptions {
   readonly origin: Origin & { readonly resource: Resource };
   /** The sequence of the event before the first. */
   readonly sequence: number;
-  /** Of the page. */
+  /** Of the page, as the API sent them. */
+  readonly records: readonly KeyedRecord[];
   readonly offset: number;
   /** Rejects that are not news make no dead letters. */
   readonly isNews: KnownRejects;
@@ -51,17 +52,17 @@ export interface PublicationOptions {
  */
 export function publicationOf(
   changes: readonly Change[],
-  unkeyed: readonly RejectedRecord[],
+  others: readonly RejectedRecord[],
   options: PublicationOptions,
 ): Publication {
-  const { destination, book, origin, isNews, offset, now } = options;
+  const { destination, book, origin, records, isNews, offset, now } = options;
   const { deadLetters } = destination;
   const topic = destination.records(origin.resource);
   const statuses = RULES[origin.resource].statusFields && destination.statusChanges;
   const messages: Message[] = [];
   const images: ImageUpdate[] = [];
   const found: KeyedStatusChange[] = [];
-  const rejected: RejectedRecord[] = unkeyed.filter(isNews);
+  const rejected: RejectedRecord[] = others.filter(isNews);
   let { sequence } = options;
 
   for (const change of changes) {
@@ -72,7 +73,8 @@ export function publicationOf(
     const isTooLarge = events.some(({ value }) => value && value.length > MOST_EVENT_BYTES);
     // What a deletion shows has been published before: it is not much larger now.
     if (isTooLarge && op !== 'd') {
-      const reject: RejectedRecord = { reason: 'too-large', raw: change.after, key };
+      const raw = records.findLast((each) => each.key === key)?.record ?? change.after;
+      const reject: RejectedRecord = { reason: 'too-large', raw, key };
       if (isNews(reject)) rejected.push(reject);
       continue;
     }

@@ -125,17 +125,18 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
 
   const commit = async (difference: Difference<Prepared>): Promise<Published> => {
     const { read, changes, unchanged, undecided } = difference;
-    const { lane, page, progress, step, rejected: unkeyed } = read.reading;
+    const { lane, page, progress, step, rejected: others } = read.reading;
     const offset = page?.offset ?? 0;
     firstRead = progress.firstRead ?? firstRead;
     since = progress.since ?? since;
 
-    const publication = publicationOf(changes, unkeyed, {
+    const publication = publicationOf(changes, others, {
       destination,
       book,
       origin,
       sequence,
       isNews,
+      records: read.records,
       offset,
       now: Math.round(scheduler.now()),
     });

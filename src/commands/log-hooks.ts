@@ -3,6 +3,8 @@ import type { Logger } from '../log.ts';
 
 const PROGRESS_EVERY_MS = 10_000;
 const TALLY_EVERY_MS = 60_000;
+/** A list that does not add up never does: it is said now and then. */
+const TROUBLE_EVERY_MS = 10 * 60_000;
 
 /**
  * What a service tells, as log lines: something wrong at once, the first read every ten seconds,
@@ -10,6 +12,7 @@ const TALLY_EVERY_MS = 60_000;
  */
 export function logHooks(logger: Logger): Required<Hooks> {
   const progressAt = new Map<string, number>();
+  const troubleAt = new Map<string, number>();
   const tallies = new Map<string, Tally>();
 
   return {
@@ -51,10 +54,14 @@ export function logHooks(logger: Logger): Required<Hooks> {
         `${resource} can't go on, the others do; it is tried again`,
       ),
     onTrouble: ({ resource, trouble, offset }) => {
-      const quiet = trouble === 'stepped-back';
+      const now = performance.now();
+      const kind = `${resource} ${trouble}`;
+      const isTold = now - (troubleAt.get(kind) ?? -Infinity) < TROUBLE_EVERY_MS;
+      const quiet = trouble === 'stepped-back' || isTold;
+      if (!quiet) troubleAt.set(kind, now);
       logger[quiet ? 'debug' : 'warn'](
         { event: 'scan-trouble', resource, trouble, offset },
-        'the list moved under the scan',
+        'the list moved under the reader, or does not add up',
       );
     },
     onRejected: ({ resource, reason, offset }) =>

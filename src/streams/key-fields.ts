@@ -4,15 +4,19 @@ import { keyOfFields, keyRecords } from './records.ts';
 
 /** What the records of a page say of the fields that could be their key. */
 export type KeyChoice =
-  /** The first candidate that every record has, with a value of its own for each that differs. */
+  /** The first candidate that the records have, with a value of its own for each that differs. */
   | { readonly fields: readonly string[] }
   /** None is; the names of all fields seen, sorted, so that a person can choose. */
   | { readonly fields: undefined; readonly seen: readonly string[] };
 
+/** Of a page, so many records may lack their key: they go to dead letters, and the rest goes on. */
+const MOST_WITHOUT = 1 / 5;
+
 /**
  * Chooses the key of records that nobody has described: the first of `candidates` (each one field,
  * or several together) that is there on every object of the page and tells them all apart, save
- * those that say the same. A page without objects says nothing: undefined.
+ * those that say the same. If there is none, the first that some lack, one in five at most, and that
+ * tells the others apart. A page without objects says nothing: undefined.
  */
 export function chooseKeyFields(
   data: readonly JsonValue[],
@@ -20,9 +24,12 @@ export function chooseKeyFields(
 ): KeyChoice | undefined {
   const records = data.filter(isJsonObject);
   if (records.length === 0) return undefined;
-  const fields = candidates.find(
-    (candidate) => keyRecords(records, keyOfFields(candidate)).rejected.length === 0,
-  );
+  const fits = (most: number) =>
+    candidates.find((candidate) => {
+      const { rejected } = keyRecords(records, keyOfFields(candidate));
+      return rejected.length <= most && rejected.every(({ reason }) => reason === 'no-key');
+    });
+  const fields = fits(0) ?? fits(records.length * MOST_WITHOUT);
   if (fields) return { fields };
   return { fields: undefined, seen: [...new Set(records.flatMap(Object.keys))].sort() };
 }

@@ -125,6 +125,7 @@ function newTally(keyOf: KeyOf) {
   const seen = new Set<string>();
   let total: number | undefined;
   let counting = true;
+  let repeats = 0; // records that have the key of another one of their page
   return {
     /** How many records of a page had not been seen; 0 once nothing is counted any more. */
     add: (data: readonly JsonValue[], pageTotal: number): number => {
@@ -137,10 +138,11 @@ function newTally(keyOf: KeyOf) {
         return 0;
       }
       for (const key of keys) seen.add(key!);
+      repeats += keys.length - new Set(keys).size;
       return seen.size - before;
     },
     /** Records that must be there and were not seen; undefined when that can't be told. */
     missing: (): number | undefined =>
-      counting && total !== undefined ? Math.max(0, total - seen.size) : undefined,
+      counting && total !== undefined ? Math.max(0, total - seen.size - repeats) : undefined,
   };
 }

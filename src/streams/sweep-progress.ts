@@ -3,9 +3,10 @@ import type { ScanPage } from './pages.ts';
 
 /**
  * What a sweep has shown. `complete`: the whole list was read, and it was not empty. `exact`: with
- * as many distinct keys as a `total_records` that held still. `nothing`: neither.
+ * as many distinct keys as a `total_records` that held still. `doubtful`: it was read to its end, but
+ * did not add up, however often it was read. `nothing`: none of it.
  */
-export type Proof = 'nothing' | 'complete' | 'exact';
+export type Proof = 'nothing' | 'doubtful' | 'complete' | 'exact';
 
 /**
  * How far the sweeps of a list have come: complete readings, one after the other, each with the
@@ -71,8 +72,9 @@ export function sweepAfter(
   if (next) return { ...sweep, total, distinct, position: next };
   // A list that is suddenly empty proves nothing: such an answer is more likely than the fact. It
   // may be so in the middle of a sweep, too: then the last page is the empty one.
-  const isComplete = settled && distinct > 0 && answer.data.length > 0;
-  const proof = !isComplete ? 'nothing' : total === distinct ? 'exact' : 'complete';
+  const isEmpty = distinct === 0 || answer.data.length === 0;
+  const isExact = total === distinct;
+  const proof = isEmpty ? 'nothing' : !settled ? 'doubtful' : isExact ? 'exact' : 'complete';
   return {
     ...sweep,
     phase: 'removing',
@@ -84,11 +86,13 @@ export function sweepAfter(
   };
 }
 
+const AGREEING: ReadonlySet<Proof> = new Set<Proof>(['complete', 'exact']);
+
 /**
  * The number of the sweep since which a key must have been seen, or it is gone as far as sweeps can
  * tell; undefined when they can't.
  *
- * Where a record can be asked for by its key, one complete sweep is enough to ask. Elsewhere a key
+ * Where a record can be asked for by its key, one sweep is enough to ask. Elsewhere a key
  * has to be absent from two complete sweeps in a row, one of them exact: the keys that a sweep can
  * miss in a list that moves are few, and another sweep's are others.
  */
@@ -96,6 +100,7 @@ export function seenSince(sweep: SweepProgress, canBeAsked: boolean): number | u
   const { phase, number, proof, proofBefore } = sweep;
   if (phase !== 'removing' || proof === 'nothing') return undefined;
   if (canBeAsked) return number;
-  if (proofBefore === 'nothing') return undefined;
-  return proof === 'exact' || proofBefore === 'exact' ? number - 1 : undefined;
+  const proofs = [proof, proofBefore];
+  const isProven = proofs.includes('exact') && proofs.every((each) => AGREEING.has(each));
+  return isProven ? number - 1 : undefined;
 }

@@ -13,6 +13,7 @@ describe('chooseKeyFields', () => {
       ]),
     ).toEqual({ fields: ['id'] });
     expect(choice([{ id: 1, sku: 'a' }, { sku: 'b' }])).toEqual({ fields: ['sku'] });
+    expect(choice([{ id: 1 }, { sku: 'b' }])).toMatchObject({ fields: undefined });
     expect(
       choice([
         { id: 1, sku: 'a' },
@@ -24,6 +25,17 @@ describe('chooseKeyFields', () => {
       { sku: 'a', location: 'y' },
     ];
     expect(choice(places)).toEqual({ fields: ['sku', 'location'] });
+  });
+
+  it('lets up to a fifth of the records go without, where no candidate is on all of them', () => {
+    const page = (without: number) =>
+      Array.from({ length: 10 }, (_, id) => (id < without ? { name: 'x' } : { id }));
+    expect(chooseKeyFields(page(2), CANDIDATES)).toEqual({ fields: ['id'] });
+    expect(chooseKeyFields(page(3), CANDIDATES)).toMatchObject({ fields: undefined });
+    const whole = page(2).map((record, n) => ({ ...record, sku: `s${n}` }));
+    expect(chooseKeyFields(whole, CANDIDATES)).toEqual({ fields: ['sku'] });
+    const conflict = [...page(0), { id: 1, name: 'another' }];
+    expect(chooseKeyFields(conflict, CANDIDATES)).toMatchObject({ fields: undefined });
   });
 
   it('takes no record that comes twice, unchanged, for two with one key', () => {

@@ -215,6 +215,11 @@ describe('a list and its total', () => {
     expect(scanOf([], { ...paging, ...claim(29) }).troubles).toEqual([]);
   });
 
+  it('does not count a record twice whose key another one of its page has', () => {
+    const twice = [...ids(1, 4), { id: 4, v: 2 }, ...ids(5, 29)]; // 30 records, 29 keys
+    expect(scanOf([twice], { pageSize: 10, overlap: 1 }).troubles).toEqual([]);
+  });
+
   it('is not counted when it is too long to remember', () => {
     expect(scanOf([], { ...paging, ...claim(250_000) }).troubles).toContain('unsettled');
     expect(scanOf([], { ...paging, ...claim(250_001) }).troubles).toEqual([]);

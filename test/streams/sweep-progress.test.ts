@@ -31,10 +31,12 @@ function read(sweep: SweepProgress, ...pages: Told[]): SweepProgress {
 /** A sweep that is read in two pages, the last of which says what it proves. */
 function sweepOf(proof: Proof, last: SweepProgress): SweepProgress {
   const sweep = nextSweep(last, 1_000);
-  const total = { exact: 30, complete: 31, nothing: 30 }[proof];
+  const total = { exact: 30, complete: 31, doubtful: 30, nothing: 30 }[proof];
+  const settled = proof !== 'doubtful';
+  const records = proof === 'nothing' ? 0 : 1;
   const pages = [
     { total: 30, fresh: 20 },
-    { total, fresh: 10, last: true, settled: proof !== 'nothing' },
+    { total, fresh: 10, last: true, settled, records },
   ];
   return { ...read(sweep, ...pages), phase: 'removing' };
 }
@@ -68,7 +70,8 @@ describe('a sweep', () => {
     ['complete', 'more keys than the total', [{ total: 9, fresh: 5 }, { total: 9, fresh: 5, last: true }]], // prettier-ignore
     ['complete', 'as many keys as a total that has just moved', [{ total: 8, fresh: 5 }, { total: 9, fresh: 4, last: true }]], // prettier-ignore
     ['complete', 'a total that moved and came back', [{ total: 9, fresh: 4 }, { total: 8, fresh: 3 }, { total: 9, fresh: 2, last: true }]], // prettier-ignore
-    ['nothing', 'a list that did not add up', [{ total: 9, fresh: 5 }, { total: 9, fresh: 4, last: true, settled: false }]], // prettier-ignore
+    ['doubtful', 'a list that did not add up', [{ total: 9, fresh: 5 }, { total: 9, fresh: 4, last: true, settled: false }]], // prettier-ignore
+    ['nothing', 'an empty list that did not add up', [{ total: 9, fresh: 0, last: true, records: 0, settled: false }]], // prettier-ignore
     ['nothing', 'an empty list', [{ total: 0, fresh: 0, last: true, records: 0 }]],
     ['nothing', 'a list that is empty all at once', [{ total: 9, fresh: 5 }, { total: 0, fresh: 0, last: true, records: 0 }]], // prettier-ignore
     ['nothing', 'pages without a record of their own', [{ total: 9, fresh: 0 }, { total: 9, fresh: 0, last: true }]], // prettier-ignore
@@ -88,6 +91,9 @@ describe('seenSince', () => {
     ['nothing', 'nothing'],
     ['nothing', 'complete', 7],
     ['nothing', 'exact', 7],
+    ['nothing', 'doubtful', 7],
+    ['doubtful', 'exact', 7],
+    ['exact', 'doubtful', 7],
     ['complete', 'nothing'],
     ['complete', 'complete', 7],
     ['complete', 'exact', 7, 6],
@@ -109,7 +115,7 @@ describe('seenSince', () => {
   });
 
   it('needs two complete sweeps in a row where nothing can be asked for: one without proof breaks it', () => {
-    const proofs = ['exact', 'complete', 'complete', 'nothing', 'exact', 'nothing', 'complete', 'exact'] as const; // prettier-ignore
+    const proofs = ['exact', 'complete', 'complete', 'nothing', 'exact', 'doubtful', 'complete', 'exact'] as const; // prettier-ignore
     let sweep = NO_SWEEP;
     const since = proofs.map((proof) => seenSince((sweep = sweepOf(proof, sweep)), false));
     expect(since).toEqual([undefined, 1, undefined, undefined, undefined, undefined, undefined, 7]);
