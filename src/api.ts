@@ -1,4 +1,5 @@
 import { Agent } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { SchedulerLike } from 'rxjs';
 import type { ApiConfig, Resource } from './config.ts';
 import type { Hooks } from './hooks.ts';
@@ -17,6 +18,10 @@ export interface ApiOptions {
   readonly loginLimit: Limit;
   readonly scheduler: SchedulerLike;
   readonly onRetry?: Hooks['onRetry'];
+  /** Connections. Default one's own, with the limits of a careful client. */
+  readonly dispatcher?: Dispatcher;
+  /** Uniform in [0, 1), for the jitter. Default Math.random. */
+  readonly random?: () => number;
 }
 
 /** One account at the API: its connections, its token, its lists. */
@@ -33,13 +38,9 @@ const ANSWER_TIMEOUT_MS = 30_000;
 /** One for each lane of each resource: a slow answer holds up no other. */
 const CONNECTIONS = 24;
 
-export function openApi({ config, loginLimit, scheduler, onRetry }: ApiOptions): Api {
-  const dispatcher = new Agent({
-    connections: CONNECTIONS,
-    headersTimeout: ANSWER_TIMEOUT_MS,
-    bodyTimeout: ANSWER_TIMEOUT_MS,
-    connect: { timeout: CONNECT_TIMEOUT_MS, ...(config.ca !== undefined && { ca: config.ca }) },
-  });
+export function openApi(options: ApiOptions): Api {
+  const { config, loginLimit, scheduler, onRetry } = options;
+  const { dispatcher = connectionsTo(config), random = Math.random } = options;
   const retrying = (what: string) =>
     onRetry ? { onRetry: (retry: Retry) => onRetry({ what, ...retry }) } : {};
 
@@ -50,6 +51,7 @@ export function openApi({ config, loginLimit, scheduler, onRetry }: ApiOptions):
       dispatcher,
       limit: loginLimit,
       scheduler,
+      random,
       ...retrying('login'),
     }),
     scheduler,
@@ -63,8 +65,18 @@ export function openApi({ config, loginLimit, scheduler, onRetry }: ApiOptions):
         tokens,
         ...(readClock && { readClock }),
         scheduler,
+        random,
         ...retrying(resource),
       }),
     close: () => dispatcher.destroy(),
   };
+}
+
+function connectionsTo({ ca }: ApiConfig): Dispatcher {
+  return new Agent({
+    connections: CONNECTIONS,
+    headersTimeout: ANSWER_TIMEOUT_MS,
+    bodyTimeout: ANSWER_TIMEOUT_MS,
+    connect: { timeout: CONNECT_TIMEOUT_MS, ...(ca !== undefined && { ca }) },
+  });
 }

@@ -18,6 +18,7 @@ import { openDestination, openLinks } from './destination.ts';
 import type { Hooks } from './hooks.ts';
 import { quotas } from './quotas.ts';
 import { resourceTask, serviceOf } from './resource-task.ts';
+import { kafkaBroker } from './sinks/kafka-broker.ts';
 import { lockFolder } from './state/lock.ts';
 import { openStore } from './state/store.ts';
 import { backoff } from './streams/backoff.ts';
@@ -75,7 +76,9 @@ async function serve(options: RunOptions): Promise<void> {
     switchMap(() => destination$),
     takeUntil(stop$),
     switchMap((destination) => {
-      const shared = { config, instance, api, quota, links, destination, store };
+      const broker = kafkaBroker(links.kafka, destination.partitions);
+      const { registry } = links;
+      const shared = { config, instance, api, quota, broker, registry, destination, store };
       const tasks = config.resources.map((resource) =>
         resourceTask({ resource, ...shared, stop$, scheduler, hooks }),
       );

@@ -80,6 +80,9 @@ export function keyFieldsOf(
   const set = keyFields[resource];
   const records = data.filter(isJsonObject);
   const setting = settingOf(resource);
+  if (data.length > 0 && records.length === 0 && !certain(resource)) {
+    throw new CellarstreamError('KEY_FIELDS', `the first page of ${resource} has no objects on it`);
+  }
   if (set) {
     if (records.length === 0) return undefined;
     // A record that lacks them goes to dead letters, but one that has them there must be.

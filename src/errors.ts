@@ -79,6 +79,7 @@ const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
  */
 const OF_ONE_RESOURCE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'API_STATUS',
+  'CURSOR_UNREADABLE',
   'KEY_FIELDS',
   'REGISTRY_REFUSED',
 ]);

@@ -47,7 +47,7 @@ export interface Hooks {
   readonly onReady?: (ready: { resource: string }) => void;
   /** The fields that a resource's keys are made of were chosen. */
   readonly onKeyFields?: (chosen: { resource: string; keyFields: readonly string[] }) => void;
-  /** A schema has grown, and its new version is registered. */
+  /** The schema that events are written in from now on: at the start, and when it has grown. */
   readonly onSchema?: (schema: { resource: string; schemaId: number }) => void;
   /** A complete reading found more gone than may go at once: no deletion is published. */
   readonly onHeld?: (held: {
@@ -65,6 +65,8 @@ export interface Hooks {
     records: number;
     proof: Proof;
   }) => void;
+  /** The API refuses to be asked for a single record: whether it is gone can't be told. */
+  readonly onRefused?: (refused: { resource: string; error: unknown }) => void;
   /** A resource can't go on, the others do; it is tried again. */
   readonly onFailed?: (failed: { resource: string; error: unknown; delayMs: number }) => void;
   readonly onPublished?: (published: Published) => void;

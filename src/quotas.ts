@@ -12,12 +12,17 @@ export interface Lanes {
   readonly poll: Limit;
   /** What the first read may have, so that polls never wait for it. */
   readonly firstRead: Limit;
+  /** For lists that are read whole, again and again. */
+  readonly whole: Limit;
   /** What polls leave over: for complete readings beside them. */
   readonly sweep: Limit;
   /** For single records that a complete reading has missed: they may be many. */
   readonly ask: Limit;
-  /** What one request of a poll costs in time, ms, by what goes on beside it. */
-  readonly spacingMs: (beside: 'first-read' | 'asking' | 'nothing') => number;
+  /**
+   * What one request of a poll costs in time, ms, by what goes on beside it; or one of a list that
+   * is read whole and has no polls.
+   */
+  readonly spacingMs: (beside: 'first-read' | 'asking' | 'nothing' | 'no polls') => number;
 }
 
 export interface Quotas {
@@ -58,46 +63,62 @@ export function quotas({ config, scheduler, stateDir }: QuotasOptions): Quotas {
   /** Lists that draw on one quota share its time. */
   const lists = quota.scope === 'key' ? resources.length : 1;
   const files: RecentStarts[] = [];
-  const buckets = new Map<string, Lanes>();
+  const kept = new Map<
+    string,
+    { readonly lanes: Lanes; readonly seen: (before: boolean) => void }
+  >();
+  const asked = new Set<Resource>();
 
-  const bucket = (name: string, capacity: number, seenBefore: boolean): TokenBucket => {
+  const bucket = (name: string, capacity: number) => {
     const limit = { capacity, windowMs: WINDOW_MS, scheduler };
-    if (stateDir === undefined) return tokenBucket(limit);
+    if (stateDir === undefined) return { all: tokenBucket(limit), isKnown: true };
     const file = recentStarts(join(stateDir, 'quota', account, name), capacity);
     files.push(file);
-    if (!seenBefore || file.known) {
-      return tokenBucket({ ...limit, starts: file.times, onStart: file.add });
-    }
-    const starts = Array.from({ length: capacity }, () => scheduler.now());
-    starts.forEach(file.add); // the process after this one has to wait for them too
-    return tokenBucket({ ...limit, starts, onStart: file.add });
+    const all = tokenBucket({ ...limit, starts: file.times, onStart: file.add });
+    return { all, isKnown: file.known };
+  };
+  const open = (name: string) => {
+    const { all, isKnown } = bucket(name, quota.perMinute);
+    let isSure = isKnown;
+    /** An earlier process may have used it up; the one after this has to wait for that too. */
+    const seen = (before: boolean) => {
+      if (!before || isSure) return;
+      isSure = true;
+      all.exhaust();
+    };
+    return { lanes: lanesOf(all), seen };
+  };
+  const lanesOf = (all: TokenBucket): Lanes => {
+    const part = (of: number) => Math.max(1, Math.floor(quota.perMinute * of));
+    const forPolls = {
+      'first-read': Math.max(1, quota.perMinute - part(FIRST_READ_PART)),
+      asking: Math.max(1, quota.perMinute - part(ASK_PART)),
+      nothing: Math.max(1, quota.perMinute * (1 - SPARE_PART)),
+      'no polls': quota.perMinute,
+    };
+    const polls = Math.min(forPolls.nothing, pollsEvery(poll.intervalMs) * lists);
+    const spare = Math.max(1, Math.floor(quota.perMinute - polls));
+    const firstRead = all.lane({ rank: 1, share: part(FIRST_READ_PART) });
+    return {
+      poll: all,
+      firstRead,
+      whole: lists > 1 ? firstRead : all, // polls of other lists come first
+      sweep: all.lane({ rank: 2, share: spare }),
+      ask: all.lane({ rank: 2, share: Math.max(spare, part(ASK_PART)) }),
+      spacingMs: (beside) => (WINDOW_MS / forPolls[beside]) * lists,
+    };
   };
 
   return {
-    login: bucket('login', quota.loginsPerMinute, false),
+    login: bucket('login', quota.loginsPerMinute).all,
     lanes: (resource, seenBefore) => {
       const name = quota.scope === 'key' ? 'all' : resource;
-      let lanes = buckets.get(name);
-      if (!lanes) {
-        const all = bucket(name, quota.perMinute, seenBefore);
-        const part = (of: number) => Math.max(1, Math.floor(quota.perMinute * of));
-        const forPolls = {
-          'first-read': Math.max(1, quota.perMinute - part(FIRST_READ_PART)),
-          asking: Math.max(1, quota.perMinute - part(ASK_PART)),
-          nothing: Math.max(1, quota.perMinute * (1 - SPARE_PART)),
-        };
-        const polls = Math.min(forPolls.nothing, pollsEvery(poll.intervalMs) * lists);
-        const spare = Math.max(1, Math.floor(quota.perMinute - polls));
-        lanes = {
-          poll: all,
-          firstRead: all.lane({ rank: 1, share: part(FIRST_READ_PART) }),
-          sweep: all.lane({ rank: 2, share: spare }),
-          ask: all.lane({ rank: 2, share: Math.max(spare, part(ASK_PART)) }),
-          spacingMs: (beside) => (WINDOW_MS / forPolls[beside]) * lists,
-        };
-        buckets.set(name, lanes);
-      }
-      return lanes;
+      const list = kept.get(name) ?? open(name);
+      kept.set(name, list);
+      // Once a resource: what this very process has asked is known.
+      if (!asked.has(resource)) list.seen(seenBefore);
+      asked.add(resource);
+      return list.lanes;
     },
     close: () => files.forEach((file) => file.close()),
   };

@@ -19,7 +19,7 @@ import { gatherFirst } from './streams/gather-first.ts';
 import { knownRejects, rejectDigest } from './streams/known-rejects.ts';
 import { newestReads } from './streams/newest.ts';
 import type { KeyedRecord } from './streams/records.ts';
-import { nextSweep, sweepAfter } from './streams/sweep-progress.ts';
+import { nextSweep, sweepAfter, withRemoved } from './streams/sweep-progress.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
 import { VERSION } from './version.ts';
 
@@ -41,7 +41,7 @@ export interface ResourceEventsOptions {
   readonly hooks: Hooks;
 }
 
-/** A window that has moved without an event is written to Kafka this often, ms. */
+/** Without an event the cursor is written to Kafka this often, ms. */
 const SAVE_EVERY_MS = 10_000;
 /** Pages that are looked at before a schema is registered for the first time. */
 const PAGES_TO_INFER_FROM = 3;
@@ -78,10 +78,14 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     hooks,
   });
 
-  /** New is what was made after the first read began, or turns up after it is done. */
+  /**
+   * New is what was made after the first read began, or turns up after it is done; but not what
+   * START_FROM had left out.
+   */
   const isNew = (record: JsonObject): boolean => {
     const createdAt = instantOf(record, 'created_at');
     const { done, startedAt } = firstRead;
+    if (createdAt !== null && startFrom !== undefined && createdAt < startFrom) return false;
     return done || (createdAt !== null && startedAt !== null && createdAt >= startedAt);
   };
   const toChanges = diff<Prepared>({
@@ -141,11 +145,13 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
       now: Math.round(scheduler.now()),
     });
     const { messages, images, statusChanges, rejected } = publication;
-    const sweep = sweepWith(read);
+    const removed = changes.filter(({ op }) => op === 'd').length;
+    const sweep = withRemoved(sweepWith(read), removed, scheduler.now());
     const seen = { keys: read.keys, sweep: sweep.number, bySweep: step?.kind === 'page' };
     const notes = { sweep, seen, rejects: rejected.map(rejectDigest) };
-    const moved = progress.since !== undefined && scheduler.now() - savedAt >= SAVE_EVERY_MS;
-    if (messages.length > 0 || progress.firstRead || moved) {
+    // Also when nothing has moved: a process that was replaced learns of it by a commit.
+    const isDue = scheduler.now() - savedAt >= SAVE_EVERY_MS;
+    if (messages.length > 0 || progress.firstRead || isDue) {
       ({ sequence } = publication);
       await log.commit({ messages, images, cursor: { sequence, firstRead, since, keyFields }, ...notes }); // prettier-ignore
       savedAt = scheduler.now();

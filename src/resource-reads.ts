@@ -1,4 +1,15 @@
-import { concatMap, EMPTY, map, merge, ReplaySubject, Subject, switchMap, take } from 'rxjs';
+import {
+  concatMap,
+  EMPTY,
+  filter,
+  map,
+  merge,
+  ReplaySubject,
+  Subject,
+  switchMap,
+  take,
+  tap,
+} from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Api } from './api.ts';
 import type { Config } from './config.ts';
@@ -7,6 +18,7 @@ import type { Lanes } from './quotas.ts';
 import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
 import type { Cursor, FirstRead } from './sinks/cursor.ts';
+import { singleRecords } from './single-records.ts';
 import { updatedAtOf } from './streams/diff.ts';
 import { pages } from './streams/pages.ts';
 import type { PagesOptions, ScanPage } from './streams/pages.ts';
@@ -19,6 +31,7 @@ import type { Answer } from './streams/request.ts';
 import { room } from './streams/room.ts';
 import type { Room } from './streams/room.ts';
 import { MOST_BEHIND_MS, serverClock } from './streams/server-clock.ts';
+import { sweepReading } from './sweep-readings.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
 import { sweeps } from './streams/sweeps.ts';
 import type { KnownRecords, SweepStep } from './streams/sweeps.ts';
@@ -42,7 +55,7 @@ export interface ResourceReadsOptions {
   /** What is published. */
   readonly records: KnownRecords;
   readonly scheduler: SchedulerLike;
-  readonly hooks: Pick<Hooks, 'onTrouble' | 'onHeld'>;
+  readonly hooks: Pick<Hooks, 'onTrouble' | 'onHeld' | 'onRefused'>;
 }
 
 /** What one look at the API brought. */
@@ -88,6 +101,13 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   const clock = serverClock();
   const request = api.list(resource, reads);
 
+  const single = singleRecords({
+    byKey,
+    request,
+    settle: (span) => reads.settle(span.begin),
+    onRefused: (error) => hooks.onRefused?.({ resource, error }),
+  });
+
   // One room a lane, not a scan: a lane that does not get its pages committed stops asking.
   const rooms = {
     'first-read': room(options.pagesUnderWay ?? 2),
@@ -95,9 +115,9 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     sweep: room(1),
   } satisfies Partial<Record<Lane, Room>>;
   const limits: Record<keyof typeof rooms, Limit> = {
-    'first-read': windowed ? lanes.firstRead : lanes.poll,
+    'first-read': windowed ? lanes.firstRead : lanes.whole,
     poll: lanes.poll,
-    sweep: windowed ? lanes.sweep : lanes.poll,
+    sweep: windowed ? lanes.sweep : lanes.whole,
   };
   const scan = (
     lane: keyof typeof rooms,
@@ -123,6 +143,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   const arrived = (lane: Lane, answer: Answer): Reading => {
     const { span, data, serverTime } = answer;
     const { keyed, rejected } = keyRecords(data, keyOf);
+    single.saw(keyed.map(({ key }) => key));
     clock.tell(serverTime);
     if (lane !== 'poll') clock.see(keyed.map(({ record }) => updatedAtOf(record))); // polls do
     const settle = settling(lane, span);
@@ -191,10 +212,6 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     }),
   );
 
-  /** A number that is none can't be asked for. */
-  const canBeAsked = (key: string) => byKey !== undefined && /^\d+$/.test(key);
-  const ask = (key: string, limit: Limit) => request({ [byKey!]: key }, limit);
-
   const sweeps$ = firstReadDone$.pipe(
     take(1),
     switchMap(() =>
@@ -211,48 +228,33 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
           ),
         room: rooms.sweep,
         records: options.records,
-        ...(byKey && { ask: (key) => ask(key, lanes.ask), canBeAsked }),
+        ...(byKey && { ask: (key) => single.ask(key, lanes.ask) }),
+        canBeAsked: single.canBeAsked,
         moment: () => reads.answered(reads.begin()),
         intervalMs: windowed ? sweepIntervalMs : (intervalMs ?? 0),
-        ...(!windowed && { spacingMs: () => lanes.spacingMs('nothing') }),
+        ...(!windowed && { spacingMs: () => lanes.spacingMs('no polls') }),
         limitPercent: deleteLimitPercent,
         onHeld: (held) => hooks.onHeld?.({ resource, ...held, limitPercent: deleteLimitPercent }),
         scheduler,
       }),
     ),
-    map((step) => swept(step)),
+    map(
+      sweepReading({
+        readClock: reads,
+        arrived: (answer) => arrived('sweep', answer),
+        settling: (span) => settling('sweep', span),
+      }),
+    ),
   );
-  const swept = (step: SweepStep): Reading => {
-    const nothing = { lane: 'sweep', progress: {}, step, records: [], rejected: [] } as const;
-    switch (step.kind) {
-      case 'page':
-        return { ...arrived('sweep', step.page.answer), page: step.page, step };
-      case 'asked': {
-        const { key, since, answer } = step;
-        const read = { ...arrived('sweep', answer), step };
-        const isGone = answer.data.length === 0 && answer.pagination.total_records === 0;
-        return isGone ? { ...read, gone: { keys: [key], since } } : read;
-      }
-      case 'absent': {
-        const { keys, since, span } = step;
-        return { ...nothing, gone: { keys, since }, span, settle: settling('sweep', span) };
-      }
-      case 'end': {
-        const span = reads.answered(reads.begin());
-        return { ...nothing, span, settle: settling('sweep', span) };
-      }
-    }
-  };
 
   const again$ = new Subject<string>();
   const readingAgain = new Set<string>();
   const rereads$ = again$.pipe(
     concatMap((key) =>
-      ask(key, lanes.poll).pipe(
-        map((answer) => {
-          readingAgain.delete(key); // it may come to that again
-          return arrived('reread', answer);
-        }),
+      single.ask(key, lanes.poll).pipe(
+        tap(() => readingAgain.delete(key)), // it may come to that again
+        filter((answer) => answer !== undefined),
+        map((answer) => arrived('reread', answer)),
       ),
     ),
   );
@@ -262,7 +264,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     readClock: reads,
     readAgain: (key) => {
       // What can't be asked for a later poll or sweep decides.
-      if (readingAgain.has(key) || !canBeAsked(key)) return;
+      if (readingAgain.has(key) || !single.canBeAsked(key)) return;
       readingAgain.add(key);
       again$.next(key);
     },

@@ -4,6 +4,7 @@ import {
   defer,
   from,
   ignoreElements,
+  Observable,
   retry,
   switchMap,
   takeUntil,
@@ -11,11 +12,11 @@ import {
   throwError,
   timer,
 } from 'rxjs';
-import type { Observable, SchedulerLike } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
 import type { Api } from './api.ts';
 import { chooseKey } from './choose-key.ts';
-import type { ConfigWith } from './config.ts';
-import type { Destination, Links } from './destination.ts';
+import type { Config } from './config.ts';
+import type { Destination } from './destination.ts';
 import { CellarstreamError, isOfOneResource } from './errors.ts';
 import type { Hooks, Published } from './hooks.ts';
 import type { Quotas } from './quotas.ts';
@@ -23,23 +24,29 @@ import { resourceEvents } from './resource-events.ts';
 import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
 import { openSchemaBook } from './schema-book.ts';
+import type { Registry } from './schemas/registry.ts';
 import { valueSubject } from './schemas/topics.ts';
+import type { Broker } from './sinks/broker.ts';
 import { openTaskLog } from './sinks/task-log.ts';
+import type { TaskLog } from './sinks/task-log.ts';
 import type { Store } from './state/store.ts';
 import { backoff } from './streams/backoff.ts';
 
 export interface ResourceTaskOptions {
   readonly resource: Resource;
-  readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
+  readonly config: Config;
   /** Names this process. */
   readonly instance: string;
   readonly api: Api;
   readonly quota: Quotas;
-  readonly links: Links;
+  readonly broker: Broker;
+  readonly registry: Registry;
   readonly destination: Destination;
   readonly store: Store;
   readonly stop$: Observable<unknown>;
   readonly scheduler: SchedulerLike;
+  /** Uniform in [0, 1), for the jitter of pauses. Default Math.random. */
+  readonly random?: () => number;
   readonly hooks: Hooks;
 }
 
@@ -54,9 +61,8 @@ const TRY_AGAIN_MS = 60_000;
  * Errors with what concerns the process: `FENCED`, `SETTINGS`, `KAFKA_REFUSED`, ...
  */
 export function resourceTask(options: ResourceTaskOptions): Observable<Published> {
-  const { resource, config, instance, api, quota, links, destination, store } = options;
-  const { stop$, scheduler, hooks } = options;
-  const { kafka, registry } = links;
+  const { resource, config, instance, api, quota, broker, registry, destination, store } = options;
+  const { stop$, scheduler, random = Math.random, hooks } = options;
   const task = `${config.account}/${resource}`;
   const topic = destination.records(resource);
   let lost: { error: unknown } | undefined;
@@ -70,24 +76,31 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       onVersion: (schemaId) => hooks.onSchema?.({ resource, schemaId }),
     });
     const log = await openTaskLog({
-      kafka,
+      broker,
       store: store.task(task),
       task,
       topic,
       cursorTopic: destination.cursors,
-      partitions: destination.partitions,
       transactionalId: `cellarstream.${config.topics.prefix}.${config.account}.${resource}`,
       instance,
       readImage: book.imageIn,
       ...(lost && { lost }),
+      scheduler,
       onRestored: (images) => hooks.onRestored?.({ resource, images }),
     });
-    await Promise.all(log.schemaIds().map(book.load));
-    hooks.onReady?.({ resource });
+    try {
+      await Promise.all(log.schemaIds().map(book.load));
+    } catch (error) {
+      lost = { error }; // the task was this process's own by then
+      await log.close().catch(() => undefined); // the first error says more
+      throw error;
+    }
     return { log, book };
   };
 
-  return defer(open).pipe(
+  return opened(open).pipe(
+    takeUntil(stop$),
+    tap(() => hooks.onReady?.({ resource })),
     switchMap(({ log, book }) => {
       const lanes = quota.lanes(resource, log.cursor.generation > 1);
       const pageSize = config.poll.pageSize;
@@ -117,6 +130,8 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
     }),
     backoff({
       scheduler,
+      random,
+      stop$,
       onRetry: (again) => hooks.onRetry?.({ what: serviceOf(again.error), ...again }),
     }),
     retry({
@@ -127,6 +142,20 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       },
     }),
   );
+}
+
+/** What was opened, unless nobody waits for it any more: then it is closed again. */
+function opened<T extends { readonly log: TaskLog }>(open: () => Promise<T>): Observable<T> {
+  return new Observable((subscriber) => {
+    open().then(
+      (all) => {
+        if (subscriber.closed) return void all.log.close().catch(() => undefined);
+        subscriber.next(all);
+        subscriber.complete();
+      },
+      (error: unknown) => subscriber.error(error),
+    );
+  });
 }
 
 /** Which service an error speaks of. */

@@ -62,10 +62,12 @@ export const RULES: Readonly<Record<Resource, ResourceRules>> = {
       ['id'],
       ['inventory_id'],
       ['inventory_item_id'],
-      ['sku'],
+      // The finer first: the first page may be all of one location.
       ['sku', 'location_id'],
-      ['sku', 'location'],
+      ['sku', 'warehouse_id'],
       ['variant_id', 'location_id'],
+      ['sku'],
+      ['sku', 'location'],
     ],
   },
   'wine-clubs': {

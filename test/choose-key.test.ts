@@ -132,7 +132,7 @@ describe('keyFieldsOf', () => {
 
   it('says nothing without a record, save of a key that is certain', () => {
     expect(inventory()).toBeUndefined();
-    expect(inventory(null, 7)).toBeUndefined();
+    expect(() => inventory(null, 7)).toThrow('the first page of inventory has no objects on it');
     expect(keyFieldsOf('inventory', settings({ inventory: ['sku'] }), [])).toBeUndefined();
     expect(keyFieldsOf('orders', settings(), [])).toEqual(['order_number']);
   });

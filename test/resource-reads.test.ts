@@ -78,6 +78,7 @@ function reading(
         poll: lane('poll'),
         firstRead: lane('first read'),
         sweep: lane('sweep'),
+        whole: lane('poll'),
         ask: lane('ask'),
         spacingMs: () => 100,
       },

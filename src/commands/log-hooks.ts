@@ -48,6 +48,8 @@ export function logHooks(logger: Logger): Required<Hooks> {
         { event: 'deletes-held', resource, gone, known, limitPercent },
         `${gone} of ${known} records are gone at once: none is published as deleted. If it is right, set DELETE_LIMIT_PERCENT to 100 until it is done`,
       ),
+    onRefused: ({ resource, error }) =>
+      logger.warn({ event: 'refused', resource, err: error }, 'a single record was not found out'),
     onFailed: ({ resource, error, delayMs }) =>
       logger.error(
         { event: 'failed', resource, delayMs, err: error },

@@ -1,30 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Kafka } from 'kafkajs';
+import type { Offsets, Tail } from './broker.ts';
 import { kafkaError } from './kafka-error.ts';
 import { withAdmin } from './with-admin.ts';
 
-/** A committed message, as it was read back. */
-export interface TailMessage {
-  readonly partition: number;
-  readonly offset: string;
-  readonly key: Buffer | null;
-  readonly value: Buffer | null;
-}
-
-/** By partition, the offset after the last one that a `read_committed` reader can see. */
-export type Offsets = ReadonlyMap<number, bigint>;
-
-export interface TailOptions {
+export interface TailOptions extends Tail {
   readonly kafka: Kafka;
-  readonly topic: string;
-  /** By partition, the first offset to read; a partition that is not here is read whole. */
-  readonly from: Offsets;
-  readonly to: Offsets;
-  /**
-   * Messages of one partition, in order; the next ones wait until it is done. After a fault some may
-   * come again, from before `from` too: the newest of a key is the last all the same.
-   */
-  readonly onMessages: (messages: readonly TailMessage[]) => Promise<void>;
 }
 
 /** The offsets at which the partitions of a topic end just now. Needs no consumer group. */

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Kafka } from 'kafkajs';
+import { lastValueFrom, timer } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
 import type {
   ImageUpdate,
@@ -13,11 +13,8 @@ import { NO_SWEEP } from '../streams/sweep-progress.ts';
 import type { SweepProgress } from '../streams/sweep-progress.ts';
 import { newCursor, parseCursor } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
+import type { Broker, Offsets } from './broker.ts';
 import { isEpochError } from './kafka-error.ts';
-import { withAdmin } from './with-admin.ts';
-import { openKafkaProducer } from './kafka-producer.ts';
-import { readTail, topicEnds } from './kafka-tail.ts';
-import type { Offsets } from './kafka-tail.ts';
 import type { Message } from './sink.ts';
 
 /** An event as it is found in the resource's topic, as far as the image store needs it. */
@@ -27,14 +24,12 @@ export interface PublishedImage {
 }
 
 export interface TaskLogOptions {
-  readonly kafka: Kafka;
+  readonly broker: Broker;
   readonly store: TaskStore;
   /** `<account>/<resource>`: the cursor's key. */
   readonly task: string;
   readonly topic: string;
   readonly cursorTopic: string;
-  /** Partitions of every topic that the task writes to. */
-  readonly partitions: ReadonlyMap<string, number>;
   readonly transactionalId: string;
   /** Names this process. */
   readonly instance: string;
@@ -42,6 +37,7 @@ export interface TaskLogOptions {
   readonly readImage: (value: Buffer) => Promise<PublishedImage>;
   /** Set when this process had the task before and lost its producer. */
   readonly lost?: { readonly error: unknown };
+  readonly scheduler: SchedulerLike;
   readonly onRestored?: (images: number) => void;
 }
 
@@ -100,10 +96,10 @@ const TOMBSTONE: PublishedImage = { sequence: Number.MAX_VALUE, image: null };
  * Otherwise `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
  */
 export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
-  const { kafka, store, task, topic, cursorTopic, instance, transactionalId, partitions } = options;
+  const { broker, store, task, topic, cursorTopic, instance, transactionalId } = options;
   if (options.lost) await expectMine(options, options.lost.error);
 
-  const sink = await openKafkaProducer({ kafka, transactionalId, partitions });
+  const sink = await broker.open(transactionalId);
   try {
     const known = await restore(options);
     let cursor = known.cursor ? parseCursor(known.cursor, task) : newCursor(instance);
@@ -173,7 +169,7 @@ async function claim(commit: () => Promise<void>): Promise<void> {
 
 /** After a lost producer: goes on only while the cursor is still this process's own. */
 async function expectMine(options: TaskLogOptions, error: unknown): Promise<void> {
-  if (isEpochError(error)) await sleep(CLAIM_GRACE_MS);
+  if (isEpochError(error)) await lastValueFrom(timer(CLAIM_GRACE_MS, options.scheduler));
   const { text } = await readCursor(options, options.store.memory());
   if (text !== null && parseCursor(text, options.task).instance !== options.instance)
     throw fenced(error);
@@ -201,9 +197,9 @@ function resourceOf(task: string): string {
 
 /** Brings the store up to what the topics say, and tells what it knows then. */
 async function restore(options: TaskLogOptions): Promise<TaskMemory> {
-  const { kafka, store, topic, readImage, onRestored } = options;
-  const home = `${STORE_VERSION} ${await clusterId(kafka)} ${topic}`;
-  const ends = await topicEnds(kafka, topic);
+  const { broker, store, topic, readImage, onRestored } = options;
+  const home = `${STORE_VERSION} ${await broker.clusterId()} ${topic}`;
+  const ends = await broker.ends(topic);
 
   let memory = store.memory();
   const seenEnd = (partition: number) => BigInt(memory?.ends[partition] ?? 0);
@@ -226,8 +222,7 @@ async function restore(options: TaskLogOptions): Promise<TaskMemory> {
 
   let restored = 0;
   const from = new Map(Object.entries(known.ends).map(([p, end]) => [Number(p), BigInt(end)]));
-  await readTail({
-    kafka,
+  await broker.readTail({
     topic,
     from,
     to: ends,
@@ -256,15 +251,14 @@ async function restore(options: TaskLogOptions): Promise<TaskMemory> {
 
 /** The newest cursor of this task, and how far the topic was read for it. */
 async function readCursor(
-  { kafka, cursorTopic, task }: TaskLogOptions,
+  { broker, cursorTopic, task }: TaskLogOptions,
   memory: TaskMemory | undefined,
 ): Promise<{ text: string | null; end: bigint }> {
-  const to = await topicEnds(kafka, cursorTopic);
+  const to = await broker.ends(cursorTopic);
   const end = to.get(0) ?? 0n;
   const seen = BigInt(memory?.cursorEnd ?? 0);
   let text = seen <= end ? (memory?.cursor ?? null) : null;
-  await readTail({
-    kafka,
+  await broker.readTail({
     topic: cursorTopic,
     from: new Map([[0, seen <= end ? seen : 0n]]),
     to,
@@ -283,10 +277,6 @@ async function readCursor(
 
 function noted({ sweep }: TaskMemory): SweepProgress {
   return sweep === null ? NO_SWEEP : (JSON.parse(sweep) as SweepProgress);
-}
-
-function clusterId(kafka: Kafka): Promise<string> {
-  return withAdmin(kafka, async (admin) => (await admin.describeCluster()).clusterId);
 }
 
 function offsetTexts(offsets: Offsets): Record<string, string> {

@@ -57,7 +57,10 @@ export interface UnseenKeys {
   readonly next: string | undefined;
 }
 
-/** What one task keeps: a cache of what is in Kafka, good to be thrown away at any time. */
+/**
+ * What one task keeps: images, a cache of what is in Kafka; marks and rejects, which are begun anew when
+ * they are lost. Good to be thrown away at any time.
+ */
 export interface TaskStore {
   get(key: string): StoredImage | undefined;
   memory(): TaskMemory | undefined;
@@ -106,17 +109,37 @@ export function openStore(folder: string): Store {
     maxDbs: DATABASES_PER_TASK * MOST_TASKS,
     overlappingSync: true,
   });
+  const writing = new Set<Promise<unknown>>();
+  let isClosed = false;
+  /** lmdb throws where nobody can catch it when it is written to after its end. */
+  const write: Write = async (work) => {
+    if (isClosed) throw new Error('the image store is closed');
+    const written = work();
+    writing.add(written);
+    try {
+      await written;
+    } finally {
+      writing.delete(written);
+    }
+  };
   return {
     task: (name) =>
-      taskStore({
+      taskStore(write, {
         images: root.openDB<Buffer, string>({ name: `images ${name}`, encoding: 'binary' }),
         marks: root.openDB<Buffer, string>({ name: `marks ${name}`, encoding: 'binary' }),
         rejects: root.openDB<Reject, number>({ name: `rejects ${name}`, encoding: 'json' }),
         memories: root.openDB<TaskMemory, string>({ name: `memory ${name}`, encoding: 'json' }),
       }),
-    close: () => root.close(),
+    close: async () => {
+      isClosed = true;
+      await Promise.allSettled(writing);
+      await root.close();
+    },
   };
 }
+
+/** Does something that writes; refused once the store is closed. */
+type Write = (work: () => Promise<unknown>) => Promise<void>;
 
 /** A digest, and the how manieth reject it was. */
 type Reject = readonly [nth: number, digest: string];
@@ -130,7 +153,7 @@ interface Databases {
   readonly memories: Database<TaskMemory, string>;
 }
 
-function taskStore({ images, marks, rejects, memories }: Databases): TaskStore {
+function taskStore(write: Write, { images, marks, rejects, memories }: Databases): TaskStore {
   const known = () => [...rejects.getRange()].map(({ value }) => value).sort(([a], [b]) => a - b);
   let rejected = (known().at(-1)?.[0] ?? -1) + 1;
 
@@ -151,25 +174,26 @@ function taskStore({ images, marks, rejects, memories }: Databases): TaskStore {
       return stored && unpack(stored);
     },
     memory: () => memories.get(MEMORY_KEY),
-    put: async (updates, memory, { seen, rejects: digests = [] } = {}) => {
-      await images.transaction(() => {
-        for (const { key, sequence, image } of updates) {
-          const old = images.get(key);
-          if (old && unpack(old).sequence >= sequence) continue;
-          if (image) void images.put(key, pack(sequence, image.schemaId, image.bytes));
-          else {
-            void images.remove(key);
-            void marks.remove(key);
+    put: (updates, memory, { seen, rejects: digests = [] } = {}) =>
+      write(() =>
+        images.transaction(() => {
+          for (const { key, sequence, image } of updates) {
+            const old = images.get(key);
+            if (old && unpack(old).sequence >= sequence) continue;
+            if (image) void images.put(key, pack(sequence, image.schemaId, image.bytes));
+            else {
+              void images.remove(key);
+              void marks.remove(key);
+            }
           }
-        }
-        for (const key of seen?.keys ?? []) mark(key, seen!);
-        for (const digest of digests) {
-          void rejects.put(rejected % MOST_REJECTS, [rejected, digest]);
-          rejected += 1;
-        }
-        void memories.put(MEMORY_KEY, memory);
-      });
-    },
+          for (const key of seen?.keys ?? []) mark(key, seen!);
+          for (const digest of digests) {
+            void rejects.put(rejected % MOST_REJECTS, [rejected, digest]);
+            rejected += 1;
+          }
+          void memories.put(MEMORY_KEY, memory);
+        }),
+      ),
     count: () => images.getCount(),
     unread: (keys, sweep) => [...new Set(keys)].filter((key) => markOf(key).read < sweep).length,
     isUnseen: (key, since) => markOf(key).seen < since,
@@ -189,9 +213,8 @@ function taskStore({ images, marks, rejects, memories }: Databases): TaskStore {
     },
     rejects: () => known().map(([, digest]) => digest),
     clear: async () => {
-      await Promise.all(
-        [images, marks, rejects, memories].map((database) => database.clearAsync()),
-      );
+      const all = [images, marks, rejects, memories];
+      await write(() => Promise.all(all.map((database) => database.clearAsync())));
       rejected = 0;
     },
   };

@@ -1,5 +1,5 @@
-import { asyncScheduler, retry, throwError, timer } from 'rxjs';
-import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs';
+import { asyncScheduler, NEVER, retry, takeUntil, throwError, timer } from 'rxjs';
+import type { MonoTypeOperatorFunction, Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../errors.ts';
 
 export interface BackoffOptions {
@@ -15,6 +15,8 @@ export interface BackoffOptions {
   readonly random?: () => number;
   /** Told before each pause. */
   readonly onRetry?: (retry: Retry) => void;
+  /** Ends a pause, and the stream with it. */
+  readonly stop$?: Observable<unknown>;
 }
 
 export interface Retry {
@@ -37,7 +39,7 @@ export const RETRY_AFTER = 'retryAfterMs';
  */
 export function backoff<T>(options: BackoffOptions = {}): MonoTypeOperatorFunction<T> {
   const { firstMs = 250, mostMs = 30_000, retries = Infinity } = options;
-  const { scheduler = asyncScheduler, random = Math.random, onRetry } = options;
+  const { scheduler = asyncScheduler, random = Math.random, onRetry, stop$ = NEVER } = options;
 
   return retry<T>({
     resetOnSuccess: true,
@@ -49,7 +51,7 @@ export function backoff<T>(options: BackoffOptions = {}): MonoTypeOperatorFuncti
       const delayMs =
         typeof asked === 'number' ? asked : once && count === 1 ? 0 : random() * ceiling;
       onRetry?.({ error, count, delayMs });
-      return timer(delayMs, scheduler);
+      return timer(delayMs, scheduler).pipe(takeUntil(stop$));
     },
   });
 }

@@ -10,13 +10,14 @@ export type KeyChoice =
   | { readonly fields: undefined; readonly seen: readonly string[] };
 
 /** Of a page, so many records may lack their key: they go to dead letters, and the rest goes on. */
-const MOST_WITHOUT = 1 / 5;
+const A_FEW = 1 / 10;
+const MOST = 1 / 5;
 
 /**
  * Chooses the key of records that nobody has described: the first of `candidates` (each one field,
- * or several together) that is there on every object of the page and tells them all apart, save
- * those that say the same. If there is none, the first that some lack, one in five at most, and that
- * tells the others apart. A page without objects says nothing: undefined.
+ * or several together) that the objects of the page have, all but a tenth of them, and that tells
+ * them apart, save those that say the same. If there is none, the first that a fifth of them may
+ * lack. A page without objects says nothing: undefined.
  */
 export function chooseKeyFields(
   data: readonly JsonValue[],
@@ -29,7 +30,7 @@ export function chooseKeyFields(
       const { rejected } = keyRecords(records, keyOfFields(candidate));
       return rejected.length <= most && rejected.every(({ reason }) => reason === 'no-key');
     });
-  const fields = fits(0) ?? fits(records.length * MOST_WITHOUT);
+  const fields = fits(records.length * A_FEW) ?? fits(records.length * MOST);
   if (fields) return { fields };
   return { fields: undefined, seen: [...new Set(records.flatMap(Object.keys))].sort() };
 }

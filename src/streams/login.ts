@@ -31,6 +31,8 @@ export interface LoginOptions {
   readonly limit: Limit;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
+  /** Uniform in [0, 1), for the jitter. Default Math.random. */
+  readonly random?: () => number;
   readonly onRetry?: (retry: Retry) => void;
 }
 
@@ -47,7 +49,7 @@ const MAX_LOGIN_BYTES = 1_000_000;
  * Errors with `API_KEY_REJECTED` when the key is refused (400, as documented, or 401 and 403).
  */
 export function login(options: LoginOptions): Observable<Token> {
-  const { url, apiKey, limit, scheduler = asyncScheduler, onRetry } = options;
+  const { url, apiKey, limit, scheduler = asyncScheduler, random, onRetry } = options;
   const { dispatcher = getGlobalDispatcher() } = options;
   const post = defer(() => {
     const askedAt = scheduler.now();
@@ -65,7 +67,7 @@ export function login(options: LoginOptions): Observable<Token> {
   return of(undefined).pipe(
     limit,
     switchMap(() => post),
-    backoff({ scheduler, ...(onRetry && { onRetry }) }),
+    backoff({ scheduler, ...(random && { random }), ...(onRetry && { onRetry }) }),
   );
 }
 

@@ -37,6 +37,8 @@ export interface Pagination {
 export interface Answer {
   readonly data: readonly JsonValue[];
   readonly pagination: Pagination;
+  /** The answer was a 404 that is no page of HTML, to a request for one record: who said it? */
+  readonly notFound?: true;
   /** When the request was under way, in the order of things; see {@link ReadClock}. */
   readonly span: Span;
   /** The server's clock at about the time of asking, never later: ms; undefined if it never told. */
@@ -152,12 +154,16 @@ function addressOf(url: URL, query: ListQuery): URL {
   return address;
 }
 
-/** How an API may put it that there is no record of a number; a gateway's 404 is a page of HTML. */
+/** How an API may put it that there is no record of a number; but a gateway may say so too. */
 function isNotFound({ status, text }: HttpAnswer, { orderNumber }: ListQuery): boolean {
   return status === 404 && orderNumber !== undefined && text.trimStart().startsWith('{');
 }
 
-const NOTHING = { data: [], pagination: { total_records: 0, has_next_page: false } } as const;
+const NOTHING = {
+  data: [],
+  pagination: { total_records: 0, has_next_page: false },
+  notFound: true,
+} as const;
 
 function envelopeOf(
   url: URL,

@@ -28,6 +28,8 @@ export interface SweepProgress {
   readonly proof: Proof;
   /** Of the sweep before that one. */
   readonly proofBefore: Proof;
+  /** Deletions that sweeps have led to, since a time (ms on the local clock). */
+  readonly removed: { readonly count: number; readonly since: number };
 }
 
 export const NO_SWEEP: SweepProgress = {
@@ -39,19 +41,29 @@ export const NO_SWEEP: SweepProgress = {
   distinct: 0,
   proof: 'nothing',
   proofBefore: 'nothing',
+  removed: { count: 0, since: 0 },
 };
+
+const AN_HOUR_MS = 3_600_000;
+
+/** Deletions of the last hour, or of a little more. */
+export function removedLately({ removed }: SweepProgress, now: number): number {
+  return now - removed.since < AN_HOUR_MS ? removed.count : 0;
+}
+
+/** The sweep after more deletions. */
+export function withRemoved(sweep: SweepProgress, count: number, now: number): SweepProgress {
+  if (count === 0) return sweep;
+  const before = removedLately(sweep, now);
+  const since = before > 0 ? sweep.removed.since : now;
+  return { ...sweep, removed: { count: before + count, since } };
+}
 
 /** The next sweep, about to be read. */
 export function nextSweep(last: SweepProgress, now: number): SweepProgress {
-  const { number, proof } = last;
-  return {
-    ...NO_SWEEP,
-    number: number + 1,
-    beganAt: now,
-    phase: 'reading',
-    proof,
-    proofBefore: last.proofBefore,
-  };
+  const { number, proof, proofBefore, removed } = last;
+  const begun = { number: number + 1, beganAt: now, phase: 'reading' } as const;
+  return { ...NO_SWEEP, ...begun, proof, proofBefore, removed };
 }
 
 /**

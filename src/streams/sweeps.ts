@@ -18,7 +18,7 @@ import type { ScanPage } from './pages.ts';
 import type { Span } from './read-clock.ts';
 import type { Answer } from './request.ts';
 import type { Room } from './room.ts';
-import { seenSince } from './sweep-progress.ts';
+import { removedLately, seenSince } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
 /** One thing that a sweep has found out, to be kept before the next. */
@@ -32,12 +32,12 @@ export type SweepStep =
       readonly since: number;
       readonly span: Span;
     }
-  /** What the API says when it is asked for one of them. */
+  /** What the API says when it is asked for one of them; undefined when it can't be told. */
   | {
       readonly kind: 'asked';
       readonly key: string;
       readonly since: number;
-      readonly answer: Answer;
+      readonly answer: Answer | undefined;
     }
   /** All is dealt with. */
   | { readonly kind: 'end' };
@@ -56,7 +56,7 @@ export interface KnownRecords {
   unseen(since: number, after: string | undefined): Unseen;
 }
 
-/** More keys are gone at once than may be. */
+/** More keys are gone at once than may be; with those of the last hour. */
 export interface Held {
   readonly gone: number;
   readonly known: number;
@@ -70,8 +70,10 @@ export interface SweepsOptions {
   /** Of one place: a step is kept before the next is taken. */
   readonly room: Room;
   readonly records: KnownRecords;
-  /** Asks for the record of a key. Default: there is no such query, and two sweeps decide. */
-  readonly ask?: (key: string) => Observable<Answer>;
+  /**
+   * Asks for the record of a key: emits once. Default: there is no such query, and two sweeps decide.
+   */
+  readonly ask?: (key: string) => Observable<Answer | undefined>;
   /** Whether a key can be asked for: one that can't is never gone. Default: every one can. */
   readonly canBeAsked?: (key: string) => boolean;
   /** When nothing is read: a moment in the order of reads. */
@@ -94,14 +96,16 @@ const FEW = 20;
  * Reads a list whole, again and again, and tells what is gone from it: {@link seenSince} says when
  * that can be told. Never completes. After a failure it goes on where `progress` says.
  *
- * What is gone is counted first. If it is more than the limit, none of it is told, and the next
- * sweep counts again: a list that has lost much at once is more likely broken than right.
+ * What is gone is counted first, together with what went within the last hour. If it is more than
+ * the limit, none of it is told, and the next sweep counts again: a list that has lost much at once
+ * is more likely broken than right.
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   const { progress, scan, room, records, ask, intervalMs, limitPercent, onHeld } = options;
   const { canBeAsked = () => true, spacingMs = () => 0, scheduler = asyncScheduler } = options;
   let requests = 0;
   let lastRead: Span | undefined;
+  let startedAt: number | undefined; // of the newest sweep, as it was asked for
 
   /** Waits until everything that was emitted is settled. */
   const settled$ = defer(() => room.enter.pipe(tap(() => room.leave())));
@@ -120,9 +124,11 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       );
     });
 
-  const isHeld = (gone: number): boolean => {
-    const known = records.count();
-    const held = gone > FEW && gone > (known * limitPercent) / 100;
+  const isHeld = (now: number): boolean => {
+    const before = removedLately(progress(), scheduler.now());
+    const gone = now + before;
+    const known = records.count() + before;
+    const held = now > 0 && gone > FEW && gone > (known * limitPercent) / 100;
     if (held) onHeld?.({ gone, known });
     return held;
   };
@@ -176,10 +182,12 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       if (phase === 'removing') return concat(remove, end);
       if (phase === 'reading') return concat(read(position), remove, end);
       const pause = Math.max(intervalMs, requests * spacingMs());
-      const wait = Math.min(pause, Math.max(0, beganAt + pause - scheduler.now()));
+      const last = startedAt ?? beganAt;
+      const wait = Math.min(pause, Math.max(0, last + pause - scheduler.now()));
       return timer(wait, scheduler).pipe(
         switchMap(() => {
           requests = 0;
+          startedAt = scheduler.now();
           return concat(read(null), remove, end);
         }),
       );

@@ -36,6 +36,8 @@ export type Limit = <T>(source: Observable<T>) => Observable<T>;
 export interface TokenBucket extends Limit {
   /** @throws RangeError when called, if `rank` or `share` is out of range. */
   lane(options: LaneOptions): Limit;
+  /** Counts as many starts as a window may have as made just now, by somebody unknown. */
+  exhaust(): void;
 }
 
 /**
@@ -123,7 +125,14 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
     lanes.sort((a, b) => a.rank - b.rank);
     return limit(made);
   };
-  return Object.assign(lane({}), { lane });
+  const exhaust = (): void => {
+    const now = scheduler.now();
+    for (let k = 0; k < capacity; k++) {
+      all.add(now);
+      onStart?.(now);
+    }
+  };
+  return Object.assign(lane({}), { lane, exhaust });
 }
 
 interface Lane {

@@ -3,7 +3,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { openKafkaProducer } from '../../src/sinks/kafka-producer.ts';
 import { readTail, topicEnds } from '../../src/sinks/kafka-tail.ts';
-import type { Offsets, TailMessage } from '../../src/sinks/kafka-tail.ts';
+import type { Offsets, TailMessage } from '../../src/sinks/broker.ts';
 import type { Message, TransactionalSink } from '../../src/sinks/sink.ts';
 
 const TOPIC = 'producer.records';

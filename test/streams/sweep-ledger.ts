@@ -40,8 +40,8 @@ export class SweepLedger implements KnownRecords {
         return [];
       }
       case 'asked':
-        this.see(keysIn(step.answer.data));
-        return step.answer.data.length > 0 ? [] : this.#forget([step.key], step.since);
+        this.see(keysIn(step.answer!.data));
+        return step.answer!.data.length > 0 ? [] : this.#forget([step.key], step.since);
       case 'absent':
         return this.#forget(step.keys, step.since);
       case 'end':

@@ -3,7 +3,7 @@ import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import type { ScanPage } from '../../src/streams/pages.ts';
 import { room } from '../../src/streams/room.ts';
-import { NO_SWEEP } from '../../src/streams/sweep-progress.ts';
+import { NO_SWEEP, withRemoved } from '../../src/streams/sweep-progress.ts';
 import type { SweepProgress } from '../../src/streams/sweep-progress.ts';
 import { sweeps } from '../../src/streams/sweeps.ts';
 import type { Held, SweepStep } from '../../src/streams/sweeps.ts';
@@ -240,6 +240,16 @@ describe('when much is gone at once', () => {
     );
   });
 
+  it('what went within the last hour counts too, and no longer', () => {
+    const after = (ms: number) => {
+      const ledger = new SweepLedger(keys(1, 115));
+      ledger.progress = withRemoved({ ...NO_SWEEP, beganAt: -ms }, 10, -ms);
+      return swept({ list, ledger, canBeAsked: () => true, limitPercent: 5 });
+    };
+    expect(after(3_599_000).held).toEqual([{ gone: 25, known: 125 }]);
+    expect(after(3_600_000)).toMatchObject({ held: [], gone: expect.objectContaining({ length: 15 }) }); // prettier-ignore
+  });
+
   it('what can never go does not count', () => {
     const canBeAsked = (key: string) => Number(key) <= 110;
     const { gone, held } = run(150, 5, { canBeAsked });
@@ -271,7 +281,6 @@ describe('when much is gone at once', () => {
 describe('the time between sweeps', () => {
   const list = () => ids(1, 6); // two pages, 8 ms each, and 3 ms for the end
   const sweepMs = 2 * (REQUEST_MS + COMMIT_MS) + COMMIT_MS;
-  const first = REQUEST_MS + COMMIT_MS; // a sweep has begun when its first page is kept
   const begun = (beganAt: number) => {
     const ledger = new SweepLedger();
     ledger.progress = { ...NO_SWEEP, beganAt };
@@ -284,7 +293,7 @@ describe('the time between sweeps', () => {
 
   it('is from the beginning of one to that of the next', () => {
     const { startsAt } = swept({ list, intervalMs: 1_000, until: sweepsEnded(3) });
-    expect(startsAt).toEqual([1_000, 2_000 + first, 3_000 + 2 * first]);
+    expect(startsAt).toEqual([1_000, 2_000, 3_000]);
   });
 
   it('is what a sweep takes, if that is longer', () => {
@@ -296,10 +305,10 @@ describe('the time between sweeps', () => {
     const spacings = [100, 300, 7];
     const spacingMs = vi.fn(() => spacings.shift() ?? 0);
     const { startsAt } = swept({ list, spacingMs, until: sweepsEnded(3) });
-    expect(startsAt).toEqual([0, first + 2 * 300, 2 * first + 2 * 300 + 2 * 7]);
+    expect(startsAt).toEqual([0, 2 * 300, 2 * 300 + sweepMs]); // 14 ms are less than it takes;
 
     const rare = swept({ list, intervalMs: 1_000, spacingMs: () => 100, until: sweepsEnded(2) });
-    expect(rare.startsAt).toEqual([1_000, 2_000 + first]);
+    expect(rare.startsAt).toEqual([1_000, 2_000]);
   });
 
   it('counts from a sweep of an earlier process', () => {

@@ -1,0 +1,45 @@
+import type { TransactionalSink } from './sink.ts';
+
+/** A committed message, as it was read back. */
+export interface TailMessage {
+  readonly partition: number;
+  readonly offset: string;
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+}
+
+/** By partition, the offset after the last one that a `read_committed` reader can see. */
+export type Offsets = ReadonlyMap<number, bigint>;
+
+export interface Tail {
+  readonly topic: string;
+  /** By partition, the first offset to read; a partition that is not here is read whole. */
+  readonly from: Offsets;
+  readonly to: Offsets;
+  /**
+   * Messages of one partition, in order; the next ones wait until it is done. After a fault some may
+   * come again, from before `from` too: the newest of a key is the last all the same.
+   */
+  readonly onMessages: (messages: readonly TailMessage[]) => Promise<void>;
+}
+
+/**
+ * What a task needs of Kafka. All of it throws CellarstreamError: `KAFKA_UNREACHABLE` where a later
+ * try may do, else `KAFKA_REFUSED`.
+ */
+export interface Broker {
+  /**
+   * A sink of this transactional id. Opening it fences every older one and ends whatever transaction
+   * that one had open, so that what is read back afterwards is final.
+   */
+  open(transactionalId: string): Promise<TransactionalSink>;
+  /** Names the cluster: another one has other offsets. */
+  clusterId(): Promise<string>;
+  /** Where the partitions of a topic end just now. */
+  ends(topic: string): Promise<Offsets>;
+  /**
+   * Reads a topic from one set of offsets to another, `read_committed`, and resolves when all of it
+   * has been handed over.
+   */
+  readTail(tail: Tail): Promise<void>;
+}

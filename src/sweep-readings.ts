@@ -1,0 +1,47 @@
+import type { Reading } from './resource-reads.ts';
+import type { ReadClock, Span } from './streams/read-clock.ts';
+import type { Answer } from './streams/request.ts';
+import type { SweepStep } from './streams/sweeps.ts';
+
+export interface SweepReadingsOptions {
+  readonly readClock: ReadClock;
+  /** An answer that was read, as a reading. */
+  readonly arrived: (answer: Answer) => Reading;
+  /** What settles a reading that has no answer. */
+  readonly settling: (span: Span) => () => void;
+}
+
+/** Steps of a sweep as readings. */
+export function sweepReading(options: SweepReadingsOptions): (step: SweepStep) => Reading {
+  const { readClock, arrived, settling } = options;
+  const empty = (step: SweepStep, span: Span): Reading => ({
+    lane: 'sweep',
+    progress: {},
+    step,
+    records: [],
+    rejected: [],
+    span,
+    settle: settling(span),
+  });
+  const moment = () => readClock.answered(readClock.begin());
+
+  return (step) => {
+    switch (step.kind) {
+      case 'page':
+        return { ...arrived(step.page.answer), page: step.page, step };
+      case 'asked': {
+        const { key, since, answer } = step;
+        if (!answer) return empty(step, moment());
+        const read = { ...arrived(answer), step };
+        const isGone = answer.data.length === 0 && answer.pagination.total_records === 0;
+        return isGone ? { ...read, gone: { keys: [key], since } } : read;
+      }
+      case 'absent': {
+        const { keys, since, span } = step;
+        return { ...empty(step, span), gone: { keys, since } };
+      }
+      case 'end':
+        return empty(step, moment());
+    }
+  };
+}

@@ -1,0 +1,227 @@
+import { CellarstreamError } from '../../src/errors.ts';
+import type { Broker, Offsets, TailMessage } from '../../src/sinks/broker.ts';
+import type { Message } from '../../src/sinks/sink.ts';
+
+/** What a partition holds at an offset: a message, or the marker that ends a transaction. */
+type Entry =
+  | {
+      readonly kind: 'message';
+      readonly key: string | null;
+      readonly value: Buffer | null;
+      readonly transaction: Transaction;
+      readonly at: number;
+    }
+  | { readonly kind: 'marker'; readonly transaction: Transaction };
+
+interface Transaction {
+  state: 'open' | 'committed' | 'aborted';
+}
+
+interface Producer {
+  epoch: number;
+  open: Transaction | undefined;
+}
+
+/** What becomes of a commit beside succeeding. */
+export type CommitFate =
+  | 'done'
+  /** Nothing of it was written. */
+  | 'refused'
+  /** Written and left open, until the next producer of the id ends it. */
+  | 'left-open'
+  /** Committed, and nobody was told. */
+  | 'unknown';
+
+export interface SimMessage {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+  readonly key: string | null;
+  readonly value: Buffer | null;
+}
+
+/**
+ * Kafka as far as tasks see it: logs with offsets that markers take up too, transactions that are
+ * committed, aborted or left open, a last stable offset that an open one holds back, and producers
+ * that a newer one of their id fences.
+ */
+export class SimBroker {
+  readonly #logs = new Map<string, Entry[][]>();
+  readonly #producers = new Map<string, Producer>();
+  readonly #partitions: (topic: string) => number;
+  /** Names the cluster. */
+  clusterId = 'sim';
+
+  constructor(partitions: (topic: string) => number) {
+    this.#partitions = partitions;
+  }
+
+  /** Fences whoever had the id, and aborts what was left open. The epoch to write with. */
+  open(transactionalId: string): number {
+    const producer = this.#producers.get(transactionalId) ?? { epoch: 0, open: undefined };
+    this.#producers.set(transactionalId, producer);
+    producer.epoch += 1;
+    if (producer.open) this.#end(producer, 'aborted');
+    return producer.epoch;
+  }
+
+  /** @throws CellarstreamError `COMMIT_FAILED`, of an epoch that is over. */
+  begin(transactionalId: string, epoch: number): void {
+    const producer = this.#current(transactionalId, epoch);
+    producer.open = { state: 'open' };
+  }
+
+  append(transactionalId: string, epoch: number, messages: readonly Message[], at: number): void {
+    const { open } = this.#current(transactionalId, epoch);
+    for (const { topic, key, value } of messages) {
+      const partition = partitionOf(key, this.#partitions(topic));
+      this.#log(topic)[partition]!.push({ kind: 'message', key, value, transaction: open!, at });
+    }
+  }
+
+  /** The ends of what was written, behind the markers. */
+  commit(transactionalId: string, epoch: number): Map<string, Map<number, bigint>> {
+    return this.#end(this.#current(transactionalId, epoch), 'committed');
+  }
+
+  ends(topic: string): Offsets {
+    return new Map(
+      this.#log(topic).map((log, partition) => [partition, BigInt(stableOffset(log))]),
+    );
+  }
+
+  /** Committed messages of one partition between two offsets. */
+  slice(topic: string, partition: number, from: number, to: number): TailMessage[] {
+    const log = this.#log(topic)[partition]!;
+    return log.slice(from, to).flatMap((entry, place): TailMessage[] => {
+      if (entry.kind === 'marker' || entry.transaction.state !== 'committed') return [];
+      const { key, value } = entry;
+      const offset = String(from + place);
+      return [{ partition, offset, key: key === null ? null : Buffer.from(key), value }];
+    });
+  }
+
+  /** All that a `read_committed` reader finds, partition by partition. */
+  read(topic: string): (SimMessage & { readonly at: number })[] {
+    return this.#log(topic).flatMap((log, partition) =>
+      log.slice(0, stableOffset(log)).flatMap((entry, offset) => {
+        if (entry.kind === 'marker' || entry.transaction.state !== 'committed') return [];
+        const { key, value, at } = entry;
+        return [{ topic, partition, offset, key, value, at }];
+      }),
+    );
+  }
+
+  #end(producer: Producer, state: 'committed' | 'aborted'): Map<string, Map<number, bigint>> {
+    const transaction = producer.open!;
+    producer.open = undefined;
+    transaction.state = state;
+    const ends = new Map<string, Map<number, bigint>>();
+    for (const [topic, logs] of this.#logs) {
+      logs.forEach((log, partition) => {
+        if (!log.some((entry) => entry.transaction === transaction)) return;
+        log.push({ kind: 'marker', transaction });
+        const ofTopic = ends.get(topic) ?? new Map<number, bigint>();
+        ends.set(topic, ofTopic.set(partition, BigInt(log.length)));
+      });
+    }
+    return ends;
+  }
+
+  #current(transactionalId: string, epoch: number): Producer {
+    const producer = this.#producers.get(transactionalId)!;
+    if (producer.epoch !== epoch) {
+      throw new CellarstreamError('COMMIT_FAILED', 'an outdated producer', {
+        context: { epoch: true },
+      });
+    }
+    return producer;
+  }
+
+  #log(topic: string): Entry[][] {
+    const logs = this.#logs.get(topic) ?? Array.from({ length: this.#partitions(topic) }, () => []);
+    this.#logs.set(topic, logs);
+    return logs;
+  }
+}
+
+/** Up to the first message of a transaction that is open. */
+function stableOffset(log: readonly Entry[]): number {
+  const open = log.findIndex((entry) => entry.transaction.state === 'open');
+  return open < 0 ? log.length : open;
+}
+
+function partitionOf(key: string | null, partitions: number): number {
+  let hash = 0;
+  for (const letter of key ?? '') hash = (hash * 31 + letter.charCodeAt(0)) >>> 0;
+  return hash % partitions;
+}
+
+/** How a process reaches the broker: each step takes time, may fail, and a dead process sees none. */
+export interface BrokerLine {
+  /** Waits as long as a step takes; never resolves for a process that is gone. */
+  readonly step: (what: string) => Promise<void>;
+  /** What becomes of the commit that is about to be made. */
+  readonly fate: () => CommitFate;
+  readonly now: () => number;
+}
+
+/** The broker as one process sees it. */
+export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Broker {
+  return {
+    open: async (transactionalId) => {
+      await step('open');
+      const epoch = broker.open(transactionalId);
+      await step('opened');
+      let used = false;
+      return {
+        commit: async (messages) => {
+          if (used) throw new Error('a sink was used after a commit that failed');
+          const outcome = fate();
+          await step('begin');
+          try {
+            if (outcome === 'refused') throw lost();
+            broker.begin(transactionalId, epoch);
+            const half = Math.ceil(messages.length / 2);
+            broker.append(transactionalId, epoch, messages.slice(0, half), now());
+            await step('half written');
+            broker.append(transactionalId, epoch, messages.slice(half), now());
+            await step('written');
+            if (outcome === 'left-open') throw lost();
+            const ends = broker.commit(transactionalId, epoch);
+            await step('committed');
+            if (outcome === 'unknown') throw lost();
+            return ends;
+          } catch (error) {
+            used = true;
+            throw error;
+          }
+        },
+        close: () => step('close'),
+      };
+    },
+    clusterId: async () => {
+      await step('cluster');
+      return broker.clusterId;
+    },
+    ends: async (topic) => {
+      await step('ends');
+      return broker.ends(topic);
+    },
+    readTail: async ({ topic, from, to, onMessages }) => {
+      for (const [partition, end] of to) {
+        let at = Number(from.get(partition) ?? 0n);
+        while (at < Number(end)) {
+          await step('read');
+          const next = Math.min(Number(end), at + 10);
+          await onMessages(broker.slice(topic, partition, at, next));
+          at = next;
+        }
+      }
+    },
+  };
+}
+
+function lost(): CellarstreamError {
+  return new CellarstreamError('COMMIT_FAILED', 'the connection was lost');
+}

@@ -1,0 +1,54 @@
+import { CellarstreamError } from '../../src/errors.ts';
+import type { RecordSchema } from '../../src/schemas/avro-schema.ts';
+import type { Registry } from '../../src/schemas/registry.ts';
+
+/** A schema registry that remembers, and takes whatever it is given. */
+export class SimRegistry {
+  readonly #schemas: string[] = [];
+  readonly #subjects = new Map<string, number[]>();
+
+  schema(id: number): RecordSchema {
+    const text = this.#schemas[id - 1];
+    if (text === undefined) throw new CellarstreamError('REGISTRY_REFUSED', `no schema ${id}`);
+    return JSON.parse(text) as RecordSchema;
+  }
+
+  versions(subject: string): readonly number[] {
+    return this.#subjects.get(subject) ?? [];
+  }
+
+  register(subject: string, schema: RecordSchema): number {
+    const text = JSON.stringify(schema);
+    const versions = this.#subjects.get(subject) ?? [];
+    this.#subjects.set(subject, versions);
+    let id = this.#schemas.indexOf(text) + 1;
+    if (id === 0) id = this.#schemas.push(text);
+    if (!versions.includes(id)) versions.push(id);
+    return id;
+  }
+}
+
+/** The registry as one process sees it. */
+export function registryOf(registry: SimRegistry, step: (what: string) => Promise<void>): Registry {
+  return {
+    register: async (subject, schema) => {
+      await step('register');
+      const id = registry.register(subject, schema);
+      await step('registered');
+      return id;
+    },
+    latest: async (subject) => {
+      await step('latest');
+      const versions = registry.versions(subject);
+      const id = versions.at(-1);
+      if (id === undefined) return undefined;
+      return { id, version: versions.length, schema: registry.schema(id) };
+    },
+    schemaById: async (id) => {
+      await step('schema');
+      return registry.schema(id);
+    },
+    compatible: () => Promise.resolve(true),
+    close: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,105 @@
+import type {
+  ImageUpdate,
+  Notes,
+  StoredImage,
+  Store,
+  TaskMemory,
+  TaskStore,
+} from '../../src/state/store.ts';
+
+/** The state folder of a process, as the store keeps it: each `put` whole or not at all. */
+export class SimFolder {
+  readonly tasks = new Map<string, SimTask>();
+
+  copy(): SimFolder {
+    const copy = new SimFolder();
+    for (const [name, task] of this.tasks) copy.tasks.set(name, task.copy());
+    return copy;
+  }
+}
+
+interface Mark {
+  readonly seen: number;
+  readonly read: number;
+}
+
+const FOUND = 3; // small, so that what is gone takes several stretches
+
+class SimTask {
+  images = new Map<string, StoredImage>();
+  marks = new Map<string, Mark>();
+  rejects: string[] = [];
+  memory: TaskMemory | undefined;
+
+  copy(): SimTask {
+    const copy = new SimTask();
+    copy.images = new Map(this.images);
+    copy.marks = new Map(this.marks);
+    copy.rejects = [...this.rejects];
+    copy.memory = this.memory;
+    return copy;
+  }
+
+  put(updates: readonly ImageUpdate[], memory: TaskMemory, notes: Notes): void {
+    for (const { key, sequence, image } of updates) {
+      if ((this.images.get(key)?.sequence ?? -1) >= sequence) continue;
+      if (image) this.images.set(key, { sequence, ...image });
+      else {
+        this.images.delete(key);
+        this.marks.delete(key);
+      }
+    }
+    for (const key of notes.seen?.keys ?? []) {
+      const { sweep, bySweep } = notes.seen!;
+      const old = this.mark(key);
+      const read = bySweep ? sweep : old.read;
+      this.marks.set(key, { seen: Math.max(old.seen, sweep), read });
+    }
+    this.rejects.push(...(notes.rejects ?? []));
+    this.memory = memory;
+  }
+
+  mark(key: string): Mark {
+    return this.marks.get(key) ?? { seen: 0, read: 0 };
+  }
+}
+
+/** A folder as one process sees it: writing takes time, and a dead process writes no more. */
+export function storeOf(folder: SimFolder, step: (what: string) => Promise<void>): Store {
+  return {
+    task: (name): TaskStore => {
+      const task = folder.tasks.get(name) ?? new SimTask();
+      folder.tasks.set(name, task);
+      return {
+        get: (key) => task.images.get(key),
+        memory: () => task.memory,
+        put: async (images, memory, notes = {}) => {
+          await step('put');
+          task.put(images, memory, notes);
+          await step('stored');
+        },
+        count: () => task.images.size,
+        unread: (keys, sweep) =>
+          [...new Set(keys)].filter((key) => task.mark(key).read < sweep).length,
+        isUnseen: (key, since) => task.mark(key).seen < since,
+        unseen: (since, after) => {
+          const keys = [...task.marks.keys()]
+            .sort()
+            .filter((key) => after === undefined || key > after)
+            .filter((key) => task.mark(key).seen < since && task.images.has(key));
+          const found = keys.slice(0, FOUND);
+          return { keys: found, next: keys.length > FOUND ? found.at(-1) : undefined };
+        },
+        rejects: () => task.rejects,
+        clear: async () => {
+          await step('clear');
+          task.images.clear();
+          task.marks.clear();
+          task.rejects = [];
+          task.memory = undefined;
+        },
+      };
+    },
+    close: () => Promise.resolve(),
+  };
+}

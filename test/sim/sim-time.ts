@@ -1,0 +1,57 @@
+import { VirtualTimeScheduler } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
+
+/** The parts of rxjs' virtual scheduler that stepping through it needs. */
+interface Steps {
+  frame: number;
+  readonly actions: {
+    delay: number;
+    state: unknown;
+    execute(state: unknown, delay: number): unknown;
+  }[];
+}
+
+/**
+ * Virtual time for code that also awaits promises: after each timer all promises that can go on do,
+ * before the next timer is due. The order is the same in every run.
+ */
+export class SimTime {
+  readonly #virtual = new VirtualTimeScheduler();
+  readonly scheduler: SchedulerLike;
+
+  /** @param start of the clock, ms since the epoch. */
+  constructor(start: number) {
+    this.scheduler = {
+      now: () => start + this.#virtual.frame,
+      schedule: this.#virtual.schedule.bind(this.#virtual),
+    };
+  }
+
+  now(): number {
+    return this.scheduler.now();
+  }
+
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => void this.scheduler.schedule(() => resolve(), ms));
+  }
+
+  /** Lets time pass until something is true; the time after which it is not waited for any longer. */
+  async until(isDone: () => boolean, atMost: number): Promise<void> {
+    const steps = this.#virtual as unknown as Steps;
+    await settled();
+    while (!isDone()) {
+      const action = steps.actions.shift();
+      if (!action) throw new Error('nothing is left to happen');
+      steps.frame = action.delay;
+      if (this.now() > atMost) throw new Error(`not done by ${new Date(atMost).toISOString()}`);
+      const error = action.execute(action.state, action.delay);
+      if (error) throw error as Error;
+      await settled();
+    }
+  }
+}
+
+/** Resolves when no promise can go on. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
