@@ -3,11 +3,11 @@ import type { Dispatcher } from 'undici';
 import type { SchedulerLike } from 'rxjs';
 import type { ApiConfig, Resource } from './config.ts';
 import type { Hooks } from './hooks.ts';
-import { RULES } from './resources.ts';
+import { RESOURCES, RULES } from './resources.ts';
 import type { Retry } from './streams/backoff.ts';
 import { login } from './streams/login.ts';
 import { listRequest } from './streams/request.ts';
-import type { ListRequest } from './streams/request.ts';
+import type { ListRequest, Refusals } from './streams/request.ts';
 import type { ReadClock } from './streams/read-clock.ts';
 import type { Limit } from './streams/token-bucket.ts';
 import { tokenSource } from './streams/token.ts';
@@ -56,10 +56,12 @@ export function openApi(options: ApiOptions): Api {
     }),
     scheduler,
   });
+  const refusals = Object.fromEntries(RESOURCES.map((name) => [name, { count: 0 }])) as Record<Resource, Refusals>; // prettier-ignore
   return {
     tokens,
     list: (resource, readClock) =>
       listRequest({
+        refusals: refusals[resource],
         url: new URL(`${config.baseUrl}${RULES[resource].path}`),
         dispatcher,
         tokens,

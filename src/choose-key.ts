@@ -17,6 +17,8 @@ export interface ChosenKey {
   readonly isNew: boolean;
   /** The server's time at the first look at a list that was empty then; else null. */
   readonly beganAt: number | null;
+  /** Whether the list was empty at the first look: all that is in it now has come since. */
+  readonly wasEmpty: boolean;
 }
 
 export interface ChooseKeyOptions {
@@ -49,14 +51,16 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
     return throwError(() => new CellarstreamError('KEY_FIELDS', message));
   }
   const known = published ?? certain(resource);
-  if (known) return of({ keyFields: known, isNew: false, beganAt: null });
+  if (known) return of({ keyFields: known, isNew: false, beganAt: null, wasEmpty: false });
 
-  let beganAt: number | null | undefined;
+  let beganAt: number | null = null;
+  let wasEmpty = false;
   return firstPage.pipe(
     map(({ data, serverTime }): ChosenKey | undefined => {
       const keyFields = keyFieldsOf(resource, config, data);
-      if (keyFields) return { keyFields, isNew: true, beganAt: beganAt ?? null };
+      if (keyFields) return { keyFields, isNew: true, beganAt, wasEmpty };
       beganAt ??= serverTime ?? null;
+      wasEmpty = true;
       return undefined;
     }),
     repeat({ delay: () => timer(pauseMs, scheduler) }),

@@ -35,6 +35,8 @@ export interface ResourceEventsOptions {
   readonly keyFields: readonly string[];
   /** The server's time as this process first looked at a list that was empty then; else null. */
   readonly beganAt: number | null;
+  /** Whether it was: all that is in it now is new. */
+  readonly wasEmpty: boolean;
   /** Its first value ends the reading; what was read is still committed. */
   readonly stop$: Observable<unknown>;
   readonly scheduler: SchedulerLike;
@@ -86,7 +88,11 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const createdAt = instantOf(record, 'created_at');
     const { done, startedAt } = firstRead;
     if (createdAt !== null && startFrom !== undefined && createdAt < startFrom) return false;
-    return done || (createdAt !== null && startedAt !== null && createdAt >= startedAt);
+    return (
+      done ||
+      options.wasEmpty ||
+      (createdAt !== null && startedAt !== null && createdAt >= startedAt)
+    );
   };
   const toChanges = diff<Prepared>({
     codec: book.values,

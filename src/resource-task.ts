@@ -83,6 +83,7 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       cursorTopic: destination.cursors,
       transactionalId: `cellarstream.${config.topics.prefix}.${config.account}.${resource}`,
       instance,
+      canBeAsked: RULES[resource].byKey !== undefined,
       readImage: book.imageIn,
       ...(lost && { lost }),
       scheduler,
@@ -118,8 +119,8 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       );
       const events$ = key$.pipe(
         switchMap(
-          ({ keyFields, beganAt }) =>
-          resourceEvents({ resource, config, api, quota, destination, book, log, keyFields, beganAt, stop$, scheduler, hooks }), // prettier-ignore
+          ({ keyFields, beganAt, wasEmpty }) =>
+          resourceEvents({ resource, config, api, quota, destination, book, log, keyFields, beganAt, wasEmpty, stop$, scheduler, hooks }), // prettier-ignore
         ),
         catchError((error: unknown) => {
           lost = { error };

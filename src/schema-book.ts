@@ -1,5 +1,5 @@
 import { CellarstreamError } from './errors.ts';
-import { envelopeCodec, envelopeSchema, valueSchemaOf } from './schemas/envelope.ts';
+import { envelopeCodec, envelopeSchema } from './schemas/envelope.ts';
 import type { EnvelopeCodec } from './schemas/envelope.ts';
 import type { RecordSchema } from './schemas/avro-schema.ts';
 import { growSchema } from './schemas/infer.ts';
@@ -66,7 +66,7 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
   const latest = async (): Promise<RecordSchema | undefined> => {
     const found = await registry.latest(subject);
     if (!found) return described;
-    const values = valuesOf(found.schema, subject);
+    const values = codecOf(found.schema, `version ${found.version} of ${subject}`).values.schema;
     return described ? addFields(values, described) : values;
   };
   const register = async (values: RecordSchema): Promise<void> => {
@@ -81,7 +81,8 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
     return current;
   };
   const load = async (schemaId: number): Promise<EnvelopeCodec> => {
-    const codec = known.get(schemaId) ?? envelopeCodec(await registry.schemaById(schemaId));
+    const codec =
+      known.get(schemaId) ?? codecOf(await registry.schemaById(schemaId), `schema ${schemaId}`);
     known.set(schemaId, codec);
     return codec;
   };
@@ -128,13 +129,15 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
   };
 }
 
-function valuesOf(schema: RecordSchema, subject: string): RecordSchema {
+/** @throws CellarstreamError `REGISTRY_REFUSED` when the schema is not of our making. */
+function codecOf(schema: RecordSchema, about: string): EnvelopeCodec {
   try {
-    return valueSchemaOf(schema);
+    return envelopeCodec(schema);
   } catch (cause) {
+    const what = cause instanceof Error ? cause.message : '';
     throw new CellarstreamError(
       'REGISTRY_REFUSED',
-      `the schema registry has a schema for ${subject} that is not of our making: set another TOPIC_PREFIX`,
+      `${about} in the schema registry is not of our making (${what}): take it away there, or set another TOPIC_PREFIX`,
       { cause },
     );
   }

@@ -58,13 +58,21 @@ function chosen(
 describe('chooseKey', () => {
   it('goes by what is published, without a look at the list', () => {
     const { found, looks } = chosen('products', [], { published: ['handle'] });
-    expect(found).toEqual([{ keyFields: ['handle'], isNew: false, beganAt: null }, 'complete']);
+    expect(found).toEqual([
+      { keyFields: ['handle'], isNew: false, beganAt: null, wasEmpty: false },
+      'complete',
+    ]);
     expect(looks).toEqual([]);
   });
 
   it('goes by what the description tells, without a look at the list', () => {
     const { found, looks } = chosen('orders', []);
-    expect(found[0]).toEqual({ keyFields: ['order_number'], isNew: false, beganAt: null });
+    expect(found[0]).toEqual({
+      keyFields: ['order_number'],
+      isNew: false,
+      beganAt: null,
+      wasEmpty: false,
+    });
     expect(looks).toEqual([]);
   });
 
@@ -72,13 +80,19 @@ describe('chooseKey', () => {
     const { found, looks } = chosen('customers', [
       [{ id: null, customer_id: 1 }, { customer_id: 2 }],
     ]);
-    expect(found).toEqual([{ keyFields: ['customer_id'], isNew: true, beganAt: null }, 'complete']);
+    expect(found).toEqual([
+      { keyFields: ['customer_id'], isNew: true, beganAt: null, wasEmpty: false },
+      'complete',
+    ]);
     expect(looks).toEqual([0]);
   });
 
   it('looks at an empty list again until it is no longer empty, and tells when it looked first', () => {
     const { found, looks } = chosen('products', [[], [], [{ id: 1 }]]);
-    expect(found).toEqual([{ keyFields: ['id'], isNew: true, beganAt: NOON }, 'complete']);
+    expect(found).toEqual([
+      { keyFields: ['id'], isNew: true, beganAt: NOON, wasEmpty: true },
+      'complete',
+    ]);
     expect(looks).toEqual([0, REQUEST_MS + PAUSE_MS, 2 * (REQUEST_MS + PAUSE_MS)]);
   });
 
@@ -87,7 +101,12 @@ describe('chooseKey', () => {
     const { found, looks } = chosen('inventory', [[], [{ id: 1 }, { sku: 'a', shelf: 2 }]], {
       config,
     });
-    expect(found[0]).toEqual({ keyFields: ['sku', 'shelf'], isNew: true, beganAt: NOON });
+    expect(found[0]).toEqual({
+      keyFields: ['sku', 'shelf'],
+      isNew: true,
+      beganAt: NOON,
+      wasEmpty: true,
+    });
     expect(looks).toHaveLength(2);
   });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../src/errors.ts';
 import { openSchemaBook } from '../src/schema-book.ts';
 import type { SchemaBook, SchemaBookOptions } from '../src/schema-book.ts';
-import type { RecordSchema } from '../src/schemas/avro-schema.ts';
+import type { FieldSchema, RecordSchema } from '../src/schemas/avro-schema.ts';
 import { envelopeSchema, valueSchemaOf } from '../src/schemas/envelope.ts';
 import { growSchema } from '../src/schemas/infer.ts';
 import type { JsonObject } from '../src/schemas/json.ts';
@@ -130,8 +130,28 @@ describe('a book that is opened again', () => {
     registry.versions.push(inferred(ada)); // values without an envelope
     await expect(open(registry)).rejects.toMatchObject({
       code: 'REGISTRY_REFUSED',
-      message: expect.stringContaining(`${SUBJECT} that is not of our making`) as string,
+      message: expect.stringMatching(new RegExp(`^version 1 of ${SUBJECT} .* not of our making`)) as string, // prettier-ignore
     });
+  });
+
+  it.each<[string, (fields: readonly FieldSchema[]) => readonly FieldSchema[]]>([
+    [
+      'behind the last',
+      (fields) => [...fields, { name: 'by_hand', type: ['null', 'string'], default: null }],
+    ],
+    [
+      'of a type that no image has',
+      (fields) => [{ name: 'by_hand', type: 'string', default: '' }, ...fields],
+    ],
+  ])('takes no schema with a field %s for its own', async (_, change) => {
+    const registry = new MemoryRegistry();
+    const values = inferred(ada);
+    registry.versions.push(envelopeSchema({ ...values, fields: change(values.fields) }, resource));
+    await expect(open(registry)).rejects.toMatchObject({ code: 'REGISTRY_REFUSED' });
+    const other = new MemoryRegistry();
+    const book = await open(other);
+    other.versions.push(registry.versions[0]!);
+    await expect(book.load(1)).rejects.toMatchObject({ code: 'REGISTRY_REFUSED' });
   });
 });
 

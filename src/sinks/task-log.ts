@@ -9,7 +9,7 @@ import type {
   TaskStore,
   UnseenKeys,
 } from '../state/store.ts';
-import { NO_SWEEP } from '../streams/sweep-progress.ts';
+import { NO_SWEEP, takenOver } from '../streams/sweep-progress.ts';
 import type { SweepProgress } from '../streams/sweep-progress.ts';
 import { newCursor, parseCursor } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
@@ -37,6 +37,8 @@ export interface TaskLogOptions {
   readonly readImage: (value: Buffer) => Promise<PublishedImage>;
   /** Set when this process had the task before and lost its producer. */
   readonly lost?: { readonly error: unknown };
+  /** Whether single records can be asked for; see {@link takenOver}. */
+  readonly canBeAsked: boolean;
   readonly scheduler: SchedulerLike;
   readonly onRestored?: (images: number) => void;
 }
@@ -104,7 +106,7 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
     const known = await restore(options);
     let cursor = known.cursor ? parseCursor(known.cursor, task) : newCursor(instance);
     let memory = known;
-    let sweep = noted(known);
+    let sweep = takenOver(noted(known), options.canBeAsked);
 
     const commit = async (batch: TaskBatch): Promise<void> => {
       const { messages, images, cursor: progress, sweep: swept = sweep, ...notes } = batch;

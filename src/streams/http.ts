@@ -86,7 +86,11 @@ async function whole(body: AsyncIterable<Uint8Array>, request: HttpRequest): Pro
     for await (const chunk of body) {
       size += chunk.byteLength;
       if (size > maxBytes) {
-        throw new CellarstreamError('API_ANSWER', `${where(url)} sent more than ${maxBytes} bytes`);
+        const advice = 'a smaller PAGE_SIZE may help';
+        throw new CellarstreamError(
+          'API_ANSWER',
+          `${where(url)} sent more than ${maxBytes} bytes: ${advice}`,
+        );
       }
       chunks.push(chunk);
     }

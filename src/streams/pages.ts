@@ -72,6 +72,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
     const tally = from.offset === 0 ? newTally(keyOf) : undefined;
     let reordered = false;
     let short = false;
+    let emptyAt: number | undefined;
 
     const take = (at: Position, answer: Answer): ScanPage => {
       const { data, pagination } = answer;
@@ -83,11 +84,15 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
 
       if (joint.swapped && !reordered) tell('reordered');
       reordered ||= joint.swapped;
+      if (data.length === 0) emptyAt = at.offset;
       if (!joint.anchored) {
         tell(joint.adrift ? 'adrift' : 'stepped-back');
         return page(joint.next);
       }
-      const last = !pagination.has_next_page || data.length === 0;
+      // A list may claim a next page that is empty: it ends where nothing was, once it is seen again
+      // that nothing moved in front of that place.
+      const isAtEmpty = at.offset + data.length === emptyAt;
+      const last = !pagination.has_next_page || data.length === 0 || isAtEmpty;
       const repeated = round > 0;
       if (repeated && missing === 0) return page(undefined);
       if (repeated && missing && !short && (last || found === 0)) {

@@ -54,6 +54,8 @@ export interface ListRequestOptions {
   /** Connections and their timeouts. Default undici's global dispatcher. */
   readonly dispatcher?: Dispatcher;
   readonly tokens: TokenSource;
+  /** How the list has taken to tokens; kept by whoever makes its request again. Default a new one. */
+  readonly refusals?: Refusals;
   /** Orders the requests that may meet the same records: one clock a resource. Default its own. */
   readonly readClock?: ReadClock;
   /** Clock and timers. Default {@link asyncScheduler}. */
@@ -64,6 +66,11 @@ export interface ListRequestOptions {
   readonly maxPageBytes?: number;
   readonly onAnswer?: (answer: AnswerSeen) => void;
   readonly onRetry?: (retry: Retry) => void;
+}
+
+/** Refusals (401, 403) of a list in a row, each of another token. */
+export interface Refusals {
+  count: number;
 }
 
 export interface AnswerSeen {
@@ -79,11 +86,13 @@ export interface AnswerSeen {
  * The token is taken after the wait for the quota, so that it is fresh when it is sent; when there
  * is none just then, the start is given up and waited for again, or requests that all waited for
  * one login would reach the server later than the quota's log says. A refused token (401 or 403)
- * is renewed.
+ * is renewed; but a list that refuses one new token after the other is not to be had with this key:
+ * it errors with `API_STATUS`, and leaves the token to the other lists.
  */
 export function listRequest(options: ListRequestOptions): ListRequest {
   const { url, tokens, scheduler = asyncScheduler } = options;
   const { dispatcher = getGlobalDispatcher(), readClock = newReadClock() } = options;
+  const { refusals = { count: 0 } } = options;
   const { maxPageBytes = 64 * 2 ** 20, random, onAnswer, onRetry } = options;
 
   const send = (address: URL, token: Token, query: ListQuery): Observable<Answer> =>
@@ -98,6 +107,9 @@ export function listRequest(options: ListRequestOptions): ListRequest {
           const elapsedMs = scheduler.now() - askedAt;
           onAnswer?.({ status: answer.status, elapsedMs });
           if (answer.status === 401 || answer.status === 403) {
+            if (refusals.count >= MOST_REFUSALS)
+              throw statusError(url, answer, { offset: query.offset });
+            if (token === tokens.current()) refusals.count += 1;
             tokens.refuse(token);
             throw new CellarstreamError(
               'TOKEN_REJECTED',
@@ -105,6 +117,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
               { context: { status: answer.status } },
             );
           }
+          refusals.count = 0;
           const page = isNotFound(answer, query) ? NOTHING : envelopeOf(url, answer, query);
           answered = true;
           const serverTime = serverTimeAt(askedAt, elapsedMs, answer, token);
@@ -159,6 +172,9 @@ function isNotFound({ status, text }: HttpAnswer, { orderNumber }: ListQuery): b
   return status === 404 && orderNumber !== undefined && text.trimStart().startsWith('{');
 }
 
+/** So many tokens in a row may be refused before it is the list's own affair. */
+const MOST_REFUSALS = 3;
+
 const NOTHING = {
   data: [],
   pagination: { total_records: 0, has_next_page: false },
@@ -171,7 +187,7 @@ function envelopeOf(
   query: ListQuery,
 ): { data: readonly JsonValue[]; pagination: Pagination } {
   const context = { offset: query.offset };
-  if (answer.status !== 200) throw statusError(url, answer, context);
+  if (answer.status !== 200) throw statusError(url, answer, { offset: query.offset });
   let body: JsonValue;
   try {
     body = parseJson(answer.text);

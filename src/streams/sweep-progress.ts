@@ -4,7 +4,7 @@ import type { ScanPage } from './pages.ts';
 /**
  * What a sweep has shown. `complete`: the whole list was read, and it was not empty. `exact`: with
  * as many distinct keys as a `total_records` that held still. `doubtful`: it was read to its end, but
- * did not add up, however often it was read. `nothing`: none of it.
+ * did not add up, however often it was read, or not at one go. `nothing`: none of it.
  */
 export type Proof = 'nothing' | 'doubtful' | 'complete' | 'exact';
 
@@ -28,6 +28,8 @@ export interface SweepProgress {
   readonly proof: Proof;
   /** Of the sweep before that one. */
   readonly proofBefore: Proof;
+  /** Whether another process read a part of it, or this one before a failure. */
+  readonly interrupted: boolean;
   /** Deletions that sweeps have led to, since a time (ms on the local clock). */
   readonly removed: { readonly count: number; readonly since: number };
 }
@@ -41,6 +43,7 @@ export const NO_SWEEP: SweepProgress = {
   distinct: 0,
   proof: 'nothing',
   proofBefore: 'nothing',
+  interrupted: false,
   removed: { count: 0, since: 0 },
 };
 
@@ -49,6 +52,17 @@ const AN_HOUR_MS = 3_600_000;
 /** Deletions of the last hour, or of a little more. */
 export function removedLately({ removed }: SweepProgress, now: number): number {
   return now - removed.since < AN_HOUR_MS ? removed.count : 0;
+}
+
+/**
+ * The progress as it counts for a process that takes it over. What was absent then may be there
+ * again: a sweep that goes on where it was is not proof enough, and what was to be removed has to be
+ * absent from later sweeps, unless it is asked for.
+ */
+export function takenOver(sweep: SweepProgress, canBeAsked: boolean): SweepProgress {
+  if (sweep.phase === 'reading') return { ...sweep, interrupted: true };
+  if (sweep.phase === 'done' || canBeAsked) return sweep;
+  return { ...sweep, phase: 'done', proof: 'doubtful' };
 }
 
 /** The sweep after more deletions. */
@@ -86,7 +100,8 @@ export function sweepAfter(
   // may be so in the middle of a sweep, too: then the last page is the empty one.
   const isEmpty = distinct === 0 || answer.data.length === 0;
   const isExact = total === distinct;
-  const proof = isEmpty ? 'nothing' : !settled ? 'doubtful' : isExact ? 'exact' : 'complete';
+  const isDoubtful = !settled || sweep.interrupted;
+  const proof = isEmpty ? 'nothing' : isDoubtful ? 'doubtful' : isExact ? 'exact' : 'complete';
   return {
     ...sweep,
     phase: 'removing',

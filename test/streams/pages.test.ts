@@ -240,6 +240,30 @@ describe('a list and its total', () => {
   });
 });
 
+describe('a list that always claims a next page', () => {
+  const endless = (lists: () => JsonValue[]) => ({
+    request: ({ offset, pageSize }: { offset: number; pageSize: number }) => {
+      const page = pageOf(lists(), offset, pageSize);
+      const pagination = { ...page.pagination, has_next_page: true };
+      return timer(1).pipe(map(() => answer(page.data, pagination)));
+    },
+  });
+
+  it('ends where nothing comes, once that is seen again', () => {
+    const scan = scanOf([], { pageSize: 10, overlap: 2, ...endless(() => ids(1, 20)) });
+    const offsets = scan.pages.map(({ offset }) => offset);
+    expect(offsets).toEqual([0, 8, 16, 18, 19, 20, 19]);
+    expect(scan.pages.at(-1)?.next).toBeUndefined();
+  });
+
+  it('is read on when records have moved up meanwhile', () => {
+    let requests = 0;
+    const lists = () => (++requests < 6 ? ids(1, 40).slice(0, 20) : ids(6, 30));
+    const scan = scanOf([], { pageSize: 10, overlap: 2, ...endless(lists) });
+    expect(readIds(scan).size).toBe(30);
+  });
+});
+
 describe('a list without a total order', () => {
   const swapped = [...ids(1, 7), { id: 9 }, { id: 8 }, ...ids(10, 20)];
   const paging = { pageSize: 10, overlap: 4 };

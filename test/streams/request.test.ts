@@ -169,6 +169,23 @@ describe('the token', () => {
     expect(statuses()).toEqual([200, 403, 200]);
   });
 
+  it('is left to the other lists by one that refuses one token after the other', async () => {
+    const { list, tokens } = await start();
+    const lift = sandbox.fault({ kind: 'status', status: 403, endpoint: 'orders' });
+    const refused = () => firstValueFrom(list({ pageSize: 1 }, limit));
+    await expect(refused()).rejects.toMatchObject({ code: 'API_STATUS', context: { status: 403 } });
+    expect(statuses()).toEqual([403, 403, 403, 403]);
+    const token = tokens.current();
+    await expect(refused()).rejects.toMatchObject({ code: 'API_STATUS' });
+    expect(tokens.current()).toBe(token);
+    expect(sandbox.truth.requests('login')).toHaveLength(4);
+    lift();
+    await refused();
+    sandbox.revokeTokens(); // from then on it is like any other
+    await firstValueFrom(list({ pageSize: 1 }, limit));
+    expect(sandbox.truth.requests('login')).toHaveLength(5);
+  });
+
   it('that is lost during the wait for the quota gives the start up for another', async () => {
     const { list, tokens } = await start();
     await firstValueFrom(list({ pageSize: 1 }, limit));

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { BEGINNING } from '../../src/streams/anchors.ts';
-import { NO_SWEEP, nextSweep, seenSince, sweepAfter } from '../../src/streams/sweep-progress.ts';
+import {
+  NO_SWEEP,
+  nextSweep,
+  seenSince,
+  sweepAfter,
+  takenOver,
+} from '../../src/streams/sweep-progress.ts';
 import type { Proof, SweepProgress } from '../../src/streams/sweep-progress.ts';
 import { answer } from './moving-list.ts';
 
@@ -83,6 +89,34 @@ describe('a sweep', () => {
     for (const sweep of [NO_SWEEP, first, read(first, { total: 9, fresh: 5 })]) {
       expect(JSON.parse(JSON.stringify(sweep))).toEqual(sweep);
     }
+  });
+});
+
+describe('takenOver', () => {
+  const sweep = nextSweep({ ...NO_SWEEP, number: 6, proof: 'exact' }, 1_000);
+  const removing = read(sweep, { total: 9, fresh: 9, last: true });
+
+  it('lets a sweep go on where it was, to prove less', () => {
+    const half = read(sweep, { total: 9, fresh: 5 });
+    for (const canBeAsked of [true, false]) {
+      const done = read(takenOver(half, canBeAsked), { total: 9, fresh: 4, last: true });
+      expect(done).toMatchObject({ proof: 'doubtful', distinct: 9, number: 7 });
+      expect(nextSweep(done, 2_000).interrupted).toBe(false);
+    }
+  });
+
+  it('gives up what was to be removed, unless it is asked for', () => {
+    expect(takenOver(removing, true)).toEqual(removing);
+    const over = takenOver(removing, false);
+    expect(over).toEqual({ ...removing, phase: 'done', proof: 'doubtful' });
+    const next = sweepOf('exact', over);
+    expect(seenSince(next, false)).toBeUndefined();
+    expect(seenSince(sweepOf('complete', next), false)).toBe(8);
+  });
+
+  it('changes nothing between sweeps', () => {
+    const done = { ...removing, phase: 'done' } as const;
+    expect([takenOver(done, false), takenOver(NO_SWEEP, false)]).toEqual([done, NO_SWEEP]);
   });
 });
 
