@@ -88,11 +88,8 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const createdAt = instantOf(record, 'created_at');
     const { done, startedAt } = firstRead;
     if (createdAt !== null && startFrom !== undefined && createdAt < startFrom) return false;
-    return (
-      done ||
-      options.wasEmpty ||
-      (createdAt !== null && startedAt !== null && createdAt >= startedAt)
-    );
+    if (done || createdAt === null) return done || options.wasEmpty;
+    return startedAt !== null && createdAt >= startedAt;
   };
   const toChanges = diff<Prepared>({
     codec: book.values,

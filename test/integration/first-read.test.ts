@@ -12,7 +12,7 @@ import { readTopic } from './support/topic-reader.ts';
 const ORDERS = 100_000;
 const PREFIX = 'first-read';
 
-describe('run, with 100,000 orders and the true limits', () => {
+describe('run, with 100,000 orders, the other lists and the true limits', () => {
   let sandbox: Sandbox;
   let state: string;
   let service: Cli;
@@ -36,7 +36,10 @@ describe('run, with 100,000 orders and the true limits', () => {
       TOPIC_PREFIX: PREFIX,
       STATE_DIR: state,
     });
-    await service.logged(({ event, done }) => event === 'first-read' && done === true);
+    await service.logged(
+      ({ event, resource, done }) =>
+        event === 'first-read' && resource === 'orders' && done === true,
+    );
     const seconds = (performance.now() - started) / 1_000;
     const memory = anonymousMegabytes(service.process.pid!);
     expect(await service.end('SIGTERM')).toBe(0);

@@ -35,7 +35,7 @@ describe('a status change, while the first read of 300,000 orders runs', () => {
       TOPIC_PREFIX: PREFIX,
       STATE_DIR: state,
     });
-    await service.logged(({ event }) => event === 'first-read');
+    await service.logged(({ event, resource }) => event === 'first-read' && resource === 'orders');
 
     const changedAt = new Map<string, number>();
     const delays: number[] = [];

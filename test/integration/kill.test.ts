@@ -44,6 +44,7 @@ describe('run, killed at random moments while orders change', () => {
       QUOTA_PER_MINUTE: String(QUOTA),
       LOGIN_QUOTA_PER_MINUTE: String(QUOTA),
       RESOURCES: 'orders',
+      SWEEP_INTERVAL_MS: '1000', // orders are deleted too
     };
     const random = generator(7);
     for (let kill = 0; kill < KILLS; kill++) {

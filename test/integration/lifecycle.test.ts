@@ -131,11 +131,12 @@ describe('run', () => {
   it('is fenced by a second instance of the account: the first ends, and does not fight back', async () => {
     const sandbox = await sandboxForTest({ records: { orders: 500 }, changesPerSecond: 20 });
     const [one, other] = [folderForTest(), folderForTest()];
-    const first = cliForTest(['run'], settings(sandbox, 'fenced', one));
+    const sweeping = { SWEEP_INTERVAL_MS: '1000' }; // orders are deleted too
+    const first = cliForTest(['run'], { ...settings(sandbox, 'fenced', one), ...sweeping });
     await firstReadDone(first);
     // With the request times of the first, the second need not wait a minute before it asks.
     cpSync(join(one, 'quota'), join(other, 'quota'), { recursive: true });
-    const second = cliForTest(['run'], settings(sandbox, 'fenced', other));
+    const second = cliForTest(['run'], { ...settings(sandbox, 'fenced', other), ...sweeping });
     expect(await first.ended).toBe(1);
     expect(saidBy(first.stderr())).toEqual([
       expect.stringMatching(/^cellarstream: another instance has taken over this account/),

@@ -22,6 +22,7 @@ describe('run', () => {
       ...settings(sandbox, 'outage', folderForTest()),
       KAFKA_BROKERS: brokers.join(','),
       SCHEMA_REGISTRY_URL: registryUrl,
+      SWEEP_INTERVAL_MS: '1000', // orders are deleted too
     });
     await firstReadDone(service);
 
