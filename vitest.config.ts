@@ -13,7 +13,22 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/integration/**', 'test/chaos/**', 'test/types/**'],
+          exclude: ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 'test/types/**'],
+        },
+      },
+      // One seed, one run of the whole pipeline: 500 with the other tests, 10,000 by themselves.
+      {
+        test: {
+          name: 'sim',
+          include: ['test/sim/seeds-*.test.ts'],
+          env: { SIM_SEEDS: process.env.SIM_SEEDS ?? '500' },
+        },
+      },
+      {
+        test: {
+          name: 'sim-all',
+          include: ['test/sim/seeds-*.test.ts'],
+          env: { SIM_SEEDS: process.env.SIM_SEEDS ?? '10000' },
         },
       },
       {

@@ -53,11 +53,14 @@ export class SimApi {
   /** How likely a request meets a fault. */
   faultiness = 0;
   isDown = false;
+  /** Of the clock that stamps records: it may be set back. */
+  stampSkewMs: number;
 
   constructor(traits: ApiTraits, chance: Chance, time: SimTime, count: number) {
     this.traits = traits;
     this.#chance = chance;
     this.#time = time;
+    this.stampSkewMs = traits.stampSkewMs;
     for (let k = 0; k < count; k++) {
       const at = time.now() - 1_000 - chance.below(40 * 86_400_000);
       this.#write(this.#newKey(), at, {}, 0);
@@ -175,8 +178,8 @@ export class SimApi {
 
   /** A change that is stamped now, and seen now or later. */
   #commit(key: number, what: 'new' | 'altered' | 'gone'): void {
-    const { stampSkewMs, lateMs } = this.traits;
-    const stamp = this.#time.now() + stampSkewMs;
+    const { lateMs } = this.traits;
+    const stamp = this.#time.now() + this.stampSkewMs;
     const show = () => {
       this.#pending -= 1;
       const old = this.#rows.get(key);

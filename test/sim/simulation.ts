@@ -19,6 +19,8 @@ export interface Run extends Verdict {
 
 const START = Date.parse('2026-06-01T12:00:00Z');
 const LOOKBACK_MS = 15_000;
+/** Longer than a list that has failed waits before it is tried again. */
+const CALM_MS = 90_000;
 const SKEWS = [0, 0, 700, -700, 600_000, -600_000];
 const SAFE: Dangers = { crash: 0, pause: 0, commit: 0 };
 
@@ -52,7 +54,7 @@ export async function simulate(seed: number): Promise<Run> {
         TOPIC_PREFIX: 'sim',
         PAGE_SIZE: '21',
         QUOTA_PER_MINUTE: '1000',
-        POLL_INTERVAL_MS: '2500',
+        POLL_INTERVAL_MS: '4000',
         LOOKBACK_MS: String(LOOKBACK_MS),
         SWEEP_INTERVAL_MS: '10000',
         DELETE_LIMIT_PERCENT: '100',
@@ -101,13 +103,14 @@ export async function simulate(seed: number): Promise<Run> {
     const folder = lot < 0.1 ? new SimFolder() : lot < 0.2 ? older.copy() : process.folder;
     process = start(folder, with$);
   };
-  const end = START + 60_000 + chance.below(90_000);
+  const end = START + 30_000 + chance.below(70_000);
   while (time.now() < end && !problem) {
     await time.until(after(time, 200 + chance.below(2_500)), Infinity);
     const lot = chance.next();
     if (lot < 0.7) for (let n = 1 + chance.below(3); n > 0; n--) api.change();
     else if (lot < 0.74) older = process.folder.copy();
     else if (lot < 0.76) api.isDown = !api.isDown;
+    else if (lot < 0.77) api.stampSkewMs += chance.pick([-60_000, -5_000, 5_000]);
     else if (process.isPaused && lot < 0.9) {
       // It seems dead: another takes its place, on another machine.
       others.push(process);
@@ -121,7 +124,7 @@ export async function simulate(seed: number): Promise<Run> {
   process.dangers = SAFE;
   for (const other of others) other.dangers = SAFE;
   const isRunning = () => [process, ...others].some(({ state }) => state === 'running');
-  for (let waited = 0; waited < 120_000 && !problem; waited += 5_000) {
+  for (let waited = 0; waited < CALM_MS && !problem; waited += 5_000) {
     replace(SAFE);
     await time.until(after(time, 5_000), Infinity);
   }

@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import type { Broker, Offsets } from '../../src/sinks/broker.ts';
+import { isEpochError } from '../../src/sinks/kafka-error.ts';
+import type { Message } from '../../src/sinks/sink.ts';
+
+/** A broker to try, and a topic of one partition that it has, empty. */
+export interface Tried {
+  readonly broker: Broker;
+  readonly topic: string;
+}
+
+const ID = 'contract';
+
+/** What tasks rely on, of whatever broker: the simulated one and the real one are held to it alike. */
+export function brokerContract(name: string, open: () => Promise<Tried>): void {
+  describe(`the contract of a broker: ${name}`, () => {
+    const message = (topic: string, key: string, value: string | null): Message => ({
+      topic,
+      key,
+      value: value === null ? null : Buffer.from(value),
+    });
+    const read = async ({ broker, topic }: Tried, from: Offsets, to: Offsets) => {
+      const found: [string | undefined, string | undefined][] = [];
+      await broker.readTail({
+        topic,
+        from,
+        to,
+        onMessages: (messages) => {
+          for (const { key, value } of messages) found.push([key?.toString(), value?.toString()]);
+          return Promise.resolve();
+        },
+      });
+      return found;
+    };
+    const endOf = async ({ broker, topic }: Tried) => (await broker.ends(topic)).get(0) ?? 0n;
+    /** A commit's marker takes a moment to be seen. */
+    const reached = (tried: Tried, end: bigint) =>
+      expect.poll(() => endOf(tried), { timeout: 10_000 }).toBe(end);
+
+    it('begins empty, and stays where it was when nothing is committed', async () => {
+      const tried = await open();
+      expect(await endOf(tried)).toBe(0n);
+      const sink = await tried.broker.open(`${ID}-${tried.topic}`);
+      await sink.close();
+      expect(await endOf(tried)).toBe(0n);
+      expect(await tried.broker.clusterId()).toBe(await tried.broker.clusterId());
+    });
+
+    it('shows a commit whole, in order, and tells where it ends: behind its marker', async () => {
+      const tried = await open();
+      const { broker, topic } = tried;
+      const sink = await broker.open(`${ID}-${topic}`);
+      const first = await sink.commit([message(topic, 'a', '1'), message(topic, 'b', null)]);
+      const second = await sink.commit([message(topic, 'a', '2')]);
+      expect([first, second].map((ends) => ends.get(topic)?.get(0))).toEqual([3n, 5n]);
+      await reached(tried, 5n);
+      const all = await read(tried, new Map(), await broker.ends(topic));
+      expect(all).toEqual([['a', '1'], ['b', undefined], ['a', '2']]); // prettier-ignore
+      expect(await read(tried, new Map([[0, 3n]]), await broker.ends(topic))).toEqual([['a', '2']]);
+      expect(await read(tried, new Map([[0, 5n]]), await broker.ends(topic))).toEqual([]);
+      await sink.close();
+    });
+
+    it('lets nobody commit who was replaced, and says why', async () => {
+      const tried = await open();
+      const { broker, topic } = tried;
+      const old = await broker.open(`${ID}-${topic}`);
+      await old.commit([message(topic, 'a', 'old')]);
+      const other = await broker.open(`${ID}-${topic}`);
+      const late = await old.commit([message(topic, 'a', 'late')]).catch((error: unknown) => error);
+      expect(late).toMatchObject({ code: 'COMMIT_FAILED' });
+      expect(isEpochError(late)).toBe(true);
+      const ends = await other.commit([message(topic, 'a', 'new')]);
+      const end = ends.get(topic)!.get(0)!;
+      await reached(tried, end);
+      const all = await read(tried, new Map(), new Map([[0, end]]));
+      expect(all).toEqual([['a', 'old'], ['a', 'new']]); // prettier-ignore
+      await Promise.allSettled([old.close(), other.close()]);
+    });
+
+    it('keeps transactional ids apart', async () => {
+      const tried = await open();
+      const { broker, topic } = tried;
+      const one = await broker.open(`${ID}-${topic}-one`);
+      const other = await broker.open(`${ID}-${topic}-other`);
+      await one.commit([message(topic, 'a', '1')]);
+      await other.commit([message(topic, 'b', '2')]);
+      await one.commit([message(topic, 'a', '3')]);
+      await reached(tried, 6n);
+      await Promise.all([one.close(), other.close()]);
+    });
+  });
+}

@@ -1,0 +1,3 @@
+import { seeds } from './seeds.ts';
+
+seeds(2, 2);
