@@ -46,12 +46,19 @@ export { room } from './streams/room.ts';
 export type { Room } from './streams/room.ts';
 export { poll, window } from './streams/poll.ts';
 export type { PollOptions, PollPage, Window } from './streams/poll.ts';
+export { sweeps } from './streams/sweeps.ts';
+export type { Held, KnownRecords, SweepsOptions, SweepStep, Unseen } from './streams/sweeps.ts';
+export { NO_SWEEP, nextSweep, seenSince, sweepAfter } from './streams/sweep-progress.ts';
+export type { Proof, SweepProgress } from './streams/sweep-progress.ts';
 export { serverClock } from './streams/server-clock.ts';
 export type { ServerClock } from './streams/server-clock.ts';
 
 // Records
 export { keyOfFields, keyRecords } from './streams/records.ts';
 export type { KeyedRecord, KeyOf, RejectedRecord, RejectReason } from './streams/records.ts';
+export { chooseKeyFields } from './streams/key-fields.ts';
+export type { KeyChoice } from './streams/key-fields.ts';
+export { gatherFirst } from './streams/gather-first.ts';
 export {
   canonicalJson,
   isJsonObject,

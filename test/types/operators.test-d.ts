@@ -5,16 +5,19 @@ import * as api from '../../src/index.ts';
 import type {
   Answer,
   Change,
+  ChangeEvent,
   Difference,
   JsonObject,
   KeyedRecord,
   Limit,
   Operation,
   Position,
+  Proof,
   ScanPage,
   ScanTrouble,
   StatusField,
   StatusSubject,
+  SweepStep,
   Token,
 } from '../../src/index.ts';
 
@@ -137,5 +140,36 @@ describe('diff and status', () => {
     expectTypeOf(change$.pipe(api.consoleSink())).toEqualTypeOf<Observable<Change>>();
     // @ts-expect-error it prints changes, not pages of them
     of({ records: [] as KeyedRecord[] }).pipe(api.diff(), api.consoleSink());
+  });
+});
+
+describe('sweeps', () => {
+  it('steps are told apart by their kinds', () => {
+    const told = (step: SweepStep) => {
+      if (step.kind === 'page') expectTypeOf(step.page).toEqualTypeOf<ScanPage>();
+      if (step.kind === 'absent') expectTypeOf(step.keys).toEqualTypeOf<readonly string[]>();
+      if (step.kind === 'asked') expectTypeOf(step.answer).toEqualTypeOf<Answer | undefined>();
+      // @ts-expect-error the end has no answer
+      if (step.kind === 'end') return step.answer;
+      return step.kind;
+    };
+    expectTypeOf(api.NO_SWEEP.proof).toEqualTypeOf<Proof>();
+    expectTypeOf(told).toBeFunction();
+  });
+
+  it('values are gathered as what they are', () => {
+    const gathered$ = of(1).pipe(api.gatherFirst((all) => all.length > 2));
+    expectTypeOf(gathered$).toEqualTypeOf<Observable<readonly number[]>>();
+  });
+
+  it('a key that was chosen is told apart from none', () => {
+    const choice = api.chooseKeyFields([], [['id']]);
+    if (choice?.fields) expectTypeOf(choice.fields).toEqualTypeOf<readonly string[]>();
+    else if (choice) expectTypeOf(choice.seen).toEqualTypeOf<readonly string[]>();
+  });
+
+  it('a record comes back from an event as text', () => {
+    const event = {} as ChangeEvent;
+    expectTypeOf(api.toJson(event)).toEqualTypeOf<string | null>();
   });
 });
