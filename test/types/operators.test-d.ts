@@ -150,8 +150,7 @@ describe('sweeps', () => {
       if (step.kind === 'absent') expectTypeOf(step.keys).toEqualTypeOf<readonly string[]>();
       if (step.kind === 'asked') expectTypeOf(step.answer).toEqualTypeOf<Answer | undefined>();
       // @ts-expect-error the end has no answer
-      if (step.kind === 'end') return step.answer;
-      return step.kind;
+      if (step.kind === 'end') expectTypeOf(step.answer).toBeNever();
     };
     expectTypeOf(api.NO_SWEEP.proof).toEqualTypeOf<Proof>();
     expectTypeOf(told).toBeFunction();
