@@ -64,6 +64,8 @@ export interface Hooks {
     /** Distinct keys that it read. */
     records: number;
     proof: Proof;
+    /** Whether what is missing is asked for: then less proof is needed. */
+    canBeAsked: boolean;
   }) => void;
   /** The API refuses to be asked for a single record: whether it is gone can't be told. */
   readonly onRefused?: (refused: { resource: string; error: unknown }) => void;

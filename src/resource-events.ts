@@ -56,7 +56,7 @@ const PAGES_TO_INFER_FROM = 3;
 export function resourceEvents(options: ResourceEventsOptions): Observable<Published> {
   const { resource, config, api, quota, destination, book, log, keyFields } = options;
   const { stop$, scheduler, hooks } = options;
-  const { identities, windowed } = RULES[resource];
+  const { identities, windowed, byKey } = RULES[resource];
   const { startFrom } = config.poll;
   const origin = { account: config.account, resource, version: VERSION };
   const isNews = knownRejects(log.rejects());
@@ -171,7 +171,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     }
     if (step?.kind === 'end') {
       const { number, distinct: records, proof } = sweep;
-      hooks.onSwept?.({ resource, number, records, proof });
+      hooks.onSwept?.({ resource, number, records, proof, canBeAsked: byKey !== undefined });
     }
     const published = { resource, lane, changes, statusChanges, unchanged };
     hooks.onPublished?.(published);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { CellarstreamError } from './errors.ts';
 import { envelopeCodec, envelopeSchema } from './schemas/envelope.ts';
 import type { EnvelopeCodec } from './schemas/envelope.ts';
@@ -62,15 +63,19 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
   const { registry, subject, resource, described, onVersion } = options;
   const known = new Map<number, EnvelopeCodec>();
   let current: CurrentSchema | undefined;
+  let latestCodec: EnvelopeCodec | undefined; // compiled once, though it is registered again
 
   const latest = async (): Promise<RecordSchema | undefined> => {
     const found = await registry.latest(subject);
     if (!found) return described;
-    const values = codecOf(found.schema, `version ${found.version} of ${subject}`).values.schema;
-    return described ? addFields(values, described) : values;
+    latestCodec = codecOf(found.schema, `version ${found.version} of ${subject}`);
+    const { schema } = latestCodec.values;
+    return described ? addFields(schema, described) : schema;
   };
   const register = async (values: RecordSchema): Promise<void> => {
-    const codec = envelopeCodec(envelopeSchema(values, resource));
+    const schema = envelopeSchema(values, resource);
+    const isLatest = latestCodec !== undefined && isDeepStrictEqual(schema, latestCodec.schema);
+    const codec = isLatest ? latestCodec! : envelopeCodec(schema);
     const schemaId = await registry.register(subject, codec.schema);
     if (schemaId !== current?.schemaId) onVersion?.(schemaId);
     known.set(schemaId, codec);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { logHooks } from '../src/commands/log-hooks.ts';
 import type { Logger } from '../src/log.ts';
+import type { Proof } from '../src/streams/sweep-progress.ts';
 
 describe('logHooks', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
@@ -27,5 +28,25 @@ describe('logHooks', () => {
       'debug orders stepped-back',
       'warn orders short',
     ]);
+  });
+
+  it('says that deletions of a list can not be told when no sweep proves anything for ten minutes', () => {
+    const said: string[] = [];
+    const warn = ({ event, resource }: { event: string; resource: string }) =>
+      said.push(`${event} ${resource}`);
+    const { onSwept } = logHooks({ warn, debug: () => undefined } as unknown as Logger);
+    const sweep = (resource: string, proof: Proof, canBeAsked = false) =>
+      onSwept({ resource, number: 1, records: 9, proof, canBeAsked });
+    const rounds = (minutes: number, work: () => void) => {
+      for (let n = 0; n < minutes; n++, vi.advanceTimersByTime(60_000)) work();
+    };
+    rounds(9, () => sweep('customers', 'complete'));
+    sweep('customers', 'exact');
+    rounds(9, () => sweep('customers', 'doubtful'));
+    rounds(11, () => sweep('orders', 'doubtful', true));
+    expect(said).toEqual([]);
+    rounds(1, () => sweep('customers', 'nothing'));
+    rounds(11, () => sweep('orders', 'nothing', true));
+    expect(said).toEqual(['deletions-unknown customers', 'deletions-unknown orders']);
   });
 });

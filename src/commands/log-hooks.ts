@@ -5,6 +5,7 @@ const PROGRESS_EVERY_MS = 10_000;
 const TALLY_EVERY_MS = 60_000;
 /** A list that does not add up never does: it is said now and then. */
 const TROUBLE_EVERY_MS = 10 * 60_000;
+const SWEEPS_IN_DOUBT = 3;
 
 /**
  * What a service tells, as log lines: something wrong at once, the first read every ten seconds,
@@ -14,6 +15,7 @@ export function logHooks(logger: Logger): Required<Hooks> {
   const progressAt = new Map<string, number>();
   const troubleAt = new Map<string, number>();
   const tallies = new Map<string, Tally>();
+  const doubts = new Map<string, { readonly since: number; sweeps: number }>();
 
   return {
     onReady: ({ resource }) =>
@@ -41,8 +43,21 @@ export function logHooks(logger: Logger): Required<Hooks> {
       logger.info({ event: 'published', resource, records, events, statusChanges: statuses }, 'in the last minute'); // prettier-ignore
       tallies.set(resource, newTally(now));
     },
-    onSwept: ({ resource, number, records, proof }) =>
-      logger.debug({ event: 'swept', resource, number, records, proof }, 'read whole once more'),
+    onSwept: ({ resource, number, records, proof, canBeAsked }) => {
+      logger.debug({ event: 'swept', resource, number, records, proof }, 'read whole once more');
+      const now = performance.now();
+      const isProven = canBeAsked ? proof !== 'nothing' : proof === 'exact';
+      const doubt = isProven ? undefined : (doubts.get(resource) ?? { since: now, sweeps: 0 });
+      if (!doubt) return void doubts.delete(resource);
+      doubt.sweeps += 1;
+      doubts.set(resource, doubt);
+      if (doubt.sweeps < SWEEPS_IN_DOUBT || now - doubt.since < TROUBLE_EVERY_MS) return;
+      doubts.delete(resource); // it is said again after as long
+      logger.warn(
+        { event: 'deletions-unknown', resource, records, proof },
+        'no sweep reads as many keys as total_records says: what is gone from this list is not deleted',
+      );
+    },
     onHeld: ({ resource, gone, known, limitPercent }) =>
       logger.error(
         { event: 'deletes-held', resource, gone, known, limitPercent },
