@@ -6,7 +6,7 @@ import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
 import { isJsonObject } from './schemas/json.ts';
 import type { JsonValue } from './schemas/json.ts';
-import { chooseKeyFields } from './streams/key-fields.ts';
+import { chooseKeyFields, fieldNames } from './streams/key-fields.ts';
 import { keyOfFields } from './streams/records.ts';
 import type { Answer } from './streams/request.ts';
 
@@ -92,8 +92,8 @@ export function keyFieldsOf(
     // A record that lacks them goes to dead letters, but one that has them there must be.
     const keyOf = keyOfFields(set);
     if (records.some((record) => keyOf(record) !== undefined)) return set;
-    const seen = [...new Set(records.flatMap(Object.keys))].sort();
-    throw noKey(`${setting} is ${set.join()}, which no record of the first page has`, seen);
+    const message = `${setting} is ${set.join()}, which no record of the first page has`;
+    throw noKey(message, fieldNames(records));
   }
   const known = certain(resource);
   if (known) return known;

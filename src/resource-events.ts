@@ -5,7 +5,7 @@ import type { Config } from './config.ts';
 import type { Destination } from './destination.ts';
 import type { Hooks, Published } from './hooks.ts';
 import { publicationOf } from './publisher.ts';
-import type { Quotas } from './quotas.ts';
+import type { Lanes } from './quotas.ts';
 import { resourceReads } from './resource-reads.ts';
 import type { Reading } from './resource-reads.ts';
 import { RULES } from './resources.ts';
@@ -27,7 +27,7 @@ export interface ResourceEventsOptions {
   readonly resource: Resource;
   readonly config: Config;
   readonly api: Api;
-  readonly quota: Quotas;
+  readonly lanes: Lanes;
   readonly destination: Destination;
   readonly book: SchemaBook;
   readonly log: TaskLog;
@@ -54,7 +54,7 @@ const PAGES_TO_INFER_FROM = 3;
  * published; ends with `stop$`.
  */
 export function resourceEvents(options: ResourceEventsOptions): Observable<Published> {
-  const { resource, config, api, quota, destination, book, log, keyFields } = options;
+  const { resource, config, api, lanes, destination, book, log, keyFields } = options;
   const { stop$, scheduler, hooks } = options;
   const { identities, windowed, byKey } = RULES[resource];
   const { startFrom } = config.poll;
@@ -69,7 +69,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     resource,
     config,
     api,
-    lanes: quota.lanes(resource, log.cursor.generation > 1),
+    lanes,
     keyFields,
     from: { firstRead, since },
     firstReadDone: () => firstRead.done,
@@ -156,6 +156,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const isDue = scheduler.now() - savedAt >= SAVE_EVERY_MS;
     if (messages.length > 0 || progress.firstRead || isDue) {
       ({ sequence } = publication);
+      hooks.onCommit?.({ resource });
       await log.commit({ messages, images, cursor: { sequence, firstRead, since, keyFields }, ...notes }); // prettier-ignore
       savedAt = scheduler.now();
     } else if (step || read.keys.some((key) => log.isUnseen(key, sweep.number))) {
@@ -173,7 +174,9 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
       const { number, distinct: records, proof } = sweep;
       hooks.onSwept?.({ resource, number, records, proof, canBeAsked: byKey !== undefined });
     }
-    const published = { resource, lane, changes, statusChanges, unchanged };
+    const completes =
+      progress.since !== undefined || progress.firstRead?.done === true || step?.kind === 'end';
+    const published = { resource, lane, changes, statusChanges, unchanged, completes };
     hooks.onPublished?.(published);
     return published;
   };

@@ -31,11 +31,11 @@ import type { Answer } from './streams/request.ts';
 import { room } from './streams/room.ts';
 import type { Room } from './streams/room.ts';
 import { MOST_BEHIND_MS, serverClock } from './streams/server-clock.ts';
-import { sweepReading } from './sweep-readings.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
 import { sweeps } from './streams/sweeps.ts';
 import type { KnownRecords, SweepStep } from './streams/sweeps.ts';
 import type { Limit } from './streams/token-bucket.ts';
+import { sweepReading } from './sweep-readings.ts';
 
 export interface ResourceReadsOptions {
   readonly resource: Resource;
@@ -100,6 +100,8 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   const reads = readClock();
   const clock = serverClock();
   const request = api.list(resource, reads);
+  /** When nothing was read: a moment in the order of the reads. */
+  const moment = () => reads.answered(reads.begin());
 
   const single = singleRecords({
     byKey,
@@ -113,14 +115,15 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     'first-read': room(options.pagesUnderWay ?? 2),
     poll: room(2),
     sweep: room(1),
+    reread: room(1),
   } satisfies Partial<Record<Lane, Room>>;
-  const limits: Record<keyof typeof rooms, Limit> = {
+  const limits: Record<Exclude<Lane, 'reread'>, Limit> = {
     'first-read': windowed ? lanes.firstRead : lanes.whole,
     poll: lanes.poll,
     sweep: windowed ? lanes.sweep : lanes.whole,
   };
   const scan = (
-    lane: keyof typeof rooms,
+    lane: keyof typeof limits,
     query: object,
     more: Pick<Partial<PagesOptions>, 'from' | 'onTrouble'> = {},
   ) =>
@@ -138,7 +141,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
 
   const settling = (lane: Lane, span: Span) => () => {
     reads.settle(span.begin);
-    if (lane !== 'reread') rooms[lane].leave();
+    rooms[lane].leave();
   };
   const arrived = (lane: Lane, answer: Answer): Reading => {
     const { span, data, serverTime } = answer;
@@ -230,7 +233,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
         records: options.records,
         ...(byKey && { ask: (key) => single.ask(key, lanes.ask) }),
         canBeAsked: single.canBeAsked,
-        moment: () => reads.answered(reads.begin()),
+        moment,
         intervalMs: windowed ? sweepIntervalMs : (intervalMs ?? 0),
         ...(!windowed && { spacingMs: () => lanes.spacingMs('no polls') }),
         limitPercent: deleteLimitPercent,
@@ -240,7 +243,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     ),
     map(
       sweepReading({
-        readClock: reads,
+        moment,
         arrived: (answer) => arrived('sweep', answer),
         settling: (span) => settling('sweep', span),
       }),
@@ -251,8 +254,12 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   const readingAgain = new Set<string>();
   const rereads$ = again$.pipe(
     concatMap((key) =>
-      single.ask(key, lanes.poll).pipe(
-        tap(() => readingAgain.delete(key)), // it may come to that again
+      rooms.reread.enter.pipe(
+        switchMap(() => single.ask(key, lanes.poll)),
+        tap((answer) => {
+          readingAgain.delete(key); // it may come to that again
+          if (!answer) rooms.reread.leave();
+        }),
         filter((answer) => answer !== undefined),
         map((answer) => arrived('reread', answer)),
       ),

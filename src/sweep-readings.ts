@@ -1,10 +1,11 @@
 import type { Reading } from './resource-reads.ts';
-import type { ReadClock, Span } from './streams/read-clock.ts';
+import type { Span } from './streams/read-clock.ts';
 import type { Answer } from './streams/request.ts';
 import type { SweepStep } from './streams/sweeps.ts';
 
 export interface SweepReadingsOptions {
-  readonly readClock: ReadClock;
+  /** When there was nothing to read. */
+  readonly moment: () => Span;
   /** An answer that was read, as a reading. */
   readonly arrived: (answer: Answer) => Reading;
   /** What settles a reading that has no answer. */
@@ -13,7 +14,7 @@ export interface SweepReadingsOptions {
 
 /** Steps of a sweep as readings. */
 export function sweepReading(options: SweepReadingsOptions): (step: SweepStep) => Reading {
-  const { readClock, arrived, settling } = options;
+  const { moment, arrived, settling } = options;
   const empty = (step: SweepStep, span: Span): Reading => ({
     lane: 'sweep',
     progress: {},
@@ -23,7 +24,6 @@ export function sweepReading(options: SweepReadingsOptions): (step: SweepStep) =
     span,
     settle: settling(span),
   });
-  const moment = () => readClock.answered(readClock.begin());
 
   return (step) => {
     switch (step.kind) {

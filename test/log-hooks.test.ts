@@ -7,6 +7,24 @@ describe('logHooks', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
   afterEach(() => void vi.useRealTimers());
 
+  it('says how far a first read is every ten seconds, each list by itself, and its end at once', () => {
+    const lines: string[] = [];
+    const info = ({ resource, read }: { resource: string; read: number }) =>
+      lines.push(`${resource} ${read}`);
+    const { onProgress } = logHooks({ info } as unknown as Logger);
+    const progress = (resource: 'orders' | 'products', read: number) =>
+      onProgress({ resource, read, total: 5, done: read === 5 });
+    progress('orders', 1);
+    progress('orders', 2);
+    progress('products', 2);
+    vi.advanceTimersByTime(9_999);
+    progress('orders', 3);
+    vi.advanceTimersByTime(1);
+    progress('orders', 4);
+    progress('orders', 5);
+    expect(lines).toEqual(['orders 1', 'products 2', 'orders 4', 'orders 5']);
+  });
+
   it('says that a list does not add up every ten minutes, each trouble of each list by itself', () => {
     const lines: string[] = [];
     const at = (level: string) => (fields: { resource: string; trouble: string }) =>

@@ -11,23 +11,24 @@ const SWEEPS_IN_DOUBT = 3;
  * What a service tells, as log lines: something wrong at once, the first read every ten seconds,
  * what was published once a minute. Never a record.
  */
-export function logHooks(logger: Logger): Required<Hooks> {
-  const progressAt = new Map<string, number>();
-  const troubleAt = new Map<string, number>();
+export function logHooks(logger: Logger): Required<Omit<Hooks, 'onCommit'>> {
+  const isProgressDue = atMostEvery(PROGRESS_EVERY_MS);
+  const isTroubleDue = atMostEvery(TROUBLE_EVERY_MS);
   const tallies = new Map<string, Tally>();
   const doubts = new Map<string, { readonly since: number; sweeps: number }>();
 
   return {
+    onLogin: () => logger.debug({ event: 'login' }, 'logged in'),
     onReady: ({ resource }) =>
       logger.info({ event: 'ready', resource }, 'logged in and connected, reading'),
+    onEmpty: ({ resource }) =>
+      logger.debug({ event: 'empty', resource }, 'nothing is in this list yet'),
     onKeyFields: ({ resource, keyFields }) =>
       logger.info({ event: 'key-fields', resource, keyFields }, 'keys are made of these fields'),
     onSchema: ({ resource, schemaId }) =>
       logger.info({ event: 'schema', resource, schemaId }, 'events are written in this schema'),
     onProgress: ({ resource, read, total, done }) => {
-      const now = performance.now();
-      if (!done && now - (progressAt.get(resource) ?? -Infinity) < PROGRESS_EVERY_MS) return;
-      progressAt.set(resource, now);
+      if (!isProgressDue(resource, done)) return;
       const text = done ? 'first read done' : 'first read';
       logger.info({ event: 'first-read', resource, read, total, done }, text);
     },
@@ -71,11 +72,7 @@ export function logHooks(logger: Logger): Required<Hooks> {
         `${resource} can't go on, the others do; it is tried again`,
       ),
     onTrouble: ({ resource, trouble, offset }) => {
-      const now = performance.now();
-      const kind = `${resource} ${trouble}`;
-      const isTold = now - (troubleAt.get(kind) ?? -Infinity) < TROUBLE_EVERY_MS;
-      const quiet = trouble === 'stepped-back' || isTold;
-      if (!quiet) troubleAt.set(kind, now);
+      const quiet = trouble === 'stepped-back' || !isTroubleDue(`${resource} ${trouble}`);
       logger[quiet ? 'debug' : 'warn'](
         { event: 'scan-trouble', resource, trouble, offset },
         'the list moved under the reader, or does not add up',
@@ -86,13 +83,32 @@ export function logHooks(logger: Logger): Required<Hooks> {
         { event: 'dead-letter', resource, reason, offset },
         'a record went to dead letters',
       ),
-    onRetry: ({ what, error, count, delayMs }) =>
+    onRetry: ({ what, resource, error, count, delayMs }) =>
       logger.warn(
-        { event: 'retry', what, count, delayMs: Math.round(delayMs), err: error },
+        { event: 'retry', what, resource, count, delayMs: Math.round(delayMs), err: error },
         `waiting for ${what}`,
+      ),
+    onDiscarded: ({ reason }) =>
+      logger.warn(
+        { event: 'discarded', reason },
+        'the stored images are thrown away, and read back from Kafka',
       ),
     onRestored: ({ resource, images }) =>
       logger.info({ event: 'restored', resource, images }, 'images read back from Kafka'),
+  };
+}
+
+/**
+ * Whether something is due under a name, which it is at most once in so many ms; and whenever it is
+ * `urgent`. What is due counts as done.
+ */
+function atMostEvery(intervalMs: number): (name: string, urgent?: boolean) => boolean {
+  const doneAt = new Map<string, number>();
+  return (name, urgent = false) => {
+    const now = performance.now();
+    if (!urgent && now - (doneAt.get(name) ?? -Infinity) < intervalMs) return false;
+    doneAt.set(name, now);
+    return true;
   };
 }
 

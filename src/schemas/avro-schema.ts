@@ -44,3 +44,12 @@ export interface LogicalSchema {
   /** Of `timestamp-millis`: not the instant counts but its very text, in whatever form it came. */
   readonly exact?: boolean;
 }
+
+/** The name of a field in the API's JSON. */
+export function jsonName({ json, name }: FieldSchema): string {
+  return json ?? name;
+}
+
+export function isUnion(type: AvroType): type is readonly AvroType[] {
+  return Array.isArray(type);
+}

@@ -1,3 +1,4 @@
+import { isUnion, jsonName } from './avro-schema.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 import { isJsonObject } from './json.ts';
 import type { JsonObject, JsonValue } from './json.ts';
@@ -169,10 +170,6 @@ function admitted(place: Place, room: number, { keyFields }: Growth): Map<string
   return shapes;
 }
 
-function jsonName({ json, name }: FieldSchema): string {
-  return json ?? name;
-}
-
 /** The record in a field's type, be it in arrays; undefined where there is none. */
 function recordWithin(type: AvroType): { record: RecordSchema; arrays: number } | undefined {
   if (typeof type === 'string') return undefined;
@@ -188,10 +185,6 @@ function withRecord(type: AvroType, record: RecordSchema): AvroType {
   if (isUnion(type)) return type.map((branch) => withRecord(branch, record));
   if ('items' in type) return { ...type, items: withRecord(type.items, record) };
   return record;
-}
-
-function isUnion(type: Exclude<AvroType, string>): type is readonly AvroType[] {
-  return Array.isArray(type);
 }
 
 /** Fields, those of the records in them included. */

@@ -1,6 +1,7 @@
 import { avroName, recordName } from './avro-name.ts';
+import { isUnion, jsonName } from './avro-schema.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
-import { distinctName } from './shape-fields.ts';
+import { distinctName, isInherited } from './shape-fields.ts';
 import type { FieldPlace, RecordNames } from './shape-fields.ts';
 
 /**
@@ -74,8 +75,7 @@ function addedFields(
 ): FieldSchema[] {
   const taken = new Set(fields.map(({ name }) => name));
   if (path.length === 0) taken.add('nulls').add('unmapped'); // at the end of the record itself
-  // avsc looks fields up by name in plain objects: of `toString` it finds what every object has.
-  const isTaken = (name: string) => taken.has(name) || name in Object.prototype;
+  const isTaken = (name: string) => taken.has(name) || isInherited(name);
   const described = new Set(lacking.map(({ name }) => name));
   return lacking.map((field): FieldSchema => {
     const key = jsonName(field);
@@ -106,12 +106,4 @@ function recordsIn(type: AvroType): RecordSchema[] {
   if (isUnion(type)) return type.flatMap(recordsIn);
   if ('items' in type) return recordsIn(type.items);
   return 'fields' in type ? [type, ...type.fields.flatMap((field) => recordsIn(field.type))] : [];
-}
-
-function jsonName({ json, name }: FieldSchema): string {
-  return json ?? name;
-}
-
-function isUnion(type: Exclude<AvroType, string>): type is readonly AvroType[] {
-  return Array.isArray(type);
 }

@@ -56,7 +56,7 @@ function fieldNames(keys: Iterable<string>, { path, fields }: FieldPlace): Map<s
 }
 
 /** avsc looks fields up by name in plain objects: of `toString` it finds what every object has. */
-function isInherited(name: string): boolean {
+export function isInherited(name: string): boolean {
   return name in Object.prototype;
 }
 

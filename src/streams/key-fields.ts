@@ -1,5 +1,5 @@
 import { isJsonObject } from '../schemas/json.ts';
-import type { JsonValue } from '../schemas/json.ts';
+import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { keyOfFields, keyRecords } from './records.ts';
 
 /** What the records of a page say of the fields that could be their key. */
@@ -32,5 +32,10 @@ export function chooseKeyFields(
     });
   const fields = fits(records.length * A_FEW) ?? fits(records.length * MOST);
   if (fields) return { fields };
-  return { fields: undefined, seen: [...new Set(records.flatMap(Object.keys))].sort() };
+  return { fields: undefined, seen: fieldNames(records) };
+}
+
+/** The names of all fields that these records have, sorted. */
+export function fieldNames(records: readonly JsonObject[]): string[] {
+  return [...new Set(records.flatMap(Object.keys))].sort();
 }

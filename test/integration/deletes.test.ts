@@ -3,6 +3,7 @@ import type { Sandbox } from '../../src/sandbox/index.ts';
 import { SORTS } from '../streams/moving-list.ts';
 import { checkOrders } from './support/checker.ts';
 import type { Cli, LogLine } from './support/cli.ts';
+import { swept } from './support/rounds.ts';
 import {
   cliForTest,
   firstReadDone,
@@ -20,20 +21,6 @@ const DELETED = 1_000;
 const QUOTA = 100_000; // not what is tested here
 
 const read = (topic: string) => readTopic(inject('brokers'), inject('registryUrl'), topic);
-
-/** Resolves when a sweep that began after now has been dealt with. */
-async function swept(service: Cli, resource: string): Promise<void> {
-  const isSwept = (line: LogLine) => line.event === 'swept' && line.resource === resource;
-  const newest = Math.max(
-    0,
-    ...service
-      .lines()
-      .filter(isSwept)
-      .map((line) => Number(line.number)),
-  );
-  // The next to end may have begun before.
-  await service.logged((line) => isSwept(line) && Number(line.number) >= newest + 2);
-}
 
 /** Accepts the next line of an event. */
 function after(service: Cli, event: string): (line: LogLine) => boolean {

@@ -7,6 +7,7 @@ import type { Sandbox } from '../../src/sandbox/index.ts';
 import { checkOrders } from './support/checker.ts';
 import { runCli } from './support/cli.ts';
 import type { Cli } from './support/cli.ts';
+import { connections } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 
 const ORDERS = 100_000;
@@ -28,14 +29,7 @@ describe('run, with 100,000 orders, the other lists and the true limits', () => 
 
   it('publishes each once within 90 s, in the quota, in little memory, and stops cleanly', async () => {
     const started = performance.now();
-    service = runCli(['run'], {
-      API_BASE_URL: sandbox.url,
-      API_KEY: sandbox.apiKey,
-      KAFKA_BROKERS: inject('brokers').join(','),
-      SCHEMA_REGISTRY_URL: inject('registryUrl'),
-      TOPIC_PREFIX: PREFIX,
-      STATE_DIR: state,
-    });
+    service = runCli(['run'], connections(sandbox, PREFIX, state));
     await service.logged(
       ({ event, resource, done }) =>
         event === 'first-read' && resource === 'orders' && done === true,

@@ -7,6 +7,7 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli } from './support/cli.ts';
 import type { Cli } from './support/cli.ts';
+import { connections } from './support/service.ts';
 import { followTopic } from './support/topic-reader.ts';
 
 const PREFIX = 'freshness';
@@ -27,14 +28,7 @@ describe('a status change, while the first read of 300,000 orders runs', () => {
   });
 
   it('of an order already published is readable within 2 s (p95)', async () => {
-    service = runCli(['run'], {
-      API_BASE_URL: sandbox.url,
-      API_KEY: sandbox.apiKey,
-      KAFKA_BROKERS: inject('brokers').join(','),
-      SCHEMA_REGISTRY_URL: inject('registryUrl'),
-      TOPIC_PREFIX: PREFIX,
-      STATE_DIR: state,
-    });
+    service = runCli(['run'], connections(sandbox, PREFIX, state));
     await service.logged(({ event, resource }) => event === 'first-read' && resource === 'orders');
 
     const changedAt = new Map<string, number>();

@@ -8,6 +8,7 @@ import type { Sandbox } from '../../src/sandbox/index.ts';
 import { checkOrders, checkStatusChanges } from './support/checker.ts';
 import { runCli } from './support/cli.ts';
 import { publishedTruth } from './support/published-truth.ts';
+import { connections } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 
 const PREFIX = 'kill';
@@ -35,12 +36,7 @@ describe('run, killed at random moments while orders change', () => {
 
   it('has published every change once, and ends with the truth', async () => {
     const env = {
-      API_BASE_URL: sandbox.url,
-      API_KEY: sandbox.apiKey,
-      KAFKA_BROKERS: inject('brokers').join(','),
-      SCHEMA_REGISTRY_URL: inject('registryUrl'),
-      TOPIC_PREFIX: PREFIX,
-      STATE_DIR: state,
+      ...connections(sandbox, PREFIX, state),
       QUOTA_PER_MINUTE: String(QUOTA),
       LOGIN_QUOTA_PER_MINUTE: String(QUOTA),
       RESOURCES: 'orders',

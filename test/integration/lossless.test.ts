@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { startSandbox } from '../../src/sandbox/index.ts';
-import type { Sandbox } from '../../src/sandbox/index.ts';
+import { RESOURCES, startSandbox } from '../../src/sandbox/index.ts';
+import type { Resource, Sandbox } from '../../src/sandbox/index.ts';
 import { RULES } from '../../src/sandbox/resources.ts';
 import { Chance } from './support/chance.ts';
 import { runCli } from './support/cli.ts';
@@ -12,15 +12,15 @@ import type { Cli } from './support/cli.ts';
 import { endsOf, readEvents } from './support/event-reader.ts';
 import type { ReadEvent } from './support/event-reader.ts';
 import { difference } from './support/json-model.ts';
-import { ODD_RESOURCES, oddRecord } from './support/odd-records.ts';
-import type { OddResource } from './support/odd-records.ts';
+import { oddRecord } from './support/odd-records.ts';
 import { oddText } from './support/odd-text.ts';
 import { rebuild } from './support/rebuild.ts';
 import type { AvroSchemaObject } from './support/rebuild.ts';
+import { connections } from './support/service.ts';
 
 const RECORDS = 10_000;
 const PREFIX = 'lossless';
-const TOPICS = ODD_RESOURCES.map((resource) => `${PREFIX}.${resource}`);
+const TOPICS = RESOURCES.map((resource) => `${PREFIX}.${resource}`);
 const QUOTA = 10_000;
 const DAY_MS = 86_400_000;
 /** For a machine that has much else to do. */
@@ -29,7 +29,7 @@ const TIMEOUT_MS = 300_000;
 const kafka = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });
 
 /** Which record of its list each key is of, by the key that its topic must have. */
-type Served = ReadonlyMap<OddResource, Map<string, number>>;
+type Served = ReadonlyMap<Resource, Map<string, number>>;
 
 /** What was read of one topic. */
 interface Findings {
@@ -43,7 +43,7 @@ interface Findings {
 
 /** Serves sixty thousand records that no schema foresees, word for word. */
 function serveOddities(sandbox: Sandbox): Served {
-  const served = new Map(ODD_RESOURCES.map((resource) => [resource, new Map<string, number>()]));
+  const served = new Map(RESOURCES.map((resource) => [resource, new Map<string, number>()]));
   for (const [resource, places] of served) {
     // The sandbox knows them by the keys that it gave them, whatever their texts say.
     const { firstNumber, keyPrefix } = RULES[resource];
@@ -63,7 +63,7 @@ function serveOddities(sandbox: Sandbox): Served {
 /** Resolves when a line of that event has come for each resource. */
 async function loggedOfEach(service: Cli, event: string): Promise<void> {
   await Promise.all(
-    ODD_RESOURCES.map((resource) =>
+    RESOURCES.map((resource) =>
       service.logged((line) => {
         return line.event === event && line.resource === resource && line.done !== false;
       }),
@@ -72,16 +72,16 @@ async function loggedOfEach(service: Cli, event: string): Promise<void> {
 }
 
 /** Reads the topics to their end and holds each record against what was sent under its key. */
-async function readAll(served: Served): Promise<ReadonlyMap<OddResource, Findings>> {
+async function readAll(served: Served): Promise<ReadonlyMap<Resource, Findings>> {
   const findings = new Map(
-    ODD_RESOURCES.map((resource): [OddResource, Findings] => [
+    RESOURCES.map((resource): [Resource, Findings] => [
       resource,
       { keys: new Set(), wrong: [], nulls: 0, unmapped: 0 },
     ]),
   );
   const services = { brokers: inject('brokers'), registryUrl: inject('registryUrl') };
   await readEvents(services, TOPICS, (event) => {
-    const resource = ODD_RESOURCES[TOPICS.indexOf(event.topic)]!;
+    const resource = RESOURCES[TOPICS.indexOf(event.topic)]!;
     const found = findings.get(resource)!;
     const wrong = wrongIn(event, resource, served, found);
     if (wrong !== undefined) found.wrong.push(`${event.key}: ${wrong}`);
@@ -91,7 +91,7 @@ async function readAll(served: Served): Promise<ReadonlyMap<OddResource, Finding
 
 function wrongIn(
   { key, value, schema }: ReadEvent,
-  resource: OddResource,
+  resource: Resource,
   served: Served,
   found: Findings,
 ): string | undefined {
@@ -123,16 +123,11 @@ describe('ten thousand odd records of each resource', () => {
   const secondsSince = (since: number) => ((performance.now() - since) / 1_000).toFixed(1);
   let sandbox: Sandbox;
   let service: Cli | undefined;
-  let findings: ReadonlyMap<OddResource, Findings>;
+  let findings: ReadonlyMap<Resource, Findings>;
 
   const run = (more: Readonly<Record<string, string>>): Cli => {
     service = runCli(['run'], {
-      API_BASE_URL: sandbox.url,
-      API_KEY: sandbox.apiKey,
-      KAFKA_BROKERS: inject('brokers').join(','),
-      SCHEMA_REGISTRY_URL: inject('registryUrl'),
-      TOPIC_PREFIX: PREFIX,
-      STATE_DIR: state,
+      ...connections(sandbox, PREFIX, state),
       QUOTA_PER_MINUTE: String(QUOTA),
       LOGIN_QUOTA_PER_MINUTE: String(QUOTA),
       LOG_LEVEL: 'debug',
@@ -142,7 +137,7 @@ describe('ten thousand odd records of each resource', () => {
   };
 
   beforeAll(async () => {
-    const records = Object.fromEntries(ODD_RESOURCES.map((resource) => [resource, RECORDS]));
+    const records = Object.fromEntries(RESOURCES.map((resource) => [resource, RECORDS]));
     sandbox = await startSandbox({ records, quotaPerMinute: QUOTA, loginQuotaPerMinute: QUOTA });
     const served = serveOddities(sandbox);
     const serving = secondsSince(began);
@@ -163,7 +158,7 @@ describe('ten thousand odd records of each resource', () => {
     console.log(`${secondsSince(began)} s in all`);
   });
 
-  it.each(ODD_RESOURCES)('rebuilds every one of the %s from its image alone', (resource) => {
+  it.each(RESOURCES)('rebuilds every one of the %s from its image alone', (resource) => {
     const { keys, wrong, nulls, unmapped } = findings.get(resource)!;
     expect({ count: wrong.length, first: wrong.slice(0, 5) }).toEqual({ count: 0, first: [] });
     expect(keys.size).toBe(RECORDS);

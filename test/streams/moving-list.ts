@@ -5,6 +5,7 @@ import type { Position } from '../../src/streams/anchors.ts';
 import { pages } from '../../src/streams/pages.ts';
 import type { PagesOptions, ScanPage, ScanTrouble } from '../../src/streams/pages.ts';
 import type { Answer } from '../../src/streams/request.ts';
+import { mulberry32 } from '../support/mulberry32.ts';
 
 export const SORTS = ['key-asc', 'key-desc', 'updated-asc', 'updated-desc'] as const;
 export type Sort = (typeof SORTS)[number];
@@ -230,13 +231,8 @@ export function lost(list: MovingList, read: ReadonlyMap<number, number>): numbe
 export const throughJson = (position: Position): Position =>
   JSON.parse(JSON.stringify(position)) as Position;
 
-/** Uniform integers below a bound; the same for one seed (mulberry32). */
+/** Uniform integers below a bound; the same for one seed. */
 export function randomOf(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
+  const next = mulberry32(seed);
+  return (below) => Math.floor(next() * below);
 }

@@ -1,24 +1,19 @@
+import { mulberry32 } from '../../support/mulberry32.ts';
+
 /** Chances that come out the same for the same seeds. */
 export class Chance {
-  #state: number;
+  /** A number from 0 up to, not including, 1. */
+  readonly next: () => number;
 
   constructor(...seeds: readonly (number | string)[]) {
-    this.#state = 0x9e3779b9;
+    let state = 0x9e3779b9;
     for (const seed of seeds) {
       const text = String(seed);
       for (let at = 0; at < text.length; at++) {
-        this.#state = Math.imul(this.#state ^ text.charCodeAt(at), 0x85ebca6b);
-        this.next();
+        state = (Math.imul(state ^ text.charCodeAt(at), 0x85ebca6b) + 0x6d2b79f5) | 0;
       }
     }
-  }
-
-  /** A number from 0 up to, not including, 1: mulberry32. */
-  next(): number {
-    this.#state = (this.#state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+    this.next = mulberry32(state);
   }
 
   /** A whole number from 0 up to, not including, `limit`. */

@@ -1,3 +1,4 @@
+import type { Resource } from '../../../src/sandbox/index.ts';
 import { Chance } from './chance.ts';
 import { SentNumber } from './json-model.ts';
 import type { Json, JsonMembers } from './json-model.ts';
@@ -23,16 +24,6 @@ import {
   tower,
 } from './odd-values.ts';
 import type { Maker } from './odd-values.ts';
-
-export const ODD_RESOURCES = [
-  'orders',
-  'customers',
-  'inventory',
-  'wine-clubs',
-  'wine-club-members',
-  'products',
-] as const;
-export type OddResource = (typeof ODD_RESOURCES)[number];
 
 /** A record as it is sent, and the key that its topic must know it by. */
 export interface OddRecord {
@@ -100,7 +91,7 @@ const COMMON: readonly Field[] = [
 /** More names at the root than a schema has fields. */
 const DISGUISED_NAMES = 2_000;
 
-const FIELDS: Readonly<Record<OddResource, readonly Field[]>> = {
+const FIELDS: Readonly<Record<Resource, readonly Field[]>> = {
   orders: [...ORDER_FIELDS, ...oddlyNamed(0)],
   customers: [...COMMON, ...oddlyNamed(1)],
   inventory: [...COMMON, ...oddlyNamed(2)],
@@ -110,7 +101,7 @@ const FIELDS: Readonly<Record<OddResource, readonly Field[]>> = {
 };
 
 /** By what name the record is known, and as what. Texts and numbers, of any size. */
-const KEYS: Readonly<Record<OddResource, (place: number) => readonly [string, Json]>> = {
+const KEYS: Readonly<Record<Resource, (place: number) => readonly [string, Json]>> = {
   orders: (place) => [
     'order_number',
     number(place % 50 === 3 ? `${100_001 + place}.0` : 100_001 + place),
@@ -126,7 +117,7 @@ const KEYS: Readonly<Record<OddResource, (place: number) => readonly [string, Js
 };
 
 /** The `place`-th record of a list, from 0: always the same one. */
-export function oddRecord(resource: OddResource, place: number): OddRecord {
+export function oddRecord(resource: Resource, place: number): OddRecord {
   const chance = new Chance('records', resource, place);
   const [name, id] = KEYS[resource](place);
   const record = new Map(membersOf(FIELDS[resource], place, chance)).set(name, id);

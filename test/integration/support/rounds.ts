@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { Resource, Sandbox } from '../../../src/sandbox/index.ts';
-import type { Cli } from './cli.ts';
+import type { Cli, LogLine } from './cli.ts';
 
 const PATIENCE = { timeout: 60_000 };
 
@@ -9,11 +9,11 @@ const PATIENCE = { timeout: 60_000 };
  * `LOG_LEVEL=debug`.
  */
 export async function swept(service: Cli, resource: Resource): Promise<void> {
-  const ended = () =>
-    service.lines().filter((line) => line.event === 'swept' && line.resource === resource).length;
-  const before = ended();
+  const isSwept = (line: LogLine) => line.event === 'swept' && line.resource === resource;
+  const ended = () => service.lines().filter(isSwept);
+  const before = ended().length;
   // The next to end may have begun before.
-  await expect.poll(ended, PATIENCE).toBeGreaterThanOrEqual(before + 2);
+  await service.logged((line) => isSwept(line) && ended().indexOf(line) > before);
 }
 
 /** Resolves when so many list requests have come since now: what was read is read again. */

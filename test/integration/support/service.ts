@@ -27,8 +27,8 @@ export function folderForTest(): string {
   return folder;
 }
 
-/** The settings that `run` needs, with the quota of {@link sandboxForTest}. */
-export function settings(sandbox: Sandbox, prefix: string, state: string): Env {
+/** The settings that `run` can't do without. */
+export function connections(sandbox: Sandbox, prefix: string, state: string): Env {
   return {
     API_BASE_URL: sandbox.url,
     API_KEY: sandbox.apiKey,
@@ -36,6 +36,13 @@ export function settings(sandbox: Sandbox, prefix: string, state: string): Env {
     SCHEMA_REGISTRY_URL: inject('registryUrl'),
     TOPIC_PREFIX: prefix,
     STATE_DIR: state,
+  };
+}
+
+/** {@link connections} of orders alone, with the quota of {@link sandboxForTest}. */
+export function settings(sandbox: Sandbox, prefix: string, state: string): Env {
+  return {
+    ...connections(sandbox, prefix, state),
     QUOTA_PER_MINUTE: '1000',
     LOGIN_QUOTA_PER_MINUTE: '1000',
     RESOURCES: 'orders',
