@@ -32,7 +32,19 @@ export interface Quotas {
    * asked this list: if its request times are lost, the first request waits for a whole window.
    */
   readonly lanes: (resource: Resource, seenBefore: boolean) => Lanes;
+  /** When the newest list request began that is known of, ms since the epoch; 0 if none is. */
+  readonly lastStart: () => number;
+  /** Another process has asked since then: each list waits for a whole window before it asks. */
+  readonly distrust: () => void;
   readonly close: () => void;
+}
+
+interface ListQuota {
+  readonly lanes: Lanes;
+  readonly seen: (before: boolean) => void;
+  readonly distrust: () => void;
+  /** Of the times that were kept. */
+  readonly lastStart: number;
 }
 
 export interface QuotasOptions {
@@ -40,11 +52,13 @@ export interface QuotasOptions {
   readonly scheduler: SchedulerLike;
   /** Where request times are kept for the next process; without it they are not. */
   readonly stateDir?: string;
+  /** The request times of a quota, by its name. Default: a file each, in `stateDir`. */
+  readonly startsOf?: (name: string, capacity: number) => RecentStarts;
 }
 
 /** The API counts arrivals in a minute: so much may a request be faster on its way than another. */
 const HEADROOM_MS = 900;
-const WINDOW_MS = 60_000 + HEADROOM_MS;
+export const WINDOW_MS = 60_000 + HEADROOM_MS;
 /** Of the quota, during a first read; the rest is for polls: of 100 a minute, one every 1.6 s. */
 const FIRST_READ_PART = 0.62;
 /** Of the quota, while single records are asked for: 1,000 of them in half an hour. */
@@ -58,27 +72,26 @@ function pollsEvery(intervalMs: number | undefined): number {
 }
 
 /** The quotas of one account at the API, kept across restarts of the process. */
-export function quotas({ config, scheduler, stateDir }: QuotasOptions): Quotas {
+export function quotas(options: QuotasOptions): Quotas {
+  const { config, scheduler, stateDir } = options;
   const { quota, account, poll, resources } = config;
+  const { startsOf = stateDir === undefined ? undefined : filesIn(join(stateDir, 'quota', account)) } = options; // prettier-ignore
   /** Lists that draw on one quota share its time. */
   const lists = quota.scope === 'key' ? resources.length : 1;
   const files: RecentStarts[] = [];
-  const kept = new Map<
-    string,
-    { readonly lanes: Lanes; readonly seen: (before: boolean) => void }
-  >();
+  const kept = new Map<string, ListQuota>();
   const asked = new Set<Resource>();
 
   const bucket = (name: string, capacity: number) => {
     const limit = { capacity, windowMs: WINDOW_MS, scheduler };
-    if (stateDir === undefined) return { all: tokenBucket(limit), isKnown: true };
-    const file = recentStarts(join(stateDir, 'quota', account, name), capacity);
+    if (!startsOf) return { all: tokenBucket(limit), isKnown: true, times: [] };
+    const file = startsOf(name, capacity);
     files.push(file);
     const all = tokenBucket({ ...limit, starts: file.times, onStart: file.add });
-    return { all, isKnown: file.known };
+    return { all, isKnown: file.known, times: file.times };
   };
-  const open = (name: string) => {
-    const { all, isKnown } = bucket(name, quota.perMinute);
+  const open = (name: string): ListQuota => {
+    const { all, isKnown, times } = bucket(name, quota.perMinute);
     let isSure = isKnown;
     /** An earlier process may have used it up; the one after this has to wait for that too. */
     const seen = (before: boolean) => {
@@ -86,7 +99,17 @@ export function quotas({ config, scheduler, stateDir }: QuotasOptions): Quotas {
       isSure = true;
       all.exhaust();
     };
-    return { lanes: lanesOf(all), seen };
+    const distrust = () => {
+      isSure = true;
+      all.exhaust();
+    };
+    return { lanes: lanesOf(all), seen, distrust, lastStart: Math.max(0, ...times) };
+  };
+  const listOf = (resource: Resource): ListQuota => {
+    const name = quota.scope === 'key' ? 'all' : resource;
+    const list = kept.get(name) ?? open(name);
+    kept.set(name, list);
+    return list;
   };
   const lanesOf = (all: TokenBucket): Lanes => {
     const part = (of: number) => Math.max(1, Math.floor(quota.perMinute * of));
@@ -112,14 +135,18 @@ export function quotas({ config, scheduler, stateDir }: QuotasOptions): Quotas {
   return {
     login: bucket('login', quota.loginsPerMinute).all,
     lanes: (resource, seenBefore) => {
-      const name = quota.scope === 'key' ? 'all' : resource;
-      const list = kept.get(name) ?? open(name);
-      kept.set(name, list);
+      const list = listOf(resource);
       // Once a resource: what this very process has asked is known.
       if (!asked.has(resource)) list.seen(seenBefore);
       asked.add(resource);
       return list.lanes;
     },
+    lastStart: () => Math.max(0, ...resources.map((resource) => listOf(resource).lastStart)),
+    distrust: () => new Set(resources.map(listOf)).forEach((list) => list.distrust()),
     close: () => files.forEach((file) => file.close()),
   };
+}
+
+function filesIn(folder: string): NonNullable<QuotasOptions['startsOf']> {
+  return (name, capacity) => recentStarts(join(folder, name), capacity);
 }

@@ -51,6 +51,8 @@ export interface SchemaBookOptions {
   /** Fields that the schema has from the beginning. */
   readonly described?: RecordSchema | undefined;
   readonly onVersion?: (schemaId: number) => void;
+  /** Compiles a schema of events. Default {@link envelopeCodec}; one that remembers is as good. */
+  readonly compile?: (schema: RecordSchema) => EnvelopeCodec;
 }
 
 /**
@@ -61,6 +63,7 @@ export interface SchemaBookOptions {
  */
 export async function openSchemaBook(options: SchemaBookOptions): Promise<SchemaBook> {
   const { registry, subject, resource, described, onVersion } = options;
+  const { compile = envelopeCodec } = options;
   const known = new Map<number, EnvelopeCodec>();
   let current: CurrentSchema | undefined;
   let latestCodec: EnvelopeCodec | undefined; // compiled once, though it is registered again
@@ -68,14 +71,14 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
   const latest = async (): Promise<RecordSchema | undefined> => {
     const found = await registry.latest(subject);
     if (!found) return described;
-    latestCodec = codecOf(found.schema, `version ${found.version} of ${subject}`);
+    latestCodec = codecOf(compile, found.schema, `version ${found.version} of ${subject}`);
     const { schema } = latestCodec.values;
     return described ? addFields(schema, described) : schema;
   };
   const register = async (values: RecordSchema): Promise<void> => {
     const schema = envelopeSchema(values, resource);
     const isLatest = latestCodec !== undefined && isDeepStrictEqual(schema, latestCodec.schema);
-    const codec = isLatest ? latestCodec! : envelopeCodec(schema);
+    const codec = isLatest ? latestCodec! : compile(schema);
     const schemaId = await registry.register(subject, codec.schema);
     if (schemaId !== current?.schemaId) onVersion?.(schemaId);
     known.set(schemaId, codec);
@@ -87,7 +90,8 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
   };
   const load = async (schemaId: number): Promise<EnvelopeCodec> => {
     const codec =
-      known.get(schemaId) ?? codecOf(await registry.schemaById(schemaId), `schema ${schemaId}`);
+      known.get(schemaId) ??
+      codecOf(compile, await registry.schemaById(schemaId), `schema ${schemaId}`);
     known.set(schemaId, codec);
     return codec;
   };
@@ -110,7 +114,7 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
         // Another process may have added the same field as another type: what it registered holds.
         if (!(error instanceof CellarstreamError) || error.code !== 'REGISTRY_REFUSED') throw error;
         const newest = await latest();
-        if (!newest || JSON.stringify(newest) === JSON.stringify(before)) throw error;
+        if (!newest || isDeepStrictEqual(newest, before)) throw error;
         await register(grown(newest));
       }
     },
@@ -135,9 +139,13 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
 }
 
 /** @throws CellarstreamError `REGISTRY_REFUSED` when the schema is not of our making. */
-function codecOf(schema: RecordSchema, about: string): EnvelopeCodec {
+function codecOf(
+  compile: NonNullable<SchemaBookOptions['compile']>,
+  schema: RecordSchema,
+  about: string,
+): EnvelopeCodec {
   try {
-    return envelopeCodec(schema);
+    return compile(schema);
   } catch (cause) {
     const what = cause instanceof Error ? cause.message : '';
     throw new CellarstreamError(

@@ -57,6 +57,23 @@ describe('quotas', () => {
     expect(inTheFirstMinute(starts(folder, true, 31_000))).toBe(0);
   });
 
+  it('knows when it was asked last, and waits a whole window when others have asked since', () => {
+    const last = starts(folder, false, 1).at(-1)!;
+    const scheduler = virtualTime();
+    const times: number[] = [];
+    scheduler.run(() => {
+      scheduler.schedule(() => {
+        const quota = quotas({ config, scheduler, stateDir: folder });
+        expect(quota.lastStart()).toBe(last);
+        quota.distrust();
+        range(150)
+          .pipe(quota.lanes('products', true).poll)
+          .subscribe(() => times.push(scheduler.now()));
+      }, 200_000);
+    });
+    expect(times[0]).toBeGreaterThan(260_000);
+  });
+
   it('lets the first read have its part and no more, so that a poll never waits for it', () => {
     const scheduler = virtualTime();
     const first: number[] = [];

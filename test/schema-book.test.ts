@@ -175,6 +175,7 @@ describe('another process that has grown the schema meanwhile', () => {
     await book.hold([ada], keyFields);
     registry.failure = refused();
     await expect(book.hold([adaWithSize], keyFields)).rejects.toBe(registry.failure);
+    expect(registry.requests).toBe(2); // nothing new is there to try it with
     registry.failure = new CellarstreamError('REGISTRY_UNREACHABLE', 'gone');
     await expect(book.hold([adaWithSize], keyFields)).rejects.toBe(registry.failure);
     registry.failure = undefined;

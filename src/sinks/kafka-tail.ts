@@ -16,6 +16,19 @@ export function topicEnds(kafka: Kafka, topic: string): Promise<Offsets> {
   });
 }
 
+/** Whether a topic has a message that was written at this time or later, ms since the epoch. */
+export function writtenSince(kafka: Kafka, topic: string, at: number): Promise<boolean> {
+  return withAdmin(kafka, async (admin) => {
+    const ends = await admin.fetchTopicOffsets(topic);
+    // Where there is no such message kafkajs gives the end.
+    const since = await admin.fetchTopicOffsetsByTimestamp(topic, Math.floor(at));
+    return since.some(({ partition, offset }) => {
+      const end = ends.find((one) => one.partition === partition);
+      return end !== undefined && BigInt(offset) < BigInt(end.high);
+    });
+  });
+}
+
 /**
  * Reads a topic from one set of offsets to another, `read_committed`, and resolves when all of it
  * has been handed over. Partitions that have nothing to read are done at once; when that is all of

@@ -39,8 +39,10 @@ const MAX_RETRY_AFTER_MS = 10 * 60_000;
 export function exchange(request: HttpRequest): Observable<HttpAnswer> {
   return new Observable((subscriber) => {
     const abort = new AbortController();
+    let isUnderWay = true;
     const done = ask(request, abort.signal).then(
       (answer) => {
+        isUnderWay = false;
         subscriber.next(answer);
         subscriber.complete();
       },
@@ -49,7 +51,9 @@ export function exchange(request: HttpRequest): Observable<HttpAnswer> {
       },
     );
     void done;
-    return () => abort.abort();
+    return () => {
+      if (isUnderWay) abort.abort(); // makes an error with its stack: not for each that is over
+    };
   });
 }
 

@@ -14,7 +14,17 @@ type Entry =
   | { readonly kind: 'marker'; readonly transaction: Transaction };
 
 interface Transaction {
+  /** Its place in the order in which transactions began. */
+  readonly number: number;
   state: 'open' | 'committed' | 'aborted';
+  /** What it has written to, and from which offset on. */
+  readonly first: Map<Log, number>;
+}
+
+interface Log {
+  readonly topic: string;
+  readonly partition: number;
+  readonly entries: Entry[];
 }
 
 interface Producer {
@@ -33,11 +43,12 @@ export type CommitFate =
   | 'unknown';
 
 export interface SimMessage {
-  readonly topic: string;
-  readonly partition: number;
-  readonly offset: number;
   readonly key: string | null;
   readonly value: Buffer | null;
+  /** When it was written. */
+  readonly at: number;
+  /** The number of its transaction: they rise with time. */
+  readonly transaction: number;
 }
 
 /**
@@ -46,11 +57,14 @@ export interface SimMessage {
  * that a newer one of their id fences.
  */
 export class SimBroker {
-  readonly #logs = new Map<string, Entry[][]>();
+  readonly #logs = new Map<string, Log[]>();
   readonly #producers = new Map<string, Producer>();
   readonly #partitions: (topic: string) => number;
+  #begun = 0;
   /** Names the cluster. */
   clusterId = 'sim';
+  /** Times that a producer that was replaced tried to write, or to commit what it had written. */
+  refused = 0;
 
   constructor(partitions: (topic: string) => number) {
     this.#partitions = partitions;
@@ -68,14 +82,16 @@ export class SimBroker {
   /** @throws CellarstreamError `COMMIT_FAILED`, of an epoch that is over. */
   begin(transactionalId: string, epoch: number): void {
     const producer = this.#current(transactionalId, epoch);
-    producer.open = { state: 'open' };
+    producer.open = { number: ++this.#begun, state: 'open', first: new Map() };
   }
 
   append(transactionalId: string, epoch: number, messages: readonly Message[], at: number): void {
     const { open } = this.#current(transactionalId, epoch);
+    const transaction = open!;
     for (const { topic, key, value } of messages) {
-      const partition = partitionOf(key, this.#partitions(topic));
-      this.#log(topic)[partition]!.push({ kind: 'message', key, value, transaction: open!, at });
+      const log = this.#topic(topic)[partitionOf(key, this.#partitions(topic))]!;
+      if (!transaction.first.has(log)) transaction.first.set(log, log.entries.length);
+      log.entries.push({ kind: 'message', key, value, transaction, at });
     }
   }
 
@@ -86,14 +102,14 @@ export class SimBroker {
 
   ends(topic: string): Offsets {
     return new Map(
-      this.#log(topic).map((log, partition) => [partition, BigInt(stableOffset(log))]),
+      this.#topic(topic).map((log) => [log.partition, BigInt(this.#stableOffset(log))]),
     );
   }
 
   /** Committed messages of one partition between two offsets. */
   slice(topic: string, partition: number, from: number, to: number): TailMessage[] {
-    const log = this.#log(topic)[partition]!;
-    return log.slice(from, to).flatMap((entry, place): TailMessage[] => {
+    const { entries } = this.#topic(topic)[partition]!;
+    return entries.slice(from, to).flatMap((entry, place): TailMessage[] => {
       if (entry.kind === 'marker' || entry.transaction.state !== 'committed') return [];
       const { key, value } = entry;
       const offset = String(from + place);
@@ -102,14 +118,16 @@ export class SimBroker {
   }
 
   /** All that a `read_committed` reader finds, partition by partition. */
-  read(topic: string): (SimMessage & { readonly at: number })[] {
-    return this.#log(topic).flatMap((log, partition) =>
-      log.slice(0, stableOffset(log)).flatMap((entry, offset) => {
-        if (entry.kind === 'marker' || entry.transaction.state !== 'committed') return [];
-        const { key, value, at } = entry;
-        return [{ topic, partition, offset, key, value, at }];
-      }),
-    );
+  read(topic: string): SimMessage[] {
+    return this.#topic(topic).flatMap((log) => {
+      const found: SimMessage[] = [];
+      for (const entry of log.entries.slice(0, this.#stableOffset(log))) {
+        if (entry.kind === 'marker' || entry.transaction.state !== 'committed') continue;
+        const { key, value, at, transaction } = entry;
+        found.push({ key, value, at, transaction: transaction.number });
+      }
+      return found;
+    });
   }
 
   #end(producer: Producer, state: 'committed' | 'aborted'): Map<string, Map<number, bigint>> {
@@ -117,13 +135,10 @@ export class SimBroker {
     producer.open = undefined;
     transaction.state = state;
     const ends = new Map<string, Map<number, bigint>>();
-    for (const [topic, logs] of this.#logs) {
-      logs.forEach((log, partition) => {
-        if (!log.some((entry) => entry.transaction === transaction)) return;
-        log.push({ kind: 'marker', transaction });
-        const ofTopic = ends.get(topic) ?? new Map<number, bigint>();
-        ends.set(topic, ofTopic.set(partition, BigInt(log.length)));
-      });
+    for (const { topic, partition, entries } of transaction.first.keys()) {
+      entries.push({ kind: 'marker', transaction });
+      const ofTopic = ends.get(topic) ?? new Map<number, bigint>();
+      ends.set(topic, ofTopic.set(partition, BigInt(entries.length)));
     }
     return ends;
   }
@@ -131,6 +146,7 @@ export class SimBroker {
   #current(transactionalId: string, epoch: number): Producer {
     const producer = this.#producers.get(transactionalId)!;
     if (producer.epoch !== epoch) {
+      this.refused += 1;
       throw new CellarstreamError('COMMIT_FAILED', 'an outdated producer', {
         context: { epoch: true },
       });
@@ -138,17 +154,23 @@ export class SimBroker {
     return producer;
   }
 
-  #log(topic: string): Entry[][] {
-    const logs = this.#logs.get(topic) ?? Array.from({ length: this.#partitions(topic) }, () => []);
+  /** Up to the first message of a transaction that is open. */
+  #stableOffset(log: Log): number {
+    let offset = log.entries.length;
+    for (const { open } of this.#producers.values()) {
+      offset = Math.min(offset, open?.first.get(log) ?? offset);
+    }
+    return offset;
+  }
+
+  #topic(topic: string): Log[] {
+    const known = this.#logs.get(topic);
+    if (known) return known;
+    const length = this.#partitions(topic);
+    const logs = Array.from({ length }, (_, partition): Log => ({ topic, partition, entries: [] }));
     this.#logs.set(topic, logs);
     return logs;
   }
-}
-
-/** Up to the first message of a transaction that is open. */
-function stableOffset(log: readonly Entry[]): number {
-  const open = log.findIndex((entry) => entry.transaction.state === 'open');
-  return open < 0 ? log.length : open;
 }
 
 function partitionOf(key: string | null, partitions: number): number {

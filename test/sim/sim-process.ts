@@ -1,4 +1,4 @@
-import { Subject } from 'rxjs';
+import { NEVER } from 'rxjs';
 import type { Subscription } from 'rxjs';
 import { openApi } from '../../src/api.ts';
 import type { ConfigWith } from '../../src/config.ts';
@@ -6,13 +6,14 @@ import type { Destination } from '../../src/destination.ts';
 import { CellarstreamError } from '../../src/errors.ts';
 import { quotas } from '../../src/quotas.ts';
 import { resourceTask } from '../../src/resource-task.ts';
+import { RULES } from '../../src/resources.ts';
 import type { Chance } from './chance.ts';
 import type { SimApi } from './sim-api.ts';
 import { brokerOf } from './sim-broker.ts';
 import type { CommitFate, SimBroker } from './sim-broker.ts';
-import { registryOf } from './sim-registry.ts';
+import { compile, registryOf } from './sim-registry.ts';
 import type { SimRegistry } from './sim-registry.ts';
-import { storeOf } from './sim-store.ts';
+import { startsIn, storeOf } from './sim-store.ts';
 import type { SimFolder } from './sim-store.ts';
 import type { SimTime } from './sim-time.ts';
 
@@ -24,8 +25,10 @@ export interface World {
   readonly broker: SimBroker;
   readonly registry: SimRegistry;
   readonly destination: Destination;
+  /** Whether the quota is one that binds. */
+  readonly isScarce: boolean;
   /** What happened, for whoever looks into a failing seed. */
-  readonly trace: (line: string) => void;
+  readonly trace: ((line: string) => void) | undefined;
 }
 
 export interface Dangers {
@@ -38,55 +41,63 @@ export interface Dangers {
 }
 
 const FATES: readonly CommitFate[] = ['refused', 'left-open', 'unknown'];
-const PAUSE_MS = 20_000;
+const LONGEST_PAUSE_MS = 30_000;
 
 /** The service of one resource as a process that can die, at any step, with all it had in mind. */
 export class SimProcess {
   readonly name: string;
   readonly folder: SimFolder;
-  state: 'running' | 'crashed' | 'stopped' | { readonly error: unknown } = 'running';
-  isPaused = false;
+  readonly startedAt: number;
+  state: 'running' | 'crashed' | { readonly error: unknown } = 'running';
+  /** When it was over, by a crash or an error; Infinity while it runs. */
+  endedAt = Infinity;
   dangers: Dangers;
-  readonly #stop$ = new Subject<void>();
+  readonly #time: SimTime;
+  #pausedUntil = -Infinity;
   #task: Subscription;
 
   constructor(name: string, world: World, folder: SimFolder, dangers: Dangers) {
     const { config, chance, time, api, broker, registry, destination, trace } = world;
+    const { resource } = api.traits;
     this.name = name;
     this.folder = folder;
     this.dangers = dangers;
-    const tell = (line: string) => trace(`${name}: ${line}`);
+    this.#time = time;
+    this.startedAt = time.now();
+    const tell = (line: string) => trace?.(`${name}: ${line}`);
 
     const step = async (what: string): Promise<void> => {
       await time.sleep(1 + chance.below(8));
       if (this.state === 'running' && chance.is(this.dangers.crash)) {
         tell(`dies at ${what}`);
         this.#task.unsubscribe();
-        this.state = 'crashed';
+        this.#end('crashed');
       }
       if (this.state === 'running' && !this.isPaused && chance.is(this.dangers.pause)) {
-        tell(`stands still at ${what}`);
-        this.isPaused = true;
-        await time.sleep(PAUSE_MS);
-        this.isPaused = false;
-        tell(`goes on at ${what}`);
+        const ms = 1_000 + chance.below(LONGEST_PAUSE_MS);
+        tell(`stands still at ${what} for ${ms} ms`);
+        this.#pausedUntil = time.now() + ms;
       }
       await awake();
     };
-    /** Waits while the process stands still; for ever when it is dead. */
     const awake = async (): Promise<void> => {
-      while (this.isPaused) await time.sleep(1_000);
+      while (this.isPaused) await time.sleep(this.#pausedUntil - time.now());
       if (this.state === 'crashed') await new Promise(() => undefined);
     };
     const fate = () => (chance.is(this.dangers.commit) ? chance.pick(FATES) : 'done');
-    const { scheduler } = time;
+    const scheduler = time.timersOf(() =>
+      this.state === 'crashed' ? Infinity : this.#pausedUntil,
+    );
     const random = chance.next;
-    const quota = quotas({ config, scheduler });
-    const connections = api.dispatcher(awake);
+    // Kept where it matters: who has lost them waits for a minute, in which nothing can go wrong.
+    const startsOf = startsIn(folder);
+    const quota = quotas({ config, scheduler, ...(world.isScarce && { startsOf }) });
+    let isReading = RULES[resource].keyCandidates.length === 1; // else its key is found out first
+    const connections = api.dispatcher({ name, folder, awake, isReading: () => isReading });
     const connected = openApi({ config: config.api, loginLimit: quota.login, scheduler, dispatcher: connections, random }); // prettier-ignore
     tell('starts');
     this.#task = resourceTask({
-      resource: api.traits.resource,
+      resource,
       config,
       instance: name,
       api: connected,
@@ -95,14 +106,16 @@ export class SimProcess {
       registry: registryOf(registry, step),
       destination,
       store: storeOf(folder, step),
-      stop$: this.#stop$,
+      stop$: NEVER,
       scheduler,
       random,
+      compile,
       hooks: {
+        onKeyFields: () => (isReading = true),
         onRetry: ({ what, error }) => tell(`tries ${what} again: ${String(error)}`),
         onFailed: ({ error }) => tell(`fails: ${String(error)}`),
         onPublished: ({ lane, changes }) => {
-          for (const { op, key } of changes) tell(`${lane} publishes ${op} ${key}`);
+          if (trace) for (const { op, key } of changes) tell(`${lane} publishes ${op} ${key}`);
         },
         onTrouble: ({ trouble, offset }) => tell(`${trouble} at ${offset}`),
         onHeld: ({ gone, known }) => tell(`holds back ${gone} of ${known}`),
@@ -111,13 +124,13 @@ export class SimProcess {
     }).subscribe({
       error: (error: unknown) => {
         tell(`ends: ${String(error)}`);
-        this.state = { error };
-      },
-      complete: () => {
-        tell('stops');
-        this.state = 'stopped';
+        this.#end({ error });
       },
     });
+  }
+
+  get isPaused(): boolean {
+    return this.#time.now() < this.#pausedUntil;
   }
 
   get isFenced(): boolean {
@@ -126,7 +139,8 @@ export class SimProcess {
     return state.error instanceof CellarstreamError && state.error.code === 'FENCED';
   }
 
-  stop(): void {
-    this.#stop$.next();
+  #end(state: 'crashed' | { readonly error: unknown }): void {
+    this.state = state;
+    this.endedAt = this.#time.now();
   }
 }

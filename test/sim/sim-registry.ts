@@ -1,16 +1,33 @@
 import { CellarstreamError } from '../../src/errors.ts';
 import type { RecordSchema } from '../../src/schemas/avro-schema.ts';
+import { envelopeCodec } from '../../src/schemas/envelope.ts';
+import type { EnvelopeCodec } from '../../src/schemas/envelope.ts';
 import type { Registry } from '../../src/schemas/registry.ts';
+
+/** Compiling is most of the work of a start, and the runs' schemas are few: each is compiled once. */
+const compiled = new Map<string, EnvelopeCodec>();
+
+/** {@link envelopeCodec}, with what it has made before. */
+export function compile(schema: RecordSchema): EnvelopeCodec {
+  const text = JSON.stringify(schema);
+  const codec = compiled.get(text) ?? envelopeCodec(schema);
+  compiled.set(text, codec);
+  return codec;
+}
 
 /** A schema registry that remembers, and takes whatever it is given. */
 export class SimRegistry {
-  readonly #schemas: string[] = [];
+  readonly #schemas: { readonly text: string; readonly codec: EnvelopeCodec }[] = [];
   readonly #subjects = new Map<string, number[]>();
 
   schema(id: number): RecordSchema {
-    const text = this.#schemas[id - 1];
-    if (text === undefined) throw new CellarstreamError('REGISTRY_REFUSED', `no schema ${id}`);
-    return JSON.parse(text) as RecordSchema;
+    return this.codec(id).schema;
+  }
+
+  codec(id: number): EnvelopeCodec {
+    const known = this.#schemas[id - 1];
+    if (!known) throw new CellarstreamError('REGISTRY_REFUSED', `no schema ${id}`);
+    return known.codec;
   }
 
   versions(subject: string): readonly number[] {
@@ -21,8 +38,8 @@ export class SimRegistry {
     const text = JSON.stringify(schema);
     const versions = this.#subjects.get(subject) ?? [];
     this.#subjects.set(subject, versions);
-    let id = this.#schemas.indexOf(text) + 1;
-    if (id === 0) id = this.#schemas.push(text);
+    let id = this.#schemas.findIndex((known) => known.text === text) + 1;
+    if (id === 0) id = this.#schemas.push({ text, codec: compile(schema) });
     if (!versions.includes(id)) versions.push(id);
     return id;
   }

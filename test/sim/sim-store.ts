@@ -1,3 +1,4 @@
+import type { RecentStarts } from '../../src/state/recent-starts.ts';
 import type {
   ImageUpdate,
   Notes,
@@ -7,15 +8,35 @@ import type {
   TaskStore,
 } from '../../src/state/store.ts';
 
-/** The state folder of a process, as the store keeps it: each `put` whole or not at all. */
+/** The state folder of a process: images as the store keeps them, and its request times. */
 export class SimFolder {
   readonly tasks = new Map<string, SimTask>();
+  readonly starts = new Map<string, number[]>();
 
+  /** The images as they are, for later. Its request times are not: whose would they be by then? */
   copy(): SimFolder {
     const copy = new SimFolder();
     for (const [name, task] of this.tasks) copy.tasks.set(name, task.copy());
     return copy;
   }
+}
+
+/** Request times in a folder, as `recentStarts` keeps them in a file. */
+export function startsIn({ starts }: SimFolder) {
+  return (name: string, capacity: number): RecentStarts => {
+    const known = starts.get(name);
+    const times = known ?? [];
+    starts.set(name, times);
+    return {
+      times: [...times],
+      known: known !== undefined,
+      add: (at) => {
+        times.push(at);
+        if (times.length > capacity) times.shift();
+      },
+      close: () => undefined,
+    };
+  };
 }
 
 interface Mark {

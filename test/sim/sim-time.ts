@@ -1,5 +1,5 @@
 import { VirtualTimeScheduler } from 'rxjs';
-import type { SchedulerLike } from 'rxjs';
+import type { SchedulerAction, SchedulerLike, Subscription } from 'rxjs';
 
 /** The parts of rxjs' virtual scheduler that stepping through it needs. */
 interface Steps {
@@ -35,6 +35,30 @@ export class SimTime {
     return new Promise((resolve) => void this.scheduler.schedule(() => resolve(), ms));
   }
 
+  /**
+   * Clock and timers of one process. What is due while it stands still comes when it goes on.
+   *
+   * @param heldUntil when it goes on, ms since the epoch: Infinity for a process that is dead.
+   */
+  timersOf(heldUntil: () => number): SchedulerLike {
+    const { scheduler } = this;
+    return {
+      now: () => scheduler.now(),
+      schedule: <T>(
+        work: (this: SchedulerAction<T>, state?: T) => void,
+        delay?: number,
+        state?: T,
+      ): Subscription => {
+        const held = function (this: SchedulerAction<T>, given?: T): void {
+          const wait = heldUntil() - scheduler.now();
+          if (wait <= 0) work.call(this, given);
+          else if (wait < Infinity) this.schedule(given, wait);
+        };
+        return scheduler.schedule(held, delay, state);
+      },
+    };
+  }
+
   /** Lets time pass until something is true; the time after which it is not waited for any longer. */
   async until(isDone: () => boolean, atMost: number): Promise<void> {
     const steps = this.#virtual as unknown as Steps;
@@ -48,6 +72,13 @@ export class SimTime {
       if (error) throw error as Error;
       await settled();
     }
+  }
+
+  /** Lets time pass, ms. */
+  async pass(ms: number): Promise<void> {
+    let isOver = false;
+    this.scheduler.schedule(() => (isOver = true), ms);
+    await this.until(() => isOver, Infinity);
   }
 }
 

@@ -1,0 +1,85 @@
+import { canonicalJson } from '../../src/schemas/json.ts';
+import type { JsonObject } from '../../src/schemas/json.ts';
+import type { Chains, PublishedEvent } from './published.ts';
+import type { SimList } from './sim-list.ts';
+
+/**
+ * Holds what was published against what could be seen: chains whole, sequences rising, nothing
+ * twice, nothing made up, never back to an older state, no deletion of what was there, and in the
+ * end the truth.
+ *
+ * Back to an older state only where the list itself says that it is the newer one, by a later
+ * `updated_at`: the clock was set back in between, or two commits that were late became visible in the
+ * other order. Reads that overlap have nothing else to go by.
+ */
+export function checkChains(chains: Chains, list: SimList): string[] {
+  const violations: string[] = [];
+  for (const [key, chain] of chains) {
+    const say = (what: string) => violations.push(`${key}: ${what}`);
+    const sights = list.history.get(key) ?? [];
+    const placeOf = new Map(sights.map(({ json }, place) => [json?.version, place]));
+    let last: PublishedEvent | undefined;
+    let place = -1; // of the newest image among what could be seen
+    chain.forEach((event, k) => {
+      const [earlier, next] = [chain[k - 1], chain[k + 1]];
+      if (event === 'tombstone') {
+        if (earlier === undefined || earlier === 'tombstone' || earlier.op !== 'd')
+          say('a tombstone without a deletion');
+        return;
+      }
+      const { op, sequence, at, before, record } = event;
+      if (!isSame(last ?? null, event)) say(`before is not the previous after, at ${sequence}`);
+      if (before && event.after?.equals(before)) say('an event without a change');
+      if (last && sequence <= last.sequence) say(`sequence ${sequence} after ${last.sequence}`);
+      if ((before === null) !== (op === 'r' || op === 'c')) say(`${op} out of place`);
+      if (op === 'd' && next !== 'tombstone') say('a deletion without a tombstone');
+      if (op === 'd' && !sights.some(({ at: gone, json }) => json === null && gone <= at))
+        say('deleted although it was there');
+
+      const found = record
+        ? (placeOf.get(record.version) ?? -1)
+        : sights.findIndex(({ json }, n) => n > place && json === null);
+      const sight = sights[found];
+      const isBack = found <= place && !isStampedLater(sight?.json, sights[place]?.json);
+      if (!sight || isBack || sight.at > at || !isEqual(sight.json, record))
+        say(`${text(record)} was never to be seen, or before what is published already`);
+      else place = found;
+      last = event;
+    });
+  }
+  const truth = list.truth();
+  for (const [key, json] of truth) {
+    const last = chains.get(key)?.at(-1);
+    const image = last && last !== 'tombstone' ? last.record : null;
+    if (!image) violations.push(`${key}: is there, and not published`);
+    else if (!isEqual(image, json))
+      violations.push(`${key}: ${text(image)} is not the truth: ${text(json)}`);
+  }
+  for (const [key, chain] of chains) {
+    if (chain.at(-1) !== 'tombstone' && !truth.has(key))
+      violations.push(`${key}: is gone, and not deleted`);
+  }
+  return violations;
+}
+
+/** Whether an event begins with the image that the one before has left. */
+function isSame(last: PublishedEvent | null, event: PublishedEvent): boolean {
+  const { before, schemaId, decode } = event;
+  if (!before || !last?.after) return before === (last?.after ?? null);
+  return last.schemaId === schemaId
+    ? last.after.equals(before)
+    : isEqual(last.record, decode(before));
+}
+
+function isStampedLater(one?: JsonObject | null, other?: JsonObject | null): boolean {
+  const [mine, its] = [one?.updated_at, other?.updated_at];
+  return typeof mine === 'string' && typeof its === 'string' && mine > its;
+}
+
+function isEqual(one: JsonObject | null, other: JsonObject | null): boolean {
+  return text(one) === text(other);
+}
+
+function text(json: JsonObject | null): string {
+  return json === null ? 'null' : canonicalJson(json);
+}

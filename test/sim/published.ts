@@ -1,0 +1,69 @@
+import type { Op } from '../../src/schemas/envelope.ts';
+import type { JsonObject } from '../../src/schemas/json.ts';
+import { unframe } from '../../src/schemas/wire.ts';
+import type { SimBroker, SimMessage } from './sim-broker.ts';
+import type { SimList } from './sim-list.ts';
+import type { SimRegistry } from './sim-registry.ts';
+
+/** An event as it is in the topic. */
+export interface PublishedEvent {
+  readonly op: Op;
+  readonly sequence: number;
+  readonly at: number;
+  readonly schemaId: number;
+  /** Images as bytes of that schema. */
+  readonly before: Buffer | null;
+  readonly after: Buffer | null;
+  readonly record: JsonObject | null;
+  /** Reads an image of the event's schema. */
+  readonly decode: (image: Buffer) => JsonObject;
+}
+
+/** All that was published of each key, in order. */
+export type Chains = ReadonlyMap<string, readonly (PublishedEvent | 'tombstone')[]>;
+
+export function chainsOf(events: readonly SimMessage[], registry: SimRegistry): Chains {
+  const chains = new Map<string, (PublishedEvent | 'tombstone')[]>();
+  for (const { key, value, at } of events) {
+    const chain = chains.get(key!) ?? [];
+    chains.set(key!, chain);
+    chain.push(value ? eventOf(registry, value, at) : 'tombstone');
+  }
+  return chains;
+}
+
+function eventOf(registry: SimRegistry, value: Buffer, at: number): PublishedEvent {
+  const { schemaId, payload } = unframe(value);
+  const codec = registry.codec(schemaId);
+  const { before, after, op, sequence } = codec.images(payload);
+  const decode = (image: Buffer) => codec.values.decode(image);
+  const record = after && decode(after);
+  return { op, sequence, at, schemaId, before, after, record, decode };
+}
+
+/** The newest record of each key, as it is when asked for; only what is new is read. */
+export function imagesOf(broker: SimBroker, registry: SimRegistry, topic: string) {
+  const images = new Map<string, JsonObject>();
+  const read = new Map<number, number>();
+  return (): ReadonlyMap<string, JsonObject> => {
+    for (const [partition, end] of broker.ends(topic)) {
+      const from = read.get(partition) ?? 0;
+      for (const { key, value } of broker.slice(topic, partition, from, Number(end))) {
+        const record = value && eventOf(registry, value, 0).record;
+        if (record) images.set(String(key), record);
+        else images.delete(String(key));
+      }
+      read.set(partition, Number(end));
+    }
+    return images;
+  };
+}
+
+/** Whether these are the records of the list, each in its newest version. */
+export function isTruth(images: ReadonlyMap<string, JsonObject>, list: SimList): boolean {
+  const truth = list.truth();
+  return (
+    truth.size === images.size &&
+    [...truth].every(([key, { version }]) => images.get(key)?.version === version)
+  );
+}

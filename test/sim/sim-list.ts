@@ -1,0 +1,179 @@
+import type { Resource } from '../../src/resources.ts';
+import type { JsonObject } from '../../src/schemas/json.ts';
+import type { Chance } from './chance.ts';
+import type { SimTime } from './sim-time.ts';
+
+export const SORTS = ['key-asc', 'key-desc', 'updated-asc', 'updated-desc'] as const;
+
+/** What of a list a run draws by its seed. */
+export interface ListTraits {
+  readonly resource: Resource;
+  readonly sort: (typeof SORTS)[number];
+  /** How fine `updated_at` is, ms. */
+  readonly resolutionMs: number;
+  /** A change may be seen so much later than its `updated_at`, ms. */
+  readonly lateMs: number;
+  /** The clock that stamps records, ahead of the true time, ms. */
+  readonly stampSkewMs: number;
+  readonly boundsInclude: boolean;
+  /** Whether many records are changed at once, and share one `updated_at`. */
+  readonly isBulk: boolean;
+}
+
+export interface SimRecord {
+  readonly json: JsonObject;
+  /** Also of a list that does not show it. */
+  readonly updatedAt: number;
+}
+
+/** What could be seen of a key, from when on; null when it was gone. */
+export interface Sight {
+  readonly at: number;
+  readonly json: JsonObject | null;
+}
+
+/** A list query, as far as it chooses records. */
+export interface SimQuery {
+  readonly offset: number;
+  readonly pageSize: number;
+  readonly orderNumber: string | null;
+  /** Of the modification date, ms. */
+  readonly window: readonly [from: number, to: number] | null;
+}
+
+const UNDATED: ReadonlySet<Resource> = new Set<Resource>(['inventory', 'wine-club-members']);
+/** A list that becomes empty proves nothing, and keeps its last records. */
+const FEW = 10;
+
+/** The field that is a record's key; `version`, beside it, tells its versions apart. */
+export const keyField = (resource: Resource) => (resource === 'orders' ? 'order_number' : 'id');
+
+/** The records of one list as they come, change and go; and all that could ever be seen of them. */
+export class SimList {
+  readonly traits: ListTraits;
+  readonly #chance: Chance;
+  readonly #time: SimTime;
+  readonly #rows = new Map<number, SimRecord>();
+  readonly history = new Map<string, Sight[]>();
+  /** Of the clock that stamps records: it may be set back. */
+  stampSkewMs: number;
+  #next = 1_001;
+
+  constructor(traits: ListTraits, chance: Chance, time: SimTime, count: number) {
+    this.traits = traits;
+    this.#chance = chance;
+    this.#time = time;
+    this.stampSkewMs = traits.stampSkewMs;
+    const imported = time.now() - 1_000 - chance.below(40 * 86_400_000);
+    for (let k = 0; k < count; k++) {
+      const at = traits.isBulk ? imported : time.now() - 1_000 - chance.below(40 * 86_400_000);
+      this.#write(this.#newKey(), at, {}, 0);
+    }
+  }
+
+  /** The records as they are, by key as text. */
+  truth(): ReadonlyMap<string, JsonObject> {
+    return new Map([...this.#rows].map(([key, { json }]) => [String(key), json]));
+  }
+
+  /** Something happens to the list. */
+  change(): void {
+    const lot = this.#chance.next();
+    const keys = [...this.#rows.keys()];
+    const key = this.#chance.pick(keys);
+    const some = () => {
+      const from = this.#chance.below(keys.length);
+      return keys.slice(from, from + 6);
+    };
+    if (lot < 0.15 || key === undefined || keys.length < FEW) this.#commit([this.#newKey()], 'new');
+    else if (lot < 0.25) this.#commit([key], 'gone');
+    else if (lot < 0.3) this.#commit(some(), 'gone');
+    else this.#commit(this.traits.isBulk && lot < 0.5 ? some() : [key], 'altered');
+  }
+
+  /** A page, and how many records there are in all. */
+  page({ offset, pageSize, orderNumber, window }: SimQuery): { rows: SimRecord[]; total: number } {
+    if (orderNumber !== null) {
+      const row = this.#rows.get(Number(orderNumber));
+      return { rows: row ? [row] : [], total: row ? 1 : 0 };
+    }
+    const { boundsInclude, sort } = this.traits;
+    let rows = [...this.#rows];
+    if (window) {
+      const [low, high] = window;
+      rows = rows.filter(([, { updatedAt: at }]) =>
+        boundsInclude ? at >= low && at <= high : at > low && at < high,
+      );
+    }
+    const [field, direction] = sort.split('-');
+    const sign = direction === 'asc' ? 1 : -1;
+    rows.sort(([a, x], [b, y]) =>
+      field === 'key' ? sign * (a - b) : sign * (x.updatedAt - y.updatedAt || a - b),
+    );
+    const shown = rows.slice(offset, offset + pageSize).map(([, row]) => row);
+    return { rows: shown, total: rows.length };
+  }
+
+  #newKey(): number {
+    return (this.#next += 1 + this.#chance.below(3));
+  }
+
+  /** A change of some records that is stamped now, and seen now or later. */
+  #commit(keys: readonly number[], what: 'new' | 'altered' | 'gone'): void {
+    const { lateMs } = this.traits;
+    const stamp = this.#time.now() + this.stampSkewMs;
+    const show = () => {
+      for (const key of keys) {
+        const old = this.#rows.get(key);
+        if (what === 'gone') this.#remove(key);
+        else if (what === 'new' || old) {
+          this.#write(key, stamp, old?.json ?? {}, Number(old?.json.version ?? 0) + 1);
+        }
+      }
+    };
+    if (lateMs === 0) return show();
+    this.#time.scheduler.schedule(show, this.#chance.below(lateMs));
+  }
+
+  #write(key: number, at: number, old: JsonObject, version: number): void {
+    const { resolutionMs, resource } = this.traits;
+    const updatedAt = Math.floor(at / resolutionMs) * resolutionMs;
+    const updated_at = new Date(updatedAt).toISOString();
+    const json: JsonObject = {
+      [keyField(resource)]: key,
+      ...(!UNDATED.has(resource) && { created_at: old.created_at ?? updated_at, updated_at }),
+      version,
+      ...(resource === 'orders' && this.#statuses(old)),
+      ...(this.#chance.is(0.02) && { [`extra_${this.#chance.below(3)}`]: version }),
+    };
+    this.#rows.set(key, { json, updatedAt });
+    this.#see(key, json);
+  }
+
+  #statuses(old: JsonObject): JsonObject {
+    const next = (was: unknown) =>
+      typeof was !== 'string' || this.#chance.is(0.5)
+        ? this.#chance.pick(['pending', 'paid', 'refunded'])
+        : was;
+    const parcels = (old.fulfillment_info ?? []) as { fulfillment_id: string; status: string }[];
+    const more = this.#chance.is(0.2) ? [{ fulfillment_id: `F${parcels.length}`, status: 'open' }] : []; // prettier-ignore
+    return {
+      payment_status: next(old.payment_status),
+      fulfillment_status: next(old.fulfillment_status),
+      fulfillment_info: [
+        ...parcels.map((parcel) => ({ ...parcel, status: next(parcel.status) })),
+        ...more,
+      ],
+    };
+  }
+
+  #remove(key: number): void {
+    if (this.#rows.delete(key)) this.#see(key, null);
+  }
+
+  #see(key: number, json: JsonObject | null): void {
+    const sights = this.history.get(String(key)) ?? [];
+    this.history.set(String(key), sights);
+    sights.push({ at: this.#time.now(), json });
+  }
+}
