@@ -34,7 +34,7 @@ export default defineConfig({
       {
         test: {
           name: 'integration',
-          include: ['test/integration/**/*.test.ts', 'test/chaos/**/*.test.ts'],
+          include: ['test/integration/**/*.test.ts'],
           exclude: ALONE,
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 120_000,
@@ -42,6 +42,23 @@ export default defineConfig({
           // They share one broker; each file has topics of its own. Two at once: most of them wait.
           maxWorkers: 2,
           sequence: { groupOrder: 1 },
+        },
+      },
+      // Servers of its own, which it breaks: 90 s with the other tests, up to 20 minutes by itself.
+      {
+        test: {
+          name: 'chaos',
+          include: ['test/chaos/**/*.test.ts'],
+          env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '90' },
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          name: 'chaos-all',
+          include: ['test/chaos/**/*.test.ts'],
+          env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '900' },
         },
       },
       {

@@ -29,11 +29,22 @@ export interface Cli {
 
 const CLI = fileURLToPath(new URL('../../../dist/cli.js', import.meta.url));
 
-/** Runs `cellarstream ...` as a user does, with these settings and none of the test's own. */
-export function runCli(args: readonly string[], env: Readonly<Record<string, string>>): Cli {
+/**
+ * Runs `cellarstream ...` as a user does, with these settings and none of the test's own.
+ *
+ * @param limits What a shell does first, such as `ulimit -f 1000`; default none is asked.
+ */
+export function runCli(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  limits?: string,
+): Cli {
   if (!existsSync(CLI)) throw new Error('dist/cli.js is not there: run `npm run build` first');
   const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(process.execPath, [CLI, ...args], {
+  const command = [process.execPath, CLI, ...args] as const;
+  const [program, ...rest] =
+    limits === undefined ? command : ['bash', '-c', `${limits}; exec "$0" "$@"`, ...command];
+  const child = spawn(program!, rest, {
     env: { PATH, HOME, NO_COLOR: '1', ...env },
     cwd: env.STATE_DIR ?? '/',
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -42,12 +53,12 @@ export function runCli(args: readonly string[], env: Readonly<Record<string, str
   let stderr = '';
   const lines: LogLine[] = [];
   const waiting = new Set<() => void>();
-  let rest = '';
+  let partial = '';
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
-    const parts = (rest + chunk.toString()).split('\n');
-    rest = parts.pop() ?? '';
+    const parts = (partial + chunk.toString()).split('\n');
+    partial = parts.pop() ?? '';
     for (const part of parts) if (part.startsWith('{')) lines.push(JSON.parse(part) as LogLine);
     for (const check of [...waiting]) check();
   });

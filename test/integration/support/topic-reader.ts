@@ -43,15 +43,7 @@ export async function followTopic(
   const left = new Set(ends.filter(({ high, low }) => high !== low).map((end) => end.partition));
   if (until === 'end' && left.size === 0) return;
 
-  const types = new Map<number, Promise<avro.Type>>();
-  const decode = async (bytes: Buffer | null) => {
-    if (bytes === null) return null;
-    if (bytes[0] !== 0) throw new Error('no Confluent frame');
-    const id = bytes.readUInt32BE(1);
-    if (!types.has(id)) types.set(id, typeOf(registryUrl, id));
-    return (await types.get(id)!).fromBuffer(bytes.subarray(5)) as Record<string, unknown>;
-  };
-
+  const decode = avroDecoder(registryUrl);
   // Stopping waits for the fetch under way: by default up to 5 s.
   const consumer = kafka.consumer({
     groupId: `test-reader-${randomUUID()}`,
@@ -91,6 +83,20 @@ export async function followTopic(
   } finally {
     await consumer.disconnect();
   }
+}
+
+/** Decodes values as the registry says they are written; null stays null. */
+export function avroDecoder(
+  registryUrl: string,
+): (bytes: Buffer | null) => Promise<Record<string, unknown> | null> {
+  const types = new Map<number, Promise<avro.Type>>();
+  return async (bytes) => {
+    if (bytes === null) return null;
+    if (bytes[0] !== 0) throw new Error('no Confluent frame');
+    const id = bytes.readUInt32BE(1);
+    if (!types.has(id)) types.set(id, typeOf(registryUrl, id));
+    return (await types.get(id)!).fromBuffer(bytes.subarray(5)) as Record<string, unknown>;
+  };
 }
 
 async function typeOf(registryUrl: string, id: number): Promise<avro.Type> {

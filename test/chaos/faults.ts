@@ -1,0 +1,255 @@
+import { closeSync, cpSync, openSync, rmSync, statSync, truncateSync, writeSync } from 'node:fs'; // prettier-ignore
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FaultSpec } from '../../src/sandbox/index.ts';
+import type { Cli } from '../integration/support/cli.ts';
+import type { Chance } from '../sim/chance.ts';
+import type { World } from './world.ts';
+
+/** Something that goes wrong, and is over when `strike` resolves. */
+export interface Fault {
+  readonly name: string;
+  /** Too long for the short run: it stands still, or waits for a whole window of the quota after it. */
+  readonly isLong?: true;
+  readonly strike: (world: World, chance: Chance) => Promise<void>;
+}
+
+const APIS_FAULTS_MS = 7_000;
+
+/** The same wrong answers for a while, to every list and the login, a part of the requests. */
+function answers(name: string, ...specs: readonly FaultSpec[]): Fault {
+  return {
+    name,
+    strike: async ({ sandbox }) => {
+      const lift = specs.map((spec) => sandbox.fault({ probability: 0.25, ...spec }));
+      await sleep(APIS_FAULTS_MS);
+      for (const end of lift) end();
+    },
+  };
+}
+
+/** Answers that never come in time, a few of them: until the service has given them up. */
+function lateAnswers(name: string, spec: FaultSpec): Fault {
+  return {
+    name,
+    isLong: true,
+    strike: async ({ sandbox, service }) => {
+      const retries = () => service.lines().filter(({ event }) => event === 'retry').length;
+      const before = retries();
+      sandbox.fault({ ...spec, times: 3 });
+      await until(() => retries() > before, 60_000, `${name}: nothing is given up`);
+    },
+  };
+}
+
+/** The process is killed, something happens to its folder, and it is started again. */
+function afterDeath(
+  name: string,
+  happens: (world: World, chance: Chance) => void,
+  more: Pick<Fault, 'isLong'> = {},
+): Fault {
+  return {
+    name,
+    ...more,
+    strike: async (world, chance) => {
+      await world.service.end('SIGKILL');
+      happens(world, chance);
+      world.restart();
+    },
+  };
+}
+
+/** The service, once it has ended by itself as one that was replaced. */
+async function ended(replaced: Cli): Promise<void> {
+  const code = await replaced.ended;
+  if (code !== 1 || !replaced.stderr().includes('another instance has taken over'))
+    throw new Error(`the replaced process ended with ${code}: ${replaced.stderr().slice(-500)}`);
+}
+
+export const FAULTS: readonly Fault[] = [
+  afterDeath('process killed', () => undefined),
+  {
+    name: 'process killed again while it starts',
+    strike: async (world, chance) => {
+      for (let k = 0; k < 2; k++) {
+        await world.service.end('SIGKILL');
+        world.restart();
+        await sleep(chance.below(1_500));
+      }
+      await world.service.end('SIGKILL');
+      world.restart();
+    },
+  },
+  {
+    name: 'process stopped and started',
+    strike: async (world) => {
+      const code = await world.service.end('SIGTERM');
+      if (code !== 0) throw new Error(`ended with ${code} after SIGTERM`);
+      world.restart();
+    },
+  },
+  {
+    name: 'process paused for 20 s',
+    isLong: true,
+    strike: async ({ service }) => {
+      service.process.kill('SIGSTOP');
+      await sleep(20_000);
+      service.process.kill('SIGCONT');
+    },
+  },
+  {
+    name: 'process paused, replaced, and woken after 20 s',
+    isLong: true,
+    strike: async (world) => {
+      const zombie = world.service;
+      zombie.process.kill('SIGSTOP');
+      world.state = world.newFolder();
+      world.restart();
+      await Promise.all([world.ready(), sleep(20_000)]);
+      zombie.process.kill('SIGCONT');
+      await ended(zombie);
+    },
+  },
+  {
+    name: 'two instances at once',
+    isLong: true,
+    strike: async (world) => {
+      const first = world.service;
+      world.state = world.newFolder();
+      world.restart();
+      await ended(first);
+    },
+  },
+  {
+    name: 'broker killed and started',
+    strike: async ({ services: { kafka } }) => {
+      await kafka.kill();
+      await kafka.start();
+    },
+  },
+  {
+    name: 'broker gone for 30 s',
+    isLong: true,
+    strike: async ({ services: { kafka } }) => {
+      await kafka.kill();
+      await sleep(30_000);
+      await kafka.start();
+    },
+  },
+  {
+    name: 'broker paused for 30 s',
+    isLong: true,
+    strike: async ({ services: { kafka } }) => {
+      kafka.pause();
+      await sleep(30_000);
+      kafka.resume();
+    },
+  },
+  {
+    name: 'registry gone for 10 s, while a list gets a new field',
+    strike: async ({ services: { registry }, sandbox }, chance) => {
+      await registry.kill();
+      sandbox.addField('customers', `since_${chance.below(1_000_000)}`, 'today', { existing: 3 });
+      await sleep(10_000);
+      await registry.start();
+    },
+  },
+  {
+    name: 'API gone for 10 s',
+    strike: async ({ tap }) => {
+      await tap.down();
+      await sleep(10_000);
+      await tap.up();
+    },
+  },
+  {
+    name: 'connections reset',
+    strike: async ({ tap }, chance) => {
+      for (let k = 0; k < 12; k++) {
+        await sleep(100 + chance.below(600));
+        tap.reset();
+      }
+    },
+  },
+  answers('answers cut off in mid-JSON', { kind: 'truncate' }),
+  {
+    name: '401 in the middle of a chain of pages',
+    strike: async ({ sandbox }) => {
+      sandbox.revokeTokens();
+      await sleep(2_000);
+      sandbox.fault({ kind: 'status', status: 401, endpoint: 'orders', every: 3, times: 2 });
+      sandbox.fault({ kind: 'status', status: 401, endpoint: 'products', times: 1 });
+      await sleep(4_000);
+      sandbox.revokeTokens();
+    },
+  },
+  answers('429 with Retry-After', { kind: 'status', status: 429, headers: { 'retry-after': '2' } }),
+  answers('429 without Retry-After', { kind: 'status', status: 429 }),
+  answers(
+    '500, and 502 with HTML',
+    { kind: 'status', status: 500 },
+    { kind: 'status', status: 502, body: '<h1>Bad Gateway</h1>', headers: { 'content-type': 'text/html' } }, // prettier-ignore
+  ),
+  answers('200 with HTML', { kind: 'garbage' }),
+  lateAnswers('answers slower than the timeout', { kind: 'slow', ms: 31_000 }),
+  lateAnswers('answers that stop half-way', { kind: 'stall' }),
+  afterDeath(
+    'state folder deleted',
+    ({ state }) => rmSync(state, { recursive: true, force: true }),
+    { isLong: true },
+  ),
+  afterDeath('images truncated', ({ state }, chance) => {
+    const file = join(state, 'images.mdb');
+    truncateSync(file, chance.below(statSync(file).size));
+  }),
+  afterDeath('images overwritten with garbage', ({ state }, chance) => overwrite(state, chance)),
+  {
+    name: 'state folder of an earlier time',
+    isLong: true,
+    strike: async (world) => {
+      await world.service.end('SIGKILL');
+      const earlier = world.newFolder();
+      cpSync(world.state, earlier, { recursive: true });
+      world.restart();
+      await world.ready();
+      await sleep(12_000);
+      await world.service.end('SIGKILL');
+      rmSync(world.state, { recursive: true, force: true });
+      cpSync(earlier, world.state, { recursive: true });
+      world.restart();
+    },
+  },
+  {
+    name: 'disk full for 10 s',
+    strike: async (world) => {
+      await world.service.end('SIGKILL');
+      const kib = Math.ceil(statSync(join(world.state, 'images.mdb')).size / 1_024);
+      // No file may grow beyond what the images have now: all writes behind that fail.
+      const full = world.launch(world.state, `ulimit -f ${kib}`);
+      world.sandbox.changeSome(500);
+      await sleep(10_000);
+      if (full.process.exitCode === null) await full.end('SIGKILL');
+      world.restart();
+    },
+  },
+];
+
+/** A few pages of random bytes, wherever they hit. */
+function overwrite(state: string, chance: Chance): void {
+  const file = join(state, 'images.mdb');
+  const { size } = statSync(file);
+  const fd = openSync(file, 'r+');
+  for (let k = 0; k < 6; k++) {
+    const garbage = Buffer.from(Array.from({ length: 512 }, () => chance.below(256)));
+    writeSync(fd, garbage, 0, garbage.length, chance.below(size - garbage.length));
+  }
+  closeSync(fd);
+}
+
+async function until(isSo: () => boolean, withinMs: number, otherwise: string): Promise<void> {
+  const end = performance.now() + withinMs;
+  while (!isSo()) {
+    if (performance.now() > end) throw new Error(otherwise);
+    await sleep(100);
+  }
+}

@@ -1,0 +1,81 @@
+import { canonical } from '../integration/support/checker.ts';
+import { imageJson } from '../integration/support/image-json.ts';
+import type { Read } from '../integration/support/topic-reader.ts';
+import type { Heard } from './tap.ts';
+
+interface Span {
+  readonly begin: number;
+  readonly end: number;
+}
+
+/** A state of an order that answers showed: the first that did, and the last. */
+interface Version {
+  readonly text: string;
+  first: Span;
+  last: Span;
+}
+
+type Order = Record<string, unknown>;
+
+/**
+ * What reads have seen of the orders, as it went over the wire, and so what has to be published.
+ *
+ * A state that an answer showed in a calm stretch has to be there, unless a newer one was shown by an
+ * answer that had begun before that one ended: of two answers that overlap the newer state may stand
+ * for both.
+ */
+export class Sightings {
+  readonly #versions = new Map<string, Version[]>();
+
+  note({ path, status, body, begin, end }: Heard): void {
+    if (status !== 200 || !path.startsWith('/v1/orders')) return;
+    const orders = ordersIn(body);
+    for (const order of orders) {
+      const key = String(order.order_number);
+      const text = JSON.stringify(order);
+      const versions = this.#versions.get(key) ?? [];
+      this.#versions.set(key, versions);
+      const known = versions.find((version) => version.text === text);
+      if (!known) versions.push({ text, first: { begin, end }, last: { begin, end } });
+      else known.last = { begin, end };
+    }
+  }
+
+  /**
+   * States that had to be published and are not in these events, and how many had to be.
+   *
+   * @param isCalm whether nothing went wrong while an answer was under way and published.
+   */
+  check(
+    events: readonly Read[],
+    isCalm: (begin: number, end: number) => boolean,
+  ): { readonly violations: string[]; readonly checked: number } {
+    const published = new Set<string>();
+    for (const { key, value } of events) {
+      const after = value?.after as Order | null | undefined;
+      if (after) published.add(`${key} ${canonical(imageJson(after))}`);
+    }
+    const violations: string[] = [];
+    let checked = 0;
+    for (const [key, versions] of this.#versions) {
+      versions.forEach(({ text, first, last }, place) => {
+        const newer = versions.slice(place + 1).map((version) => version.first.begin);
+        const before = Math.min(...newer);
+        const counts = [first, last].some(({ begin, end }) => end < before && isCalm(begin, end));
+        if (!counts) return;
+        checked += 1;
+        if (!published.has(`${key} ${canonical(JSON.parse(text))}`))
+          violations.push(`${key}: was seen at ${new Date(first.end).toISOString()}, and never published: ${text}`); // prettier-ignore
+      });
+    }
+    return { violations, checked };
+  }
+}
+
+function ordersIn(body: Buffer): Order[] {
+  try {
+    return (JSON.parse(body.toString()) as { data: Order[] }).data;
+  } catch {
+    return []; // a fault's answer: no page, so nothing that was seen
+  }
+}

@@ -1,0 +1,161 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { RESOURCES, startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
+import { startServices } from '../../src/services/start-services.ts';
+import type { JavaServices } from '../../src/services/services.ts';
+import { runCli } from '../integration/support/cli.ts';
+import type { Cli } from '../integration/support/cli.ts';
+import { Sightings } from './sightings.ts';
+import { Tap } from './tap.ts';
+import { Topics } from './topics.ts';
+
+export const PREFIX = 'chaos';
+/** What the API allows, and what the service is told: the true limits. */
+export const QUOTA = 100;
+export const LOGIN_QUOTA = 10;
+export const API_KEY = 'chaos-api-key-7f3d';
+const CHANGES_PER_SECOND = 30;
+const RECORDS = {
+  orders: 2_500,
+  customers: 300,
+  inventory: 150,
+  'wine-clubs': 6,
+  'wine-club-members': 120,
+  products: 80,
+};
+
+/**
+ * The service as a process beside real servers and an API that changes, all of which can be broken;
+ * and what was to be seen of it from outside.
+ */
+export class World {
+  readonly services: JavaServices;
+  readonly sandbox: Sandbox;
+  readonly tap: Tap;
+  readonly sightings: Sightings;
+  readonly topics: Topics;
+  /** The folders of all processes there were; the first is that of the service. */
+  readonly folders: string[] = [];
+  /** Everything that any process has written, in the order of their starts. */
+  readonly processes: Cli[] = [];
+  /** Tokens that logins were answered with. */
+  readonly tokens: Set<string>;
+  readonly #polls: Readonly<Record<string, string>>;
+  state: string;
+  service: Cli;
+
+  static async start(seed: number): Promise<World | string> {
+    const services = await startServices();
+    if (services.origin !== 'java') {
+      await services.stop();
+      return 'servers are only broken where they are our own: neither KAFKA_BROKERS nor Docker';
+    }
+    const sandbox = await startSandbox({
+      seed,
+      apiKey: API_KEY,
+      records: RECORDS,
+      quotaPerMinute: QUOTA,
+      loginQuotaPerMinute: LOGIN_QUOTA,
+      latencyMs: [5, 60],
+    });
+    const sightings = new Sightings();
+    const tokens = new Set<string>();
+    const tap = await Tap.start(sandbox.url, (heard) => {
+      sightings.note(heard);
+      const token = /"accessToken":"([^"]+)"/.exec(
+        heard.path.endsWith('/login') ? heard.body.toString() : '',
+      )?.[1];
+      if (token) tokens.add(token);
+    });
+    return new World(seed, services, sandbox, tap, sightings, tokens);
+  }
+
+  private constructor(
+    seed: number,
+    services: JavaServices,
+    sandbox: Sandbox,
+    tap: Tap,
+    sightings: Sightings,
+    tokens: Set<string>,
+  ) {
+    this.services = services;
+    this.sandbox = sandbox;
+    this.tap = tap;
+    this.sightings = sightings;
+    this.tokens = tokens;
+    // Some runs use the whole quota for polls, the others leave more of it to sweeps.
+    this.#polls = seed % 2 === 0 ? {} : { POLL_INTERVAL_MS: '2000' };
+    this.topics = new Topics(services, {
+      avro: [...RESOURCES.map((name) => `${PREFIX}.${name}`), `${PREFIX}.order-status-changes`, `${PREFIX}.dead-letters`], // prettier-ignore
+      json: [`${PREFIX}.cursors`],
+    });
+    this.state = this.newFolder();
+    this.service = this.launch(this.state);
+  }
+
+  /** Changes go on, or stand still. */
+  traffic(goesOn: boolean): void {
+    this.sandbox.setRate(goesOn ? CHANGES_PER_SECOND : 0);
+  }
+
+  /** A process of the service with a state folder of its own; more than one is a fault. */
+  launch(state: string, shell?: string): Cli {
+    const { brokers, registryUrl } = this.services;
+    const env = {
+      API_BASE_URL: this.tap.url,
+      API_KEY,
+      KAFKA_BROKERS: brokers.join(','),
+      SCHEMA_REGISTRY_URL: registryUrl,
+      TOPIC_PREFIX: PREFIX,
+      STATE_DIR: state,
+      QUOTA_PER_MINUTE: String(QUOTA),
+      LOGIN_QUOTA_PER_MINUTE: String(LOGIN_QUOTA),
+      SWEEP_INTERVAL_MS: '5000',
+      ...this.#polls,
+      LOG_LEVEL: 'debug',
+    };
+    const cli = runCli(['run'], env, shell);
+    this.processes.push(cli);
+    return cli;
+  }
+
+  /** The service again, as a supervisor would start it. */
+  restart(): void {
+    this.service = this.launch(this.state);
+  }
+
+  async ready(service = this.service): Promise<void> {
+    await Promise.all(
+      RESOURCES.map((name) =>
+        service.logged(({ event, resource }) => event === 'ready' && resource === name),
+      ),
+    );
+  }
+
+  newFolder(): string {
+    const folder = mkdtempSync(join(tmpdir(), 'cellarstream-chaos-'));
+    this.folders.push(folder);
+    return folder;
+  }
+
+  /** Writes what each process has said to a folder, a file each. */
+  saveLogs(folder: string): void {
+    mkdirSync(folder, { recursive: true });
+    this.processes.forEach(({ stderr }, k) =>
+      writeFileSync(join(folder, `${String(k + 1).padStart(3, '0')}.log`), stderr()),
+    );
+  }
+
+  async close(): Promise<void> {
+    for (const { process, end } of this.processes) {
+      process.kill('SIGCONT');
+      await end('SIGKILL');
+    }
+    await this.tap.close();
+    await this.sandbox.close();
+    await this.services.stop();
+    for (const folder of this.folders) rmSync(folder, { recursive: true, force: true });
+  }
+}
