@@ -37,8 +37,10 @@ export type ErrorCode =
   | 'REGISTRY_REFUSED'
   /** Another process uses the state folder. */
   | 'STATE_LOCKED'
-  /** The state folder can't be made or written. */
+  /** The state folder can't be made, read or written, or its disk is full. */
   | 'STATE_FOLDER'
+  /** What is stored in the state folder is not what was stored: it is read anew from Kafka. */
+  | 'STATE_DAMAGED'
   /** The services of the demo can't be had on this machine. */
   | 'SERVICES';
 
@@ -71,6 +73,8 @@ const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'KAFKA_UNREACHABLE',
   'COMMIT_FAILED',
   'REGISTRY_UNREACHABLE',
+  'STATE_FOLDER',
+  'STATE_DAMAGED',
 ]);
 
 /**

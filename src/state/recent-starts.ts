@@ -1,5 +1,15 @@
-import { closeSync, existsSync, mkdirSync, openSync, readSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fstatSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { folderError } from './folder-error.ts';
 
 /** The times of the newest requests, kept in a file so that a new process knows of them. */
 export interface RecentStarts {
@@ -7,40 +17,97 @@ export interface RecentStarts {
   readonly times: readonly number[];
   /** False when there was no file, or one that can't be believed: requests may have gone unseen. */
   readonly known: boolean;
-  /** Keeps a time in the place of the oldest. The kernel has it when this returns. */
-  readonly add: (at: number) => void;
+  /**
+   * Keeps a time in the place of the oldest. The kernel has it when this returns; or, when the disk is
+   * full, a file that the next process does not believe. What it gives back puts a later time in
+   * that place.
+   */
+  readonly add: (at: number) => (later: number) => void;
   readonly close: () => void;
 }
 
-const BYTES = 8;
+/** A time as a double, and its checksum; zeros before the first. */
+const SLOT = { bytes: 12, checksum: 8 } as const;
 
 /**
- * A ring of `capacity` times in a file of eight bytes each: one small write a request, which
+ * A ring of `capacity` times in a file of twelve bytes each: one small write a request, which
  * survives a killed process. (Not a killed machine, whose start takes longer than the window.)
- * A file of another length is another quota's, or damaged: it is not believed.
+ * A file of another length is another quota's, or damaged: it is not believed, nor is one with a
+ * damaged time; the other times still count.
+ *
+ * @throws CellarstreamError `STATE_FOLDER` when the file can't be opened.
  */
 export function recentStarts(file: string, capacity: number): RecentStarts {
-  mkdirSync(dirname(file), { recursive: true });
-  const bytes = Buffer.alloc(capacity * BYTES);
-  const known = existsSync(file) && statSync(file).size === bytes.length;
-  const ring = openSync(file, known ? 'r+' : 'w+');
-  if (known) readSync(ring, bytes, 0, bytes.length, 0);
-  else writeSync(ring, bytes);
+  const ring = openRing(file);
+  const bytes = Buffer.alloc(capacity * SLOT.bytes);
+  const isSized = fstatSync(ring).size === bytes.length;
+  if (isSized) readSync(ring, bytes, 0, bytes.length, 0);
 
-  const slots = Array.from({ length: capacity }, (_, slot) => bytes.readDoubleLE(slot * BYTES));
-  const times = slots.filter((at) => Number.isFinite(at) && at > 0);
-  // Empty ones first, then the oldest.
-  let next = slots.indexOf(slots.reduce((oldest, at) => Math.min(oldest, at)));
-  const one = Buffer.alloc(BYTES);
+  const slots = Array.from({ length: capacity }, (_, slot) => timeIn(bytes, slot));
+  const times = slots.filter((at) => at !== undefined).filter((at) => at > 0);
+  const known = isSized && !slots.includes(undefined);
+  // Damaged and empty ones first, then the oldest.
+  const ages = slots.map((at) => at ?? 0);
+  let next = ages.indexOf(ages.reduce((oldest, at) => Math.min(oldest, at)));
+  if (!known) for (const [slot, at] of ages.entries()) putTime(bytes, slot, at);
+
+  let isWhole = known;
+  const write = (from: number, length: number): void => {
+    try {
+      isWhole = writeSync(ring, bytes, from, length, from) === length;
+    } catch {
+      isWhole = false; // a full disk, most of the time
+    }
+    if (isWhole) return;
+    try {
+      ftruncateSync(ring); // to be written whole with the next; till then nobody must believe it
+    } catch {
+      // A disk that takes no change at all: nothing more can be done about it.
+    }
+  };
+  if (!isWhole) write(0, bytes.length);
 
   return {
     times,
     known,
     add: (at) => {
-      one.writeDoubleLE(at);
-      writeSync(ring, one, 0, BYTES, next * BYTES);
+      const slot = next;
       next = (next + 1) % capacity;
+      const put = (time: number) => {
+        putTime(bytes, slot, time);
+        if (isWhole) write(slot * SLOT.bytes, SLOT.bytes);
+        else write(0, bytes.length);
+      };
+      put(at);
+      return put;
     },
     close: () => closeSync(ring),
   };
+}
+
+function openRing(file: string): number {
+  const folder = dirname(file);
+  try {
+    mkdirSync(folder, { recursive: true });
+    closeSync(openSync(file, 'a')); // made when it is absent
+    return openSync(file, 'r+');
+  } catch (error) {
+    throw folderError(folder, error);
+  }
+}
+
+/** Zero when there was none yet; undefined when it is damaged. */
+function timeIn(bytes: Buffer, slot: number): number | undefined {
+  const from = slot * SLOT.bytes;
+  const at = bytes.readDoubleLE(from);
+  const checksum = bytes.readUInt32LE(from + SLOT.checksum);
+  if (at === 0 && checksum === 0) return 0;
+  return checksum === crc32(bytes.subarray(from, from + SLOT.checksum)) ? at : undefined;
+}
+
+function putTime(bytes: Buffer, slot: number, at: number): void {
+  const from = slot * SLOT.bytes;
+  bytes.writeDoubleLE(at, from);
+  const checksum = at === 0 ? 0 : crc32(bytes.subarray(from, from + SLOT.checksum));
+  bytes.writeUInt32LE(checksum, from + SLOT.checksum);
 }

@@ -1,16 +1,19 @@
-import { open } from 'lmdb';
-import type { Database, RootDatabase } from 'lmdb';
-import { join } from 'node:path';
+import type { Database } from 'lmdb';
+import {
+  damaged,
+  packImage,
+  packJson,
+  packMark,
+  unpackImage,
+  unpackJson,
+  unpackMark,
+  UNMARKED,
+} from './entries.ts';
+import type { Mark, StoredImage } from './entries.ts';
+import { openImageFile } from './image-file.ts';
+import type { ImageFile, OnDiscarded } from './image-file.ts';
 
-/** The last published image of a record. */
-export interface StoredImage {
-  /** Of the event that published it. */
-  readonly sequence: number;
-  /** Of the schema that `bytes` are written in. */
-  readonly schemaId: number;
-  /** The record as Avro, without a header. */
-  readonly bytes: Buffer;
-}
+export type { StoredImage } from './entries.ts';
 
 /** An image to be stored, or null for a record that was deleted. */
 export interface ImageUpdate {
@@ -60,6 +63,10 @@ export interface UnseenKeys {
 /**
  * What one task keeps: images, a cache of what is in Kafka; marks and rejects, which are begun anew when
  * they are lost. Good to be thrown away at any time.
+ *
+ * Every call may fail with `STATE_DAMAGED` or `STATE_FOLDER`, both of which pass: the task is taken
+ * over again, with a store that {@link Store.task} gives anew, and what Kafka knows better is read
+ * from there.
  */
 export interface TaskStore {
   get(key: string): StoredImage | undefined;
@@ -84,15 +91,15 @@ export interface TaskStore {
 }
 
 export interface Store {
-  /** The store of a task, by its name; made when it is absent. */
+  /**
+   * The store of a task, by its name; made when it is absent. If anything that is stored was found to
+   * be damaged since the last call, all of it is thrown away first.
+   */
   task(name: string): TaskStore;
   close(): Promise<void>;
 }
 
-const HEADER = 12; // sequence as a double, schema id as an unsigned 32-bit number
 const MEMORY_KEY = 'memory';
-const MOST_TASKS = 256;
-const DATABASES_PER_TASK = 4;
 /** Rejects that are remembered. */
 const MOST_REJECTS = 10_000;
 /** Of a stretch of keys: how many are looked at, and found, at most. */
@@ -101,45 +108,25 @@ const MOST_FOUND = 500;
 
 /**
  * Opens the image store in a folder. It is written without waiting for the disk: a killed process
- * loses nothing, and after a killed machine what is missing is read again from Kafka.
+ * loses nothing, and after a killed machine all is read again from Kafka.
+ *
+ * @throws CellarstreamError `STATE_FOLDER` when the folder can't be read or written.
  */
-export function openStore(folder: string): Store {
-  const root: RootDatabase = open({
-    path: join(folder, 'images.mdb'),
-    maxDbs: DATABASES_PER_TASK * MOST_TASKS,
-    overlappingSync: true,
-  });
-  const writing = new Set<Promise<unknown>>();
-  let isClosed = false;
-  /** lmdb throws where nobody can catch it when it is written to after its end. */
-  const write: Write = async (work) => {
-    if (isClosed) throw new Error('the image store is closed');
-    const written = work();
-    writing.add(written);
-    try {
-      await written;
-    } finally {
-      writing.delete(written);
-    }
-  };
+export function openStore(folder: string, onDiscarded: OnDiscarded = () => undefined): Store {
+  let file = openImageFile(folder, onDiscarded);
   return {
-    task: (name) =>
-      taskStore(write, {
-        images: root.openDB<Buffer, string>({ name: `images ${name}`, encoding: 'binary' }),
-        marks: root.openDB<Buffer, string>({ name: `marks ${name}`, encoding: 'binary' }),
-        rejects: root.openDB<Reject, number>({ name: `rejects ${name}`, encoding: 'json' }),
-        memories: root.openDB<TaskMemory, string>({ name: `memory ${name}`, encoding: 'json' }),
-      }),
-    close: async () => {
-      isClosed = true;
-      await Promise.allSettled(writing);
-      await root.close();
+    task: (name) => {
+      const damage = file.damage();
+      if (damage) {
+        // Gone from the folder by then: how it is closed is of no more interest.
+        file.close().catch(() => undefined);
+        file = openImageFile(folder, onDiscarded, damage);
+      }
+      return taskStore(file, name);
     },
+    close: () => file.close(),
   };
 }
-
-/** Does something that writes; refused once the store is closed. */
-type Write = (work: () => Promise<unknown>) => Promise<void>;
 
 /** A digest, and the how manieth reject it was. */
 type Reject = readonly [nth: number, digest: string];
@@ -149,108 +136,120 @@ interface Databases {
   /** By key: when it was seen last. Every image has one. */
   readonly marks: Database<Buffer, string>;
   /** A ring: the newest takes the place of the oldest. */
-  readonly rejects: Database<Reject, number>;
-  readonly memories: Database<TaskMemory, string>;
+  readonly rejects: Database<Buffer, number>;
+  readonly memories: Database<Buffer, string>;
 }
 
-function taskStore(write: Write, { images, marks, rejects, memories }: Databases): TaskStore {
-  const known = () => [...rejects.getRange()].map(({ value }) => value).sort(([a], [b]) => a - b);
-  let rejected = (known().at(-1)?.[0] ?? -1) + 1;
+function taskStore(file: ImageFile, name: string): TaskStore {
+  const { images, marks, rejects, memories } = file.use((root): Databases => {
+    const database = <K extends string | number>(kind: string) =>
+      root.openDB<Buffer, K>({ name: `${kind} ${name}`, encoding: 'binary' });
+    return {
+      images: database('images'),
+      marks: database('marks'),
+      rejects: database('rejects'),
+      memories: database('memory'),
+    };
+  });
+  const known = () =>
+    [...rejects.getRange()]
+      .map(({ key, value }) => unpackJson<Reject>(String(key), value))
+      .sort(([a], [b]) => a - b);
+  let rejected = file.use(() => (known().at(-1)?.[0] ?? -1) + 1);
 
+  const read = <T>(work: () => T): T => file.use(work);
+  /** All of it or nothing, and at once: what fails is thrown here, and not from lmdb's own thread. */
+  const write = (work: () => void): void => {
+    file.use((root) => root.transactionSync(work));
+    file.proven();
+  };
+
+  const imageOf = (key: string): StoredImage | undefined => {
+    const stored = images.get(key);
+    if (stored) return unpackImage(key, stored);
+    // A page that lost it would have it published once more, as if it were new.
+    if (markOf(key).hasImage) throw damaged('an image is gone');
+    return undefined;
+  };
   const markOf = (key: string): Mark => {
     const stored = marks.get(key);
-    return stored ? unpackMark(stored) : UNMARKED;
+    return stored ? unpackMark(key, stored) : UNMARKED;
   };
-  const mark = (key: string, { sweep, bySweep }: Sighting) => {
-    const old = marks.get(key);
-    const { seen, read } = old ? unpackMark(old) : UNMARKED;
-    const next = { seen: Math.max(seen, sweep), read: bySweep ? sweep : read };
-    if (!old || next.seen !== seen || next.read !== read) void marks.put(key, packMark(next));
+  const mark = (key: string, change: Partial<Mark>) => {
+    const old = markOf(key);
+    const next = { ...old, ...change, seen: Math.max(old.seen, change.seen ?? 0) };
+    const isSame =
+      next.seen === old.seen && next.read === old.read && next.hasImage === old.hasImage;
+    if (!isSame || old === UNMARKED) marks.putSync(key, packMark(key, next));
   };
 
   return {
-    get: (key) => {
-      const stored = images.get(key);
-      return stored && unpack(stored);
-    },
-    memory: () => memories.get(MEMORY_KEY),
+    get: (key) => read(() => imageOf(key)),
+    memory: () =>
+      read(() => {
+        const stored = memories.get(MEMORY_KEY);
+        return stored && unpackJson<TaskMemory>(MEMORY_KEY, stored);
+      }),
     put: (updates, memory, { seen, rejects: digests = [] } = {}) =>
-      write(() =>
-        images.transaction(() => {
+      settled(() => {
+        write(() => {
           for (const { key, sequence, image } of updates) {
-            const old = images.get(key);
-            if (old && unpack(old).sequence >= sequence) continue;
-            if (image) void images.put(key, pack(sequence, image.schemaId, image.bytes));
-            else {
-              void images.remove(key);
-              void marks.remove(key);
+            const old = imageOf(key);
+            if (old && old.sequence >= sequence) continue;
+            if (image) {
+              images.putSync(key, packImage(key, { sequence, ...image }));
+              mark(key, { hasImage: true });
+            } else {
+              images.removeSync(key);
+              marks.removeSync(key);
             }
           }
-          for (const key of seen?.keys ?? []) mark(key, seen!);
-          for (const digest of digests) {
-            void rejects.put(rejected % MOST_REJECTS, [rejected, digest]);
-            rejected += 1;
+          for (const key of seen?.keys ?? []) {
+            const { sweep, bySweep } = seen!;
+            mark(key, { seen: sweep, ...(bySweep && { read: sweep }) });
           }
-          void memories.put(MEMORY_KEY, memory);
-        }),
-      ),
-    count: () => images.getCount(),
-    unread: (keys, sweep) => [...new Set(keys)].filter((key) => markOf(key).read < sweep).length,
-    isUnseen: (key, since) => markOf(key).seen < since,
-    unseen: (since, after) => {
-      const keys: string[] = [];
-      const range = {
-        limit: MOST_LOOKED_AT,
-        ...(after !== undefined && { start: after, exclusiveStart: true }),
-      };
-      let looked = 0;
-      for (const { key, value } of marks.getRange(range)) {
-        looked += 1;
-        if (unpackMark(value).seen < since && images.doesExist(key)) keys.push(key);
-        if (keys.length === MOST_FOUND || looked === MOST_LOOKED_AT) return { keys, next: key };
-      }
-      return { keys, next: undefined };
-    },
-    rejects: () => known().map(([, digest]) => digest),
-    clear: async () => {
-      const all = [images, marks, rejects, memories];
-      await write(() => Promise.all(all.map((database) => database.clearAsync())));
-      rejected = 0;
-    },
+          for (const [k, digest] of digests.entries()) {
+            const nth = rejected + k;
+            const place = nth % MOST_REJECTS;
+            rejects.putSync(place, packJson(String(place), [nth, digest] satisfies Reject));
+          }
+          memories.putSync(MEMORY_KEY, packJson(MEMORY_KEY, memory));
+        });
+        rejected += digests.length;
+      }),
+    count: () => read(() => images.getCount()),
+    unread: (keys, sweep) =>
+      read(() => [...new Set(keys)].filter((key) => markOf(key).read < sweep).length),
+    isUnseen: (key, since) => read(() => markOf(key).seen < since),
+    unseen: (since, after) =>
+      read(() => {
+        const keys: string[] = [];
+        const range = {
+          limit: MOST_LOOKED_AT,
+          ...(after !== undefined && { start: after, exclusiveStart: true }),
+        };
+        let looked = 0;
+        for (const { key, value } of marks.getRange(range)) {
+          looked += 1;
+          const { seen, hasImage } = unpackMark(key, value);
+          if (seen < since && hasImage) keys.push(key);
+          if (keys.length === MOST_FOUND || looked === MOST_LOOKED_AT) return { keys, next: key };
+        }
+        return { keys, next: undefined };
+      }),
+    rejects: () => read(() => known().map(([, digest]) => digest)),
+    clear: () =>
+      settled(() => {
+        write(() => [images, marks, rejects, memories].forEach((database) => database.clearSync()));
+        rejected = 0;
+      }),
   };
 }
 
-/** Numbers of sweeps: at the time of the newest sighting, and of the newest sweep that read it. */
-interface Mark {
-  readonly seen: number;
-  readonly read: number;
-}
-
-const UNMARKED: Mark = { seen: 0, read: 0 };
-
-function packMark({ seen, read }: Mark): Buffer {
-  const packed = Buffer.allocUnsafe(8);
-  packed.writeUInt32BE(seen, 0);
-  packed.writeUInt32BE(read, 4);
-  return packed;
-}
-
-function unpackMark(packed: Buffer): Mark {
-  return { seen: packed.readUInt32BE(0), read: packed.readUInt32BE(4) };
-}
-
-function pack(sequence: number, schemaId: number, bytes: Buffer): Buffer {
-  const packed = Buffer.allocUnsafe(HEADER + bytes.length);
-  packed.writeDoubleBE(sequence, 0);
-  packed.writeUInt32BE(schemaId, 8);
-  bytes.copy(packed, HEADER);
-  return packed;
-}
-
-function unpack(packed: Buffer): StoredImage {
-  return {
-    sequence: packed.readDoubleBE(0),
-    schemaId: packed.readUInt32BE(8),
-    bytes: packed.subarray(HEADER),
-  };
+/** What a call comes to as a promise: what it throws is refused. */
+function settled(work: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    work();
+    resolve();
+  });
 }

@@ -1,4 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -29,11 +38,67 @@ describe('recentStarts', () => {
     second.close();
   });
 
+  it('knows after a process that made no request that there was none', () => {
+    recentStarts(file(), 3).close();
+    const starts = recentStarts(file(), 3);
+    expect([starts.times, starts.known]).toEqual([[], true]);
+    starts.close();
+  });
+
   it('does not believe a file of another size', () => {
     recentStarts(file(), 1).close();
     writeFileSync(file(), Buffer.alloc(100, 65));
     const starts = recentStarts(file(), 3);
     expect([starts.times, starts.known]).toEqual([[], false]);
     starts.close();
+  });
+
+  it('does not believe garbage of the right size', () => {
+    const first = recentStarts(file(), 3);
+    first.add(11);
+    first.close();
+    writeFileSync(file(), Buffer.alloc(statSync(file()).size, 65));
+    const starts = recentStarts(file(), 3);
+    expect([starts.times, starts.known]).toEqual([[], false]);
+    starts.close();
+  });
+
+  it('does not believe a file with a changed time, but counts the others; then it is whole again', () => {
+    const first = recentStarts(file(), 3);
+    [11, 12].forEach(first.add);
+    first.close();
+    const bytes = readFileSync(file());
+    bytes[6]! ^= 1;
+    writeFileSync(file(), bytes);
+    const second = recentStarts(file(), 3);
+    expect([second.times, second.known]).toEqual([[12], false]);
+    second.add(13);
+    second.close();
+    const third = recentStarts(file(), 3);
+    expect([[...third.times].sort(), third.known]).toEqual([[12, 13], true]);
+    third.close();
+  });
+
+  it.skipIf(!existsSync('/dev/full'))(
+    'goes on with a full disk, and leaves what the next process does not believe',
+    () => {
+      mkdirSync(join(folder, 'quota'));
+      symlinkSync('/dev/full', file());
+      const starts = recentStarts(file(), 3);
+      expect(starts.known).toBe(false);
+      starts.add(11);
+      starts.close();
+      expect(recentStarts(file(), 3).known).toBe(false);
+    },
+  );
+
+  it('says which folder can not be written', () => {
+    writeFileSync(join(folder, 'quota'), '');
+    expect(() => recentStarts(file(), 3)).toThrow(
+      expect.objectContaining({
+        code: 'STATE_FOLDER',
+        message: expect.stringContaining(join(folder, 'quota')),
+      }),
+    );
   });
 });

@@ -1,0 +1,170 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { open as openFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { open } from 'lmdb';
+import type { RootDatabase } from 'lmdb';
+import { CellarstreamError, describeError } from '../errors.ts';
+import { damaged } from './entries.ts';
+import { folderError } from './folder-error.ts';
+import { damageIn } from './lmdb-pages.ts';
+
+/** Told when the images were thrown away, and why: they are read anew from Kafka. */
+export type OnDiscarded = (reason: string) => void;
+
+/** `images.mdb`, opened: every use of it goes through `use`. */
+export interface ImageFile {
+  /** Why it can't be relied on any more; it is to be opened anew. */
+  readonly damage: () => CellarstreamError | undefined;
+  /**
+   * Does something with lmdb.
+   *
+   * @throws CellarstreamError `STATE_DAMAGED` once anything in the file was found to be wrong: all of
+   * it counts as wrong from then on. `STATE_FOLDER` when it can't be written: what the transaction
+   * would have stored is not stored, and the next may succeed.
+   */
+  readonly use: <T>(work: (root: RootDatabase) => T) => T;
+  /** To be called after a write: this start was not stillborn. */
+  readonly proven: () => void;
+  readonly close: () => Promise<void>;
+}
+
+const MOST_DATABASES = 1_024;
+/** Larger than lmdb makes it. */
+const LOCK_BYTES = 16_384;
+/** So many starts in a row that ended before they had stored anything: then the file is to blame. */
+const MOST_STILLBORN = 2;
+
+/**
+ * Opens the images in a folder, after a look at whether they can be relied on; throws them away and
+ * begins with none when they can't, or when `damage` says so.
+ *
+ * Beside the file lies `images.mdb-open` while it is open. If it is there at a start, the process before
+ * was killed, or crashed, by whatever: then every page is looked at first. It says which start of
+ * the machine that was, since nothing is forced to the disk before the end: after another one, what
+ * is there may be a mixture of old and new pages. And it counts starts in a row that ended before
+ * their first write, should all this have missed something that lmdb dies of.
+ *
+ * @throws CellarstreamError `STATE_FOLDER` when the folder can't be read or written.
+ */
+export function openImageFile(
+  folder: string,
+  onDiscarded: OnDiscarded,
+  damage?: CellarstreamError,
+): ImageFile {
+  const path = join(folder, 'images.mdb');
+  const marker = `${path}-open`;
+  const lock = `${path}-lock`;
+  const discard = (reason: string): void => {
+    for (const file of [path, lock, marker]) rmSync(file, { recursive: true, force: true });
+    onDiscarded(reason);
+  };
+  const begin = (stillborn: number): RootDatabase => {
+    writeFileSync(marker, markerText(stillborn));
+    // lmdb maps its lock file with holes in it, and a hole on a full disk is a SIGBUS.
+    rmSync(lock, { recursive: true, force: true });
+    writeFileSync(lock, Buffer.alloc(LOCK_BYTES));
+    return open({ path, maxDbs: MOST_DATABASES, noSync: true });
+  };
+  try {
+    mkdirSync(folder, { recursive: true });
+    const left = readMarker(marker);
+    const reason = damage ? describeError(damage) : reasonToDiscard(path, left);
+    if (reason !== undefined) discard(reason);
+    const stillborn = reason === undefined && left ? left.stillborn + 1 : 1;
+    try {
+      return imageFile(folder, begin(stillborn));
+    } catch (error) {
+      if (!isOfLmdb(error)) throw error;
+      discard(describeError(error));
+      return imageFile(folder, begin(1));
+    }
+  } catch (error) {
+    throw folderError(folder, error);
+  }
+}
+
+function imageFile(folder: string, root: RootDatabase): ImageFile {
+  const path = join(folder, 'images.mdb');
+  const marker = `${path}-open`;
+  let isProven = false;
+  let isClosed = false;
+  let damage: CellarstreamError | undefined;
+  return {
+    damage: () => damage,
+    use: (work) => {
+      if (damage) throw damage;
+      if (isClosed) throw new Error('the image store is closed');
+      try {
+        return work(root);
+      } catch (error) {
+        if (isOfLmdb(error)) throw (damage = damaged(describeError(error), error));
+        if (error instanceof CellarstreamError && error.code === 'STATE_DAMAGED') damage = error;
+        const told = folderError(folder, error);
+        // lmdb has begun a line on stderr about it: log lines are not to go on there.
+        if (told !== error) process.stderr.write('\n');
+        throw told;
+      }
+    },
+    proven: () => {
+      if (isProven) return;
+      isProven = true;
+      try {
+        writeFileSync(marker, markerText(0), { flag: 'r+' }); // in its place: a disk may be full
+      } catch {
+        // Then this start counts as stillborn, which costs a cache at the worst.
+      }
+    },
+    close: async () => {
+      isClosed = true;
+      await root.close();
+      if (damage) return; // the next that opens it throws it away
+      const file = await openFile(path);
+      await file.sync().finally(() => file.close());
+      rmSync(marker, { force: true });
+    },
+  };
+}
+
+interface Marker {
+  readonly machineStart: string;
+  readonly stillborn: number;
+}
+
+function reasonToDiscard(path: string, left: Marker | undefined): string | undefined {
+  if (left && left.stillborn >= MOST_STILLBORN)
+    return `${left.stillborn} starts ended before anything was stored`;
+  if (left && left.machineStart !== '' && left.machineStart !== machineStart())
+    return 'the machine was started anew while they were open';
+  return damageIn(path, { whole: left !== undefined });
+}
+
+function markerText(stillborn: number): string {
+  return `${machineStart()} ${stillborn}`;
+}
+
+/** Undefined when the file was closed by the process before, or was never open. */
+function readMarker(marker: string): Marker | undefined {
+  let text: string;
+  try {
+    text = readFileSync(marker, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+  const [machineStart = '', stillborn = 0] = text.split(' '); // empty when the disk was full
+  return { machineStart, stillborn: Number(stillborn) };
+}
+
+/** A text that is another after each start of the machine, where that can be told. */
+function machineStart(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return 'unknown'; // no Linux: its pages are looked at all the same
+  }
+}
+
+/** Whether lmdb says of its file that it is wrong: its own codes are negative, errno is positive. */
+function isOfLmdb(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && Number(error.code) < -30_000;
+}
