@@ -18,6 +18,7 @@ export interface ApiOptions {
   readonly loginLimit: Limit;
   readonly scheduler: SchedulerLike;
   readonly onRetry?: Hooks['onRetry'];
+  readonly onLogin?: Hooks['onLogin'];
   /** Connections. Default one's own, with the limits of a careful client. */
   readonly dispatcher?: Dispatcher;
   /** Uniform in [0, 1), for the jitter. Default Math.random. */
@@ -39,10 +40,12 @@ const ANSWER_TIMEOUT_MS = 30_000;
 const CONNECTIONS = 24;
 
 export function openApi(options: ApiOptions): Api {
-  const { config, loginLimit, scheduler, onRetry } = options;
+  const { config, loginLimit, scheduler, onRetry, onLogin } = options;
   const { dispatcher = connectionsTo(config), random = Math.random } = options;
-  const retrying = (what: string) =>
-    onRetry ? { onRetry: (retry: Retry) => onRetry({ what, ...retry }) } : {};
+  const retrying = (what: string, resource?: Resource) =>
+    onRetry
+      ? { onRetry: (retry: Retry) => onRetry({ what, ...(resource && { resource }), ...retry }) }
+      : {};
 
   const tokens = tokenSource({
     login: login({
@@ -55,6 +58,7 @@ export function openApi(options: ApiOptions): Api {
       ...retrying('login'),
     }),
     scheduler,
+    ...(onLogin && { onToken: () => onLogin() }),
   });
   const refusals = Object.fromEntries(RESOURCES.map((name) => [name, { count: 0 }])) as Record<Resource, Refusals>; // prettier-ignore
   return {
@@ -68,7 +72,7 @@ export function openApi(options: ApiOptions): Api {
         ...(readClock && { readClock }),
         scheduler,
         random,
-        ...retrying(resource),
+        ...retrying(resource, resource),
       }),
     close: () => dispatcher.destroy(),
   };

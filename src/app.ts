@@ -16,9 +16,10 @@ import { steadyScheduler } from './clock.ts';
 import type { ConfigWith } from './config.ts';
 import { openDestination, openLinks } from './destination.ts';
 import type { Hooks } from './hooks.ts';
-import { quotas } from './quotas.ts';
-import { resourceTask, serviceOf } from './resource-task.ts';
+import { quotas, WINDOW_MS } from './quotas.ts';
+import { MOST_PAUSE_MS, resourceTask, serviceOf } from './resource-task.ts';
 import { kafkaBroker } from './sinks/kafka-broker.ts';
+import { writtenSince } from './sinks/kafka-tail.ts';
 import { lockFolder } from './state/lock.ts';
 import { openStore } from './state/store.ts';
 import { backoff } from './streams/backoff.ts';
@@ -36,6 +37,8 @@ export interface RunOptions {
 
 /** How long a stop waits for the page in hand, ms; what is not committed then is read again. */
 const STOP_WITHIN_MS = 8_000;
+/** A cursor is written so long after the newest request began, at most, unless Kafka is slow. */
+const IN_HAND_MS = 5_000;
 
 /**
  * The service: the resources of an account from the API to Kafka until `stop$`, each by itself. What
@@ -60,14 +63,26 @@ async function serve(options: RunOptions): Promise<void> {
   const { stateDir } = config;
   const instance = randomUUID();
 
-  const store = openStore(stateDir);
+  const store = openStore(stateDir, (reason) => hooks.onDiscarded?.({ reason }));
   const quota = quotas({ config, scheduler, stateDir });
   const api = openApi({ config: config.api, loginLimit: quota.login, scheduler, ...hooks });
   const links = openLinks(config, { log: options.kafkaLog });
 
   const loggedIn$ = api.tokens.token$.pipe(take(1));
-  const destination$ = defer(() => openDestination(config, links)).pipe(
+  /** Requests that this folder does not know of: it was put back, or another process had its turn. */
+  const heedOthers = async (cursors: string) => {
+    const now = scheduler.now();
+    const since = Math.max(quota.lastStart() + IN_HAND_MS, now - WINDOW_MS);
+    if (since < now && (await writtenSince(links.kafka, cursors, since))) quota.distrust();
+  };
+  const open = async () => {
+    const destination = await openDestination(config, links);
+    await heedOthers(destination.cursors);
+    return destination;
+  };
+  const destination$ = defer(open).pipe(
     backoff({
+      mostMs: MOST_PAUSE_MS,
       scheduler,
       onRetry: (retry) => hooks.onRetry?.({ what: serviceOf(retry.error), ...retry }),
     }),

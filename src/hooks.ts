@@ -15,6 +15,11 @@ export interface Published {
   readonly statusChanges: readonly KeyedStatusChange[];
   /** Records of the page that are as they were. */
   readonly unchanged: number;
+  /**
+   * Whether with it a reading has come to its end: a poll to that of its window, a first read to that
+   * of the list; a sweep to its own, with what is gone dealt with.
+   */
+  readonly completes: boolean;
 }
 
 /** How far the first read is. */
@@ -28,8 +33,10 @@ export interface Progress {
 
 /** A service that did not answer, and is tried again. */
 export interface Retrying {
-  /** Which one: `login`, `orders`, `kafka`, ... */
+  /** Which: `login`, `kafka`, `registry`, `state folder`, or a list of the API, such as `orders`. */
   readonly what: string;
+  /** The resource that waits; undefined where the whole service does. */
+  readonly resource?: string;
   readonly error: unknown;
   /** 1 for the first try after a failure. */
   readonly count: number;
@@ -41,10 +48,14 @@ export interface Retrying {
  * and the demo's lines are made of them; the streams themselves know no logger.
  */
 export interface Hooks {
+  /** A login gave a token: the first one, or the next. */
+  readonly onLogin?: () => void;
   /**
    * Logged in, connected, the resource taken over: reading begins. Again after each new take-over.
    */
   readonly onReady?: (ready: { resource: string }) => void;
+  /** A list that nothing is known of has nothing to find a key by: it is looked at again. */
+  readonly onEmpty?: (empty: { resource: string }) => void;
   /** The fields that a resource's keys are made of were chosen. */
   readonly onKeyFields?: (chosen: { resource: string; keyFields: readonly string[] }) => void;
   /** The schema that events are written in from now on: at the start, and when it has grown. */
@@ -71,6 +82,9 @@ export interface Hooks {
   readonly onRefused?: (refused: { resource: string; error: unknown }) => void;
   /** A resource can't go on, the others do; it is tried again. */
   readonly onFailed?: (failed: { resource: string; error: unknown; delayMs: number }) => void;
+  /** A transaction is begun; `onPublished`, `onRetry` or `onFailed` of the resource ends it. */
+  readonly onCommit?: (begun: { resource: string }) => void;
+  /** A page is dealt with: committed, or found to be nothing new. */
   readonly onPublished?: (published: Published) => void;
   readonly onProgress?: (progress: Progress) => void;
   readonly onTrouble?: (trouble: {
@@ -84,6 +98,8 @@ export interface Hooks {
     offset: number;
   }) => void;
   readonly onRetry?: (retrying: Retrying) => void;
+  /** The images of all resources were damaged and thrown away: they are read back from Kafka. */
+  readonly onDiscarded?: (discarded: { reason: string }) => void;
   /** Images were read back from Kafka, because the store had not seen them. */
   readonly onRestored?: (restored: { resource: string; images: number }) => void;
 }

@@ -25,6 +25,8 @@ interface More extends Partial<Omit<ResourceReadsOptions, 'config'>> {
   readonly poll?: Partial<Config['poll']>;
   /** Default as many as there are. */
   readonly total?: number;
+  /** Default every page is the last. */
+  readonly hasNextPage?: (query: ListQuery) => boolean;
 }
 
 /** Reads in virtual time from a list that answers a query with these records. */
@@ -41,7 +43,7 @@ function reading(
     firstRead: { startedAt: null, position: null, done: false },
     since: null,
   },
-  { poll, total, ...options }: More = {},
+  { poll, total, hasNextPage = () => false, ...options }: More = {},
 ): void {
   const scheduler = virtualTime();
   scheduler.run(() => {
@@ -54,7 +56,10 @@ function reading(
         return timer(LATENCY_MS, scheduler).pipe(
           map(() => ({
             data: records(query) as Answer['data'],
-            pagination: { total_records: total ?? records(query).length, has_next_page: false },
+            pagination: {
+              total_records: total ?? records(query).length,
+              has_next_page: hasNextPage(query),
+            },
             span: clock!.answered(begin),
             serverTime: START + scheduler.now(),
           })),
@@ -125,6 +130,48 @@ describe('resourceReads', () => {
           reading$.unsubscribe();
         });
       },
+    );
+  });
+
+  it('stops asking for orders again too, one at a time', () => {
+    reading(
+      ({ orderNumber }) => (orderNumber === '7' ? [order(7)] : []),
+      ({ readings$, readAgain, asked, at }) => {
+        const seen: Reading[] = [];
+        const reading$ = readings$.subscribe((page) => seen.push(page));
+        const again = () => asked.flatMap(({ orderNumber }) => orderNumber ?? []);
+        ['7', '8', '9'].forEach(readAgain);
+        at(1_000, () => {
+          expect(again()).toEqual(['7']);
+          seen.filter(({ lane }) => lane === 'reread').forEach(({ settle }) => settle());
+        });
+        at(2_000, () => {
+          expect(again()).toEqual(['7', '8']);
+          reading$.unsubscribe();
+        });
+      },
+    );
+  });
+
+  it('polls beside the first read, from its first page on', () => {
+    const isOfFirstRead = ({ modifiedFromDate }: ListQuery) => modifiedFromDate === undefined;
+    reading(
+      (query) => (isOfFirstRead(query) ? [order(1), order(2)] : []),
+      ({ readings$, asked, at }) => {
+        const lanes: string[] = [];
+        const reading$ = readings$.subscribe((page) => {
+          lanes.push(page.lane);
+          page.settle();
+        });
+        at(1_000, () => {
+          expect(lanes[0]).toBe('first-read');
+          expect(windows(asked).length).toBeGreaterThan(1);
+          expect(isOfFirstRead(asked.at(-1)!) || isOfFirstRead(asked.at(-2)!)).toBe(true); // goes on
+          reading$.unsubscribe();
+        });
+      },
+      undefined,
+      { hasNextPage: isOfFirstRead, firstReadDone: () => false },
     );
   });
 

@@ -1,8 +1,12 @@
 import { run } from '../app.ts';
+import { steadyScheduler } from '../clock.ts';
 import { loadConfig } from '../config.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
+import { allHooks } from '../ops/all-hooks.ts';
+import { readiness } from '../ops/readiness.ts';
 import { VERSION } from '../version.ts';
 import { logHooks } from './log-hooks.ts';
+import { logReadiness } from './log-readiness.ts';
 import { stopSignals } from './stop.ts';
 
 /** `cellarstream run`: the service, until a signal. */
@@ -20,6 +24,21 @@ export async function runCommand(): Promise<void> {
     'start',
   );
   stop$.subscribe((signal) => logger.info({ event: 'stopping', signal }, 'stopping'));
-  await run({ config, stop$, hooks: logHooks(logger), kafkaLog: kafkaLogCreator(logger) });
+  const { hooks, check } = readiness({
+    resources: config.resources,
+    pollIntervalMs: config.poll.intervalMs,
+    now: () => steadyScheduler.now(),
+  });
+  const telling = logReadiness(logger, check, steadyScheduler);
+  try {
+    await run({
+      config,
+      stop$,
+      hooks: allHooks(logHooks(logger), hooks),
+      kafkaLog: kafkaLogCreator(logger),
+    });
+  } finally {
+    telling.unsubscribe();
+  }
   logger.info({ event: 'stopped' }, 'stopped');
 }

@@ -1,0 +1,108 @@
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { RESOURCES } from '../../src/resources.ts';
+import type { Endpoint, Sandbox } from '../../src/sandbox/index.ts';
+import { cliForTest, connections, folderForTest, sandboxForTest } from './support/service.ts';
+
+const LIMITS = { orders: 100, login: 10 };
+const WINDOW_MS = 60_000;
+const PATIENCE = { timeout: 120_000, interval: 20 };
+/** What a first read takes of the quota at once is 62 of 100; polls take more of it. */
+const MOST_OF_IT = 75;
+
+/** With the true limits, and more to read than they allow in two minutes. */
+async function service(prefix: string, resources: string) {
+  const sandbox = await sandboxForTest({
+    records: { orders: 30_000 },
+    quotaPerMinute: LIMITS.orders,
+    loginQuotaPerMinute: LIMITS.login,
+  });
+  const state = folderForTest();
+  // Small pages: requests are counted, not records.
+  const env = { ...connections(sandbox, prefix, state), RESOURCES: resources, PAGE_SIZE: '100' };
+  return { sandbox, state, start: () => cliForTest(['run'], env) };
+}
+
+/** Requests to an endpoint so far. */
+const requests = (sandbox: Sandbox, endpoint: Endpoint) => sandbox.truth.requests(endpoint).length;
+/** Resolves when there are so many. */
+const reached = (sandbox: Sandbox, endpoint: Endpoint, count: number) =>
+  vi.waitUntil(() => requests(sandbox, endpoint) >= count, PATIENCE);
+
+/** Most requests to each endpoint in any minute, as the API counts them. */
+function keptItsQuota(name: string, { truth }: Sandbox): void {
+  const most = Object.fromEntries(
+    [...RESOURCES, 'login' as const].map((endpoint) => [
+      endpoint,
+      truth.mostInAnyWindow(endpoint, WINDOW_MS),
+    ]),
+  );
+  console.log(`${name}: most in any minute`, most);
+  const { login, ...lists } = most;
+  expect(login).toBeLessThanOrEqual(LIMITS.login);
+  for (const count of Object.values(lists)) expect(count).toBeLessThanOrEqual(LIMITS.orders);
+  expect(truth.refused()).toBe(0);
+}
+
+/** Killed with most of the quota used, and started again at once: it takes the rest, and waits. */
+async function folderKept(): Promise<void> {
+  const { sandbox, start } = await service('quota-kept', RESOURCES.join());
+  const killed = start();
+  await reached(sandbox, 'orders', MOST_OF_IT);
+  await killed.end('SIGKILL');
+  const next = start();
+  await reached(sandbox, 'orders', LIMITS.orders + MOST_OF_IT);
+  await next.end('SIGTERM');
+  keptItsQuota('folder kept', sandbox);
+}
+
+/** The same without the times of the requests: the next process waits for a whole minute. */
+async function folderLost(): Promise<void> {
+  const { sandbox, state, start } = await service('quota-lost', RESOURCES.join());
+  const killed = start();
+  await reached(sandbox, 'orders', MOST_OF_IT);
+  await killed.end('SIGKILL');
+  for (const name of readdirSync(state)) rmSync(join(state, name), { recursive: true });
+  const before = sandbox.truth.requests('orders');
+  const next = start();
+  await reached(sandbox, 'orders', before.length + 10);
+  await next.end('SIGTERM');
+  keptItsQuota('folder lost', sandbox);
+
+  const [last, first] = [before.at(-1)!, sandbox.truth.requests('orders')[before.length]!];
+  expect(first.at - last.at).toBeGreaterThan(WINDOW_MS);
+  // The place of the first read is in Kafka: no page is read again but those not yet committed.
+  const furthest = Math.max(...before.map(({ query }) => offsetOf(query)));
+  const again = sandbox.truth
+    .requests('orders')
+    .slice(before.length)
+    .filter(({ query }) => !query.includes('modifiedFromDate') && offsetOf(query) <= furthest);
+  console.log(`folder lost: ${again.length} pages read again`);
+  expect(again.length).toBeLessThanOrEqual(3);
+}
+
+/** Killed as soon as it reads, more often in a minute than it may log in. */
+async function oftenKilled(): Promise<void> {
+  const { sandbox, start } = await service('quota-often', 'orders');
+  for (let times = 1; times <= LIMITS.login + 2; times++) {
+    const seen = requests(sandbox, 'orders');
+    const process = start();
+    await reached(sandbox, 'login', times);
+    if (times <= 6) await reached(sandbox, 'orders', seen + 1);
+    await process.end('SIGKILL');
+  }
+  keptItsQuota('often killed', sandbox);
+}
+
+function offsetOf(query: string): number {
+  return Number(new URLSearchParams(query).get('offset'));
+}
+
+describe('a process that comes back within a minute', () => {
+  // They only wait for the minute to pass: beside each other.
+  it('keeps to the quota with its folder, without it, and however often', async () => {
+    const all = await Promise.allSettled([folderKept(), folderLost(), oftenKilled()]);
+    expect(all.filter(({ status }) => status === 'rejected')).toEqual([]);
+  }, 240_000);
+});
