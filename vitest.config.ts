@@ -50,6 +50,7 @@ export default defineConfig({
           name: 'chaos',
           include: ['test/chaos/**/*.test.ts'],
           env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '90' },
+          hookTimeout: 120_000,
           maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },
@@ -59,6 +60,7 @@ export default defineConfig({
           name: 'chaos-all',
           include: ['test/chaos/**/*.test.ts'],
           env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '900' },
+          hookTimeout: 120_000,
         },
       },
       {

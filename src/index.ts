@@ -11,7 +11,7 @@ export { tokenSource } from './streams/token.ts';
 export type { TokenSource, TokenSourceOptions } from './streams/token.ts';
 
 // Quota
-export { tokenBucket } from './streams/token-bucket.ts';
+export { during, tokenBucket } from './streams/token-bucket.ts';
 export type {
   LaneOptions,
   Limit,

@@ -56,9 +56,14 @@ export interface QuotasOptions {
   readonly startsOf?: (name: string, capacity: number) => RecentStarts;
 }
 
-/** The API counts arrivals in a minute: so much may a request be faster on its way than another. */
-const HEADROOM_MS = 900;
+/**
+ * The API counts arrivals in a minute. A request counts here until it is answered, which is never too
+ * early; so the headroom is for clocks that don't go at the same pace.
+ */
+const HEADROOM_MS = 200;
 export const WINDOW_MS = 60_000 + HEADROOM_MS;
+/** What a process that was killed had on its way arrived so long after its start, at most. */
+const LATE_MS = 1_000;
 /** Of the quota, during a first read; the rest is for polls: of 100 a minute, one every 1.6 s. */
 const FIRST_READ_PART = 0.62;
 /** Of the quota, while single records are asked for: 1,000 of them in half an hour. */
@@ -87,7 +92,11 @@ export function quotas(options: QuotasOptions): Quotas {
     if (!startsOf) return { all: tokenBucket(limit), isKnown: true, times: [] };
     const file = startsOf(name, capacity);
     files.push(file);
-    const all = tokenBucket({ ...limit, starts: file.times, onStart: file.add });
+    const all = tokenBucket({
+      ...limit,
+      starts: file.times.map((at) => at + LATE_MS),
+      onStart: file.add,
+    });
     return { all, isKnown: file.known, times: file.times };
   };
   const open = (name: string): ListQuota => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { range } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../src/config.ts';
-import { quotas } from '../src/quotas.ts';
+import { quotas, WINDOW_MS } from '../src/quotas.ts';
 import { virtualTime } from './support/virtual-time.ts';
 
 const config = {
@@ -134,10 +134,10 @@ describe('quotas', () => {
       ['endpoint', undefined, 5], // polls take whatever they can
       ['endpoint', 1_000, 5],
       ['endpoint', 10_000, 77], // 10 and two each 10 s are left to polls
-      ['endpoint', 60_900, 88],
+      ['endpoint', WINDOW_MS, 88],
       ['key', undefined, 5],
       ['key', 10_000, 55], // polls of two lists
-      ['key', 60_900, 76],
+      ['key', WINDOW_MS, 76],
     ] as const)(
       'have what polls leave over: scope %s, every %s ms',
       (scope, interval, expected) => {
@@ -153,7 +153,7 @@ describe('quotas', () => {
       const scheduler = virtualTime();
       const started: string[] = [];
       scheduler.run(() => {
-        const { lanes } = quotas({ config: withQuota(60_900), scheduler });
+        const { lanes } = quotas({ config: withQuota(WINDOW_MS), scheduler });
         const { poll, firstRead, sweep } = lanes('orders', false);
         range(100).pipe(poll).subscribe(); // the minute is used up
         range(3)
@@ -178,7 +178,7 @@ describe('quotas', () => {
           ['first-read', 38],
           ['nothing', 95],
         ] as const) {
-          const pace = (lists * 60_900) / lanes('orders', false).spacingMs(beside);
+          const pace = (lists * WINDOW_MS) / lanes('orders', false).spacingMs(beside);
           expect(pace).toBeCloseTo(share);
         }
       }

@@ -1,4 +1,4 @@
-import { asyncScheduler, defer, map, of, switchMap } from 'rxjs';
+import { asyncScheduler, defer, map } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
@@ -7,6 +7,7 @@ import { backoff } from './backoff.ts';
 import type { Retry } from './backoff.ts';
 import { exchange, statusError, where } from './http.ts';
 import type { HttpAnswer } from './http.ts';
+import { during } from './token-bucket.ts';
 import type { Limit } from './token-bucket.ts';
 
 /** A token, and how long it is good for. */
@@ -64,9 +65,7 @@ export function login(options: LoginOptions): Observable<Token> {
       maxBytes: MAX_LOGIN_BYTES,
     }).pipe(map((answer) => readToken(url, answer, askedAt, scheduler.now() - askedAt)));
   });
-  return of(undefined).pipe(
-    limit,
-    switchMap(() => post),
+  return during(limit, post).pipe(
     backoff({ scheduler, ...(random && { random }), ...(onRetry && { onRetry }) }),
   );
 }

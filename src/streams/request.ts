@@ -13,6 +13,7 @@ import { readClock as newReadClock } from './read-clock.ts';
 import type { ReadClock, Span } from './read-clock.ts';
 import type { Token } from './login.ts';
 import type { TokenSource } from './token.ts';
+import { during } from './token-bucket.ts';
 import type { Limit } from './token-bucket.ts';
 
 /** The query of a list request; what is left out is not sent. */
@@ -131,14 +132,14 @@ export function listRequest(options: ListRequestOptions): ListRequest {
 
   return (query, limit) => {
     const address = addressOf(url, query);
+    const sent = defer(() => {
+      const token = tokens.current(); // after the wait: fresh as it is sent
+      return token ? send(address, token, query) : attempt;
+    });
     const attempt: Observable<Answer> = defer(() =>
       tokens.token$.pipe(
         take(1), // no start is spent while there is no token
-        limit,
-        switchMap(() => {
-          const token = tokens.current();
-          return token ? send(address, token, query) : attempt;
-        }),
+        switchMap(() => during(limit, sent)),
       ),
     );
     return attempt.pipe(

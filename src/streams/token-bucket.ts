@@ -1,4 +1,4 @@
-import { asyncScheduler, concatMap, map, Observable } from 'rxjs';
+import { asyncScheduler, concatMap, finalize, map, Observable, of, switchMap } from 'rxjs';
 import type { SchedulerLike, Subscription } from 'rxjs';
 
 /** The limit a {@link tokenBucket} keeps. Read once, when the bucket is made. */
@@ -14,8 +14,11 @@ export interface TokenBucketOptions {
    * process's, say. Default none. A time in the future counts as now.
    */
   readonly starts?: readonly number[];
-  /** Told of every start before its value goes on, so that a later bucket can be given it. */
-  readonly onStart?: (at: number) => void;
+  /**
+   * Told of every start before its value goes on, so that a later bucket can be given it. What it
+   * returns is told the end, where {@link during} knows it: that time counts then.
+   */
+  readonly onStart?: (at: number) => void | ((end: number) => void);
 }
 
 /** A place in the line of a {@link TokenBucket}. */
@@ -30,7 +33,26 @@ export interface LaneOptions {
 }
 
 /** Holds a stream to the quota. One value serves pipes of any type. */
-export type Limit = <T>(source: Observable<T>) => Observable<T>;
+export interface Limit {
+  <T>(source: Observable<T>): Observable<T>;
+  /** What {@link during} does, where the limit can. */
+  readonly during?: <T>(work: Observable<T>) => Observable<T>;
+}
+
+/**
+ * Subscribes to `work` when `limit` allows a start, and counts that start until `work` ends, in
+ * whatever way: what is on its way to a server arrives at some time until it is answered, and the
+ * server counts arrivals.
+ */
+export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
+  return (
+    limit.during?.(work) ??
+    of(undefined).pipe(
+      limit,
+      switchMap(() => work),
+    )
+  );
+}
 
 /** A {@link Limit}, and others that draw on the same tokens with less claim to them. */
 export interface TokenBucket extends Limit {
@@ -53,7 +75,9 @@ export interface TokenBucket extends Limit {
  * (`retry`!), draws on the same tokens: the lowest rank first, then first come first served.
  * Values keep their order within a pipe; an error of the source overtakes the values still waiting.
  *
- * The promise holds to the tick of the scheduler's clock. A server counts arrivals: leave headroom.
+ * The promise holds to the tick of the scheduler's clock. A server counts arrivals: with {@link during}
+ * a token comes back `windowMs` after the end, so that the promise holds for arrivals too, however
+ * late they are; as an operator the bucket knows of starts alone: leave headroom.
  *
  * @throws RangeError when called, if `capacity` or `windowMs` is out of range.
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough
@@ -67,7 +91,7 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
 
   const all = startLog(capacity, windowMs);
   const made = scheduler.now();
-  for (const at of [...starts].sort((a, b) => a - b)) all.add(Math.min(at, made));
+  for (const at of starts) all.add({ at: Math.min(at, made) });
 
   const lanes: Lane[] = []; // by rank
   let wakeUp: Subscription | undefined;
@@ -86,18 +110,18 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
         if (waits.length > 0) wakeUp = scheduler.schedule(drain, Math.min(...waits));
         break;
       }
-      all.add(now);
-      next.starts.add(now);
-      onStart?.(now);
-      next.line.shift()!();
+      const start: Start = { at: now, onEnd: onStart?.(now) };
+      all.add(start);
+      next.starts.add(start);
+      next.line.shift()!(start);
     }
     draining = false;
   };
 
   const limit = (lane: Lane): Limit => {
-    const token = new Observable<void>((subscriber) => {
-      const start = () => {
-        subscriber.next();
+    const token = new Observable<Start>((subscriber) => {
+      const start = (taken: Start) => {
+        subscriber.next(taken);
         subscriber.complete();
       };
       lane.line.push(start);
@@ -114,7 +138,22 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
         wakeUp = undefined;
       };
     });
-    return (source) => source.pipe(concatMap((value) => token.pipe(map(() => value))));
+    const each = <T>(source: Observable<T>) =>
+      source.pipe(concatMap((value) => token.pipe(map(() => value))));
+    const held = <T>(work: Observable<T>) =>
+      token.pipe(
+        switchMap((start) => {
+          start.isUnderWay = true;
+          return work.pipe(
+            finalize(() => {
+              start.isUnderWay = false;
+              start.at = scheduler.now();
+              start.onEnd?.(start.at);
+            }),
+          );
+        }),
+      );
+    return Object.assign(each, { during: held });
   };
 
   const lane = ({ rank = 0, share = capacity }: LaneOptions): Limit => {
@@ -128,7 +167,7 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
   const exhaust = (): void => {
     const now = scheduler.now();
     for (let k = 0; k < capacity; k++) {
-      all.add(now);
+      all.add({ at: now });
       onStart?.(now);
     }
   };
@@ -137,25 +176,37 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
 
 interface Lane {
   readonly rank: number;
-  readonly line: (() => void)[];
+  readonly line: ((start: Start) => void)[];
   readonly starts: StartLog;
 }
 
+/** What a token was taken for. */
+interface Start {
+  /** When it counts: as it started, or as it ended. */
+  at: number;
+  /** It counts as now for as long as that. */
+  isUnderWay?: boolean;
+  readonly onEnd?: void | ((end: number) => void);
+}
+
 interface StartLog {
-  add(at: number): void;
+  add(start: Start): void;
   /** How long until one more may start: 0 or less is now. */
   wait(now: number): number;
 }
 
-/** The times of the newest `most` starts, oldest first. */
+/** The `most` starts that count longest. */
 function startLog(most: number, windowMs: number): StartLog {
-  const times: number[] = [];
+  const starts: Start[] = [];
+  const timeOf = ({ at, isUnderWay }: Start, now: number) => (isUnderWay ? now : at);
+  const oldest = (now: number) =>
+    starts.reduce((place, start, k) => (timeOf(start, now) < timeOf(starts[place]!, now) ? k : place), 0); // prettier-ignore
   return {
-    add: (at) => {
-      if (times.length === most) times.shift();
-      times.push(at);
+    add: (start) => {
+      if (starts.length === most) starts.splice(oldest(Infinity), 1);
+      starts.push(start);
     },
-    wait: (now) => (times.length < most ? 0 : times[0]! + windowMs - now),
+    wait: (now) => (starts.length < most ? 0 : timeOf(starts[oldest(now)]!, now) + windowMs - now),
   };
 }
 

@@ -33,6 +33,10 @@ export function startsIn({ starts }: SimFolder) {
       add: (at) => {
         times.push(at);
         if (times.length > capacity) times.shift();
+        return (later) => {
+          const place = times.lastIndexOf(at);
+          if (place >= 0) times[place] = later;
+        };
       },
       close: () => undefined,
     };

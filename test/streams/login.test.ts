@@ -129,6 +129,8 @@ describe('the life of a token', () => {
     ['expiresIn, when exp can be held against nothing', answering({ exp }, 600_000, null), 10],
     ['expiresIn in ms, when there is no exp', answering({}, 1_800_000), 30],
     ['30 minutes for expiresIn in seconds', answering({}, 1_800), 30],
+    ['the least expiresIn that is believed', answering({}, 10_000), 1 / 6],
+    ['the longest', answering({}, 24 * 60 * MINUTE), 24 * 60],
     ['30 minutes for expiresIn in microseconds', answering({}, 1_800_000_000), 30],
     ['30 minutes for an expiresIn of 0', answering({}, 0), 30],
     ['30 minutes for a negative expiresIn', answering({}, -1_800_000), 30],
@@ -202,6 +204,17 @@ describe('a login that fails', () => {
     expect(inspect(errors, { depth: 10 })).not.toContain('s3cret');
   });
 
+  it('pauses for a part that chance decides before it tries again', async () => {
+    const clock = hurriedTime();
+    let answers = 0;
+    const given = await options((request, response) => {
+      if (++answers > 2) return answering({}, 600_000)(request, response);
+      response.writeHead(500).end();
+    });
+    await firstValueFrom(login({ ...given, scheduler: clock.scheduler, random: () => 0.5 }));
+    expect(clock.waits).toEqual([125, 250]);
+  });
+
   it.each(['{}', '{"accessToken":""}', '{"accessToken":7}', 'null', '"x"', '<html>', ''])(
     'is tried again for an answer of %s',
     async (text) => {
@@ -223,7 +236,7 @@ describe('a login that fails', () => {
         capacity: 10,
         windowMs: MINUTE,
         scheduler: clock.scheduler,
-        onStart: (start) => starts.push(start),
+        onStart: (start) => void starts.push(start),
       }),
       scheduler: clock.scheduler,
     };

@@ -46,7 +46,7 @@ export function runCli(
     limits === undefined ? command : ['bash', '-c', `${limits}; exec "$0" "$@"`, ...command];
   const child = spawn(program!, rest, {
     env: { PATH, HOME, NO_COLOR: '1', ...env },
-    cwd: env.STATE_DIR ?? '/',
+    cwd: existsSync(env.STATE_DIR ?? '') ? env.STATE_DIR : '/', // where no `.env` is
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';
