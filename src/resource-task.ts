@@ -24,11 +24,13 @@ import { resourceEvents } from './resource-events.ts';
 import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
 import { openSchemaBook } from './schema-book.ts';
+import type { SchemaBookOptions } from './schema-book.ts';
 import type { Registry } from './schemas/registry.ts';
 import { valueSubject } from './schemas/topics.ts';
 import type { Broker } from './sinks/broker.ts';
 import { openTaskLog } from './sinks/task-log.ts';
 import type { TaskLog } from './sinks/task-log.ts';
+import type { Tenure } from './sinks/tenure.ts';
 import type { Store } from './state/store.ts';
 import { backoff } from './streams/backoff.ts';
 
@@ -48,8 +50,12 @@ export interface ResourceTaskOptions {
   /** Uniform in [0, 1), for the jitter of pauses. Default Math.random. */
   readonly random?: () => number;
   readonly hooks: Hooks;
+  /** See {@link SchemaBookOptions.compile}. */
+  readonly compile?: SchemaBookOptions['compile'];
 }
 
+/** Kafka and the registry bear to be asked so often, ms: to be back soon after they are. */
+export const MOST_PAUSE_MS = 5_000;
 /** How long a resource that can't go on waits before it is tried again, ms. */
 const TRY_AGAIN_MS = 60_000;
 
@@ -62,10 +68,10 @@ const TRY_AGAIN_MS = 60_000;
  */
 export function resourceTask(options: ResourceTaskOptions): Observable<Published> {
   const { resource, config, instance, api, quota, broker, registry, destination, store } = options;
-  const { stop$, scheduler, random = Math.random, hooks } = options;
+  const { stop$, scheduler, random = Math.random, hooks, compile } = options;
   const task = `${config.account}/${resource}`;
   const topic = destination.records(resource);
-  let lost: { error: unknown } | undefined;
+  const tenure: Tenure = {};
 
   const open = async () => {
     const book = await openSchemaBook({
@@ -74,6 +80,7 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       resource,
       described: RULES[resource].described,
       onVersion: (schemaId) => hooks.onSchema?.({ resource, schemaId }),
+      ...(compile && { compile }),
     });
     const log = await openTaskLog({
       broker,
@@ -85,14 +92,13 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       instance,
       canBeAsked: RULES[resource].byKey !== undefined,
       readImage: book.imageIn,
-      ...(lost && { lost }),
+      tenure,
       scheduler,
       onRestored: (images) => hooks.onRestored?.({ resource, images }),
     });
     try {
       await Promise.all(log.schemaIds().map(book.load));
     } catch (error) {
-      lost = { error }; // the task was this process's own by then
       await log.close().catch(() => undefined); // the first error says more
       throw error;
     }
@@ -103,13 +109,15 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
     takeUntil(stop$),
     tap(() => hooks.onReady?.({ resource })),
     switchMap(({ log, book }) => {
-      const lanes = quota.lanes(resource, log.cursor.generation > 1);
+      const lanes = quota.lanes(resource, tenure.predecessor !== null);
       const pageSize = config.poll.pageSize;
       const key$ = chooseKey({
         resource,
         config,
         published: log.cursor.keyFields,
-        firstPage: defer(() => api.list(resource)({ offset: 0, pageSize }, lanes.poll)),
+        firstPage: defer(() => api.list(resource)({ offset: 0, pageSize }, lanes.poll)).pipe(
+          tap(({ data }) => data.length === 0 && hooks.onEmpty?.({ resource })),
+        ),
         pauseMs: Math.max(config.poll.intervalMs ?? 0, lanes.spacingMs('nothing')),
         topic,
         scheduler,
@@ -120,20 +128,21 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       const events$ = key$.pipe(
         switchMap(
           ({ keyFields, beganAt, wasEmpty }) =>
-          resourceEvents({ resource, config, api, quota, destination, book, log, keyFields, beganAt, wasEmpty, stop$, scheduler, hooks }), // prettier-ignore
+          resourceEvents({ resource, config, api, lanes, destination, book, log, keyFields, beganAt, wasEmpty, stop$, scheduler, hooks }), // prettier-ignore
         ),
-        catchError((error: unknown) => {
-          lost = { error };
-          throw error;
-        }),
       );
       return closing(events$, () => log.close());
     }),
+    catchError((error: unknown) => {
+      tenure.lost = error;
+      throw error;
+    }),
     backoff({
+      mostMs: MOST_PAUSE_MS,
       scheduler,
       random,
       stop$,
-      onRetry: (again) => hooks.onRetry?.({ what: serviceOf(again.error), ...again }),
+      onRetry: (again) => hooks.onRetry?.({ what: serviceOf(again.error), resource, ...again }),
     }),
     retry({
       delay: (error: unknown) => {
@@ -162,6 +171,7 @@ function opened<T extends { readonly log: TaskLog }>(open: () => Promise<T>): Ob
 /** Which service an error speaks of. */
 export function serviceOf(error: unknown): string {
   const code = error instanceof CellarstreamError ? error.code : '';
+  if (code.startsWith('STATE')) return 'state folder';
   return code.startsWith('REGISTRY') ? 'registry' : 'kafka';
 }
 

@@ -6,7 +6,10 @@ export interface Cursor {
   readonly version: 1;
   /** The process that wrote it. One that finds another's here has been replaced. */
   readonly instance: string;
-  /** Rises each time a process takes the task over. */
+  /**
+   * One more than that of the cursor that this process took the task over from: the newest one, or
+   * that of the newest event.
+   */
   readonly generation: number;
   /** Of the newest event: the next one's is higher, whatever became of the state folder. */
   readonly sequence: number;

@@ -9,6 +9,12 @@ const EPOCH_ERRORS = new Set([
   'INVALID_PRODUCER_ID_MAPPING',
 ]);
 
+/**
+ * kafkajs says so, in an error of no class of its own, when a broker took the connection but did not
+ * tell which versions it speaks in time.
+ */
+const NOT_CONNECTED = 'Broker not connected';
+
 /** What no later try can heal, and what to do about it. */
 const REFUSALS: Readonly<Record<string, string>> = {
   SASL_AUTHENTICATION_FAILED: 'check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
@@ -48,7 +54,9 @@ export function isEpochError(error: unknown): boolean {
 }
 
 function isKafkas(error: unknown): error is Error {
-  return error instanceof kafkajs.KafkaJSError || error instanceof kafkajs.KafkaJSAggregateError;
+  const { KafkaJSError, KafkaJSAggregateError } = kafkajs;
+  if (error instanceof KafkaJSError || error instanceof KafkaJSAggregateError) return true;
+  return error instanceof Error && error.message === NOT_CONNECTED;
 }
 
 function adviceOf(error: Error): string | undefined {

@@ -1,6 +1,4 @@
-import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
-import { CellarstreamError } from '../errors.ts';
 import type {
   ImageUpdate,
   Notes,
@@ -11,11 +9,12 @@ import type {
 } from '../state/store.ts';
 import { NO_SWEEP, takenOver } from '../streams/sweep-progress.ts';
 import type { SweepProgress } from '../streams/sweep-progress.ts';
+import type { Broker, Offsets } from './broker.ts';
 import { newCursor, parseCursor } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
-import type { Broker, Offsets } from './broker.ts';
-import { isEpochError } from './kafka-error.ts';
 import type { Message } from './sink.ts';
+import { claim, expectMine, graceFor, readCursor } from './tenure.ts';
+import type { KnownCursor, Tenure } from './tenure.ts';
 
 /** An event as it is found in the resource's topic, as far as the image store needs it. */
 export interface PublishedImage {
@@ -35,8 +34,8 @@ export interface TaskLogOptions {
   readonly instance: string;
   /** Reads an event of the topic; only asked for messages that are not tombstones. */
   readonly readImage: (value: Buffer) => Promise<PublishedImage>;
-  /** Set when this process had the task before and lost its producer. */
-  readonly lost?: { readonly error: unknown };
+  /** The same object for every log of a task that a process opens. */
+  readonly tenure: Tenure;
   /** Whether single records can be asked for; see {@link takenOver}. */
   readonly canBeAsked: boolean;
   readonly scheduler: SchedulerLike;
@@ -85,8 +84,6 @@ export interface TaskBatch extends TaskNotes {
 /** Of what is in the store: a folder that an older version left is read anew from Kafka. */
 const STORE_VERSION = 2;
 
-/** How long a process that has just been fenced waits for its replacement to say so in the cursor. */
-const CLAIM_GRACE_MS = 3_000;
 /** A deletion whose event was compacted away: only its tombstone is left, and it is the last word. */
 const TOMBSTONE: PublishedImage = { sequence: Number.MAX_VALUE, image: null };
 
@@ -98,13 +95,20 @@ const TOMBSTONE: PublishedImage = { sequence: Number.MAX_VALUE, image: null };
  * Otherwise `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
  */
 export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
-  const { broker, store, task, topic, cursorTopic, instance, transactionalId } = options;
-  if (options.lost) await expectMine(options, options.lost.error);
+  const { broker, store, task, topic, cursorTopic, instance, transactionalId, tenure } = options;
+  await graceFor(tenure.lost, options.scheduler);
+  const before = await expectMine(options, store.memory());
+  tenure.begin ??= (await broker.ends(cursorTopic)).get(0) ?? 0n;
 
   const sink = await broker.open(transactionalId);
   try {
-    const known = await restore(options);
+    // Another process may have claimed the task between the look and the opening. Its producer has
+    // been fenced just now; it finds its own cursor, opens another one and goes on.
+    const known = await restore(options, await expectMine(options, before));
     let cursor = known.cursor ? parseCursor(known.cursor, task) : newCursor(instance);
+    if (tenure.predecessor === undefined) {
+      tenure.predecessor = known.cursor === null ? null : cursor.instance;
+    }
     let memory = known;
     let sweep = takenOver(noted(known), options.canBeAsked);
 
@@ -160,45 +164,11 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
   }
 }
 
-/** A claim that is refused was overtaken by another process that is starting: leave it to that one. */
-async function claim(commit: () => Promise<void>): Promise<void> {
-  try {
-    await commit();
-  } catch (error) {
-    throw isEpochError(error) ? fenced(error) : error;
-  }
-}
-
-/** After a lost producer: goes on only while the cursor is still this process's own. */
-async function expectMine(options: TaskLogOptions, error: unknown): Promise<void> {
-  if (isEpochError(error)) await lastValueFrom(timer(CLAIM_GRACE_MS, options.scheduler));
-  const { text } = await readCursor(options, options.store.memory());
-  if (text !== null && parseCursor(text, options.task).instance !== options.instance)
-    throw fenced(error);
-}
-
-function fenced(cause: unknown): CellarstreamError {
-  return new CellarstreamError(
-    'FENCED',
-    'another instance has taken over this account: this one stops. Run one instance an account',
-    { cause },
-  );
-}
-
-/** Keys don't name the account: two accounts in one topic would take each other's records for their own. */
-function shared(other: string, cursorTopic: string): CellarstreamError {
-  return new CellarstreamError(
-    'SETTINGS',
-    `${cursorTopic} has a cursor of ${other}: another ACCOUNT_NAME publishes under this TOPIC_PREFIX. Give each account a TOPIC_PREFIX of its own`,
-  );
-}
-
-function resourceOf(task: string): string {
-  return task.slice(task.lastIndexOf('/') + 1);
-}
-
 /** Brings the store up to what the topics say, and tells what it knows then. */
-async function restore(options: TaskLogOptions): Promise<TaskMemory> {
+async function restore(
+  options: TaskLogOptions,
+  found: KnownCursor | undefined,
+): Promise<TaskMemory> {
   const { broker, store, topic, readImage, onRestored } = options;
   const home = `${STORE_VERSION} ${await broker.clusterId()} ${topic}`;
   const ends = await broker.ends(topic);
@@ -216,9 +186,9 @@ async function restore(options: TaskLogOptions): Promise<TaskMemory> {
   if (moved || known.cursor === null) {
     // Otherwise nothing was published since. A cursor that has moved without an event only spares
     // reads, and to look for it would need a consumer's group.
-    const cursor = await readCursor(options, known);
-    known = { ...known, cursor: cursor.text, cursorEnd: String(cursor.end) };
+    found = await readCursor(options, found ?? known);
   }
+  if (found) known = { ...known, cursor: found.cursor, cursorEnd: found.cursorEnd };
   // What was published while this store was away was there then: no sweep need have seen it.
   const { number: sweep } = noted(known);
 
@@ -249,32 +219,6 @@ async function restore(options: TaskLogOptions): Promise<TaskMemory> {
   });
   if (restored > 0) onRestored?.(restored);
   return { ...known, ends: { ...known.ends, ...offsetTexts(ends) } };
-}
-
-/** The newest cursor of this task, and how far the topic was read for it. */
-async function readCursor(
-  { broker, cursorTopic, task }: TaskLogOptions,
-  memory: TaskMemory | undefined,
-): Promise<{ text: string | null; end: bigint }> {
-  const to = await broker.ends(cursorTopic);
-  const end = to.get(0) ?? 0n;
-  const seen = BigInt(memory?.cursorEnd ?? 0);
-  let text = seen <= end ? (memory?.cursor ?? null) : null;
-  await broker.readTail({
-    topic: cursorTopic,
-    from: new Map([[0, seen <= end ? seen : 0n]]),
-    to,
-    onMessages: (messages) => {
-      for (const { key, value } of messages) {
-        if (key === null) continue;
-        const name = key.toString();
-        if (name === task) text = value?.toString() ?? null;
-        else if (name.endsWith(`/${resourceOf(task)}`)) throw shared(name, cursorTopic);
-      }
-      return Promise.resolve();
-    },
-  });
-  return { text, end };
 }
 
 function noted({ sweep }: TaskMemory): SweepProgress {

@@ -1,0 +1,119 @@
+import { lastValueFrom, timer } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
+import { CellarstreamError } from '../errors.ts';
+import type { TaskMemory } from '../state/store.ts';
+import type { Broker } from './broker.ts';
+import { parseCursor } from './cursor.ts';
+import { isEpochError } from './kafka-error.ts';
+
+/** Where the cursor of a task is. */
+export interface CursorPlace {
+  readonly broker: Broker;
+  readonly cursorTopic: string;
+  /** `<account>/<resource>`: the cursor's key. */
+  readonly task: string;
+}
+
+/** What a process knows of its task from one log to the next. Begins empty. */
+export interface Tenure {
+  /**
+   * The process that had the task before this one; null when nobody had. Set by the first opening
+   * that comes so far as to know, whether or not its claim succeeds.
+   */
+  predecessor?: string | null;
+  /**
+   * Where the cursors ended before this process first opened a log: what stands before is the word of
+   * predecessors. (The last of them may be unknown: a cursor that came without events is not looked
+   * for.)
+   */
+  begin?: bigint;
+  /** What ended the newest log, or kept it from being opened. Set by whoever opens logs. */
+  lost?: unknown;
+}
+
+/** How long a process that has just been fenced waits for its replacement to say so in the cursor. */
+const CLAIM_GRACE_MS = 3_000;
+
+/** Waits, if the producer was fenced. */
+export async function graceFor(lost: unknown, scheduler: SchedulerLike): Promise<void> {
+  if (isEpochError(lost)) await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
+}
+
+/** A claim that is refused was overtaken by another process that is starting: leave it to that one. */
+export async function claim(commit: () => Promise<void>): Promise<void> {
+  try {
+    await commit();
+  } catch (error) {
+    throw isEpochError(error) ? fenced(error) : error;
+  }
+}
+
+/**
+ * After a lost producer, or a claim of which nobody knows whether it was committed: goes on only
+ * while the cursor is this process's own, or still a predecessor's.
+ */
+export async function expectMine(
+  options: CursorPlace & { readonly instance: string; readonly tenure: Tenure },
+  known: KnownCursor | undefined,
+): Promise<KnownCursor | undefined> {
+  const { predecessor, begin = 0n, lost } = options.tenure;
+  if (predecessor === undefined) return undefined;
+  const found = await readCursor(options, known);
+  if (found.cursor === null || found.offset === undefined || found.offset < begin) return found;
+  const { instance } = parseCursor(found.cursor, options.task);
+  if (instance !== predecessor && instance !== options.instance) throw fenced(lost);
+  return found;
+}
+
+function fenced(cause: unknown): CellarstreamError {
+  return new CellarstreamError(
+    'FENCED',
+    'another instance has taken over this account: this one stops. Run one instance an account',
+    { cause },
+  );
+}
+
+/** Keys don't name the account: two accounts in one topic would take each other's records for their own. */
+function shared(other: string, cursorTopic: string): CellarstreamError {
+  return new CellarstreamError(
+    'SETTINGS',
+    `${cursorTopic} has a cursor of ${other}: another ACCOUNT_NAME publishes under this TOPIC_PREFIX. Give each account a TOPIC_PREFIX of its own`,
+  );
+}
+
+function resourceOf(task: string): string {
+  return task.slice(task.lastIndexOf('/') + 1);
+}
+
+/** The newest cursor of this task that is known, and how far the topic was read for it. */
+export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
+  /** Where it stands, if it was read just now. */
+  readonly offset?: bigint;
+}
+
+/** Reads what was added to the cursors since. */
+export async function readCursor(
+  { broker, cursorTopic, task }: CursorPlace,
+  known: KnownCursor | undefined,
+): Promise<KnownCursor> {
+  const to = await broker.ends(cursorTopic);
+  const end = to.get(0) ?? 0n;
+  const seen = BigInt(known?.cursorEnd ?? 0);
+  let cursor = seen <= end ? (known?.cursor ?? null) : null;
+  let at: bigint | undefined;
+  await broker.readTail({
+    topic: cursorTopic,
+    from: new Map([[0, seen <= end ? seen : 0n]]),
+    to,
+    onMessages: (messages) => {
+      for (const { key, value, offset } of messages) {
+        if (key === null) continue;
+        const name = key.toString();
+        if (name === task) [cursor, at] = [value?.toString() ?? null, BigInt(offset)];
+        else if (name.endsWith(`/${resourceOf(task)}`)) throw shared(name, cursorTopic);
+      }
+      return Promise.resolve();
+    },
+  });
+  return { cursor, cursorEnd: String(end), ...(at !== undefined && { offset: at }) };
+}
