@@ -1,90 +1,212 @@
-// Breaks the product on purpose, one way after the other, in a copy, and shows which test notices.
-// node scripts/mutants.mjs [part of a name]: exits with 1 when a break goes unnoticed.
-import { spawnSync } from 'node:child_process';
+// Breaks the product on purpose, one way after the other, in copies, and shows which tests notice.
+// node scripts/mutants.mjs [part of a name] [--jobs 2]: exits with 1 when a break goes unnoticed.
+import { spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import ts from 'typescript';
 
-/** Each: what is broken, in which file, what stands there, and what comes in its place. */
+/**
+ * Each: what is broken, in which file, what stands there, and what comes in its place.
+ *
+ * @type {[name: string, file: string, from: string, to: string][]}
+ */
 const MUTANTS = [
+  ['the cursor is committed before the events', 'src/sinks/task-log.ts', 'const ends = await sink.commit([\n        ...messages,\n        { topic: cursorTopic, key: task, value: Buffer.from(text) },\n      ]);', 'const first = await sink.commit([{ topic: cursorTopic, key: task, value: Buffer.from(text) }]);\n      const ends = messages.length > 0 ? await sink.commit(messages) : first;'],
+  ['the events are committed before the cursor', 'src/sinks/task-log.ts', 'const ends = await sink.commit([\n        ...messages,', 'if (messages.length > 0) await sink.commit(messages);\n      const ends = await sink.commit(['],
+  ['the cursor is committed too far: an hour ahead', 'src/resource-events.ts', 'cursor: { sequence, firstRead, since, keyFields }', 'cursor: { sequence, firstRead, since: since && since + 3_600_000, keyFields }'],
   ['images are stored before the commit', 'src/sinks/task-log.ts', 'const next: Cursor = { ...cursor, ...progress, instance };', 'await store.put(images, memory, notes);\n      const next: Cursor = { ...cursor, ...progress, instance };'],
+  ['a failed commit is tried again outside of its transaction', 'src/sinks/task-log.ts', 'const sink = await broker.open(transactionalId);', 'const first = await broker.open(transactionalId);\n  const sink = { ...first, close: () => first.close(), commit: (all: readonly Message[]) => first.commit(all).catch(async () => {\n    const again = await broker.open(transactionalId);\n    return again.commit(all).finally(() => again.close());\n  }) };'],
   ['the cursor is not read back after a lost commit', 'src/sinks/task-log.ts', 'if (moved || known.cursor === null) {', 'if (known.cursor === null) {'],
   ['images that the store has not seen are not read back', 'src/sinks/task-log.ts', 'restored += images.length;', 'restored += images.length; images.length = 0;'],
-  ['a replaced process takes the task back', 'src/sinks/task-log.ts', '!== options.instance)', '=== "nobody")'],
+  ['a replaced process takes the task back', 'src/sinks/tenure.ts', 'if (instance !== predecessor && instance !== options.instance) throw fenced(lost);', 'if (instance === "nobody") throw fenced(lost);'],
   ['the sequence begins again with each process', 'src/resource-events.ts', 'let { firstRead, since, sequence } = log.cursor;', 'let { firstRead, since } = log.cursor;\n  let sequence = 0;'],
-  ['no lookback', 'src/streams/poll.ts', 'const lookback = deep ?', 'const lookback = 0 && deep ?'],
+  ['no lookback', 'src/streams/poll.ts', 'window(since - lookback, latest)', 'window(since - 0 * lookback, latest)'],
   ['the next window begins at the newest record of this one', 'src/streams/poll.ts', 'since = Math.min(mark ?? since, reached);', 'since = clock.newest() ?? reached;'],
   ['the window goes by the date header alone', 'src/streams/server-clock.ts', 'return Math.max(Math.min(then, date), date - MOST_BEHIND_MS - step);', 'return date;'],
   ['polls wait for the end of the first read', 'src/resource-reads.ts', 'began$.next((startedAt', 'if (done) began$.next((startedAt'],
   ['a page counts without an anchor', 'src/streams/anchors.ts', 'let anchored = at.offset === 0;', 'let anchored = true;'],
   ['pages do not overlap', 'src/streams/anchors.ts', 'const step = Math.max(1, data.length - overlap);', 'const step = Math.max(1, data.length);'],
   ['the last answer wins', 'src/streams/newest.ts', "if (!last || span.begin > last.end) return 'newer';", "if (last || !last) return 'newer';"],
-  ['a deletion is published without a look at who saw the key since', 'src/resource-events.ts', 'log.isUnseen(key, reading.gone!.since)', '!log.isUnseen(key, Infinity) || true'],
-  ['an order that a sweep has missed is not asked for', 'src/sweep-readings.ts', 'return isGone ? { ...read, gone: { keys: [key], since } } : read;', 'return { ...read, gone: { keys: [key], since } };'],
+  ['a deletion is published without a look at who saw the key since', 'src/resource-events.ts', '.filter((key) => log.isUnseen(key, reading.gone!.since))', ''],
+  ['an order that a sweep has missed is gone, whatever the API says', 'src/sweep-readings.ts', 'return isGone ? { ...read, gone: { keys: [key], since } } : read;', 'return { ...read, gone: { keys: [key], since } };'],
   ['one sweep is enough for all', 'src/streams/sweep-progress.ts', 'return isProven ? number - 1 : undefined;', 'return number;'],
   ['an empty list proves absence', 'src/streams/sweep-progress.ts', "const proof = isEmpty ? 'nothing'", "const proof = isEmpty && false ? 'nothing'"],
   ['what sweeps saw is not marked', 'src/resource-events.ts', "bySweep: step?.kind === 'page' };", "bySweep: false };"],
   ['no tombstone', 'src/sinks/messages.ts', "return change.op === 'd' ? [message, { topic, key: change.key, value: null }] : [message];", 'return [message];'],
   ['an image stays after a deletion', 'src/publisher.ts', 'images.push({ key, sequence, image });', 'if (image) images.push({ key, sequence, image });'],
   ['older images are compared without a look at their schema', 'src/schema-book.ts', 'if (schemaId === now) return bytes;', 'if (schemaId === now || true) return bytes;'],
-  ['a schema is used before it is registered', 'src/schema-book.ts', 'if (after === before) return;', 'if (after === before || before) return;'],
-  ['a token bucket that refills while it drains', 'src/streams/token-bucket.ts', 'wait: (now) => (times.length < most ? 0 : times[0]! + windowMs - now),', 'wait: (now) => (times.length < most ? 0 : times[0]! + windowMs / 2 - now),'],
-  ['a token bucket for each subscription', 'src/streams/token-bucket.ts', 'all.add(now);\n      next.starts.add(now);', 'next.starts.add(now);'],
-  ['a retry does not go back through the quota', 'src/streams/request.ts', 'take(1), // no start is spent while there is no token\n        limit,', 'take(1), // no start is spent while there is no token'],
+  ['a schema does not grow', 'src/schema-book.ts', 'if (after === before) return;', 'if (after === before || before) return;'],
+  ['a token comes back after half of its window', 'src/streams/token-bucket.ts', 'timeOf(starts[oldest(now)]!, now) + windowMs - now)', 'timeOf(starts[oldest(now)]!, now) + windowMs / 2 - now)'],
+  ['a token comes back a window after the request, not after its answer', 'src/streams/token-bucket.ts', 'start.isUnderWay = true;', 'return work;'],
+  ['a token bucket for each subscription', 'src/streams/token-bucket.ts', 'return Object.assign(each, { during: held });', "if ('own' in options) return Object.assign(each, { during: held });\n    const fresh = () => tokenBucket({ ...options, own: true } as TokenBucketOptions);\n    return Object.assign(\n      <T>(source: Observable<T>) => new Observable<T>((subscriber) => fresh()(source).subscribe(subscriber)),\n      { during: <T>(work: Observable<T>) => new Observable<T>((subscriber) => fresh().during!(work).subscribe(subscriber)) },\n    );"],
+  ['lanes do not share their tokens', 'src/streams/token-bucket.ts', 'all.add(start);\n      next.starts.add(start);', 'next.starts.add(start);'],
+  ['a retry does not go back through the quota', 'src/streams/request.ts', 'return token ? send(address, token, query) : attempt;', 'return token ? defer(() => send(address, tokens.current() ?? token, query)).pipe(backoff({ scheduler })) : attempt;'],
   ['a refused token is kept', 'src/streams/request.ts', 'tokens.refuse(token);', 'void token;'],
-  ['a status change of a first read is published', 'src/streams/order-status.ts', "if (op === 'r' || op === 'd' || !after) return [];", "if (op === 'd' || !after) return [];"],
+  ['a status change of a first read is published', 'src/streams/order-status.ts', "if (op === 'r' || !after) return [];", 'if (!after) return [];'],
   ['fulfilments are matched by their places', 'src/streams/identity.ts', "fulfillment_info: 'fulfillment_id',", "fulfillment_info: 'nothing',"],
   ['the same bad record is reported at every read', 'src/streams/known-rejects.ts', 'return news;', 'return true;'],
   ['null and absent are the same', 'src/schemas/record-codec.ts', 'odd.nulls.push(pointer + field.step);', 'void field;'],
   ['what a field can not hold is dropped', 'src/schemas/record-codec.ts', 'else odd.unmapped.set(at, canonicalJson(item));', 'else void at;'],
 ]; // prettier-ignore
 
-const root = fileURLToPath(new URL('..', import.meta.url));
-const only = process.argv[2] ?? '';
-const work = mkdtempSync(join(tmpdir(), 'cellarstream-mutants-'));
-const LEFT_OUT = new Set(['node_modules', '.git', 'coverage', '.cellarstream']);
-
+const SIMULATION = ['run', '--project', 'sim'];
+/** With time for tests that share their processor with the other copies. */
+const UNIT = ['--project', 'unit', '--exclude', 'test/sim/**', '--testTimeout', '60000'];
 /**
- * The simulation first: it is quick and sees the most; then the unit tests.
+ * The simulation first: a few seeds show what is badly broken; then the unit tests that what is
+ * broken can reach, or all of them where nothing is.
  *
- * @type {{ name: string, args: string[], env: Record<string, string> }[]}
+ * @type {{ name: string, args: (file?: string) => string[], env?: Record<string, string> }[]}
  */
 const SUITES = [
-  { name: 'simulation', args: ['--project', 'sim'], env: { SIM_SEEDS: '120' } },
-  { name: 'unit tests', args: ['--project', 'unit'], env: {} },
-];
+  { name: 'simulation', args: () => SIMULATION, env: { SIM_SEEDS: '24' } },
+  { name: 'simulation', args: () => SIMULATION, env: { SIM_FIRST: '25', SIM_SEEDS: '96' } },
+  { name: 'unit tests', args: (file) => (file ? ['related', file, '--run', ...UNIT] : ['run', ...UNIT]) },
+]; // prettier-ignore
+/** Longer than any suite takes: what is broken may go on for ever. */
+const MOST_MS = 15 * 60_000;
+/** Of what a suite prints, so many characters are kept. */
+const MOST_OUTPUT = 100_000;
+const LEFT_OUT = new Set(['node_modules', '.git', 'coverage', '.cellarstream']);
 
+const root = fileURLToPath(new URL('..', import.meta.url));
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { jobs: { type: 'string', default: '2' } },
+});
+const waiting = MUTANTS.filter(([name]) => name.includes(positionals[0] ?? ''));
+const work = mkdtempSync(join(tmpdir(), 'cellarstream-mutants-'));
+/** @type {Set<import('node:child_process').ChildProcess>} */
+const running = new Set();
+const count = { noticed: 0, unnoticed: 0 };
+const began = performance.now();
+
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, () => {
+    cleanUp();
+    process.exit(1);
+  });
+}
 try {
-  cpSync(root, work, { recursive: true, filter: (path) => !LEFT_OUT.has(basename(path)) });
-  symlinkSync(join(root, 'node_modules'), join(work, 'node_modules'), 'junction');
-  let unnoticed = 0;
-  for (const [name, file, from, to] of MUTANTS.filter(([name]) => name.includes(only))) {
-    const path = join(work, file);
-    const text = readFileSync(path, 'utf8');
-    if (text.split(from).length !== 2) throw new Error(`${file} has not just one: ${from}`);
-    writeFileSync(
-      path,
-      text.replace(from, () => to),
-    );
-    const seen = SUITES.find(fails);
-    writeFileSync(path, text);
-    if (!seen) unnoticed += 1;
-    console.log(seen ? `noticed    ${name}  (${seen.name})` : `UNNOTICED  ${name}`);
-  }
-  console.log(`${unnoticed} unnoticed`);
-  process.exitCode = unnoticed > 0 ? 1 : 0;
+  const jobs = Array.from({ length: Number(values.jobs) }, (_, job) => join(work, String(job)));
+  jobs.forEach(copyTo);
+  // Without it a test that fails by itself would notice everything.
+  const failing = await noticed(jobs[0]);
+  if (failing) throw new Error(`nothing is broken, and yet: ${failing.by}\n${failing.output}`);
+  await Promise.all(jobs.map(takeTurns));
+  const seconds = ((performance.now() - began) / 1_000).toFixed(0);
+  console.log(`${count.noticed} noticed, ${count.unnoticed} unnoticed, ${seconds} s`);
+  process.exitCode = count.unnoticed > 0 ? 1 : 0;
 } finally {
-  rmSync(work, { recursive: true, force: true });
+  cleanUp();
 }
 
-/** @param {(typeof SUITES)[number]} suite */
-function fails({ args, env }) {
-  const vitest = join(work, 'node_modules/vitest/vitest.mjs');
-  const { status } = spawnSync(process.execPath, [vitest, 'run', '--bail', '1', ...args], {
-    cwd: work,
-    env: { ...process.env, ...env },
-    stdio: 'ignore',
+/** @param {string} copy */
+function copyTo(copy) {
+  cpSync(root, copy, { recursive: true, filter: (path) => !LEFT_OUT.has(basename(path)) });
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction');
+}
+
+/**
+ * One break after the other in a copy, for as long as there are any.
+ *
+ * @param {string} copy
+ */
+async function takeTurns(copy) {
+  for (let next = waiting.shift(); next; next = waiting.shift()) {
+    const [name, file, from, to] = next;
+    const start = performance.now();
+    const path = join(copy, file);
+    const text = readFileSync(path, 'utf8');
+    writeFileSync(path, broken(text, file, from, to));
+    const failing = await noticed(copy, file);
+    writeFileSync(path, text);
+    count[failing ? 'noticed' : 'unnoticed'] += 1;
+    const seconds = ((performance.now() - start) / 1_000).toFixed(0).padStart(4);
+    const verdict = failing ? 'noticed  ' : 'UNNOTICED';
+    console.log(`${verdict} ${seconds} s  ${name}${failing ? `  (${failing.by})` : ''}`);
+  }
+}
+
+/**
+ * A break that can't be parsed would be noticed by anybody: that is an error.
+ *
+ * @param {string} text
+ * @param {string} file
+ * @param {string} from
+ * @param {string} to
+ */
+function broken(text, file, from, to) {
+  if (text.split(from).length !== 2) throw new Error(`${file} has not just one: ${from}`);
+  const source = text.replace(from, () => to);
+  const { diagnostics } = ts.transpileModule(source, { reportDiagnostics: true });
+  if (diagnostics?.length) throw new Error(`${file} can't be parsed with: ${to}`);
+  return source;
+}
+
+/**
+ * Which of the suites fails first in a copy, with which file of tests, and what it says; undefined
+ * when all pass.
+ *
+ * @param {string} copy
+ * @param {string} [file]
+ */
+async function noticed(copy, file) {
+  for (const { name, args, env } of SUITES) {
+    const { passed, output } = await run(copy, args(file), env);
+    if (passed) continue;
+    const test = /FAIL .*?(test\/\S+)/.exec(output)?.[1];
+    return { by: `${name}: ${test ?? 'it did not end well'}`, output };
+  }
+  return undefined;
+}
+
+/**
+ * @param {string} copy
+ * @param {string[]} args
+ * @param {Record<string, string>} [env]
+ * @returns {Promise<{ passed: boolean, output: string }>} the last of what it printed.
+ */
+function run(copy, args, env) {
+  const vitest = join(copy, 'node_modules/vitest/vitest.mjs');
+  const child = spawn(process.execPath, [vitest, ...args, '--bail', '1'], {
+    cwd: copy,
+    env: { ...process.env, NO_COLOR: '1', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true, // with its workers in a group of its own: one in a loop ends only by a signal
   });
-  return status !== 0;
+  running.add(child);
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (/** @type {Buffer} */ chunk) => {
+      output = (output + chunk.toString()).slice(-MOST_OUTPUT);
+    });
+  }
+  const late = setTimeout(() => end(child), MOST_MS);
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => {
+      clearTimeout(late);
+      running.delete(child);
+      resolve({ passed: code === 0, output });
+    });
+  });
+}
+
+/** @param {import('node:child_process').ChildProcess} child */
+function end({ pid }) {
+  if (pid === undefined) return;
+  try {
+    process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL');
+  } catch {
+    // it has ended by itself
+  }
+}
+
+function cleanUp() {
+  running.forEach(end);
+  rmSync(work, { recursive: true, force: true });
 }

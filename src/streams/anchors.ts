@@ -87,7 +87,7 @@ export function join(at: Position, data: readonly JsonValue[], options: JoinOpti
 interface Page {
   /** By place; undefined for a record that can't be known again. */
   readonly keys: readonly (string | undefined)[];
-  readonly placeOf: ReadonlyMap<string, number>;
+  readonly placeOf: ReadonlyMap<string | undefined, number>;
   /** Of the record at a place. Worked out when asked for, once. */
   readonly digest: (place: number) => string;
 }
@@ -99,8 +99,7 @@ function identify(data: readonly JsonValue[], keyOf: KeyOf): Page {
   const keys = data.map(
     (record, place) => keyOf(record) ?? (place > 0 ? `after ${digest(place - 1)}` : undefined),
   );
-  const placeOf = new Map<string, number>();
-  keys.forEach((key, place) => key !== undefined && placeOf.set(key, place));
+  const placeOf = new Map(keys.map((key, place) => [key, place]));
   return { keys, placeOf, digest };
 }
 

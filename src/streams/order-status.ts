@@ -45,7 +45,7 @@ export interface StatusChange {
  * so that an array in another order changes nothing.
  */
 export function statusChanges({ op, before, after }: Change): StatusChange[] {
-  if (op === 'r' || op === 'd' || !after) return [];
+  if (op === 'r' || !after) return []; // a deletion has no image after it
   const was = subjectsOf(before);
   const is = subjectsOf(after);
   const orderTime = instantOf(after, 'updated_at');
@@ -73,15 +73,15 @@ export function orderStatus(): OperatorFunction<Change, readonly StatusChange[]>
 interface Subject {
   readonly subject: StatusSubject;
   readonly subjectId: string | null;
-  readonly record: JsonValue;
+  /** Undefined for a club package that the order lacks. */
+  readonly record: JsonValue | undefined;
 }
 
 function subjectsOf(order: JsonObject | null): ReadonlyMap<string, Subject> {
   const subjects = new Map<string, Subject>();
   if (!order) return subjects;
   const add = (subject: StatusSubject, subjectId: string | null, record: JsonValue | undefined) => {
-    if (record !== undefined)
-      subjects.set(`${subject} ${subjectId ?? ''}`, { subject, subjectId, record });
+    subjects.set(`${subject} ${subjectId ?? ''}`, { subject, subjectId, record });
   };
   const addAll = (subject: StatusSubject, field: 'order_edit' | 'fulfillment_info') => {
     const array = order[field];

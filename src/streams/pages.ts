@@ -64,10 +64,9 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
   const { request, keyOf, from = BEGINNING, repeats = 2 } = options;
   const { room = () => of(undefined), onTrouble } = options;
   const pageSize = Math.max(2, options.pageSize ?? 1_000);
-  const mostOverlap = Math.floor(pageSize / 2);
 
   return defer(() => {
-    let overlap = Math.max(1, Math.min(options.overlap ?? 10, mostOverlap));
+    let overlap = Math.max(1, options.overlap ?? 10); // half a page at most: join sees to it
     let round = 0;
     const tally = from.offset === 0 ? newTally(keyOf) : undefined;
     let reordered = false;
@@ -92,7 +91,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       // A list may claim a next page that is empty: it ends where nothing was, once it is seen again
       // that nothing moved in front of that place.
       const isAtEmpty = at.offset + data.length === emptyAt;
-      const last = !pagination.has_next_page || data.length === 0 || isAtEmpty;
+      const last = !pagination.has_next_page || isAtEmpty;
       const repeated = round > 0;
       if (repeated && missing === 0) return page(undefined);
       if (repeated && missing && !short && (last || found === 0)) {
@@ -108,7 +107,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
         return page(undefined);
       }
       round += 1;
-      overlap = Math.min(overlap * 5, mostOverlap);
+      overlap *= 5;
       reordered = false;
       short = false;
       return page(BEGINNING);

@@ -52,7 +52,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
  */
 export function tokenSource(options: TokenSourceOptions): TokenSource {
   const { login, scheduler = asyncScheduler, onToken } = options;
-  const refused = new Subject<Token>();
+  const refused = new Subject<void>(); // what is in hand
   let current: Token | undefined;
 
   const freshFor = (token: Token): number =>
@@ -74,10 +74,7 @@ export function tokenSource(options: TokenSourceOptions): TokenSource {
       timer(Math.min(Math.max(0, freshFor(token)), LONGEST_TIMER_MS), scheduler).pipe(
         map(() => token),
       ),
-      refused.pipe(
-        filter((other) => other === token),
-        map(() => undefined),
-      ),
+      refused.pipe(map(() => undefined)),
     ).pipe(take(1));
 
   const token$ = next.pipe(
@@ -94,7 +91,7 @@ export function tokenSource(options: TokenSourceOptions): TokenSource {
     refuse: (token) => {
       if (token !== current) return;
       current = undefined;
-      refused.next(token);
+      refused.next();
     },
   };
 }

@@ -28,6 +28,7 @@ describe('a page joins', () => {
     expect(joint(after('1 2 3 4 5 6'), '5 6 7 8 9')).toMatchObject({
       anchored: true,
       swapped: false,
+      adrift: false,
       next: { offset: 4 + 3, stepsBack: 0 },
     });
     expect(joint(after('1 2 3 4 5 6'), '6 7 8 9')).toMatchObject({ anchored: true });
@@ -124,5 +125,12 @@ describe('a position', () => {
     expect(join(at, bare('c', 'd', 'e'), options)).toMatchObject({ anchored: true });
     expect(join(at, bare('x', 'd', 'e'), options)).toMatchObject({ anchored: false });
     expect(join(at, bare('d', 'e'), options)).toMatchObject({ anchored: false });
+  });
+
+  it('never knows the first record of a page without a key, which may stand anywhere', () => {
+    const bare = { name: 'a' };
+    const at = join(BEGINNING, [bare, ...page('1 2 3')], options).next;
+    expect(throughJson(at)).toEqual(at); // nor has it a place in a cursor
+    expect(join(at, [bare, ...page('7 8 9')], options)).toMatchObject({ anchored: false });
   });
 });

@@ -155,9 +155,15 @@ describe('backoff', () => {
       (code) => [...status(code), true] as const,
     ),
     ...[400, 405, 410, 422, 204].map((code) => [...status(code), false] as const),
-    ...(['API_ANSWER', 'API_UNREACHABLE', 'KAFKA_UNREACHABLE'] as const).map(
-      (code) => [...coded(code), true] as const,
-    ),
+    ...(
+      [
+        'API_ANSWER',
+        'API_UNREACHABLE',
+        'KAFKA_UNREACHABLE',
+        'STATE_FOLDER',
+        'STATE_DAMAGED',
+      ] as const
+    ).map((code) => [...coded(code), true] as const),
     ...(['SETTINGS', 'FENCED', 'TOPIC_SETTINGS', 'STATE_LOCKED', 'SERVICES'] as const).map(
       (code) => [...coded(code), false] as const,
     ),

@@ -97,6 +97,11 @@ describe('changedPaths', () => {
     expect(paths(before, after)).toEqual(expected);
   });
 
+  it('compares arrays by place where only some of their elements are objects', () => {
+    const before = { list: [{ a: 1 }, 'x', { b: 1 }] };
+    expect(changedPaths(before, { list: [{ a: 2 }, 'x'] })).toEqual(['list[0].a', 'list[2]']);
+  });
+
   it('takes identities from those it is given, not from what every object inherits', () => {
     const before = { constructor: [{ a: 1 }] };
     const after = { constructor: [{ a: 2 }] };

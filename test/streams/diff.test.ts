@@ -269,6 +269,23 @@ describe('diff of reads that overlap', () => {
     const found = differences(reads, { newest: newestReads(readClock()) });
     expect(found.map(inShort)).toEqual([['c 1'], ['u 1 updated_at']]);
   });
+
+  it('holds nothing against a read without a span', () => {
+    const found = overlapping(page({ n: 1 }, { n: 2 }), { records: [], gone: ['2'] });
+    expect(found.map(inShort)).toEqual([['c 1', 'c 2'], ['d 2']]);
+    const later = overlapping(
+      page({ n: 1 }, { n: 2 }),
+      { records: [], gone: ['2'] },
+      read(1, 2, { n: 1, s: 'a' }, { n: 2, s: 'a' }),
+    );
+    expect(inShort(later[2]!)).toEqual(['u 1 s', 'c 2']);
+  });
+
+  it('takes each read for newer where nobody judges', () => {
+    const last: ReadRecords = { records: [], gone: ['1'], span: { begin: 1, end: 5 } };
+    const found = differences([read(3, 4, { n: 1 }), read(1, 2, { n: 1, s: 'a' }), last]);
+    expect(found.map(inShort)).toEqual([['c 1'], ['u 1 s'], ['d 1']]);
+  });
 });
 
 describe('diff of keys that are gone', () => {

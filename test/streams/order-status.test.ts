@@ -84,6 +84,13 @@ describe('statusChanges', () => {
     expect(updated({ payment_status: null }, {})).toEqual([]);
   });
 
+  it('goes to null for an element that is no object any more', () => {
+    const before = { fulfillment_info: [{ status: 'open' }], updated_at: '2026-03-05T00:00:00Z' };
+    expect(updated(before, { ...before, fulfillment_info: [null] })).toMatchObject([
+      { subjectId: '#1', from: 'open', to: null, changedAt: Date.UTC(2026, 2, 5) },
+    ]);
+  });
+
   it('gives none for arrays in another order', () => {
     const order_edit = [
       { created_at: 'a', status: 'x' },
@@ -181,6 +188,12 @@ describe('statusChanges', () => {
     it('is when an edit was made, if it is new, else when the order was updated', () => {
       expect(timeOf({}, edit('open'))).toBe(made);
       expect(timeOf(edit('open'), edit('done'))).toBe(order);
+    });
+
+    it('is when the order was updated, even for an order that has just been made', () => {
+      const after = { payment_status: 'paid', created_at: iso(made), updated_at: iso(order) };
+      const [found] = statusChanges(change('c', null, after));
+      expect(found!.changedAt).toBe(order);
     });
 
     it('is null when nobody tells', () => {

@@ -206,6 +206,38 @@ describe('a list and its total', () => {
     expect(troubles).toEqual(['short', 'short', 'unsettled']);
   });
 
+  it('is told of where a reading was short, as soon as a page of it has nothing new', () => {
+    const told: [ScanTrouble, number][] = [];
+    const onTrouble = (trouble: ScanTrouble, offset: number) => told.push([trouble, offset]);
+    scanOf([], { ...paging, ...claim(31), repeats: 1, onTrouble });
+    expect(told).toEqual([['short', 0], ['unsettled', 20]]); // prettier-ignore
+  });
+
+  it('is not short when what was missing comes page by page', () => {
+    const moved = [{ id: 28, v: 2 }, ...ids(1, 9), { id: 29, v: 2 }, ...ids(10, 27), { id: 30 }];
+    const whole = ids(1, 30);
+    const scan = scanOf([whole, whole, whole, moved], { pageSize: 10, overlap: 2 });
+    expect(scan.offsets).toEqual([0, 8, 16, 24, 0, 5]); // 28 comes with the first page, 29 with the next
+    expect(scan.troubles).toEqual([]);
+    expect(readIds(scan).size).toBe(30);
+  });
+
+  it('is read in peace where nobody listens', () => {
+    const states = [ids(1, 40), ids(1, 40), ids(4, 40)];
+    let requests = 0;
+    const seen: ScanPage[] = [];
+    virtualTime().run(() => {
+      pages({
+        request: ({ offset, pageSize }) =>
+          timer(1).pipe(map(() => pageOf(states[requests++] ?? states[2]!, offset, pageSize))),
+        keyOf: keyOfId,
+        pageSize: 10,
+        overlap: 2,
+      }).subscribe((page) => seen.push(page));
+    });
+    expect(seen.map(({ offset }) => offset)).toEqual([0, 8, 16, 8, 16, 24, 32]); // it stepped back
+  });
+
   it('is read as often as `repeats` says', () => {
     expect(scanOf([], { ...paging, ...claim(31), repeats: 0 }).troubles).toEqual(['unsettled']);
     expect(scanOf([], { ...paging, ...claim(31), repeats: 1 }).pages).toHaveLength(4 + 5);

@@ -112,6 +112,11 @@ describe('poll', () => {
     expect(back).toEqual([60_000, 10_000, 60_000, 10_000, 60_000, 10_000, 60_000]);
   });
 
+  it('looks back that far at every poll where they are as rare as that', () => {
+    const { asked } = polled(65_000, { intervalMs: 20_000, lookbackMs: 20_000 });
+    expect(asked.map(({ at, from }) => at - from)).toEqual([40_000, 60_000, 60_000, 60_000]);
+  });
+
   it('looks back less than ten seconds where twice `lookbackMs` is less', () => {
     const { asked } = polled(35, { intervalMs: 10, lookbackMs: 2_000 });
     expect(asked.map(({ at, from }) => at - from)).toEqual([4_000, 4_010, 4_010, 4_010]);

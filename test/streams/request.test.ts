@@ -114,6 +114,13 @@ describe('listRequest', () => {
     expect(seen).toMatchObject([{ status: 200 }]);
   });
 
+  it('needs to be told no more than where the list is, and where tokens come from', async () => {
+    const { tokens } = await start();
+    const list = listRequest({ url: new URL(`${sandbox.url}/v1/orders`), tokens });
+    const { data } = await firstValueFrom(list({ offset: 29 }, limit));
+    expect(numbers(data)).toEqual([100_030]);
+  });
+
   it('sends no more than it was given', async () => {
     const { list } = await start();
     await firstValueFrom(list({}, limit));
@@ -158,7 +165,12 @@ describe('the token', () => {
     expect(statuses()).toEqual([200, 401, 401, 401, 200, 200, 200]);
     expect(sandbox.truth.requests('login')).toHaveLength(2);
     expect(starts()).toBe(7); // each try has waited for the quota
-    expect(retried).toMatchObject(Array(3).fill({ code: 'TOKEN_REJECTED' }));
+    const refusal = {
+      code: 'TOKEN_REJECTED',
+      message: `${sandbox.url}/v1/orders refused the token (401)`,
+      context: { status: 401 },
+    };
+    expect(retried).toMatchObject([refusal, refusal, refusal]);
   });
 
   it('is renewed when 403 refuses it', async () => {
@@ -172,8 +184,11 @@ describe('the token', () => {
   it('is left to the other lists by one that refuses one token after the other', async () => {
     const { list, tokens } = await start();
     const lift = sandbox.fault({ kind: 'status', status: 403, endpoint: 'orders' });
-    const refused = () => firstValueFrom(list({ pageSize: 1 }, limit));
-    await expect(refused()).rejects.toMatchObject({ code: 'API_STATUS', context: { status: 403 } });
+    const refused = () => firstValueFrom(list({ offset: 3, pageSize: 1 }, limit));
+    await expect(refused()).rejects.toMatchObject({
+      code: 'API_STATUS',
+      context: { status: 403, offset: 3 },
+    });
     expect(statuses()).toEqual([403, 403, 403, 403]);
     const token = tokens.current();
     await expect(refused()).rejects.toMatchObject({ code: 'API_STATUS' });
@@ -244,6 +259,11 @@ describe('what can pass', () => {
       { code: 'API_ANSWER' },
     ],
     [
+      'an envelope without total_records',
+      { kind: 'status', status: 200, body: { data: [], pagination: { has_next_page: false } } },
+      { code: 'API_ANSWER' },
+    ],
+    [
       'data that is no array',
       {
         kind: 'status',
@@ -268,6 +288,25 @@ describe('what can pass', () => {
     sandbox.fault({ endpoint: 'orders', kind: 'status', status: 429, headers, times: 1 });
     await firstValueFrom(list({}, limit));
     expect(clock.waits).toEqual([7_000]);
+  });
+
+  it.each([
+    ['no JSON', '<html>', 'sent what is not JSON'],
+    ['no page', '{"data":[]}', 'sent no page: data, pagination.total_records and has_next_page are needed'], // prettier-ignore
+  ])('says what was answered, and where: %s', async (_, body, words) => {
+    const { list } = await start();
+    sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body, times: 1 });
+    await firstValueFrom(list({ offset: 29 }, limit));
+    const message = `${sandbox.url}/v1/orders ${words}`;
+    expect(retried).toMatchObject([{ code: 'API_ANSWER', message, context: { offset: 29 } }]);
+  });
+
+  it('waits for a part of the pause that chance decides', async () => {
+    const clock = hurriedTime();
+    const { list } = await start({}, { scheduler: clock.scheduler, random: () => 0.5 });
+    sandbox.fault({ endpoint: 'orders', kind: 'status', status: 500, times: 2 });
+    await firstValueFrom(list({}, limit));
+    expect(clock.waits).toEqual([125, 250]);
   });
 
   it('is an answer larger than allowed', async () => {
@@ -374,9 +413,10 @@ describe('serverTime', () => {
 
   it('is counted on from the login when no Date is sent', async () => {
     const { scheduler } = hurriedTime(1_000);
-    const { list } = await start({ readings: { dateHeader: false } }, { scheduler });
+    const at400 = (token: Token): Token => ({ ...token, askedAt: 400 }); // on the same clock
+    const { list } = await start({ readings: { dateHeader: false } }, { scheduler }, at400);
     const { serverTime } = await firstValueFrom(list({}, limit));
-    expect(serverTime).toBe(NOW + 1_000); // the login was at 0 on the same clock
+    expect(serverTime).toBe(NOW + 600);
   });
 
   it('is unknown when neither has told it', async () => {

@@ -99,6 +99,13 @@ describe('serverClock', () => {
     expect(clock.newest()).toBe(NOON - MS);
   });
 
+  it('knows the latest time by Date alone, and by records alone', () => {
+    const [dated, stamped] = [serverClock(), serverClock()];
+    dated.tell(NOON);
+    stamped.see([NOON - 1, null]);
+    expect([dated.latest(), stamped.latest()]).toEqual([NOON, NOON - 1]);
+  });
+
   it('knows the latest of all times, for the end of a window', () => {
     const clock = serverClock();
     clock.see([NOON, NOON - HOUR]);

@@ -3,9 +3,11 @@ import { BEGINNING } from '../../src/streams/anchors.ts';
 import {
   NO_SWEEP,
   nextSweep,
+  removedLately,
   seenSince,
   sweepAfter,
   takenOver,
+  withRemoved,
 } from '../../src/streams/sweep-progress.ts';
 import type { Proof, SweepProgress } from '../../src/streams/sweep-progress.ts';
 import { answer } from './moving-list.ts';
@@ -85,6 +87,12 @@ describe('a sweep', () => {
     expect(read(first, ...pages)).toMatchObject({ proof, proofBefore: 'nothing' });
   });
 
+  it('says of a total that moved no more than that, whatever it comes to', () => {
+    const moved = read(first, { total: 9, fresh: 4 }, { total: 8, fresh: 3 });
+    expect(moved.total).toBe('moved');
+    expect(read(moved, { total: 9, fresh: 1 }).total).toBe('moved');
+  });
+
   it('is plain JSON at every step', () => {
     for (const sweep of [NO_SWEEP, first, read(first, { total: 9, fresh: 5 })]) {
       expect(JSON.parse(JSON.stringify(sweep))).toEqual(sweep);
@@ -153,5 +161,30 @@ describe('seenSince', () => {
     let sweep = NO_SWEEP;
     const since = proofs.map((proof) => seenSince((sweep = sweepOf(proof, sweep)), false));
     expect(since).toEqual([undefined, 1, undefined, undefined, undefined, undefined, undefined, 7]);
+  });
+});
+
+describe('deletions of the last hour', () => {
+  const HOUR = 3_600_000;
+  const at = 1_000;
+  const some = withRemoved(NO_SWEEP, 3, at);
+
+  it('are none before the first', () => {
+    expect(NO_SWEEP.removed).toEqual({ count: 0, since: 0 });
+    expect(withRemoved(NO_SWEEP, 0, at)).toBe(NO_SWEEP);
+  });
+
+  it('add up, and are forgotten together an hour after the first of them', () => {
+    const more = withRemoved(some, 4, at + HOUR - 1);
+    expect(removedLately(some, at)).toBe(3);
+    expect(removedLately(more, at + HOUR - 1)).toBe(7);
+    expect(removedLately(more, at + HOUR)).toBe(0);
+    expect(removedLately(withRemoved(more, 2, at + HOUR), at + HOUR)).toBe(2);
+    expect(withRemoved(more, 2, at + HOUR).removed.since).toBe(at + HOUR);
+  });
+
+  it('change nothing else of a sweep, and outlive it', () => {
+    expect(some).toEqual({ ...NO_SWEEP, removed: { count: 3, since: at } });
+    expect(nextSweep(some, 2_000).removed).toEqual(some.removed);
   });
 });

@@ -250,6 +250,13 @@ describe('when much is gone at once', () => {
     expect(after(3_600_000)).toMatchObject({ held: [], gone: expect.objectContaining({ length: 15 }) }); // prettier-ignore
   });
 
+  it('nothing is held where nothing more is gone, whatever went before', () => {
+    const ledger = new SweepLedger(keys(1, 100));
+    ledger.progress = withRemoved({ ...NO_SWEEP, beganAt: -1_000 }, 30, -1_000);
+    const { held } = swept({ list, ledger, canBeAsked: () => true, limitPercent: 5 });
+    expect(held).toEqual([]);
+  });
+
   it('what can never go does not count', () => {
     const canBeAsked = (key: string) => Number(key) <= 110;
     const { gone, held } = run(150, 5, { canBeAsked });
