@@ -3,6 +3,9 @@ import { defineConfig } from 'vitest/config';
 /** Where a report in JSON goes, beside the one on the screen. */
 const report = process.env.TEST_REPORT;
 
+/** Vitest leaves one core to itself, which of two is half. */
+const ALL_CORES = '100%';
+
 const ALONE = ['test/integration/freshness.test.ts'];
 
 export default defineConfig({
@@ -14,6 +17,7 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 'test/types/**'],
+          maxWorkers: ALL_CORES,
         },
       },
       // One seed, one run of the whole pipeline: 500 with the other tests, 10,000 by themselves.
@@ -22,6 +26,7 @@ export default defineConfig({
           name: 'sim',
           include: ['test/sim/seeds-*.test.ts'],
           env: { SIM_SEEDS: process.env.SIM_SEEDS ?? '500' },
+          maxWorkers: ALL_CORES,
         },
       },
       {
@@ -29,6 +34,7 @@ export default defineConfig({
           name: 'sim-all',
           include: ['test/sim/seeds-*.test.ts'],
           env: { SIM_SEEDS: process.env.SIM_SEEDS ?? '10000' },
+          maxWorkers: ALL_CORES,
         },
       },
       {
@@ -61,6 +67,7 @@ export default defineConfig({
           include: ['test/chaos/**/*.test.ts'],
           env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '900' },
           hookTimeout: 120_000,
+          maxWorkers: ALL_CORES,
         },
       },
       {
