@@ -45,8 +45,8 @@ export default defineConfig({
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          // They share one broker; each file has topics of its own. Two at once: most of them wait.
-          maxWorkers: 2,
+          // They share one broker; each file has topics of its own. Three at once: most of them wait.
+          maxWorkers: 3,
           sequence: { groupOrder: 1 },
         },
       },
@@ -57,7 +57,7 @@ export default defineConfig({
           include: ['test/chaos/**/*.test.ts'],
           env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '90' },
           hookTimeout: 120_000,
-          maxWorkers: 2,
+          maxWorkers: 3,
           sequence: { groupOrder: 1 },
         },
       },

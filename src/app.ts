@@ -37,8 +37,8 @@ export interface RunOptions {
 
 /** How long a stop waits for the page in hand, ms; what is not committed then is read again. */
 const STOP_WITHIN_MS = 8_000;
-/** A cursor is written so long after the newest request began, at most, unless Kafka is slow. */
-const IN_HAND_MS = 5_000;
+/** A cursor is written so long after the newest answer, at most, unless Kafka is slow. */
+const IN_HAND_MS = 10_000;
 
 /**
  * The service: the resources of an account from the API to Kafka until `stop$`, each by itself. What
@@ -46,7 +46,7 @@ const IN_HAND_MS = 5_000;
  * stop.
  *
  * @throws CellarstreamError what a later try can't heal: `SETTINGS`, `API_KEY_REJECTED`, `FENCED`,
- * `STATE_LOCKED`, `TOPIC_SETTINGS`, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, ...
+ * `STATE_LOCKED`, `STATE_FOLDER` (at the start), `TOPIC_SETTINGS`, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, ...
  */
 export async function run(options: RunOptions): Promise<void> {
   refuseUnsupported(options.config);
@@ -72,7 +72,7 @@ async function serve(options: RunOptions): Promise<void> {
   /** Requests that this folder does not know of: it was put back, or another process had its turn. */
   const heedOthers = async (cursors: string) => {
     const now = scheduler.now();
-    const since = Math.max(quota.lastStart() + IN_HAND_MS, now - WINDOW_MS);
+    const since = Math.max(quota.lastAsked() + IN_HAND_MS, now - WINDOW_MS);
     if (since < now && (await writtenSince(links.kafka, cursors, since))) quota.distrust();
   };
   const open = async () => {

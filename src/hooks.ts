@@ -82,7 +82,10 @@ export interface Hooks {
   readonly onRefused?: (refused: { resource: string; error: unknown }) => void;
   /** A resource can't go on, the others do; it is tried again. */
   readonly onFailed?: (failed: { resource: string; error: unknown; delayMs: number }) => void;
-  /** A transaction is begun; `onPublished`, `onRetry` or `onFailed` of the resource ends it. */
+  /**
+   * A transaction is begun; `onPublished` or `onFailed` of the resource ends it, or `onRetry` of Kafka,
+   * the registry or the state folder.
+   */
   readonly onCommit?: (begun: { resource: string }) => void;
   /** A page is dealt with: committed, or found to be nothing new. */
   readonly onPublished?: (published: Published) => void;

@@ -32,8 +32,11 @@ export interface Quotas {
    * asked this list: if its request times are lost, the first request waits for a whole window.
    */
   readonly lanes: (resource: Resource, seenBefore: boolean) => Lanes;
-  /** When the newest list request began that is known of, ms since the epoch; 0 if none is. */
-  readonly lastStart: () => number;
+  /**
+   * When the newest list request of earlier processes that is known of was answered, or began, ms since
+   * the epoch; 0 if none is.
+   */
+  readonly lastAsked: () => number;
   /** Another process has asked since then: each list waits for a whole window before it asks. */
   readonly distrust: () => void;
   readonly close: () => void;
@@ -44,7 +47,7 @@ interface ListQuota {
   readonly seen: (before: boolean) => void;
   readonly distrust: () => void;
   /** Of the times that were kept. */
-  readonly lastStart: number;
+  readonly lastAsked: number;
 }
 
 export interface QuotasOptions {
@@ -112,7 +115,7 @@ export function quotas(options: QuotasOptions): Quotas {
       isSure = true;
       all.exhaust();
     };
-    return { lanes: lanesOf(all), seen, distrust, lastStart: Math.max(0, ...times) };
+    return { lanes: lanesOf(all), seen, distrust, lastAsked: Math.max(0, ...times) };
   };
   const listOf = (resource: Resource): ListQuota => {
     const name = quota.scope === 'key' ? 'all' : resource;
@@ -150,7 +153,7 @@ export function quotas(options: QuotasOptions): Quotas {
       asked.add(resource);
       return list.lanes;
     },
-    lastStart: () => Math.max(0, ...resources.map((resource) => listOf(resource).lastStart)),
+    lastAsked: () => Math.max(0, ...resources.map((resource) => listOf(resource).lastAsked)),
     distrust: () => new Set(resources.map(listOf)).forEach((list) => list.distrust()),
     close: () => files.forEach((file) => file.close()),
   };

@@ -64,7 +64,7 @@ describe('quotas', () => {
     scheduler.run(() => {
       scheduler.schedule(() => {
         const quota = quotas({ config, scheduler, stateDir: folder });
-        expect(quota.lastStart()).toBe(last);
+        expect(quota.lastAsked()).toBe(last);
         quota.distrust();
         range(150)
           .pipe(quota.lanes('products', true).poll)

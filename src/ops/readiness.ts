@@ -67,6 +67,8 @@ interface ResourceState {
   readonly windowed: boolean;
   isOpen: boolean;
   trouble: Trouble | undefined;
+  /** When it was taken over. */
+  openedAt: number | undefined;
   /** When the transaction under way was begun. */
   commitAt: number | undefined;
   /** When it had been found out last what is new. */
@@ -106,7 +108,8 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
   };
   const looked = (resource: string) => {
     const lookedAt = now();
-    const before = states.get(resource)?.lookedAt ?? lookedAt;
+    const { lookedAt: last, openedAt } = states.get(resource) ?? {};
+    const before = last ?? openedAt ?? lookedAt;
     update(resource, { trouble: undefined, lookedAt, betweenMs: lookedAt - before });
   };
   const isLook = ({ resource, lane, completes }: Published): boolean => {
@@ -121,7 +124,7 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
   const trouble = (resource: string, cause: Cause, error: unknown) =>
     update(resource, {
       trouble: troubled(states.get(resource)?.trouble, cause, error),
-      commitAt: undefined,
+      ...(cause !== 'api' && { commitAt: undefined }), // a reading that fails ends no commit
     });
 
   const hooks: Hooks = {
@@ -131,7 +134,7 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
     },
     onReady: ({ resource }) => {
       connection = undefined;
-      update(resource, { isOpen: true });
+      update(resource, { isOpen: true, openedAt: now() });
     },
     onEmpty: ({ resource }) => looked(resource),
     onCommit: ({ resource }) => update(resource, { commitAt: now() }),
@@ -230,6 +233,7 @@ function newState(windowed: boolean): ResourceState {
   return {
     windowed,
     isOpen: false,
+    openedAt: undefined,
     trouble: undefined,
     commitAt: undefined,
     lookedAt: undefined,

@@ -7,9 +7,7 @@ import { CellarstreamError, describeError } from '../errors.ts';
 import { damaged } from './entries.ts';
 import { folderError } from './folder-error.ts';
 import { damageIn } from './lmdb-pages.ts';
-
-/** Told when the images were thrown away, and why: they are read anew from Kafka. */
-export type OnDiscarded = (reason: string) => void;
+import type { OnDiscarded } from './store.ts';
 
 /** `images.mdb`, opened: every use of it goes through `use`. */
 export interface ImageFile {
@@ -152,7 +150,8 @@ function readMarker(marker: string): Marker | undefined {
     throw error;
   }
   const [machineStart = '', stillborn = 0] = text.split(' '); // empty when the disk was full
-  return { machineStart, stillborn: Number(stillborn) };
+  const count = Number(stillborn);
+  return { machineStart, stillborn: Number.isInteger(count) ? count : MOST_STILLBORN };
 }
 
 /** A text that is another after each start of the machine, where that can be told. */

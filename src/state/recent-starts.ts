@@ -46,12 +46,12 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
   const slots = Array.from({ length: capacity }, (_, slot) => timeIn(bytes, slot));
   const times = slots.filter((at) => at !== undefined).filter((at) => at > 0);
   const known = isSized && !slots.includes(undefined);
-  // Damaged and empty ones first, then the oldest.
+  /** By slot; damaged and empty ones are the oldest. */
   const ages = slots.map((at) => at ?? 0);
-  let next = ages.indexOf(ages.reduce((oldest, at) => Math.min(oldest, at)));
+  const owners: (symbol | undefined)[] = slots.map(() => undefined);
   if (!known) for (const [slot, at] of ages.entries()) putTime(bytes, slot, at);
 
-  let isWhole = known;
+  let isWhole = known; // what is not stays as it is until the first is added: so long it is unknown
   const write = (from: number, length: number): void => {
     try {
       isWhole = writeSync(ring, bytes, from, length, from) === length;
@@ -65,15 +65,16 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
       // A disk that takes no change at all: nothing more can be done about it.
     }
   };
-  if (!isWhole) write(0, bytes.length);
-
   return {
     times,
     known,
     add: (at) => {
-      const slot = next;
-      next = (next + 1) % capacity;
+      const slot = ages.indexOf(Math.min(...ages));
+      const owner = Symbol();
+      owners[slot] = owner;
       const put = (time: number) => {
+        if (owners[slot] !== owner) return; // somebody newer has the place
+        ages[slot] = time;
         putTime(bytes, slot, time);
         if (isWhole) write(slot * SLOT.bytes, SLOT.bytes);
         else write(0, bytes.length);

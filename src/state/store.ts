@@ -11,7 +11,7 @@ import {
 } from './entries.ts';
 import type { Mark, StoredImage } from './entries.ts';
 import { openImageFile } from './image-file.ts';
-import type { ImageFile, OnDiscarded } from './image-file.ts';
+import type { ImageFile } from './image-file.ts';
 
 export type { StoredImage } from './entries.ts';
 
@@ -98,6 +98,9 @@ export interface Store {
   task(name: string): TaskStore;
   close(): Promise<void>;
 }
+
+/** Told when the images were thrown away, and why: they are read anew from Kafka. */
+export type OnDiscarded = (reason: string) => void;
 
 const MEMORY_KEY = 'memory';
 /** Rejects that are remembered. */

@@ -1,4 +1,4 @@
-import { asyncScheduler, defer, finalize, map, switchMap, take } from 'rxjs';
+import { asyncScheduler, defer, finalize, map, of, switchMap, take } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
@@ -134,12 +134,14 @@ export function listRequest(options: ListRequestOptions): ListRequest {
     const address = addressOf(url, query);
     const sent = defer(() => {
       const token = tokens.current(); // after the wait: fresh as it is sent
-      return token ? send(address, token, query) : attempt;
+      return token ? send(address, token, query) : of(undefined);
     });
     const attempt: Observable<Answer> = defer(() =>
       tokens.token$.pipe(
         take(1), // no start is spent while there is no token
         switchMap(() => during(limit, sent)),
+        // Without one after all that start is over: not to be waited beside.
+        switchMap((answer) => (answer ? of(answer) : attempt)),
       ),
     );
     return attempt.pipe(

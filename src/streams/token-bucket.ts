@@ -76,8 +76,8 @@ export interface TokenBucket extends Limit {
  * Values keep their order within a pipe; an error of the source overtakes the values still waiting.
  *
  * The promise holds to the tick of the scheduler's clock. A server counts arrivals: with {@link during}
- * a token comes back `windowMs` after the end, so that the promise holds for arrivals too, however
- * late they are; as an operator the bucket knows of starts alone: leave headroom.
+ * a token comes back `windowMs` after the end, so that the promise holds for arrivals too, as long as
+ * nothing arrives that was given up before; as an operator the bucket knows of starts alone: leave headroom.
  *
  * @throws RangeError when called, if `capacity` or `windowMs` is out of range.
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough

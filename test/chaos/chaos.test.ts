@@ -29,6 +29,7 @@ const IN_HAND_MS = 3_000;
 it(
   `keeps every promise through ${SECONDS} s of faults, seed ${SEED}`,
   async (test) => {
+    expect(faultsFor(ONLY), `no fault has "${ONLY}" in its name`).not.toEqual([]);
     const world = await World.start(SEED);
     if (typeof world === 'string') return test.skip(world);
     onTestFinished(() => world.close());
@@ -76,11 +77,15 @@ it(
   SECONDS * 1_000 + 400_000,
 );
 
+/** Those that a run of this length can afford. */
+function faultsFor(part: string): Fault[] {
+  const isLeftOut = ({ isLong }: Fault) => isShort && isLong && part === '';
+  return FAULTS.filter((fault) => fault.name.includes(part) && !isLeftOut(fault));
+}
+
 /** Every fault once, in an order of its own. */
 function shuffled(chance: Chance): Fault[] {
-  const faults = FAULTS.filter(
-    ({ name, isLong }) => name.includes(ONLY) && !(isShort && isLong && ONLY === ''),
-  );
+  const faults = faultsFor(ONLY);
   for (let k = faults.length - 1; k > 0; k--) {
     const other = chance.below(k + 1);
     [faults[k], faults[other]] = [faults[other]!, faults[k]!];

@@ -1,6 +1,7 @@
 import { closeSync, cpSync, openSync, rmSync, statSync, truncateSync, writeSync } from 'node:fs'; // prettier-ignore
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { RESOURCES } from '../../src/sandbox/index.ts';
 import type { FaultSpec } from '../../src/sandbox/index.ts';
 import type { Cli } from '../integration/support/cli.ts';
 import type { Chance } from '../sim/chance.ts';
@@ -22,8 +23,7 @@ function answers(name: string, ...specs: readonly FaultSpec[]): Fault {
     name,
     strike: async ({ sandbox }) => {
       const lift = specs.map((spec) => sandbox.fault({ probability: 0.25, ...spec }));
-      await sleep(APIS_FAULTS_MS);
-      for (const end of lift) end();
+      await sleep(APIS_FAULTS_MS).finally(() => lift.forEach((end) => end()));
     },
   };
 }
@@ -34,10 +34,12 @@ function lateAnswers(name: string, spec: FaultSpec): Fault {
     name,
     isLong: true,
     strike: async ({ sandbox, service }) => {
-      const retries = () => service.lines().filter(({ event }) => event === 'retry').length;
+      const retries = () =>
+        service.lines().filter(({ event, what }) => event === 'retry' && isApi(what)).length;
       const before = retries();
-      sandbox.fault({ ...spec, times: 3 });
-      await until(() => retries() > before, 60_000, `${name}: nothing is given up`);
+      const lift = sandbox.fault({ ...spec, times: 3 });
+      const isGivenUp = until(() => retries() > before, 60_000, `${name}: nothing is given up`);
+      await isGivenUp.finally(lift);
     },
   };
 }
@@ -227,12 +229,18 @@ export const FAULTS: readonly Fault[] = [
       // No file may grow beyond what the images have now: all writes behind that fail.
       const full = world.launch(world.state, `ulimit -f ${kib}`);
       world.sandbox.changeSome(500);
+      await full.logged(({ event, what }) => event === 'retry' && what === 'state folder');
       await sleep(10_000);
-      if (full.process.exitCode === null) await full.end('SIGKILL');
+      if (full.process.exitCode !== null) throw new Error('a full disk has ended the service');
+      await full.end('SIGKILL');
       world.restart();
     },
   },
 ];
+
+function isApi(what: unknown): boolean {
+  return what === 'login' || (RESOURCES as readonly unknown[]).includes(what);
+}
 
 /** A few pages of random bytes, wherever they hit. */
 function overwrite(state: string, chance: Chance): void {

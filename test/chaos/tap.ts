@@ -17,7 +17,7 @@ export interface Heard {
  * Stands between the service and the API: hands everything on, hears what is answered, and can
  * disappear or reset what is under way.
  */
-export class Tap {
+export class ApiTap {
   readonly #target: URL;
   readonly #onHeard: (heard: Heard) => void;
   readonly #agent = new Agent({ keepAlive: true });
@@ -25,8 +25,8 @@ export class Tap {
   #server: Server | undefined;
   #port = 0;
 
-  static async start(target: string, onHeard: (heard: Heard) => void): Promise<Tap> {
-    const tap = new Tap(target, onHeard);
+  static async start(target: string, onHeard: (heard: Heard) => void): Promise<ApiTap> {
+    const tap = new ApiTap(target, onHeard);
     await tap.up();
     return tap;
   }
@@ -86,15 +86,15 @@ export class Tap {
       method: request.method,
       headers: request.headers,
     });
-    const give_up = () => void request.socket.destroy();
-    upstream.on('error', give_up);
+    const giveUp = () => void request.socket.destroy();
+    upstream.on('error', giveUp);
     request.pipe(upstream);
     upstream.on('response', (answer) => {
       const status = answer.statusCode ?? 0;
       const parts: Buffer[] = [];
       response.writeHead(status, answer.rawHeaders);
       answer.on('data', (part: Buffer) => parts.push(part));
-      answer.on('error', give_up); // cut off: so is what goes on to the service
+      answer.on('error', giveUp); // cut off: so is what goes on to the service
       answer.pipe(response);
       response.on('finish', () =>
         this.#onHeard({ path, status, body: Buffer.concat(parts), begin, end: Date.now() }),

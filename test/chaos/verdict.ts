@@ -34,7 +34,7 @@ export function disagreements({ topics, sandbox }: World): string[] {
       const image = last.get(key);
       last.delete(key);
       const text = image && canonical(recordOf(image));
-      if (text !== canonical(record)) wrong.push(`${resource} ${key}: ${text ?? 'is not there'}`);
+      if (text !== canonical(record)) wrong.push(`${resource} ${key}: ${text ? 'is behind' : 'is not there'}`); // prettier-ignore
     }
     for (const [key, image] of last) if (image) wrong.push(`${resource} ${key}: is still there`);
   }

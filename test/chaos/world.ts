@@ -8,7 +8,7 @@ import type { JavaServices } from '../../src/services/services.ts';
 import { runCli } from '../integration/support/cli.ts';
 import type { Cli } from '../integration/support/cli.ts';
 import { Sightings } from './sightings.ts';
-import { Tap } from './tap.ts';
+import { ApiTap } from './tap.ts';
 import { Topics } from './topics.ts';
 
 export const PREFIX = 'chaos';
@@ -33,7 +33,7 @@ const RECORDS = {
 export class World {
   readonly services: JavaServices;
   readonly sandbox: Sandbox;
-  readonly tap: Tap;
+  readonly tap: ApiTap;
   readonly sightings: Sightings;
   readonly topics: Topics;
   /** The folders of all processes there were; the first is that of the service. */
@@ -62,7 +62,7 @@ export class World {
     });
     const sightings = new Sightings();
     const tokens = new Set<string>();
-    const tap = await Tap.start(sandbox.url, (heard) => {
+    const tap = await ApiTap.start(sandbox.url, (heard) => {
       sightings.note(heard);
       const token = /"accessToken":"([^"]+)"/.exec(
         heard.path.endsWith('/login') ? heard.body.toString() : '',
@@ -76,7 +76,7 @@ export class World {
     seed: number,
     services: JavaServices,
     sandbox: Sandbox,
-    tap: Tap,
+    tap: ApiTap,
     sightings: Sightings,
     tokens: Set<string>,
   ) {

@@ -226,6 +226,26 @@ describe('readiness', () => {
     });
   });
 
+  it('is patient with a list whose first whole reading took long: the next will too', () => {
+    const { login, takenOver, check, pass, complete } = service();
+    login();
+    takenOver('orders', 'inventory');
+    pass(100_000);
+    complete('inventory', 'first-read');
+    pass(200_000);
+    complete('orders', 'poll');
+    expect(check()).toEqual(READY);
+  });
+
+  it('still waits for Kafka when meanwhile a reading of the same list fails', () => {
+    const { commit, retry, check, pass } = readyService();
+    commit('orders');
+    pass(9_000);
+    retry('orders', 'orders');
+    pass(1_500);
+    expect(check().causes).toEqual(['kafka']);
+  });
+
   it('knows nothing of resources that are not read', () => {
     const { check, complete, fail } = readyService({ resources: ['orders', 'inventory'] });
     fail('products', new Error('of somebody else'));

@@ -38,10 +38,31 @@ describe('recentStarts', () => {
     second.close();
   });
 
-  it('knows after a process that made no request that there was none', () => {
-    recentStarts(file(), 3).close();
+  it('does not believe what a process left that was killed before it kept a time', () => {
+    recentStarts(file(), 3); // whoever it was had not waited for those before it
     const starts = recentStarts(file(), 3);
-    expect([starts.times, starts.known]).toEqual([[], true]);
+    expect([starts.times, starts.known]).toEqual([[], false]);
+    starts.close();
+  });
+
+  it('keeps the answers that came last: a slow one is not forgotten as the ring goes round', () => {
+    const starts = recentStarts(file(), 3);
+    const slow = starts.add(1);
+    starts.add(2);
+    starts.add(3);
+    slow(40);
+    starts.add(41);
+    starts.add(42);
+    expect(kept(3)).toEqual([40, 41, 42]);
+    starts.close();
+  });
+
+  it('leaves a place to the newer when what it was of ends after all', () => {
+    const starts = recentStarts(file(), 1);
+    const old = starts.add(1);
+    starts.add(2);
+    old(3);
+    expect(kept(1)).toEqual([2]);
     starts.close();
   });
 

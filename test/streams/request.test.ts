@@ -16,6 +16,7 @@ import { listRequest } from '../../src/streams/request.ts';
 import type { AnswerSeen, ListRequestOptions } from '../../src/streams/request.ts';
 import { tokenSource } from '../../src/streams/token.ts';
 import type { TokenSource } from '../../src/streams/token.ts';
+import { tokenBucket } from '../../src/streams/token-bucket.ts';
 import type { Limit } from '../../src/streams/token-bucket.ts';
 import { failureOf } from '../support/failure.ts';
 import { hurriedTime } from '../support/hurried-time.ts';
@@ -216,6 +217,15 @@ describe('the token', () => {
     await firstValueFrom(list({ pageSize: 1 }, slow));
     expect(steps).toEqual(['quota', 'token', 'quota', 'token', 'sent']);
     expect(statuses()).toEqual([200, 200]);
+  });
+
+  it('that is lost during the wait does not hold up a quota of a single start', async () => {
+    const { list, tokens } = await start();
+    const single = tokenBucket({ capacity: 1, windowMs: 50 });
+    await firstValueFrom(list({ pageSize: 1 }, single));
+    const waiting = firstValueFrom(list({ pageSize: 1 }, single));
+    tokens.refuse(tokens.current()!);
+    expect((await waiting).data).toHaveLength(1);
   });
 
   it('is waited for before a start is spent', async () => {

@@ -44,7 +44,7 @@ export function runCli(
   const command = [process.execPath, CLI, ...args] as const;
   const [program, ...rest] =
     limits === undefined ? command : ['bash', '-c', `${limits}; exec "$0" "$@"`, ...command];
-  const child = spawn(program!, rest, {
+  const child = spawn(program, rest, {
     env: { PATH, HOME, NO_COLOR: '1', ...env },
     cwd: existsSync(env.STATE_DIR ?? '') ? env.STATE_DIR : '/', // where no `.env` is
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,5 +1,5 @@
 // Breaks the product on purpose, one way after the other, in copies, and shows which tests notice.
-// node scripts/mutants.mjs [part of a name] [--jobs 2]: exits with 1 when a break goes unnoticed.
+// node scripts/breaks.mjs [part of a name] [--jobs 2]: exits with 1 when a break goes unnoticed.
 import { spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import ts from 'typescript';
  *
  * @type {[name: string, file: string, from: string, to: string][]}
  */
-const MUTANTS = [
+const BREAKS = [
   ['the cursor is committed before the events', 'src/sinks/task-log.ts', 'const ends = await sink.commit([\n        ...messages,\n        { topic: cursorTopic, key: task, value: Buffer.from(text) },\n      ]);', 'const first = await sink.commit([{ topic: cursorTopic, key: task, value: Buffer.from(text) }]);\n      const ends = messages.length > 0 ? await sink.commit(messages) : first;'],
   ['the events are committed before the cursor', 'src/sinks/task-log.ts', 'const ends = await sink.commit([\n        ...messages,', 'if (messages.length > 0) await sink.commit(messages);\n      const ends = await sink.commit(['],
   ['the cursor is committed too far: an hour ahead', 'src/resource-events.ts', 'cursor: { sequence, firstRead, since, keyFields }', 'cursor: { sequence, firstRead, since: since && since + 3_600_000, keyFields }'],
@@ -43,7 +43,7 @@ const MUTANTS = [
   ['a token comes back a window after the request, not after its answer', 'src/streams/token-bucket.ts', 'start.isUnderWay = true;', 'return work;'],
   ['a token bucket for each subscription', 'src/streams/token-bucket.ts', 'return Object.assign(each, { during: held });', "if ('own' in options) return Object.assign(each, { during: held });\n    const fresh = () => tokenBucket({ ...options, own: true } as TokenBucketOptions);\n    return Object.assign(\n      <T>(source: Observable<T>) => new Observable<T>((subscriber) => fresh()(source).subscribe(subscriber)),\n      { during: <T>(work: Observable<T>) => new Observable<T>((subscriber) => fresh().during!(work).subscribe(subscriber)) },\n    );"],
   ['lanes do not share their tokens', 'src/streams/token-bucket.ts', 'all.add(start);\n      next.starts.add(start);', 'next.starts.add(start);'],
-  ['a retry does not go back through the quota', 'src/streams/request.ts', 'return token ? send(address, token, query) : attempt;', 'return token ? defer(() => send(address, tokens.current() ?? token, query)).pipe(backoff({ scheduler })) : attempt;'],
+  ['a retry does not go back through the quota', 'src/streams/request.ts', 'return token ? send(address, token, query) : of(undefined);', 'return token ? defer(() => send(address, tokens.current() ?? token, query)).pipe(backoff({ scheduler })) : of(undefined);'],
   ['a refused token is kept', 'src/streams/request.ts', 'tokens.refuse(token);', 'void token;'],
   ['a status change of a first read is published', 'src/streams/order-status.ts', "if (op === 'r' || !after) return [];", 'if (!after) return [];'],
   ['fulfilments are matched by their places', 'src/streams/identity.ts', "fulfillment_info: 'fulfillment_id',", "fulfillment_info: 'nothing',"],
@@ -77,8 +77,8 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { jobs: { type: 'string', default: '2' } },
 });
-const waiting = MUTANTS.filter(([name]) => name.includes(positionals[0] ?? ''));
-const work = mkdtempSync(join(tmpdir(), 'cellarstream-mutants-'));
+const waiting = BREAKS.filter(([name]) => name.includes(positionals[0] ?? ''));
+const work = mkdtempSync(join(tmpdir(), 'cellarstream-breaks-'));
 /** @type {Set<import('node:child_process').ChildProcess>} */
 const running = new Set();
 const count = { noticed: 0, unnoticed: 0 };
