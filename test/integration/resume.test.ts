@@ -2,7 +2,7 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
-import type { Cli } from './support/cli.ts';
+import type { Cli, LogLine } from './support/cli.ts';
 import { cliForTest, firstReadDone, folderForTest, sandboxForTest, settings } from './support/service.ts'; // prettier-ignore
 
 const ORDERS = 100_000;
@@ -16,10 +16,11 @@ describe('a first read that is stopped', () => {
       records: { orders: ORDERS },
       quotaPerMinute: 10_000, // the quota is not what is tested here
       changesPerSecond: 20,
+      latencyMs: 40, // so that a quarter of it is not read before a kill strikes
     });
     const state = folderForTest();
     const env = {
-      ...settings(sandbox, 'resume', state),
+      ...settings(sandbox, 'stopped-first-read', state),
       QUOTA_PER_MINUTE: '10000',
       POLL_INTERVAL_MS: '1000', // or they would take most of the processor
     };
@@ -54,6 +55,8 @@ describe('a first read that is stopped', () => {
     await readTo(0.75);
     repeated.SIGKILL = killed.again();
     const lost = await resumed(killed.service, 'SIGKILL', loseImages);
+    const isDone = ({ event, done }: LogLine) => event === 'first-read' && done === true;
+    expect(killed.service.lines().filter(isDone), 'done before it was killed').toEqual([]);
     await firstReadDone(lost.service);
     repeated['images lost'] = lost.again();
     expect(await lost.service.end('SIGTERM')).toBe(0);
