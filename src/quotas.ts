@@ -105,15 +105,13 @@ export function quotas(options: QuotasOptions): Quotas {
   const open = (name: string): ListQuota => {
     const { all, isKnown, times } = bucket(name, quota.perMinute);
     let isSure = isKnown;
-    /** An earlier process may have used it up; the one after this has to wait for that too. */
-    const seen = (before: boolean) => {
-      if (!before || isSure) return;
-      isSure = true;
-      all.exhaust();
-    };
+    /** Others may have used it up; the process after this one has to wait for that too. */
     const distrust = () => {
       isSure = true;
       all.exhaust();
+    };
+    const seen = (before: boolean) => {
+      if (before && !isSure) distrust();
     };
     return { lanes: lanesOf(all), seen, distrust, lastAsked: Math.max(0, ...times) };
   };

@@ -1,15 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { TaskMemory, TaskStore } from '../../src/state/store.ts';
-
-const memory: TaskMemory = {
-  home: 'h',
-  ends: { 0: '7' },
-  cursorEnd: '9',
-  cursor: '{}',
-  schemaIds: [1],
-  sweep: null,
-};
-const image = (text: string) => ({ schemaId: 3, bytes: Buffer.from(text) });
+import type { TaskStore } from '../../src/state/store.ts';
+import { image, memory } from '../support/task-memory.ts';
 
 /** What tasks rely on, of whatever store: the simulated one and lmdb are held to it alike. */
 export function storeContract(name: string, open: () => TaskStore): void {

@@ -12,16 +12,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { damageIn } from '../../src/state/lmdb-pages.ts';
 import { openStore } from '../../src/state/store.ts';
-import type { Store, TaskMemory } from '../../src/state/store.ts';
+import type { Store } from '../../src/state/store.ts';
+import { memory } from '../support/task-memory.ts';
 
-const memory: TaskMemory = {
-  home: 'h',
-  ends: { 0: '7' },
-  cursorEnd: '9',
-  cursor: '{}',
-  schemaIds: [1],
-  sweep: null,
-};
 const KEYS = Array.from({ length: 400 }, (_, k) => `key-${k}`);
 const DAMAGED = expect.objectContaining({ code: 'STATE_DAMAGED' });
 

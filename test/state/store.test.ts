@@ -3,17 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openStore } from '../../src/state/store.ts';
-import type { Notes, Store, TaskMemory } from '../../src/state/store.ts';
-
-const memory: TaskMemory = {
-  home: 'h',
-  ends: { 0: '7' },
-  cursorEnd: '9',
-  cursor: '{}',
-  schemaIds: [1],
-  sweep: null,
-};
-const image = (text: string) => ({ schemaId: 3, bytes: Buffer.from(text) });
+import type { Notes, Store } from '../../src/state/store.ts';
+import { image, memory } from '../support/task-memory.ts';
 
 describe('openStore', () => {
   let folder: string;
