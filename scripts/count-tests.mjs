@@ -1,26 +1,52 @@
-// `node scripts/count-tests.mjs REPORT [MORE-REPORTS...]`: what vitest's JSON reports say, as one line for
+// `node scripts/count-tests.mjs REPORT [MORE-REPORTS...]`: what vitest's JSON reports say. First each test that
+// failed, with the beginning of its message: in a long log nobody has to look for them. Last one line for
 // people and programs: `N passed, N failed`, and `, N skipped` if there are any. The numbers are those of the
 // first report; failures of the others are added, so that none is hidden. A report that is not there, and a
 // test file that could not be loaded, count as one failure each.
 import { existsSync, readFileSync } from 'node:fs';
+import { relative } from 'node:path';
 import { argv, stdout } from 'node:process';
+import { stripVTControlCharacters } from 'node:util';
+
+/** Of a message, as many lines as tell what was expected where. */
+const MESSAGE_LINES = 12;
 
 /**
- * @typedef {{ status: string, assertionResults: { status: string }[] }} TestFile
- * @param {string} path
+ * @typedef {{ status: string, fullName: string, failureMessages: string[] | null }} Test
+ * @typedef {{ status: string, name: string, message: string, assertionResults: Test[] }} TestFile
  */
+
+/** @param {string} path */
 function count(path) {
-  if (!existsSync(path)) return { passed: 0, failed: 1, skipped: 0 };
+  if (!existsSync(path)) {
+    stdout.write(`there is no report ${path}\n\n`);
+    return { passed: 0, failed: 1, skipped: 0 };
+  }
   const report = /** @type {{ testResults: TestFile[] }} */ (readJson(path));
   const tally = { passed: 0, failed: 0, skipped: 0 };
-  for (const { status, assertionResults } of report.testResults) {
-    const failed = assertionResults.filter((test) => test.status === 'failed').length;
+  for (const { status, name, message, assertionResults } of report.testResults) {
+    const failures = assertionResults.filter((test) => test.status === 'failed');
+    for (const test of failures) tell(name, test.fullName, (test.failureMessages ?? []).join('\n'));
+    if (status === 'failed' && failures.length === 0) tell(name, 'the file itself', message);
+    const failed = failures.length;
     const passed = assertionResults.filter((test) => test.status === 'passed').length;
     tally.passed += passed;
     tally.failed += status === 'failed' ? Math.max(1, failed) : failed;
     tally.skipped += assertionResults.length - passed - failed;
   }
   return tally;
+}
+
+/**
+ * @param {string} file
+ * @param {string} test
+ * @param {string} message
+ */
+function tell(file, test, message) {
+  const lines = stripVTControlCharacters(message).trim().split('\n').slice(0, MESSAGE_LINES);
+  stdout.write(
+    `failed: ${relative('.', file)}: ${test}\n${lines.map((line) => `  ${line}\n`).join('')}\n`,
+  );
 }
 
 /**
