@@ -18,10 +18,10 @@ function quickest(run: () => void, runs = 40): number {
 let sandbox: Sandbox | undefined;
 afterEach(() => sandbox?.close());
 
-it('starts with 100,000 orders in under 2 s', async () => {
-  const begin = performance.now();
+it('starts with 100,000 orders without writing any of them', async () => {
+  const memory = process.memoryUsage().heapUsed;
   sandbox = await startSandbox({ records: { orders: 100_000 } });
-  expect(performance.now() - begin).toBeLessThan(2_000);
+  expect(process.memoryUsage().heapUsed - memory).toBeLessThan(100_000 * 1_000); // a record has 2 KB
   expect(sandbox.truth.count('orders')).toBe(100_000);
 });
 
