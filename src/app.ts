@@ -18,13 +18,17 @@ import { openDestination, openLinks } from './destination.ts';
 import type { Hooks } from './hooks.ts';
 import { quotas, WINDOW_MS } from './quotas.ts';
 import { MOST_PAUSE_MS, resourceTask, serviceOf } from './resource-task.ts';
+import { resyncRequests } from './resync-requests.ts';
+import { topicNames } from './schemas/topics.ts';
 import { kafkaBroker } from './sinks/kafka-broker.ts';
+import { kafkaSignals } from './sinks/kafka-signals.ts';
 import { writtenSince } from './sinks/kafka-tail.ts';
 import { lockFolder } from './state/lock.ts';
 import { openStore } from './state/store.ts';
 import { backoff } from './streams/backoff.ts';
 import { refuseUnsupported } from './unsupported.ts';
 
+/** What {@link run} needs. */
 export interface RunOptions {
   readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
   /** Its first value stops the service: the page in hand is committed. It must replay that value. */
@@ -60,13 +64,15 @@ export async function run(options: RunOptions): Promise<void> {
 
 async function serve(options: RunOptions): Promise<void> {
   const { config, stop$, hooks = {}, scheduler = steadyScheduler } = options;
-  const { stateDir } = config;
+  const { stateDir, account, resources } = config;
   const instance = randomUUID();
 
   const store = openStore(stateDir, (reason) => hooks.onDiscarded?.({ reason }));
   const quota = quotas({ config, scheduler, stateDir });
   const api = openApi({ config: config.api, loginLimit: quota.login, scheduler, ...hooks });
   const links = openLinks(config, { log: options.kafkaLog });
+  const signals = kafkaSignals(links.kafka, topicNames(config.topics.prefix).signals);
+  const resyncs = resyncRequests({ topic: signals, account, resources, scheduler, hooks });
 
   const loggedIn$ = api.tokens.token$.pipe(take(1));
   /** Requests that this folder does not know of: it was put back, or another process had its turn. */
@@ -94,10 +100,11 @@ async function serve(options: RunOptions): Promise<void> {
       const broker = kafkaBroker(links.kafka, destination.partitions);
       const { registry } = links;
       const shared = { config, instance, api, quota, broker, registry, destination, store };
-      const tasks = config.resources.map((resource) =>
-        resourceTask({ resource, ...shared, stop$, scheduler, hooks }),
+      const tasks = resources.map(
+        (resource) =>
+        resourceTask({ resource, ...shared, stop$, resyncs: resyncs.task(resource), scheduler, hooks }), // prettier-ignore
       );
-      return merge(...tasks);
+      return merge(...tasks, resyncs.following$.pipe(takeUntil(stop$)));
     }),
   );
   // The token is renewed for as long as the service runs, asked for or not.
@@ -109,7 +116,7 @@ async function serve(options: RunOptions): Promise<void> {
       { defaultValue: undefined },
     );
   } finally {
-    await Promise.allSettled([api.close(), links.registry.close(), store.close()]);
+    await Promise.allSettled([api.close(), links.registry.close(), store.close(), signals.close()]);
     quota.close();
   }
 }

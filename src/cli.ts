@@ -1,10 +1,12 @@
 #!/usr/bin/env node
-import { Argument, Command, CommanderError } from 'commander';
+import { Argument, Command, CommanderError, Option } from 'commander';
 import { RESOURCES } from './config.ts';
 import type { Resource } from './config.ts';
 import { CellarstreamError, describeError } from './errors.ts';
 import { VERSION } from './version.ts';
+import type { ReplayFlags } from './commands/replay.ts';
 import { count, port, sandboxFlags } from './commands/sandbox-flags.ts';
+import type { ResyncFlags } from './commands/resync.ts';
 import type { DemoFlags, SandboxFlags } from './commands/sandbox-flags.ts';
 
 // Each command is loaded when it is asked for, so that --help and errors come at once.
@@ -55,6 +57,42 @@ program
   .action(async (resource: Resource, flags: { limit?: number }) =>
     (await import('./commands/peek.ts')).peekCommand(resource, flags),
   );
+
+program
+  .command('replay')
+  .description('decoded events from a topic, as JSON lines')
+  .addArgument(
+    new Argument('<topic>', 'whose events').choices([...RESOURCES, 'order-status-changes']),
+  )
+  .option(
+    '--from <place>',
+    'beginning, latest, a time (ISO 8601), or partition:offset,...',
+    'beginning',
+  )
+  .option('--to <place>', 'latest (as of now), a time, or partition:offset,...', 'latest')
+  .option('--follow', 'go on with what is published from now on, until a signal')
+  .option('--key <key>', 'only the events of one record')
+  .option('--limit <n>', 'stop after so many events', count)
+  .option('--by-time', 'partitions merged by the time of their events')
+  .option('--pretty', 'a line for people instead of JSON')
+  .action(async (topic: string, flags: ReplayFlags) =>
+    (await import('./commands/replay.ts')).replayCommand(topic, flags),
+  );
+
+program
+  .command('resync')
+  .description('publishes again what the API says now, through the running service')
+  .option('--order <n>', 'one order alone')
+  .addOption(
+    new Option('--resource <name>', 'one list alone; else all of RESOURCES').choices(RESOURCES),
+  )
+  .option('--since <time>', 'only what was modified at that time or later, ISO 8601')
+  .option('--no-wait', 'leave the request, and do not wait for its acknowledgements')
+  .option('--timeout <seconds>', 'wait so long at most; 0: as long as it takes', count, 0)
+  .action(async (flags: ResyncFlags) => {
+    const done = await (await import('./commands/resync.ts')).resyncCommand(flags);
+    process.exitCode = done ? EXIT.done : EXIT.failed;
+  });
 
 // Whoever reads our output may have had enough (`| head`): that is no error.
 process.stdout.once('error', (error: NodeJS.ErrnoException) => {

@@ -12,6 +12,7 @@ export type { Resource } from './resources.ts';
 export { DEFAULTS, LOG_LEVELS } from './settings.ts';
 export type { FieldPointer, LogLevel } from './settings.ts';
 
+/** The API and its login. */
 export interface ApiConfig {
   /** Without a trailing `/` or `/v1`: lists are at `<baseUrl>/v1/<resource>`. */
   readonly baseUrl: string;
@@ -21,6 +22,7 @@ export interface ApiConfig {
   readonly ca: string | undefined;
 }
 
+/** The brokers, and how to log in. */
 export interface KafkaConfig {
   /** Each `host:port`; at least one. */
   readonly brokers: readonly string[];
@@ -35,6 +37,7 @@ export interface KafkaConfig {
     | undefined;
 }
 
+/** The schema registry, and how to log in. */
 export interface RegistryConfig {
   /** Without a trailing `/`. */
   readonly url: string;
@@ -97,6 +100,7 @@ export type ConfigWith<N extends Need> = Config & {
   readonly [K in N]: NonNullable<Config[K]>;
 };
 
+/** Where {@link loadConfig} finds the settings, and which it insists on. */
 export interface ConfigOptions<N extends Need> {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Where `.env` is looked for, and what relative paths start from. */

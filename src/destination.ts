@@ -30,17 +30,17 @@ export interface Links {
 /** How often kafkajs asks again by itself before an error comes out: for some four seconds. */
 const KAFKA_RETRIES = 7;
 
-/** Connects to nothing yet. `kafkaRetries` is for those who want to know soon. */
-export function openLinks(
-  config: ConfigWith<'kafka' | 'registry'>,
-  {
-    log,
-    kafkaRetries = KAFKA_RETRIES,
-  }: { log?: logCreator | undefined; kafkaRetries?: number } = {},
-): Links {
+export interface KafkaOptions {
+  readonly log?: logCreator | undefined;
+  /** For those who want to know soon. */
+  readonly kafkaRetries?: number;
+}
+
+/** Connects to nothing yet. */
+export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {}): Kafka {
+  const { log, kafkaRetries = KAFKA_RETRIES } = options;
   const { brokers, ssl, sasl } = config.kafka;
-  const { url, auth, ca } = config.registry;
-  const kafka = new Kafka({
+  return new Kafka({
     clientId: 'cellarstream',
     brokers: [...brokers],
     ssl: ssl && (ssl.ca === undefined ? true : { ca: ssl.ca }),
@@ -57,12 +57,20 @@ export function openLinks(
     logLevel: logLevel.INFO,
     ...(log && { logCreator: log }),
   });
+}
+
+/** Connects to nothing yet. */
+export function openLinks(
+  config: ConfigWith<'kafka' | 'registry'>,
+  options: KafkaOptions = {},
+): Links {
+  const { url, auth, ca } = config.registry;
   const registry = createRegistry({
     url,
     ...(auth && { username: auth.username, password: auth.password.reveal() }),
     ...(ca !== undefined && { ca }),
   });
-  return { kafka, registry };
+  return { kafka: openKafka(config, options), registry };
 }
 
 /**

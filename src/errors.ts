@@ -31,6 +31,10 @@ export type ErrorCode =
   | 'CURSOR_UNREADABLE'
   /** A topic exists with settings that would lose data. */
   | 'TOPIC_SETTINGS'
+  /** A topic, or an offset in it, from which to read is not there. */
+  | 'POSITION'
+  /** A message is not in the format of its topic; the context has its place. */
+  | 'VALUE_UNREADABLE'
   /** No answer from the schema registry. */
   | 'REGISTRY_UNREACHABLE'
   /** The schema registry refused a schema or our credentials. */

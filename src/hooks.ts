@@ -5,7 +5,7 @@ import type { RejectReason } from './streams/records.ts';
 import type { Proof } from './streams/sweep-progress.ts';
 
 /** Which reading of a resource a page belongs to. */
-export type Lane = 'poll' | 'first-read' | 'sweep' | 'reread';
+export type Lane = 'poll' | 'first-read' | 'sweep' | 'reread' | 'resync';
 
 /** What a commit published. */
 export interface Published {
@@ -29,6 +29,19 @@ export interface Progress {
   readonly read: number;
   readonly total: number;
   readonly done: boolean;
+}
+
+/** A request to publish a resource again. */
+export interface Resynced {
+  readonly resource: string;
+  /** Of the request. */
+  readonly id: string;
+  /** `begun` again after a fault: it is read from its beginning. The others are the last word. */
+  readonly status: 'begun' | 'done' | 'refused' | 'failed';
+  /** Published for it; 0 when it has just begun. */
+  readonly events: number;
+  /** What there is to say of it; else null. */
+  readonly message: string | null;
 }
 
 /** A service that did not answer, and is tried again. */
@@ -89,18 +102,32 @@ export interface Hooks {
   readonly onCommit?: (begun: { resource: string }) => void;
   /** A page is dealt with: committed, or found to be nothing new. */
   readonly onPublished?: (published: Published) => void;
+  /** How far a first read has come. */
   readonly onProgress?: (progress: Progress) => void;
+  /** A reading met something that may cost records or time. */
   readonly onTrouble?: (trouble: {
     resource: string;
     trouble: ScanTrouble;
     offset: number;
   }) => void;
+  /** A record goes to dead letters. */
   readonly onRejected?: (rejected: {
     resource: string;
     reason: RejectReason;
     offset: number;
   }) => void;
+  /** A try failed, and is made again after a pause. */
   readonly onRetry?: (retrying: Retrying) => void;
+  /** A request to publish again is taken up, or was acknowledged. */
+  readonly onResync?: (resync: Resynced) => void;
+  /** A message in the topic of signals is none, or one too many: nobody acts on it. */
+  readonly onSignalIgnored?: (ignored: {
+    partition: number;
+    offset: string;
+    reason: string;
+  }) => void;
+  /** Signals can't be read or answered just now, all else goes on; it is tried again. */
+  readonly onSignalsFailed?: (failed: { error: unknown; delayMs: number }) => void;
   /** The images of all resources were damaged and thrown away: they are read back from Kafka. */
   readonly onDiscarded?: (discarded: { reason: string }) => void;
   /** Images were read back from Kafka, because the store had not seen them. */

@@ -2,6 +2,8 @@
  * Cellarstream: from a rate-limited, paged REST API to change events. The operators that the service
  * is made of, in the order in which records flow through them. The sandbox API is at
  * `cellarstream/sandbox`.
+ *
+ * @module cellarstream
  */
 
 // Token
@@ -29,6 +31,7 @@ export type {
   ListRequest,
   ListRequestOptions,
   Pagination,
+  Refusals,
 } from './streams/request.ts';
 export { exchange } from './streams/http.ts';
 export type { HttpAnswer, HttpRequest } from './streams/http.ts';
@@ -91,6 +94,7 @@ export type { StatusChange, StatusField, StatusSubject } from './streams/order-s
 
 // Encode
 export { growSchema } from './schemas/infer.ts';
+export type { GrowOptions } from './schemas/infer.ts';
 export { createRecordCodec } from './schemas/record-codec.ts';
 export type { RecordCodec } from './schemas/record-codec.ts';
 export { createEnvelopeCodec, envelopeCodec, envelopeSchema } from './schemas/envelope.ts';
@@ -100,15 +104,36 @@ export type {
   EnvelopeCodec,
   EventImages,
   EventSource,
+  Op,
 } from './schemas/envelope.ts';
 export { toJson } from './schemas/to-json.ts';
+export type { ImagesOf } from './schemas/to-json.ts';
 export { orderSchema } from './schemas/order.ts';
+export type {
+  CardExpiry,
+  ClubPackage,
+  Fulfillment,
+  Order,
+  OrderDiscounts,
+  OrderEdit,
+  OrderEditOperation,
+  OrderItem,
+  Tender,
+  Tracking,
+} from './schemas/order-type.ts';
 export { orderStatusChangeCodec } from './schemas/order-status-change.ts';
 export type { OrderStatusChange } from './schemas/order-status-change.ts';
 export { deadLetterCodec } from './schemas/dead-letter.ts';
 export type { DeadLetter } from './schemas/dead-letter.ts';
 export type { FlatCodec } from './schemas/flat-codec.ts';
-export type { AvroType, FieldSchema, RecordSchema } from './schemas/avro-schema.ts';
+export type {
+  ArraySchema,
+  AvroType,
+  FieldSchema,
+  LogicalSchema,
+  MapSchema,
+  RecordSchema,
+} from './schemas/avro-schema.ts';
 export { createRegistry } from './schemas/registry.ts';
 export type { RegisteredSchema, Registry } from './schemas/registry.ts';
 export type { RegistryOptions } from './schemas/registry-http.ts';
@@ -126,6 +151,33 @@ export type { Ends, Message, TransactionalSink } from './sinks/sink.ts';
 export { consoleSink } from './sinks/console.ts';
 export type { ConsoleSinkOptions } from './sinks/console.ts';
 
+// Consume
+export { replay } from './consumers/replay.ts';
+export type { ReplayByNameOptions, ReplayOptions, Source } from './consumers/replay.ts';
+export { positionAfter } from './consumers/position.ts';
+export type { From, To, TopicPosition } from './consumers/position.ts';
+export { table } from './consumers/table.ts';
+export type { Table, TableChange } from './consumers/table.ts';
+export { orderStatusChanges } from './consumers/order-status-changes.ts';
+export type {
+  OneOf,
+  OrderStatusChangesOptions,
+  StatusChangeFilter,
+} from './consumers/order-status-changes.ts';
+export { readAs, readEventsAs } from './consumers/read-as.ts';
+export { jsonEvents, orderEvents, topicsUnder } from './consumers/topic.ts';
+export type { Topic, Topics, ValueReader } from './consumers/topic.ts';
+export type { Consumed } from './consumers/consumed.ts';
+export { subscribeGroup } from './consumers/subscribe-group.ts';
+export type { SubscribeGroupOptions } from './consumers/subscribe-group.ts';
+export type {
+  DeadLettered,
+  GroupRetry,
+  Handled,
+  Handler,
+  RetryOptions,
+} from './consumers/handling.ts';
+
 // State
 export { recentStarts } from './state/recent-starts.ts';
 export type { RecentStarts } from './state/recent-starts.ts';
@@ -133,7 +185,8 @@ export type { RecentStarts } from './state/recent-starts.ts';
 // The service
 export { run } from './app.ts';
 export type { RunOptions } from './app.ts';
-export type { Hooks, Lane, Progress, Published, Retrying } from './hooks.ts';
+export type { Hooks, Lane, Progress, Published, Resynced, Retrying } from './hooks.ts';
+export type { KeyedStatusChange } from './publisher.ts';
 export { DEFAULTS, loadConfig, LOG_LEVELS, RESOURCES, SETTINGS } from './config.ts';
 export type {
   ApiConfig,

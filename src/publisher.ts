@@ -65,8 +65,11 @@ export function publicationOf(
   const rejected: RejectedRecord[] = others.filter(isNews);
   let { sequence } = options;
 
+  /** Keys of which a change is left out: what follows it says nothing of what is published. */
+  const leftOut = new Set<string>();
   for (const change of changes) {
     const { key, op } = change;
+    if (leftOut.has(key)) continue;
     const { schemaId, codec } = book.current()!; // what was read into a change has a schema
     const to = { topic, schemaId };
     const events = changeMessages(change, sequence + 1, { to, codec, origin, now });
@@ -76,6 +79,7 @@ export function publicationOf(
       const raw = records.findLast((each) => each.key === key)?.record ?? change.after;
       const reject: RejectedRecord = { reason: 'too-large', raw, key };
       if (isNews(reject)) rejected.push(reject);
+      leftOut.add(key);
       continue;
     }
     sequence += 1;

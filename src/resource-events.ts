@@ -10,11 +10,13 @@ import { resourceReads } from './resource-reads.ts';
 import type { Reading } from './resource-reads.ts';
 import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
+import { resyncEvents } from './resync-events.ts';
+import type { TaskResyncs } from './resync-requests.ts';
 import type { SchemaBook } from './schema-book.ts';
 import type { JsonObject } from './schemas/json.ts';
 import type { TaskLog } from './sinks/task-log.ts';
 import { diff, instantOf, updatedAtOf } from './streams/diff.ts';
-import type { Difference, ReadRecords } from './streams/diff.ts';
+import type { Difference, Images, ReadRecords } from './streams/diff.ts';
 import { gatherFirst } from './streams/gather-first.ts';
 import { knownRejects, rejectDigest } from './streams/known-rejects.ts';
 import { newestReads } from './streams/newest.ts';
@@ -39,6 +41,8 @@ export interface ResourceEventsOptions {
   readonly wasEmpty: boolean;
   /** Its first value ends the reading; what was read is still committed. */
   readonly stop$: Observable<unknown>;
+  /** What is to be published again. Default nothing. */
+  readonly resyncs?: TaskResyncs | undefined;
   readonly scheduler: SchedulerLike;
   readonly hooks: Hooks;
 }
@@ -55,7 +59,7 @@ const PAGES_TO_INFER_FROM = 3;
  */
 export function resourceEvents(options: ResourceEventsOptions): Observable<Published> {
   const { resource, config, api, lanes, destination, book, log, keyFields } = options;
-  const { stop$, scheduler, hooks } = options;
+  const { stop$, resyncs, scheduler, hooks } = options;
   const { identities, windowed, byKey } = RULES[resource];
   const { startFrom } = config.poll;
   const origin = { account: config.account, resource, version: VERSION };
@@ -76,6 +80,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     ...(isInferred && { pagesUnderWay: PAGES_TO_INFER_FROM + 1 }),
     sweep: () => log.sweep,
     records: log,
+    ...(resyncs && { resyncs$: resyncs.requests$ }),
     scheduler,
     hooks,
   });
@@ -91,29 +96,33 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     if (done || createdAt === null) return done || options.wasEmpty;
     return startedAt !== null && createdAt >= startedAt;
   };
+  const images: Images = {
+    get: (key) => {
+      const image = log.get(key);
+      return image && book.inCurrent(image);
+    },
+  };
   const toChanges = diff<Prepared>({
     codec: book.values,
-    images: {
-      get: (key) => {
-        const image = log.get(key);
-        return image && book.inCurrent(image);
-      },
-    },
+    images,
     isNew,
     newest: newestReads(reads.readClock),
     ...(identities && { identities }),
   });
+  const again = resyncs && resyncEvents({ resyncs, codec: book.values, images, hooks });
 
-  /** A sweep meets what START_FROM has left out: that stays out until it changes. */
+  /** Whole readings meet what START_FROM has left out: that stays out until it changes. */
   const isWanted = ({ key, record }: KeyedRecord): boolean => {
     if (startFrom === undefined || !windowed || log.get(key)) return true;
     const updatedAt = updatedAtOf(record);
     return updatedAt === null || updatedAt >= startFrom;
   };
+  const isWhole = ({ lane, page, step }: Reading) =>
+    step !== undefined || (lane === 'resync' && page !== undefined);
   const prepare = (reading: Reading): Prepared => ({
     reading,
     keys: reading.records.map(({ key }) => key),
-    records: reading.step ? reading.records.filter(isWanted) : reading.records,
+    records: isWhole(reading) ? reading.records.filter(isWanted) : reading.records,
     gone: (reading.gone?.keys ?? []).filter((key) => log.isUnseen(key, reading.gone!.since)),
     span: reading.span,
   });
@@ -131,8 +140,10 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   };
 
   const commit = async (difference: Difference<Prepared>): Promise<Published> => {
-    const { read, changes, unchanged, undecided } = difference;
-    const { lane, page, progress, step, rejected: others } = read.reading;
+    const { read, unchanged, undecided } = difference;
+    const { lane, page, progress, step, resync, rejected: others } = read.reading;
+    const repeated = resync && again ? again.again(resync, read.records, difference.changes) : [];
+    const changes = [...difference.changes, ...repeated];
     const offset = page?.offset ?? 0;
     firstRead = progress.firstRead ?? firstRead;
     since = progress.since ?? since;
@@ -147,7 +158,10 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
       offset,
       now: Math.round(scheduler.now()),
     });
-    const { messages, images, statusChanges, rejected } = publication;
+    const { images, statusChanges, rejected } = publication;
+    const acknowledgement =
+      resync && again ? again.acknowledge(resync, publication.sequence - sequence) : [];
+    const messages = [...publication.messages, ...acknowledgement];
     const removed = changes.filter(({ op }) => op === 'd').length;
     const sweep = withRemoved(sweepWith(read), removed, scheduler.now());
     const seen = { keys: read.keys, sweep: sweep.number, bySweep: step?.kind === 'page' };
@@ -162,6 +176,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     } else if (step || read.keys.some((key) => log.isUnseen(key, sweep.number))) {
       await log.keep(notes);
     }
+    if (resync) again?.committed(resync);
     undecided.forEach(reads.readAgain);
 
     for (const { reason } of rejected) hooks.onRejected?.({ resource, reason, offset });

@@ -4,6 +4,7 @@ import {
   filter,
   map,
   merge,
+  NEVER,
   ReplaySubject,
   Subject,
   switchMap,
@@ -15,6 +16,9 @@ import type { Api } from './api.ts';
 import type { Config } from './config.ts';
 import type { Hooks, Lane } from './hooks.ts';
 import type { Lanes } from './quotas.ts';
+import { resyncReads } from './resync-reads.ts';
+import type { ResyncStep } from './resync-reads.ts';
+import type { Resync } from './resync-requests.ts';
 import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
 import type { Cursor, FirstRead } from './sinks/cursor.ts';
@@ -54,8 +58,10 @@ export interface ResourceReadsOptions {
   readonly sweep: () => SweepProgress;
   /** What is published. */
   readonly records: KnownRecords;
+  /** What is to be published again, once the first read is done. Default nothing. */
+  readonly resyncs$?: Observable<Resync>;
   readonly scheduler: SchedulerLike;
-  readonly hooks: Pick<Hooks, 'onTrouble' | 'onHeld' | 'onRefused'>;
+  readonly hooks: Pick<Hooks, 'onTrouble' | 'onHeld' | 'onRefused' | 'onResync'>;
 }
 
 /** What one look at the API brought. */
@@ -67,6 +73,8 @@ export interface Reading {
   readonly progress: Partial<Pick<Cursor, 'firstRead' | 'since'>>;
   /** The same of a sweep. */
   readonly step?: SweepStep;
+  /** For which request it was read. */
+  readonly resync?: ResyncStep;
   readonly records: readonly KeyedRecord[];
   readonly rejected: readonly RejectedRecord[];
   /** Keys that are gone, unless they have been seen since the sweep of that number. */
@@ -85,11 +93,15 @@ export interface ResourceReads {
   readonly readAgain: (key: string) => void;
 }
 
+/** A bound of dates may be exclusive, or cut to the second. */
+const BOUND_MS = 1_000;
+
 /**
  * What is asked of the API for one resource, in lanes: the first read of all there is; polls beside
  * and after it, where the list takes dates; sweeps of the whole list after it, rare beside polls and
- * one after the other where there are none; and single records, where they can be asked for, of
- * which two answers could not be told apart or that a sweep has missed.
+ * one after the other where there are none; single records, where they can be asked for, of
+ * which two answers could not be told apart or that a sweep has missed; and what somebody wants to
+ * have published again.
  */
 export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   const { resource, config, api, lanes, from, firstReadDone, scheduler, hooks } = options;
@@ -116,11 +128,13 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     poll: room(2),
     sweep: room(1),
     reread: room(1),
+    resync: room(1),
   } satisfies Partial<Record<Lane, Room>>;
   const limits: Record<Exclude<Lane, 'reread'>, Limit> = {
     'first-read': windowed ? lanes.firstRead : lanes.whole,
     poll: lanes.poll,
     sweep: windowed ? lanes.sweep : lanes.whole,
+    resync: windowed ? lanes.ask : lanes.whole,
   };
   const scan = (
     lane: keyof typeof limits,
@@ -153,6 +167,8 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     return { lane, progress: {}, records: keyed, rejected, span, settle };
   };
 
+  /** Begins before what is wanted: the rest is left out by `updated_at`. */
+  const windowFrom = (since: number) => window(since - BOUND_MS, clock.latest() ?? scheduler.now());
   /** Where the first window begins, once it is known: at the server's time as the first read began. */
   const began$ = new ReplaySubject<number>(1);
   if (from.firstRead.startedAt !== null) began$.next(from.firstRead.startedAt);
@@ -192,9 +208,11 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     }),
   );
 
+  let isResyncing = false;
   const beside = () => {
     if (!firstReadDone()) return 'first-read';
-    return byKey && options.sweep().phase === 'removing' ? 'asking' : 'nothing';
+    const isAsking = byKey !== undefined && options.sweep().phase === 'removing';
+    return isAsking || isResyncing ? 'asking' : 'nothing';
   };
   const polls$ = began$.pipe(
     take(1),
@@ -266,8 +284,31 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     ),
   );
 
+  const resyncs$ = firstReadDone$.pipe(
+    take(1),
+    switchMap(() =>
+      resyncReads({
+        requests$: options.resyncs$ ?? NEVER,
+        scan: (since) => scan('resync', since === null || !windowed ? {} : windowFrom(since)),
+        single: byKey && single,
+        room: rooms.resync,
+        limit: limits.resync,
+        moment,
+        arrived: (answer) => arrived('resync', answer),
+        settling: (span) => settling('resync', span),
+        onBegin: ({ id }) => {
+          isResyncing = true;
+          hooks.onResync?.({ resource, id, status: 'begun', events: 0, message: null });
+        },
+      }),
+    ),
+    tap(({ resync }) => (isResyncing &&= !resync?.outcome)),
+  );
+
   return {
-    readings$: windowed ? merge(rereads$, polls$, sweeps$, firstRead$) : merge(sweeps$, firstRead$),
+    readings$: windowed
+      ? merge(rereads$, polls$, resyncs$, sweeps$, firstRead$)
+      : merge(resyncs$, sweeps$, firstRead$),
     readClock: reads,
     readAgain: (key) => {
       // What can't be asked for a later poll or sweep decides.

@@ -23,6 +23,7 @@ import type { Quotas } from './quotas.ts';
 import { resourceEvents } from './resource-events.ts';
 import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
+import type { TaskResyncs } from './resync-requests.ts';
 import { openSchemaBook } from './schema-book.ts';
 import type { SchemaBookOptions } from './schema-book.ts';
 import type { Registry } from './schemas/registry.ts';
@@ -46,6 +47,8 @@ export interface ResourceTaskOptions {
   readonly destination: Destination;
   readonly store: Store;
   readonly stop$: Observable<unknown>;
+  /** What is to be published again. Default nothing. */
+  readonly resyncs?: TaskResyncs;
   readonly scheduler: SchedulerLike;
   /** Uniform in [0, 1), for the jitter of pauses. Default Math.random. */
   readonly random?: () => number;
@@ -68,7 +71,7 @@ const TRY_AGAIN_MS = 60_000;
  */
 export function resourceTask(options: ResourceTaskOptions): Observable<Published> {
   const { resource, config, instance, api, quota, broker, registry, destination, store } = options;
-  const { stop$, scheduler, random = Math.random, hooks, compile } = options;
+  const { stop$, resyncs, scheduler, random = Math.random, hooks, compile } = options;
   const task = `${config.account}/${resource}`;
   const topic = destination.records(resource);
   const tenure: Tenure = {};
@@ -128,7 +131,7 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       const events$ = key$.pipe(
         switchMap(
           ({ keyFields, beganAt, wasEmpty }) =>
-          resourceEvents({ resource, config, api, lanes, destination, book, log, keyFields, beganAt, wasEmpty, stop$, scheduler, hooks }), // prettier-ignore
+          resourceEvents({ resource, config, api, lanes, destination, book, log, keyFields, beganAt, wasEmpty, stop$, resyncs, scheduler, hooks }), // prettier-ignore
         ),
       );
       return closing(events$, () => log.close());

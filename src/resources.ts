@@ -13,6 +13,7 @@ export const RESOURCES = [
   'wine-club-members',
   'products',
 ] as const;
+/** A list of the API, by its name there. */
 export type Resource = (typeof RESOURCES)[number];
 
 /** What is known of a list before it is read. */

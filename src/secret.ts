@@ -20,14 +20,17 @@ export class Secret {
     return this.#text;
   }
 
+  /** A placeholder. */
   toString(): string {
     return REDACTED;
   }
 
+  /** A placeholder. */
   toJSON(): string {
     return REDACTED;
   }
 
+  /** A placeholder. */
   [inspect.custom](): string {
     return REDACTED;
   }

@@ -5,6 +5,7 @@ import { Secret } from './secret.ts';
 
 /** From the most talkative to none. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+/** How much is logged. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Every default there is. A setting that is not here is unset by default. */
@@ -104,7 +105,8 @@ const certificates = z.string().refine((text) => text.includes('-----BEGIN CERTI
 
 /** Seconds may be left out. */
 const times = [-1, null].map((precision) => z.iso.datetime({ offset: true, precision }));
-const instant = z
+/** A point in time, as ms since 1970. */
+export const instant = z
   .union([z.iso.date(), ...times], {
     error:
       'must be an ISO 8601 date or time with its zone, such as 2025-01-31 or 2025-01-31T08:00Z',

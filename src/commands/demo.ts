@@ -8,6 +8,8 @@ import { loadConfig } from '../config.ts';
 import type { Hooks, Progress } from '../hooks.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
 import { startSandbox } from '../sandbox/index.ts';
+import { registryUrlOf } from '../services/registry-server.ts';
+import type { Services } from '../services/services.ts';
 import { startServices } from '../services/start-services.ts';
 import type { Operation } from '../streams/diff.ts';
 import { changeLines } from './change-lines.ts';
@@ -16,6 +18,9 @@ import { progressLine } from './progress-line.ts';
 import { sandboxOptions } from './sandbox-flags.ts';
 import type { DemoFlags } from './sandbox-flags.ts';
 import { stopSignals } from './stop.ts';
+
+/** Where examples look for Kafka and the registry when nothing is set: as in docker-compose.yml. */
+const PORTS = { kafka: 9092, registry: 8081 };
 
 /**
  * `cellarstream demo`: sandbox, Kafka, schema registry and service in one, until a signal. Changes go
@@ -35,6 +40,7 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   const starting = startServices({
     brokers: process.env.KAFKA_BROKERS?.split(',').filter(Boolean),
     registryUrl: process.env.SCHEMA_REGISTRY_URL,
+    ports: PORTS,
     onProgress: (text) => line.show(text),
   });
   const services = await Promise.race([starting, firstValueFrom(stop$)]);
@@ -74,6 +80,8 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
       const { prefix } = config.topics;
       const topics = [...config.resources, 'order-status-changes', 'dead-letters'];
       line.end(`topics ${prefix}.{${topics.join(',')}}`);
+      const exported = exports(services, prefix);
+      if (exported) line.end(`in the terminal of an example: export ${exported}`);
     },
     onProgress: (progress) => {
       const { resource, total, done } = progress;
@@ -105,4 +113,18 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
     );
     await Promise.allSettled([sandbox.close(), services.stop()]);
   }
+}
+
+/** What examples have to be told: where this demo is, unless it is where they look. */
+function exports({ brokers, registryUrl }: Services, prefix: string): string {
+  const { kafka, registry } = PORTS;
+  const said = [
+    ['KAFKA_BROKERS', brokers.join(','), `127.0.0.1:${kafka}`],
+    ['SCHEMA_REGISTRY_URL', registryUrl, registryUrlOf('127.0.0.1', registry)],
+    ['TOPIC_PREFIX', prefix, 'wine'],
+  ] as const;
+  return said
+    .filter(([, value, expected]) => value.replace('localhost', '127.0.0.1') !== expected)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(' ');
 }

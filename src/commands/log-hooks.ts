@@ -88,6 +88,31 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, 'onCommit'>> {
         { event: 'retry', what, resource, count, delayMs: Math.round(delayMs), err: error },
         `waiting for ${what}`,
       ),
+    onResync: ({ resource, id, status, events, message }) => {
+      const level = status === 'begun' || status === 'done' ? 'info' : 'warn';
+      const text = status === 'begun' ? 'a request to publish again is taken up' : `a request to publish again is ${status}`; // prettier-ignore
+      logger[level](
+        {
+          event: 'resync',
+          resource,
+          id,
+          status,
+          events,
+          ...(message !== null && { reason: message }),
+        },
+        text,
+      );
+    },
+    onSignalIgnored: ({ partition, offset, reason }) =>
+      logger.warn(
+        { event: 'signal-ignored', partition, offset, reason },
+        'a message in the topic of signals is passed over',
+      ),
+    onSignalsFailed: ({ error, delayMs }) =>
+      logger.warn(
+        { event: 'signals-failed', delayMs: Math.round(delayMs), err: error },
+        "signals can't be read, all else goes on; it is tried again",
+      ),
     onDiscarded: ({ reason }) =>
       logger.warn(
         { event: 'discarded', reason },

@@ -14,6 +14,7 @@ export type FaultSpec = FaultKind & {
   readonly probability?: number;
 };
 
+/** What can go wrong with a request. */
 export type FaultKind =
   /** Answers with this status; an object as body is sent as JSON. */
   | {

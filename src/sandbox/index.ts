@@ -1,3 +1,10 @@
+/**
+ * The API as a program of its own, with data that changes and faults on demand: for tests and for
+ * trying things out. What it does, and what it knows, is in `docs/sandbox.md`.
+ *
+ * @module cellarstream/sandbox
+ */
+
 export { startSandbox } from './sandbox.ts';
 export type { Sandbox } from './sandbox.ts';
 export type { Truth } from './truth.ts';

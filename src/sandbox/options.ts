@@ -34,6 +34,7 @@ export interface Readings {
   readonly expClaim: boolean;
 }
 
+/** What a sandbox is like; all of it optional. */
 export interface SandboxOptions {
   /** Address to listen on. Default `127.0.0.1`. */
   readonly host?: string;

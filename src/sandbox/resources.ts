@@ -8,6 +8,7 @@ export const RESOURCES = [
   'products',
 ] as const;
 
+/** A list of the API, by its name there. */
 export type Resource = (typeof RESOURCES)[number];
 
 /** What requests are counted by: a list, or the login. */
@@ -15,7 +16,9 @@ export type Endpoint = Resource | 'login';
 
 export const ENDPOINTS: readonly Endpoint[] = ['login', ...RESOURCES];
 
+/** Any JSON value. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
+/** A JSON object. */
 export type JsonObject = { [name: string]: JsonValue };
 
 export function isObject(value: JsonValue | undefined): value is JsonObject {

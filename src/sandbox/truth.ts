@@ -16,6 +16,7 @@ export interface Truth {
   get(resource: Resource, key: RecordKey): JsonValue | undefined;
   /** The same as JSON text, byte for byte. */
   text(resource: Resource, key: RecordKey): string | undefined;
+  /** How many records there are. */
   count(resource: Resource): number;
   /** The newest changes (`changeLogLimit`), oldest first. */
   readonly changes: readonly Change[];

@@ -25,11 +25,13 @@ export interface FieldSchema {
 export type AvroType =
   string | readonly AvroType[] | RecordSchema | ArraySchema | MapSchema | LogicalSchema;
 
+/** An array of values of one type. */
 export interface ArraySchema {
   readonly type: 'array';
   readonly items: AvroType;
 }
 
+/** Values of one type by text. */
 export interface MapSchema {
   readonly type: 'map';
   readonly values: AvroType;

@@ -23,4 +23,5 @@ export interface DeadLetter {
   readonly parts: number | null;
 }
 
+/** Dead letters to Avro and back. */
 export const deadLetterCodec = createFlatCodec<DeadLetter>(loadSchema('./dead-letter.avsc'));

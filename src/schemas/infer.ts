@@ -7,6 +7,7 @@ import type { RecordNames } from './shape-fields.ts';
 import { fieldsWithin, keyShape, MAX_PART_FIELDS, noteValue, shapeOf } from './shape.ts';
 import type { Shape } from './shape.ts';
 
+/** What {@link growSchema} must know of a resource. */
 export interface GrowOptions {
   /** As in the API's path: `wine-clubs`. Names the schema where there is none yet. */
   readonly resource: string;
@@ -22,7 +23,7 @@ export const MAX_FIELDS = 500;
  * nullable field more for each member that has none, at any depth. What is there stays as it is, so
  * every version reads what any other has written; what a field can't hold is the codec's affair.
  *
- * {@link shapeOf} says what type a new field gets. None is made of what was only null or empty, nor
+ * `shapeOf` says what type a new field gets. None is made of what was only null or empty, nor
  * for a key longer than 200; nor beyond 500 fields in a schema or 150 in a part of it, the most
  * frequent coming first. All that stays in `nulls` and `unmapped`.
  *

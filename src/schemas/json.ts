@@ -21,6 +21,7 @@ export class JsonNumber {
     this.text = text;
   }
 
+  /** The number as it was written. */
   toString(): string {
     return this.text;
   }
@@ -31,6 +32,7 @@ export class JsonNumber {
   }
 }
 
+/** Whether a value is an object: no array, no null, no long number. */
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
   return (
     typeof value === 'object' &&

@@ -25,6 +25,7 @@ export interface OrderStatusChange {
   readonly observed_at: number;
 }
 
+/** Status changes to Avro and back. */
 export const orderStatusChangeCodec = createFlatCodec<OrderStatusChange>(
   loadSchema('./order-status-change.avsc'),
 );

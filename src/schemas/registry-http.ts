@@ -1,6 +1,7 @@
 import { Agent } from 'undici';
 import { CellarstreamError } from '../errors.ts';
 
+/** Where a registry is, and how to log in. */
 export interface RegistryOptions {
   /** The root of the API: `http://127.0.0.1:8081`, `http://127.0.0.1:8080/apis/ccompat/v7`. */
   readonly url: string;

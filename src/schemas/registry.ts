@@ -40,6 +40,7 @@ const MAX_REMEMBERED = 1_000;
 
 // Not @kafkajs/confluent-schema-registry: it gives schemas as avsc types, which have lost the field
 // property `json`, it can't ask whether a schema would be compatible, and it brings protobufjs along.
+/** A client of a registry with Confluent's API. What it has seen it does not ask for again. */
 export function createRegistry(options: RegistryOptions): Registry {
   const { ask, close } = createRegistryHttp(options);
   const ids = new Map<string, Promise<number>>();

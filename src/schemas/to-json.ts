@@ -7,7 +7,7 @@ import { createRecordCodec } from './record-codec.ts';
 import type { RecordCodec } from './record-codec.ts';
 
 /** An event, of which only the images are looked at. */
-type ImagesOf<Image> = Pick<ChangeEvent<Image>, 'before' | 'after'>;
+export type ImagesOf<Image> = Pick<ChangeEvent<Image>, 'before' | 'after'>;
 
 /**
  * The API's record as JSON text, from an event: of `after`, or of `before` where `after` is null.

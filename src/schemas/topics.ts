@@ -29,6 +29,7 @@ export interface TopicNames {
   readonly signals: string;
 }
 
+/** The names of all topics under a prefix. */
 export function topicNames(prefix: string): TopicNames {
   return {
     records: (resource) => `${prefix}.${resource}`,
@@ -44,6 +45,7 @@ export function valueSubject(topic: string): string {
   return `${topic}-value`;
 }
 
+/** What the topics of a service depend on. */
 export interface TopicTableOptions {
   readonly prefix: string;
   readonly resources: readonly string[];

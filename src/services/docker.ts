@@ -2,6 +2,7 @@ import type { KafkaContainer } from '@testcontainers/kafka';
 import type { GenericContainer, StartedTestContainer } from 'testcontainers';
 import { CellarstreamError } from '../errors.ts';
 import { kafkaAnswers } from './kafka-server.ts';
+import { isFree } from './loopback-ports.ts';
 import { registryUrlOf } from './registry-server.ts';
 import type { LaunchOptions, PlainServices } from './services.ts';
 import { untilReady } from './until-ready.ts';
@@ -57,11 +58,14 @@ export async function startOnDocker(
 ): Promise<PlainServices> {
   const timeoutMs = options.readyTimeoutMs ?? READY_TIMEOUT_MS;
   options.onProgress?.('starting Kafka and the schema registry in Docker');
+  const kafkaPort = await bound(KAFKA_PORT, options.ports?.kafka);
+  const registryPort = await bound(REGISTRY_PORT, options.ports?.registry);
   const started = await Promise.allSettled([
     kafkaContainer(kafka.KafkaContainer, options.kafkaSettings ?? {})
+      .withExposedPorts(kafkaPort)
       .withStartupTimeout(timeoutMs)
       .start(),
-    registryContainer(core).withStartupTimeout(timeoutMs).start(),
+    registryContainer(core).withExposedPorts(registryPort).withStartupTimeout(timeoutMs).start(),
   ]);
   const stop = async () => {
     for (const one of started) if (one.status === 'fulfilled') await one.value.stop();
@@ -86,6 +90,12 @@ export async function startOnDocker(
   }
 }
 
+/** A container's port: at `preferred` of this machine where that is given and free, else anywhere. */
+async function bound(container: number, preferred: number | undefined) {
+  if (preferred === undefined || !(await isFree(preferred))) return container;
+  return { container, host: preferred };
+}
+
 function kafkaContainer(
   Container: typeof KafkaContainer,
   settings: Readonly<Record<string, string>>,
@@ -106,9 +116,9 @@ function kafkaContainer(
 }
 
 function registryContainer({ GenericContainer, Wait }: Testcontainers['core']): GenericContainer {
-  return new GenericContainer(REGISTRY_IMAGE)
-    .withExposedPorts(REGISTRY_PORT)
-    .withWaitStrategy(Wait.forHttp('/apis/ccompat/v7/subjects', REGISTRY_PORT));
+  return new GenericContainer(REGISTRY_IMAGE).withWaitStrategy(
+    Wait.forHttp('/apis/ccompat/v7/subjects', REGISTRY_PORT),
+  );
 }
 
 function startedOrThrow(one: PromiseSettledResult<StartedTestContainer>): StartedTestContainer {

@@ -42,16 +42,21 @@ export class JavaServer implements ServiceControl {
   #ports: readonly number[] = [];
   #program: Program | undefined;
 
-  /** Resolves when the server answers. */
+  /**
+   * Resolves when the server answers.
+   *
+   * @param preferredPorts Its ports at the first try, those of them that are free. Default none.
+   */
   static async start(
     kind: JavaServerKind,
     java: string,
     tethered: Tethered,
     readyTimeoutMs: number,
+    preferredPorts: readonly number[] = [],
   ): Promise<JavaServer> {
     const server = new JavaServer(kind, java, tethered, readyTimeoutMs);
     for (let tries = 1; ; tries++) {
-      server.#ports = await freeLoopbackPorts(kind.portCount);
+      server.#ports = await freeLoopbackPorts(kind.portCount, tries === 1 ? preferredPorts : []);
       await kind.prepare(server.#ports);
       try {
         await server.start();

@@ -10,8 +10,8 @@ import { Tethered } from './tethered.ts';
 const READY_TIMEOUT_MS = 60_000;
 
 /**
- * The real Kafka and Apicurio Registry as JVMs on free ports of 127.0.0.1, with their data in a
- * new temporary folder.
+ * The real Kafka and Apicurio Registry as JVMs on ports of 127.0.0.1, with their data in a new
+ * temporary folder.
  *
  * @param java The program to run, Java 17 or newer.
  * @throws CellarstreamError `SERVICES` when the jars can't be had or a server does not come up.
@@ -22,6 +22,10 @@ export async function startOnJava(
 ): Promise<JavaServices> {
   const jars = await cachedJars(options);
   const env = options.env ?? process.env;
+  const ports = options.ports && {
+    kafka: [options.ports.kafka],
+    registry: [options.ports.registry],
+  };
   const timeoutMs = options.readyTimeoutMs ?? READY_TIMEOUT_MS;
   options.onProgress?.('starting Kafka and the schema registry');
 
@@ -30,8 +34,8 @@ export async function startOnJava(
     const kafkaKind = kafkaServer(jars.kafka, java, tethered, options.kafkaSettings ?? {});
     const registryKind = registryServer(jars.registry, jars.registryVersion, tethered);
     const [kafka, registry] = await Promise.all([
-      JavaServer.start(kafkaKind, java, tethered, timeoutMs),
-      JavaServer.start(registryKind, java, tethered, timeoutMs),
+      JavaServer.start(kafkaKind, java, tethered, timeoutMs, ports?.kafka),
+      JavaServer.start(registryKind, java, tethered, timeoutMs, ports?.registry),
     ]);
     return {
       origin: 'java',

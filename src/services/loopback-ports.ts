@@ -10,9 +10,17 @@ import { createServer } from 'node:net';
 const LOWEST = 20_000;
 const HIGHEST = 32_000;
 
-/** Ports of 127.0.0.1 that nobody listens on now, all different. */
-export async function freeLoopbackPorts(count: number): Promise<number[]> {
+/**
+ * Ports of 127.0.0.1 that nobody listens on now, all different.
+ *
+ * @param preferred Taken first, those of them that are free. Default none.
+ */
+export async function freeLoopbackPorts(
+  count: number,
+  preferred: readonly number[] = [],
+): Promise<number[]> {
   const ports = new Set<number>();
+  for (const port of preferred.slice(0, count)) if (await isFree(port)) ports.add(port);
   while (ports.size < count) {
     const port = randomInt(LOWEST, HIGHEST);
     if (await isFree(port)) ports.add(port);
@@ -20,7 +28,8 @@ export async function freeLoopbackPorts(count: number): Promise<number[]> {
   return [...ports];
 }
 
-async function isFree(port: number): Promise<boolean> {
+/** Whether nobody listens on a port of 127.0.0.1 now. */
+export async function isFree(port: number): Promise<boolean> {
   const server = createServer();
   try {
     server.listen(port, '127.0.0.1');

@@ -48,6 +48,8 @@ export interface LaunchOptions {
    * 3,000, the internal topics have 4 partitions; and `auto.create.topics.enable` is false.
    */
   readonly kafkaSettings?: Readonly<Record<string, string>>;
+  /** Ports of this machine to be reached at, each where it is free. Default: any free ones. */
+  readonly ports?: { readonly kafka: number; readonly registry: number };
   /** How long a server may take until it answers, in ms; default 60,000. */
   readonly readyTimeoutMs?: number;
   /** Told what is going on, a line at a time; about one a second while Maven downloads. */

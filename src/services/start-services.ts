@@ -18,7 +18,7 @@ const CACHED = { found: true, reason: undefined } as const;
 /**
  * A Kafka and a schema registry from the first source that applies: the ones named in the options;
  * containers, if a Docker engine answers and the package testcontainers is installed; the real
- * servers as JVMs on free loopback ports, if there is Java 17 or newer and their jars are in the
+ * servers as JVMs on loopback ports, if there is Java 17 or newer and their jars are in the
  * cache or Maven can fetch them. Resolves when both answer. What it started ends with `stop`, or
  * with this process, in whatever way that ends; nothing of the data is kept.
  *

@@ -4,6 +4,7 @@ import type { MonoTypeOperatorFunction } from 'rxjs';
 import { stringifyJson } from '../schemas/json.ts';
 import type { Change } from '../streams/diff.ts';
 
+/** Where {@link consoleSink} writes, and how much. */
 export interface ConsoleSinkOptions {
   /** Where the lines go; never ended. Default standard output. */
   readonly stream?: Writable;

@@ -3,6 +3,7 @@ import type { Kafka, Message as KafkaMessage, Producer, TopicMessages } from 'ka
 import { kafkaError } from './kafka-error.ts';
 import type { Ends, Message, TransactionalSink } from './sink.ts';
 
+/** What {@link openKafkaProducer} needs. */
 export interface KafkaProducerOptions {
   readonly kafka: Kafka;
   /** One producer a task: a second one with this id fences the first. */

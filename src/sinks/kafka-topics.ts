@@ -4,6 +4,7 @@ import { CellarstreamError } from '../errors.ts';
 import type { TopicSpec } from '../schemas/topics.ts';
 import { withAdmin } from './with-admin.ts';
 
+/** What {@link ensureTopics} needs. */
 export interface TopicsOptions {
   readonly kafka: Kafka;
   /** The topics, for a number of copies of each. */

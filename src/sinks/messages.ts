@@ -30,7 +30,7 @@ const CONNECTOR = 'cellarstream';
 
 /** What an event says of a change beside its images; `now` is ms since the epoch. */
 export function changeFacts(
-  { op, changed, updatedAt }: Change,
+  { op, before, changed, updatedAt }: Change,
   sequence: number,
   origin: Origin,
   now: number,
@@ -45,7 +45,7 @@ export function changeFacts(
       name: origin.account,
       resource: origin.resource,
       ts_ms: updatedAt,
-      snapshot: op === 'r' ? 'true' : 'false',
+      snapshot: op === 'r' && before === null ? 'true' : 'false', // one that is repeated is none
       sequence,
     },
   };

@@ -20,5 +20,6 @@ export interface TransactionalSink {
    * and what was committed has to be read back.
    */
   commit(messages: readonly Message[]): Promise<Ends>;
+  /** Gives its connections back. */
   close(): Promise<void>;
 }

@@ -23,6 +23,7 @@ export interface RecentStarts {
    * that place.
    */
   readonly add: (at: number) => (later: number) => void;
+  /** Closes its file. */
   readonly close: () => void;
 }
 

@@ -17,6 +17,7 @@ export interface Position {
   readonly stepsBack: number;
 }
 
+/** Where a scan of a whole list begins. */
 export const BEGINNING: Position = { offset: 0, step: 0, anchors: [], stepsBack: 0 };
 
 /** What a page is to a scan. */
@@ -31,6 +32,7 @@ export interface Joint {
   readonly adrift: boolean;
 }
 
+/** How pages overlap, for {@link join}. */
 export interface JoinOptions {
   /** How many records before the end of a page the next one begins; at most half the page is. */
   readonly overlap: number;

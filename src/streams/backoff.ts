@@ -2,6 +2,7 @@ import { asyncScheduler, NEVER, retry, takeUntil, throwError, timer } from 'rxjs
 import type { MonoTypeOperatorFunction, Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../errors.ts';
 
+/** How long {@link backoff} pauses, and when it gives up. */
 export interface BackoffOptions {
   /** Ceiling of the first pause, in milliseconds; it doubles from try to try. Default 250. */
   readonly firstMs?: number;
@@ -19,6 +20,7 @@ export interface BackoffOptions {
   readonly stop$?: Observable<unknown>;
 }
 
+/** A try that failed, and the pause before the next. */
 export interface Retry {
   readonly error: unknown;
   /** 1 for the first try after a failure. */

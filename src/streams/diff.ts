@@ -17,11 +17,13 @@ export type Operation = Op;
 export interface ImageCodec {
   /** Equal records, key order aside, give equal bytes. */
   encode(record: JsonObject): Buffer;
+  /** The record that was encoded. */
   decode(bytes: Buffer): JsonObject;
 }
 
 /** The last published image of each record. */
 export interface Images {
+  /** The last image of a key; undefined when there is none. */
   get(key: string): Buffer | undefined;
 }
 
@@ -58,6 +60,7 @@ export interface Difference<In extends ReadRecords> {
   readonly undecided: readonly string[];
 }
 
+/** What {@link diff} compares by; all of it optional. */
 export interface DiffOptions {
   /** Default: canonical JSON. */
   readonly codec?: ImageCodec;

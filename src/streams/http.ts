@@ -8,6 +8,7 @@ import { RETRY_AFTER } from './backoff.ts';
 
 const gunzip = promisify(gunzipCallback);
 
+/** One request of {@link exchange}. */
 export interface HttpRequest {
   readonly dispatcher: Dispatcher;
   readonly method: 'GET' | 'POST';
@@ -18,6 +19,7 @@ export interface HttpRequest {
   readonly maxBytes: number;
 }
 
+/** An answer of whatever status, read to its end. */
 export interface HttpAnswer {
   readonly status: number;
   readonly text: string;

@@ -22,6 +22,7 @@ export interface Token {
   readonly serverTime: number | undefined;
 }
 
+/** What {@link login} needs. */
 export interface LoginOptions {
   readonly url: URL;
   /** Called at each login, so that a key read from a rotated file is seen. */
@@ -34,6 +35,7 @@ export interface LoginOptions {
   readonly scheduler?: SchedulerLike;
   /** Uniform in [0, 1), for the jitter. Default Math.random. */
   readonly random?: () => number;
+  /** Told of every try that failed and is made again. */
   readonly onRetry?: (retry: Retry) => void;
 }
 

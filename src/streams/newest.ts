@@ -3,6 +3,7 @@ import type { ReadClock, Span } from './read-clock.ts';
 /** What a read is worth beside the one that gave the content in hand. */
 export type Verdict = 'newer' | 'older' | 'undecided';
 
+/** Tells which of two reads of a key shows its newer content. */
 export interface NewestReads {
   /** Is other content, read in `span`, newer than the content in hand for `key`? */
   judge(key: string, span: Span, updatedAt: number | null): Verdict;

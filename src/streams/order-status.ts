@@ -22,6 +22,7 @@ export const STATUS_FIELDS = {
   ],
 } as const satisfies Record<StatusSubject, readonly string[]>;
 
+/** The plain name of a status within its subject. */
 export type StatusField = (typeof STATUS_FIELDS)[StatusSubject][number];
 
 /** One status field of one subject of an order that has changed. */

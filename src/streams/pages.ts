@@ -27,6 +27,7 @@ export type ScanTrouble =
   /** Still reordered or short after the last repetition: records may have been missed. */
   | 'unsettled';
 
+/** What {@link pages} needs. */
 export interface PagesOptions {
   /** Asks for one page; must answer asynchronously (expand over 1,700 synchronous ones overflows the stack). */
   readonly request: (query: {
@@ -45,6 +46,7 @@ export interface PagesOptions {
   readonly repeats?: number;
   /** Waited for before each request: back-pressure. Default no wait. */
   readonly room?: () => Observable<unknown>;
+  /** Told of what may cost records or time, with the offset of the page. */
   readonly onTrouble?: (trouble: ScanTrouble, offset: number) => void;
 }
 

@@ -20,6 +20,7 @@ export interface PollPage {
   readonly since: number | undefined;
 }
 
+/** What {@link poll} needs. */
 export interface PollOptions {
   /** Reads a window whole. */
   readonly scan: (window: Window) => Observable<ScanPage>;

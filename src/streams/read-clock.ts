@@ -19,6 +19,7 @@ export interface ReadClock {
   oldest(): number;
 }
 
+/** A clock that counts the begins and ends of reads, from 1. */
 export function readClock(): ReadClock {
   let tick = 0;
   const open = new Set<number>(); // a Set keeps the order of insertion: the oldest is its first

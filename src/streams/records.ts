@@ -10,6 +10,7 @@ export interface KeyedRecord {
 /** Why an element of `data` can't be published as it is. */
 export type RejectReason = 'not-an-object' | 'no-key' | 'conflicting-duplicate' | 'too-large';
 
+/** An element of `data` that is not published, as it came. */
 export interface RejectedRecord {
   readonly reason: RejectReason;
   readonly raw: JsonValue;

@@ -49,6 +49,7 @@ export interface Answer {
 /** Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes. */
 export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;
 
+/** What {@link listRequest} needs. */
 export interface ListRequestOptions {
   /** The list's address, such as `https://api.example/v1/orders`. */
   readonly url: URL;
@@ -65,7 +66,9 @@ export interface ListRequestOptions {
   readonly random?: () => number;
   /** Largest page accepted, in bytes after decompression. Default 64 MiB. */
   readonly maxPageBytes?: number;
+  /** Told of every answer, refused ones included. */
   readonly onAnswer?: (answer: AnswerSeen) => void;
+  /** Told of every try that failed and is made again. */
   readonly onRetry?: (retry: Retry) => void;
 }
 
@@ -74,6 +77,7 @@ export interface Refusals {
   count: number;
 }
 
+/** An answer of whatever status, as it is told to those who count. */
 export interface AnswerSeen {
   readonly status: number;
   /** From the request to the last byte of its answer, in milliseconds. */

@@ -34,6 +34,7 @@ export interface SweepProgress {
   readonly removed: { readonly count: number; readonly since: number };
 }
 
+/** Where a list stands that no sweep has read. */
 export const NO_SWEEP: SweepProgress = {
   number: 0,
   beganAt: 0,

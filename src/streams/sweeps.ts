@@ -51,6 +51,7 @@ export interface Unseen {
 
 /** What is known of the records that are published, as far as sweeps need it. */
 export interface KnownRecords {
+  /** How many there are. */
   count(): number;
   /** A stretch of the keys behind `after`: so many that the caller is not held up for long. */
   unseen(since: number, after: string | undefined): Unseen;
@@ -62,6 +63,7 @@ export interface Held {
   readonly known: number;
 }
 
+/** What {@link sweeps} needs. */
 export interface SweepsOptions {
   /** As it was kept with the newest step that was settled. */
   readonly progress: () => SweepProgress;
@@ -84,6 +86,7 @@ export interface SweepsOptions {
   readonly spacingMs?: () => number;
   /** Above this share of the known records, 0 to 100, and above 20, none is removed. */
   readonly limitPercent: number;
+  /** Told when deletions are held back as too many. */
   readonly onHeld?: (held: Held) => void;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;

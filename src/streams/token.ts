@@ -18,6 +18,7 @@ import {
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Token } from './login.ts';
 
+/** What {@link tokenSource} needs. */
 export interface TokenSourceOptions {
   /** One login: emits a token and completes. Tries again by itself whatever can pass. */
   readonly login: Observable<Token>;
@@ -27,6 +28,7 @@ export interface TokenSourceOptions {
   readonly onToken?: (token: Token) => void;
 }
 
+/** The token of one account, shared by all its requests. */
 export interface TokenSource {
   /** The newest token, at once or as soon as there is one, and every later one. Never completes. */
   readonly token$: Observable<Token>;

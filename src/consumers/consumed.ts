@@ -1,0 +1,108 @@
+import type { IHeaders, KafkaMessage } from 'kafkajs';
+import { CellarstreamError } from '../errors.ts';
+import type { Registry } from '../schemas/registry.ts';
+import { unframe } from '../schemas/wire.ts';
+import type { Topic } from './topic.ts';
+
+/** A message of a topic with its value decoded. */
+export interface Consumed<T> {
+  readonly topic: string;
+  readonly partition: number;
+  /** In decimal: Kafka's offsets are 64 bits. */
+  readonly offset: string;
+  /** When it was published, ms since 1970. */
+  readonly timestamp: number;
+  readonly key: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Null is a tombstone: the record of this key is gone. */
+  readonly value: T | null;
+}
+
+/** Messages to what they say, in two steps: schemas are fetched, values are not waited for. */
+export interface MessageReader<T> {
+  /**
+   * Fetches the schemas that these messages name and that aren't known yet.
+   *
+   * @throws CellarstreamError `REGISTRY_UNREACHABLE` where a later try may do, else
+   * `REGISTRY_REFUSED`.
+   */
+  prepare(partition: number, messages: readonly KafkaMessage[]): Promise<void>;
+  /** @throws CellarstreamError `VALUE_UNREADABLE`, with `partition` and `offset` in its context. */
+  read(partition: number, message: KafkaMessage): Consumed<T>;
+}
+
+export function messageReader<T>(registry: Registry, topic: Topic<T>): MessageReader<T> {
+  const decoders = new Map<number, (avro: Uint8Array) => T>();
+
+  const framed = (partition: number, { offset, value }: KafkaMessage) => {
+    try {
+      return value && unframe(value);
+    } catch (cause) {
+      throw unreadable(topic.name, partition, offset, cause);
+    }
+  };
+  return {
+    prepare: async (partition, messages) => {
+      for (const message of messages) {
+        if (message.value === null) continue;
+        let schemaId: number;
+        try {
+          ({ schemaId } = unframe(message.value));
+        } catch {
+          continue; // to be met again as it is read, with the ones before it handed over
+        }
+        if (decoders.has(schemaId)) continue;
+        const writer = await registry.schemaById(schemaId);
+        try {
+          decoders.set(schemaId, topic.values(writer));
+        } catch (cause) {
+          throw unreadable(topic.name, partition, message.offset, cause);
+        }
+      }
+    },
+    read: (partition, message) => {
+      const { key, offset, timestamp, headers } = message;
+      const frame = framed(partition, message);
+      let value: T | null;
+      try {
+        value = frame && decoders.get(frame.schemaId)!(frame.payload);
+      } catch (cause) {
+        throw unreadable(topic.name, partition, offset, cause);
+      }
+      return {
+        topic: topic.name,
+        partition,
+        offset,
+        timestamp: Number(timestamp),
+        key: key?.toString() ?? null,
+        headers: texts(headers),
+        value,
+      };
+    },
+  };
+}
+
+function texts(headers: IHeaders | undefined): Record<string, string> {
+  const held: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers ?? {})) {
+    // Of a header that is there more than once, the last: as Kafka's own lastHeader.
+    const text = Array.isArray(value) ? value.at(-1) : value;
+    if (text !== undefined) held[name] = text.toString();
+  }
+  return held;
+}
+
+function unreadable(
+  topic: string,
+  partition: number,
+  offset: string,
+  cause: unknown,
+): CellarstreamError {
+  const why = cause instanceof Error ? cause.message : 'no Avro';
+  return new CellarstreamError(
+    'VALUE_UNREADABLE',
+    `the value at offset ${offset} of partition ${partition} of ${topic} can't be read (${why}): ` +
+      'is another program writing to the topic? Go on behind it, from the offset after it',
+    { cause, context: { topic, partition, offset } },
+  );
+}

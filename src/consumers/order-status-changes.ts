@@ -1,0 +1,46 @@
+import { filter } from 'rxjs';
+import type { Observable } from 'rxjs';
+import type { OrderStatusChange } from '../schemas/order-status-change.ts';
+import type { Consumed } from './consumed.ts';
+import { replay } from './replay.ts';
+import type { ReplayOptions } from './replay.ts';
+import { topicsUnder } from './topic.ts';
+
+/** One value, or any of several. */
+export type OneOf<T> = T | readonly T[];
+
+/** What a status change has to be; what is left out may be anything. */
+export type StatusChangeFilter = {
+  readonly [Field in 'subject' | 'subject_id' | 'field' | 'from' | 'to' | 'order_number']?: OneOf<
+    OrderStatusChange[Field]
+  >;
+};
+
+/** What {@link orderStatusChanges} needs: where to read, from where on, and which. */
+export interface OrderStatusChangesOptions extends Omit<
+  ReplayOptions<OrderStatusChange>,
+  'topic' | 'key'
+> {
+  /** `TOPIC_PREFIX` of the service. Default `wine`. */
+  readonly prefix?: string;
+  /** Only these: `{ field: 'shipment_status', to: ['Shipped', 'Delivered'] }`. */
+  readonly where?: StatusChangeFilter;
+}
+
+/**
+ * The status changes of orders, from `from` to `to` as in {@link replay}, that `where` lets through:
+ * by default all there are, and none that are still to come. A value is null where there was no
+ * status (`from`), or is none any more (`to`).
+ */
+export function orderStatusChanges(
+  options: OrderStatusChangesOptions,
+): Observable<Consumed<OrderStatusChange>> {
+  const { prefix, where = {}, ...others } = options;
+  const wanted = Object.entries(where).map(([name, values]) => {
+    const set = new Set<unknown>(Array.isArray(values) ? values : [values]);
+    return (change: OrderStatusChange) => set.has(change[name as keyof StatusChangeFilter]);
+  });
+  return replay({ ...others, topic: topicsUnder(prefix).orderStatusChanges }).pipe(
+    filter(({ value }) => value !== null && wanted.every((matches) => matches(value))),
+  );
+}

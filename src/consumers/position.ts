@@ -1,0 +1,136 @@
+import type { Admin, Kafka } from 'kafkajs';
+import { CellarstreamError } from '../errors.ts';
+import type { Offsets } from '../sinks/broker.ts';
+import { withAdmin } from '../sinks/with-admin.ts';
+
+/**
+ * A place in a topic: by partition, the offset of the next message to read, in decimal. Plain JSON,
+ * to be kept wherever the results are kept. Partitions that are not in it are read from their
+ * beginning.
+ */
+export type TopicPosition = Readonly<Record<number, string>>;
+
+/** Where a replay begins: at an instant means with what was published at it or later. */
+export type From = 'beginning' | 'latest' | Date | TopicPosition;
+
+/**
+ * Where a replay ends: `latest` is the end as of now; an instant is before the first message of each
+ * partition that was published at it or later, or at the end as of now; a position is before the
+ * messages that it names, and at the end as of now where it does not have a partition. `never` goes on
+ * with what is published from now on.
+ */
+export type To = 'latest' | 'never' | Date | TopicPosition;
+
+/** Offsets from which to which to read, of every partition of a topic. */
+export interface Range {
+  readonly from: Offsets;
+  readonly ends: Offsets;
+}
+
+/** The position behind a message: to resume from when it is dealt with. */
+export function positionAfter(
+  position: TopicPosition,
+  { partition, offset }: { readonly partition: number; readonly offset: string },
+): TopicPosition {
+  return { ...position, [partition]: (BigInt(offset) + 1n).toString() };
+}
+
+/**
+ * What `from` and `to` are at this moment.
+ *
+ * @throws CellarstreamError `POSITION` when the topic is not there, or a position names a partition
+ * or an offset that it does not have.
+ */
+export function resolveRange(kafka: Kafka, topic: string, from: From, to: To): Promise<Range> {
+  return withAdmin(kafka, async (admin) => {
+    const partitions = await partitionsOf(admin, topic);
+    const pick = (of: 'low' | 'high') => new Map(partitions.map((one) => [one.partition, one[of]]));
+
+    const starts =
+      from === 'beginning'
+        ? pick('low')
+        : from === 'latest'
+          ? pick('high')
+          : isInstant(from)
+            ? await offsetsAt(admin, topic, partitions, from)
+            : offsetsOf(from, pick('low'), partitions, topic);
+    const ends =
+      typeof to === 'string' || isInstant(to)
+        ? pick('high') // of an instant only the messages tell: markers have the broker's time
+        : offsetsOf(to, pick('high'), partitions, topic);
+    return { from: starts, ends };
+  });
+}
+
+interface PartitionOffsets {
+  readonly partition: number;
+  /** Of the first message there is. */
+  readonly low: bigint;
+  /** Behind the last one that is committed. */
+  readonly high: bigint;
+}
+
+async function partitionsOf(admin: Admin, topic: string): Promise<PartitionOffsets[]> {
+  const names = await admin.listTopics();
+  if (!names.includes(topic)) {
+    throw new CellarstreamError(
+      'POSITION',
+      `there is no topic ${topic}: is TOPIC_PREFIX that of the service? \`cellarstream run\` makes the topics`,
+      { context: { topic } },
+    );
+  }
+  const offsets = await admin.fetchTopicOffsets(topic);
+  return offsets
+    .map(({ partition, low, high }) => ({ partition, low: BigInt(low), high: BigInt(high) }))
+    .sort((a, b) => a.partition - b.partition);
+}
+
+/** @throws CellarstreamError `POSITION` for one that is none. */
+function isInstant(place: Date | TopicPosition): place is Date {
+  if (!(place instanceof Date)) return false;
+  if (!Number.isNaN(place.getTime())) return true;
+  throw new CellarstreamError('POSITION', 'the date to begin or to end at is no point in time');
+}
+
+/** Where at the earliest the first message of an instant is: markers count, too. */
+async function offsetsAt(
+  admin: Admin,
+  topic: string,
+  partitions: readonly PartitionOffsets[],
+  instant: Date,
+): Promise<Offsets> {
+  // Where there is no such message kafkajs gives the end.
+  const found = await admin.fetchTopicOffsetsByTimestamp(topic, instant.getTime());
+  return new Map(
+    partitions.map(({ partition, high }) => {
+      const offset = BigInt(found.find((one) => one.partition === partition)?.offset ?? high);
+      return [partition, offset < high ? offset : high]; // no further than what is committed
+    }),
+  );
+}
+
+function offsetsOf(
+  position: TopicPosition,
+  otherwise: Offsets,
+  partitions: readonly PartitionOffsets[],
+  topic: string,
+): Offsets {
+  const offsets = new Map(otherwise);
+  for (const [name, text] of Object.entries(position)) {
+    const known = partitions.find(({ partition }) => String(partition) === name);
+    const refuse = (why: string): never => {
+      const context = { topic, partition: Number(name) };
+      throw new CellarstreamError('POSITION', `${name}:${text}: ${why}`, { context });
+    };
+    if (!known) return refuse(`${topic} has the partitions 0 to ${partitions.length - 1}`);
+    const { partition, low, high } = known;
+    if (!/^\d+$/.test(text)) return refuse('an offset is a whole number');
+    const offset = BigInt(text);
+    if (offset > high) refuse(`partition ${partition} of ${topic} ends at ${high} now`);
+    if (offset < low) {
+      refuse(`partition ${partition} of ${topic} begins at ${low}: what was before it is deleted`);
+    }
+    offsets.set(partition, offset);
+  }
+  return offsets;
+}

@@ -1,0 +1,120 @@
+import type { Kafka, KafkaMessage } from 'kafkajs';
+import { concat, concatMap, defer, from as fromInput, ignoreElements, map, switchMap } from 'rxjs';
+import type { Observable, ObservableInput } from 'rxjs';
+import type { ChangeEvent } from '../schemas/envelope.ts';
+import type { Registry } from '../schemas/registry.ts';
+import { timeOrder } from '../sinks/batch-queue.ts';
+import type { PartitionBatch } from '../sinks/kafka-reader.ts';
+import { readBatches } from '../sinks/read-batches.ts';
+import { backoff } from '../streams/backoff.ts';
+import { messageReader } from './consumed.ts';
+import type { Consumed } from './consumed.ts';
+import { resolveRange } from './position.ts';
+import type { From, To } from './position.ts';
+import { jsonEvents } from './topic.ts';
+import type { Topic } from './topic.ts';
+
+/** Where to read from, and which topic. */
+export interface Source<T> {
+  readonly kafka: Kafka;
+  readonly registry: Registry;
+  readonly topic: Topic<T>;
+}
+
+export interface ReplayOptions<T> extends Source<T> {
+  /** Default `beginning`. */
+  readonly from?: From;
+  /** Default `latest`: completes when all has been read that was there at the start. */
+  readonly to?: To;
+  /** Only messages of this key, or of one of these; others are not even decoded. */
+  readonly key?: string | readonly string[];
+  /**
+   * `arrival` (the default): in order within each partition. `time`: partitions merged by the time at
+   * which their messages were published, as far as these are there at the start.
+   */
+  readonly order?: 'arrival' | 'time';
+  /** Called once, when all has been handed over that was there at the start. */
+  readonly onCaughtUp?: () => void;
+  /** Its first value ends the replay behind the batch in hand; it completes then. */
+  readonly stop$?: Observable<unknown>;
+}
+
+/** {@link ReplayOptions} of a resource's topic by its name: events as JSON. */
+export interface ReplayByNameOptions extends Omit<ReplayOptions<ChangeEvent>, 'topic'> {
+  readonly topic: string;
+}
+
+/**
+ * What was published to a topic, and may still be: decoded messages, only those that are committed,
+ * in order within each partition. Completes exactly at its end. Keeps nothing at the broker: no
+ * offset is committed, and the group that kafkajs can't do without is deleted at the end. To resume,
+ * keep {@link positionAfter} each message and give it as `from`.
+ *
+ * Fetches no further while what was fetched is not handed over. Emits as fast as it is subscribed to;
+ * what takes time belongs into `handle`: an operator behind it, such as concatMap, would queue.
+ *
+ * Cold: each subscription is a replay of its own.
+ *
+ * @throws CellarstreamError through the Observable: `POSITION` (no such topic, partition or offset;
+ * or retention was quicker), `VALUE_UNREADABLE`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`,
+ * `REGISTRY_UNREACHABLE` (waited for where `to` is `never`), `REGISTRY_REFUSED`.
+ */
+export function replay<T>(options: ReplayOptions<T>): Observable<Consumed<T>>;
+export function replay(options: ReplayByNameOptions): Observable<Consumed<ChangeEvent>>;
+/**
+ * The same with each message handed to `handle`: the next one comes when what it gave (a promise, an
+ * Observable) is done. Emits what `handle` gives.
+ */
+export function replay<T, R>(
+  options: ReplayOptions<T>,
+  handle: (message: Consumed<T>) => ObservableInput<R>,
+): Observable<R>;
+export function replay<R>(
+  options: ReplayByNameOptions,
+  handle: (message: Consumed<ChangeEvent>) => ObservableInput<R>,
+): Observable<R>;
+export function replay<T>(
+  options: ReplayOptions<T> | ReplayByNameOptions,
+  handle?: (message: Consumed<T>) => ObservableInput<unknown>,
+): Observable<unknown> {
+  const { kafka, registry, from = 'beginning', to = 'latest', key, order, ...others } = options;
+  const topic = (
+    typeof options.topic === 'string' ? { name: options.topic, values: jsonEvents } : options.topic
+  ) as Topic<T>;
+  const keys = key === undefined ? undefined : new Set(typeof key === 'string' ? [key] : key);
+  const since = from instanceof Date ? from.getTime() : -Infinity;
+  const isWanted = ({ key, timestamp }: KafkaMessage) =>
+    (!keys || (key !== null && keys.has(key.toString()))) && Number(timestamp) >= since;
+  const follow = to === 'never';
+
+  return defer(() => resolveRange(kafka, topic.name, from, to)).pipe(
+    switchMap((range) => {
+      const reader = messageReader(registry, topic);
+      const events = (batch: PartitionBatch): Observable<unknown> => {
+        const { partition } = batch;
+        const messages = batch.messages.filter(isWanted);
+        const prepared$ = defer(() => reader.prepare(partition, messages));
+        const read = (message: KafkaMessage) => reader.read(partition, message);
+        return concat(
+          (follow ? prepared$.pipe(backoff({ mostMs: 5_000 })) : prepared$).pipe(ignoreElements()),
+          // Read one by one: what is before a value that can't be read is dealt with.
+          fromInput(messages).pipe(
+            handle ? concatMap((message) => handle(read(message))) : map(read),
+          ),
+        );
+      };
+      return readBatches(
+        {
+          ...others,
+          ...range,
+          kafka,
+          topic: topic.name,
+          follow,
+          ...(to instanceof Date && { before: to.getTime() }),
+          ...(order === 'time' && { queue: timeOrder(range.from, range.ends) }),
+        },
+        events,
+      );
+    }),
+  );
+}

@@ -1,0 +1,188 @@
+import type { Kafka, KafkaMessage } from 'kafkajs';
+import { defer, lastValueFrom, merge, NEVER, Observable, ReplaySubject, take, tap } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
+import { steadyScheduler } from '../clock.ts';
+import type { Registry } from '../schemas/registry.ts';
+import { kafkaDeadLetters } from '../sinks/kafka-dead-letters.ts';
+import { partitionsOf } from '../sinks/kafka-group-start.ts';
+import { takePart } from '../sinks/kafka-group.ts';
+import type { GroupBatch } from '../sinks/kafka-group.ts';
+import { backoff } from '../streams/backoff.ts';
+import { messageReader } from './consumed.ts';
+import { handling } from './handling.ts';
+import type { DeadLettered, GroupRetry, Handled, Handler, RetryOptions } from './handling.ts';
+import { keyedWork } from './keyed-work.ts';
+import type { Topic } from './topic.ts';
+
+/** What {@link subscribeGroup} needs. */
+export interface SubscribeGroupOptions<T> {
+  /** One client a member: kafkajs keeps the offsets of a group in its client. */
+  readonly kafka: Kafka;
+  readonly registry: Registry;
+  readonly topic: Topic<T>;
+  /** Its members share the partitions. Its offsets are kept by Kafka. */
+  readonly groupId: string;
+  /** Where a group begins that has no offsets yet. Default `beginning`. */
+  readonly from?: 'beginning' | 'latest';
+  /** Most handlers at once: an integer, at least 1. Default 16. */
+  readonly concurrency?: number;
+  readonly retry?: RetryOptions;
+  /**
+   * A topic of the consumer's own for events that can't be read, or are given up. It must exist. Default
+   * none: the Observable errors with what the handler failed with.
+   */
+  readonly deadLetters?: string;
+  /** Its first value stops the member; the Observable completes when it has left the group. */
+  readonly stop$?: Observable<unknown>;
+  /** After this long without a sign of a member, the group goes on without it. Default 30,000. */
+  readonly sessionTimeoutMs?: number;
+  /** Clock and timers. Default {@link steadyScheduler}. */
+  readonly scheduler?: SchedulerLike;
+  /** Uniform in [0, 1), for pauses. Default Math.random. */
+  readonly random?: () => number;
+  /** Told before each pause: of an event, or of Kafka or the registry. */
+  readonly onRetry?: (retry: GroupRetry) => void;
+  /** Told of each event that is in the dead letters now. */
+  readonly onDeadLetter?: (letter: DeadLettered) => void;
+  /** Told which partitions are this member's, each time the group has shared them out. */
+  readonly onRebalance?: (partitions: readonly number[]) => void;
+}
+
+const SESSION_TIMEOUT_MS = 30_000;
+const CONCURRENCY = 16;
+const RETRY = { tries: 5, firstMs: 200, mostMs: 30_000 };
+/** Between two tries to reach Kafka, at most: a long outage is not made longer. */
+const MOST_PAUSE_MS = 5_000;
+
+/**
+ * Handles every event of a topic at least once, as a member of a Kafka consumer group; emits each when
+ * it is handled.
+ *
+ * - Events of one key are handled one after the other, in order; those of different keys at once, up to
+ *   `concurrency`. Events without a key are one key to each partition.
+ * - An offset is committed only when every event before it is handled or in the dead letters. So after a
+ *   crash some are handled again, and none is left out. For an effect that must happen once, keep the
+ *   event's identity with the effect (`event_id` of a status change; topic, partition and offset of any).
+ * - A handler that fails is called again after a pause; later events of its key wait, others go on.
+ * - When members join or leave nothing new is begun, what is under way is waited for (up to a minute),
+ *   and offsets are committed, before a partition changes hands.
+ * - A slow handler does not lose the membership. It holds its partitions' next events back: no more is
+ *   fetched until the events in hand are done, so memory is bounded (by some 10 MB a broker).
+ * - While Kafka or the registry is away it is waited for.
+ *
+ * Unsubscribing stops in the same way as `stop$` does, in the background: what then fails is not
+ * committed, and so handled by the next member.
+ *
+ * @throws RangeError when called, if `concurrency`, `retry.tries` or `deadLetters` is out of range.
+ * Errors with what a handler failed with in all its tries, or `VALUE_UNREADABLE`, unless there are
+ * dead letters; with CellarstreamError `POSITION` if a topic does not exist, `KAFKA_REFUSED`,
+ * `REGISTRY_REFUSED`, `TOPIC_SETTINGS` if a dead letter is too large.
+ */
+export function subscribeGroup<T, R>(
+  options: SubscribeGroupOptions<T>,
+  handle: Handler<T, R>,
+): Observable<Handled<T, R>> {
+  const { scheduler = steadyScheduler, random = Math.random, stop$ = NEVER, onRetry } = options;
+  const { concurrency = CONCURRENCY } = options;
+  const retry = { ...RETRY, ...options.retry };
+  if (options.deadLetters === options.topic.name) {
+    throw new RangeError(`deadLetters must be another topic than ${options.topic.name} itself`);
+  }
+  atLeastOne({ concurrency, 'retry.tries': retry.tries });
+
+  return new Observable<Handled<T, R>>((subscriber) => {
+    const leave$ = new ReplaySubject<void>(1);
+    let leaving = false;
+    const leave = () => {
+      leaving = true;
+      leave$.next();
+    };
+    let failure: { readonly error: unknown } | undefined;
+    const fail = (error: unknown) => {
+      failure ??= { error };
+      leave();
+    };
+    const { kafka, registry, topic, groupId } = options;
+    const deadLetters =
+      options.deadLetters === undefined
+        ? undefined
+        : kafkaDeadLetters(kafka, options.deadLetters, groupId);
+    const attempt = handling<T, R>({
+      topic: topic.name,
+      registry,
+      reader: messageReader(registry, topic),
+      handle,
+      retry,
+      deadLetters,
+      scheduler,
+      random,
+      onRetry,
+      onDeadLetter: options.onDeadLetter,
+    });
+    const work = keyedWork(concurrency, scheduler);
+
+    const onBatch = async ({ partition, messages, handled, halt$ }: GroupBatch): Promise<void> => {
+      const halted$ = merge(halt$, leave$);
+      const done$ = work<KafkaMessage, Handled<T, R>>({
+        items: messages,
+        keyOf: ({ key }) => key?.toString('latin1') ?? null,
+        work: (message, tries) => attempt(partition, message, tries, halted$),
+        halt$: halted$,
+      }).pipe(
+        tap(({ result, doneBefore }) => {
+          handled(doneBefore);
+          if (result) subscriber.next(result);
+        }),
+      );
+      try {
+        await lastValueFrom(done$, { defaultValue: undefined });
+      } catch (error) {
+        fail(error);
+      }
+    };
+
+    const member = async (): Promise<void> => {
+      if (leaving) return;
+      const partitions = await partitionsOf(kafka, topic.name, RUN_FIRST);
+      if (options.deadLetters !== undefined) {
+        await partitionsOf(kafka, options.deadLetters, create(options.deadLetters));
+      }
+      await takePart({
+        kafka,
+        topic: topic.name,
+        partitions,
+        groupId,
+        from: options.from ?? 'beginning',
+        sessionTimeoutMs: options.sessionTimeoutMs ?? SESSION_TIMEOUT_MS,
+        scheduler,
+        leave$,
+        onBatch,
+        onAssigned: options.onRebalance,
+      });
+    };
+    const pauses = { mostMs: MOST_PAUSE_MS, scheduler, random, ...(onRetry && { onRetry }) };
+    const members$ = defer(member).pipe(backoff({ ...pauses, stop$: leave$ }));
+    lastValueFrom(members$, { defaultValue: undefined })
+      .catch(fail)
+      .finally(() => deadLetters?.close())
+      .then(
+        () => (failure ? subscriber.error(failure.error) : subscriber.complete()),
+        subscriber.error.bind(subscriber),
+      );
+    subscriber.add(stop$.pipe(take(1)).subscribe({ next: leave, error: fail }));
+    subscriber.add(leave);
+  });
+}
+
+const RUN_FIRST = 'is TOPIC_PREFIX the right one, and has `cellarstream run` made the topics?';
+
+function create(topic: string): string {
+  return `create it first, as with kafka-topics.sh --bootstrap-server HOST:PORT --create --topic ${topic}`;
+}
+
+function atLeastOne(numbers: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(numbers)) {
+    if (Number.isInteger(value) && value >= 1) continue;
+    throw new RangeError(`${name} must be an integer >= 1, got ${value}`);
+  }
+}

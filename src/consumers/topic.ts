@@ -1,0 +1,74 @@
+import { deadLetterCodec } from '../schemas/dead-letter.ts';
+import type { DeadLetter } from '../schemas/dead-letter.ts';
+import { envelopeCodec } from '../schemas/envelope.ts';
+import type { ChangeEvent } from '../schemas/envelope.ts';
+import type { RecordSchema } from '../schemas/avro-schema.ts';
+import { orderSchema } from '../schemas/order.ts';
+import type { Order } from '../schemas/order-type.ts';
+import { orderStatusChangeCodec } from '../schemas/order-status-change.ts';
+import type { OrderStatusChange } from '../schemas/order-status-change.ts';
+import { topicNames } from '../schemas/topics.ts';
+import { readAs, readEventsAs } from './read-as.ts';
+
+/**
+ * What is made of a topic's bytes: given the schema that wrote a value, how such values are read.
+ * Asked once for each schema.
+ */
+export type ValueReader<T> = (writer: RecordSchema) => (avro: Uint8Array) => T;
+
+/** A topic by its name, and what its values are read as. */
+export interface Topic<T> {
+  readonly name: string;
+  readonly values: ValueReader<T>;
+}
+
+/**
+ * Events of any resource, their images as the API's JSON, rebuilt without loss: what {@link toJson}
+ * prints. Follows the schema that wrote each event, so fields that are new show up by themselves.
+ */
+export const jsonEvents: ValueReader<ChangeEvent> = (writer) => {
+  const codec = envelopeCodec(writer);
+  return (avro) => codec.decode(avro);
+};
+
+/** Events of orders, resolved to the schema of {@link Order}, whichever schema wrote them. */
+export const orderEvents: ValueReader<ChangeEvent<Order>> = readEventsAs<Order>(
+  orderSchema,
+  'orders',
+);
+
+/** The topics that `cellarstream run` writes for consumers. */
+export interface Topics {
+  readonly orders: Topic<ChangeEvent<Order>>;
+  readonly customers: Topic<ChangeEvent>;
+  readonly inventory: Topic<ChangeEvent>;
+  readonly wineClubs: Topic<ChangeEvent>;
+  readonly wineClubMembers: Topic<ChangeEvent>;
+  readonly products: Topic<ChangeEvent>;
+  readonly orderStatusChanges: Topic<OrderStatusChange>;
+  readonly deadLetters: Topic<DeadLetter>;
+}
+
+/**
+ * The topics under a prefix, with the types of their values. Orders are typed by their documented
+ * fields; the other resources are JSON, as nobody has documented them.
+ *
+ * @param prefix `TOPIC_PREFIX` of the service. Default `wine`.
+ */
+export function topicsUnder(prefix = 'wine'): Topics {
+  const names = topicNames(prefix);
+  const json = (resource: string) => ({ name: names.records(resource), values: jsonEvents });
+  return {
+    orders: { name: names.records('orders'), values: orderEvents },
+    customers: json('customers'),
+    inventory: json('inventory'),
+    wineClubs: json('wine-clubs'),
+    wineClubMembers: json('wine-club-members'),
+    products: json('products'),
+    orderStatusChanges: {
+      name: names.orderStatusChanges,
+      values: readAs<OrderStatusChange>(orderStatusChangeCodec.schema),
+    },
+    deadLetters: { name: names.deadLetters, values: readAs<DeadLetter>(deadLetterCodec.schema) },
+  };
+}

@@ -1,0 +1,265 @@
+import { randomUUID } from 'node:crypto';
+import type { Batch, Kafka, KafkaMessage } from 'kafkajs';
+import { CellarstreamError, isRetryable } from '../errors.ts';
+import type { Offsets } from './broker.ts';
+import { kafkaError } from './kafka-error.ts';
+import { quietFetches } from './quiet-fetches.ts';
+import { withAdmin } from './with-admin.ts';
+
+/** What of a partition has been read, in one go. */
+export interface PartitionBatch {
+  readonly partition: number;
+  /** Committed ones, in order; none comes twice. */
+  readonly messages: readonly KafkaMessage[];
+  /** The offset to go on at: behind markers and gaps too. */
+  readonly next: bigint;
+}
+
+export interface ReaderOptions {
+  readonly kafka: Kafka;
+  readonly topic: string;
+  /** By partition, the first offset to read. Every partition is here. */
+  readonly from: Offsets;
+  /** By partition, the offset to end before: no further than it can be read now. */
+  readonly ends: Offsets;
+  /** Ends a partition sooner, before its first message of this time or later, ms since 1970. */
+  readonly before?: number;
+  /** Goes on behind the ends for ever, with partitions that are added as well. Default false. */
+  readonly follow?: boolean;
+  /** Takes what was read; it may not wait, but call {@link TopicReader.pause}. */
+  readonly onBatch: (batch: PartitionBatch) => void;
+  /** Called once, when `onBatch` has had all up to the ends. */
+  readonly onCaughtUp?: () => void;
+}
+
+export interface TopicReader {
+  /** Resolves at the ends, unless it follows; rejects when it can't go on. */
+  readonly done: Promise<void>;
+  /** Reads no more of a partition until it is resumed. */
+  pause(partition: number): void;
+  resume(partition: number): void;
+  /** Resolves when nothing is left of it here and at the broker. */
+  close(): Promise<void>;
+}
+
+/** Groups of readers are called this and an id: what ACLs have to allow. */
+export const READER_GROUP_PREFIX = 'cellarstream-tail-';
+
+/** How long a broker waits for something new, ms: no less is a fetch that found nothing. */
+const MOST_WAIT_MS = 250;
+
+/**
+ * Reads a topic from one set of offsets to another, `read_committed`.
+ *
+ * kafkajs can't read without a group: this one has a name of its own, commits nothing, and is
+ * deleted in the end. Whenever it joins anew, kafkajs has forgotten where it was: it is told.
+ */
+export function openReader(options: ReaderOptions): TopicReader {
+  const { kafka, topic, from, ends, before = Infinity, follow = false } = options;
+  const { onBatch, onCaughtUp } = options;
+  const next = new Map(from);
+  const paused = new Set<number>();
+  const behind = new Set(unread(from, ends).keys());
+  let resolve!: () => void;
+  let reject!: (error: unknown) => void;
+  const done = new Promise<void>((whenDone, whenFailed) => {
+    resolve = whenDone;
+    reject = whenFailed;
+  });
+  done.catch(() => undefined); // also where nobody waits for it any more
+
+  const groupId = `${READER_GROUP_PREFIX}${randomUUID()}`;
+  const consumer = kafka.consumer({
+    groupId,
+    allowAutoTopicCreation: false,
+    maxWaitTimeInMs: MOST_WAIT_MS,
+  });
+  const { GROUP_JOIN, END_BATCH_PROCESS, REQUEST, CRASH } = consumer.events;
+
+  const seek = (partition: number) => {
+    const offset = next.get(partition)!.toString();
+    consumer.seek({ topic, partition, offset });
+  };
+  const isWanted = (partition: number) => follow || behind.has(partition);
+  const pauseOrResume = (partition: number) => {
+    const where = [{ topic, partitions: [partition] }];
+    if (paused.has(partition) || !isWanted(partition)) consumer.pause(where);
+    else consumer.resume(where);
+  };
+  const moveTo = (partition: number, offset: bigint) => {
+    if (offset > (next.get(partition) ?? 0n)) next.set(partition, offset);
+    quiet.reset();
+    reach(partition);
+  };
+  const reach = (partition: number) => {
+    if (!behind.has(partition) || next.get(partition)! < ends.get(partition)!) return;
+    behind.delete(partition);
+    if (!follow) pauseOrResume(partition);
+    if (behind.size === 0) finish();
+  };
+  const finish = () => {
+    onCaughtUp?.();
+    if (!follow) resolve();
+  };
+  const take = (batch: Batch) => {
+    const { partition } = batch;
+    if (!next.has(partition) && follow) next.set(partition, 0n); // was added meanwhile
+    if (!isWanted(partition)) return;
+    const at = next.get(partition)!;
+    refuseLoss(topic, batch, at);
+    const end = follow ? undefined : ends.get(partition);
+    let after = BigInt(batch.lastOffset()) + 1n;
+    let messages = batch.messages.filter(
+      // After a fault some come again.
+      ({ offset }) => BigInt(offset) >= at && (end === undefined || BigInt(offset) < end),
+    );
+    const late = messages.findIndex(({ timestamp }) => Number(timestamp) >= before);
+    if (late >= 0 && end !== undefined) {
+      messages = messages.slice(0, late);
+      after = end; // what is between is not wanted
+    }
+    if (after > at) onBatch({ partition, messages, next: after });
+    moveTo(partition, after);
+  };
+
+  const quiet = quietFetches(MOST_WAIT_MS);
+  let isChecking = false;
+  /**
+   * Goes on where fetches bring nothing although the end is behind them, once it is sure that the
+   * brokers that answered are those that have the partitions.
+   */
+  const passGaps = async () => {
+    const before = new Map(next);
+    const places = await partitionPlaces(kafka, topic);
+    for (const partition of [...behind].filter((each) => !paused.has(each))) {
+      const at = next.get(partition)!;
+      const { leader, low } = places.get(partition) ?? { leader: '', low: 0n };
+      const verdict = quiet.verdict(leader);
+      if (at !== before.get(partition) || verdict === 'open') continue;
+      if (low > at) throw deletedBefore(topic, partition, at, low);
+      const offset = verdict === 'end' ? ends.get(partition)! : at + 1n;
+      onBatch({ partition, messages: [], next: offset });
+      next.set(partition, offset);
+      seek(partition);
+      reach(partition);
+    }
+    quiet.reset();
+  };
+
+  const open = async () => {
+    await consumer.connect();
+    await consumer.subscribe({ topic, fromBeginning: true });
+    consumer.on(GROUP_JOIN, () => {
+      quiet.reset();
+      for (const partition of next.keys()) {
+        seek(partition);
+        pauseOrResume(partition);
+      }
+    });
+    // Of batches that hold nothing but markers and what was aborted only this event tells.
+    consumer.on(END_BATCH_PROCESS, ({ payload: { partition, lastOffset } }) => {
+      const offset = BigInt(lastOffset) + 1n;
+      if (!isWanted(partition) || offset <= (next.get(partition) ?? 0n)) return;
+      onBatch({ partition, messages: [], next: offset });
+      moveTo(partition, offset);
+    });
+    consumer.on(REQUEST, ({ payload: { apiName, broker, duration } }) => {
+      if (apiName !== 'Fetch' || behind.size === 0) return;
+      quiet.answered(broker, duration);
+      if (quiet.verdict(broker) === 'open' || isChecking) return;
+      isChecking = true;
+      passGaps()
+        .catch((error: unknown) => isRetryable(error) || reject(error))
+        .finally(() => (isChecking = false));
+    });
+    consumer.on(CRASH, ({ payload }) => {
+      if (!payload.restart) reject(kafkaError(payload.error)); // else it begins again by itself
+    });
+    await consumer.run({
+      autoCommit: false,
+      eachBatch: ({ batch }) => {
+        try {
+          take(batch);
+        } catch (error) {
+          reject(error); // kafkajs would try it again for ever
+          consumer.pause([{ topic }]);
+        }
+        return Promise.resolve();
+      },
+    });
+  };
+
+  if (behind.size === 0) finish();
+  const opened = behind.size === 0 && !follow ? undefined : open();
+  opened?.catch((error: unknown) => reject(kafkaError(error)));
+
+  let closed: Promise<void> | undefined;
+  const close = async () => {
+    if (!opened) return;
+    await opened.catch(() => undefined); // `done` has it
+    await consumer.disconnect();
+    // Where it fails: an empty group without offsets is dropped by the broker in time.
+    await withAdmin(kafka, (admin) => admin.deleteGroups([groupId])).catch(() => undefined);
+  };
+  return {
+    done,
+    pause: (partition) => {
+      paused.add(partition);
+      consumer.pause([{ topic, partitions: [partition] }]);
+    },
+    resume: (partition) => {
+      paused.delete(partition);
+      quiet.reset();
+      pauseOrResume(partition);
+    },
+    close: () => (closed ??= close()),
+  };
+}
+
+/** The ends of those partitions that have something before them. */
+export function unread(from: Offsets, ends: Offsets): Map<number, bigint> {
+  return new Map([...ends].filter(([partition, end]) => end > from.get(partition)!));
+}
+
+/** Of each partition, the address of the broker that has it, and its first offset. */
+function partitionPlaces(kafka: Kafka, topic: string) {
+  return withAdmin(kafka, async (admin) => {
+    const { brokers } = await admin.describeCluster();
+    const { topics } = await admin.fetchTopicMetadata({ topics: [topic] });
+    const offsets = await admin.fetchTopicOffsets(topic);
+    const addresses = new Map(brokers.map(({ nodeId, host, port }) => [nodeId, `${host}:${port}`]));
+    const leaders = new Map(
+      topics[0]?.partitions.map(({ partitionId, leader }) => [partitionId, leader]),
+    );
+    return new Map(
+      offsets.map(({ partition, low }) => {
+        const leader = addresses.get(leaders.get(partition) ?? -1) ?? '';
+        return [partition, { leader, low: BigInt(low) }];
+      }),
+    );
+  });
+}
+
+/** What kafkajs would pass over in silence: it goes on at the beginning of what is left. */
+function refuseLoss(topic: string, batch: Batch, at: bigint): void {
+  const { partition, highWatermark } = batch;
+  // Not among kafkajs' types: where the fetch began that brought this batch.
+  const { fetchedOffset } = batch as Batch & { readonly fetchedOffset?: string };
+  if (fetchedOffset !== undefined && BigInt(fetchedOffset) > at) {
+    throw deletedBefore(topic, partition, at, BigInt(fetchedOffset));
+  }
+  if (BigInt(highWatermark) >= at) return;
+  throw new CellarstreamError(
+    'POSITION',
+    `partition ${partition} of ${topic} ends at ${highWatermark}, it was at ${at} before: the topic was made anew, begin at its beginning`,
+    { context: { topic, partition } },
+  );
+}
+
+function deletedBefore(topic: string, partition: number, at: bigint, low: bigint) {
+  return new CellarstreamError(
+    'POSITION',
+    `offsets ${at} to ${low - 1n} of partition ${partition} of ${topic} were deleted before they were read: begin at ${low} or later, and keep more of it with retention.ms`,
+    { context: { topic, partition } },
+  );
+}

@@ -1,0 +1,122 @@
+import { CompressionTypes, Partitioners } from 'kafkajs';
+import type { Kafka } from 'kafkajs';
+import { Observable } from 'rxjs';
+import { CellarstreamError } from '../errors.ts';
+import type { Offsets, TailMessage } from './broker.ts';
+import { kafkaError } from './kafka-error.ts';
+import { openReader } from './kafka-reader.ts';
+import type { TopicReader } from './kafka-reader.ts';
+import type { Message } from './sink.ts';
+import { withAdmin } from './with-admin.ts';
+
+/** What of a partition has been read, in one go. */
+export interface SignalBatch {
+  readonly partition: number;
+  /** Committed ones, in order. */
+  readonly messages: readonly Pick<TailMessage, 'offset' | 'key' | 'value'>[];
+  /** The offset to go on at: behind markers too. */
+  readonly next: bigint;
+}
+
+/** A topic that is read from its beginning, and now and then written to. */
+export interface SignalTopic {
+  readonly name: string;
+  /** Where it ends just now. @throws CellarstreamError `POSITION` when there is no such topic. */
+  readonly ends: () => Promise<Offsets>;
+  /**
+   * What is committed, from these offsets or the topic's beginning; completes at the end as of now,
+   * unless it is to follow. Errors with CellarstreamError.
+   */
+  readonly read: (options: { from: Offsets; follow: boolean }) => Observable<SignalBatch>;
+  /** Resolves when the brokers have it. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
+  readonly send: (message: Message) => Promise<void>;
+  /** Resolves when nothing is left at the brokers of readings that were unsubscribed from. */
+  readonly close: () => Promise<void>;
+}
+
+export function kafkaSignals(kafka: Kafka, name: string): SignalTopic {
+  const closing = new Set<Promise<void>>();
+  return {
+    name,
+    ends: async () =>
+      new Map([...(await boundsOf(kafka, name))].map(([at, { high }]) => [at, high])),
+    read: ({ from, follow }) =>
+      new Observable((subscriber) => {
+        let reader: TopicReader | undefined;
+        boundsOf(kafka, name)
+          .then((bounds) => {
+            if (subscriber.closed) return;
+            reader = openReader({
+              kafka,
+              topic: name,
+              from: new Map([...bounds].map(([at, bound]) => [at, within(bound, from.get(at))])),
+              ends: new Map([...bounds].map(([at, { high }]) => [at, high])),
+              follow,
+              onBatch: (batch) => subscriber.next(batch),
+            });
+            return reader.done.then(() => subscriber.complete());
+          })
+          .catch((error: unknown) => subscriber.error(error));
+        return () => {
+          // How a reader that nobody listens to is closed is of no more interest.
+          const closed = reader?.close().catch(() => undefined);
+          if (!closed) return;
+          closing.add(closed);
+          void closed.then(() => closing.delete(closed));
+        };
+      }),
+    send: async (message) => {
+      const producer = kafka.producer({
+        idempotent: true,
+        maxInFlightRequests: 1,
+        allowAutoTopicCreation: false,
+        createPartitioner: Partitioners.DefaultPartitioner, // murmur2, as the Java client's
+      });
+      const { topic, key, value } = message;
+      try {
+        await producer.connect();
+        await producer.send({
+          topic,
+          messages: [{ key, value }],
+          acks: -1,
+          compression: CompressionTypes.None,
+        });
+      } catch (error) {
+        throw kafkaError(error);
+      } finally {
+        await producer.disconnect().catch(() => undefined); // what came before it says more
+      }
+    },
+    close: async () => void (await Promise.all(closing)),
+  };
+}
+
+interface Bounds {
+  readonly low: bigint;
+  readonly high: bigint;
+}
+
+/** What was deleted by its age is no loss, and a topic that was made anew is read anew. */
+function within({ low, high }: Bounds, at = 0n): bigint {
+  return at < low || at > high ? low : at;
+}
+
+/** @throws CellarstreamError `POSITION` when there is no such topic. */
+function boundsOf(kafka: Kafka, topic: string): Promise<ReadonlyMap<number, Bounds>> {
+  return withAdmin(kafka, async (admin) => {
+    // Asked first: kafkajs looks long for a topic that is not there.
+    if (!(await admin.listTopics()).includes(topic)) {
+      throw new CellarstreamError(
+        'POSITION',
+        `there is no topic ${topic}: \`cellarstream run\` makes it when it starts; is TOPIC_PREFIX that of the service?`,
+      );
+    }
+    const offsets = await admin.fetchTopicOffsets(topic);
+    return new Map(
+      offsets.map(({ partition, low, high }) => [
+        partition,
+        { low: BigInt(low), high: BigInt(high) },
+      ]),
+    );
+  });
+}

@@ -1,0 +1,45 @@
+/**
+ * What fetches that bring nothing say. kafkajs passes empty answers over in silence, and stays where it
+ * is for ever: but a log can end with a gap, where compaction has left nothing, and hold batches of
+ * which it has left the header alone.
+ */
+export interface QuietFetches {
+  /** A broker has answered a fetch; whether that brought anything shows by a {@link reset}. */
+  answered(broker: string, tookMs: number): void;
+  /** Something was read, or what is asked for has changed. */
+  reset(): void;
+  /**
+   * Of the partitions that are read from a broker. `header`: there is no message at the next offset,
+   * but there may be one behind it. `end`: there is none up to the end.
+   */
+  verdict(broker: string): 'open' | 'header' | 'end';
+}
+
+/** Answers in a row: the first may belong to what was read before. */
+const ENOUGH = 4;
+/** The same where time alone tells: a slow machine must not be taken for an end. */
+const ENOUGH_FOR_END = 8;
+
+/**
+ * @param mostWaitMs How long a broker waits when it has nothing to send. One that answers sooner has
+ * sent something.
+ */
+export function quietFetches(mostWaitMs: number): QuietFetches {
+  const quick = new Map<string, number>();
+  const slow = new Map<string, number>();
+  const add = (counts: Map<string, number>, broker: string) =>
+    counts.set(broker, (counts.get(broker) ?? 0) + 1);
+
+  return {
+    answered: (broker, tookMs) => add(tookMs < mostWaitMs ? quick : slow, broker),
+    reset: () => {
+      quick.clear();
+      slow.clear();
+    },
+    verdict: (broker) => {
+      const [quicks, slows] = [quick.get(broker) ?? 0, slow.get(broker) ?? 0];
+      if (quicks > 1) return quicks + slows >= ENOUGH ? 'header' : 'open';
+      return slows >= ENOUGH_FOR_END ? 'end' : 'open';
+    },
+  };
+}

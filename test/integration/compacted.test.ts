@@ -1,0 +1,113 @@
+import type { Kafka } from 'kafkajs';
+import { lastValueFrom, toArray } from 'rxjs';
+import { expect, it, vi } from 'vitest';
+import { replay } from '../../src/consumers/replay.ts';
+import { topicsUnder } from '../../src/consumers/topic.ts';
+import { openReader } from '../../src/sinks/kafka-reader.ts';
+import { topicEnds } from '../../src/sinks/kafka-tail.ts';
+import { clientsForTest, numbers, writtenTopic } from './support/written-topic.ts';
+
+/** Compacted as soon as may be: a segment ends when a message is a tenth of a second younger. */
+const EAGER = {
+  'cleanup.policy': 'compact',
+  'min.cleanable.dirty.ratio': '0.0001',
+  'segment.ms': '100',
+  'segment.bytes': String(2 ** 20),
+  'min.compaction.lag.ms': '0',
+  'max.compaction.lag.ms': '100',
+  'delete.retention.ms': '0',
+};
+
+/** The cleaner looks every 15 s. */
+const COMPACTED = { timeout: 100_000, interval: 1_000 };
+
+it('completes on a compacted topic with holes, aborts and a tombstone at its very end', async () => {
+  const clients = clientsForTest();
+  const topic = topicsUnder('compacted').orderStatusChanges;
+  const written = await writtenTopic(clients, topic.name, 2, EAGER);
+  const key = (number: number) => String(number % 50);
+  for (let round = 0; round < 20; round++) {
+    const first = round * 50;
+    const at = Date.now() - (20 - round) * 10_000; // each commit begins a segment
+    await written.write(0, numbers(first, first + 49), { key, at });
+    await written.write(0, numbers(90_000, 90_020), { key, at, end: 'abort' });
+  }
+  const gone = numbers(0, 49).map((number) => ({ key: String(number), value: null }));
+  await written.send(0, gone.slice(0, 49));
+  await written.send(0, gone.slice(49));
+
+  const read = await vi.waitUntil(async () => {
+    const messages = await lastValueFrom(replay({ ...clients, topic }).pipe(toArray()));
+    return messages.length < 200 && messages; // of 1,050
+  }, COMPACTED);
+  const last = read.at(-1)!;
+  expect(last).toMatchObject({ partition: 0, key: '49', value: null });
+  const ends = await topicEnds(clients.kafka, topic.name);
+  expect(ends.get(0)).toBe(BigInt(last.offset) + 2n); // behind it there is the marker of its commit
+});
+
+it('passes a segment of which compaction has left a header alone', async () => {
+  const clients = clientsForTest();
+  const name = 'compacted-header';
+  const written = await writtenTopic(clients, name, 1, EAGER);
+  const began = Date.now() - 60_000;
+  // Of the last batch of a producer the header stays: it tells its sequence. 500 KB, and the segment
+  // behind it, are too much to be made one.
+  const keys = numbers(1, 5);
+  await send(clients.kafka, name, [{ keys, bytes: 100_000, at: began }]);
+  await send(clients.kafka, name, [
+    { keys, bytes: 10, at: began + 10_000 },
+    ...numbers(101, 112).map((key) => ({ keys: [key], bytes: 100_000, at: began + 10_000 })),
+  ]);
+  await written.write(0, [1_000, 1_001]); // ends the segment before it
+
+  const { offsets, empty } = await vi.waitUntil(async () => {
+    const read = await readAll(clients.kafka, name);
+    return read.offsets[0] !== 0 && read;
+  }, COMPACTED);
+  expect(offsets).toEqual([...numbers(5, 9), ...numbers(10, 21), 22, 23]);
+  expect(empty.slice(0, 5)).toEqual([1, 2, 3, 4, 5]); // step by step: there might be something behind
+});
+
+interface Records {
+  readonly keys: readonly number[];
+  /** Of each value. */
+  readonly bytes: number;
+  readonly at: number;
+}
+
+/** Batches of one producer that is not transactional, each sent by itself. */
+async function send(kafka: Kafka, topic: string, batches: readonly Records[]): Promise<void> {
+  const producer = kafka.producer({
+    idempotent: true,
+    maxInFlightRequests: 1,
+    allowAutoTopicCreation: false,
+  });
+  await producer.connect();
+  for (const { keys, bytes, at } of batches) {
+    const value = Buffer.alloc(bytes, 1);
+    const messages = keys.map((key) => ({ key: String(key), value, timestamp: String(at) }));
+    await producer.send({ topic, messages });
+  }
+  await producer.disconnect();
+}
+
+/** The offsets of the messages of partition 0, and where it went on when there was none. */
+async function readAll(kafka: Kafka, topic: string) {
+  const ends = await topicEnds(kafka, topic);
+  const offsets: number[] = [];
+  const empty: number[] = [];
+  const reader = openReader({
+    kafka,
+    topic,
+    from: new Map([[0, 0n]]),
+    ends,
+    onBatch: ({ messages, next }) => {
+      offsets.push(...messages.map(({ offset }) => Number(offset)));
+      if (messages.length === 0) empty.push(Number(next));
+    },
+  });
+  await reader.done;
+  await reader.close();
+  return { offsets, empty };
+}

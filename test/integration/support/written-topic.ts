@@ -1,0 +1,140 @@
+import { Kafka, logLevel } from 'kafkajs';
+import type { Admin, Producer } from 'kafkajs';
+import { inject, onTestFinished } from 'vitest';
+import { orderStatusChangeCodec } from '../../../src/schemas/order-status-change.ts';
+import { createRegistry } from '../../../src/schemas/registry.ts';
+import type { Registry } from '../../../src/schemas/registry.ts';
+import { valueSubject } from '../../../src/schemas/topics.ts';
+import { frame } from '../../../src/schemas/wire.ts';
+
+/** The services of the tests, as clients use them. */
+export interface Clients {
+  readonly kafka: Kafka;
+  readonly registry: Registry;
+}
+
+export function clientsForTest(): Clients {
+  const kafka = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });
+  const registry = createRegistry({ url: inject('registryUrl') });
+  onTestFinished(() => registry.close());
+  return { kafka, registry };
+}
+
+/** A topic of status changes that a test writes by itself; `order_number` counts them. */
+export interface WrittenTopic {
+  readonly name: string;
+  /** Status changes of these numbers to a partition, in one transaction. */
+  write(partition: number, numbers: readonly number[], how?: WriteOptions): Promise<void>;
+  /** Messages of any kind, committed. */
+  send(partition: number, messages: readonly Raw[]): Promise<void>;
+}
+
+export interface WriteOptions {
+  /** Default commit. */
+  readonly end?: 'commit' | 'abort';
+  /** Of the first, ms since 1970; each further one is a ms later. Default now, of all. */
+  readonly at?: number;
+  /** Of the message of a number. Default its text. */
+  readonly key?: (number: number) => string;
+}
+
+export interface Raw {
+  readonly key: string | null;
+  readonly value: Buffer | null;
+}
+
+export async function writtenTopic(
+  { kafka, registry }: Clients,
+  name: string,
+  partitions: number,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<WrittenTopic> {
+  await withAdmin(kafka, (admin) =>
+    admin.createTopics({
+      waitForLeaders: true,
+      topics: [
+        {
+          topic: name,
+          numPartitions: partitions,
+          configEntries: Object.entries(settings).map(([key, value]) => ({ name: key, value })),
+        },
+      ],
+    }),
+  );
+  const schemaId = await registry.register(valueSubject(name), orderStatusChangeCodec.schema);
+  const producer: Producer = kafka.producer({
+    transactionalId: `test-${name}`,
+    idempotent: true,
+    maxInFlightRequests: 1,
+    allowAutoTopicCreation: false,
+    retry: { initialRetryTime: 20 },
+  });
+  await producer.connect();
+  onTestFinished(() => producer.disconnect());
+
+  const value = (number: number) => frame(schemaId, orderStatusChangeCodec.encode(change(number)));
+  const commit = async (
+    messages: readonly {
+      key: string | null;
+      value: Buffer | null;
+      partition: number;
+      timestamp?: string;
+    }[],
+    end: 'commit' | 'abort' = 'commit',
+  ) => {
+    const transaction = await producer.transaction();
+    await transaction.send({ topic: name, messages: [...messages] });
+    await transaction[end]();
+  };
+  return {
+    name,
+    write: (partition, numbers, { end, at, key = String } = {}) =>
+      commit(
+        numbers.map((number, nth) => ({
+          key: key(number),
+          value: value(number),
+          partition,
+          ...(at !== undefined && { timestamp: String(at + nth) }),
+        })),
+        end,
+      ),
+    send: (partition, messages) => commit(messages.map((message) => ({ ...message, partition }))),
+  };
+}
+
+export function change(number: number) {
+  return {
+    event_id: `event-${number}`,
+    order_number: number,
+    subject: 'order',
+    subject_id: null,
+    field: number % 2 === 0 ? 'payment_status' : 'shipment_status',
+    from: number % 3 === 0 ? null : 'Pending',
+    to: number % 5 === 0 ? null : 'Shipped',
+    changed_at: null,
+    observed_at: 1_700_000_000_000 + number,
+  } as const;
+}
+
+/** Numbers from one to another, this included. */
+export function numbers(from: number, to: number): number[] {
+  return Array.from({ length: to - from + 1 }, (_, nth) => from + nth);
+}
+
+export async function withAdmin<T>(kafka: Kafka, work: (admin: Admin) => Promise<T>): Promise<T> {
+  const admin = kafka.admin();
+  await admin.connect();
+  try {
+    return await work(admin);
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+/** Names of consumer groups that readers have left behind. */
+export function readerGroups(kafka: Kafka): Promise<string[]> {
+  return withAdmin(kafka, async (admin) => {
+    const { groups } = await admin.listGroups();
+    return groups.map(({ groupId }) => groupId).filter((id) => id.startsWith('cellarstream-tail'));
+  });
+}
