@@ -8,7 +8,7 @@ import { withAdmin } from '../sinks/with-admin.ts';
  * to be kept wherever the results are kept. Partitions that are not in it are read from their
  * beginning.
  */
-export type TopicPosition = Readonly<Record<number, string>>;
+export type TopicPosition = object & Readonly<Record<number, string>>; // no text, which has numbers too
 
 /** Where a replay begins: at an instant means with what was published at it or later. */
 export type From = 'beginning' | 'latest' | Date | TopicPosition;

@@ -1,5 +1,5 @@
 import type { Kafka, KafkaMessage } from 'kafkajs';
-import { concat, concatMap, defer, from as fromInput, ignoreElements, map, switchMap } from 'rxjs';
+import { concat, defer, from as fromInput, ignoreElements, map, switchMap } from 'rxjs';
 import type { Observable, ObservableInput } from 'rxjs';
 import type { ChangeEvent } from '../schemas/envelope.ts';
 import type { Registry } from '../schemas/registry.ts';
@@ -7,6 +7,7 @@ import { timeOrder } from '../sinks/batch-queue.ts';
 import type { PartitionBatch } from '../sinks/kafka-reader.ts';
 import { readBatches } from '../sinks/read-batches.ts';
 import { backoff } from '../streams/backoff.ts';
+import { inTurn } from '../streams/in-turn.ts';
 import { messageReader } from './consumed.ts';
 import type { Consumed } from './consumed.ts';
 import { resolveRange } from './position.ts';
@@ -98,9 +99,9 @@ export function replay<T>(
         return concat(
           (follow ? prepared$.pipe(backoff({ mostMs: 5_000 })) : prepared$).pipe(ignoreElements()),
           // Read one by one: what is before a value that can't be read is dealt with.
-          fromInput(messages).pipe(
-            handle ? concatMap((message) => handle(read(message))) : map(read),
-          ),
+          handle
+            ? inTurn(messages, (message) => handle(read(message)))
+            : fromInput(messages).pipe(map(read)),
         );
       };
       return readBatches(

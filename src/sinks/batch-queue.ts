@@ -42,50 +42,76 @@ export function arrivalOrder(): BatchQueue {
  * partition is first. Behind the ends partitions are not waited for: one may stay silent for ever.
  */
 export function timeOrder(from: Offsets, ends: Offsets): BatchQueue {
-  const queues = new Map<number, PartitionBatch[]>();
+  const queues = new Map<number, Queued[]>();
   const behind = unread(from, ends);
 
   const queue = (partition: number) => {
-    let batches = queues.get(partition);
-    if (!batches) queues.set(partition, (batches = []));
-    return batches;
-  };
-  /** What has nothing to show has nothing to wait for, either. */
-  const headTime = (partition: number): number => {
-    const message = queues.get(partition)?.[0]?.messages[0];
-    return message ? Number(message.timestamp) : -Infinity;
+    let queued = queues.get(partition);
+    if (!queued) queues.set(partition, (queued = []));
+    return queued;
   };
   const take = (): PartitionBatch | undefined => {
     for (const partition of behind.keys()) if (queue(partition).length === 0) return undefined;
-    const [first, second] = [...queues.keys()]
-      .filter((partition) => queue(partition).length > 0)
-      .sort((a, b) => headTime(a) - headTime(b) || a - b);
-    if (first === undefined) return undefined;
-    const batches = queue(first);
-    const batch = batches[0]!;
-    const { messages } = batch;
-    const isLater = ({ timestamp }: { timestamp: string }) => {
-      const later = Number(timestamp) - headTime(second!);
-      return later > 0 || (later === 0 && first > second!);
-    };
-    const until = second === undefined ? -1 : messages.findIndex(isLater);
-    if (until < 0) return batches.shift();
-    const next = BigInt(messages[until]!.offset);
-    batches[0] = { ...batch, messages: messages.slice(until) };
-    return { partition: first, messages: messages.slice(0, until), next };
+    let first: { partition: number; time: number } | undefined;
+    let second = first;
+    for (const [partition, [head]] of queues) {
+      if (!head) continue;
+      const one = { partition, time: timeOf(head, head.at) };
+      if (!first || isBefore(one, first)) [first, second] = [one, first];
+      else if (!second || isBefore(one, second)) second = one;
+    }
+    if (!first) return undefined;
+    const { partition } = first;
+    const queued = queue(partition);
+    const head = queued[0]!;
+    const { messages } = head.batch;
+    const begin = head.at;
+    let end = begin;
+    while (
+      end < messages.length &&
+      (!second || isBefore({ partition, time: timeOf(head, end) }, second))
+    ) {
+      end += 1;
+    }
+    if (end === messages.length) {
+      queued.shift();
+      return { ...head.batch, messages: messages.slice(begin) };
+    }
+    head.at = end;
+    const next = BigInt(messages[end]!.offset);
+    return { partition, messages: messages.slice(begin, end), next };
   };
   return {
     put: (batch) => {
       const { partition, next } = batch;
-      queue(partition).push(batch);
+      queue(partition).push({ batch, at: 0 });
       const end = behind.get(partition);
       if (end !== undefined && next >= end) behind.delete(partition);
     },
     take,
     waiting: (partition) =>
-      (queues.get(partition) ?? []).filter(({ messages }) => messages.length > 0).length,
+      (queues.get(partition) ?? []).filter(({ batch }) => batch.messages.length > 0).length,
     get isEmpty() {
-      return [...queues.values()].every((batches) => batches.length === 0);
+      return [...queues.values()].every((queued) => queued.length === 0);
     },
   };
+}
+
+/** A batch of which the messages before `at` have been taken. */
+interface Queued {
+  readonly batch: PartitionBatch;
+  at: number;
+}
+
+/** What has nothing to show has nothing to wait for, either. */
+function timeOf({ batch }: Queued, at: number): number {
+  const message = batch.messages[at];
+  return message ? Number(message.timestamp) : -Infinity;
+}
+
+function isBefore(
+  a: { readonly partition: number; readonly time: number },
+  b: { readonly partition: number; readonly time: number },
+): boolean {
+  return a.time < b.time || (a.time === b.time && a.partition < b.partition);
 }

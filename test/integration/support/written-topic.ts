@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { Kafka, logLevel } from 'kafkajs';
 import type { Admin, Producer } from 'kafkajs';
 import { inject, onTestFinished } from 'vitest';
@@ -56,7 +57,10 @@ export async function writtenTopic(
         {
           topic: name,
           numPartitions: partitions,
-          configEntries: Object.entries(settings).map(([key, value]) => ({ name: key, value })),
+          // What tests publish may be of any time.
+          configEntries: Object.entries({ 'retention.ms': '-1', ...settings }).map(
+            ([key, value]) => ({ name: key, value }),
+          ),
         },
       ],
     }),
@@ -137,4 +141,19 @@ export function readerGroups(kafka: Kafka): Promise<string[]> {
     const { groups } = await admin.listGroups();
     return groups.map(({ groupId }) => groupId).filter((id) => id.startsWith('cellarstream-tail'));
   });
+}
+
+/** A client of the tests' Kafka, and the bytes that it has received. */
+export function countingKafka(): { readonly kafka: Kafka; readonly received: () => number } {
+  let received = 0;
+  const kafka = new Kafka({
+    brokers: inject('brokers'),
+    logLevel: logLevel.NOTHING,
+    socketFactory: ({ host, port, onConnect }) => {
+      const socket = connect({ host, port }, onConnect);
+      socket.on('data', ({ length }) => (received += length));
+      return socket;
+    },
+  });
+  return { kafka, received: () => received };
 }

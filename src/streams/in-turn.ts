@@ -1,0 +1,50 @@
+import { from, Observable } from 'rxjs';
+import type { ObservableInput, Subscription } from 'rxjs';
+
+/**
+ * What `handle` gives for each value, one after the other: the next value is taken when what came of
+ * the one before has completed. Emits what that emits.
+ *
+ * As `concatMap`, but it takes values only when it is their turn, and any number in a row may complete
+ * at once: `concatMap` begins what it has queued from within the end of the one before, and fills the
+ * stack.
+ */
+export function inTurn<T, R>(
+  values: Iterable<T>,
+  handle: (value: T) => ObservableInput<R>,
+): Observable<R> {
+  return new Observable((subscriber) => {
+    const iterator = values[Symbol.iterator]();
+    let inHand: Subscription | undefined;
+    let isBusy = false;
+
+    const begin = (): Observable<R> | undefined => {
+      const { value, done } = iterator.next();
+      return done ? undefined : from(handle(value));
+    };
+    const go = (): void => {
+      while (!isBusy && !subscriber.closed) {
+        let begun: Observable<R> | undefined;
+        try {
+          begun = begin();
+        } catch (error) {
+          return subscriber.error(error);
+        }
+        if (!begun) return subscriber.complete();
+        isBusy = true;
+        let isAtOnce = true;
+        inHand = begun.subscribe({
+          next: (result) => subscriber.next(result),
+          error: (error: unknown) => subscriber.error(error),
+          complete: () => {
+            isBusy = false;
+            if (!isAtOnce) go();
+          },
+        });
+        isAtOnce = false;
+      }
+    };
+    go();
+    return () => inHand?.unsubscribe();
+  });
+}

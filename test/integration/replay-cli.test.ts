@@ -1,0 +1,183 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, inject, it, vi } from 'vitest';
+import { runCli } from './support/cli.ts';
+import { cliForTest, folderForTest } from './support/service.ts';
+import { clientsForTest, writtenOrders } from './support/written-orders.ts';
+import { numbers, writtenTopic } from './support/written-topic.ts';
+
+const run = promisify(execFile);
+const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+
+function settings(prefix: string) {
+  return {
+    KAFKA_BROKERS: inject('brokers').join(','),
+    SCHEMA_REGISTRY_URL: inject('registryUrl'),
+    TOPIC_PREFIX: prefix,
+  };
+}
+
+/** Runs it to its end. */
+async function replayed(prefix: string, ...args: string[]) {
+  const cli = runCli(['replay', ...args], settings(prefix));
+  const exit = await cli.ended;
+  const lines = cli.stdout().split('\n').filter(Boolean);
+  return { exit, lines, stderr: cli.stderr() };
+}
+
+const parsed = (lines: readonly string[]) =>
+  lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+
+async function orders(prefix: string) {
+  const topic = await writtenOrders(clientsForTest(), `${prefix}.orders`);
+  await topic.write('1', { order_number: 1, order_total: 12.5, unheard_of: [1, { deep: null }] });
+  await topic.write('2', { order_number: 2, email: null });
+  await topic.write('1', { order_number: 1, order_total: 13 });
+  await topic.write('2', null);
+  return topic;
+}
+
+describe('replay', () => {
+  it('prints events as JSON lines: place, key, and all that the API had sent', async () => {
+    await orders('cli-json');
+    const { exit, lines, stderr } = await replayed('cli-json', 'orders');
+    expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' });
+    const events = parsed(lines);
+    expect(events).toHaveLength(5);
+    expect(events[0]).toMatchObject({
+      key: '1',
+      partition: 0,
+      offset: 0,
+      timestamp: expect.any(Number),
+      op: 'c',
+      before: null,
+      after: { order_number: 1, order_total: 12.5, unheard_of: [1, { deep: null }] },
+    });
+    expect(events.map(({ key, op }) => [key, op])).toEqual([
+      ['1', 'c'],
+      ['2', 'c'],
+      ['1', 'u'],
+      ['2', 'd'],
+      ['2', undefined],
+    ]);
+    expect(events[1]!.after).toEqual({ order_number: 2, email: null });
+    const { key, partition, offset, timestamp } = events[4]!;
+    expect(events[4]).toEqual({ key, partition, offset, timestamp, tombstone: true });
+  });
+
+  it('takes places, keys and limits', async () => {
+    await orders('cli-places');
+    const offsets = async (...args: string[]) => {
+      const { exit, lines, stderr } = await replayed('cli-places', 'orders', ...args);
+      expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' });
+      return parsed(lines).map(({ offset }) => offset);
+    };
+    const all = await offsets();
+    expect(await offsets('--from', 'beginning', '--to', 'latest', '--by-time')).toEqual(all);
+    expect(await offsets('--from', 'latest')).toEqual([]);
+    expect(await offsets('--key', '2')).toEqual([all[1], all[3], all[4]]);
+    expect(await offsets('--limit', '2')).toEqual(all.slice(0, 2));
+    expect(await offsets('--limit', '0')).toEqual([]);
+    expect(await offsets('--from', `0:${Number(all[2])}`)).toEqual(all.slice(2));
+    expect(await offsets('--to', `0:${Number(all[2])}`)).toEqual(all.slice(0, 2));
+    expect(await offsets('--from', '2020-01-31', '--to', '2099-01-31T08:00+02:00')).toEqual(all);
+    expect(await offsets('--to', '2020-01-31T08:00Z')).toEqual([]);
+  });
+
+  it('follows until it is told to stop', async () => {
+    const topic = await orders('cli-follow');
+    const cli = cliForTest(['replay', 'orders', '--follow'], settings('cli-follow'));
+    await vi.waitUntil(() => cli.stdout().split('\n').length === 6, { timeout: 30_000 });
+    await topic.write('3', { order_number: 3 });
+    await vi.waitUntil(() => cli.stdout().split('\n').length === 7, { timeout: 30_000 });
+    expect(await cli.end('SIGINT')).toBe(0);
+    expect(cli.stderr()).toBe('');
+    expect(parsed([cli.stdout().split('\n')[5]!])[0]).toMatchObject({ key: '3', op: 'c' });
+  });
+
+  it('prints status changes, and lines for people', async () => {
+    const topic = await writtenTopic(clientsForTest(), 'cli-status.order-status-changes', 2);
+    await topic.write(1, [7, 15], { at: Date.UTC(2026, 0, 31, 12) });
+    const { lines } = await replayed('cli-status', 'order-status-changes');
+    expect(parsed(lines)).toMatchObject([
+      {
+        key: '7',
+        partition: 1,
+        offset: 0,
+        order_number: 7,
+        field: 'shipment_status',
+        to: 'Shipped',
+      },
+      { key: '15', partition: 1, offset: 1, order_number: 15, from: null, to: null },
+    ]);
+    const pretty = await replayed('cli-status', 'order-status-changes', '--pretty');
+    expect(pretty.lines).toEqual([
+      '2026-01-31 12:00:00.000  1:0        order 7  shipment_status Pending → Shipped',
+      '2026-01-31 12:00:00.001  1:1        order 15  shipment_status ∅ → ∅',
+    ]);
+  });
+
+  it('ends quietly when nobody reads on, with a long topic behind it', async () => {
+    const topic = await writtenTopic(clientsForTest(), 'cli-head.order-status-changes', 1);
+    for (let first = 0; first < 40_000; first += 4_000) {
+      await topic.write(0, numbers(first, first + 3_999));
+    }
+    const { stdout, stderr } = await run(
+      'bash',
+      [
+        '-c',
+        '"$0" "$1" replay order-status-changes | head -n 3; echo "${PIPESTATUS[0]}"',
+        process.execPath,
+        CLI,
+      ],
+      { env: { ...process.env, ...settings('cli-head') } },
+    );
+    const lines = stdout.trim().split('\n');
+    expect(parsed(lines.slice(0, 3)).map(({ offset }) => offset)).toEqual([0, 1, 2]);
+    expect(lines.slice(3)).toEqual(['0']);
+    expect(stderr).toBe('');
+  });
+
+  it('says how far it is when the lines go to a file', async () => {
+    await orders('cli-file');
+    const file = `${folderForTest()}/events.jsonl`;
+    const { stdout, stderr } = await run(
+      'bash',
+      ['-c', '"$0" "$1" replay orders > "$2"; wc -l < "$2"', process.execPath, CLI, file],
+      { env: { ...process.env, ...settings('cli-file') } },
+    );
+    expect(stdout.trim()).toBe('5');
+    expect(stderr).toMatch(/^1 events, up to 20.*Z\n5 events\n$/);
+  });
+
+  it.each([
+    [
+      ['orders', '--from', 'yesterday'],
+      2,
+      /--from yesterday: give beginning, latest, a time with its zone/,
+    ],
+    [
+      ['orders', '--to', '2026-01-31T08:00'],
+      2,
+      /--to 2026-01-31T08:00: give latest, a time with its zone/,
+    ],
+    [['orders', '--follow', '--to', '2026-01-31'], 2, /--follow has no end: leave --to away/],
+    [['orders', '--limit', 'x'], 2, /a whole number is needed/],
+    [['nothing'], 2, /Allowed choices are orders, customers/],
+    [['orders'], 1, /there is no topic cli-nowhere.orders/],
+  ] as const)('refuses %j with exit code %i', async (args, code, message) => {
+    const { exit, lines, stderr } = await replayed('cli-nowhere', ...args);
+    expect({ exit, lines }).toEqual({ exit: code, lines: [] });
+    expect(stderr).toMatch(message);
+  });
+
+  it('refuses an offset that is not there', async () => {
+    await orders('cli-beyond');
+    const { exit, stderr } = await replayed('cli-beyond', 'orders', '--from', '0:999');
+    expect(exit).toBe(1);
+    expect(stderr).toMatch(
+      /^cellarstream: 0:999: partition 0 of cli-beyond.orders ends at \d+ now\n$/,
+    );
+  });
+});

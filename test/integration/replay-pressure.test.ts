@@ -1,0 +1,77 @@
+import { Subject, lastValueFrom, firstValueFrom } from 'rxjs';
+import { expect, it, vi } from 'vitest';
+import { replay } from '../../src/consumers/replay.ts';
+import type { ReplayOptions } from '../../src/consumers/replay.ts';
+import { topicsUnder } from '../../src/consumers/topic.ts';
+import type { OrderStatusChange } from '../../src/schemas/order-status-change.ts';
+import { clientsForTest, countingKafka, numbers, writtenTopic } from './support/written-topic.ts';
+
+const EVENTS = 120_000; // of 80 bytes or so: 10 MB in one partition
+const BATCH = 4_000;
+const MB = 2 ** 20;
+
+it.each(['arrival', 'time'] as const)(
+  'fetches no further while what was fetched is not handled: order of %s',
+  async (order) => {
+    const { registry, ...clients } = clientsForTest();
+    const topic = topicsUnder(`pressure-${order}`).orderStatusChanges;
+    const written = await writtenTopic({ registry, ...clients }, topic.name, 1);
+    for (let first = 0; first < EVENTS; first += BATCH) {
+      await written.write(0, numbers(first, first + BATCH - 1));
+    }
+    const { kafka, received } = countingKafka();
+    const goOn = new Subject<void>();
+    const first = firstValueFrom(goOn);
+    const options: ReplayOptions<OrderStatusChange> = { kafka, registry, topic, order };
+    let count = 0;
+    const replayed = lastValueFrom(
+      replay(options, ({ value }) => {
+        expect(value?.order_number).toBe(count);
+        count += 1;
+        return count === 1 ? first : []; // the first takes its time
+      }),
+      { defaultValue: undefined },
+    );
+
+    await vi.waitUntil(() => count === 1, { timeout: 30_000 });
+    const atRest = await restingAt(received);
+    expect(count).toBe(1);
+    // A few batches wait; one that was under way as fetching paused is thrown away.
+    expect(atRest).toBeLessThan(6 * MB);
+    goOn.next();
+    await replayed;
+    expect(count).toBe(EVENTS);
+    expect(received()).toBeGreaterThan(9 * MB);
+  },
+);
+
+it('fetches nothing more when nobody listens any longer', async () => {
+  const { registry, ...clients } = clientsForTest();
+  const topic = topicsUnder('pressure-gone').orderStatusChanges;
+  const written = await writtenTopic({ registry, ...clients }, topic.name, 1);
+  for (let first = 0; first < EVENTS; first += BATCH) {
+    await written.write(0, numbers(first, first + BATCH - 1));
+  }
+  const { kafka, received } = countingKafka();
+  let count = 0;
+  const listening = replay({ kafka, registry, topic }).subscribe(() => {
+    if (++count === 10) listening.unsubscribe();
+  });
+  await vi.waitUntil(() => listening.closed, { timeout: 30_000 });
+  expect(await restingAt(received)).toBeLessThan(5 * MB);
+  expect(count).toBe(10);
+});
+
+/** The count once it has stood still for two seconds, but for the empty answers of pauses. */
+async function restingAt(received: () => number): Promise<number> {
+  let since = performance.now();
+  let last = received();
+  await vi.waitUntil(
+    () => {
+      if (received() - last > 20_000) [since, last] = [performance.now(), received()];
+      return performance.now() - since > 2_000;
+    },
+    { timeout: 60_000 },
+  );
+  return received();
+}

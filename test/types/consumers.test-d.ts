@@ -1,0 +1,70 @@
+import type { Kafka } from 'kafkajs';
+import type { Observable } from 'rxjs';
+import { describe, expectTypeOf, it } from 'vitest';
+import * as api from '../../src/index.ts';
+import type {
+  ChangeEvent,
+  Consumed,
+  JsonObject,
+  Order,
+  OrderStatusChange,
+} from '../../src/index.ts';
+import type { Registry, Table } from '../../src/index.ts';
+
+declare const kafka: Kafka;
+declare const registry: Registry;
+const source = { kafka, registry };
+const topics = api.topicsUnder();
+
+describe('replay', () => {
+  it('gives what the topic holds', () => {
+    expectTypeOf(api.replay({ ...source, topic: topics.orders })).toEqualTypeOf<
+      Observable<Consumed<ChangeEvent<Order>>>
+    >();
+    expectTypeOf(api.replay({ ...source, topic: topics.orderStatusChanges })).toEqualTypeOf<
+      Observable<Consumed<OrderStatusChange>>
+    >();
+    expectTypeOf(api.replay({ ...source, topic: 'wine.products' })).toEqualTypeOf<
+      Observable<Consumed<ChangeEvent<JsonObject>>>
+    >();
+  });
+
+  it('gives what the handler gives', () => {
+    expectTypeOf(
+      api.replay({ ...source, topic: topics.orders }, ({ value }) =>
+        Promise.resolve(value?.after?.order_number),
+      ),
+    ).toEqualTypeOf<Observable<number | null | undefined>>();
+    expectTypeOf(
+      api.replay({ ...source, topic: 'wine.products' }, ({ key }) => [key]),
+    ).toEqualTypeOf<Observable<string | null>>();
+  });
+
+  it('takes places of every kind, and no others', () => {
+    const options = { ...source, topic: topics.orders };
+    api.replay({ ...options, from: 'beginning', to: 'never' });
+    api.replay({ ...options, from: new Date(0), to: new Date(1) });
+    api.replay({ ...options, from: { 0: '17' }, to: { 0: '99' } });
+    // @ts-expect-error: an offset has 64 bits
+    api.replay({ ...options, from: { 0: 17 } });
+    // @ts-expect-error: nothing begins there
+    api.replay({ ...options, from: 'never' });
+  });
+});
+
+it('a table holds images, or what is kept of them', () => {
+  const orders = { ...source, topic: topics.orders };
+  expectTypeOf(api.table(orders)).toEqualTypeOf<Table<Order>>();
+  expectTypeOf(api.table(orders, ({ sales_tax }) => sales_tax ?? 0)).toEqualTypeOf<Table<number>>();
+  expectTypeOf(api.table({ ...source, topic: topics.products })).toEqualTypeOf<Table<JsonObject>>();
+  // @ts-expect-error: status changes have no images
+  api.table({ ...source, topic: topics.orderStatusChanges });
+});
+
+it('status changes are filtered by values that they can have', () => {
+  api.orderStatusChanges({ ...source, where: { field: 'payment_status', to: ['Paid', null] } });
+  // @ts-expect-error: there is no such field
+  api.orderStatusChanges({ ...source, where: { colour: 'red' } });
+  // @ts-expect-error: there is no such subject
+  api.orderStatusChanges({ ...source, where: { subject: 'customer' } });
+});
