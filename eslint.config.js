@@ -18,7 +18,13 @@ export default defineConfig([
   {
     languageOptions: {
       parserOptions: {
-        projectService: { allowDefaultProject: ['eslint.config.js', 'scripts/*.mjs'] },
+        projectService: {
+          allowDefaultProject: [
+            'eslint.config.js',
+            'scripts/*.mjs',
+            'test/integration/support/*.mjs',
+          ],
+        },
         tsconfigRootDir: import.meta.dirname,
       },
     },
@@ -103,5 +109,15 @@ export default defineConfig([
     // Matchers such as expect.objectContaining are typed any.
     files: ['test/**'],
     rules: { '@typescript-eslint/no-unsafe-assignment': 'off' },
+  },
+  {
+    // They are JavaScript, to be read: what comes from JSON or Avro is any.
+    files: ['examples/**'],
+    rules: {
+      '@typescript-eslint/no-unsafe-argument': 'off',
+      '@typescript-eslint/no-unsafe-assignment': 'off',
+      '@typescript-eslint/no-unsafe-member-access': 'off',
+      '@typescript-eslint/no-unsafe-return': 'off',
+    },
   },
 ]);

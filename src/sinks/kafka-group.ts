@@ -1,6 +1,6 @@
 import kafkajs from 'kafkajs';
 import type { Consumer, ConsumerConfig, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
-import { exhaustMap, firstValueFrom, interval, ReplaySubject } from 'rxjs';
+import { exhaustMap, firstValueFrom, interval, ReplaySubject, Subject } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
 import { kafkaError } from './kafka-error.ts';
@@ -65,14 +65,16 @@ export async function takePart(options: GroupOptions): Promise<void> {
     // Else kafkajs begins again by itself, behind a timer that stopping it does not always reach.
     retry: { retries: 5, restartOnFailure: () => Promise.resolve(false) },
   };
+  const joined$ = new Subject<void>();
   let consumer: Consumer | undefined;
   try {
     if (options.from === 'latest') await startAtEnd(kafka, topic, member);
     consumer = kafka.consumer(member);
     const crash = crashOf(consumer);
-    consumer.on(consumer.events.GROUP_JOIN, ({ payload }) =>
-      onAssigned?.(payload.memberAssignment[topic] ?? []),
-    );
+    consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+      joined$.next();
+      onAssigned?.(payload.memberAssignment[topic] ?? []);
+    });
     await consumer.connect();
     // Only where a group has no offset, or one of a message that is no longer there.
     await consumer.subscribe({ topic, fromBeginning: true });
@@ -80,7 +82,7 @@ export async function takePart(options: GroupOptions): Promise<void> {
       autoCommit: false,
       eachBatchAutoResolve: false,
       partitionsConsumedConcurrently: options.partitions,
-      eachBatch: (payload) => inHand(payload, options),
+      eachBatch: (payload) => inHand(payload, options, joined$),
     });
     await Promise.race([crash, firstValueFrom(leave$, { defaultValue: undefined })]);
   } catch (error) {
@@ -91,7 +93,11 @@ export async function takePart(options: GroupOptions): Promise<void> {
 }
 
 /** One batch: handed over, kept alive while it is worked on, committed. */
-async function inHand(payload: EachBatchPayload, options: GroupOptions): Promise<void> {
+async function inHand(
+  payload: EachBatchPayload,
+  options: GroupOptions,
+  joined$: Observable<void>,
+): Promise<void> {
   const { batch } = payload;
   const { topic, partition, messages } = batch;
   const halt$ = new ReplaySubject<void>(1);
@@ -123,6 +129,8 @@ async function inHand(payload: EachBatchPayload, options: GroupOptions): Promise
   };
   const everyMs = Math.min(COMMIT_MS, options.sessionTimeoutMs / 6);
   const kept = interval(everyMs, options.scheduler).pipe(exhaustMap(upkeep)).subscribe();
+  // Where leaders move, kafkajs joins again over batches of other brokers that are in hand.
+  kept.add(joined$.subscribe(halt$));
   try {
     await options.onBatch({
       partition,
