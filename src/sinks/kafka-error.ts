@@ -21,7 +21,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   UNSUPPORTED_SASL_MECHANISM: 'check KAFKA_SASL_MECHANISM',
   TOPIC_AUTHORIZATION_FAILED: 'its ACLs must let this user make, read and write the topics',
   CLUSTER_AUTHORIZATION_FAILED: 'its ACLs must let this user describe the cluster',
-  GROUP_AUTHORIZATION_FAILED: 'its ACLs must let this user read groups named cellarstream-tail-*',
+  GROUP_AUTHORIZATION_FAILED: 'its ACLs must let this user read its own group, and those named cellarstream-tail-*',
   TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
     'its ACLs must let this user write with the transactional id cellarstream.*',
   INVALID_REPLICATION_FACTOR: 'set TOPIC_REPLICATION to no more than the number of brokers',
