@@ -1,7 +1,7 @@
 // @ts-check
 // Changes of orders as they happen, from the API to the console; after ten of them it ends.
 //
-//     npm run build && node examples/01-pipeline.mjs            # --follow: until Ctrl-C
+//     npm run example:01         # npm run example:01 -- --follow: until Ctrl-C
 import { finalize, identity, map, mergeMap, take } from 'rxjs';
 import { consoleSink, diff, instantOf, keyOfFields, keyRecords, listRequest } from 'cellarstream';
 import { login, pages, poll, tokenBucket, tokenSource } from 'cellarstream';

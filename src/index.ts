@@ -158,7 +158,7 @@ export { positionAfter } from './consumers/position.ts';
 export type { From, To, TopicPosition } from './consumers/position.ts';
 export { table } from './consumers/table.ts';
 export type { Table, TableChange } from './consumers/table.ts';
-export { orderStatusChanges } from './consumers/order-status-changes.ts';
+export { matchesStatusChange, orderStatusChanges } from './consumers/order-status-changes.ts';
 export type {
   OneOf,
   OrderStatusChangesOptions,

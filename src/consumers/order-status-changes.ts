@@ -36,11 +36,19 @@ export function orderStatusChanges(
   options: OrderStatusChangesOptions,
 ): Observable<Consumed<OrderStatusChange>> {
   const { prefix, where = {}, ...others } = options;
+  const isWanted = matchesStatusChange(where);
+  return replay({ ...others, topic: topicsUnder(prefix).orderStatusChanges }).pipe(
+    filter(({ value }) => value !== null && isWanted(value)),
+  );
+}
+
+/** Whether a status change is what `where` says: for the handlers of a group. */
+export function matchesStatusChange(
+  where: StatusChangeFilter,
+): (change: OrderStatusChange) => boolean {
   const wanted = Object.entries(where).map(([name, values]) => {
     const set = new Set<unknown>(Array.isArray(values) ? values : [values]);
     return (change: OrderStatusChange) => set.has(change[name as keyof StatusChangeFilter]);
   });
-  return replay({ ...others, topic: topicsUnder(prefix).orderStatusChanges }).pipe(
-    filter(({ value }) => value !== null && wanted.every((matches) => matches(value))),
-  );
+  return (change) => wanted.every((matches) => matches(change));
 }

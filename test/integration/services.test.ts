@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findDocker } from '../../src/services/docker.ts';
 import { startOnJava } from '../../src/services/java-services.ts';
 import { findJava, findMaven } from '../../src/services/java-tools.ts';
+import { freeLoopbackPorts } from '../../src/services/loopback-ports.ts';
 import type { JavaServices } from '../../src/services/services.ts';
 import { startServices } from '../../src/services/start-services.ts';
 
@@ -97,12 +98,21 @@ describe('the first source that applies', () => {
 describe.skipIf(!java.found || !maven.found)('servers on Java', () => {
   let one: JavaServices;
   let other: JavaServices;
+  let ports: { kafka: number; registry: number };
 
   beforeAll(async () => {
-    const launch = () => startOnJava('java', { kafkaSettings: { 'num.partitions': '3' } });
+    const [kafka, registry] = await freeLoopbackPorts(2);
+    ports = { kafka: kafka!, registry: registry! };
+    const launch = () => startOnJava('java', { ports, kafkaSettings: { 'num.partitions': '3' } });
     [one, other] = await Promise.all([launch(), launch()]);
   });
   afterAll(() => Promise.all([one.stop(), other.stop()]));
+
+  it('are at the preferred ports, or at others where those are taken', () => {
+    const found = (port: (services: JavaServices) => number) => [one, other].map(port);
+    expect(found(portOf)).toContain(ports.kafka);
+    expect(found(registryPortOf)).toContain(ports.registry);
+  });
 
   it('run side by side', async () => {
     const ports = [one, other].flatMap((services) => [portOf(services), registryPortOf(services)]);
