@@ -19,11 +19,7 @@ export default defineConfig([
     languageOptions: {
       parserOptions: {
         projectService: {
-          allowDefaultProject: [
-            'eslint.config.js',
-            'scripts/*.mjs',
-            'test/integration/support/*.mjs',
-          ],
+          allowDefaultProject: ['eslint.config.js', 'test/integration/support/*.mjs'],
         },
         tsconfigRootDir: import.meta.dirname,
       },

@@ -67,4 +67,21 @@ describe('logHooks', () => {
     rounds(11, () => sweep('orders', 'nothing', true));
     expect(said).toEqual(['deletions-unknown customers', 'deletions-unknown orders']);
   });
+
+  it('says what becomes of a request to publish again, and warns unless it is done', () => {
+    const lines: unknown[] = [];
+    const at = (level: string) => (fields: object, text: string) =>
+      lines.push({ level, ...fields, text });
+    const { onResync } = logHooks({ info: at('info'), warn: at('warn') } as unknown as Logger);
+    const told = { resource: 'orders', id: 'a', events: 0, message: null } as const;
+    onResync({ ...told, status: 'begun' });
+    onResync({ ...told, status: 'done', events: 7 });
+    onResync({ ...told, status: 'failed', message: 'it answered 400' });
+    const line = { event: 'resync', resource: 'orders', id: 'a' };
+    expect(lines).toEqual([
+      { level: 'info', ...line, status: 'begun', events: 0, text: 'a request to publish again is taken up' },
+      { level: 'info', ...line, status: 'done', events: 7, text: 'a request to publish again is done' },
+      { level: 'warn', ...line, status: 'failed', events: 0, reason: 'it answered 400', text: 'a request to publish again is failed' },
+    ]); // prettier-ignore
+  });
 });

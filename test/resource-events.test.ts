@@ -1,4 +1,4 @@
-import { asyncScheduler, filter, lastValueFrom, map, NEVER, of, take, timer, toArray } from 'rxjs';
+import { asyncScheduler, concat, filter, firstValueFrom, lastValueFrom, map, NEVER, of, take, timer, toArray } from 'rxjs'; // prettier-ignore
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { Api } from '../src/api.ts';
@@ -6,11 +6,13 @@ import type { Config } from '../src/config.ts';
 import type { Destination } from '../src/destination.ts';
 import type { Lanes } from '../src/quotas.ts';
 import { resourceEvents } from '../src/resource-events.ts';
+import type { Resync, TaskResyncs } from '../src/resync-requests.ts';
 import { openSchemaBook } from '../src/schema-book.ts';
+import type { JsonObject } from '../src/schemas/json.ts';
 import { orderSchema } from '../src/schemas/order.ts';
 import type { Registry } from '../src/schemas/registry.ts';
 import { newCursor } from '../src/sinks/cursor.ts';
-import type { TaskLog } from '../src/sinks/task-log.ts';
+import type { TaskBatch, TaskLog } from '../src/sinks/task-log.ts';
 import type { ReadClock } from '../src/streams/read-clock.ts';
 import type { Answer, ListQuery } from '../src/streams/request.ts';
 import { NO_SWEEP } from '../src/streams/sweep-progress.ts';
@@ -67,7 +69,7 @@ const registry: Partial<Registry> = {
 };
 
 /** The events of orders after the first read, from a log that does as it is told. */
-async function events(api: Api, more: Partial<TaskLog>) {
+async function events(api: Api, more: Partial<TaskLog>, resyncs?: TaskResyncs) {
   const book = await openSchemaBook({
     registry: registry as Registry,
     subject: 'wine.orders-value',
@@ -101,6 +103,7 @@ async function events(api: Api, more: Partial<TaskLog>) {
     beganAt: null,
     wasEmpty: false,
     stop$: NEVER,
+    resyncs,
     scheduler: asyncScheduler,
     hooks: {},
   });
@@ -143,5 +146,83 @@ describe('an order that the API has no more', () => {
 
     const changes = swept.flatMap((each) => each.changes.map(({ op, key }) => [op, key]));
     expect(changes).toEqual([['d', '800']]);
+  });
+});
+
+describe('an order that is to be published again', () => {
+  const resync: Resync = { id: 'again', resource: 'orders', orderNumber: '1', since: null };
+  const acknowledge: TaskResyncs['acknowledge'] = ({ id }, { status }, count) => ({
+    topic: 'wine.signals',
+    key: id,
+    value: Buffer.from(`${status} ${count}`),
+  });
+  const list = (order: JsonObject) => {
+    const answer = (query: ListQuery, clock: ReadClock): Observable<Answer> => {
+      const data = query.orderNumber === '1' ? [order] : [];
+      const begin = clock.begin();
+      return timer(0).pipe(
+        map(() => ({
+          data,
+          pagination: { total_records: data.length, has_next_page: false },
+          span: clock.answered(begin),
+          serverTime: START,
+        })),
+      );
+    };
+    const list = (_: unknown, clock?: ReadClock) => (query: ListQuery) => answer(query, clock!);
+    return { tokens: { token$: of({ serverTime: START }) }, list } as unknown as Api;
+  };
+  /** What the request comes to, for an order that was published so and is so now. */
+  const published = async (before: JsonObject, now: JsonObject) => {
+    const images = new Map<string, Buffer>();
+    const commits: TaskBatch[] = [];
+    const told: string[] = [];
+    const { book, published$ } = await events(
+      list(now),
+      {
+        get: (key) => images.has(key) ? { sequence: 1, schemaId: 1, bytes: images.get(key)! } : undefined, // prettier-ignore
+        commit: (batch) => Promise.resolve(void commits.push(batch)),
+      },
+      {
+        requests$: concat(of(resync), NEVER),
+        acknowledge,
+        acknowledged: ({ id }) => told.push(`${id} after ${commits.length} commits`),
+      },
+    );
+    images.set('1', book.values.encode(before));
+    const again = await firstValueFrom(published$.pipe(filter(({ lane }) => lane === 'resync')));
+    const { messages, images: stored } = commits.find((batch) => batch.messages.some(({ key }) => key === 'again'))!; // prettier-ignore
+    const topics = messages.map(({ topic, key }) => `${topic} ${key}`);
+    return { ...again, topics, stored, told, ack: String(messages.at(-1)!.value) };
+  };
+
+  it('is an r, in one commit with the acknowledgement', async () => {
+    const order = { order_number: 1, payment_status: 'paid' };
+    const { changes, topics, stored, told, ack } = await published(order, order);
+    expect(changes.map(({ op }) => op)).toEqual(['r']);
+    expect(topics).toEqual(['wine.orders 1', 'wine.signals again']);
+    expect(stored).toMatchObject([{ key: '1', sequence: 1 }]);
+    expect([ack, told]).toEqual(['done 1', ['again after 1 commits']]);
+  });
+
+  it('is a u with its status changes before, where it has changed', async () => {
+    const { changes, topics, ack } = await published(
+      { order_number: 1, payment_status: 'paid' },
+      { order_number: 1, payment_status: 'refunded' },
+    );
+    expect(changes.map(({ op }) => op)).toEqual(['u', 'r']);
+    expect(changes[1]!.before).toEqual(changes[0]!.after);
+    expect(topics).toEqual(['wine.orders 1', 'wine.order-status-changes 1', 'wine.orders 1', 'wine.signals again']); // prettier-ignore
+    expect(ack).toBe('done 2');
+  });
+
+  it('is a dead letter alone, where its change is too large: nothing is built on what is not published', async () => {
+    const { topics, ack } = await published(
+      { order_number: 1, notes: 'n'.repeat(800_000) },
+      { order_number: 1, notes: 'm'.repeat(200_000) },
+    );
+    expect(topics.at(0)).toBe('wine.dead-letters 1');
+    expect(topics).not.toContain('wine.orders 1');
+    expect(ack).toBe('done 0');
   });
 });

@@ -1,10 +1,13 @@
-import { map, of, timer } from 'rxjs';
+import { from, map, of, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import type { Api } from '../src/api.ts';
 import type { Config } from '../src/config.ts';
+import { CellarstreamError } from '../src/errors.ts';
+import type { Lanes } from '../src/quotas.ts';
 import { resourceReads } from '../src/resource-reads.ts';
 import type { Reading, ResourceReadsOptions } from '../src/resource-reads.ts';
+import type { Resync } from '../src/resync-requests.ts';
 import type { ReadClock } from '../src/streams/read-clock.ts';
 import type { Answer, ListQuery } from '../src/streams/request.ts';
 import { NO_SWEEP } from '../src/streams/sweep-progress.ts';
@@ -20,6 +23,15 @@ type Asked = ListQuery & { readonly lane: string };
 
 /** A lane of its own, that lets everything pass. */
 const lane = (name: string): Limit => Object.assign(((source) => source) as Limit, { lane: name });
+
+const lanesWith = (spacingMs: Lanes['spacingMs']): Lanes => ({
+  poll: lane('poll'),
+  firstRead: lane('first read'),
+  sweep: lane('sweep'),
+  whole: lane('poll'),
+  ask: lane('ask'),
+  spacingMs,
+});
 
 interface More extends Partial<Omit<ResourceReadsOptions, 'config'>> {
   readonly poll?: Partial<Config['poll']>;
@@ -79,14 +91,7 @@ function reading(
         },
       } as ResourceReadsOptions['config'],
       api: api as unknown as Api,
-      lanes: {
-        poll: lane('poll'),
-        firstRead: lane('first read'),
-        sweep: lane('sweep'),
-        whole: lane('poll'),
-        ask: lane('ask'),
-        spacingMs: () => 100,
-      },
+      lanes: lanesWith(() => 100),
       keyFields: ['order_number'],
       from,
       firstReadDone: () => true,
@@ -379,5 +384,96 @@ describe('the sweeps of a resource', () => {
     expect(onHeld.mock.calls).toEqual([
       [{ resource: 'orders', gone: 51, known: 1_000, limitPercent: 5 }],
     ]);
+  });
+});
+
+describe('what is to be published again', () => {
+  const resync = (id: string, more: Partial<Resync> = {}): Resync => ({
+    id,
+    resource: 'orders',
+    orderNumber: null,
+    since: null,
+    ...more,
+  });
+  const all = [
+    resync('list'),
+    resync('one', { orderNumber: '7' }),
+    resync('newer', { since: START - 86_400_000 }),
+  ];
+  const found = (readings: readonly Reading[]) =>
+    readings.flatMap(({ lane, resync }) =>
+      lane === 'resync' ? [[resync!.resync.id, resync!.outcome?.status]] : [],
+    );
+
+  it('is read after the first read, in the lane of single orders, while polls are slower', () => {
+    const seen: Reading[] = [];
+    const begun: string[] = [];
+    const beside: string[] = [];
+    let isDone = false;
+    reading(
+      () => [order(7)],
+      ({ readings$, asked, at }) => {
+        const reading$ = readings$.subscribe((page) => {
+          seen.push(page);
+          const due = page.lane === 'first-read' ? 5_000 : page.lane === 'resync' ? 500 : 0;
+          at(due, () => {
+            isDone ||= page.lane === 'first-read';
+            page.settle();
+          });
+        });
+        at(4_900, () => expect([begun, new Set(beside)]).toEqual([[], new Set(['first-read'])]));
+        at(10_000, () => {
+          expect(begun).toEqual(['list', 'one', 'newer']);
+          expect(found(seen)).toEqual(begun.map((id) => [id, 'done']));
+          const page = { offset: 0, pageSize: 100, lane: 'ask' };
+          const mine = asked.filter(({ lane }) => lane === 'ask');
+          expect(mine.slice(0, 2)).toEqual([page, { orderNumber: '7', lane: 'ask' }]);
+          const { modifiedFromDate, modifiedToDate, ...rest } = mine[2]!;
+          expect(rest).toEqual(page);
+          expect(Date.parse(modifiedFromDate!)).toBe(START - 86_401_000); // bounds may be exclusive
+          expect(Date.parse(modifiedToDate!)).toBeGreaterThan(START + 86_400_000);
+          expect(mine).toHaveLength(3);
+          expect(beside).toContain('asking');
+          expect(beside.at(-1)).toBe('nothing');
+          reading$.unsubscribe();
+        });
+      },
+      undefined,
+      {
+        resyncs$: from(all),
+        firstReadDone: () => isDone,
+        hooks: { onResync: ({ id }) => begun.push(id) },
+        lanes: lanesWith((what) => (beside.push(what), 100)),
+      },
+    );
+  });
+
+  it('fails where the API refuses it, and the next request has its turn', () => {
+    const seen: Reading[] = [];
+    const refusal = new CellarstreamError('API_STATUS', 'no', { context: { status: 400 } });
+    const isFirstPage = ({ offset, modifiedFromDate }: ListQuery) => offset === 0 && !modifiedFromDate; // prettier-ignore
+    reading(
+      (query) => {
+        if (query.offset !== undefined && query.offset > 0) throw refusal;
+        return Array.from({ length: 100 }, (_, n) => order(n));
+      },
+      ({ readings$, at }) => {
+        const reading$ = readings$.subscribe((page) => {
+          seen.push(page);
+          page.settle();
+        });
+        at(10_000, () => {
+          expect(found(seen)).toEqual([
+            ['list', undefined],
+            ['list', 'failed'],
+            ['one', 'done'],
+            ['newer', 'done'],
+          ]);
+          reading$.unsubscribe();
+        });
+      },
+      isDone,
+      { resyncs$: from(all), hasNextPage: isFirstPage },
+    );
   });
 });

@@ -54,6 +54,8 @@ export interface ReplayByNameOptions extends Omit<ReplayOptions<ChangeEvent>, 't
  * Fetches no further while what was fetched is not handed over. Emits as fast as it is subscribed to;
  * what takes time belongs into `handle`: an operator behind it, such as concatMap, would queue.
  *
+ * A Kafka that goes away is waited for; one that is not there at the start is an error.
+ *
  * Cold: each subscription is a replay of its own.
  *
  * @throws CellarstreamError through the Observable: `POSITION` (no such topic, partition or offset;

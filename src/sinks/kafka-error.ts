@@ -21,7 +21,8 @@ const REFUSALS: Readonly<Record<string, string>> = {
   UNSUPPORTED_SASL_MECHANISM: 'check KAFKA_SASL_MECHANISM',
   TOPIC_AUTHORIZATION_FAILED: 'its ACLs must let this user make, read and write the topics',
   CLUSTER_AUTHORIZATION_FAILED: 'its ACLs must let this user describe the cluster',
-  GROUP_AUTHORIZATION_FAILED: 'its ACLs must let this user read its own group, and those named cellarstream-tail-*',
+  GROUP_AUTHORIZATION_FAILED:
+    'its ACLs must let this user read its own group, and those named cellarstream-tail-*',
   TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
     'its ACLs must let this user write with the transactional id cellarstream.*',
   INVALID_REPLICATION_FACTOR: 'set TOPIC_REPLICATION to no more than the number of brokers',
@@ -41,6 +42,19 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
   return new CellarstreamError(code, what, {
     cause: error,
     context: { epoch: isEpochError(error) },
+  });
+}
+
+/**
+ * What ended a member of a group, as our error: `KAFKA_UNREACHABLE` where a new member may do, else
+ * `KAFKA_REFUSED`.
+ */
+export function memberError(error: unknown, groupId: string): unknown {
+  const known = kafkaError(error);
+  const passing = known instanceof CellarstreamError && known.code === 'KAFKA_UNREACHABLE';
+  if (!passing || canPass(error)) return known;
+  return new CellarstreamError('KAFKA_REFUSED', `Kafka takes no member of the group ${groupId}`, {
+    cause: error,
   });
 }
 
@@ -75,4 +89,13 @@ function chain(error: unknown): Error[] {
   if (!(error instanceof Error)) return [];
   const gathered = error instanceof kafkajs.KafkaJSAggregateError ? error.errors : [];
   return [error, ...gathered.flatMap(chain), ...chain(error.cause)];
+}
+
+/** As kafkajs tells errors apart when it decides whether to begin again. */
+function canPass(error: unknown): boolean {
+  if (error instanceof kafkajs.KafkaJSNumberOfRetriesExceeded) return true;
+  let origin = error;
+  while (origin instanceof Error && origin.cause instanceof Error) origin = origin.cause;
+  if (origin instanceof kafkajs.KafkaJSError) return origin.retriable;
+  return origin === error; // no answer at all, in words of no class of its own
 }

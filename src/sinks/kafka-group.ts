@@ -1,9 +1,7 @@
-import kafkajs from 'kafkajs';
 import type { Consumer, ConsumerConfig, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
 import { exhaustMap, firstValueFrom, interval, ReplaySubject, Subject } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import { CellarstreamError } from '../errors.ts';
-import { kafkaError } from './kafka-error.ts';
+import { memberError } from './kafka-error.ts';
 import { crashOf, startAtEnd } from './kafka-group-start.ts';
 
 /** Messages of one partition, in hand until what is made of them is done. */
@@ -86,7 +84,7 @@ export async function takePart(options: GroupOptions): Promise<void> {
     });
     await Promise.race([crash, firstValueFrom(leave$, { defaultValue: undefined })]);
   } catch (error) {
-    throw refusedOrAway(error, groupId);
+    throw memberError(error, groupId);
   } finally {
     await consumer?.disconnect(); // waits for the batches in hand, and leaves the group
   }
@@ -149,23 +147,4 @@ async function inHand(
   // kafkajs joins the group again, or fetches again: what is not committed comes again. A member that
   // leaves does neither; then it comes to another one.
   if (failure && payload.isRunning()) throw failure.error;
-}
-
-/** What ended a member: something that a new one may not meet, or a refusal. */
-function refusedOrAway(error: unknown, groupId: string): unknown {
-  const known = kafkaError(error);
-  const passing = known instanceof CellarstreamError && known.code === 'KAFKA_UNREACHABLE';
-  if (!passing || canPass(error)) return known;
-  return new CellarstreamError('KAFKA_REFUSED', `Kafka takes no member of the group ${groupId}`, {
-    cause: error,
-  });
-}
-
-/** As kafkajs tells errors apart when it decides whether to begin again. */
-function canPass(error: unknown): boolean {
-  if (error instanceof kafkajs.KafkaJSNumberOfRetriesExceeded) return true;
-  let origin = error;
-  while (origin instanceof Error && origin.cause instanceof Error) origin = origin.cause;
-  if (origin instanceof kafkajs.KafkaJSError) return origin.retriable;
-  return origin === error; // no answer at all, in words of no class of its own
 }

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { Batch, Kafka, KafkaMessage } from 'kafkajs';
+import type { Batch, Consumer, Kafka, KafkaMessage } from 'kafkajs';
+import { ReplaySubject } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../errors.ts';
 import type { Offsets } from './broker.ts';
-import { kafkaError } from './kafka-error.ts';
 import { quietFetches } from './quiet-fetches.ts';
+import { readAsMember } from './reader-member.ts';
 import { withAdmin } from './with-admin.ts';
 
 /** What of a partition has been read, in one go. */
@@ -52,7 +53,8 @@ const MOST_WAIT_MS = 250;
  * Reads a topic from one set of offsets to another, `read_committed`.
  *
  * kafkajs can't read without a group: this one has a name of its own, commits nothing, and is
- * deleted in the end. Whenever it joins anew, kafkajs has forgotten where it was: it is told.
+ * deleted in the end. Whenever it joins anew, kafkajs has forgotten where it was: it is told. A Kafka
+ * that goes away is waited for.
  */
 export function openReader(options: ReaderOptions): TopicReader {
   const { kafka, topic, from, ends, before = Infinity, follow = false } = options;
@@ -69,22 +71,18 @@ export function openReader(options: ReaderOptions): TopicReader {
   done.catch(() => undefined); // also where nobody waits for it any more
 
   const groupId = `${READER_GROUP_PREFIX}${randomUUID()}`;
-  const consumer = kafka.consumer({
-    groupId,
-    allowAutoTopicCreation: false,
-    maxWaitTimeInMs: MOST_WAIT_MS,
-  });
-  const { GROUP_JOIN, END_BATCH_PROCESS, REQUEST, CRASH } = consumer.events;
+  /** The one that has joined the group; there is none while Kafka is away. */
+  let consumer: Consumer | undefined;
 
   const seek = (partition: number) => {
     const offset = next.get(partition)!.toString();
-    consumer.seek({ topic, partition, offset });
+    consumer?.seek({ topic, partition, offset });
   };
   const isWanted = (partition: number) => follow || behind.has(partition);
   const pauseOrResume = (partition: number) => {
     const where = [{ topic, partitions: [partition] }];
-    if (paused.has(partition) || !isWanted(partition)) consumer.pause(where);
-    else consumer.resume(where);
+    if (paused.has(partition) || !isWanted(partition)) consumer?.pause(where);
+    else consumer?.resume(where);
   };
   const moveTo = (partition: number, offset: bigint) => {
     if (offset > (next.get(partition) ?? 0n)) next.set(partition, offset);
@@ -146,58 +144,52 @@ export function openReader(options: ReaderOptions): TopicReader {
     quiet.reset();
   };
 
-  const open = async () => {
-    await consumer.connect();
-    await consumer.subscribe({ topic, fromBeginning: true });
-    consumer.on(GROUP_JOIN, () => {
-      quiet.reset();
-      for (const partition of next.keys()) {
-        seek(partition);
-        pauseOrResume(partition);
-      }
-    });
-    // Of batches that hold nothing but markers and what was aborted only this event tells.
-    consumer.on(END_BATCH_PROCESS, ({ payload: { partition, lastOffset } }) => {
-      const offset = BigInt(lastOffset) + 1n;
-      if (!isWanted(partition) || offset <= (next.get(partition) ?? 0n)) return;
-      onBatch({ partition, messages: [], next: offset });
-      moveTo(partition, offset);
-    });
-    consumer.on(REQUEST, ({ payload: { apiName, broker, duration } }) => {
-      if (apiName !== 'Fetch' || behind.size === 0) return;
-      quiet.answered(broker, duration);
-      if (quiet.verdict(broker) === 'open' || isChecking) return;
-      isChecking = true;
-      passGaps()
-        .catch((error: unknown) => isRetryable(error) || reject(error))
-        .finally(() => (isChecking = false));
-    });
-    consumer.on(CRASH, ({ payload }) => {
-      if (!payload.restart) reject(kafkaError(payload.error)); // else it begins again by itself
-    });
-    await consumer.run({
-      autoCommit: false,
-      eachBatch: ({ batch }) => {
-        try {
-          take(batch);
-        } catch (error) {
-          reject(error); // kafkajs would try it again for ever
-          consumer.pause([{ topic }]);
-        }
-        return Promise.resolve();
-      },
-    });
+  const onAnswered = (broker: string, tookMs: number) => {
+    if (behind.size === 0) return;
+    quiet.answered(broker, tookMs);
+    if (quiet.verdict(broker) === 'open' || isChecking) return;
+    isChecking = true;
+    passGaps()
+      .catch((error: unknown) => isRetryable(error) || reject(error))
+      .finally(() => (isChecking = false));
   };
 
+  const leave$ = new ReplaySubject<void>(1);
+  const isNeeded = follow || behind.size > 0;
+  const reading = !isNeeded
+    ? Promise.resolve()
+    : readAsMember({
+        kafka,
+        topic,
+        groupId,
+        mostWaitMs: MOST_WAIT_MS,
+        leave$,
+        onJoin: (joined) => {
+          consumer = joined;
+          quiet.reset();
+          for (const partition of next.keys()) {
+            seek(partition);
+            pauseOrResume(partition);
+          }
+        },
+        onLeft: () => (consumer = undefined),
+        onBatch: take,
+        onPassed: (partition, lastOffset) => {
+          const offset = BigInt(lastOffset) + 1n;
+          if (!isWanted(partition) || offset <= (next.get(partition) ?? 0n)) return;
+          onBatch({ partition, messages: [], next: offset });
+          moveTo(partition, offset);
+        },
+        onAnswered,
+      });
+  reading.catch(reject);
   if (behind.size === 0) finish();
-  const opened = behind.size === 0 && !follow ? undefined : open();
-  opened?.catch((error: unknown) => reject(kafkaError(error)));
 
   let closed: Promise<void> | undefined;
   const close = async () => {
-    if (!opened) return;
-    await opened.catch(() => undefined); // `done` has it
-    await consumer.disconnect();
+    if (!isNeeded) return;
+    leave$.next();
+    await reading.catch(() => undefined); // `done` has it
     // Where it fails: an empty group without offsets is dropped by the broker in time.
     await withAdmin(kafka, (admin) => admin.deleteGroups([groupId])).catch(() => undefined);
   };
@@ -205,7 +197,7 @@ export function openReader(options: ReaderOptions): TopicReader {
     done,
     pause: (partition) => {
       paused.add(partition);
-      consumer.pause([{ topic, partitions: [partition] }]);
+      pauseOrResume(partition);
     },
     resume: (partition) => {
       paused.delete(partition);

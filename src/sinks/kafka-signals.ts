@@ -1,6 +1,6 @@
 import { CompressionTypes, Partitioners } from 'kafkajs';
 import type { Kafka } from 'kafkajs';
-import { Observable } from 'rxjs';
+import { firstValueFrom, map, Observable, race, timer } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
 import type { Offsets, TailMessage } from './broker.ts';
 import { kafkaError } from './kafka-error.ts';
@@ -30,9 +30,15 @@ export interface SignalTopic {
   readonly read: (options: { from: Offsets; follow: boolean }) => Observable<SignalBatch>;
   /** Resolves when the brokers have it. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
   readonly send: (message: Message) => Promise<void>;
-  /** Resolves when nothing is left at the brokers of readings that were unsubscribed from. */
+  /**
+   * Resolves when nothing is left at the brokers of readings that were unsubscribed from, in two
+   * seconds at the latest: what is left then the brokers drop in time.
+   */
   readonly close: () => Promise<void>;
 }
+
+/** A broker that is away holds up no stop. */
+const CLOSE_WITHIN_MS = 2_000;
 
 export function kafkaSignals(kafka: Kafka, name: string): SignalTopic {
   const closing = new Set<Promise<void>>();
@@ -87,7 +93,7 @@ export function kafkaSignals(kafka: Kafka, name: string): SignalTopic {
         await producer.disconnect().catch(() => undefined); // what came before it says more
       }
     },
-    close: async () => void (await Promise.all(closing)),
+    close: () => firstValueFrom(race(Promise.all(closing), timer(CLOSE_WITHIN_MS)).pipe(map(() => undefined))), // prettier-ignore
   };
 }
 

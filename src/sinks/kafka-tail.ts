@@ -1,6 +1,5 @@
 import type { Kafka } from 'kafkajs';
-import { defer, filter, lastValueFrom, map, switchMap } from 'rxjs';
-import type { Observable } from 'rxjs';
+import { lastValueFrom } from 'rxjs';
 import type { Offsets, Tail, TailMessage } from './broker.ts';
 import type { PartitionBatch } from './kafka-reader.ts';
 import { readBatches } from './read-batches.ts';
@@ -42,18 +41,6 @@ export async function readTail(options: TailOptions): Promise<void> {
   const reading = { kafka, topic, from: starts, ends: to };
   const read$ = readBatches(reading, (batch) => onMessages(tailMessages(batch)));
   await lastValueFrom(read$, { defaultValue: undefined });
-}
-
-/** All that is committed to a topic, from its beginning on, for ever: batches of one partition each. */
-export function follow(kafka: Kafka, topic: string): Observable<readonly TailMessage[]> {
-  return defer(() => topicEnds(kafka, topic)).pipe(
-    switchMap((ends) => {
-      const from = new Map([...ends.keys()].map((partition) => [partition, 0n]));
-      return readBatches({ kafka, topic, from, ends, follow: true }, (batch) => [batch]);
-    }),
-    map(tailMessages),
-    filter((messages) => messages.length > 0),
-  );
 }
 
 function tailMessages({ partition, messages }: PartitionBatch): TailMessage[] {

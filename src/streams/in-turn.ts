@@ -19,8 +19,8 @@ export function inTurn<T, R>(
     let isBusy = false;
 
     const begin = (): Observable<R> | undefined => {
-      const { value, done } = iterator.next();
-      return done ? undefined : from(handle(value));
+      const step = iterator.next();
+      return step.done ? undefined : from(handle(step.value));
     };
     const go = (): void => {
       while (!isBusy && !subscriber.closed) {

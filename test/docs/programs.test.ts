@@ -1,42 +1,72 @@
-import ts from 'typescript';
-import { expect, it } from 'vitest';
-import { blocks, pathOf, text } from './texts.ts';
+import { spawnSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { codeBlocks, TEXTS } from './code-blocks.ts';
+import { complaints } from './compile-blocks.ts';
+import { blocks, text } from './texts.ts';
 
-/** What the compiler has against a program of the package's users; empty when nothing. */
-function complaints(program: string): string[] {
-  const file = pathOf('test/docs/program.ts'); // only ever in memory
-  const options: ts.CompilerOptions = {
-    strict: true,
-    noEmit: true,
-    skipLibCheck: true,
-    allowImportingTsExtensions: true,
-    target: ts.ScriptTarget.ES2022,
-    module: ts.ModuleKind.NodeNext,
-    moduleResolution: ts.ModuleResolutionKind.NodeNext,
-    types: ['node'],
-    paths: {
-      cellarstream: [pathOf('src/index.ts')],
-      'cellarstream/sandbox': [pathOf('src/sandbox/index.ts')],
+const BLOCKS = TEXTS.flatMap((file) => codeBlocks(file));
+const written = (...languages: string[]) =>
+  BLOCKS.filter(({ language }) => languages.includes(language));
+
+/** A text with a fence of this language. */
+const fenced = (language: string, code: string, remark = '') =>
+  codeBlocks('text.md', `# A\n\n${remark}\`\`\`${language}\n${code}\n\`\`\`\n`);
+
+describe('the programs and fragments in the texts', () => {
+  it('are found, every one of them', () => {
+    expect(written('ts').some(({ file }) => file === 'README.md')).toBe(true);
+    for (const file of TEXTS) {
+      const fences = text(file).match(/^```\S+$/gm) ?? [];
+      expect(codeBlocks(file)).toHaveLength(fences.length);
+      expect(blocks(text(file), 'ts').join('')).toBe(
+        written('ts')
+          .filter((block) => block.file === file)
+          .map(({ code }) => code)
+          .join(''),
+      );
+    }
+  });
+
+  it('compile against the package', { timeout: 60_000 }, () => {
+    expect(complaints(written('ts', 'typescript', 'js', 'javascript'))).toEqual([]);
+  });
+
+  it.each(written('sh').map((block) => [`${block.file}:${block.line}`, block] as const))(
+    'are commands that a shell can read: %s',
+    (_, { code }) => {
+      const { status, stderr } = spawnSync('bash', ['-n'], { input: code, encoding: 'utf8' });
+      expect([status, stderr]).toEqual([0, '']);
     },
-  };
-  const disk = ts.createCompilerHost(options);
-  const host: ts.CompilerHost = {
-    ...disk,
-    fileExists: (path) => path === file || disk.fileExists(path),
-    readFile: (path) => (path === file ? program : disk.readFile(path)),
-    getSourceFile: (path, languageVersion, ...rest) =>
-      path === file
-        ? ts.createSourceFile(path, program, languageVersion)
-        : disk.getSourceFile(path, languageVersion, ...rest),
-  };
-  return ts
-    .getPreEmitDiagnostics(ts.createProgram([file], options, host))
-    .filter((diagnostic) => diagnostic.file?.fileName === file)
-    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
-}
+  );
 
-it("the README's program compiles", { timeout: 60_000 }, () => {
-  const [program] = blocks(text('README.md'), 'ts');
-  expect(program).toContain("from 'cellarstream'");
-  expect(complaints(program!)).toEqual([]);
+  it('are Python, where they say so', () => {
+    for (const { file, line, code } of written('python')) {
+      const { status, stderr } = spawnSync('python3', ['-c', PARSE], {
+        input: code,
+        encoding: 'utf8',
+      });
+      expect([`${file}:${line}`, status, stderr]).toEqual([`${file}:${line}`, 0, '']);
+    }
+  });
+});
+
+const PARSE = 'import ast, sys; ast.parse(sys.stdin.read())';
+
+describe('a block that is wrong', { timeout: 60_000 }, () => {
+  const wrong = [
+    ...fenced('ts', "import { replya } from 'cellarstream';"),
+    ...fenced('ts', '\nconst n: number = name;', '<!-- given: declare const name: string; -->\n'),
+    ...fenced('js', 'undeclared();'),
+    ...fenced('ts', 'const a = 1;'),
+    ...fenced('ts', 'a + 1;'), // of another block
+  ];
+
+  it('is told by its line', () => {
+    expect(complaints(wrong)).toEqual([
+      expect.stringMatching(/^text\.md:4: .*replya/),
+      "text.md:6: Type 'string' is not assignable to type 'number'.",
+      "text.md:4: Cannot find name 'undeclared'.",
+      "text.md:4: Cannot find name 'a'.",
+    ]);
+  });
 });

@@ -29,13 +29,19 @@ export function checkChains(chains: Chains, list: SimList): string[] {
       }
       const { op, sequence, at, before, record } = event;
       if (!isSame(last ?? null, event)) say(`before is not the previous after, at ${sequence}`);
-      if (before && event.after?.equals(before)) say('an event without a change');
+      const isRepeated = op === 'r' && before !== null;
+      const isUnchanged = before !== null && event.after?.equals(before) === true;
+      if (isUnchanged !== isRepeated) say(isRepeated ? 'repeated with a change' : 'an event without a change'); // prettier-ignore
       if (last && sequence <= last.sequence) say(`sequence ${sequence} after ${last.sequence}`);
-      if ((before === null) !== (op === 'r' || op === 'c')) say(`${op} out of place`);
+      if (!isRepeated && (before === null) !== (op === 'r' || op === 'c')) say(`${op} out of place`); // prettier-ignore
       if (op === 'd' && next !== 'tombstone') say('a deletion without a tombstone');
       if (op === 'd' && !sights.some(({ at: gone, json }) => json === null && gone <= at))
         say('deleted although it was there');
 
+      if (isRepeated) {
+        last = event;
+        return;
+      }
       const found = record
         ? (placeOf.get(record.version) ?? -1)
         : sights.findIndex(({ json }, n) => n > place && json === null);

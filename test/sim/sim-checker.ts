@@ -2,12 +2,14 @@ import { checkArrivals } from './check-arrivals.ts';
 import { checkChains } from './check-chains.ts';
 import { checkHeard } from './check-heard.ts';
 import { checkInstances } from './check-instances.ts';
+import { checkResyncs } from './check-resyncs.ts';
 import { checkStatuses } from './check-statuses.ts';
 import { chainsOf } from './published.ts';
 import type { SimApi } from './sim-api.ts';
 import type { SimBroker } from './sim-broker.ts';
 import type { SimProcess } from './sim-process.ts';
 import type { SimRegistry } from './sim-registry.ts';
+import { SIGNALS } from './sim-signals.ts';
 
 /** A run that is over. */
 export interface Finished {
@@ -33,10 +35,12 @@ export function check({ broker, registry, api, processes, isSafe, isScarce }: Fi
   const statuses = broker.read('sim.order-status-changes');
   const chains = chainsOf(events, registry);
   const cursors = broker.read('sim.cursors');
+  const signals = broker.read(SIGNALS);
   const violations = [
     ...checkChains(chains, api.list),
     ...(resource === 'orders' ? checkStatuses(chains, statuses) : []),
     ...checkInstances(cursors, events, processes),
+    ...checkResyncs(chains, signals, api.list),
     ...(isScarce ? checkArrivals(api.arrivals, processes, api.traits) : []),
     ...(isSafe ? checkHeard(chains, api.heard, api.list) : []),
   ];
@@ -48,6 +52,7 @@ export function check({ broker, registry, api, processes, isSafe, isScarce }: Fi
     events: events.length,
     deletions: events.filter(({ value }) => value === null).length,
     statuses: statuses.length,
+    resyncs: signals.length / 2,
   };
   return { violations, sums };
 }

@@ -1,4 +1,4 @@
-import { NEVER } from 'rxjs';
+import { merge, NEVER } from 'rxjs';
 import type { Subscription } from 'rxjs';
 import { openApi } from '../../src/api.ts';
 import type { ConfigWith } from '../../src/config.ts';
@@ -7,12 +7,14 @@ import { CellarstreamError } from '../../src/errors.ts';
 import { quotas } from '../../src/quotas.ts';
 import { resourceTask } from '../../src/resource-task.ts';
 import { RULES } from '../../src/resources.ts';
+import { resyncRequests } from '../../src/resync-requests.ts';
 import type { Chance } from './chance.ts';
 import type { SimApi } from './sim-api.ts';
 import { brokerOf } from './sim-broker.ts';
 import type { CommitFate, SimBroker } from './sim-broker.ts';
 import { compile, registryOf } from './sim-registry.ts';
 import type { SimRegistry } from './sim-registry.ts';
+import { signalsOf } from './sim-signals.ts';
 import { startsIn, storeOf } from './sim-store.ts';
 import type { SimFolder } from './sim-store.ts';
 import type { SimTime } from './sim-time.ts';
@@ -96,7 +98,14 @@ export class SimProcess {
     const connections = api.dispatcher({ name, folder, awake, isReading: () => isReading });
     const connected = openApi({ config: config.api, loginLimit: quota.login, scheduler, dispatcher: connections, random }); // prettier-ignore
     tell('starts');
-    this.#task = resourceTask({
+    const { task, following$ } = resyncRequests({
+      topic: signalsOf(broker, { step, awake, scheduler }),
+      account: config.account,
+      resources: [resource],
+      scheduler,
+      hooks: { onSignalsFailed: ({ error }) => tell(`signals fail: ${String(error)}`) },
+    });
+    const task$ = resourceTask({
       resource,
       config,
       instance: name,
@@ -107,6 +116,7 @@ export class SimProcess {
       destination,
       store: storeOf(folder, step),
       stop$: NEVER,
+      resyncs: task(resource),
       scheduler,
       random,
       compile,
@@ -117,11 +127,13 @@ export class SimProcess {
         onPublished: ({ lane, changes }) => {
           if (trace) for (const { op, key } of changes) tell(`${lane} publishes ${op} ${key}`);
         },
+        onResync: ({ id, status, events }) => tell(`request ${id} is ${status}, ${events} events`),
         onTrouble: ({ trouble, offset }) => tell(`${trouble} at ${offset}`),
         onHeld: ({ gone, known }) => tell(`holds back ${gone} of ${known}`),
         onSwept: ({ number, proof, records }) => tell(`swept ${number}: ${proof} ${records}`),
       },
-    }).subscribe({
+    });
+    this.#task = merge(task$, following$).subscribe({
       error: (error: unknown) => {
         tell(`ends: ${String(error)}`);
         this.#end({ error });

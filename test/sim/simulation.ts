@@ -9,6 +9,7 @@ import { imagesOf, isTruth } from './published.ts';
 import { SimProcess } from './sim-process.ts';
 import type { Dangers, World } from './sim-process.ts';
 import { SimRegistry } from './sim-registry.ts';
+import { ask, SIGNALS } from './sim-signals.ts';
 import { SimFolder } from './sim-store.ts';
 import { SimTime } from './sim-time.ts';
 
@@ -51,7 +52,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   const { traits, dangers, isSafe, isScarce, pageSize } = drawn;
   const time = new SimTime(START);
   const api = new SimApi(traits, chance, time, drawn.records);
-  const broker = new SimBroker((topic) => (topic === 'sim.cursors' ? 1 : 3));
+  const broker = new SimBroker((topic) => (['sim.cursors', SIGNALS].includes(topic) ? 1 : 3));
   const registry = new SimRegistry();
   const world: World = {
     config: {
@@ -100,6 +101,16 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     const folder = lot < 0.1 ? new SimFolder() : lot < 0.2 ? older.copy() : process.folder;
     process = start(folder, withDangers);
   };
+  let asked = 0;
+  /** Now and then somebody wants something to be published again. */
+  const request = () => {
+    const keys = [...api.list.truth().keys()];
+    const isOne = traits.resource === 'orders' && keys.length > 0 && chance.is(0.5);
+    const at = new Date(time.now()).toISOString();
+    const resync = { type: 'resync', id: `r${++asked}`, account: CONFIG.account, requested_at: at } as const; // prettier-ignore
+    const order_number = isOne ? Number(chance.pick(keys)) : null;
+    ask(broker, { ...resync, resources: [traits.resource], order_number, since: null }, time.now());
+  };
   api.faultiness = drawn.faultiness;
   while (time.now() < START + drawn.stormMs && !problem) {
     await time.pass(200 + chance.below(2_500));
@@ -109,6 +120,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     else if (lot < 0.76) api.isDown = !api.isDown && !isSafe;
     else if (lot < 0.77) api.list.stampSkewMs += chance.pick([-60_000, -5_000, 5_000]);
     else if (lot < 0.78) api.dateSkewMs += chance.pick([-60_000, -5_000, 5_000]);
+    else if (lot < 0.82) request();
     // It seems dead: another takes its place, on another machine.
     else if (process.isPaused && lot < 0.9) process = start(new SimFolder(), dangers);
     replace(dangers);

@@ -112,7 +112,7 @@ describe('timeOrder', () => {
           const at = [0, 0, 0];
           const taken: Taken[] = [];
           while (all.some((times, of) => at[of]! < times.length)) {
-            const of = choices.next().value!;
+            const of = choices.next().value as number;
             if (at[of]! >= all[of]!.length) continue;
             queue.put(batchOf(of, at[of]!, all[of]!.slice(at[of], at[of]! + size)));
             at[of]! += size;

@@ -53,6 +53,13 @@ describe('changeMessages', () => {
     });
   });
 
+  it('says of an r that repeats what was published that it is no snapshot', () => {
+    const [message] = messages(change('r', true, true));
+    const { before, after, source } = decoded(message!.value);
+    expect(source.snapshot).toBe('false');
+    expect(before).toEqual(after);
+  });
+
   it.each([
     ['r', 'true'],
     ['c', 'false'],

@@ -14,7 +14,7 @@ describe('inTurn', () => {
     });
   });
 
-  it('takes a value when it is its turn, and none behind an error', async () => {
+  it('takes a value when it is its turn, and none behind an error', () => {
     const taken: number[] = [];
     function* numbers() {
       for (let number = 1; number < 5; number++) {

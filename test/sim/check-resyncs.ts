@@ -1,0 +1,41 @@
+import { parseSignal } from '../../src/sinks/signals.ts';
+import type { ResyncRequest } from '../../src/sinks/signals.ts';
+import type { Chains, PublishedEvent } from './published.ts';
+import type { SimMessage } from './sim-broker.ts';
+import type { SimList } from './sim-list.ts';
+
+/**
+ * Each request is acknowledged, once, as done; and what it asked for has been published since it was
+ * made: again, or as a change that came in between.
+ */
+export function checkResyncs(
+  chains: Chains,
+  signals: readonly SimMessage[],
+  list: SimList,
+): string[] {
+  const violations: string[] = [];
+  const acks = new Map<string, string[]>();
+  const requests: { readonly request: ResyncRequest; readonly at: number }[] = [];
+  for (const { key, value, at } of signals) {
+    const signal = parseSignal({ key: Buffer.from(key!), value });
+    if (signal.type === 'resync') requests.push({ request: signal, at });
+    else acks.set(signal.id, [...(acks.get(signal.id) ?? []), signal.status]);
+  }
+  const truth = list.truth();
+  for (const { request, at } of requests) {
+    const { id, order_number } = request;
+    const statuses = acks.get(id) ?? [];
+    if (statuses.join() !== 'done') violations.push(`request ${id}: ${statuses.join() || 'no acknowledgement'}`); // prettier-ignore
+    const asked = order_number === null ? [...truth.keys()] : [String(order_number)];
+    for (const key of asked) {
+      if (!truth.has(key)) continue;
+      const since = (chains.get(key) ?? []).filter(isEvent).some((event) => event.at >= at);
+      if (!since) violations.push(`request ${id}: nothing of ${key} was published since`);
+    }
+  }
+  return violations;
+}
+
+function isEvent(event: PublishedEvent | 'tombstone'): event is PublishedEvent {
+  return event !== 'tombstone';
+}
