@@ -9,9 +9,10 @@ import { parseArgs } from 'node:util';
 import ts from 'typescript';
 
 /**
- * Each: what is broken, in which file, what stands there, and what comes in its place.
+ * Each: what is broken, in which file, what stands there, and what comes in its place; where only a real
+ * Kafka shows it, the integration tests that do.
  *
- * @type {[name: string, file: string, from: string, to: string][]}
+ * @type {[name: string, file: string, from: string, to: string, integration?: string[]][]}
  */
 const BREAKS = [
   ['the cursor is committed before the events', 'src/sinks/task-log.ts', 'const ends = await sink.commit([\n        ...messages,\n        { topic: cursorTopic, key: task, value: Buffer.from(text) },\n      ]);', 'const first = await sink.commit([{ topic: cursorTopic, key: task, value: Buffer.from(text) }]);\n      const ends = messages.length > 0 ? await sink.commit(messages) : first;'],
@@ -53,6 +54,24 @@ const BREAKS = [
   ['a task is given requests before it is known which are done', 'src/resync-requests.ts', 'if (inDoubt.has(resource)) await catchUp();', 'await Promise.resolve();'],
   ['what is published again is the image of before its change', 'src/resync-events.ts', 'change?.images.after ?? images.get(key)', 'images.get(key)'],
   ['what a field can not hold is dropped', 'src/schemas/record-codec.ts', 'else odd.unmapped.set(at, canonicalJson(item));', 'else void at;'],
+  ['a replay goes on behind its end', 'src/sinks/kafka-reader.ts', 'BigInt(offset) >= at && (end === undefined || BigInt(offset) < end),', 'BigInt(offset) >= at,', ['replay']],
+  ['markers are not passed', 'src/sinks/kafka-reader.ts', 'if (!isWanted(partition) || offset <= (next.get(partition) ?? 0n)) return;', 'return void offset;', ['replay']],
+  ['a segment of headers is not passed', 'src/sinks/kafka-reader.ts', 'if (quiet.verdict(broker) === \'open\' || isChecking) return;', 'return;', ['compacted']],
+  ['quiet answers are an end at once', 'src/sinks/kafka-reader.ts', 'const offset = verdict === \'end\' ? ends.get(partition)! : at + 1n;', 'const offset = ends.get(partition)!;', ['compacted']],
+  ['what comes again after a fault is handed over again', 'src/sinks/kafka-reader.ts', 'BigInt(offset) >= at && (end', '(end', ['replay-outage']],
+  ['a reader that joins is not told where to go on', 'src/sinks/kafka-reader.ts', 'for (const partition of next.keys()) {', 'for (const partition of [] as number[]) {', ['replay']],
+  ['what retention took is passed over', 'src/sinks/kafka-reader.ts', 'if (fetchedOffset !== undefined && BigInt(fetchedOffset) > at) {', 'if (fetchedOffset === \'never\') {', ['replay-pressure']],
+  ['a time ends nothing', 'src/sinks/kafka-reader.ts', 'Number(timestamp) >= before', 'Number(timestamp) >= Infinity', ['replay']],
+  ['fetching never pauses', 'src/sinks/read-batches.ts', 'const MOST_WAITING = 2;', 'const MOST_WAITING = 2_000_000;', ['replay-pressure']],
+  ['a paused partition stays paused', 'src/sinks/read-batches.ts', 'reader.resume(batch.partition);', 'void batch;', ['replay-pressure']],
+  ['nobody listens, and the reader goes on', 'src/sinks/read-batches.ts', 'reader.close().catch(() => undefined); // nobody', 'void reader; // nobody', ['replay-pressure']],
+  ['a group is left behind', 'src/sinks/kafka-reader.ts', 'await withAdmin(kafka, (admin) => admin.deleteGroups([groupId])).catch(() => undefined);', '', ['replay']],
+  ['a crash ends a replay', 'src/sinks/reader-member.ts', 'hasConnected && isRetryable(error)', 'false && isRetryable(error)', ['replay-outage']],
+  ['an instant begins at its offset', 'src/consumers/replay.ts', '&& Number(timestamp) >= since', '&& Number(timestamp) >= -Infinity * Math.abs(since)', ['replay']],
+  ['a deletion stays in the table', 'src/consumers/table.ts', 'if (after === undefined) held.delete(key);\n    else held.set(key, after);', 'if (after !== undefined) held.set(key, after);', ['table']],
+  ['a group commits what is not handled', 'src/sinks/kafka-group.ts', 'if (handled === committed) return;', 'handled = messages.length;\n    if (handled === committed) return;', ['group']],
+  ['events of a key are handled at once', 'src/consumers/subscribe-group.ts', 'keyOf: ({ key }) => key?.toString(\'latin1\') ?? null,', 'keyOf: ({ offset }) => offset,', ['group']],
+  ['a slow handler loses the membership', 'src/sinks/kafka-group.ts', 'await payload.heartbeat();\n      await commit();', 'await commit();', ['group']],
 ]; // prettier-ignore
 
 const SIMULATION = ['run', '--project', 'sim'];
@@ -69,6 +88,12 @@ const SUITES = [
   { name: 'simulation', args: () => SIMULATION, env: { SIM_FIRST: '25', SIM_SEEDS: '96' } },
   { name: 'unit tests', args: (file) => (file ? ['related', file, '--run', ...UNIT] : ['run', ...UNIT]) },
 ]; // prettier-ignore
+/** @param {string[]} tests */
+const onKafka = (tests) => ({
+  name: 'integration',
+  args: () => ['run', '--project', 'integration', ...tests.map((test) => `test/integration/${test}.test.ts`)],
+  env: {},
+}); // prettier-ignore
 /** Longer than any suite takes: what is broken may go on for ever. */
 const MOST_MS = 15 * 60_000;
 /** Of what a suite prints, so many characters are kept. */
@@ -120,12 +145,12 @@ function copyTo(copy) {
  */
 async function takeTurns(copy) {
   for (let next = waiting.shift(); next; next = waiting.shift()) {
-    const [name, file, from, to] = next;
+    const [name, file, from, to, integration] = next;
     const start = performance.now();
     const path = join(copy, file);
     const text = readFileSync(path, 'utf8');
     writeFileSync(path, broken(text, file, from, to));
-    const failing = await noticed(copy, file);
+    const failing = await noticed(copy, file, integration);
     writeFileSync(path, text);
     count[failing ? 'noticed' : 'unnoticed'] += 1;
     const seconds = ((performance.now() - start) / 1_000).toFixed(0).padStart(4);
@@ -156,9 +181,10 @@ function broken(text, file, from, to) {
  *
  * @param {string} copy
  * @param {string} [file]
+ * @param {string[]} [integration]
  */
-async function noticed(copy, file) {
-  for (const { name, args, env } of SUITES) {
+async function noticed(copy, file, integration) {
+  for (const { name, args, env } of integration ? [onKafka(integration)] : SUITES) {
     const { passed, output } = await run(copy, args(file), env);
     if (passed) continue;
     const test = /FAIL .*?(test\/\S+)/.exec(output)?.[1];

@@ -68,6 +68,12 @@ export function openReader(options: ReaderOptions): TopicReader {
     resolve = whenDone;
     reject = whenFailed;
   });
+  let hasFailed = false;
+  /** At once: nothing that is still on its way may count as read. */
+  const fail = (error: unknown) => {
+    hasFailed = true;
+    reject(error);
+  };
   done.catch(() => undefined); // also where nobody waits for it any more
 
   const groupId = `${READER_GROUP_PREFIX}${randomUUID()}`;
@@ -145,12 +151,12 @@ export function openReader(options: ReaderOptions): TopicReader {
   };
 
   const onAnswered = (broker: string, tookMs: number) => {
-    if (behind.size === 0) return;
+    if (behind.size === 0 || hasFailed) return;
     quiet.answered(broker, tookMs);
     if (quiet.verdict(broker) === 'open' || isChecking) return;
     isChecking = true;
     passGaps()
-      .catch((error: unknown) => isRetryable(error) || reject(error))
+      .catch((error: unknown) => isRetryable(error) || fail(error))
       .finally(() => (isChecking = false));
   };
 
@@ -173,8 +179,17 @@ export function openReader(options: ReaderOptions): TopicReader {
           }
         },
         onLeft: () => (consumer = undefined),
-        onBatch: take,
+        onBatch: (batch) => {
+          if (hasFailed) return;
+          try {
+            take(batch);
+          } catch (error) {
+            fail(error);
+            throw error;
+          }
+        },
         onPassed: (partition, lastOffset) => {
+          if (hasFailed) return; // kafkajs takes what was refused for done
           const offset = BigInt(lastOffset) + 1n;
           if (!isWanted(partition) || offset <= (next.get(partition) ?? 0n)) return;
           onBatch({ partition, messages: [], next: offset });
@@ -182,7 +197,7 @@ export function openReader(options: ReaderOptions): TopicReader {
         },
         onAnswered,
       });
-  reading.catch(reject);
+  reading.catch(fail);
   if (behind.size === 0) finish();
 
   let closed: Promise<void> | undefined;

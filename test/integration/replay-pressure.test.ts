@@ -4,7 +4,13 @@ import { replay } from '../../src/consumers/replay.ts';
 import type { ReplayOptions } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
 import type { OrderStatusChange } from '../../src/schemas/order-status-change.ts';
-import { clientsForTest, countingKafka, numbers, writtenTopic } from './support/written-topic.ts';
+import {
+  clientsForTest,
+  countingKafka,
+  numbers,
+  withAdmin,
+  writtenTopic,
+} from './support/written-topic.ts';
 
 const EVENTS = 120_000; // of 80 bytes or so: 10 MB in one partition
 const BATCH = 4_000;
@@ -44,6 +50,37 @@ it.each(['arrival', 'time'] as const)(
     expect(received()).toBeGreaterThan(9 * MB);
   },
 );
+
+it('says so when what is to come was deleted meanwhile', async () => {
+  const { registry, ...clients } = clientsForTest();
+  const topic = topicsUnder('pressure-deleted').orderStatusChanges;
+  const written = await writtenTopic({ registry, ...clients }, topic.name, 1);
+  for (let first = 0; first < EVENTS; first += BATCH) {
+    await written.write(0, numbers(first, first + BATCH - 1));
+  }
+  const goOn = new Subject<void>();
+  const first = firstValueFrom(goOn);
+  let count = 0;
+  const replayed = lastValueFrom(
+    replay({ ...clients, registry, topic }, () => (++count === 1 ? first : [])),
+    { defaultValue: undefined },
+  );
+  await vi.waitUntil(() => count === 1, { timeout: 30_000 });
+  const most = String(EVENTS - 5_000);
+  await withAdmin(clients.kafka, async (admin) => {
+    await admin.fetchTopicOffsets(topic.name); // kafkajs deletes from topics only that it knows of
+    await admin.deleteTopicRecords({
+      topic: topic.name,
+      partitions: [{ partition: 0, offset: most }],
+    });
+  });
+  goOn.next();
+  await expect(replayed).rejects.toMatchObject({
+    code: 'POSITION',
+    message: expect.stringContaining(`begin at ${most} or later`),
+  });
+  expect(count).toBeLessThan(EVENTS - 5_000);
+});
 
 it('fetches nothing more when nobody listens any longer', async () => {
   const { registry, ...clients } = clientsForTest();
