@@ -157,7 +157,7 @@ export type { ReplayByNameOptions, ReplayOptions, Source } from './consumers/rep
 export { positionAfter } from './consumers/position.ts';
 export type { From, To, TopicPosition } from './consumers/position.ts';
 export { table } from './consumers/table.ts';
-export type { Table, TableChange } from './consumers/table.ts';
+export type { Table, TableChange, TableOptions } from './consumers/table.ts';
 export { matchesStatusChange, orderStatusChanges } from './consumers/order-status-changes.ts';
 export type {
   OneOf,

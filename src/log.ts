@@ -86,6 +86,7 @@ const EXPECTED = [
   // A producer that gives up is thrown away, and what it committed is read back.
   /Limiting retries for the idempotent producer/,
   /group is rebalancing|not aware of this member|coordinator is loading|coordinator is not avail/,
+  /Failed to find group coordinator/,
   /middle of a leadership election|does not host this topic-partition/,
 ];
 
@@ -96,8 +97,8 @@ const SHOWN = ['broker', 'groupId', 'topic', 'partition', 'offset', 'retryCount'
  * Takes kafkajs' lines over: `new Kafka({ logCreator: kafkaLogCreator(logger), ... })`.
  *
  * Its errors and warnings keep their level, unless they tell of what it heals by trying again, as
- * a broker that is away or a group that rebalances: those are debug. A consumer's crash stays an
- * error whatever the cause.
+ * a broker that is away or a group that rebalances: those are debug. So is a consumer's crash of that
+ * cause: we make another one, and say so ourselves.
  */
 export function kafkaLogCreator(logger: Logger): logCreator {
   const own = logger.child({ component: 'kafkajs' });
@@ -116,7 +117,7 @@ function levelOf({ label, log }: LogEntry): 'error' | 'warn' | 'debug' | 'trace'
   const level = LEVELS[label] ?? 'error';
   if (level !== 'error' && level !== 'warn') return level;
   const text = textOf(log);
-  const healing = !text.startsWith('Crash') && EXPECTED.some((pattern) => pattern.test(text));
+  const healing = EXPECTED.some((pattern) => pattern.test(text));
   return healing ? 'debug' : level;
 }
 

@@ -11,12 +11,13 @@ import {
   switchMap,
   tap,
   timer,
+  toArray,
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from './errors.ts';
 import type { Hooks } from './hooks.ts';
 import type { SignalBatch, SignalTopic } from './sinks/kafka-signals.ts';
-import { parseSignal, signalMessage } from './sinks/signals.ts';
+import { parseSignal, SIGNAL_DAYS, signalMessage } from './sinks/signals.ts';
 import type { ResyncAck, ResyncRequest, Signal } from './sinks/signals.ts';
 import type { Message } from './sinks/sink.ts';
 
@@ -68,6 +69,7 @@ export interface ResyncRequestsOptions {
 
 /** Requests that may wait at once: more are passed over, so that memory stays bounded. */
 const MOST_WAITING = 1_000;
+const DAY_MS = 86_400_000;
 const FIRST_PAUSE_MS = 250;
 const MOST_PAUSE_MS = 5_000;
 /** After what no later try is known to heal. */
@@ -91,29 +93,42 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
   /** Resources of which an acknowledgement may be committed that is not known. */
   const inDoubt = new Set(resources);
 
-  const fold = ({ partition, messages, next }: SignalBatch): void => {
+  /** Gives the requests that were not known. */
+  const fold = ({ partition, messages, next }: SignalBatch): ResyncRequest[] => {
     const at = known.get(partition) ?? 0n;
-    if (next <= at) return; // two readers may bring the same
+    if (next <= at) return []; // two readers may bring the same
     known.set(partition, next);
+    const fresh: ResyncRequest[] = [];
     for (const message of messages) {
       if (BigInt(message.offset) < at) continue;
       try {
-        take(parseSignal(message));
+        fresh.push(...take(parseSignal(message)));
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
         hooks.onSignalIgnored?.({ partition, offset: message.offset, reason });
       }
     }
+    return fresh;
   };
-  const take = (signal: Signal): void => {
-    if (signal.account !== account) return;
-    if (signal.type === 'resync-ack') return settle(signal.id, signal.resource);
-    if (waiting.has(signal.id)) return;
+  const take = (signal: Signal): ResyncRequest[] => {
+    if (signal.account !== account || waiting.has(signal.id)) {
+      if (signal.account === account && signal.type === 'resync-ack')
+        settle(signal.id, signal.resource);
+      return [];
+    }
+    if (signal.type === 'resync-ack' || isOld(signal)) return [];
     if (waiting.size >= MOST_WAITING) {
       throw new Error(`${MOST_WAITING} requests are waiting already`);
     }
     waiting.set(signal.id, { request: signal, left: new Set(signal.resources) });
-    for (const resync of partsOf(signal)) come$.next(resync);
+    return [signal];
+  };
+  /** Retention takes whole segments: a request may outlive its days, and its acknowledgements not. */
+  const isOld = ({ requested_at }: ResyncRequest) =>
+    Date.parse(requested_at) < scheduler.now() - SIGNAL_DAYS * DAY_MS;
+  /** To be called when all that came with them is folded: an acknowledgement may be behind. */
+  const announce = (fresh: readonly ResyncRequest[]): void => {
+    for (const resync of fresh.flatMap(partsOf)) come$.next(resync); // those that wait are let through
   };
   const settle = (id: string, resource: string): void => {
     const left = waiting.get(id)?.left;
@@ -126,11 +141,11 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
   // One after the other: the first has read what the others would read too.
   let caughtUp = Promise.resolve();
   const catchUp = (): Promise<void> => {
-    const read = () =>
-      lastValueFrom(topic.read({ from: new Map(known), follow: false }).pipe(tap(fold)), {
-        defaultValue: undefined,
-      });
-    const now = caughtUp.then(read, read).then(() => undefined);
+    const read = async () => {
+      const batches$ = topic.read({ from: new Map(known), follow: false });
+      announce(await lastValueFrom(batches$.pipe(concatMap(fold), toArray())));
+    };
+    const now = caughtUp.then(read, read);
     caughtUp = now.catch(() => undefined); // whoever asked for it has the error
     return now;
   };
@@ -165,8 +180,9 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
         return timer(delayMs, scheduler);
       },
     });
-  const live$ = defer(() => topic.read({ from: new Map(known), follow: true })).pipe(
-    tap(fold),
+  const live$ = defer(catchUp).pipe(
+    switchMap(() => topic.read({ from: new Map(known), follow: true })),
+    tap((batch) => announce(fold(batch))),
     persistent(),
     ignoreElements(),
   );

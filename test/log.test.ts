@@ -190,6 +190,8 @@ describe('kafkaLogCreator', () => {
         'same transaction was ongoing',
     ],
     ['Response Metadata(key: 3, version: 6)', 'This server does not host this topic-partition'],
+    ['Crash: KafkaJSNumberOfRetriesExceeded: connect ECONNREFUSED 127.0.0.1:9092', undefined],
+    ['Crash: KafkaJSGroupCoordinatorNotFound: Failed to find group coordinator', undefined],
   ])('says only at debug: %s (%s)', async (message, error) => {
     for (const label of ['ERROR', 'WARN']) {
       const log = { message, ...(error && { error }) };
@@ -201,7 +203,7 @@ describe('kafkaLogCreator', () => {
   it.each([
     'Connection error: self-signed certificate',
     'SASL PLAIN authentication failed: Authentication failed',
-    'Crash: KafkaJSNumberOfRetriesExceeded: connect ECONNREFUSED 127.0.0.1:9092',
+    'Crash: KafkaJSNonRetriableError: Unsupported partition assigner',
     'Response Produce(key: 0, version: 7): The request included a message larger than the max',
   ])('leaves an error: %s', async (message) => {
     expect((await bridge('ERROR', { message }, 'info')).line).toMatchObject({ level: 'error' });

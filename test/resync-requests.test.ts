@@ -103,8 +103,26 @@ const resync = (id: string): Resync => ({ id, resource: 'orders', orderNumber: n
 const settled = () => vi.advanceTimersByTimeAsync(0);
 
 describe('resyncRequests', () => {
-  beforeEach(() => void vi.useFakeTimers());
+  beforeEach(() => void vi.useFakeTimers({ now: Date.parse(AT) }));
   afterEach(() => void vi.useRealTimers());
+
+  it('does not give what comes together with its acknowledgement, while a task listens', async () => {
+    const { topic, write } = memoryTopic();
+    const { given } = process(topic);
+    const { ids } = given();
+    await settled();
+    write(request('a'), ack('a'), request('b'));
+    await settled();
+    expect(ids).toEqual(['b']);
+  });
+
+  it('does not give what has outlived its acknowledgement', async () => {
+    const { topic, write } = memoryTopic();
+    write(request('old', { requested_at: '2025-12-24T23:59:59Z' }), request('new'));
+    const { ids } = process(topic).given();
+    await settled();
+    expect(ids).toEqual(['new']);
+  });
 
   it('gives a task what no acknowledgement follows, the oldest first, and what comes', async () => {
     const { topic, write } = memoryTopic();

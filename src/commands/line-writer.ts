@@ -4,7 +4,7 @@ import type { Writable } from 'node:stream';
 export interface LineWriter {
   /** A promise when the reader has to be waited for. */
   write(line: string): Promise<void> | undefined;
-  /** Resolves when all is written, or nobody reads any more. */
+  /** Resolves when all is written that was given to `write`, or nobody reads any more. */
   flush(): Promise<void>;
 }
 
@@ -13,14 +13,17 @@ const CHUNK = 64 * 1_024;
 export function lineWriter(stream: Writable): LineWriter {
   let text = '';
   let isDue = false;
+  let written: Promise<void> = Promise.resolve();
 
-  const flush = async (): Promise<void> => {
+  const flush = (): Promise<void> => {
     const chunk = text;
     text = '';
-    // The callback comes with an error, too: whoever listens for errors decides what to do then.
     if (chunk !== '' && !stream.destroyed) {
-      await new Promise<void>((done) => stream.write(chunk, () => done()));
+      // A stream writes in order: behind the last write there is none under way. The callback comes
+      // with an error, too: whoever listens for errors decides what to do then.
+      written = new Promise((done) => stream.write(chunk, () => done()));
     }
+    return written;
   };
   return {
     flush,

@@ -29,6 +29,8 @@ export interface ReplayFlags {
 }
 
 const STDOUT = 1;
+/** Between two progress lines, at least. */
+const EVENTS_A_LINE = 5_000;
 const STATUS_CHANGES = 'order-status-changes';
 
 /**
@@ -73,7 +75,9 @@ export async function replayCommand(of: string, flags: ReplayFlags): Promise<voi
     (message) => {
       if (count >= limit) return [];
       count += 1;
-      progress?.show(`${count} events, up to ${new Date(message.timestamp).toISOString()}`);
+      if (count % EVENTS_A_LINE === 0) {
+        progress?.show(`${count} events, up to ${new Date(message.timestamp).toISOString()}`);
+      }
       const full = lines.write(pretty ? eventLine(message, of, colors) : jsonLine(message));
       if (count >= limit) enough$.next();
       return full ?? [];
@@ -81,9 +85,9 @@ export async function replayCommand(of: string, flags: ReplayFlags): Promise<voi
   );
   try {
     if (limit > 0) await lastValueFrom(replayed$, { defaultValue: undefined });
-    await lines.flush();
-    progress?.end(`${count} events`);
   } finally {
+    await lines.flush(); // what came before an error, too
+    progress?.end(`${count} ${count === 1 ? 'event' : 'events'}`);
     await registry.close();
   }
 }

@@ -65,6 +65,7 @@ export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
   );
   const silence = timer(SILENCE_MS).subscribe(() => {
     if (left.size === request.resources.length) say(`no service has acknowledged it yet: ${STAYS}`);
+    else say(`waiting for ${[...left].join(', ')} (an empty list answers when it has a record)`);
   });
   const late$ = flags.timeout === 0 ? NEVER : timer(flags.timeout * 1_000);
   const enough$ = merge(stop$, late$);
@@ -80,7 +81,7 @@ export function requestOf(
   { order, resource, since }: Pick<ResyncFlags, 'order' | 'resource' | 'since'>,
   { account, resources }: Pick<Config, 'account' | 'resources'>,
 ): ResyncRequest {
-  if (order !== undefined && !/^\d{1,19}$/.test(order)) throw wrong('--order: an order number is digits'); // prettier-ignore
+  if (order !== undefined && !(/^\d{1,19}$/.test(order) && BigInt(order) < 2n ** 63n)) throw wrong('--order: an order number is digits, of 64 bits'); // prettier-ignore
   if (order !== undefined && (resource ?? 'orders') !== 'orders') {
     throw wrong(`--order is of orders: leave --resource ${resource} out`);
   }

@@ -21,12 +21,13 @@ export interface Consumed<T> {
 /** Messages to what they say, in two steps: schemas are fetched, values are not waited for. */
 export interface MessageReader<T> {
   /**
-   * Fetches the schemas that these messages name and that aren't known yet.
+   * Fetches the schemas that these messages name and that aren't known yet. What is wrong with a
+   * message, its schema included, is left to {@link read}: those before it come first.
    *
    * @throws CellarstreamError `REGISTRY_UNREACHABLE` where a later try may do, else
    * `REGISTRY_REFUSED`.
    */
-  prepare(partition: number, messages: readonly KafkaMessage[]): Promise<void>;
+  prepare(messages: readonly KafkaMessage[]): Promise<void>;
   /** @throws CellarstreamError `VALUE_UNREADABLE`, with `partition` and `offset` in its context. */
   read(partition: number, message: KafkaMessage): Consumed<T>;
 }
@@ -42,21 +43,23 @@ export function messageReader<T>(registry: Registry, topic: Topic<T>): MessageRe
     }
   };
   return {
-    prepare: async (partition, messages) => {
-      for (const message of messages) {
-        if (message.value === null) continue;
+    prepare: async (messages) => {
+      for (const { value } of messages) {
+        if (value === null) continue;
         let schemaId: number;
         try {
-          ({ schemaId } = unframe(message.value));
+          ({ schemaId } = unframe(value));
         } catch {
-          continue; // to be met again as it is read, with the ones before it handed over
+          continue;
         }
         if (decoders.has(schemaId)) continue;
         const writer = await registry.schemaById(schemaId);
         try {
           decoders.set(schemaId, topic.values(writer));
         } catch (cause) {
-          throw unreadable(topic.name, partition, message.offset, cause);
+          decoders.set(schemaId, () => {
+            throw cause;
+          });
         }
       }
     },

@@ -40,7 +40,10 @@ export interface GroupRetry extends Retry {
 
 /** When a handler that failed is called again. */
 export interface RetryOptions {
-  /** Calls in all, before the event is given up: an integer, at least 1. Default 5. */
+  /**
+   * Calls in all, before the event is given up: an integer, at least 1. Default 5. Counted from 1 again
+   * when the event comes again: after a rebalance, or a commit that failed.
+   */
   readonly tries?: number;
   /** Ceiling of the first pause, in milliseconds; it doubles from try to try. Default 200. */
   readonly firstMs?: number;
@@ -87,7 +90,7 @@ export function handling<T, R>(options: HandlingOptions<T, R>): Handling<T, R> {
       backoff<V>({ scheduler, random, stop$: halt$, ...(onRetry && { onRetry }) });
 
     const read = defer(async () => {
-      await reader.prepare(partition, [message]);
+      await reader.prepare([message]);
       return reader.read(partition, message);
     }).pipe(catchError((error: unknown) => from(blame(error, registry, topic))));
 

@@ -1,5 +1,5 @@
-import { filter } from 'rxjs';
-import type { Observable } from 'rxjs';
+import { EMPTY, filter } from 'rxjs';
+import type { Observable, ObservableInput } from 'rxjs';
 import type { OrderStatusChange } from '../schemas/order-status-change.ts';
 import type { Consumed } from './consumed.ts';
 import { replay } from './replay.ts';
@@ -34,12 +34,26 @@ export interface OrderStatusChangesOptions extends Omit<
  */
 export function orderStatusChanges(
   options: OrderStatusChangesOptions,
-): Observable<Consumed<OrderStatusChange>> {
+): Observable<Consumed<OrderStatusChange>>;
+/**
+ * The same with each change handed to `handle`: the next one comes when what it gave (a promise, an
+ * Observable) is done. Emits what `handle` gives.
+ */
+export function orderStatusChanges<R>(
+  options: OrderStatusChangesOptions,
+  handle: (change: Consumed<OrderStatusChange>) => ObservableInput<R>,
+): Observable<R>;
+export function orderStatusChanges(
+  options: OrderStatusChangesOptions,
+  handle?: (change: Consumed<OrderStatusChange>) => ObservableInput<unknown>,
+): Observable<unknown> {
   const { prefix, where = {}, ...others } = options;
-  const isWanted = matchesStatusChange(where);
-  return replay({ ...others, topic: topicsUnder(prefix).orderStatusChanges }).pipe(
-    filter(({ value }) => value !== null && isWanted(value)),
-  );
+  const matches = matchesStatusChange(where);
+  const isWanted = ({ value }: Consumed<OrderStatusChange>) => value !== null && matches(value);
+  const changes = { ...others, topic: topicsUnder(prefix).orderStatusChanges };
+  return handle
+    ? replay(changes, (change) => (isWanted(change) ? handle(change) : EMPTY))
+    : replay(changes).pipe(filter(isWanted));
 }
 
 /** Whether a status change is what `where` says: for the handlers of a group. */

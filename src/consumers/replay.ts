@@ -1,5 +1,15 @@
 import type { Kafka, KafkaMessage } from 'kafkajs';
-import { concat, defer, from as fromInput, ignoreElements, map, switchMap } from 'rxjs';
+import {
+  connect,
+  defer,
+  from as fromInput,
+  map,
+  NEVER,
+  ReplaySubject,
+  switchMap,
+  take,
+  takeUntil,
+} from 'rxjs';
 import type { Observable, ObservableInput } from 'rxjs';
 import type { ChangeEvent } from '../schemas/envelope.ts';
 import type { Registry } from '../schemas/registry.ts';
@@ -7,6 +17,7 @@ import { timeOrder } from '../sinks/batch-queue.ts';
 import type { PartitionBatch } from '../sinks/kafka-reader.ts';
 import { readBatches } from '../sinks/read-batches.ts';
 import { backoff } from '../streams/backoff.ts';
+import type { Retry } from '../streams/backoff.ts';
 import { inTurn } from '../streams/in-turn.ts';
 import { messageReader } from './consumed.ts';
 import type { Consumed } from './consumed.ts';
@@ -34,11 +45,19 @@ export interface ReplayOptions<T> extends Source<T> {
    * which their messages were published, as far as these are there at the start.
    */
   readonly order?: 'arrival' | 'time';
-  /** Called once, when all has been handed over that was there at the start. */
+  /** Called once, when all has been handed over that was there at the start; not behind `stop$`. */
   readonly onCaughtUp?: () => void;
-  /** Its first value ends the replay behind the batch in hand; it completes then. */
+  /**
+   * Its first value, whenever it comes, ends the replay behind the batch in hand; it completes then.
+   * An error of it is the replay's.
+   */
   readonly stop$?: Observable<unknown>;
+  /** Told before each pause while the registry is away, where `to` is `never`. */
+  readonly onRetry?: (retry: Retry) => void;
 }
+
+/** Between two tries to reach the registry, at most: a long outage is not made longer. */
+const MOST_PAUSE_MS = 5_000;
 
 /** {@link ReplayOptions} of a resource's topic by its name: events as JSON. */
 export interface ReplayByNameOptions extends Omit<ReplayOptions<ChangeEvent>, 'topic'> {
@@ -55,6 +74,9 @@ export interface ReplayByNameOptions extends Omit<ReplayOptions<ChangeEvent>, 't
  * what takes time belongs into `handle`: an operator behind it, such as concatMap, would queue.
  *
  * A Kafka that goes away is waited for; one that is not there at the start is an error.
+ *
+ * A small entry for each replay stays in the kafkajs client: a program that replays at every request
+ * should make a client anew now and then.
  *
  * Cold: each subscription is a replay of its own.
  *
@@ -80,7 +102,8 @@ export function replay<T>(
   options: ReplayOptions<T> | ReplayByNameOptions,
   handle?: (message: Consumed<T>) => ObservableInput<unknown>,
 ): Observable<unknown> {
-  const { kafka, registry, from = 'beginning', to = 'latest', key, order, ...others } = options;
+  const { kafka, registry, from = 'beginning', to = 'latest', key, order } = options;
+  const { onCaughtUp, onRetry, stop$ = NEVER } = options;
   const topic = (
     typeof options.topic === 'string' ? { name: options.topic, values: jsonEvents } : options.topic
   ) as Topic<T>;
@@ -90,34 +113,41 @@ export function replay<T>(
     (!keys || (key !== null && keys.has(key.toString()))) && Number(timestamp) >= since;
   const follow = to === 'never';
 
-  return defer(() => resolveRange(kafka, topic.name, from, to)).pipe(
-    switchMap((range) => {
-      const reader = messageReader(registry, topic);
-      const events = (batch: PartitionBatch): Observable<unknown> => {
-        const { partition } = batch;
-        const messages = batch.messages.filter(isWanted);
-        const prepared$ = defer(() => reader.prepare(partition, messages));
-        const read = (message: KafkaMessage) => reader.read(partition, message);
-        return concat(
-          (follow ? prepared$.pipe(backoff({ mostMs: 5_000 })) : prepared$).pipe(ignoreElements()),
-          // Read one by one: what is before a value that can't be read is dealt with.
+  const replayUntil = (stopped$: Observable<unknown>): Observable<unknown> => {
+    const reader = messageReader(registry, topic);
+    const wait = { mostMs: MOST_PAUSE_MS, stop$: stopped$, ...(onRetry && { onRetry }) };
+    const events = (batch: PartitionBatch): Observable<unknown> => {
+      const messages = batch.messages.filter(isWanted);
+      const prepared$ = defer(() => reader.prepare(messages));
+      const read = (message: KafkaMessage) => reader.read(batch.partition, message);
+      return (follow ? prepared$.pipe(backoff(wait)) : prepared$).pipe(
+        // Read one by one: what is before a value that can't be read is dealt with.
+        switchMap(() =>
           handle
             ? inTurn(messages, (message) => handle(read(message)))
             : fromInput(messages).pipe(map(read)),
-        );
-      };
-      return readBatches(
-        {
-          ...others,
-          ...range,
-          kafka,
-          topic: topic.name,
-          follow,
-          ...(to instanceof Date && { before: to.getTime() }),
-          ...(order === 'time' && { queue: timeOrder(range.from, range.ends) }),
-        },
-        events,
+        ),
       );
-    }),
-  );
+    };
+    return defer(() => resolveRange(kafka, topic.name, from, to)).pipe(
+      takeUntil(stopped$),
+      switchMap((range) =>
+        readBatches(
+          {
+            ...range,
+            kafka,
+            topic: topic.name,
+            follow,
+            stop$: stopped$,
+            ...(onCaughtUp && { onCaughtUp }),
+            ...(to instanceof Date && { before: to.getTime() }),
+            ...(order === 'time' && { queue: timeOrder(range.from, range.ends) }),
+          },
+          events,
+        ),
+      ),
+    );
+  };
+  // From the subscription on, and remembered: it may come before anything listens for it.
+  return stop$.pipe(take(1), connect(replayUntil, { connector: () => new ReplaySubject(1) }));
 }

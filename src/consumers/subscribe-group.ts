@@ -66,6 +66,11 @@ const MOST_PAUSE_MS = 5_000;
  * - A handler that fails is called again after a pause; later events of its key wait, others go on.
  * - When members join or leave nothing new is begun, what is under way is waited for (up to a minute),
  *   and offsets are committed, before a partition changes hands.
+ * - Where leaders move from broker to broker, kafkajs joins the group again over batches of other
+ *   brokers that are in hand. For a moment two members may work on one key then, and its order across
+ *   the two is not promised.
+ * - A segment of which compaction has left nothing but headers of batches is not passed: kafkajs fetches
+ *   it for ever. `replay` passes it.
  * - A slow handler does not lose the membership. It holds its partitions' next events back: no more is
  *   fetched until the events in hand are done, so memory is bounded (by some 10 MB a broker).
  * - While Kafka or the registry is away it is waited for.

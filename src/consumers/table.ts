@@ -1,9 +1,9 @@
-import { Observable, ReplaySubject, Subject, firstValueFrom } from 'rxjs';
-import type { Subscription } from 'rxjs';
+import { Subject, tap } from 'rxjs';
+import type { Observable } from 'rxjs';
 import type { ChangeEvent } from '../schemas/envelope.ts';
 import type { Consumed } from './consumed.ts';
 import { replay } from './replay.ts';
-import type { Source } from './replay.ts';
+import type { ReplayOptions, Source } from './replay.ts';
 
 /** A record of a table, before and after a message. */
 export interface TableChange<Image> {
@@ -14,18 +14,31 @@ export interface TableChange<Image> {
   readonly after: Image | undefined;
 }
 
-/** The newest image of each record of a resource, kept up to date. */
+/** Where the records of a table are read from. */
+export interface TableOptions<Image>
+  extends Source<ChangeEvent<Image>>, Pick<ReplayOptions<ChangeEvent<Image>>, 'onRetry'> {}
+
+/**
+ * The newest image of each record of a resource, kept up to date.
+ *
+ * Once it can't be kept up to date any more, `get`, `size` and `entries` throw what `changes$` errors
+ * with: nothing out of date is taken for the present.
+ */
 export interface Table<Image> {
   /** The record; undefined when there is none, or none yet. */
   get(key: string): Image | undefined;
   readonly size: number;
   /** All of it, by key; in no order to rely on. */
   entries(): IterableIterator<[string, Image]>;
-  /** Resolves when all is in it that was published when it began; rejects when that fails. */
+  /**
+   * Resolves when all is in it that was published when it began; rejects when that fails, or when it is
+   * closed before.
+   */
   readonly ready: Promise<void>;
   /**
    * What changes from the subscription on, the first filling included. Errors when the table can't be
-   * kept up to date any more; completes when it is closed.
+   * kept up to date any more, as {@link replay} does or with what `select` throws; completes when it
+   * is closed.
    */
   readonly changes$: Observable<TableChange<Image>>;
   /** Stops following. What it holds stays readable. */
@@ -34,25 +47,32 @@ export interface Table<Image> {
 
 /**
  * Reads a resource's topic from its beginning, and follows it. Whole images are held in memory; where
- * a part of them is enough, `select` keeps that.
+ * a part of them is enough, `select` keeps that. A Kafka or a registry that goes away is waited for.
  */
-export function table<Image>(source: Source<ChangeEvent<Image>>): Table<Image>;
+export function table<Image>(source: TableOptions<Image>): Table<Image>;
 /**
  * The same, of a part of each image.
  *
- * @param select What is held of an image; undefined for nothing.
+ * @param select What is held of an image; undefined for nothing. What it throws ends the table.
  */
 export function table<Image, Held>(
-  source: Source<ChangeEvent<Image>>,
+  source: TableOptions<Image>,
   select: (image: Image, key: string) => Held,
 ): Table<Held>;
 export function table<Image>(
-  source: Source<ChangeEvent<Image>>,
+  source: TableOptions<Image>,
   select: (image: Image, key: string) => unknown = (image) => image,
 ): Table<unknown> {
   const held = new Map<string, unknown>();
   const changes$ = new Subject<TableChange<unknown>>();
-  const caughtUp$ = new ReplaySubject<void>(1);
+  let failure: { readonly error: unknown } | undefined;
+  let resolve!: () => void;
+  let reject!: (error: unknown) => void;
+  const ready = new Promise<void>((whenReady, whenFailed) => {
+    resolve = whenReady;
+    reject = whenFailed;
+  });
+  ready.catch(() => undefined); // `changes$` tells as well: it need not be waited for
 
   const apply = ({ key, value }: Consumed<ChangeEvent<Image>>) => {
     if (key === null) return;
@@ -63,31 +83,31 @@ export function table<Image>(
     else held.set(key, after);
     if (before !== undefined || after !== undefined) changes$.next({ key, before, after });
   };
-  const following: Subscription = replay({
-    ...source,
-    to: 'never',
-    onCaughtUp: () => caughtUp$.next(),
-  }).subscribe({
-    next: apply,
-    error: (error: unknown) => {
-      caughtUp$.error(error);
-      changes$.error(error);
-    },
-  });
-  const ready = firstValueFrom(caughtUp$);
-  ready.catch(() => undefined); // `changes$` tells as well: it need not be waited for
+  const following = replay({ ...source, to: 'never', onCaughtUp: resolve })
+    .pipe(tap(apply))
+    .subscribe({
+      error: (error: unknown) => {
+        failure = { error };
+        reject(error);
+        changes$.error(error);
+      },
+    });
+  const current = () => {
+    if (failure) throw failure.error;
+    return held;
+  };
   return {
-    get: (key) => held.get(key),
+    get: (key) => current().get(key),
     get size() {
-      return held.size;
+      return current().size;
     },
-    entries: () => held.entries(),
+    entries: () => current().entries(),
     ready,
     changes$: changes$.asObservable(),
     close: () => {
       following.unsubscribe();
       changes$.complete();
-      caughtUp$.complete();
+      reject(new Error('the table was closed before it was ready'));
     },
   };
 }

@@ -75,7 +75,8 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
       ...(replication >= 3 ? [{ name: 'min.insync.replicas', value: '2' }] : []),
     ],
     cleanupPolicy,
-    fixedPartitions: topic === names.cursors,
+    // An acknowledgement is behind its request; a cursor is found by reading one partition through.
+    fixedPartitions: topic === names.cursors || topic === names.signals,
   });
 
   const history = { 'min.compaction.lag.ms': 30 * DAY_MS };

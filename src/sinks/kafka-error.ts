@@ -91,9 +91,14 @@ function chain(error: unknown): Error[] {
   return [error, ...gathered.flatMap(chain), ...chain(error.cause)];
 }
 
-/** As kafkajs tells errors apart when it decides whether to begin again. */
+/**
+ * As kafkajs tells errors apart when it decides whether to begin again; and where a broker did not say
+ * who coordinates the group, which kafkajs takes for the last word.
+ */
 function canPass(error: unknown): boolean {
-  if (error instanceof kafkajs.KafkaJSNumberOfRetriesExceeded) return true;
+  const { KafkaJSNumberOfRetriesExceeded, KafkaJSGroupCoordinatorNotFound } = kafkajs;
+  if (error instanceof KafkaJSNumberOfRetriesExceeded) return true;
+  if (chain(error).some((each) => each instanceof KafkaJSGroupCoordinatorNotFound)) return true;
   let origin = error;
   while (origin instanceof Error && origin.cause instanceof Error) origin = origin.cause;
   if (origin instanceof kafkajs.KafkaJSError) return origin.retriable;

@@ -1,4 +1,6 @@
 import type { Consumer, ConsumerConfig, Kafka } from 'kafkajs';
+import { firstValueFrom, merge, timer } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
 import { withAdmin } from './with-admin.ts';
 
@@ -19,21 +21,38 @@ export function partitionsOf(kafka: Kafka, topic: string, remedy: string): Promi
   });
 }
 
+/** A group that is to begin at the end of a topic. */
+export interface GroupStart {
+  readonly kafka: Kafka;
+  readonly topic: string;
+  readonly member: ConsumerConfig;
+  /** Its first value ends it. It must replay that value. */
+  readonly leave$: Observable<unknown>;
+  readonly scheduler: SchedulerLike;
+}
+
+/** Between two tries, ms: the leader is another member, and has not written the offsets yet. */
+const PAUSE_MS = 250;
+
 /**
  * Has a group that has no offsets yet begin at the end of a topic as of now, and writes that down in
  * its offsets: a member that ended before its first commit would else take the next one past whatever
- * came in between. A group that has offsets keeps them.
+ * came in between. A group that has offsets keeps them. Resolves with whether to go on: not
+ * behind `leave$`.
  *
  * Of members that start together it's the leader who writes: one generation has one, and Kafka takes
  * no offsets of an older generation, so none are written over.
  */
-export async function startAtEnd(
-  kafka: Kafka,
-  topic: string,
-  member: ConsumerConfig,
-): Promise<void> {
+export async function startAtEnd(start: GroupStart): Promise<boolean> {
+  const { kafka, topic, member, leave$, scheduler } = start;
   const lacking = () => partitionsWithoutOffset(kafka, topic, member.groupId);
-  while ((await lacking()).length > 0) {
+  let hasLeft = false;
+  const left = firstValueFrom(leave$, { defaultValue: undefined }).then(() => {
+    hasLeft = true;
+  });
+  left.catch(() => undefined); // to be awaited, unless the group has offsets
+
+  while ((await lacking()).length > 0 && !hasLeft) {
     const consumer = kafka.consumer(member);
     try {
       const crash = crashOf(consumer);
@@ -44,13 +63,15 @@ export async function startAtEnd(
       await consumer.subscribe({ topic, fromBeginning: false });
       const eachBatch = () => Promise.resolve(); // to be read by the member that stays
       await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch });
-      const isLeader = await Promise.race([crash, joined]);
+      const isLeader = await Promise.race([crash, joined, left]);
       const offsets = isLeader ? await lacking() : [];
       if (offsets.length > 0) await consumer.commitOffsets(offsets);
     } finally {
       await consumer.disconnect();
     }
+    await firstValueFrom(merge(timer(PAUSE_MS, scheduler), left));
   }
+  return !hasLeft;
 }
 
 /** Rejects when a consumer has crashed. */

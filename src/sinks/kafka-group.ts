@@ -66,7 +66,10 @@ export async function takePart(options: GroupOptions): Promise<void> {
   const joined$ = new Subject<void>();
   let consumer: Consumer | undefined;
   try {
-    if (options.from === 'latest') await startAtEnd(kafka, topic, member);
+    if (options.from === 'latest') {
+      const { scheduler } = options;
+      if (!(await startAtEnd({ kafka, topic, member, leave$, scheduler }))) return;
+    }
     consumer = kafka.consumer(member);
     const crash = crashOf(consumer);
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Batch, Consumer, Kafka, KafkaMessage } from 'kafkajs';
 import { ReplaySubject } from 'rxjs';
-import { CellarstreamError, isRetryable } from '../errors.ts';
+import { isRetryable } from '../errors.ts';
 import type { Offsets } from './broker.ts';
-import { quietFetches } from './quiet-fetches.ts';
+import { NOWHERE, partitionPlaces } from './partition-places.ts';
+import type { Places } from './partition-places.ts';
+import { leastAnswer, quietFetches } from './quiet-fetches.ts';
 import { readAsMember } from './reader-member.ts';
+import { deletedBefore, refuseLoss } from './refuse-loss.ts';
 import { withAdmin } from './with-admin.ts';
 
 /** What of a partition has been read, in one go. */
@@ -27,6 +30,8 @@ export interface ReaderOptions {
   readonly before?: number;
   /** Goes on behind the ends for ever, with partitions that are added as well. Default false. */
   readonly follow?: boolean;
+  /** Whether a Kafka that goes away is waited for in silence, or is an error. Default it is waited for. */
+  readonly isPatient?: boolean;
   /** Takes what was read; it may not wait, but call {@link TopicReader.pause}. */
   readonly onBatch: (batch: PartitionBatch) => void;
   /** Called once, when `onBatch` has had all up to the ends. */
@@ -53,8 +58,7 @@ const MOST_WAIT_MS = 250;
  * Reads a topic from one set of offsets to another, `read_committed`.
  *
  * kafkajs can't read without a group: this one has a name of its own, commits nothing, and is
- * deleted in the end. Whenever it joins anew, kafkajs has forgotten where it was: it is told. A Kafka
- * that goes away is waited for.
+ * deleted in the end. Whenever it joins anew, kafkajs has forgotten where it was: it is told.
  */
 export function openReader(options: ReaderOptions): TopicReader {
   const { kafka, topic, from, ends, before = Infinity, follow = false } = options;
@@ -126,22 +130,32 @@ export function openReader(options: ReaderOptions): TopicReader {
     moveTo(partition, after);
   };
 
-  const quiet = quietFetches(MOST_WAIT_MS);
-  let isChecking = false;
+  const quiet = quietFetches(MOST_WAIT_MS, leastAnswer(topic));
+  /** Where the partitions are, as it was asked when answers became suspicious. */
+  let places: Places | 'being asked' | undefined;
+  const lookAround = () => {
+    places = 'being asked';
+    partitionPlaces(kafka, topic).then(
+      (found) => (places = found),
+      (error: unknown) => {
+        places = undefined;
+        if (!isRetryable(error)) fail(error);
+      },
+    );
+  };
   /**
-   * Goes on where fetches bring nothing although the end is behind them, once it is sure that the
-   * brokers that answered are those that have the partitions.
+   * Goes on where fetches bring nothing although the end is behind them: where the broker that answered
+   * is the one that has the partition, and has all of it up to the end.
    */
-  const passGaps = async () => {
-    const before = new Map(next);
-    const places = await partitionPlaces(kafka, topic);
+  const passGaps = (found: Places) => {
     for (const partition of [...behind].filter((each) => !paused.has(each))) {
       const at = next.get(partition)!;
-      const { leader, low } = places.get(partition) ?? { leader: '', low: 0n };
+      const end = ends.get(partition)!;
+      const { leader, low, high } = found.get(partition) ?? NOWHERE;
       const verdict = quiet.verdict(leader);
-      if (at !== before.get(partition) || verdict === 'open') continue;
+      if (verdict === 'open' || high < end) continue;
       if (low > at) throw deletedBefore(topic, partition, at, low);
-      const offset = verdict === 'end' ? ends.get(partition)! : at + 1n;
+      const offset = verdict === 'end' ? end : at + 1n;
       onBatch({ partition, messages: [], next: offset });
       next.set(partition, offset);
       seek(partition);
@@ -149,15 +163,22 @@ export function openReader(options: ReaderOptions): TopicReader {
     }
     quiet.reset();
   };
-
-  const onAnswered = (broker: string, tookMs: number) => {
-    if (behind.size === 0 || hasFailed) return;
-    quiet.answered(broker, tookMs);
-    if (quiet.verdict(broker) === 'open' || isChecking) return;
-    isChecking = true;
-    passGaps()
-      .catch((error: unknown) => isRetryable(error) || fail(error))
-      .finally(() => (isChecking = false));
+  const onAnswered = (broker: string, tookMs: number, bytes: number) => {
+    if (hasFailed || [...behind].every((partition) => paused.has(partition))) return;
+    quiet.answered(broker, tookMs, bytes);
+    if (places === 'being asked') return;
+    if (quiet.verdict(broker) === 'open') {
+      places = undefined;
+    } else if (!places) {
+      lookAround(); // the answer after that counts
+    } else {
+      try {
+        passGaps(places);
+      } catch (error) {
+        fail(error);
+      }
+      places = undefined;
+    }
   };
 
   const leave$ = new ReplaySubject<void>(1);
@@ -169,6 +190,7 @@ export function openReader(options: ReaderOptions): TopicReader {
         topic,
         groupId,
         mostWaitMs: MOST_WAIT_MS,
+        isPatient: options.isPatient ?? true,
         leave$,
         onJoin: (joined) => {
           consumer = joined;
@@ -226,47 +248,4 @@ export function openReader(options: ReaderOptions): TopicReader {
 /** The ends of those partitions that have something before them. */
 export function unread(from: Offsets, ends: Offsets): Map<number, bigint> {
   return new Map([...ends].filter(([partition, end]) => end > from.get(partition)!));
-}
-
-/** Of each partition, the address of the broker that has it, and its first offset. */
-function partitionPlaces(kafka: Kafka, topic: string) {
-  return withAdmin(kafka, async (admin) => {
-    const { brokers } = await admin.describeCluster();
-    const { topics } = await admin.fetchTopicMetadata({ topics: [topic] });
-    const offsets = await admin.fetchTopicOffsets(topic);
-    const addresses = new Map(brokers.map(({ nodeId, host, port }) => [nodeId, `${host}:${port}`]));
-    const leaders = new Map(
-      topics[0]?.partitions.map(({ partitionId, leader }) => [partitionId, leader]),
-    );
-    return new Map(
-      offsets.map(({ partition, low }) => {
-        const leader = addresses.get(leaders.get(partition) ?? -1) ?? '';
-        return [partition, { leader, low: BigInt(low) }];
-      }),
-    );
-  });
-}
-
-/** What kafkajs would pass over in silence: it goes on at the beginning of what is left. */
-function refuseLoss(topic: string, batch: Batch, at: bigint): void {
-  const { partition, highWatermark } = batch;
-  // Not among kafkajs' types: where the fetch began that brought this batch.
-  const { fetchedOffset } = batch as Batch & { readonly fetchedOffset?: string };
-  if (fetchedOffset !== undefined && BigInt(fetchedOffset) > at) {
-    throw deletedBefore(topic, partition, at, BigInt(fetchedOffset));
-  }
-  if (BigInt(highWatermark) >= at) return;
-  throw new CellarstreamError(
-    'POSITION',
-    `partition ${partition} of ${topic} ends at ${highWatermark}, it was at ${at} before: the topic was made anew, begin at its beginning`,
-    { context: { topic, partition } },
-  );
-}
-
-function deletedBefore(topic: string, partition: number, at: bigint, low: bigint) {
-  return new CellarstreamError(
-    'POSITION',
-    `offsets ${at} to ${low - 1n} of partition ${partition} of ${topic} were deleted before they were read: begin at ${low} or later, and keep more of it with retention.ms`,
-    { context: { topic, partition } },
-  );
 }

@@ -58,6 +58,7 @@ export function kafkaSignals(kafka: Kafka, name: string): SignalTopic {
               from: new Map([...bounds].map(([at, bound]) => [at, within(bound, from.get(at))])),
               ends: new Map([...bounds].map(([at, { high }]) => [at, high])),
               follow,
+              isPatient: false,
               onBatch: (batch) => subscriber.next(batch),
             });
             return reader.done.then(() => subscriber.complete());
@@ -102,9 +103,14 @@ interface Bounds {
   readonly high: bigint;
 }
 
-/** What was deleted by its age is no loss, and a topic that was made anew is read anew. */
+/**
+ * What was deleted by its age is no loss.
+ *
+ * @throws CellarstreamError `POSITION` when the topic was made anew.
+ */
 function within({ low, high }: Bounds, at = 0n): bigint {
-  return at < low || at > high ? low : at;
+  if (at <= high) return at < low ? low : at;
+  throw new CellarstreamError('POSITION', 'the topic of signals was made anew: it is read anew');
 }
 
 /** @throws CellarstreamError `POSITION` when there is no such topic. */

@@ -38,7 +38,8 @@ export function writtenSince(kafka: Kafka, topic: string, at: number): Promise<b
 export async function readTail(options: TailOptions): Promise<void> {
   const { kafka, topic, from, to, onMessages } = options;
   const starts = new Map([...to.keys()].map((partition) => [partition, from.get(partition) ?? 0n]));
-  const reading = { kafka, topic, from: starts, ends: to };
+  // Who asked says that Kafka is away, and begins again.
+  const reading = { kafka, topic, from: starts, ends: to, isPatient: false };
   const read$ = readBatches(reading, (batch) => onMessages(tailMessages(batch)));
   await lastValueFrom(read$, { defaultValue: undefined });
 }

@@ -4,8 +4,8 @@
  * which it has left the header alone.
  */
 export interface QuietFetches {
-  /** A broker has answered a fetch; whether that brought anything shows by a {@link reset}. */
-  answered(broker: string, tookMs: number): void;
+  /** A broker has answered a fetch; whether that brought a message shows by a {@link reset}. */
+  answered(broker: string, tookMs: number, bytes: number): void;
   /** Something was read, or what is asked for has changed. */
   reset(): void;
   /**
@@ -20,18 +20,31 @@ const ENOUGH = 4;
 /** The same where time alone tells: a slow machine must not be taken for an end. */
 const ENOUGH_FOR_END = 8;
 
+/** Of a fetch's answer, in the shortest form of it that kafkajs knows: around a topic, and a partition. */
+const TOPIC_BYTES = 18;
+const PARTITION_BYTES = 30;
+
+/** How long an answer is at least that speaks of a partition of this topic. */
+export function leastAnswer(topic: string): number {
+  return TOPIC_BYTES + Buffer.byteLength(topic) + PARTITION_BYTES;
+}
+
 /**
  * @param mostWaitMs How long a broker waits when it has nothing to send. One that answers sooner has
  * sent something.
+ * @param leastBytes Shorter answers speak of no partition: a broker that holds us to a quota answers at
+ * once, with nothing.
  */
-export function quietFetches(mostWaitMs: number): QuietFetches {
+export function quietFetches(mostWaitMs: number, leastBytes: number): QuietFetches {
   const quick = new Map<string, number>();
   const slow = new Map<string, number>();
   const add = (counts: Map<string, number>, broker: string) =>
     counts.set(broker, (counts.get(broker) ?? 0) + 1);
 
   return {
-    answered: (broker, tookMs) => add(tookMs < mostWaitMs ? quick : slow, broker),
+    answered: (broker, tookMs, bytes) => {
+      if (bytes >= leastBytes) add(tookMs < mostWaitMs ? quick : slow, broker);
+    },
     reset: () => {
       quick.clear();
       slow.clear();

@@ -1,5 +1,5 @@
-import { from as fromInput, Observable } from 'rxjs';
-import type { ObservableInput, Subscription } from 'rxjs';
+import { defer, Observable, Subject, takeUntil } from 'rxjs';
+import type { ObservableInput } from 'rxjs';
 import { arrivalOrder } from './batch-queue.ts';
 import type { BatchQueue } from './batch-queue.ts';
 import { openReader, unread } from './kafka-reader.ts';
@@ -8,9 +8,9 @@ import type { PartitionBatch, ReaderOptions } from './kafka-reader.ts';
 export interface ReadBatchesOptions extends Omit<ReaderOptions, 'onBatch' | 'onCaughtUp'> {
   /** In which order batches of several partitions are handed over. Default as they come. */
   readonly queue?: BatchQueue;
-  /** Called once, when all up to the ends has been handled. */
+  /** Called once, when all up to the ends has been handled; not behind `stop$`. */
   readonly onCaughtUp?: () => void;
-  /** Its first value ends the reading, behind the batch in hand. */
+  /** Its first value ends the reading, behind the batch in hand. An error of it is the reading's. */
   readonly stop$?: Observable<unknown>;
 }
 
@@ -30,7 +30,8 @@ export function readBatches<R>(
     const { from, ends, queue = arrivalOrder(), onCaughtUp, stop$, ...others } = options;
     const behind = unread(from, ends);
     const paused = new Set<number>();
-    let inHand: Subscription | undefined;
+    // Not by a subscription: there is none yet while what is made of a batch emits at once.
+    const over$ = new Subject<void>();
     let isBusy = false;
     let isAtEnd = false;
     let isStopped = false;
@@ -49,6 +50,10 @@ export function readBatches<R>(
         go();
       },
     });
+    subscriber.add(() => {
+      over$.next();
+      reader.close().catch(() => undefined); // nobody is there any more to be told
+    });
     const finish = () => {
       isBusy = true; // for good
       reader.close().then(
@@ -64,11 +69,19 @@ export function readBatches<R>(
       }
       return batch;
     };
+    const caughtUp = () => {
+      try {
+        onCaughtUp?.();
+      } catch (error) {
+        subscriber.error(error);
+      }
+    };
     const handled = ({ partition, next }: PartitionBatch) => {
       isBusy = false;
+      if (isStopped) return; // the batch in hand may have been cut short
       if (!behind.has(partition) || next < behind.get(partition)!) return;
       behind.delete(partition);
-      if (behind.size === 0) onCaughtUp?.();
+      if (behind.size === 0) caughtUp();
     };
     const go = (): void => {
       // A loop, not a recursion: what is handled at once must not fill the stack.
@@ -80,14 +93,17 @@ export function readBatches<R>(
         }
         isBusy = true;
         let isAtOnce = true;
-        inHand = fromInput(handle(batch)).subscribe({
-          next: (value) => subscriber.next(value),
-          error: (error: unknown) => subscriber.error(error),
-          complete: () => {
-            handled(batch);
-            if (!isAtOnce) go();
-          },
-        });
+        defer(() => handle(batch))
+          .pipe(takeUntil(over$))
+          .subscribe({
+            next: (value) => subscriber.next(value),
+            error: (error: unknown) => subscriber.error(error),
+            complete: () => {
+              if (subscriber.closed) return; // it was cut short
+              handled(batch);
+              if (!isAtOnce) go();
+            },
+          });
         isAtOnce = false;
       }
     };
@@ -98,16 +114,15 @@ export function readBatches<R>(
       },
       (error: unknown) => subscriber.error(error),
     );
-    if (behind.size === 0) onCaughtUp?.();
+    if (behind.size === 0) caughtUp();
     subscriber.add(
-      stop$?.subscribe(() => {
-        isStopped = true;
-        go();
+      stop$?.subscribe({
+        next: () => {
+          isStopped = true;
+          go();
+        },
+        error: (error: unknown) => subscriber.error(error),
       }),
     );
-    return () => {
-      inHand?.unsubscribe();
-      reader.close().catch(() => undefined); // nobody is there any more to be told
-    };
   });
 }

@@ -2,7 +2,7 @@ import type { Batch, Consumer, Kafka } from 'kafkajs';
 import { defer, firstValueFrom, lastValueFrom, retry, takeUntil, throwError, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { isRetryable } from '../errors.ts';
-import { memberError } from './kafka-error.ts';
+import { kafkaError } from './kafka-error.ts';
 import { crashOf } from './kafka-group-start.ts';
 
 export interface ReaderMemberOptions {
@@ -10,19 +10,21 @@ export interface ReaderMemberOptions {
   readonly topic: string;
   /** A group of nobody else's. */
   readonly groupId: string;
+  /** Waits for a Kafka that has been there and goes away; else that is an error. */
+  readonly isPatient: boolean;
   /** How long a broker may wait for something new, ms. */
   readonly mostWaitMs: number;
   /** Its first value ends it. It must replay that value. */
   readonly leave$: Observable<unknown>;
   /** The group was joined: kafkajs knows of no position, nor of what is paused. */
   readonly onJoin: (consumer: Consumer) => void;
-  /** What was given to `onJoin` is of no more use. */
+  /** What was given to `onJoin` is of no more use: it throws at whatever is asked of it. */
   readonly onLeft: () => void;
   readonly onBatch: (batch: Batch) => void;
   /** Everything up to this offset is behind: markers and aborted messages, too. */
   readonly onPassed: (partition: number, lastOffset: string) => void;
-  /** A broker has answered a fetch. */
-  readonly onAnswered: (broker: string, tookMs: number) => void;
+  /** A broker has answered a fetch, of so many bytes. */
+  readonly onAnswered: (broker: string, tookMs: number, bytes: number) => void;
 }
 
 /** Between two tries to reach Kafka again, ms: the first pause, which doubles, and the longest. */
@@ -30,9 +32,9 @@ const PAUSE_MS = { first: 250, most: 5_000 } as const;
 
 /**
  * The only member of a group that commits nothing, for as long as it takes; resolves when it has left.
- * A Kafka that goes away is waited for, by one consumer after the other.
+ * Where it is patient a Kafka that goes away is waited for, by one consumer after the other.
  *
- * @throws CellarstreamError `KAFKA_UNREACHABLE` when Kafka can't be reached at first; `KAFKA_REFUSED`;
+ * @throws CellarstreamError `KAFKA_UNREACHABLE`, when it is patient only at first; `KAFKA_REFUSED`;
  * and what `onBatch` throws.
  */
 export async function readAsMember(options: ReaderMemberOptions): Promise<void> {
@@ -40,14 +42,15 @@ export async function readAsMember(options: ReaderMemberOptions): Promise<void> 
   let hasConnected = false;
 
   const listen = (consumer: Consumer) => {
-    const { GROUP_JOIN, END_BATCH_PROCESS, REQUEST } = consumer.events;
+    const { GROUP_JOIN, END_BATCH_PROCESS, REQUEST, STOP } = consumer.events;
     consumer.on(GROUP_JOIN, () => onJoin(consumer));
+    consumer.on(STOP, onLeft); // long before a crash comes out, perhaps
     // Of batches that hold no message only this event tells.
     consumer.on(END_BATCH_PROCESS, ({ payload: { partition, lastOffset } }) =>
       options.onPassed(partition, lastOffset),
     );
-    consumer.on(REQUEST, ({ payload: { apiName, broker, duration } }) => {
-      if (apiName === 'Fetch') options.onAnswered(broker, duration);
+    consumer.on(REQUEST, ({ payload: { apiName, broker, duration, size } }) => {
+      if (apiName === 'Fetch') options.onAnswered(broker, duration, size);
     });
   };
   const member = async (): Promise<void> => {
@@ -81,7 +84,7 @@ export async function readAsMember(options: ReaderMemberOptions): Promise<void> 
       });
       await Promise.race([crash, refused, firstValueFrom(leave$)]);
     } catch (error) {
-      throw memberError(error, groupId);
+      throw kafkaError(error);
     } finally {
       onLeft();
       await consumer.disconnect();
@@ -91,8 +94,8 @@ export async function readAsMember(options: ReaderMemberOptions): Promise<void> 
   const members$ = defer(member).pipe(
     retry({
       delay: (error: unknown, count) =>
-        hasConnected && isRetryable(error)
-          ? timer(Math.min(most, first * 2 ** count)).pipe(takeUntil(leave$))
+        options.isPatient && hasConnected && isRetryable(error)
+          ? timer(Math.min(most, first * 2 ** (count - 1))).pipe(takeUntil(leave$))
           : throwError(() => error),
     }),
   );

@@ -9,6 +9,9 @@ const ID = z.string().min(1).max(200);
 const NAME = z.string().min(1).max(200);
 const TIME = z.iso.datetime({ offset: true });
 
+/** Kafka's and the API's numbers have 64 bits. */
+const isLong = (text: string) => /^\d{1,19}$/.test(text) && BigInt(text) < 2n ** 63n;
+
 const REQUEST = z
   .object({
     type: z.literal('resync'),
@@ -19,7 +22,7 @@ const REQUEST = z
     resources: z.array(NAME).min(1).max(50),
     /** One order alone; as text where JSON's numbers can't hold it. */
     order_number: z
-      .union([z.int().min(0), z.string().regex(/^\d{1,19}$/)])
+      .union([z.int().min(0), z.string().refine(isLong)])
       .nullable()
       .default(null),
     /** Only what was modified at that time or later, or has no time. */

@@ -104,8 +104,11 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
   try {
     // Another process may have claimed the task between the look and the opening. Its producer has
     // been fenced just now; it finds its own cursor, opens another one and goes on.
-    const known = await restore(options, await expectMine(options, before));
+    const { known, sequence } = await restore(options, await expectMine(options, before));
     let cursor = known.cursor ? parseCursor(known.cursor, task) : newCursor(instance);
+    // While another task's transaction is open, what was committed to the cursors behind its beginning
+    // can't be read; the events that went with it can: no other task writes to their topic.
+    cursor = { ...cursor, sequence: Math.max(cursor.sequence, sequence) };
     if (tenure.predecessor === undefined) {
       tenure.predecessor = known.cursor === null ? null : cursor.instance;
     }
@@ -164,11 +167,11 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
   }
 }
 
-/** Brings the store up to what the topics say, and tells what it knows then. */
+/** Brings the store up to what the topics say; tells what it knows then, and the last sequence it read. */
 async function restore(
   options: TaskLogOptions,
   found: KnownCursor | undefined,
-): Promise<TaskMemory> {
+): Promise<{ readonly known: TaskMemory; readonly sequence: number }> {
   const { broker, store, topic, readImage, onRestored } = options;
   const home = `${STORE_VERSION} ${await broker.clusterId()} ${topic}`;
   const ends = await broker.ends(topic);
@@ -193,6 +196,7 @@ async function restore(
   const { number: sweep } = noted(known);
 
   let restored = 0;
+  let sequence = 0;
   const from = new Map(Object.entries(known.ends).map(([p, end]) => [Number(p), BigInt(end)]));
   await broker.readTail({
     topic,
@@ -204,7 +208,9 @@ async function restore(
       const images: ImageUpdate[] = [];
       for (const { key, value } of messages) {
         if (key === null) continue;
-        images.push({ key: key.toString(), ...(value ? await readImage(value) : TOMBSTONE) });
+        const image = value ? await readImage(value) : TOMBSTONE;
+        if (image !== TOMBSTONE) sequence = Math.max(sequence, image.sequence);
+        images.push({ key: key.toString(), ...image });
       }
       restored += images.length;
       const end = String(BigInt(last.offset) + 1n);
@@ -218,7 +224,7 @@ async function restore(
     },
   });
   if (restored > 0) onRestored?.(restored);
-  return { ...known, ends: { ...known.ends, ...offsetTexts(ends) } };
+  return { known: { ...known, ends: { ...known.ends, ...offsetTexts(ends) } }, sequence };
 }
 
 function noted({ sweep }: TaskMemory): SweepProgress {

@@ -1,5 +1,5 @@
-import { from, Observable } from 'rxjs';
-import type { ObservableInput, Subscription } from 'rxjs';
+import { from, Observable, Subject, takeUntil } from 'rxjs';
+import type { ObservableInput } from 'rxjs';
 
 /**
  * What `handle` gives for each value, one after the other: the next value is taken when what came of
@@ -15,7 +15,8 @@ export function inTurn<T, R>(
 ): Observable<R> {
   return new Observable((subscriber) => {
     const iterator = values[Symbol.iterator]();
-    let inHand: Subscription | undefined;
+    // Not by a subscription: there is none yet while what is begun emits at once.
+    const over$ = new Subject<void>();
     let isBusy = false;
 
     const begin = (): Observable<R> | undefined => {
@@ -33,7 +34,7 @@ export function inTurn<T, R>(
         if (!begun) return subscriber.complete();
         isBusy = true;
         let isAtOnce = true;
-        inHand = begun.subscribe({
+        begun.pipe(takeUntil(over$)).subscribe({
           next: (result) => subscriber.next(result),
           error: (error: unknown) => subscriber.error(error),
           complete: () => {
@@ -44,7 +45,7 @@ export function inTurn<T, R>(
         isAtOnce = false;
       }
     };
+    subscriber.add(() => over$.next());
     go();
-    return () => inHand?.unsubscribe();
   });
 }

@@ -1,11 +1,15 @@
-import type { Kafka } from 'kafkajs';
 import { lastValueFrom, toArray } from 'rxjs';
-import { expect, it, vi } from 'vitest';
+import { Kafka, logLevel } from 'kafkajs';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { replay } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
 import { openReader } from '../../src/sinks/kafka-reader.ts';
 import { topicEnds } from '../../src/sinks/kafka-tail.ts';
-import { clientsForTest, numbers, writtenTopic } from './support/written-topic.ts';
+import { createRegistry } from '../../src/schemas/registry.ts';
+import { startServices } from '../../src/services/start-services.ts';
+import type { Services } from '../../src/services/services.ts';
+import { numbers, writtenTopic } from './support/written-topic.ts';
+import type { Clients } from './support/written-topic.ts';
 
 /** Compacted as soon as may be: a segment ends when a message is a tenth of a second younger. */
 const EAGER = {
@@ -18,11 +22,26 @@ const EAGER = {
   'delete.retention.ms': '0',
 };
 
-/** The cleaner looks every 15 s. */
-const COMPACTED = { timeout: 100_000, interval: 1_000 };
+const COMPACTED = { timeout: 100_000, interval: 500 };
+
+// A broker of its own: a cleaner that has nothing else to do, and looks often.
+let services: Services;
+let clients: Clients;
+beforeAll(async () => {
+  services = await startServices({
+    kafkaSettings: { 'log.cleaner.backoff.ms': '300' },
+  });
+  clients = {
+    kafka: new Kafka({ brokers: services.brokers, logLevel: logLevel.NOTHING }),
+    registry: createRegistry({ url: services.registryUrl }),
+  };
+});
+afterAll(async () => {
+  await clients.registry.close();
+  await services.stop();
+});
 
 it('completes on a compacted topic with holes, aborts and a tombstone at its very end', async () => {
-  const clients = clientsForTest();
   const topic = topicsUnder('compacted').orderStatusChanges;
   const written = await writtenTopic(clients, topic.name, 2, EAGER);
   const key = (number: number) => String(number % 50);
@@ -47,7 +66,6 @@ it('completes on a compacted topic with holes, aborts and a tombstone at its ver
 });
 
 it('passes a segment of which compaction has left a header alone', async () => {
-  const clients = clientsForTest();
   const name = 'compacted-header';
   const written = await writtenTopic(clients, name, 1, EAGER);
   const began = Date.now() - 60_000;

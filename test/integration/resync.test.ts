@@ -275,21 +275,4 @@ describe('resync', () => {
     }
     expect((await resync(env, '--resource', 'wines')).code).toBe(2);
   });
-
-  it('keeps the quota, and polls go on meanwhile', async () => {
-    const quota = 100;
-    const sandbox = await sandboxForTest({ records: { orders: 1_600 }, quotaPerMinute: quota });
-    const env = {
-      ...settings(sandbox, 'resync-quota', folderForTest()),
-      QUOTA_PER_MINUTE: String(quota),
-      PAGE_SIZE: '50', // more requests than one minute has
-    };
-    await serving(env);
-    const before = pollsOf(sandbox).length;
-    const { acks } = await resync(env, '--resource', 'orders');
-    expect(acks).toMatchObject([{ status: 'done', events: 1_600 }]);
-    expect(pollsOf(sandbox).length).toBeGreaterThan(before + 20);
-    expect(sandbox.truth.refused('orders')).toBe(0);
-    expect(sandbox.truth.mostInAnyWindow('orders', 60_000)).toBeLessThanOrEqual(quota);
-  });
 });

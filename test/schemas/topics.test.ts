@@ -46,11 +46,14 @@ describe('topicTable', () => {
     expect(table.map(({ topic }) => topic)).not.toContain('w.order-status-changes');
   });
 
-  it('fixes the partitions of the cursors alone', () => {
+  it('fixes the partitions of the cursors and the signals', () => {
     const table = topicTable({ prefix: 'wine', resources, partitions: 6, replication: 1 });
     const fixed = table.filter(({ fixedPartitions }) => fixedPartitions);
 
-    expect(fixed.map(({ topic }) => topic)).toEqual([topicNames('wine').cursors]);
+    expect(fixed.map(({ topic }) => topic)).toEqual([
+      topicNames('wine').cursors,
+      topicNames('wine').signals,
+    ]);
   });
 });
 

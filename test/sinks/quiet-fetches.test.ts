@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest';
-import { quietFetches } from '../../src/sinks/quiet-fetches.ts';
+import { leastAnswer, quietFetches } from '../../src/sinks/quiet-fetches.ts';
 
 const WAIT = 250;
+const BYTES = 80;
 
 function afterAnswers(...took: readonly number[]) {
-  const quiet = quietFetches(WAIT);
-  for (const ms of took) quiet.answered('a:9092', ms);
+  const quiet = quietFetches(WAIT, BYTES);
+  for (const ms of took) quiet.answered('a:9092', ms, BYTES);
   return quiet;
 }
 
@@ -31,6 +32,12 @@ it('begins anew when something was read', () => {
   const quiet = afterAnswers(1, 1, 1, 1);
   quiet.reset();
   expect(quiet.verdict('a:9092')).toBe('open');
-  quiet.answered('a:9092', 1);
+  quiet.answered('a:9092', 1, BYTES);
+  expect(quiet.verdict('a:9092')).toBe('open');
+});
+
+it('takes no answer of a broker that throttles for a sign', () => {
+  const quiet = quietFetches(WAIT, leastAnswer('wine.orders'));
+  for (let n = 0; n < 100; n++) quiet.answered('a:9092', 1, 18); // no topic in it
   expect(quiet.verdict('a:9092')).toBe('open');
 });

@@ -1,7 +1,8 @@
 import { asyncScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../src/errors.ts';
-import type { Broker } from '../../src/sinks/broker.ts';
+import type { Broker, TailMessage } from '../../src/sinks/broker.ts';
+import { newCursor } from '../../src/sinks/cursor.ts';
 import type { Cursor } from '../../src/sinks/cursor.ts';
 import type { Message } from '../../src/sinks/sink.ts';
 import { openTaskLog } from '../../src/sinks/task-log.ts';
@@ -23,8 +24,8 @@ const batch: TaskBatch = {
   },
 };
 
-/** A log of a task that nobody had before, and what it did, in order. */
-async function opened(failure?: Error) {
+/** A log of a task whose topics hold this, and what it did, in order. Default nothing. */
+async function opened(failure?: Error, held: readonly (TailMessage & { topic: string })[] = []) {
   const done: (Message[] | string)[] = [];
   let fails = false;
   const broker: Broker = {
@@ -39,8 +40,12 @@ async function opened(failure?: Error) {
       });
     },
     clusterId: () => Promise.resolve('cluster'),
-    ends: () => Promise.resolve(new Map()),
-    readTail: () => Promise.resolve(),
+    ends: (topic) => {
+      const { length } = held.filter((message) => message.topic === topic);
+      return Promise.resolve(new Map(length > 0 ? [[0, BigInt(length)]] : []));
+    },
+    readTail: ({ topic, onMessages }) =>
+      onMessages(held.filter((message) => message.topic === topic)),
   };
   const store: Partial<TaskStore> = {
     memory: () => undefined,
@@ -57,7 +62,8 @@ async function opened(failure?: Error) {
     cursorTopic: 'wine.cursors',
     transactionalId: 'cellarstream.wine.estate.orders',
     instance: 'this one',
-    readImage: () => Promise.reject(new Error('there is nothing to read')),
+    readImage: (event) =>
+      Promise.resolve({ sequence: Number(event.toString().split(' ')[1]), image: null }),
     tenure: {},
     canBeAsked: true,
     scheduler: asyncScheduler,
@@ -91,5 +97,23 @@ describe('a commit of a task', () => {
     await expect(log.commit(batch)).rejects.toBe(failure);
     expect(done).toHaveLength(1);
     expect(log.cursor).toMatchObject({ sequence: 0, since: null });
+  });
+});
+
+describe('a task that is taken over', () => {
+  it('goes on behind the last sequence that it reads, though its newest cursor is hidden', async () => {
+    // Behind the beginning of another task's open transaction nothing of the cursors can be read.
+    const cursor = { ...newCursor('another'), sequence: 4 };
+    const message = (topic: string, key: string, value: string) => {
+      const partition = 0;
+      return { topic, partition, offset: '0', key: Buffer.from(key), value: Buffer.from(value) };
+    };
+    const held = [
+      message('wine.cursors', TASK, JSON.stringify(cursor)),
+      message('wine.orders', '7', 'event 9'),
+      message('wine.orders', '8', 'event 8'),
+    ];
+    const { log } = await opened(undefined, held);
+    expect(log.cursor.sequence).toBe(9);
   });
 });

@@ -1,4 +1,4 @@
-import { lastValueFrom, Subject, throwError, toArray } from 'rxjs';
+import { lastValueFrom, Observable, Subject, take, throwError, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { inTurn } from '../../src/streams/in-turn.ts';
 import { virtualTime } from '../support/virtual-time.ts';
@@ -52,6 +52,25 @@ describe('inTurn', () => {
       inTurn(numbers, (number) => (number === 0 ? Promise.resolve(0) : [number])),
     );
     expect(results).toEqual(numbers);
+  });
+
+  it('ends what emits at once when nobody wants more', () => {
+    const gate = new Subject<number>();
+    const given: number[] = [];
+    let isOver = false;
+    const atOnce = new Observable<number>((subscriber) => {
+      for (let nth = 0; nth < 100 && !subscriber.closed; nth++) {
+        given.push(nth);
+        subscriber.next(nth);
+      }
+      return () => (isOver = true);
+    });
+    inTurn([gate, atOnce], (source) => source)
+      .pipe(take(2))
+      .subscribe();
+    gate.complete();
+    expect(given).toEqual([0, 1]);
+    expect(isOver).toBe(true);
   });
 
   it('ends what is under way when nobody listens', () => {

@@ -63,6 +63,12 @@ it('a table holds images, or what is kept of them', () => {
 
 it('status changes are filtered by values that they can have', () => {
   api.orderStatusChanges({ ...source, where: { field: 'payment_status', to: ['Paid', null] } });
+  expectTypeOf(api.orderStatusChanges(source)).toEqualTypeOf<
+    Observable<Consumed<OrderStatusChange>>
+  >();
+  expectTypeOf(
+    api.orderStatusChanges(source, ({ value }) => Promise.resolve(value?.order_number)),
+  ).toEqualTypeOf<Observable<number | null | undefined>>();
   // @ts-expect-error: there is no such field
   api.orderStatusChanges({ ...source, where: { colour: 'red' } });
   // @ts-expect-error: there is no such subject

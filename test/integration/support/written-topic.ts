@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { Kafka, logLevel } from 'kafkajs';
 import type { Admin, Producer } from 'kafkajs';
-import { inject, onTestFinished } from 'vitest';
+import { inject, onTestFinished, vi } from 'vitest';
 import { orderStatusChangeCodec } from '../../../src/schemas/order-status-change.ts';
 import { createRegistry } from '../../../src/schemas/registry.ts';
 import type { Registry } from '../../../src/schemas/registry.ts';
@@ -50,21 +50,22 @@ export async function writtenTopic(
   partitions: number,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<WrittenTopic> {
-  await withAdmin(kafka, (admin) =>
-    admin.createTopics({
-      waitForLeaders: true,
+  // What tests publish may be of any time.
+  const configEntries = Object.entries({ 'retention.ms': '-1', ...settings });
+  await withAdmin(kafka, async (admin) => {
+    await admin.createTopics({
       topics: [
         {
           topic: name,
           numPartitions: partitions,
-          // What tests publish may be of any time.
-          configEntries: Object.entries({ 'retention.ms': '-1', ...settings }).map(
-            ([key, value]) => ({ name: key, value }),
-          ),
+          configEntries: configEntries.map(([key, value]) => ({ name: key, value })),
         },
       ],
-    }),
-  );
+    });
+    // Not kafkajs' own wait for leaders: that fails where a broker has not heard of the topic yet.
+    const isThere = () => admin.fetchTopicOffsets(name).then(Boolean, () => false);
+    await vi.waitUntil(isThere, { timeout: 30_000, interval: 50 });
+  });
   const schemaId = await registry.register(valueSubject(name), orderStatusChangeCodec.schema);
   const producer: Producer = kafka.producer({
     transactionalId: `test-${name}`,
@@ -135,11 +136,25 @@ export async function withAdmin<T>(kafka: Kafka, work: (admin: Admin) => Promise
   }
 }
 
-/** Names of consumer groups that readers have left behind. */
-export function readerGroups(kafka: Kafka): Promise<string[]> {
+/** A client of the tests' Kafka that notes the consumer groups that it joins. */
+export function notingKafka(): { readonly kafka: Kafka; readonly joined: ReadonlySet<string> } {
+  const joined = new Set<string>();
+  const kafka = new Kafka({
+    brokers: inject('brokers'),
+    logLevel: logLevel.INFO,
+    logCreator: () => (entry) => {
+      const { groupId } = entry.log as { readonly groupId?: string };
+      if (groupId !== undefined) joined.add(groupId);
+    },
+  });
+  return { kafka, joined };
+}
+
+/** The names of all consumer groups that there are. */
+export function groupNames(kafka: Kafka): Promise<string[]> {
   return withAdmin(kafka, async (admin) => {
     const { groups } = await admin.listGroups();
-    return groups.map(({ groupId }) => groupId).filter((id) => id.startsWith('cellarstream-tail'));
+    return groups.map(({ groupId }) => groupId);
   });
 }
 

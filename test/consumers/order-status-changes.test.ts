@@ -1,0 +1,45 @@
+import { lastValueFrom, Subject, toArray } from 'rxjs';
+import { expect, it, vi } from 'vitest';
+import { orderStatusChanges } from '../../src/consumers/order-status-changes.ts';
+import { orderStatusChangeCodec } from '../../src/schemas/order-status-change.ts';
+import type { Registry } from '../../src/schemas/registry.ts';
+import { frame } from '../../src/schemas/wire.ts';
+import { change } from '../integration/support/written-topic.ts';
+import { fakeReaders } from '../support/fake-reader.ts';
+import { jsonMessage, kafkaUpTo } from '../support/fake-topic.ts';
+
+vi.mock(import('../../src/sinks/kafka-reader.ts'), async (original) => ({
+  ...(await original()),
+  openReader: (await import('../support/fake-reader.ts')).openFakeReader,
+}));
+
+const registry = {
+  schemaById: () => Promise.resolve(orderStatusChangeCodec.schema),
+} as Partial<Registry> as Registry;
+
+it('hands the changes that are wanted to the handler, one after the other', async () => {
+  const gates = new Map([1, 3].map((number) => [number, new Subject<string>()]));
+  const begun: number[] = [];
+  const kafka = kafkaUpTo(4, 'wine.order-status-changes');
+  const handled = lastValueFrom(
+    orderStatusChanges({ kafka, registry, where: { field: 'shipment_status' } }, ({ value }) => {
+      begun.push(value!.order_number!);
+      return gates.get(value!.order_number!)!;
+    }).pipe(toArray()),
+  );
+  const reader = await vi.waitUntil(() => fakeReaders[0]);
+  const messages = [0, 1, 2, 3].map((number) => ({
+    ...jsonMessage(number, null),
+    value: frame(1, orderStatusChangeCodec.encode(change(number))),
+  }));
+  reader.give(0, messages, 4n);
+  reader.end();
+  await vi.waitUntil(() => begun.length > 0);
+  expect(begun).toEqual([1]);
+  gates.get(1)!.next('one');
+  gates.get(1)!.complete();
+  expect(begun).toEqual([1, 3]);
+  gates.get(3)!.next('three');
+  gates.get(3)!.complete();
+  expect(await handled).toEqual(['one', 'three']);
+});
