@@ -14,9 +14,12 @@ export async function publishedTruth(
 ): Promise<void> {
   const until = performance.now() + PATIENCE_MS;
   for (;;) {
-    const { violations } = checkOrders(
-      await readTopic(brokers, registryUrl, `${prefix}.orders`),
-      sandbox,
+    const violations = await readTopic(brokers, registryUrl, `${prefix}.orders`).then(
+      (events) => checkOrders(events, sandbox).violations,
+      (error: unknown) => {
+        if (isAbsent(error)) return ['the topic is not there yet'];
+        throw error;
+      },
     );
     if (violations.length === 0) return;
     if (performance.now() > until) {
@@ -26,4 +29,10 @@ export async function publishedTruth(
     }
     await sleep(500); // between two looks
   }
+}
+
+/** A service on a busy machine has not made it yet. */
+function isAbsent(error: unknown): boolean {
+  const type = error instanceof Error && 'type' in error ? error.type : undefined;
+  return type === 'UNKNOWN_TOPIC_OR_PARTITION';
 }
