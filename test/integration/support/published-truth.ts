@@ -33,6 +33,5 @@ export async function publishedTruth(
 
 /** A service on a busy machine has not made it yet. */
 function isAbsent(error: unknown): boolean {
-  const type = error instanceof Error && 'type' in error ? error.type : undefined;
-  return type === 'UNKNOWN_TOPIC_OR_PARTITION';
+  return error instanceof Error && error.message.includes('does not host this topic-partition');
 }
