@@ -18,6 +18,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 'test/types/**'],
           testTimeout: 20_000, // for a busy machine
+          maxWorkers: ALL_CORES,
         },
       },
       // One seed, one run of the whole pipeline: 500 with the other tests, 10,000 by themselves.
