@@ -1,6 +1,7 @@
 import { lastValueFrom, toArray } from 'rxjs';
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import type { Consumed } from '../../src/consumers/consumed.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
 import { openReader } from '../../src/sinks/kafka-reader.ts';
@@ -22,6 +23,7 @@ const EAGER = {
   'delete.retention.ms': '0',
 };
 
+const WEEK = String(7 * 86_400_000);
 const COMPACTED = { timeout: 100_000, interval: 500 };
 
 // A broker of its own: a cleaner that has nothing else to do, and looks often.
@@ -41,6 +43,9 @@ afterAll(async () => {
   await services.stop();
 });
 
+const isLast = ({ partition, key, value }: Consumed<unknown>) =>
+  partition === 0 && key === '49' && value === null;
+
 it('completes on a compacted topic with holes, aborts and a tombstone at its very end', async () => {
   const topic = topicsUnder('compacted').orderStatusChanges;
   const written = await writtenTopic(clients, topic.name, 2, EAGER);
@@ -53,21 +58,22 @@ it('completes on a compacted topic with holes, aborts and a tombstone at its ver
   }
   const gone = numbers(0, 49).map((number) => ({ key: String(number), value: null }));
   await written.send(0, gone.slice(0, 49));
-  await written.send(0, gone.slice(49));
 
-  const read = await vi.waitUntil(async () => {
+  await vi.waitUntil(async () => {
+    await written.send(0, gone.slice(49)); // ends a segment, and gives the cleaner something to do
+    const end = (await topicEnds(clients.kafka, topic.name)).get(0)!;
     const messages = await lastValueFrom(replay({ ...clients, topic }).pipe(toArray()));
-    return messages.length < 200 && messages; // of 1,050
+    const last = messages.at(-1)!;
+    // Of 1,050 messages; and behind the last one there is the marker of its commit.
+    return messages.length < 200 && isLast(last) && end === BigInt(last.offset) + 2n;
   }, COMPACTED);
-  const last = read.at(-1)!;
-  expect(last).toMatchObject({ partition: 0, key: '49', value: null });
-  const ends = await topicEnds(clients.kafka, topic.name);
-  expect(ends.get(0)).toBe(BigInt(last.offset) + 2n); // behind it there is the marker of its commit
 });
 
 it('passes a segment of which compaction has left a header alone', async () => {
   const name = 'compacted-header';
-  const written = await writtenTopic(clients, name, 1, EAGER);
+  // Not again and again: the next round would make the header and the segment behind it one.
+  const settings = { ...EAGER, 'min.cleanable.dirty.ratio': '0.3', 'max.compaction.lag.ms': WEEK };
+  const written = await writtenTopic(clients, name, 1, settings);
   const began = Date.now() - 60_000;
   // Of the last batch of a producer the header stays: it tells its sequence. 500 KB, and the segment
   // behind it, are too much to be made one.
@@ -81,7 +87,8 @@ it('passes a segment of which compaction has left a header alone', async () => {
 
   const { offsets, empty } = await vi.waitUntil(async () => {
     const read = await readAll(clients.kafka, name);
-    return read.offsets[0] !== 0 && read;
+    // The end that can be read is some ms behind a commit.
+    return read.offsets[0] !== 0 && read.offsets.at(-1) === 23 && read;
   }, COMPACTED);
   expect(offsets).toEqual([...numbers(5, 9), ...numbers(10, 21), 22, 23]);
   expect(empty.slice(0, 5)).toEqual([1, 2, 3, 4, 5]); // step by step: there might be something behind
