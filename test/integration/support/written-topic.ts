@@ -72,7 +72,8 @@ export async function writtenTopic(
     idempotent: true,
     maxInFlightRequests: 1,
     allowAutoTopicCreation: false,
-    retry: { initialRetryTime: 20 },
+    // Soon, as transactions follow each other; and for long, as a coordinator may have just been made.
+    retry: { initialRetryTime: 20, maxRetryTime: 1_000, retries: 30 },
   });
   await producer.connect();
   onTestFinished(() => producer.disconnect());
