@@ -54,6 +54,7 @@ export async function writtenTopic(
   const configEntries = Object.entries({ 'retention.ms': '-1', ...settings });
   await withAdmin(kafka, async (admin) => {
     await admin.createTopics({
+      waitForLeaders: false,
       topics: [
         {
           topic: name,
