@@ -2,16 +2,9 @@ import pc from 'picocolors';
 import type { Published } from '../hooks.ts';
 import type { Change, Operation } from '../streams/diff.ts';
 import type { StatusChange } from '../streams/order-status.ts';
+import { somePaths, statusName, WORDS } from './change-words.ts';
 
 type Colors = ReturnType<typeof pc.createColors>;
-
-const WORDS: Readonly<Record<Operation, string>> = {
-  r: 'read',
-  c: 'created',
-  u: 'updated',
-  d: 'deleted',
-};
-const PATHS_SHOWN = 4;
 
 /**
  * A line for each change that people want to see one by one: all but first reads. It names the
@@ -26,7 +19,7 @@ export function changeLines(published: Published, colors: Colors, time: string):
       const own = statusChanges.filter(({ key }) => key === change.key);
       const told = new Set(own.map(({ change: status }) => pathOf(status)));
       const statuses = own.map(({ change: { subject, subjectId, field, from, to } }) => {
-        const name = subject === 'order' ? field : `${subject}${mark(subjectId)}.${field}`;
+        const name = statusName(subject, subjectId, field);
         return `${name} ${colors.dim(from ?? '∅')} → ${colors.bold(to ?? '∅')}`;
       });
       const word = paint(change.op, colors)(WORDS[change.op].padEnd(7));
@@ -36,15 +29,9 @@ export function changeLines(published: Published, colors: Colors, time: string):
     });
 }
 
-function mark(subjectId: string | null): string {
-  return subjectId === null ? '' : `[${subjectId}]`;
-}
-
 /** The changed paths that no status change tells of; `updated_at` goes without saying. */
-function otherPaths({ changed }: Change, told: ReadonlySet<string>): string[] {
-  const others = changed.filter((path) => !told.has(path) && !/(^|\.)updated_at$/.test(path));
-  const more = others.length - PATHS_SHOWN;
-  return more > 0 ? [...others.slice(0, PATHS_SHOWN), `${more} more`] : others;
+function otherPaths({ changed }: Change, told: ReadonlySet<string>): readonly string[] {
+  return somePaths(changed.filter((path) => !told.has(path) && !/(^|\.)updated_at$/.test(path)));
 }
 
 /** Where in an order a status is, as `changed` names it. */

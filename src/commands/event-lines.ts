@@ -1,22 +1,15 @@
 import type pc from 'picocolors';
 import type { Consumed } from '../consumers/consumed.ts';
-import type { ChangeEvent, Op } from '../schemas/envelope.ts';
+import type { ChangeEvent } from '../schemas/envelope.ts';
 import { stringifyJson } from '../schemas/json.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { OrderStatusChange } from '../schemas/order-status-change.ts';
+import { somePaths, statusName, WORDS } from './change-words.ts';
 
 type Colors = ReturnType<typeof pc.createColors>;
 
 /** What `replay` shows: an event of a resource, or a status change. */
 export type Replayed = ChangeEvent | OrderStatusChange;
-
-const WORDS: Readonly<Record<Op, string>> = {
-  r: 'read',
-  c: 'created',
-  u: 'updated',
-  d: 'deleted',
-};
-const PATHS_SHOWN = 4;
 
 /**
  * A message as JSON: its place, time and key, then the fields of its value, or `tombstone` where it
@@ -51,15 +44,10 @@ function textOf(key: string | null, value: Replayed | null, of: string, colors: 
   if (value === null) return `${'tombstone'.padEnd(9)} ${of} ${key}`;
   if (!('op' in value)) {
     const { subject, subject_id, field, from, to } = value;
-    const name = subject === 'order' ? field : `${subject}${mark(subject_id)}.${field}`;
+    const name = statusName(subject, subject_id, field);
     return `order ${key}  ${name} ${colors.dim(from ?? '∅')} → ${colors.bold(to ?? '∅')}`;
   }
   const { op, changed } = value;
-  const more = changed.length - PATHS_SHOWN;
-  const paths = [...changed.slice(0, PATHS_SHOWN), ...(more > 0 ? [`${more} more`] : [])];
-  return `${WORDS[op].padEnd(9)} ${of} ${key}  ${colors.dim(paths.join(', '))}`.trimEnd();
-}
-
-function mark(subjectId: string | null): string {
-  return subjectId === null ? '' : `[${subjectId}]`;
+  const paths = somePaths(changed).join(', ');
+  return `${WORDS[op].padEnd(9)} ${of} ${key}  ${colors.dim(paths)}`.trimEnd();
 }

@@ -1,6 +1,8 @@
 import type { Admin, Kafka } from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
 import type { Offsets } from '../sinks/broker.ts';
+import { requireTopic, topicBounds } from '../sinks/topic-bounds.ts';
+import type { Bounds } from '../sinks/topic-bounds.ts';
 import { withAdmin } from '../sinks/with-admin.ts';
 
 /**
@@ -62,27 +64,16 @@ export function resolveRange(kafka: Kafka, topic: string, from: From, to: To): P
   });
 }
 
-interface PartitionOffsets {
+const RUN_FIRST = 'is TOPIC_PREFIX that of the service? `cellarstream run` makes the topics';
+
+interface PartitionOffsets extends Bounds {
   readonly partition: number;
-  /** Of the first message there is. */
-  readonly low: bigint;
-  /** Behind the last one that is committed. */
-  readonly high: bigint;
 }
 
 async function partitionsOf(admin: Admin, topic: string): Promise<PartitionOffsets[]> {
-  const names = await admin.listTopics();
-  if (!names.includes(topic)) {
-    throw new CellarstreamError(
-      'POSITION',
-      `there is no topic ${topic}: is TOPIC_PREFIX that of the service? \`cellarstream run\` makes the topics`,
-      { context: { topic } },
-    );
-  }
-  const offsets = await admin.fetchTopicOffsets(topic);
-  return offsets
-    .map(({ partition, low, high }) => ({ partition, low: BigInt(low), high: BigInt(high) }))
-    .sort((a, b) => a.partition - b.partition);
+  await requireTopic(admin, topic, RUN_FIRST);
+  const bounds = await topicBounds(admin, topic);
+  return [...bounds].map(([partition, bound]) => ({ partition, ...bound }));
 }
 
 /** @throws CellarstreamError `POSITION` for one that is none. */

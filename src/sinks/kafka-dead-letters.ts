@@ -1,7 +1,7 @@
-import { Partitioners } from 'kafkajs';
 import type { Kafka, KafkaMessage, Producer } from 'kafkajs';
 import { CellarstreamError, describeError } from '../errors.ts';
 import { kafkaError } from './kafka-error.ts';
+import { plainProducer } from './plain-producer.ts';
 
 /** A message that a consumer gave up, and why. */
 export interface GivenUp {
@@ -62,12 +62,7 @@ export function kafkaDeadLetters(kafka: Kafka, topic: string, groupId: string): 
 }
 
 async function open(kafka: Kafka): Promise<Producer> {
-  const producer = kafka.producer({
-    idempotent: true,
-    maxInFlightRequests: 1,
-    allowAutoTopicCreation: false,
-    createPartitioner: Partitioners.DefaultPartitioner, // murmur2, as the Java client's
-  });
+  const producer = plainProducer(kafka);
   await producer.connect();
   return producer;
 }

@@ -1,7 +1,7 @@
 import type { Consumer, ConsumerConfig, Kafka } from 'kafkajs';
 import { firstValueFrom, merge, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import { CellarstreamError } from '../errors.ts';
+import { requireTopic } from './topic-bounds.ts';
 import { withAdmin } from './with-admin.ts';
 
 /**
@@ -12,10 +12,7 @@ import { withAdmin } from './with-admin.ts';
  */
 export function partitionsOf(kafka: Kafka, topic: string, remedy: string): Promise<number> {
   return withAdmin(kafka, async (admin) => {
-    const names = await admin.listTopics();
-    if (!names.includes(topic)) {
-      throw new CellarstreamError('POSITION', `there is no topic ${topic}: ${remedy}`);
-    }
+    await requireTopic(admin, topic, remedy);
     const { topics } = await admin.fetchTopicMetadata({ topics: [topic] });
     return topics[0]?.partitions.length ?? 0;
   });

@@ -1,4 +1,4 @@
-import { CompressionTypes, Partitioners } from 'kafkajs';
+import { CompressionTypes } from 'kafkajs';
 import type { Kafka } from 'kafkajs';
 import { firstValueFrom, map, Observable, race, timer } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
@@ -7,6 +7,9 @@ import { kafkaError } from './kafka-error.ts';
 import { openReader } from './kafka-reader.ts';
 import type { TopicReader } from './kafka-reader.ts';
 import type { Message } from './sink.ts';
+import { plainProducer } from './plain-producer.ts';
+import { requireTopic, topicBounds } from './topic-bounds.ts';
+import type { Bounds } from './topic-bounds.ts';
 import { withAdmin } from './with-admin.ts';
 
 /** What of a partition has been read, in one go. */
@@ -37,6 +40,8 @@ export interface SignalTopic {
   readonly close: () => Promise<void>;
 }
 
+const RUN_FIRST =
+  '`cellarstream run` makes it when it starts; is TOPIC_PREFIX that of the service?';
 /** A broker that is away holds up no stop. */
 const CLOSE_WITHIN_MS = 2_000;
 
@@ -73,12 +78,7 @@ export function kafkaSignals(kafka: Kafka, name: string): SignalTopic {
         };
       }),
     send: async (message) => {
-      const producer = kafka.producer({
-        idempotent: true,
-        maxInFlightRequests: 1,
-        allowAutoTopicCreation: false,
-        createPartitioner: Partitioners.DefaultPartitioner, // murmur2, as the Java client's
-      });
+      const producer = plainProducer(kafka);
       const { topic, key, value } = message;
       try {
         await producer.connect();
@@ -98,11 +98,6 @@ export function kafkaSignals(kafka: Kafka, name: string): SignalTopic {
   };
 }
 
-interface Bounds {
-  readonly low: bigint;
-  readonly high: bigint;
-}
-
 /**
  * What was deleted by its age is no loss.
  *
@@ -116,19 +111,7 @@ function within({ low, high }: Bounds, at = 0n): bigint {
 /** @throws CellarstreamError `POSITION` when there is no such topic. */
 function boundsOf(kafka: Kafka, topic: string): Promise<ReadonlyMap<number, Bounds>> {
   return withAdmin(kafka, async (admin) => {
-    // Asked first: kafkajs looks long for a topic that is not there.
-    if (!(await admin.listTopics()).includes(topic)) {
-      throw new CellarstreamError(
-        'POSITION',
-        `there is no topic ${topic}: \`cellarstream run\` makes it when it starts; is TOPIC_PREFIX that of the service?`,
-      );
-    }
-    const offsets = await admin.fetchTopicOffsets(topic);
-    return new Map(
-      offsets.map(({ partition, low, high }) => [
-        partition,
-        { low: BigInt(low), high: BigInt(high) },
-      ]),
-    );
+    await requireTopic(admin, topic, RUN_FIRST);
+    return topicBounds(admin, topic);
   });
 }

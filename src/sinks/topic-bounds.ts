@@ -1,0 +1,34 @@
+import type { Admin } from 'kafkajs';
+import { CellarstreamError } from '../errors.ts';
+
+/** Of a partition: the offset of the first message there is, and that behind the last committed one. */
+export interface Bounds {
+  readonly low: bigint;
+  readonly high: bigint;
+}
+
+/**
+ * Asked before anything else of a topic: kafkajs looks long for one that is not there.
+ *
+ * @param remedy What to do where it isn't: consumers make no topics.
+ * @throws CellarstreamError `POSITION` where it isn't there.
+ */
+export async function requireTopic(admin: Admin, topic: string, remedy: string): Promise<void> {
+  if ((await admin.listTopics()).includes(topic)) return;
+  throw new CellarstreamError('POSITION', `there is no topic ${topic}: ${remedy}`, {
+    context: { topic },
+  });
+}
+
+/** By partition, in their order. */
+export async function topicBounds(
+  admin: Admin,
+  topic: string,
+): Promise<ReadonlyMap<number, Bounds>> {
+  const offsets = await admin.fetchTopicOffsets(topic);
+  return new Map(
+    offsets
+      .sort((a, b) => a.partition - b.partition)
+      .map(({ partition, low, high }) => [partition, { low: BigInt(low), high: BigInt(high) }]),
+  );
+}
