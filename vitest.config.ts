@@ -52,6 +52,18 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
+      // The same with the numbers that were promised.
+      {
+        test: {
+          name: 'integration-all',
+          include: ['test/integration/**/*.test.ts'],
+          globalSetup: ['test/integration/services.ts'],
+          env: { TEST_LONG: '1' },
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 2,
+        },
+      },
       // Servers of its own, which it breaks: 90 s with the other tests, up to 20 minutes by itself.
       {
         test: {

@@ -4,6 +4,7 @@ import { SORTS } from '../streams/moving-list.ts';
 import { checkOrders } from './support/checker.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { swept } from './support/rounds.ts';
+import { scaled } from './support/scale.ts';
 import {
   cliForTest,
   firstReadDone,
@@ -16,8 +17,9 @@ import { readTopic } from './support/topic-reader.ts';
 
 /** `DELETE_SEEDS=20` repeats the large test with as many seeds. */
 const SEEDS = Number(process.env.DELETE_SEEDS ?? 1);
-const ORDERS = 50_000;
-const DELETED = 1_000;
+const ORDERS = scaled(12_000, 50_000);
+const DELETED = scaled(240, 1_000);
+const BURST = DELETED / 4;
 const QUOTA = 100_000; // not what is tested here
 
 const read = (topic: string) => readTopic(inject('brokers'), inject('registryUrl'), topic);
@@ -30,7 +32,7 @@ function after(service: Cli, event: string): (line: LogLine) => boolean {
 
 describe('sweeps, with orders that change all the time', () => {
   it.each(Array.from({ length: SEEDS }, (_, k) => ({ seed: k + 1, sort: SORTS[k % 4]! })))(
-    'publishes each of 1,000 deletions among 50,000 orders once, and no other (seed $seed, $sort)',
+    `publishes each of ${DELETED} deletions among ${ORDERS} orders once, and no other (seed $seed, $sort)`,
     async ({ seed, sort }) => {
       const began = performance.now();
       const prefix = `deletes-${seed}`;
@@ -57,8 +59,8 @@ describe('sweeps, with orders that change all the time', () => {
         (_, k) => keys[k * step + ((k * seed) % step)]!,
       );
       // In bursts while sweeps run, so that the list moves under them.
-      for (let k = 0; k < DELETED; k += 250) {
-        for (const key of chosen.slice(k, k + 250)) {
+      for (let k = 0; k < DELETED; k += BURST) {
+        for (const key of chosen.slice(k, k + BURST)) {
           if (sandbox.truth.get('orders', key)) sandbox.remove('orders', key);
         }
         await service.logged(after(service, 'swept'));

@@ -7,13 +7,14 @@ import type { Sandbox } from '../../src/sandbox/index.ts';
 import { checkOrders } from './support/checker.ts';
 import { runCli } from './support/cli.ts';
 import type { Cli } from './support/cli.ts';
+import { scaled } from './support/scale.ts';
 import { connections } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 
-const ORDERS = 100_000;
+const ORDERS = scaled(50_000, 100_000);
 const PREFIX = 'first-read';
 
-describe('run, with 100,000 orders, the other lists and the true limits', () => {
+describe(`run, with ${ORDERS} orders, the other lists and the true limits`, () => {
   let sandbox: Sandbox;
   let state: string;
   let service: Cli;

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { Chance } from './support/chance.ts';
+import { scaled } from './support/scale.ts';
 import { folderForTest } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 import { clientsForTest, numbers, withAdmin, writtenTopic } from './support/written-topic.ts';
@@ -17,8 +18,8 @@ const KEYS_EACH = 8;
 /** Groups side by side: of a killed member Kafka hears only when its session is over, 6 s later. */
 const GROUPS = 2;
 /** Of each group; in each all members are killed, one after the other. */
-const ROUNDS = 6;
-const KILLS = 30;
+const ROUNDS = scaled(3, 6);
+const KILLS = scaled(16, 30);
 /** Events that are there to be handled, at least. */
 const LOAD = 600;
 
@@ -62,7 +63,7 @@ class Victims {
 
   /** Two or three members, killed one by one when some events more are handled for the first time. */
   async round(): Promise<void> {
-    const size = this.kills % 5 === 0 ? 3 : 2; // three, two, three, two: fifteen in six rounds
+    const size = this.kills % 5 === 0 ? 3 : 2; // three, two, three, two: eight in three rounds, fifteen in six
     for (let n = 0; n < size; n++) this.#start();
     await this.#more(150 + this.#chance.below(300));
     const members = this.#chance.shuffled(this.#members.splice(0));

@@ -8,12 +8,13 @@ import type { Sandbox } from '../../src/sandbox/index.ts';
 import { checkOrders, checkStatusChanges } from './support/checker.ts';
 import { runCli } from './support/cli.ts';
 import { publishedTruth } from './support/published-truth.ts';
+import { scaled } from './support/scale.ts';
 import { connections } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 
 const PREFIX = 'kill';
-const KILLS = 20;
-const ORDERS = 30_000;
+const KILLS = scaled(8, 20);
+const ORDERS = scaled(15_000, 30_000);
 const QUOTA = 1_000; // the quota is not what is tested here
 
 describe('run, killed at random moments while orders change', () => {
@@ -65,7 +66,7 @@ describe('run, killed at random moments while orders change', () => {
     const statuses = checkStatusChanges(await topic('order-status-changes'), events);
     expect(statuses.violations).toEqual([]);
     console.log(`after ${KILLS} kills`, orders.ops, `${statuses.count} status changes`);
-    expect(orders.ops.u).toBeGreaterThan(500);
+    expect(orders.ops.u).toBeGreaterThan(scaled(150, 500));
   }, 240_000);
 });
 

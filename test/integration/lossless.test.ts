@@ -16,9 +16,10 @@ import { oddRecord } from './support/odd-records.ts';
 import { oddText } from './support/odd-text.ts';
 import { rebuild } from './support/rebuild.ts';
 import type { AvroSchemaObject } from './support/rebuild.ts';
+import { scaled } from './support/scale.ts';
 import { connections } from './support/service.ts';
 
-const RECORDS = 10_000;
+const RECORDS = scaled(2_500, 10_000);
 const PREFIX = 'lossless';
 const TOPICS = RESOURCES.map((resource) => `${PREFIX}.${resource}`);
 const QUOTA = 10_000;
@@ -117,7 +118,7 @@ async function registryAnswer(path: string): Promise<unknown> {
   return answer.json();
 }
 
-describe('ten thousand odd records of each resource', () => {
+describe(`${RECORDS} odd records of each resource`, () => {
   const state = mkdtempSync(join(tmpdir(), 'cellarstream-test-'));
   const began = performance.now();
   const secondsSince = (since: number) => ((performance.now() - since) / 1_000).toFixed(1);
