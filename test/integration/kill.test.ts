@@ -14,7 +14,7 @@ import { readTopic } from './support/topic-reader.ts';
 
 const PREFIX = 'kill';
 const KILLS = scaled(8, 20);
-const ORDERS = scaled(15_000, 30_000);
+const ORDERS = scaled(5_000, 30_000);
 const QUOTA = 1_000; // the quota is not what is tested here
 
 describe('run, killed at random moments while orders change', () => {

@@ -3,7 +3,7 @@ import type { Sandbox } from '../../../src/sandbox/index.ts';
 import { checkOrders } from './checker.ts';
 import { readTopic } from './topic-reader.ts';
 
-const PATIENCE_MS = 90_000;
+const PATIENCE_MS = 150_000;
 
 /** Resolves when the topic's last images are what a sandbox that stands still says. */
 export async function publishedTruth(
