@@ -68,7 +68,7 @@ export default defineConfig([
                   'quotas',
                 ],
                 ...['resource-events', 'resource-reads', 'resource-task', 'resources'],
-                ...['schema-book', 'settings', 'unsupported'],
+                ...['pii', 'pii-problems', 'schema-book', 'settings', 'unsupported'],
               ].map((file) => `./src/${file}.ts`),
               'parts are composed by app.ts, never the other way round',
             ),

@@ -5,6 +5,7 @@ import type { ApiConfig, Resource } from './config.ts';
 import type { Hooks } from './hooks.ts';
 import { RESOURCES, RULES } from './resources.ts';
 import type { Retry } from './streams/backoff.ts';
+import type { AnswerSeen } from './streams/http.ts';
 import { login } from './streams/login.ts';
 import { listRequest } from './streams/request.ts';
 import type { ListRequest, Refusals } from './streams/request.ts';
@@ -19,6 +20,7 @@ export interface ApiOptions {
   readonly scheduler: SchedulerLike;
   readonly onRetry?: Hooks['onRetry'];
   readonly onLogin?: Hooks['onLogin'];
+  readonly onRequest?: Hooks['onRequest'];
   /** Connections. Default one's own, with the limits of a careful client. */
   readonly dispatcher?: Dispatcher;
   /** Uniform in [0, 1), for the jitter. Default Math.random. */
@@ -40,12 +42,15 @@ const ANSWER_TIMEOUT_MS = 30_000;
 const CONNECTIONS = 24;
 
 export function openApi(options: ApiOptions): Api {
-  const { config, loginLimit, scheduler, onRetry, onLogin } = options;
+  const { config, loginLimit, scheduler, onRetry, onLogin, onRequest } = options;
   const { dispatcher = connectionsTo(config), random = Math.random } = options;
   const retrying = (what: string, resource?: Resource) =>
     onRetry
       ? { onRetry: (retry: Retry) => onRetry({ what, ...(resource && { resource }), ...retry }) }
       : {};
+
+  const answered = (what: string) =>
+    onRequest ? { onAnswer: (answer: AnswerSeen) => onRequest({ what, ...answer }) } : {};
 
   const tokens = tokenSource({
     login: login({
@@ -55,10 +60,14 @@ export function openApi(options: ApiOptions): Api {
       limit: loginLimit,
       scheduler,
       random,
+      ...answered('login'),
       ...retrying('login'),
     }),
     scheduler,
-    ...(onLogin && { onToken: () => onLogin() }),
+    ...(onLogin && {
+      onToken: ({ lifeMs, serverTime, askedAt }) =>
+        onLogin({ lifeMs, aheadMs: serverTime === undefined ? undefined : serverTime - askedAt }),
+    }),
   });
   const refusals = Object.fromEntries(RESOURCES.map((name) => [name, { count: 0 }])) as Record<Resource, Refusals>; // prettier-ignore
   return {
@@ -72,6 +81,7 @@ export function openApi(options: ApiOptions): Api {
         ...(readClock && { readClock }),
         scheduler,
         random,
+        ...answered(resource),
         ...retrying(resource, resource),
       }),
     close: () => dispatcher.destroy(),

@@ -69,6 +69,7 @@ async function serve(options: RunOptions): Promise<void> {
 
   const store = openStore(stateDir, (reason) => hooks.onDiscarded?.({ reason }));
   const quota = quotas({ config, scheduler, stateDir });
+  hooks.onStart?.({ quotas: quota.use });
   const api = openApi({ config: config.api, loginLimit: quota.login, scheduler, ...hooks });
   const links = openLinks(config, { log: options.kafkaLog });
   const signals = kafkaSignals(links.kafka, topicNames(config.topics.prefix).signals);

@@ -2,10 +2,12 @@ import { filter, map, of, repeat, take, throwError, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Config } from './config.ts';
 import { CellarstreamError } from './errors.ts';
+import { hiddenNames } from './pii.ts';
 import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
 import { isJsonObject } from './schemas/json.ts';
 import type { JsonValue } from './schemas/json.ts';
+import { keyFieldsSetting } from './settings.ts';
 import { chooseKeyFields, fieldNames } from './streams/key-fields.ts';
 import { keyOfFields } from './streams/records.ts';
 import type { Answer } from './streams/request.ts';
@@ -23,7 +25,7 @@ export interface ChosenKey {
 
 export interface ChooseKeyOptions {
   readonly resource: Resource;
-  readonly config: Pick<Config, 'keyFields'>;
+  readonly config: Pick<Config, 'keyFields' | 'pii'>;
   /** What the events are keyed by that are published already; null when there are none. */
   readonly published: readonly string[] | null;
   /** Asks for the first page. */
@@ -40,14 +42,20 @@ export interface ChooseKeyOptions {
  * empty. Emits once and completes.
  *
  * @throws CellarstreamError `KEY_FIELDS` when nothing fits, or when the setting is another than what
- * is published: keys never change silently.
+ * is published: keys never change silently. Also when what is published is keyed by a field that is
+ * now to be hidden.
  */
 export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
   const { resource, config, published, firstPage, pauseMs, topic, scheduler } = options;
   const set = config.keyFields[resource];
   if (published && set && set.join() !== published.join()) {
-    const setting = settingOf(resource);
-    const message = `${setting} is ${set.join()}, but the events in ${topic} are keyed by ${published.join()}: unset it, or set another TOPIC_PREFIX`;
+    const message = `${keyFieldsSetting(resource)} is ${set.join()}, but the events in ${topic} are keyed by ${published.join()}: unset it, or set another TOPIC_PREFIX`;
+    return throwError(() => new CellarstreamError('KEY_FIELDS', message));
+  }
+  const hidden = hiddenNames(config.pii, resource);
+  const lost = published?.filter((field) => hidden.has(field)) ?? [];
+  if (lost.length > 0) {
+    const message = `the events in ${topic} are keyed by ${lost.join()}, which the PII_ settings name: take it out of them, or set another TOPIC_PREFIX`;
     return throwError(() => new CellarstreamError('KEY_FIELDS', message));
   }
   const known = published ?? certain(resource);
@@ -71,19 +79,20 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
 
 /**
  * What the keys of these records are made of: the fields of `KEY_FIELDS_*`, if a record has them;
- * else the first of the candidates that fits. Undefined where there is no record to tell by.
+ * else the first of the candidates that fits, of which nothing is to be hidden. Undefined where there
+ * is no record to tell by.
  *
  * @throws CellarstreamError `KEY_FIELDS` when nothing fits, with the names of the fields seen.
  */
 export function keyFieldsOf(
   resource: Resource,
-  { keyFields }: Pick<Config, 'keyFields'>,
+  { keyFields, pii }: Pick<Config, 'keyFields' | 'pii'>,
   data: readonly JsonValue[],
 ): readonly string[] | undefined {
   const { keyCandidates } = RULES[resource];
   const set = keyFields[resource];
   const records = data.filter(isJsonObject);
-  const setting = settingOf(resource);
+  const setting = keyFieldsSetting(resource);
   if (data.length > 0 && records.length === 0 && !certain(resource)) {
     throw new CellarstreamError('KEY_FIELDS', `the first page of ${resource} has no objects on it`);
   }
@@ -97,22 +106,22 @@ export function keyFieldsOf(
   }
   const known = certain(resource);
   if (known) return known;
-  const choice = chooseKeyFields(data, keyCandidates);
+  const hidden = hiddenNames(pii, resource);
+  const isFree = (fields: readonly string[]) => !fields.some((field) => hidden.has(field));
+  const choice = chooseKeyFields(data, keyCandidates.filter(isFree));
   if (!choice) return undefined;
   if (choice.fields) return choice.fields;
   const tried = keyCandidates.map((fields) => fields.join('+')).join(', ');
   const advice = `set ${setting} to the field, or the fields with commas between, that tell its records apart`;
-  throw noKey(`none of ${tried} is the key of ${resource}: ${advice}`, choice.seen);
+  const notFree = keyCandidates.flat().filter((field) => hidden.has(field));
+  const but = notFree.length > 0 ? ` (the PII_ settings hide ${notFree.join(', ')})` : '';
+  throw noKey(`none of ${tried} is the key of ${resource}${but}: ${advice}`, choice.seen);
 }
 
 /** A key that the API's description tells. */
 function certain(resource: Resource): readonly string[] | undefined {
   const { keyCandidates } = RULES[resource];
   return keyCandidates.length === 1 ? keyCandidates[0] : undefined;
-}
-
-function settingOf(resource: Resource): string {
-  return `KEY_FIELDS_${resource.toUpperCase().replaceAll('-', '_')}`;
 }
 
 function noKey(message: string, seen: readonly string[]): CellarstreamError {

@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parse } from 'dotenv';
 import { CellarstreamError } from './errors.ts';
+import { piiProblems } from './pii-problems.ts';
 import type { Resource } from './resources.ts';
 import type { Secret } from './secret.ts';
-import { itemsOf, SCHEMA } from './settings.ts';
+import { SCHEMA } from './settings.ts';
 import type { FieldPointer, LogLevel, Name, Settings } from './settings.ts';
 
 export { RESOURCES } from './resources.ts';
@@ -46,6 +47,15 @@ export interface RegistryConfig {
   readonly ca: string | undefined;
 }
 
+/** The fields that hold personal data, and what becomes of each; no field is in two of the lists. */
+export interface PiiConfig {
+  readonly drop: readonly FieldPointer[];
+  readonly mask: readonly FieldPointer[];
+  readonly hmac: readonly FieldPointer[];
+  /** There whenever `hmac` names a field. */
+  readonly hmacKey: Secret | undefined;
+}
+
 /** The settings, checked; frozen all the way down. Lengths of time are in milliseconds. */
 export interface Config {
   /** Undefined unless its required settings are there; see {@link loadConfig}. */
@@ -77,13 +87,7 @@ export interface Config {
     /** What the server counts by: each list on its own, or all lists of a key together. */
     readonly scope: 'endpoint' | 'key';
   };
-  readonly pii: {
-    readonly drop: readonly FieldPointer[];
-    readonly mask: readonly FieldPointer[];
-    readonly hmac: readonly FieldPointer[];
-    /** There whenever `hmac` names a field. */
-    readonly hmacKey: Secret | undefined;
-  };
+  readonly pii: PiiConfig;
   /** The fields that make a record's key, where they are set. */
   readonly keyFields: Readonly<Record<Resource, readonly string[] | undefined>>;
   /** An absolute path. */
@@ -201,7 +205,7 @@ function gather(env: Texts, cwd: string, problems: Problem[]): Texts {
       continue;
     }
     // What can't be read is reported as that: something stands in, or it would be missing as well.
-    texts[name] = withoutLineEnd(read(twin, file) ?? '?');
+    texts[name] = withoutLineEnd(read(twin, file) ?? '?'.repeat(16));
     if (texts[name] === '') problems.push({ name: twin, advice: 'names a file that is empty' });
   }
   for (const name of CONTENTS) {
@@ -250,14 +254,7 @@ function contradictions(texts: Texts): Problem[] {
   if (texts.KAFKA_SSL_CA_FILE !== undefined && texts.KAFKA_SSL !== 'true') {
     problems.push({ name: 'KAFKA_SSL_CA_FILE', advice: 'needs KAFKA_SSL=true' });
   }
-  const seen = new Set<string>();
-  for (const name of ['PII_DROP', 'PII_MASK', 'PII_HMAC']) {
-    const here = new Set(itemsOf(texts[name] ?? ''));
-    if ([...here].some((item) => seen.has(item))) {
-      problems.push({ name, advice: 'names a field that another PII_ setting names too' });
-    }
-    for (const item of here) seen.add(item);
-  }
+  problems.push(...piiProblems(texts));
   for (const name of Object.keys(texts)) {
     if (!name.startsWith('KEY_FIELDS_') || SETTINGS.includes(name)) continue;
     const known = SETTINGS.filter((setting) => setting.startsWith('KEY_FIELDS_'));

@@ -39,6 +39,11 @@ export type ErrorCode =
   | 'REGISTRY_UNREACHABLE'
   /** The schema registry refused a schema or our credentials. */
   | 'REGISTRY_REFUSED'
+  /**
+   * TLS with a server can't be set up by these settings: its certificate is by an unknown authority or for
+   * another host, or its port speaks no TLS.
+   */
+  | 'TLS_REFUSED'
   /** Another process uses the state folder. */
   | 'STATE_LOCKED'
   /** The state folder can't be made, read or written, or its disk is full. */

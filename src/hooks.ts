@@ -15,6 +15,10 @@ export interface Published {
   readonly statusChanges: readonly KeyedStatusChange[];
   /** Records of the page that are as they were. */
   readonly unchanged: number;
+  /** Records of the resource that are published and not deleted, with these changes. */
+  readonly known: number;
+  /** When it was dealt with, ms since the epoch; on the clock of this machine. */
+  readonly at: number;
   /**
    * Whether with it a reading has come to its end: a poll to that of its window, a first read to that
    * of the list; a sweep to its own, with what is gone dealt with.
@@ -44,6 +48,47 @@ export interface Resynced {
   readonly message: string | null;
 }
 
+/** A request to the API: answered, whatever the answer was, or not. */
+export interface Requested {
+  /** `login`, or the list that was asked. */
+  readonly what: string;
+  /** Of the answer; undefined when there was none: refused, reset, timed out, cut off. */
+  readonly status: number | undefined;
+  /** Until its last byte, or until it was given up, ms. */
+  readonly elapsedMs: number;
+  /** How long it had waited for its place in the quota, ms. */
+  readonly waitedMs: number;
+}
+
+/** The end of a transaction. */
+export interface Committed {
+  readonly resource: string;
+  /**
+   * `failed`: the outcome is unknown, it is read back. `fenced`: Kafka let another producer have the
+   * place, or the transaction ran out of time.
+   */
+  readonly outcome: 'committed' | 'failed' | 'fenced';
+  /** From its first message to its end, with the images stored, ms. */
+  readonly elapsedMs: number;
+  /** Messages in it, tombstones and acknowledgements included; the cursor is one more. */
+  readonly messages: number;
+}
+
+/** How much of a quota is in use. */
+export interface QuotaUse {
+  /** `login`, the list, or `all` where all lists share one (`QUOTA_SCOPE=key`). */
+  readonly name: string;
+  /** Requests that count at this moment: those of the last minute, and those under way. */
+  readonly used: number;
+  /** Most of them in any minute. */
+  readonly limit: number;
+}
+
+/** What can be asked of a service while it runs. */
+export interface Gauges {
+  readonly quotas: () => readonly QuotaUse[];
+}
+
 /** A service that did not answer, and is tried again. */
 export interface Retrying {
   /** Which: `login`, `kafka`, `registry`, `state folder`, or a list of the API, such as `orders`. */
@@ -61,8 +106,15 @@ export interface Retrying {
  * and the demo's lines are made of them; the streams themselves know no logger.
  */
 export interface Hooks {
-  /** A login gave a token: the first one, or the next. */
-  readonly onLogin?: () => void;
+  /** Once, before anything else. */
+  readonly onStart?: (gauges: Gauges) => void;
+  /**
+   * A login gave a token: the first one, or the next. It is good for `lifeMs`; the server's clock is
+   * `aheadMs` before ours, less what the answer took; undefined when it did not tell.
+   */
+  readonly onLogin?: (login: { lifeMs: number; aheadMs: number | undefined }) => void;
+  /** Every request to the API, as it ends. */
+  readonly onRequest?: (request: Requested) => void;
   /**
    * Logged in, connected, the resource taken over: reading begins. Again after each new take-over.
    */
@@ -100,6 +152,8 @@ export interface Hooks {
    * the registry or the state folder.
    */
   readonly onCommit?: (begun: { resource: string }) => void;
+  /** A transaction has ended, in whatever way. */
+  readonly onCommitted?: (commit: Committed) => void;
   /** A page is dealt with: committed, or found to be nothing new. */
   readonly onPublished?: (published: Published) => void;
   /** How far a first read has come. */

@@ -23,10 +23,10 @@ export type {
 export { steadyScheduler } from './clock.ts';
 
 // Request
+export type { AnswerSeen } from './streams/http.ts';
 export { listRequest } from './streams/request.ts';
 export type {
   Answer,
-  AnswerSeen,
   ListQuery,
   ListRequest,
   ListRequestOptions,
@@ -57,6 +57,15 @@ export { serverClock } from './streams/server-clock.ts';
 export type { ServerClock } from './streams/server-clock.ts';
 
 // Records
+export {
+  HMAC_PREFIX,
+  hidingChange,
+  hidingList,
+  MASK,
+  personalFields,
+  WAYS,
+} from './streams/personal-fields.ts';
+export type { PersonalField, PersonalFields, Way } from './streams/personal-fields.ts';
 export { keyOfFields, keyRecords } from './streams/records.ts';
 export type { KeyedRecord, KeyOf, RejectedRecord, RejectReason } from './streams/records.ts';
 export { chooseKeyFields } from './streams/key-fields.ts';
@@ -185,7 +194,18 @@ export type { RecentStarts } from './state/recent-starts.ts';
 // The service
 export { run } from './app.ts';
 export type { RunOptions } from './app.ts';
-export type { Hooks, Lane, Progress, Published, Resynced, Retrying } from './hooks.ts';
+export type {
+  Committed,
+  Gauges,
+  Hooks,
+  Lane,
+  Progress,
+  Published,
+  QuotaUse,
+  Requested,
+  Resynced,
+  Retrying,
+} from './hooks.ts';
 export type { KeyedStatusChange } from './publisher.ts';
 export { DEFAULTS, loadConfig, LOG_LEVELS, RESOURCES, SETTINGS } from './config.ts';
 export type {
@@ -197,6 +217,7 @@ export type {
   KafkaConfig,
   LogLevel,
   Need,
+  PiiConfig,
   RegistryConfig,
   Resource,
 } from './config.ts';

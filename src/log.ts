@@ -87,6 +87,8 @@ const EXPECTED = [
   /Limiting retries for the idempotent producer/,
   /group is rebalancing|not aware of this member|coordinator is loading|coordinator is not avail/,
   /Failed to find group coordinator/,
+  // A secure connection or a login that fails: we say so ourselves, in one line that says what to do.
+  /Connection error: |Failed to connect to seed broker|authentication failed|SASL (mechanism|state)/i,
   /middle of a leadership election|does not host this topic-partition/,
 ];
 

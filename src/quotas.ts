@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { SchedulerLike } from 'rxjs';
 import type { Config, Resource } from './config.ts';
+import type { QuotaUse } from './hooks.ts';
 import { recentStarts } from './state/recent-starts.ts';
 import type { RecentStarts } from './state/recent-starts.ts';
 import { tokenBucket } from './streams/token-bucket.ts';
@@ -39,10 +40,13 @@ export interface Quotas {
   readonly lastAsked: () => number;
   /** Another process has asked since then: each list waits for a whole window before it asks. */
   readonly distrust: () => void;
+  /** Of the login and of each list, or of all together. */
+  readonly use: () => readonly QuotaUse[];
   readonly close: () => void;
 }
 
 interface ListQuota {
+  readonly all: TokenBucket;
   readonly lanes: Lanes;
   readonly seen: (before: boolean) => void;
   readonly distrust: () => void;
@@ -113,7 +117,7 @@ export function quotas(options: QuotasOptions): Quotas {
     const seen = (before: boolean) => {
       if (before && !isSure) distrust();
     };
-    return { lanes: lanesOf(all), seen, distrust, lastAsked: Math.max(0, ...times) };
+    return { all, lanes: lanesOf(all), seen, distrust, lastAsked: Math.max(0, ...times) };
   };
   const listOf = (resource: Resource): ListQuota => {
     const name = quota.scope === 'key' ? 'all' : resource;
@@ -142,8 +146,9 @@ export function quotas(options: QuotasOptions): Quotas {
     };
   };
 
+  const login = bucket('login', quota.loginsPerMinute).all;
   return {
-    login: bucket('login', quota.loginsPerMinute).all,
+    login,
     lanes: (resource, seenBefore) => {
       const list = listOf(resource);
       // Once a resource: what this very process has asked is known.
@@ -153,6 +158,13 @@ export function quotas(options: QuotasOptions): Quotas {
     },
     lastAsked: () => Math.max(0, ...resources.map((resource) => listOf(resource).lastAsked)),
     distrust: () => new Set(resources.map(listOf)).forEach((list) => list.distrust()),
+    use: () => {
+      for (const resource of resources) listOf(resource);
+      const lists = [...kept].map(([name, { all }]) => [name, all, quota.perMinute] as const);
+      return [...lists, ['login', login, quota.loginsPerMinute] as const].map(
+        ([name, all, limit]) => ({ name, used: all.used(), limit }),
+      );
+    },
     close: () => files.forEach((file) => file.close()),
   };
 }

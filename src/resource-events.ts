@@ -3,7 +3,8 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { Api } from './api.ts';
 import type { Config } from './config.ts';
 import type { Destination } from './destination.ts';
-import type { Hooks, Published } from './hooks.ts';
+import type { Committed, Hooks, Published } from './hooks.ts';
+import { personalFieldsOf } from './pii.ts';
 import { publicationOf } from './publisher.ts';
 import type { Lanes } from './quotas.ts';
 import { resourceReads } from './resource-reads.ts';
@@ -14,12 +15,14 @@ import { resyncEvents } from './resync-events.ts';
 import type { TaskResyncs } from './resync-requests.ts';
 import type { SchemaBook } from './schema-book.ts';
 import type { JsonObject } from './schemas/json.ts';
+import { isEpochError } from './sinks/kafka-error.ts';
 import type { TaskLog } from './sinks/task-log.ts';
 import { diff, instantOf, updatedAtOf } from './streams/diff.ts';
 import type { Difference, Images, ReadRecords } from './streams/diff.ts';
 import { gatherFirst } from './streams/gather-first.ts';
 import { knownRejects, rejectDigest } from './streams/known-rejects.ts';
 import { newestReads } from './streams/newest.ts';
+import { hidingChange } from './streams/personal-fields.ts';
 import type { KeyedRecord } from './streams/records.ts';
 import { nextSweep, sweepAfter, withRemoved } from './streams/sweep-progress.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
@@ -63,6 +66,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   const { identities, windowed, byKey } = RULES[resource];
   const { startFrom } = config.poll;
   const origin = { account: config.account, resource, version: VERSION };
+  const personal = personalFieldsOf(config.pii, resource);
   const isNews = knownRejects(log.rejects());
   const isInferred = book.current() === undefined;
   let { firstRead, since, sequence } = log.cursor;
@@ -75,6 +79,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     api,
     lanes,
     keyFields,
+    personal,
     from: { firstRead, since },
     firstReadDone: () => firstRead.done,
     ...(isInferred && { pagesUnderWay: PAGES_TO_INFER_FROM + 1 }),
@@ -139,11 +144,27 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     return sweepAfter(sweep, page, { fresh: log.unread(keys, sweep.number), settled });
   };
 
+  const transaction = async (messages: number, work: () => Promise<void>): Promise<void> => {
+    const beganAt = scheduler.now();
+    const ended = (outcome: Committed['outcome']) =>
+      hooks.onCommitted?.({ resource, outcome, elapsedMs: scheduler.now() - beganAt, messages });
+    hooks.onCommit?.({ resource });
+    try {
+      await work();
+    } catch (error) {
+      ended(isEpochError(error) ? 'fenced' : 'failed');
+      throw error;
+    }
+    ended('committed');
+  };
+
   const commit = async (difference: Difference<Prepared>): Promise<Published> => {
     const { read, unchanged, undecided } = difference;
     const { lane, page, progress, step, resync, rejected: others } = read.reading;
     const repeated = resync && again ? again.again(resync, read.records, difference.changes) : [];
-    const changes = [...difference.changes, ...repeated];
+    const changes = [...difference.changes, ...repeated].map((change) =>
+      hidingChange(change, book.values, personal),
+    );
     const offset = page?.offset ?? 0;
     firstRead = progress.firstRead ?? firstRead;
     since = progress.since ?? since;
@@ -170,8 +191,11 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const isDue = scheduler.now() - savedAt >= SAVE_EVERY_MS;
     if (messages.length > 0 || progress.firstRead || isDue) {
       ({ sequence } = publication);
-      hooks.onCommit?.({ resource });
-      await log.commit({ messages, images, cursor: { sequence, firstRead, since, keyFields }, ...notes }); // prettier-ignore
+      await transaction(
+        messages.length,
+        () =>
+        log.commit({ messages, images, cursor: { sequence, firstRead, since, keyFields }, ...notes }), // prettier-ignore
+      );
       savedAt = scheduler.now();
     } else if (step || read.keys.some((key) => log.isUnseen(key, sweep.number))) {
       await log.keep(notes);
@@ -191,7 +215,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     }
     const completes =
       progress.since !== undefined || progress.firstRead?.done === true || step?.kind === 'end';
-    const published = { resource, lane, changes, statusChanges, unchanged, completes };
+    const published = { resource, lane, changes, statusChanges, unchanged, known: log.count(), at: scheduler.now(), completes }; // prettier-ignore
     hooks.onPublished?.(published);
     return published;
   };

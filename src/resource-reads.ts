@@ -26,6 +26,8 @@ import { singleRecords } from './single-records.ts';
 import { updatedAtOf } from './streams/diff.ts';
 import { pages } from './streams/pages.ts';
 import type { PagesOptions, ScanPage } from './streams/pages.ts';
+import { hidingList } from './streams/personal-fields.ts';
+import type { PersonalFields } from './streams/personal-fields.ts';
 import { poll, window } from './streams/poll.ts';
 import { readClock } from './streams/read-clock.ts';
 import type { ReadClock, Span } from './streams/read-clock.ts';
@@ -48,6 +50,8 @@ export interface ResourceReadsOptions {
   readonly lanes: Lanes;
   /** What the records' keys are made of. */
   readonly keyFields: readonly string[];
+  /** What nobody gets to see of the records. Default nothing. */
+  readonly personal?: PersonalFields | undefined;
   /** Where earlier reads have come to. */
   readonly from: Pick<Cursor, 'firstRead' | 'since'>;
   /** Whether the first read is done by now. */
@@ -111,7 +115,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   const keyOf = keyOfFields(options.keyFields);
   const reads = readClock();
   const clock = serverClock();
-  const request = api.list(resource, reads);
+  const request = hidingList(api.list(resource, reads), options.personal);
   /** When nothing was read: a moment in the order of the reads. */
   const moment = () => reads.answered(reads.begin());
 

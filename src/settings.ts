@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { RESOURCES } from './resources.ts';
 import type { Resource } from './resources.ts';
@@ -67,9 +68,12 @@ const resources = list.transform((all, context): Resource[] => {
   return z.NEVER;
 });
 
+/** Names with dots between; a space beside a dot is a slip, and would name another field. */
+const FIELD = /^[^.]+(\.(?!\s)[^.]+(?<!\s))+$/;
+
 /** Items are not repeated in the advice: a key pasted into `PII_HMAC` would be shown. */
 const fields = items(
-  (item) => /^[^.]+(\.[^.]+)+$/.test(item) && isResource(item.split('.')[0]!),
+  (item) => FIELD.test(item) && isResource(item.split('.')[0]!),
   `must be fields such as orders.email or orders.tender_info.last_four, with commas between; ` +
     `the first word is one of ${RESOURCES.join(', ')}`,
 ).transform((all) =>
@@ -99,8 +103,8 @@ const address = z.string().transform((text, context): string => {
 });
 const withoutSlash = (url: string) => url.replace(/\/+$/, '');
 
-const certificates = z.string().refine((text) => text.includes('-----BEGIN CERTIFICATE-----'), {
-  error: 'must name a file with certificates in PEM form',
+const certificates = z.string().refine(holdsCertificates, {
+  error: 'must name a file with certificates in PEM form, each of them whole',
 });
 
 /** Seconds may be left out. */
@@ -114,6 +118,11 @@ export const instant = z
   .transform((text) => Date.parse(text));
 
 const secret = z.string().transform((text) => new Secret(text));
+
+/** A short key could be found by trial, and with it what is hidden. (That a file is empty is said elsewhere.) */
+const hmacKey = matching(/^(.{16,})?$/s, 'must be 16 characters or more, and random').transform(
+  (text) => new Secret(text),
+);
 
 export const SCHEMA = z.object({
   API_BASE_URL: address
@@ -160,7 +169,7 @@ export const SCHEMA = z.object({
   PII_DROP: fields.default([]),
   PII_MASK: fields.default([]),
   PII_HMAC: fields.default([]),
-  PII_HMAC_KEY: secret.optional(),
+  PII_HMAC_KEY: hmacKey.optional(),
   KEY_FIELDS_ORDERS: names.optional(),
   KEY_FIELDS_CUSTOMERS: names.optional(),
   KEY_FIELDS_INVENTORY: names.optional(),
@@ -181,6 +190,25 @@ export type Name = keyof Settings;
 export function itemsOf(text: string): string[] {
   const all = text.split(',').map((item) => item.trim());
   return [...new Set(all.filter((item) => item !== ''))];
+}
+
+/** The name of the setting that says what a resource's keys are made of. */
+export function keyFieldsSetting(resource: Resource): Name {
+  return `KEY_FIELDS_${resource.toUpperCase().replaceAll('-', '_')}` as Name;
+}
+
+/** Node takes what is none for no certificate at all, without a word. */
+function holdsCertificates(text: string): boolean {
+  const [, ...parts] = text.split('-----BEGIN CERTIFICATE-----');
+  return parts.length > 0 && parts.every((part) => isCertificate(part));
+}
+
+function isCertificate(part: string): boolean {
+  try {
+    return Boolean(new X509Certificate(`-----BEGIN CERTIFICATE-----${part}`));
+  } catch {
+    return false;
+  }
 }
 
 export function isResource(text: string): text is Resource {

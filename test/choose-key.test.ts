@@ -3,7 +3,7 @@ import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { chooseKey, keyFieldsOf } from '../src/choose-key.ts';
 import type { ChooseKeyOptions } from '../src/choose-key.ts';
-import type { Config } from '../src/config.ts';
+import type { Config, FieldPointer } from '../src/config.ts';
 import { CellarstreamError } from '../src/errors.ts';
 import type { Resource } from '../src/resources.ts';
 import type { JsonValue } from '../src/schemas/json.ts';
@@ -14,9 +14,13 @@ const NOON = Date.UTC(2026, 2, 5, 12);
 const REQUEST_MS = 5;
 const PAUSE_MS = 100;
 
-/** Settings of the keys of these resources alone. */
-const settings = (set: Partial<Record<Resource, readonly string[]>> = {}) => ({
+/** Settings of the keys of these resources alone, and of personal fields that are left out. */
+const settings = (
+  set: Partial<Record<Resource, readonly string[]>> = {},
+  drop: readonly FieldPointer[] = [],
+) => ({
   keyFields: set as Config['keyFields'],
+  pii: { drop, mask: [], hmac: [], hmacKey: undefined },
 });
 
 /** What is chosen, and when it was looked at, of a list with these pages, one at each look. */
@@ -63,6 +67,21 @@ describe('chooseKey', () => {
       'complete',
     ]);
     expect(looks).toEqual([]);
+  });
+
+  it('does not go on with keys of a field that is to be hidden now', () => {
+    const config = settings({}, [{ resource: 'products', path: ['handle'] }]);
+    const { found, looks } = chosen('products', [], { published: ['shop', 'handle'], config });
+    expect(found).toEqual([
+      expect.objectContaining({
+        code: 'KEY_FIELDS',
+        message:
+          'the events in wine.list are keyed by handle, which the PII_ settings name: take it out of them, or set another TOPIC_PREFIX',
+      }),
+    ]);
+    expect(looks).toEqual([]);
+    const others = settings({}, [{ resource: 'orders', path: ['handle'] }]);
+    expect(chosen('products', [], { published: ['handle'], config: others }).found).toHaveLength(2);
   });
 
   it('goes by what the description tells, without a look at the list', () => {
@@ -157,11 +176,28 @@ describe('keyFieldsOf', () => {
   });
 
   it('takes a setting that some records have not, but not one that none has', () => {
-    const { keyFields } = settings({ products: ['code'] });
-    expect(keyFieldsOf('products', { keyFields }, [{ id: 1 }, { code: 'a' }])).toEqual(['code']);
-    expect(() => keyFieldsOf('products', { keyFields }, [{ id: 1, code: '' }, { b: 2 }])).toThrow(
+    const set = settings({ products: ['code'] });
+    expect(keyFieldsOf('products', set, [{ id: 1 }, { code: 'a' }])).toEqual(['code']);
+    expect(() => keyFieldsOf('products', set, [{ id: 1, code: '' }, { b: 2 }])).toThrow(
       'KEY_FIELDS_PRODUCTS is code, which no record of the first page has; fields seen: b, code, id',
     );
+  });
+
+  it('takes no field of which something is hidden', () => {
+    const hide = (...path: string[]) => settings({}, [{ resource: 'customers', path }]);
+    const records = [
+      { id: 1, customer_number: 'a' },
+      { id: 2, customer_number: 'b' },
+    ];
+    expect(keyFieldsOf('customers', hide('email'), records)).toEqual(['id']);
+    expect(keyFieldsOf('customers', hide('id'), records)).toEqual(['customer_number']);
+    expect(keyFieldsOf('customers', hide('id', 'text'), records)).toEqual(['customer_number']);
+    expect(() => keyFieldsOf('customers', hide('id'), [{ id: 1 }, { id: 2 }])).toThrow(
+      'none of id, customer_id, customer_number, uuid is the key of customers (the PII_ settings hide id): set KEY_FIELDS_CUSTOMERS to the field, or the fields with commas between, that tell its records apart; fields seen: id',
+    );
+    const all = ['id', 'customer_id', 'customer_number', 'uuid'];
+    const nothing = settings({}, all.map((name) => ({ resource: 'customers', path: [name] }))); // prettier-ignore
+    expect(() => keyFieldsOf('customers', nothing, records)).toThrow('(the PII_ settings hide id,');
   });
 
   it('names fifty fields at most, and no values', () => {

@@ -9,6 +9,7 @@ import { DEFAULTS, loadConfig, LOG_LEVELS, RESOURCES, SETTINGS } from '../src/co
 import type { Config, ConfigWith, Need } from '../src/config.ts';
 import { CellarstreamError } from '../src/errors.ts';
 import { Secret } from '../src/secret.ts';
+import { authority } from './support/certificates.ts';
 
 const ALL: readonly Need[] = ['api', 'kafka', 'registry'];
 const COMPLETE = {
@@ -17,7 +18,7 @@ const COMPLETE = {
   KAFKA_BROKERS: 'a.example:9092',
   SCHEMA_REGISTRY_URL: 'http://registry.example:8081',
 };
-const PEM = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
+const PEM = authority('our authority').cert;
 
 let cwd: string;
 beforeEach(() => {
@@ -118,7 +119,7 @@ describe('loadConfig', () => {
         PII_DROP: 'orders.email,orders.tender_info.last_four',
         PII_MASK: 'customers.phone',
         PII_HMAC: 'wine-club-members.email',
-        PII_HMAC_KEY: 'hm4c',
+        PII_HMAC_KEY: 'sixteen letters.',
         KEY_FIELDS_ORDERS: 'order_number',
         KEY_FIELDS_CUSTOMERS: 'id',
         KEY_FIELDS_INVENTORY: 'sku, location',
@@ -189,7 +190,7 @@ describe('loadConfig', () => {
     expect(config.api.key.reveal()).toBe('k3y');
     expect(config.kafka.sasl?.password.reveal()).toBe('pass');
     expect(config.registry.auth?.password.reveal()).toBe('word');
-    expect(config.pii.hmacKey?.reveal()).toBe('hm4c');
+    expect(config.pii.hmacKey?.reveal()).toBe('sixteen letters.');
   });
 
   it('is frozen all the way down', () => {
@@ -242,22 +243,27 @@ describe('loadConfig', () => {
         SCHEMA_REGISTRY_PASSWORD: 'pass',
         [name]: undefined,
       };
-      file('secret', ' of a file \r\n\n');
+      file('secret', ' of a long file \r\n\n');
       expect(secretOf(load({ ...others, [`${name}_FILE`]: 'secret' }))?.reveal()).toBe(
-        ' of a file ',
+        ' of a long file ',
       );
 
       file('.env', `${name}_FILE=secret`); // the environment wins over the twin too
-      expect(secretOf(load(others))?.reveal()).toBe(' of a file ');
-      expect(secretOf(load({ ...others, [name]: 'of env' }))?.reveal()).toBe('of env');
+      expect(secretOf(load(others))?.reveal()).toBe(' of a long file ');
+      expect(secretOf(load({ ...others, [name]: 'of the environment' }))?.reveal()).toBe(
+        'of the environment',
+      );
 
       rmSync(join(cwd, '.env'));
       const twin = `${name}_FILE`;
-      const both = wrong({ ...others, [name]: 'planted', [twin]: 'secret' });
+      const both = wrong({ ...others, [name]: 'planted, and long', [twin]: 'secret' });
       expect(both[name]).toBe(`and ${twin} are both set: keep one of them`);
       expect(wrong({ [twin]: 'absent' }, ['api'])[twin]).toMatch(/^can't be read \(ENOENT\)/);
       file('secret', '\n');
       expect(wrong({ [twin]: 'secret' }, ['api'])[twin]).toBe('names a file that is empty');
+      for (const path of ['absent', 'secret']) {
+        expect(wrong({ ...others, [twin]: path })[name]).toBeUndefined();
+      }
     });
 
     it('does not call a secret missing whose file is wrong', () => {
@@ -421,6 +427,8 @@ describe('loadConfig', () => {
       ['PII_DROP', 'oders.email', 'the first word is one of orders'],
       ['PII_MASK', 'orders..email', 'must be fields such as orders.email'],
       ['PII_MASK', 'orders.', 'must be fields such as orders.email'],
+      ['PII_DROP', 'orders. email', 'must be fields such as orders.email'],
+      ['PII_MASK', 'orders.tender_info .last_four', 'must be fields such as orders.email'],
       ['KEY_FIELDS_ORDERS', ',', 'must be names of fields'],
       ['KEY_FIELDS_ODERS', 'id', 'is of no resource: there are KEY_FIELDS_ORDERS, '],
       ['HTTP_HOST', 'http://0.0.0.0', 'must be a host name or an IP address'],
@@ -448,10 +456,79 @@ describe('loadConfig', () => {
       });
     });
 
-    it('is a personal field that is to be both dropped and masked', () => {
-      const env = { PII_DROP: 'orders.email,orders.phone', PII_MASK: 'orders.tip, orders.email' };
-      expect(wrong(env)).toEqual({ PII_MASK: 'names a field that another PII_ setting names too' });
+    it.each<[Record<string, string>, Record<string, string>]>([
+      [
+        { PII_DROP: 'orders.email,orders.phone', PII_MASK: 'orders.notes, orders.email' },
+        { PII_MASK: 'names orders.email, as PII_DROP does: a field is in one of them' },
+      ],
+      [
+        { PII_DROP: 'customers.address', PII_MASK: 'customers.address.zip' },
+        {
+          PII_MASK:
+            'names customers.address.zip, and PII_DROP names customers.address: one is part of the other',
+        },
+      ],
+      [
+        { PII_DROP: 'orders.order_number' },
+        { PII_DROP: "names orders.order_number: the service works by it, it can't be hidden" },
+      ],
+      [
+        { PII_MASK: 'products.updated_at' },
+        { PII_MASK: "names products.updated_at: the service works by it, it can't be hidden" },
+      ],
+      [
+        { PII_DROP: 'orders.club_package_info' },
+        {
+          PII_DROP:
+            'names orders.club_package_info: the service works by club_package_info.package_status in it; name the fields beside that one',
+        },
+      ],
+      [
+        { PII_DROP: 'customers.id.text', KEY_FIELDS_CUSTOMERS: 'shop, id' },
+        { PII_DROP: 'names customers.id.text: KEY_FIELDS_CUSTOMERS makes keys of it' },
+      ],
+      [
+        { PII_MASK: 'orders.date_of_birth' },
+        {
+          PII_MASK:
+            'names orders.date_of_birth, which is no text in the schema: name it in PII_DROP',
+        },
+      ],
+      [
+        { PII_MASK: 'orders.tender_info' },
+        {
+          PII_MASK:
+            'names orders.tender_info, which has fields of its own: name those that are texts, or name it in PII_DROP',
+        },
+      ],
+      [{ PII_HMAC_KEY: 'planted' }, { PII_HMAC_KEY: 'must be 16 characters or more, and random' }],
+    ])('is what is to be hidden, and can’t be: %j', (env, advice) => {
+      expect(wrong(env)).toEqual(advice);
     });
+
+    it.each([
+      ...['orders.order_edit.created_at', 'orders.order_edit', 'orders.order_edit.status'],
+      ...['orders.fulfillment_info.fulfillment_id', 'orders.fulfillment_info.shipment_status'],
+      ...['orders.fulfillment_info.updated_at', 'orders.payment_status', 'orders.payment_status.x'],
+      ...['orders.created_at', 'wine-clubs.created_at', 'inventory.updated_at'],
+    ])('is %s among the personal fields, by whatever setting', (field) => {
+      for (const name of ['PII_DROP', 'PII_MASK', 'PII_HMAC']) {
+        const env = { [name]: `orders.email,${field}`, PII_HMAC_KEY: 'sixteen letters.' };
+        expect(wrong(env)[name]).toContain(`names ${field}: the service works by`);
+      }
+    });
+  });
+
+  it('takes personal fields of all kinds', () => {
+    const env = {
+      PII_DROP: 'orders.date_of_birth,orders.tender_info,orders.fulfillment_info.tracking',
+      PII_MASK:
+        'orders.customer_tags,orders.order_edit.summary,orders.unheard.of,customers.birthday',
+      PII_HMAC: 'orders.email,orders.order_items.sku,customers.created_at_shop,products.id',
+      PII_HMAC_KEY: 'sixteen letters.',
+    };
+    const { pii } = load(env);
+    expect([pii.drop.length, pii.mask.length, pii.hmac.length]).toEqual([3, 4, 4]);
   });
 
   it('never shows a secret, wherever it was put', () => {

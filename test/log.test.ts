@@ -164,12 +164,12 @@ describe('kafkaLogCreator', () => {
     ['DEBUG', 'trace'],
     ['NEWS', 'error'],
   ])('makes %s %s', async (label, level) => {
-    const { line } = await bridge(label, { message: 'SASL PLAIN authentication failed' });
+    const { line } = await bridge(label, { message: 'Unsupported partition assigner' });
     expect(line).toMatchObject({
       level,
       component: 'kafkajs',
       namespace: 'Producer',
-      msg: 'SASL PLAIN authentication failed',
+      msg: 'Unsupported partition assigner',
     });
   });
 
@@ -182,6 +182,9 @@ describe('kafkaLogCreator', () => {
         'connect ECONNREFUSED 127.0.0.1:9092',
       undefined,
     ],
+    ['Connection error: self-signed certificate', undefined],
+    ['SASL PLAIN authentication failed: Authentication failed', undefined],
+    ['Response SaslHandshake(key: 17)', 'The broker does not support the requested SASL mechanism'],
     ['The group is rebalancing, re-joining', 'The group is rebalancing, so a rejoin is needed'],
     ['Response Heartbeat(key: 12, version: 3)', 'The coordinator is not aware of this member'],
     [
@@ -201,8 +204,6 @@ describe('kafkaLogCreator', () => {
   });
 
   it.each([
-    'Connection error: self-signed certificate',
-    'SASL PLAIN authentication failed: Authentication failed',
     'Crash: KafkaJSNonRetriableError: Unsupported partition assigner',
     'Response Produce(key: 0, version: 7): The request included a message larger than the max',
   ])('leaves an error: %s', async (message) => {

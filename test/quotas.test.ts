@@ -43,6 +43,22 @@ describe('quotas', () => {
     expect(inTheFirstMinute(next)).toBe(0);
   });
 
+  it('tells how much of each quota is in use', () => {
+    const scheduler = virtualTime();
+    scheduler.run(() => {
+      const { login, lanes, use } = quotas({ config, scheduler });
+      range(7).pipe(lanes('products', false).poll).subscribe();
+      range(2).pipe(login).subscribe();
+      expect(use()).toEqual([
+        { name: 'products', used: 7, limit: 100 },
+        { name: 'orders', used: 0, limit: 100 },
+        { name: 'login', used: 2, limit: 10 },
+      ]);
+      const shared = quotas({ config: { ...config, quota: { ...config.quota, scope: 'key' } }, scheduler }); // prettier-ignore
+      expect(shared.use().map(({ name }) => name)).toEqual(['all', 'login']);
+    });
+  });
+
   it('waits a whole window when the request times of an earlier process are lost', () => {
     expect(starts(folder, true, 1)[0]).toBeGreaterThan(60_000);
   });

@@ -8,9 +8,10 @@ import type { Lanes } from '../src/quotas.ts';
 import { resourceEvents } from '../src/resource-events.ts';
 import type { Resync, TaskResyncs } from '../src/resync-requests.ts';
 import { openSchemaBook } from '../src/schema-book.ts';
-import type { JsonObject } from '../src/schemas/json.ts';
+import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { orderSchema } from '../src/schemas/order.ts';
 import type { Registry } from '../src/schemas/registry.ts';
+import { Secret } from '../src/secret.ts';
 import { newCursor } from '../src/sinks/cursor.ts';
 import type { TaskBatch, TaskLog } from '../src/sinks/task-log.ts';
 import type { ReadClock } from '../src/streams/read-clock.ts';
@@ -55,7 +56,8 @@ const config = {
     sweepIntervalMs: 86_400_000,
     deleteLimitPercent: 5,
   },
-} as Config;
+  pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
+} as unknown as Config;
 const destination: Destination = {
   records: (resource) => `wine.${resource}`,
   statusChanges: { topic: 'wine.order-status-changes', schemaId: 2 },
@@ -69,7 +71,7 @@ const registry: Partial<Registry> = {
 };
 
 /** The events of orders after the first read, from a log that does as it is told. */
-async function events(api: Api, more: Partial<TaskLog>, resyncs?: TaskResyncs) {
+async function events(api: Api, more: Partial<TaskLog>, resyncs?: TaskResyncs, pii = config.pii) {
   const book = await openSchemaBook({
     registry: registry as Registry,
     subject: 'wine.orders-value',
@@ -84,6 +86,7 @@ async function events(api: Api, more: Partial<TaskLog>, resyncs?: TaskResyncs) {
     },
     sweep: { ...NO_SWEEP, beganAt: Date.now() },
     get: () => undefined,
+    count: () => 0,
     rejects: () => [],
     unread: () => 0,
     isUnseen: () => false,
@@ -93,7 +96,7 @@ async function events(api: Api, more: Partial<TaskLog>, resyncs?: TaskResyncs) {
   };
   const published$ = resourceEvents({
     resource: 'orders',
-    config,
+    config: { ...config, pii },
     api,
     lanes,
     destination,
@@ -149,6 +152,81 @@ describe('an order that the API has no more', () => {
   });
 });
 
+describe('an order with personal fields', () => {
+  const PERSONAL = { email: 'jane@example.com', notes: 'ring twice' };
+  const pii: Config['pii'] = {
+    ...config.pii,
+    drop: [{ resource: 'orders', path: ['notes'] }],
+    hmac: [{ resource: 'orders', path: ['email'] }],
+    hmacKey: new Secret('a key that nobody guesses'),
+  };
+  /** What is committed for a list of these records, beside images that were stored before. */
+  const committed = async (
+    data: readonly JsonValue[],
+    stored: Readonly<Record<string, JsonObject>> = {},
+  ) => {
+    const answer = (clock: ReadClock): Answer => ({
+      data,
+      pagination: { total_records: data.length, has_next_page: true },
+      span: clock.answered(clock.begin()),
+      serverTime: START,
+    });
+    const list = (_: unknown, clock?: ReadClock) => () => timer(0).pipe(map(() => answer(clock!)));
+    const api = { tokens: { token$: of({ serverTime: START }) }, list } as unknown as Api;
+    const batches: TaskBatch[] = [];
+    const images = new Map<string, Buffer>();
+    const more: Partial<TaskLog> = {
+      get: (key) => images.has(key) ? { sequence: 1, schemaId: 1, bytes: images.get(key)! } : undefined, // prettier-ignore
+      commit: (batch) => Promise.resolve(void batches.push(batch)),
+      cursor: newCursor('this one'),
+    };
+    const { book, published$ } = await events(api, more, undefined, pii);
+    for (const [key, record] of Object.entries(stored)) images.set(key, book.values.encode(record));
+    const { changes } = await firstValueFrom(published$.pipe(filter(({ lane }) => lane === 'first-read'))); // prettier-ignore
+    const { cursor, rejects, ...batch } = batches.find((each) => each.cursor.firstRead.position)!;
+    const written = [...batch.messages.map(({ value }) => value), ...batch.images.map(({ image }) => image?.bytes)]; // prettier-ignore
+    const text = Buffer.concat(written.map((bytes) => bytes ?? Buffer.alloc(0))).toString();
+    return { changes, text, position: cursor.firstRead.position!, rejects };
+  };
+
+  it('is published and stored without them', async () => {
+    const order = { order_number: 1, payment_status: 'paid' };
+    const { changes, text } = await committed([{ ...order, ...PERSONAL }]);
+    const email = expect.stringMatching(/^hmac-sha256:[0-9a-f]{64}$/) as unknown;
+    expect(changes.map(({ after }) => after)).toEqual([{ ...order, email }]);
+    expect(text).toMatch(/paid/);
+    expect(text).not.toMatch(/jane|ring/);
+  });
+
+  it('is a dead letter without them, and so is what is no object', async () => {
+    const { text } = await committed([{ ...PERSONAL, order_type: 'gift' }, 'jane@example.com']);
+    expect(text).toMatch(/gift/);
+    expect(text).not.toMatch(/jane|ring/);
+  });
+
+  it('leaves no trace of them in the cursor, nor in what tells rejects apart', async () => {
+    const data = (notes: string) => {
+      const numbers = [{ order_number: 1 }, { order_number: 2 }, {}];
+      return numbers.map((order) => ({ ...order, ...PERSONAL, notes }));
+    };
+    const [one, other] = [await committed(data('ring')), await committed(data('knock'))];
+    expect(one.position.anchors.flat()).not.toEqual([]);
+    expect(other.position).toEqual(one.position);
+    expect(one.rejects).toHaveLength(1);
+    expect(other.rejects).toEqual(one.rejects);
+  });
+
+  it('shows nothing of them in `before`, though they were published once', async () => {
+    const order = { order_number: 1, payment_status: 'paid', ...PERSONAL };
+    const stored = { ...order, payment_status: 'open' };
+    const { changes, text } = await committed([order], { 1: stored });
+    const { before, after, changed } = changes[0]!;
+    expect(before).toEqual({ ...after, payment_status: 'open' });
+    expect(changed).toEqual(['email', 'notes', 'payment_status']);
+    expect(text).not.toMatch(/jane|ring/);
+  });
+});
+
 describe('an order that is to be published again', () => {
   const resync: Resync = { id: 'again', resource: 'orders', orderNumber: '1', since: null };
   const acknowledge: TaskResyncs['acknowledge'] = ({ id }, { status }, count) => ({
@@ -173,7 +251,7 @@ describe('an order that is to be published again', () => {
     return { tokens: { token$: of({ serverTime: START }) }, list } as unknown as Api;
   };
   /** What the request comes to, for an order that was published so and is so now. */
-  const published = async (before: JsonObject, now: JsonObject) => {
+  const published = async (before: JsonObject, now: JsonObject, pii = config.pii) => {
     const images = new Map<string, Buffer>();
     const commits: TaskBatch[] = [];
     const told: string[] = [];
@@ -188,12 +266,14 @@ describe('an order that is to be published again', () => {
         acknowledge,
         acknowledged: ({ id }) => told.push(`${id} after ${commits.length} commits`),
       },
+      pii,
     );
     images.set('1', book.values.encode(before));
     const again = await firstValueFrom(published$.pipe(filter(({ lane }) => lane === 'resync')));
     const { messages, images: stored } = commits.find((batch) => batch.messages.some(({ key }) => key === 'again'))!; // prettier-ignore
     const topics = messages.map(({ topic, key }) => `${topic} ${key}`);
-    return { ...again, topics, stored, told, ack: String(messages.at(-1)!.value) };
+    const bytes = Buffer.concat(messages.map(({ value }) => value ?? Buffer.alloc(0))).toString();
+    return { ...again, topics, stored, told, bytes, ack: String(messages.at(-1)!.value) };
   };
 
   it('is an r, in one commit with the acknowledgement', async () => {
@@ -214,6 +294,22 @@ describe('an order that is to be published again', () => {
     expect(changes[1]!.before).toEqual(changes[0]!.after);
     expect(topics).toEqual(['wine.orders 1', 'wine.order-status-changes 1', 'wine.orders 1', 'wine.signals again']); // prettier-ignore
     expect(ack).toBe('done 2');
+  });
+
+  it('is a u and an r without what was published before it was to be hidden', async () => {
+    const order = { order_number: 1, email: 'jane@example.com', notes: 'ring', payment_status: 'paid' }; // prettier-ignore
+    const hidden = { order_number: 1, email: '***', payment_status: 'paid' };
+    const { changes, statusChanges, stored, bytes } = await published(order, order, {
+      ...config.pii,
+      drop: [{ resource: 'orders', path: ['notes'] }],
+      mask: [{ resource: 'orders', path: ['email'] }],
+    });
+    expect(changes.map(({ op, changed }) => [op, changed])).toEqual([['u', ['email', 'notes']], ['r', []]]); // prettier-ignore
+    for (const { before, after } of changes) expect([before, after]).toEqual([hidden, hidden]);
+    expect(statusChanges).toEqual([]);
+    const images = Buffer.concat(stored.map(({ image }) => image!.bytes)).toString();
+    expect(bytes + images).toContain('paid');
+    expect(bytes + images).not.toMatch(/jane|ring/);
   });
 
   it('is a dead letter alone, where its change is too large: nothing is built on what is not published', async () => {

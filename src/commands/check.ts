@@ -1,21 +1,22 @@
 import pc from 'picocolors';
-import { firstValueFrom, throwError, timeout } from 'rxjs';
+import { firstValueFrom, merge, Subject, throwError, timeout } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { openApi } from '../api.ts';
 import { keyFieldsOf } from '../choose-key.ts';
 import { steadyScheduler } from '../clock.ts';
 import { loadConfig } from '../config.ts';
-import type { ConfigWith } from '../config.ts';
+import type { ConfigOptions, ConfigWith } from '../config.ts';
 import { openLinks, topicsOf } from '../destination.ts';
 import { CellarstreamError, describeError } from '../errors.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
+import { namedFields } from '../pii.ts';
 import { quotas } from '../quotas.ts';
 import { topicNames, valueSubject } from '../schemas/topics.ts';
 import { inspectTopics } from '../sinks/kafka-topics.ts';
 import { refuseUnsupported } from '../unsupported.ts';
 
 /** What was found of one thing that the service needs. */
-interface Finding {
+export interface Finding {
   readonly what: string;
   readonly fine: boolean;
   readonly detail: string;
@@ -30,31 +31,36 @@ const PAGE_SIZE = 100;
  * whether all of it works.
  */
 export async function checkCommand(): Promise<boolean> {
+  const found = await findings(process.env, process.cwd());
+  process.stdout.write(table(found));
+  return found.every(({ fine }) => fine);
+}
+
+/** Tries what a service with these settings needs: the settings first, and all else if they are fine. */
+export async function findings(
+  env: ConfigOptions<never>['env'],
+  cwd: string,
+): Promise<readonly Finding[]> {
   let config: ConfigWith<'api' | 'kafka' | 'registry'> | undefined;
   const settings = await attempt('settings', () => {
-    config = loadConfig({
-      env: process.env,
-      cwd: process.cwd(),
-      needs: ['api', 'kafka', 'registry'],
-    });
+    config = loadConfig({ env, cwd, needs: ['api', 'kafka', 'registry'] });
     refuseUnsupported(config);
     return Promise.resolve('all there');
   });
-  const findings = [settings];
-  if (config && settings.fine) {
-    const [api, destination] = await Promise.all([checkApi(config), checkDestination(config)]);
-    findings.push(...api, ...destination);
-  }
-  process.stdout.write(table(findings));
-  return findings.every(({ fine }) => fine);
+  if (!config || !settings.fine) return [settings];
+  const [api, destination] = await Promise.all([checkApi(config), checkDestination(config)]);
+  return [settings, ...api, ...destination];
 }
 
 async function checkApi(config: ConfigWith<'api'>): Promise<Finding[]> {
   const scheduler = steadyScheduler;
   const quota = quotas({ config, scheduler });
   const last = new Map<string, unknown>(); // failures are tried again: the last one is the reason
-  const onRetry = ({ what, error }: { readonly what: string; readonly error: unknown }) =>
-    void last.set(what, error);
+  const lasting$ = new Subject<never>();
+  const onRetry = ({ what, error }: { readonly what: string; readonly error: unknown }) => {
+    last.set(what, error);
+    if (isLasting(error)) lasting$.error(error);
+  };
   const silent = () =>
     new CellarstreamError('API_UNREACHABLE', `no answer within ${PATIENCE_MS / 1_000} s`);
   const first = <T>(what: string, source: Observable<T>): Promise<T> => {
@@ -62,7 +68,7 @@ async function checkApi(config: ConfigWith<'api'>): Promise<Finding[]> {
       first: PATIENCE_MS,
       with: () => throwError(() => last.get(what) ?? last.get('login') ?? silent()),
     });
-    return firstValueFrom(source.pipe(impatient));
+    return firstValueFrom(merge(source, lasting$).pipe(impatient));
   };
   const api = openApi({ config: config.api, loginLimit: quota.login, scheduler, onRetry });
   try {
@@ -78,7 +84,11 @@ async function checkApi(config: ConfigWith<'api'>): Promise<Finding[]> {
         const answer = await first(resource, page);
         const keyFields = keyFieldsOf(resource, config, answer.data);
         const key = keyFields ? `key ${keyFields.join('+')}` : 'no record yet to find the key by';
-        return `${answer.pagination.total_records} records, ${key}`;
+        const hides = namedFields(config.pii, resource, answer.data).map(
+          ({ name, isSeen }) => (isSeen ? name : `${name} (not seen)`), // a wrong name hides nothing
+        );
+        const hidden = hides.length > 0 ? `; hides ${hides.join(', ')}` : '';
+        return `${answer.pagination.total_records} records, ${key}${hidden}`;
       }),
     );
     return [login, ...(await Promise.all(resources))];
@@ -115,6 +125,11 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
   } finally {
     await registry.close();
   }
+}
+
+/** What nobody mends within seconds, so that it is no use to wait: a certificate out of its time. */
+function isLasting(error: unknown): boolean {
+  return error instanceof CellarstreamError && error.context.tls !== undefined;
 }
 
 async function attempt(what: string, work: () => Promise<string>): Promise<Finding> {

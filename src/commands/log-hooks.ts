@@ -7,11 +7,14 @@ const TALLY_EVERY_MS = 60_000;
 const TROUBLE_EVERY_MS = 10 * 60_000;
 const SWEEPS_IN_DOUBT = 3;
 
+/** What there is too much of for lines: it is measured. */
+type Measured = 'onStart' | 'onRequest' | 'onCommit' | 'onCommitted';
+
 /**
  * What a service tells, as log lines: something wrong at once, the first read every ten seconds,
  * what was published once a minute. Never a record.
  */
-export function logHooks(logger: Logger): Required<Omit<Hooks, 'onCommit'>> {
+export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
   const isProgressDue = atMostEvery(PROGRESS_EVERY_MS);
   const isTroubleDue = atMostEvery(TROUBLE_EVERY_MS);
   const tallies = new Map<string, Tally>();

@@ -5,11 +5,13 @@ import { steadyScheduler } from '../clock.ts';
 import { loadConfig } from '../config.ts';
 import type { Resource } from '../config.ts';
 import { createLogger } from '../log.ts';
+import { personalFieldsOf } from '../pii.ts';
 import { quotas } from '../quotas.ts';
 import { stringifyJson } from '../schemas/json.ts';
 import { changeFacts } from '../sinks/messages.ts';
 import { diff } from '../streams/diff.ts';
 import { pages } from '../streams/pages.ts';
+import { hidingList } from '../streams/personal-fields.ts';
 import { keyOfFields, keyRecords } from '../streams/records.ts';
 import { refuseUnsupported } from '../unsupported.ts';
 import { VERSION } from '../version.ts';
@@ -35,7 +37,7 @@ export async function peekCommand(
     onRetry,
   });
   const origin = { account: config.account, resource, version: VERSION };
-  const request = api.list(resource);
+  const request = hidingList(api.list(resource), personalFieldsOf(config.pii, resource));
   const { poll } = quota.lanes(resource, false);
   const pageSize = Math.min(config.poll.pageSize, Math.max(2, limit));
   let sequence = 0;

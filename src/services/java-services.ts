@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cachedJars } from './jar-cache.ts';
 import { JavaServer } from './java-server.ts';
-import { kafkaServer } from './kafka-server.ts';
+import { kafkaServer, listenersOf } from './kafka-server.ts';
 import { registryServer, registryUrlOf } from './registry-server.ts';
 import type { JavaServices, LaunchOptions } from './services.ts';
 import { Tethered } from './tethered.ts';
@@ -31,7 +31,7 @@ export async function startOnJava(
 
   const tethered = await Tethered.start(join(tmpdir(), 'cellarstream-services-'), env);
   try {
-    const kafkaKind = kafkaServer(jars.kafka, java, tethered, options.kafkaSettings ?? {});
+    const kafkaKind = kafkaServer(jars.kafka, java, tethered, options);
     const registryKind = registryServer(jars.registry, jars.registryVersion, tethered);
     const [kafka, registry] = await Promise.all([
       JavaServer.start(kafkaKind, java, tethered, timeoutMs, ports?.kafka),
@@ -39,6 +39,7 @@ export async function startOnJava(
     ]);
     return {
       origin: 'java',
+      listeners: listenersOf(options, kafka.ports),
       brokers: [`127.0.0.1:${kafka.ports[0]!}`],
       registryUrl: registryUrlOf('127.0.0.1', registry.ports[0]!),
       kafka,

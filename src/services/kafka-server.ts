@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
 import type { JavaServerKind } from './java-server.ts';
+import type { LaunchOptions } from './services.ts';
 import { lastLines, type Tethered } from './tethered.ts';
 import type { Probe } from './until-ready.ts';
 
@@ -11,7 +12,6 @@ import type { Probe } from './until-ready.ts';
 const SETTINGS: Readonly<Record<string, string>> = {
   'process.roles': 'broker,controller',
   'node.id': '1',
-  'listener.security.protocol.map': 'BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT',
   'inter.broker.listener.name': 'BROKER',
   'controller.listener.names': 'CONTROLLER',
   'auto.create.topics.enable': 'false',
@@ -30,10 +30,16 @@ const SETTINGS: Readonly<Record<string, string>> = {
   'log.cleaner.dedupe.buffer.size': '16777216',
 };
 
+/** The broker's and the controller's. */
+const OWN_PORTS = 2;
 const PROPERTIES_FILE = 'server.properties';
 
+/** What of a launch concerns Kafka. */
+type KafkaOptions = Pick<LaunchOptions, 'kafkaSettings' | 'kafkaListeners' | 'kafkaUsers'>;
+
 /**
- * Apache Kafka in KRaft mode; its first port is the broker's, its second the controller's.
+ * Apache Kafka in KRaft mode; its first port is the broker's, its second the controller's, the rest those
+ * of further listeners.
  *
  * @param jars Folder of Kafka and all it depends on.
  */
@@ -41,21 +47,23 @@ export function kafkaServer(
   jars: string,
   java: string,
   tethered: Tethered,
-  settings: Readonly<Record<string, string>>,
+  options: KafkaOptions,
 ): JavaServerKind {
+  const listeners = Object.keys(options.kafkaListeners ?? {});
   const clusterId = newClusterId();
   const classPath = ['-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-cp', join(jars, '*')];
 
   return {
     title: 'Kafka',
     name: 'kafka',
-    portCount: 2,
+    portCount: OWN_PORTS + listeners.length,
     portTaken: /Address already in use/,
     prepare: async (ports) => {
       const file = join(tethered.folder, PROPERTIES_FILE);
-      await writeFile(file, properties(ports, tethered.folder, settings));
+      await writeFile(file, properties(ports, tethered.folder, options));
       const tool = ['kafka.tools.StorageTool', 'format', '--ignore-formatted'];
-      const args = [...classPath, ...tool, '--cluster-id', clusterId, '--config', file];
+      const users = scramUsers(options.kafkaUsers);
+      const args = [...classPath, ...tool, '--cluster-id', clusterId, '--config', file, ...users];
       const format = await tethered.run('kafka-format', java, ['-XX:TieredStopAtLevel=1', ...args]);
       if ((await format.whenEnded) === 'exit code 0') return;
       const log = lastLines(await format.log());
@@ -93,22 +101,53 @@ export function kafkaAnswers(brokers: string[], clusterId?: string): Probe {
   };
 }
 
-function properties(
-  [broker, controller]: readonly number[],
-  folder: string,
-  settings: Readonly<Record<string, string>>,
-): string {
+/** By name, where the further listeners are; `ports` are those of {@link kafkaServer}. */
+export function listenersOf(
+  { kafkaListeners = {} }: KafkaOptions,
+  ports: readonly number[],
+): Readonly<Record<string, string>> {
+  const names = Object.keys(kafkaListeners);
+  return Object.fromEntries(
+    names.map((name, index) => [name, `127.0.0.1:${ports[OWN_PORTS + index]!}`]),
+  );
+}
+
+function properties(ports: readonly number[], folder: string, options: KafkaOptions): string {
+  const [broker, controller] = ports;
+  const { kafkaListeners = {}, kafkaSettings } = options;
+  const ways = Object.entries({
+    BROKER: `127.0.0.1:${broker!}`,
+    ...listenersOf(options, ports),
+  }).map(([name, address]) => `${name}://${address}`);
+  const protocols = { BROKER: 'PLAINTEXT', CONTROLLER: 'PLAINTEXT', ...kafkaListeners };
   const all = {
     ...SETTINGS,
-    listeners: `BROKER://127.0.0.1:${broker!},CONTROLLER://127.0.0.1:${controller!}`,
-    'advertised.listeners': `BROKER://127.0.0.1:${broker!}`,
+    'listener.security.protocol.map': Object.entries(protocols)
+      .map(([name, protocol]) => `${name}:${protocol}`)
+      .join(),
+    listeners: [...ways, `CONTROLLER://127.0.0.1:${controller!}`].join(),
+    'advertised.listeners': ways.join(),
     'controller.quorum.voters': `1@127.0.0.1:${controller!}`,
     'log.dirs': join(folder, 'kafka-data'),
-    ...settings,
+    ...kafkaSettings,
   };
   return Object.entries(all)
-    .map(([name, value]) => `${name}=${value}\n`)
+    .map(([name, value]) => `${name}=${escaped(value)}\n`)
     .join('');
+}
+
+/** A value of several lines, as PEM has them, stays one. */
+function escaped(value: string): string {
+  return value.replace(/\n/g, '\\n');
+}
+
+function scramUsers(users: KafkaOptions['kafkaUsers'] = {}): string[] {
+  return Object.entries(users).flatMap(([name, password]) =>
+    ['SCRAM-SHA-256', 'SCRAM-SHA-512'].flatMap((mechanism) => [
+      '--add-scram',
+      `${mechanism}=[name=${name},password=${password}]`,
+    ]),
+  );
 }
 
 /** Sixteen bytes in Kafka's text form, which must not begin with a hyphen. */

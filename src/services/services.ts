@@ -33,6 +33,8 @@ export interface PlainServices extends Endpoints {
 /** Servers that run as JVMs on this machine's loopback interface. */
 export interface JavaServices extends Endpoints {
   readonly origin: 'java';
+  /** By name, the `host:port` of each of {@link LaunchOptions.kafkaListeners}. */
+  readonly listeners: Readonly<Record<string, string>>;
   readonly kafka: ServiceControl;
   readonly registry: ServiceControl;
 }
@@ -48,6 +50,13 @@ export interface LaunchOptions {
    * 3,000, the internal topics have 4 partitions; and `auto.create.topics.enable` is false.
    */
   readonly kafkaSettings?: Readonly<Record<string, string>>;
+  /**
+   * Further ways to the broker, by name, and how each is secured: for tests of that, on Java alone.
+   * What else they need is in `kafkaSettings`, as `listener.name.<name>...`. Default none.
+   */
+  readonly kafkaListeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>;
+  /** Passwords of the broker's SCRAM users by their names, on Java alone. Default none. */
+  readonly kafkaUsers?: Readonly<Record<string, string>>;
   /** Ports of this machine to be reached at, each where it is free. Default: any free ones. */
   readonly ports?: { readonly kafka: number; readonly registry: number };
   /** How long a server may take until it answers, in ms; default 60,000. */

@@ -1,6 +1,7 @@
 import kafkajs from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
+import { tlsError } from '../tls-error.ts';
 
 /** What the broker calls the end of a producer whose place was taken, or whose transaction ran out of time. */
 const EPOCH_ERRORS = new Set([
@@ -28,21 +29,65 @@ const REFUSALS: Readonly<Record<string, string>> = {
   INVALID_REPLICATION_FACTOR: 'set TOPIC_REPLICATION to no more than the number of brokers',
 };
 
+const SERVER = {
+  who: 'Kafka',
+  address: 'KAFKA_BROKERS (and what the brokers advertise)',
+  ca: 'KAFKA_SSL_CA_FILE',
+  ifPlain: 'set KAFKA_SSL to false, or give KAFKA_BROKERS the port that does',
+  unreachable: 'KAFKA_UNREACHABLE',
+} as const;
+
+/**
+ * What brokers do when they are spoken to in a way that their port does not understand; those that go
+ * away do so too, so that it can pass.
+ */
+const HINTS: readonly (readonly [RegExp, string])[] = [
+  [
+    /^Closed connection$/,
+    'if it goes on, its port may want TLS (KAFKA_SSL) or a login (KAFKA_SASL_MECHANISM)',
+  ],
+  [
+    /before secure TLS connection was established/,
+    'if it goes on, its port may speak no TLS: set KAFKA_SSL to false, or give KAFKA_BROKERS the port that does',
+  ],
+  [
+    /not valid given the current SASL state/,
+    'its port takes no login: unset KAFKA_SASL_MECHANISM, or give KAFKA_BROKERS the port that does',
+  ],
+  [
+    /Failed to find group coordinator/, // kafkajs keeps to itself that it may not ask for one
+    'if it goes on, its ACLs must let this user write with the transactional id cellarstream.*, and read its own group and those named cellarstream-tail-*',
+  ],
+];
+
+/** A login that was not refused, but interrupted: kafkajs makes the same error of both. */
+const INTERRUPTED = /Closed connection|closed by the server|Connection (error|timeout)|timed out/;
+
 /**
  * kafkajs' errors as ours: `KAFKA_REFUSED` for good where credentials, rights or settings are at
- * fault, else `code`, which can pass. Errors that are not kafkajs' stay what they are.
+ * fault, `TLS_REFUSED` as {@link tlsError} has it, else `code`, which can pass. Errors that
+ * are not kafkajs' stay what they are.
  */
 export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'): unknown {
   if (error instanceof CellarstreamError || !isKafkas(error)) return error;
-  const advice = chain(error).map(adviceOf).find(Boolean);
+  const all = chain(error);
+  const advice = all.map(adviceOf).find(Boolean);
   if (advice !== undefined) {
     return new CellarstreamError('KAFKA_REFUSED', `Kafka refuses: ${advice}`, { cause: error });
   }
-  const what = code === 'COMMIT_FAILED' ? 'a Kafka transaction failed' : 'no answer from Kafka';
+  const insecure = all.map((at) => tlsError(at, { ...SERVER, unreachable: code })).find(Boolean);
+  if (insecure) return insecure;
+  const what =
+    code === 'COMMIT_FAILED' ? 'a Kafka transaction failed' : `no answer from Kafka${hint(all)}`;
   return new CellarstreamError(code, what, {
     cause: error,
     context: { epoch: isEpochError(error) },
   });
+}
+
+function hint(errors: readonly Error[]): string {
+  const known = HINTS.find(([pattern]) => errors.some(({ message }) => pattern.test(message)));
+  return known ? ` (${known[1]})` : '';
 }
 
 /**
@@ -75,7 +120,11 @@ function isKafkas(error: unknown): error is Error {
 
 function adviceOf(error: Error): string | undefined {
   if (error instanceof kafkajs.KafkaJSSASLAuthenticationError) {
-    return REFUSALS.SASL_AUTHENTICATION_FAILED;
+    if (INTERRUPTED.test(error.message)) return undefined;
+    const wrong = error.message.includes('mechanism is not supported')
+      ? 'UNSUPPORTED_SASL_MECHANISM'
+      : 'SASL_AUTHENTICATION_FAILED';
+    return REFUSALS[wrong];
   }
   return REFUSALS[typeOf(error)];
 }

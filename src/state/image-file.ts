@@ -7,6 +7,7 @@ import { CellarstreamError, describeError } from '../errors.ts';
 import { damaged } from './entries.ts';
 import { folderError } from './folder-error.ts';
 import { damageIn } from './lmdb-pages.ts';
+import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
 import type { OnDiscarded } from './store.ts';
 
 /** `images.mdb`, opened: every use of it goes through `use`. */
@@ -57,14 +58,15 @@ export function openImageFile(
     onDiscarded(reason);
   };
   const begin = (stillborn: number): RootDatabase => {
-    writeFileSync(marker, markerText(stillborn));
+    writeFileSync(marker, markerText(stillborn), { mode: OWNER_ONLY.file });
     // lmdb maps its lock file with holes in it, and a hole on a full disk is a SIGBUS.
     rmSync(lock, { recursive: true, force: true });
-    writeFileSync(lock, Buffer.alloc(LOCK_BYTES));
+    writeFileSync(lock, Buffer.alloc(LOCK_BYTES), { mode: OWNER_ONLY.file });
+    makeOwnerOnly(path); // lmdb would let a group write it
     return open({ path, maxDbs: MOST_DATABASES, noSync: true });
   };
   try {
-    mkdirSync(folder, { recursive: true });
+    mkdirSync(folder, { recursive: true, mode: OWNER_ONLY.folder });
     const left = readMarker(marker);
     const reason = damage ? describeError(damage) : reasonToDiscard(path, left);
     if (reason !== undefined) discard(reason);

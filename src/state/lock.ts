@@ -2,6 +2,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { createRequire } from 'node:module';
 import { CellarstreamError } from '../errors.ts';
+import { OWNER_ONLY } from './owner-only.ts';
 
 /** The part of the package that is used; it ships no types. */
 interface FileLocks {
@@ -30,8 +31,8 @@ export function lockFolder(folder: string): () => void {
 
 function openLock(folder: string): number {
   try {
-    mkdirSync(folder, { recursive: true });
-    return openSync(join(folder, 'lock'), 'a+');
+    mkdirSync(folder, { recursive: true, mode: OWNER_ONLY.folder });
+    return openSync(join(folder, 'lock'), 'a+', OWNER_ONLY.file);
   } catch (cause) {
     throw new CellarstreamError(
       'STATE_FOLDER',

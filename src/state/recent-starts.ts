@@ -10,6 +10,7 @@ import {
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { folderError } from './folder-error.ts';
+import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
 
 /** The times of the newest requests, kept in a file so that a new process knows of them. */
 export interface RecentStarts {
@@ -90,8 +91,8 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
 function openRing(file: string): number {
   const folder = dirname(file);
   try {
-    mkdirSync(folder, { recursive: true });
-    closeSync(openSync(file, 'a')); // made when it is absent
+    mkdirSync(folder, { recursive: true, mode: OWNER_ONLY.folder });
+    makeOwnerOnly(file);
     return openSync(file, 'r+');
   } catch (error) {
     throw folderError(folder, error);

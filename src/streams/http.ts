@@ -1,9 +1,11 @@
 import { promisify } from 'node:util';
 import { gunzip as gunzipCallback } from 'node:zlib';
 import { Observable } from 'rxjs';
+import { errors } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../errors.ts';
 import type { ErrorContext } from '../errors.ts';
+import { tlsError } from '../tls-error.ts';
 import { RETRY_AFTER } from './backoff.ts';
 
 const gunzip = promisify(gunzipCallback);
@@ -29,6 +31,23 @@ export interface HttpAnswer {
   readonly retryAfterMs: number | undefined;
 }
 
+/** A request that has ended, as it is told to those who count. */
+export interface AnswerSeen {
+  /** Of its answer; undefined when there was none, or not whole. */
+  readonly status: number | undefined;
+  /** From the request to the last byte of its answer, or until it failed, in milliseconds. */
+  readonly elapsedMs: number;
+  /** How long it had waited for the quota before, in milliseconds. */
+  readonly waitedMs: number;
+}
+
+const TLS = {
+  address: 'API_BASE_URL',
+  ca: 'API_CA_FILE',
+  ifPlain: 'begin API_BASE_URL with http://, or give it the port that does',
+  unreachable: 'API_UNREACHABLE',
+} as const;
+
 /** Longest pause taken from a `Retry-After`: past that a server's word is not believed. */
 const MAX_RETRY_AFTER_MS = 10 * 60_000;
 
@@ -36,7 +55,8 @@ const MAX_RETRY_AFTER_MS = 10 * 60_000;
  * One HTTP exchange: emits the whole answer, whatever its status, and completes. Unsubscribing
  * aborts it. Redirects are not followed: they would carry the token elsewhere.
  *
- * Errors with `API_UNREACHABLE` (refused, reset, timed out) or `API_ANSWER` (cut off, too large).
+ * Errors with `API_UNREACHABLE` (refused, reset, timed out), `TLS_REFUSED`, or `API_ANSWER` (cut off,
+ * too large).
  */
 export function exchange(request: HttpRequest): Observable<HttpAnswer> {
   return new Observable((subscriber) => {
@@ -123,7 +143,16 @@ function classify({ url }: HttpRequest, cause: unknown): CellarstreamError {
   const code = codeOf(cause);
   return code === 'ERR_BUFFER_TOO_LARGE' || code?.startsWith('Z_')
     ? unreadable(url, cause)
-    : new CellarstreamError('API_UNREACHABLE', `no answer from ${where(url)}`, { cause });
+    : (tlsError(cause, { ...TLS, who: where(url) }) ?? noAnswer(url, cause));
+}
+
+/** A port that speaks TLS closes a connection on which it is spoken to in plain text. */
+function noAnswer(url: URL, cause: unknown): CellarstreamError {
+  const isClosed = url.protocol === 'http:' && cause instanceof errors.SocketError;
+  const advice = isClosed ? ' (if it speaks TLS, begin API_BASE_URL with https://)' : '';
+  return new CellarstreamError('API_UNREACHABLE', `no answer from ${where(url)}${advice}`, {
+    cause,
+  });
 }
 
 function unreadable(url: URL, cause: unknown): CellarstreamError {

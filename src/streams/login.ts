@@ -1,4 +1,4 @@
-import { asyncScheduler, defer, map } from 'rxjs';
+import { asyncScheduler, defer, map, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
@@ -6,7 +6,7 @@ import { CellarstreamError } from '../errors.ts';
 import { backoff } from './backoff.ts';
 import type { Retry } from './backoff.ts';
 import { exchange, statusError, where } from './http.ts';
-import type { HttpAnswer } from './http.ts';
+import type { AnswerSeen, HttpAnswer } from './http.ts';
 import { during } from './token-bucket.ts';
 import type { Limit } from './token-bucket.ts';
 
@@ -35,6 +35,8 @@ export interface LoginOptions {
   readonly scheduler?: SchedulerLike;
   /** Uniform in [0, 1), for the jitter. Default Math.random. */
   readonly random?: () => number;
+  /** Told of every login as it ends, refused ones and those without an answer included. */
+  readonly onAnswer?: (answer: AnswerSeen) => void;
   /** Told of every try that failed and is made again. */
   readonly onRetry?: (retry: Retry) => void;
 }
@@ -52,31 +54,46 @@ const MAX_LOGIN_BYTES = 1_000_000;
  * Errors with `API_KEY_REJECTED` when the key is refused (400, as documented, or 401 and 403).
  */
 export function login(options: LoginOptions): Observable<Token> {
-  const { url, apiKey, limit, scheduler = asyncScheduler, random, onRetry } = options;
-  const { dispatcher = getGlobalDispatcher() } = options;
-  const post = defer(() => {
-    const askedAt = scheduler.now();
-    const body = JSON.stringify({ apiKey: apiKey() });
-    const headers = { 'content-type': 'application/json' };
-    return exchange({
-      dispatcher,
-      method: 'POST',
-      url,
-      headers,
-      body,
-      maxBytes: MAX_LOGIN_BYTES,
-    }).pipe(map((answer) => readToken(url, answer, askedAt, scheduler.now() - askedAt)));
-  });
-  return during(limit, post).pipe(
+  const { url, apiKey, limit, scheduler = asyncScheduler, random, onAnswer } = options;
+  const { dispatcher = getGlobalDispatcher(), onRetry } = options;
+  const post = (waitsSince: number) =>
+    defer(() => {
+      const askedAt = scheduler.now();
+      const waitedMs = askedAt - waitsSince;
+      const elapsed = () => scheduler.now() - askedAt;
+      const body = JSON.stringify({ apiKey: apiKey() });
+      const headers = { 'content-type': 'application/json' };
+      return exchange({
+        dispatcher,
+        method: 'POST',
+        url,
+        headers,
+        body,
+        maxBytes: MAX_LOGIN_BYTES,
+      }).pipe(
+        tap({
+          error: () => onAnswer?.({ status: undefined, elapsedMs: elapsed(), waitedMs }),
+        }),
+        map((answer) => {
+          const elapsedMs = elapsed();
+          onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
+          return readToken(url, answer, askedAt, elapsedMs);
+        }),
+      );
+    });
+  return defer(() => during(limit, post(scheduler.now()))).pipe(
     backoff({ scheduler, ...(random && { random }), ...(onRetry && { onRetry }) }),
   );
 }
 
 function readToken(url: URL, answer: HttpAnswer, askedAt: number, elapsedMs: number): Token {
   if ([400, 401, 403].includes(answer.status)) {
+    // A port that speaks TLS answers plain text with a 400 of its own, if it answers.
+    const isPlain = url.protocol === 'http:' && parse(answer.text) === undefined;
+    const advice = isPlain ? ', and whether API_BASE_URL must begin with https://' : '';
     throw new CellarstreamError(
       'API_KEY_REJECTED',
-      `the login at ${where(url)} refused the API key (${answer.status}): check API_KEY`,
+      `the login at ${where(url)} refused the API key (${answer.status}): check API_KEY${advice}`,
       { context: { status: answer.status } },
     );
   }

@@ -1,4 +1,4 @@
-import { asyncScheduler, defer, finalize, map, of, switchMap, take } from 'rxjs';
+import { asyncScheduler, defer, finalize, map, of, switchMap, take, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
@@ -8,7 +8,7 @@ import type { JsonValue } from '../schemas/json.ts';
 import { backoff } from './backoff.ts';
 import type { Retry } from './backoff.ts';
 import { exchange, statusError, where } from './http.ts';
-import type { HttpAnswer } from './http.ts';
+import type { AnswerSeen, HttpAnswer } from './http.ts';
 import { readClock as newReadClock } from './read-clock.ts';
 import type { ReadClock, Span } from './read-clock.ts';
 import type { Token } from './login.ts';
@@ -66,7 +66,7 @@ export interface ListRequestOptions {
   readonly random?: () => number;
   /** Largest page accepted, in bytes after decompression. Default 64 MiB. */
   readonly maxPageBytes?: number;
-  /** Told of every answer, refused ones included. */
+  /** Told of every request as it ends, refused ones and those without an answer included. */
   readonly onAnswer?: (answer: AnswerSeen) => void;
   /** Told of every try that failed and is made again. */
   readonly onRetry?: (retry: Retry) => void;
@@ -75,13 +75,6 @@ export interface ListRequestOptions {
 /** Refusals (401, 403) of a list in a row, each of another token. */
 export interface Refusals {
   count: number;
-}
-
-/** An answer of whatever status, as it is told to those who count. */
-export interface AnswerSeen {
-  readonly status: number;
-  /** From the request to the last byte of its answer, in milliseconds. */
-  readonly elapsedMs: number;
 }
 
 /**
@@ -100,17 +93,26 @@ export function listRequest(options: ListRequestOptions): ListRequest {
   const { refusals = { count: 0 } } = options;
   const { maxPageBytes = 64 * 2 ** 20, random, onAnswer, onRetry } = options;
 
-  const send = (address: URL, token: Token, query: ListQuery): Observable<Answer> =>
+  const send = (
+    address: URL,
+    token: Token,
+    query: ListQuery,
+    waitedMs: number,
+  ): Observable<Answer> =>
     defer(() => {
       const read = readClock.begin();
       const askedAt = scheduler.now();
       let answered = false; // from then on the read is settled by who deals with the page
       const headers = { authorization: `Bearer ${token.text}` };
       const maxBytes = maxPageBytes;
+      const elapsed = () => scheduler.now() - askedAt;
       return exchange({ dispatcher, method: 'GET', url: address, headers, maxBytes }).pipe(
+        tap({
+          error: () => onAnswer?.({ status: undefined, elapsedMs: elapsed(), waitedMs }),
+        }),
         map((answer): Answer => {
-          const elapsedMs = scheduler.now() - askedAt;
-          onAnswer?.({ status: answer.status, elapsedMs });
+          const elapsedMs = elapsed();
+          onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
           if (answer.status === 401 || answer.status === 403) {
             if (refusals.count >= MOST_REFUSALS)
               throw statusError(url, answer, { offset: query.offset });
@@ -136,14 +138,15 @@ export function listRequest(options: ListRequestOptions): ListRequest {
 
   return (query, limit) => {
     const address = addressOf(url, query);
-    const sent = defer(() => {
-      const token = tokens.current(); // after the wait: fresh as it is sent
-      return token ? send(address, token, query) : of(undefined);
-    });
+    const sent = (waitsSince: number) =>
+      defer(() => {
+        const token = tokens.current(); // after the wait: fresh as it is sent
+        return token ? send(address, token, query, scheduler.now() - waitsSince) : of(undefined);
+      });
     const attempt: Observable<Answer> = defer(() =>
       tokens.token$.pipe(
         take(1), // no start is spent while there is no token
-        switchMap(() => during(limit, sent)),
+        switchMap(() => during(limit, sent(scheduler.now()))),
         // Without one after all that start is over: not to be waited beside.
         switchMap((answer) => (answer ? of(answer) : attempt)),
       ),

@@ -60,6 +60,8 @@ export interface TokenBucket extends Limit {
   lane(options: LaneOptions): Limit;
   /** Counts as many starts as a window may have as made just now, by somebody unknown. */
   exhaust(): void;
+  /** Starts that count just now: 0 to the capacity. */
+  used(): number;
 }
 
 /**
@@ -171,7 +173,7 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
       onStart?.(now);
     }
   };
-  return Object.assign(lane({}), { lane, exhaust });
+  return Object.assign(lane({}), { lane, exhaust, used: () => all.used(scheduler.now()) });
 }
 
 interface Lane {
@@ -193,6 +195,7 @@ interface StartLog {
   add(start: Start): void;
   /** How long until one more may start: 0 or less is now. */
   wait(now: number): number;
+  used(now: number): number;
 }
 
 /** The `most` starts that count longest. */
@@ -207,6 +210,7 @@ function startLog(most: number, windowMs: number): StartLog {
       starts.push(start);
     },
     wait: (now) => (starts.length < most ? 0 : timeOf(starts[oldest(now)]!, now) + windowMs - now),
+    used: (now) => starts.filter((start) => timeOf(start, now) + windowMs > now).length,
   };
 }
 

@@ -12,7 +12,7 @@ describe('allHooks', () => {
         onLogin: () => told.push('3 login'),
       },
     );
-    hooks.onLogin?.();
+    hooks.onLogin?.({ lifeMs: 1_800_000, aheadMs: 0 });
     hooks.onReady?.({ resource: 'orders' });
     expect(told).toEqual(['1 login', '3 login', '2 orders', '3 orders']);
     expect(hooks.onFailed).toBeUndefined();

@@ -16,11 +16,11 @@ function service(options: Partial<ReadinessOptions> = {}) {
   const model = readiness({ resources: ['orders', 'inventory'], now: () => at, ...options });
   const { onLogin, onReady, onPublished, onRetry, onCommit, onFailed, onEmpty } = model.hooks;
   const page = (resource: string, lane: Lane, completes: boolean): Published =>
-    ({ resource, lane, changes: [], statusChanges: [], unchanged: 1, completes }); // prettier-ignore
+    ({ resource, lane, changes: [], statusChanges: [], unchanged: 1, known: 1, at, completes }); // prettier-ignore
   return {
     check: model.check,
     pass: (ms: number) => (at += ms),
-    login: () => onLogin!(),
+    login: () => onLogin!({ lifeMs: 1_800_000, aheadMs: 0 }),
     takenOver: (...resources: string[]) => resources.forEach((resource) => onReady!({ resource })),
     page: (resource: string, lane: Lane) => onPublished!(page(resource, lane, false)),
     complete: (resource: string, lane: Lane) => onPublished!(page(resource, lane, true)),

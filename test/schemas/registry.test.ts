@@ -187,7 +187,13 @@ describe('errors', () => {
     expect(isRetryable(error)).toBe(true);
   });
 
-  it.each([301, 401, 403, 409, 422])('%i is final', async (status) => {
+  it.each([
+    [301, ''],
+    [401, ': check SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD'],
+    [403, ': SCHEMA_REGISTRY_USERNAME needs the right to read and register schemas'],
+    [409, ''],
+    [422, ''],
+  ])('%i is final', async (status, advice) => {
     const headers = { location: '/elsewhere' };
     const { registry, lines } = await fake(() => ({
       status,
@@ -197,7 +203,8 @@ describe('errors', () => {
     const error = await failure(registry.latest('wine.orders-value'));
 
     expect([error.code, isRetryable(error)]).toEqual(['REGISTRY_REFUSED', false]);
-    expect(error.message).toMatch(/^wine\.orders-value: the schema registry at .* no way$/);
+    expect(error.message).toMatch(/^wine\.orders-value: the schema registry at .*: no way/);
+    expect(error.message.split(': no way')[1]).toBe(advice);
     expect(lines()).toHaveLength(1);
   });
 

@@ -46,6 +46,8 @@ export interface Heard {
 type Fault = 'drop' | '500' | '502' | '429' | '429-later' | '401' | 'truncated' | 'garbage';
 const FAULTS: readonly Fault[] = ['drop', '500', '502', '429', '429-later', '401', 'truncated', 'garbage']; // prettier-ignore
 export const WINDOW_MS = 60_000;
+/** What every `contact` begins with. */
+export const PERSONAL = 'nobody may know';
 /** So much may one request be faster on its way than another: the headroom of the quota. */
 const MOST_APART_MS = 900;
 
@@ -65,6 +67,8 @@ export class SimApi {
   /** How likely a request meets a fault. */
   faultiness = 0;
   isDown = false;
+  /** Whether records hold a field that is not to be published; it is another one in each answer. */
+  isPersonal = false;
   /** Of the clock that `Date` comes from: it may be set back. */
   dateSkewMs: number;
 
@@ -130,7 +134,8 @@ export class SimApi {
     const { rows, total } = this.list.page(query);
     const has_next_page = query.offset + query.pageSize < total;
     const pagination = { total_records: total, has_next_page };
-    const text = JSON.stringify({ data: rows.map(({ json }) => json), pagination });
+    const contact = this.isPersonal ? { contact: `${PERSONAL} ${this.arrivals.length}` } : {};
+    const text = JSON.stringify({ data: rows.map(({ json }) => ({ ...json, ...contact })), pagination }); // prettier-ignore
     if (fault === 'truncated') return this.#answer(200, text, {}, text.length / 2);
     return { ...this.#answer(200, text), shown: { query, rows } };
   }

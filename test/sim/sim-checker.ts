@@ -5,6 +5,7 @@ import { checkInstances } from './check-instances.ts';
 import { checkResyncs } from './check-resyncs.ts';
 import { checkStatuses } from './check-statuses.ts';
 import { chainsOf } from './published.ts';
+import { PERSONAL } from './sim-api.ts';
 import type { SimApi } from './sim-api.ts';
 import type { SimBroker } from './sim-broker.ts';
 import type { SimProcess } from './sim-process.ts';
@@ -36,7 +37,16 @@ export function check({ broker, registry, api, processes, isSafe, isScarce }: Fi
   const chains = chainsOf(events, registry);
   const cursors = broker.read('sim.cursors');
   const signals = broker.read(SIGNALS);
+  const letters = broker.read('sim.dead-letters');
   const violations = [
+    ...[events, statuses, cursors, signals, letters].flatMap((topic) =>
+      topic.some(({ value }) => value?.includes(PERSONAL))
+        ? ['something personal is published']
+        : [],
+    ),
+    ...processes.flatMap(({ name, folder }) =>
+      folder.holds(PERSONAL) ? [`something personal is in the folder of ${name}`] : [],
+    ),
     ...checkChains(chains, api.list),
     ...(resource === 'orders' ? checkStatuses(chains, statuses) : []),
     ...checkInstances(cursors, events, processes),

@@ -13,6 +13,12 @@ export class SimFolder {
   readonly tasks = new Map<string, SimTask>();
   readonly starts = new Map<string, number[]>();
 
+  /** Whether a text is in one of the images. */
+  holds(text: string): boolean {
+    const images = [...this.tasks.values()].flatMap((task) => [...task.images.values()]);
+    return images.some(({ bytes }) => bytes.includes(text));
+  }
+
   /** The images as they are, for later. Its request times are not: whose would they be by then? */
   copy(): SimFolder {
     const copy = new SimFolder();

@@ -1,4 +1,4 @@
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig, RESOURCES } from '../../src/config.ts';
 import { Chance } from './chance.ts';
 import { draw, LOOKBACK_MS, SAFE } from './draw.ts';
 import type { Draw } from './draw.ts';
@@ -40,6 +40,7 @@ const CONFIG = loadConfig({
     LOOKBACK_MS: String(LOOKBACK_MS),
     SWEEP_INTERVAL_MS: '10000',
     DELETE_LIMIT_PERCENT: '100',
+    PII_DROP: RESOURCES.map((resource) => `${resource}.contact`).join(),
   },
   cwd: '/nonexistent',
   needs: ['api', 'kafka', 'registry'],
@@ -52,12 +53,14 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   const { traits, dangers, isSafe, isScarce, pageSize } = drawn;
   const time = new SimTime(START);
   const api = new SimApi(traits, chance, time, drawn.records);
+  api.isPersonal = seed % 3 === 0; // drawn, it would change what all seeds are
   const broker = new SimBroker((topic) => (['sim.cursors', SIGNALS].includes(topic) ? 1 : 3));
   const registry = new SimRegistry();
   const world: World = {
     config: {
       ...CONFIG,
       poll: { ...CONFIG.poll, pageSize },
+      pii: api.isPersonal ? CONFIG.pii : { ...CONFIG.pii, drop: [] },
       quota: {
         ...CONFIG.quota,
         perMinute: traits.quotaPerMinute,

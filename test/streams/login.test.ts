@@ -5,6 +5,7 @@ import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { describeError } from '../../src/errors.ts';
 import type { Retry } from '../../src/streams/backoff.ts';
+import type { AnswerSeen } from '../../src/streams/http.ts';
 import { login } from '../../src/streams/login.ts';
 import type { LoginOptions, Token } from '../../src/streams/login.ts';
 import { tokenBucket } from '../../src/streams/token-bucket.ts';
@@ -159,7 +160,7 @@ describe('the server time of a login', () => {
     const at = await options(answering({}, 1));
     const scheduler = { ...hurriedTime().scheduler, now: () => (now += 40) };
     const token = await firstValueFrom(login({ ...at, scheduler }));
-    expect(token).toMatchObject({ askedAt: 40, serverTime: NOW - 40 });
+    expect(token).toMatchObject({ askedAt: 80, serverTime: NOW - 40 }); // 40 is when it began to wait
   });
 
   it('is the iat of the token when there is no Date, and unknown without both', async () => {
@@ -185,6 +186,16 @@ describe('a login that fails', () => {
     expect(server!.requests).toHaveLength(1);
   });
 
+  it('may be a TLS port that was spoken to in plain text', async () => {
+    const at = await options((_, response) => {
+      response.writeHead(400);
+      response.end('Client sent an HTTP request to an HTTPS server.\n');
+    });
+    expect(describeError(await failureOf(login(at)))).toMatch(
+      /: check API_KEY, and whether API_BASE_URL must begin with https:\/\/$/,
+    );
+  });
+
   it('shows the key in no other error either', async () => {
     const errors: unknown[] = [];
     const answers: RequestListener[] = [
@@ -195,7 +206,9 @@ describe('a login that fails', () => {
     ];
     const at = await options((request, response) => answers.shift()!(request, response));
     const onRetry = ({ error }: Retry) => void errors.push(error);
-    await firstValueFrom(login({ ...at, onRetry }));
+    const seen: AnswerSeen[] = [];
+    await firstValueFrom(login({ ...at, onRetry, onAnswer: (answer) => seen.push(answer) }));
+    expect(seen.map(({ status }) => status)).toEqual([500, 200, undefined, 200]);
     expect(errors).toMatchObject([
       { code: 'API_STATUS' },
       { code: 'API_ANSWER' },

@@ -13,7 +13,8 @@ import { login } from '../../src/streams/login.ts';
 import type { Token } from '../../src/streams/login.ts';
 import { readClock } from '../../src/streams/read-clock.ts';
 import { listRequest } from '../../src/streams/request.ts';
-import type { AnswerSeen, ListRequestOptions } from '../../src/streams/request.ts';
+import type { AnswerSeen } from '../../src/streams/http.ts';
+import type { ListRequestOptions } from '../../src/streams/request.ts';
 import { tokenSource } from '../../src/streams/token.ts';
 import type { TokenSource } from '../../src/streams/token.ts';
 import { tokenBucket } from '../../src/streams/token-bucket.ts';
@@ -251,6 +252,22 @@ describe('the token', () => {
   });
 });
 
+describe('what is told of each request', () => {
+  it('is its status, or that there was none, how long it took and how long it had waited', async () => {
+    const { list } = await start({}, { scheduler: asyncScheduler });
+    sandbox.fault({ endpoint: 'orders', kind: 'drop', times: 1 });
+    sandbox.fault({ endpoint: 'orders', kind: 'status', status: 503, times: 1 });
+    const bucket = tokenBucket({ capacity: 1, windowMs: 300 });
+    await firstValueFrom(list({ pageSize: 1 }, bucket));
+    expect(seen.map(({ status }) => status).sort()).toEqual([200, 503, undefined]);
+    expect(seen[0]!.waitedMs).toBeLessThan(150);
+    // The others waited until the one before had been answered for as long as a window.
+    expect(seen[1]!.waitedMs).toBeGreaterThan(150);
+    expect(seen[2]!.waitedMs).toBeGreaterThan(150);
+    for (const { elapsedMs } of seen) expect(elapsedMs).toBeGreaterThanOrEqual(0);
+  });
+});
+
 describe('what can pass', () => {
   it.each<[string, FaultSpec, object]>([
     ['500', { kind: 'status', status: 500 }, { code: 'API_STATUS', context: { status: 500 } }],
@@ -418,7 +435,7 @@ describe('serverTime', () => {
     const { list } = await start({ clockSkewMs: -3_600_000 }, { scheduler: ticking() });
     const { serverTime } = await firstValueFrom(list({}, limit));
     expect(serverTime).toBe(NOW - 3_600_000 - 40);
-    expect(seen).toEqual([{ status: 200, elapsedMs: 40 }]);
+    expect(seen).toEqual([{ status: 200, elapsedMs: 40, waitedMs: 40 }]);
   });
 
   it('is counted on from the login when no Date is sent', async () => {

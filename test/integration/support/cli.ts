@@ -45,7 +45,7 @@ export function runCli(
   const [program, ...rest] =
     limits === undefined ? command : ['bash', '-c', `${limits}; exec "$0" "$@"`, ...command];
   const child = spawn(program, rest, {
-    env: { PATH, HOME, NO_COLOR: '1', ...env },
+    env: { PATH, HOME, NO_COLOR: '1', HTTP_PORT: '0', ...env }, // many run at once
     cwd: existsSync(env.STATE_DIR ?? '') ? env.STATE_DIR : '/', // where no `.env` is
     stdio: ['ignore', 'pipe', 'pipe'],
   });

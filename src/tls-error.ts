@@ -1,0 +1,97 @@
+import { CellarstreamError } from './errors.ts';
+import type { ErrorCode } from './errors.ts';
+
+/** A server, as errors speak of it, and the settings that say how to reach it. */
+export interface TlsServer {
+  /** Such as `Kafka`, or an address fit for a log line. */
+  readonly who: string;
+  /** The setting of its address. */
+  readonly address: string;
+  /** The setting of its authorities' file. */
+  readonly ca: string;
+  /** What to do when it speaks no TLS. */
+  readonly ifPlain: string;
+  /** The code where waiting may help. */
+  readonly unreachable: ErrorCode;
+}
+
+/** OpenSSL's and Node's codes for a certificate that nobody vouches for. */
+const UNKNOWN_AUTHORITY = new Set([
+  'CERT_SIGNATURE_FAILURE',
+  'CERT_UNTRUSTED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'INVALID_CA',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
+/**
+ * What keeps TLS from being set up with a server, as our error; undefined for any other failure.
+ *
+ * `TLS_REFUSED`, for good, where a setting or a file must change, which are read at the start: an unknown
+ * authority, another host's certificate, no TLS at that port, a client certificate wanted. With the
+ * server's `unreachable`, to be waited for, what is mended at the server while we run: a certificate
+ * out of its time, a handshake that fails for other causes.
+ */
+export function tlsError(error: unknown, server: TlsServer): CellarstreamError | undefined {
+  const code = codeOf(error);
+  if (code === undefined) return undefined;
+  const { who, address, ca, ifPlain, unreachable } = server;
+  const context = { tls: code };
+  const refuse = (message: string) => new CellarstreamError('TLS_REFUSED', message, { context });
+  const wait = (message: string) => new CellarstreamError(unreachable, message, { context });
+
+  if (UNKNOWN_AUTHORITY.has(code)) {
+    return refuse(
+      `the certificate of ${who} is signed by no authority that is trusted: ${ca} must name the file with its authority's certificate`,
+    );
+  }
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    return refuse(
+      `the certificate of ${who} is for another host: ${address} must name a host that is in it${names(error)}`,
+    );
+  }
+  if (code === 'CERT_HAS_EXPIRED') {
+    return wait(`the certificate of ${who} has expired: it must be renewed there`);
+  }
+  if (code === 'CERT_NOT_YET_VALID') {
+    return wait(
+      `the certificate of ${who} is not valid yet: the clock of this machine or of the certificate's maker is wrong`,
+    );
+  }
+  if (/CERTIFICATE_REQUIRED|ALERT_BAD_CERTIFICATE/.test(code)) {
+    return refuse(
+      `${who} wants a certificate of its clients, which can't be set yet: let it take a user and a password`,
+    );
+  }
+  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || textOf(error).includes('wrong version number')) {
+    return refuse(`${who} speaks no TLS at that port: ${ifPlain}`);
+  }
+  if (code.startsWith('ERR_SSL') || code === 'EPROTO') {
+    return wait(`TLS with ${who} can't be set up: ${reason(error)}`);
+  }
+  return undefined;
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code = (error as { readonly code?: unknown } | null)?.code;
+  return typeof code === 'string' ? code : undefined;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : '';
+}
+
+/** Whom a certificate is for, where Node's text says so: `DNS:a.example, IP Address:10.0.0.1`. */
+function names(error: unknown): string {
+  const altNames = /altnames: (.*)$/.exec(textOf(error))?.[1];
+  return altNames ? ` (${altNames.replace(/[:\s]+$/, '')})` : '';
+}
+
+/** OpenSSL's own words, without its places in C: `error:0A000410:SSL routines:...:handshake failure:...`. */
+function reason(error: unknown): string {
+  const text = textOf(error);
+  return /:SSL routines:[^:]*:([^:]+)/.exec(text)?.[1] ?? text;
+}
