@@ -5,8 +5,13 @@ import pc from 'picocolors';
 import { firstValueFrom } from 'rxjs';
 import { run } from '../app.ts';
 import { loadConfig } from '../config.ts';
+import type { Config } from '../config.ts';
+import { CellarstreamError } from '../errors.ts';
 import type { Hooks, Progress } from '../hooks.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
+import { allHooks } from '../ops/all-hooks.ts';
+import { openOperations } from '../ops/operations.ts';
+import type { Operations, OperationsOptions } from '../ops/operations.ts';
 import { startSandbox } from '../sandbox/index.ts';
 import { registryUrlOf } from '../services/registry-server.ts';
 import type { Services } from '../services/services.ts';
@@ -64,6 +69,9 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
     needs: ['api', 'kafka', 'registry'],
   });
   const logger = await createLogger({ level: config.logLevel });
+  const operations = await openSomewhere(config, (error) =>
+    logger.error({ event: 'http', err: error }, 'a request went wrong'),
+  );
 
   const counts: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
   let statusCount = 0;
@@ -77,6 +85,7 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
       line.end(
         `Kafka ${services.brokers.join(',')}  registry ${services.registryUrl}  API ${sandbox.url}`,
       );
+      line.end(`status page ${operations.url}`);
       const { prefix } = config.topics;
       const topics = [...config.resources, 'order-status-changes', 'dead-letters'];
       line.end(`topics ${prefix}.{${topics.join(',')}}`);
@@ -104,14 +113,29 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
     },
   };
   try {
-    await run({ config, stop$, hooks, kafkaLog: kafkaLogCreator(logger) });
+    const all = allHooks(hooks, operations.hooks);
+    await run({ config, stop$, hooks: all, kafkaLog: kafkaLogCreator(logger) });
   } finally {
     const seconds = ((performance.now() - started) / 1_000).toFixed(0);
     line.end(
       `${counts.r} read, ${counts.c} created, ${counts.u} updated, ${counts.d} deleted, ` +
         `${statusCount} status changes in ${seconds} s`,
     );
-    await Promise.allSettled([sandbox.close(), services.stop()]);
+    await Promise.allSettled([operations.close(), sandbox.close(), services.stop()]);
+  }
+}
+
+/** On the port of the settings; or, where none is set and the usual one is taken, on another. */
+async function openSomewhere(
+  config: Config,
+  onError: OperationsOptions['onError'],
+): Promise<Operations> {
+  try {
+    return await openOperations({ config, onError });
+  } catch (error) {
+    const isTaken = error instanceof CellarstreamError && error.context.settings === 'HTTP_PORT';
+    if (!isTaken || process.env.HTTP_PORT) throw error;
+    return openOperations({ config: { ...config, http: { ...config.http, port: 0 } }, onError });
   }
 }
 

@@ -3,7 +3,7 @@ import { steadyScheduler } from '../clock.ts';
 import { loadConfig } from '../config.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
 import { allHooks } from '../ops/all-hooks.ts';
-import { readiness } from '../ops/readiness.ts';
+import { openOperations } from '../ops/operations.ts';
 import { VERSION } from '../version.ts';
 import { logHooks } from './log-hooks.ts';
 import { logReadiness } from './log-readiness.ts';
@@ -24,21 +24,22 @@ export async function runCommand(): Promise<void> {
     'start',
   );
   stop$.subscribe((signal) => logger.info({ event: 'stopping', signal }, 'stopping'));
-  const { hooks, check } = readiness({
-    resources: config.resources,
-    pollIntervalMs: config.poll.intervalMs,
-    now: () => steadyScheduler.now(),
+  const operations = await openOperations({
+    config,
+    onError: (error) => logger.error({ event: 'http', err: error }, 'a request went wrong'),
   });
-  const telling = logReadiness(logger, check, steadyScheduler);
+  logger.info({ event: 'listening', url: operations.url }, 'status page, metrics and health');
+  const telling = logReadiness(logger, operations.check, steadyScheduler);
   try {
     await run({
       config,
       stop$,
-      hooks: allHooks(logHooks(logger), hooks),
+      hooks: allHooks(logHooks(logger), operations.hooks),
       kafkaLog: kafkaLogCreator(logger),
     });
   } finally {
     telling.unsubscribe();
+    await operations.close();
   }
   logger.info({ event: 'stopped' }, 'stopped');
 }

@@ -1,0 +1,39 @@
+import type { FirstReadStatus } from './status-json.ts';
+
+/** The pace of a first read is that of so long, ms. */
+const OVER_MS = 60_000;
+/** Pages of which it is made, at most. */
+const MOST_PAGES = 200;
+
+/** How far a first read is, how fast it goes, and when it will be done. */
+export interface FirstReadPace {
+  readonly add: (progress: Pick<FirstReadStatus, 'read' | 'total' | 'done'>) => void;
+  readonly status: () => FirstReadStatus | null;
+}
+
+/** @param now The clock: ms, which never goes back. */
+export function firstReadPace(now: () => number): FirstReadPace {
+  let newest: Pick<FirstReadStatus, 'read' | 'total' | 'done'> | undefined;
+  let pages: { readonly at: number; readonly read: number }[] = [];
+  return {
+    add: ({ read, total, done }) => {
+      // A process that takes over goes on where it was committed: a little before.
+      if (newest && read < newest.read) pages = [];
+      newest = { read, total, done };
+      pages.push({ at: now(), read });
+      while (pages.length > MOST_PAGES || now() - pages[0]!.at > OVER_MS) pages.shift();
+    },
+    status: () => {
+      if (!newest) return null;
+      const first = pages[0];
+      const elapsedMs = first ? now() - first.at : 0;
+      const isKnown = !newest.done && pages.length > 1 && elapsedMs > 0;
+      const perMs = isKnown ? (newest.read - first!.read) / elapsedMs : 0;
+      return {
+        ...newest,
+        perSecond: isKnown ? perMs * 1_000 : null,
+        leftMs: perMs > 0 ? Math.max(0, newest.total - newest.read) / perMs : null,
+      };
+    },
+  };
+}

@@ -1,0 +1,197 @@
+import type { ResourceStatus, SeriesStatus, Status } from '../status-json.ts';
+import { chart } from './chart.ts';
+import { byId, html, setAttributes, setText, show } from './dom.ts';
+import { gauge } from './gauge.ts';
+import { keyedList } from './keyed-list.ts';
+import type { Row } from './keyed-list.ts';
+import { ago, compact, count, duration, plural, rate } from './words.ts';
+
+/** A resource, and when it was told of. */
+interface Told extends ResourceStatus {
+  readonly at: number;
+}
+
+/** Each resource in a row: its state, lag, throughput, and a few facts. */
+export function resourcesView(): (status: Status) => void {
+  const list = keyedList<Told>({
+    parent: byId('resources'),
+    key: ({ resource }) => resource,
+    make: resourceRow,
+  });
+  return ({ resources, at }) => list(resources.map((resource) => ({ ...resource, at })));
+}
+
+function resourceRow({ resource }: Told): Row<Told> {
+  const state = html('p', { class: 'state' });
+  const bar = gauge(`First read of ${resource}`);
+  const progress = html('p', { class: 'note' });
+  const reading = html('div', { class: 'reading' }, bar.element, progress);
+  const lag = figure('lag', [{ colour: '--accent', filled: true }], 2_000, false);
+  const flow = figure(
+    'throughput',
+    [{ colour: '--muted', filled: true }, { colour: '--accent' }],
+    1,
+    true,
+  );
+  const facts = html('dl', { class: 'facts' });
+  const fact = keyedList<Fact>({ parent: facts, key: ({ name }) => name, make: factRow });
+  const head = html('div', { class: 'head' }, html('h3', {}, resource), state, reading);
+  const element = html('li', {}, head, lag.element, flow.element, facts);
+  return {
+    element,
+    update: (told) => {
+      setAttributes(element, { 'data-state': told.state });
+      setText(state, stateText(told));
+      const { firstRead, freshness, perSecond, series } = told;
+      show(reading, firstRead !== null && !firstRead.done);
+      if (firstRead) {
+        const text = progressText(firstRead);
+        setText(progress, text);
+        bar.update(firstRead.read, firstRead.total, text);
+      }
+      const { lastMs, p50Ms, p95Ms } = freshness;
+      lag.update(
+        p50Ms === null ? '–' : duration(p50Ms),
+        'median lag',
+        p95Ms === null || lastMs === null
+          ? isUntimed(series)
+            ? 'its changes carry no time'
+            : 'nothing has changed lately'
+          : `95 % within ${duration(p95Ms)}; last ${duration(lastMs)}`,
+      );
+      lag.draw(series, [series.lagMs], lagText(resource, series));
+      lag.peak(Math.max(...series.lagMs.map((ms) => ms ?? 0)), duration);
+      const most = Math.max(...series.recordsPerSecond, ...series.eventsPerSecond);
+      flow.update(rate(perSecond.events), 'events/s', `${rate(perSecond.records)} records read/s`);
+      flow.draw(
+        series,
+        [series.recordsPerSecond, series.eventsPerSecond],
+        `Throughput of ${resource} over five minutes, compressed: at most ${rate(most)} records or events a second, now ${rate(perSecond.records)} records and ${rate(perSecond.events)} events`,
+      );
+      flow.peak(most, (value) => `${rate(value)}/s`);
+      fact(factsOf(told));
+    },
+  };
+}
+
+/** Whether something has changed, and the API does not tell when. */
+function isUntimed({ eventsPerSecond, lagMs }: SeriesStatus): boolean {
+  return eventsPerSecond.some((each) => each > 0) && lagMs.every((ms) => ms === null);
+}
+
+function stateText({ state, retry, at, firstRead, commitBeganAt }: Told): string {
+  const next = retry && retry.nextAt > at ? `next in ${duration(retry.nextAt - at)}` : 'now';
+  switch (state) {
+    case 'taking-over':
+      return 'being taken over';
+    case 'first-read':
+      return `first read, ${percent(firstRead?.read ?? 0, firstRead?.total ?? 0)}`;
+    case 'following':
+      return 'following';
+    case 'waiting':
+      if (!retry) return `waiting for Kafka for ${duration(at - (commitBeganAt ?? at))}`;
+      return `waiting for ${serviceName(retry.what)}: try ${count(retry.count)}, ${next}`;
+    case 'failed':
+      return `can't go on; try ${count(retry?.count ?? 0)}, ${next}`;
+  }
+}
+
+/** What is waited for, as people call it; what is none of these is a list of the API. */
+function serviceName(what: string): string {
+  const names: Readonly<Record<string, string>> = {
+    kafka: 'Kafka',
+    registry: 'the schema registry',
+    'state folder': 'the state folder',
+  };
+  return names[what] ?? 'the API';
+}
+
+function percent(part: number, whole: number): string {
+  return whole > 0 ? `${Math.floor((100 * part) / whole)} %` : '0 %';
+}
+
+function progressText(firstRead: NonNullable<ResourceStatus['firstRead']>): string {
+  const { read, total, perSecond, leftMs } = firstRead;
+  const pace = perSecond === null ? '' : `, ${rate(perSecond)}/s`;
+  const left = leftMs === null ? '' : `, ${duration(leftMs)} left`;
+  return `${count(read)} of ${count(total)}${pace}${left}`;
+}
+
+function lagText(resource: string, { lagMs }: SeriesStatus): string {
+  const lags = lagMs.filter((ms) => ms !== null);
+  if (lags.length === 0) return `Lag of ${resource}: no change in the last five minutes`;
+  return `Lag of ${resource}, the slowest change each five seconds: last ${duration(lags.at(-1)!)}, at most ${duration(Math.max(...lags))} in five minutes`;
+}
+
+interface Fact {
+  readonly name: string;
+  readonly value: string;
+  readonly isBad?: boolean;
+}
+
+function factRow({ name }: Fact): Row<Fact> {
+  const value = html('dd');
+  const element = html('div', {}, html('dt', {}, name), value);
+  return {
+    element,
+    update: (fact) => {
+      setText(value, fact.value);
+      setAttributes(element, { 'data-bad': String(fact.isBad === true) });
+    },
+  };
+}
+
+function factsOf(told: Told): Fact[] {
+  const { known, lookedAt, swept, requests, transactionMs, schemaId, at } = told;
+  const { ok, refused, failed, unanswered } = requests;
+  const bad = refused + failed + unanswered;
+  const letters = Object.values(told.deadLetters).reduce((sum, each) => sum + each, 0);
+  return [
+    { name: 'looked', value: lookedAt === null ? 'not yet' : ago(at - lookedAt) },
+    { name: 'records', value: known === null ? '–' : compact(known) },
+    { name: 'asked', value: `${count(ok + bad)} a min${bad > 0 ? `, ${count(bad)} bad` : ''}`, isBad: bad > 0 }, // prettier-ignore
+    { name: 'swept', value: swept ? `${ago(at - swept.at)}, ${swept.proof}` : 'not yet' },
+    { name: 'commit', value: transactionMs === null ? '–' : duration(transactionMs) },
+    { name: 'schema', value: schemaId === null ? '–' : `id ${schemaId}` },
+    ...(letters > 0
+      ? [{ name: 'dead letters', value: plural(letters, 'record'), isBad: true }]
+      : []),
+  ];
+}
+
+function figure(
+  name: string,
+  lines: Parameters<typeof chart>[0]['lines'],
+  leastTop: number,
+  compressed: boolean,
+) {
+  const value = html('span', { class: 'value' });
+  const unit = html('span', { class: 'unit' });
+  const note = html('p', { class: 'note' });
+  const top = html('span', { class: 'peak' });
+  const plot = chart({ lines, leastTop, compressed });
+  const picture = html('div', { class: 'picture' }, plot.element, top);
+  const element = html(
+    'div',
+    { class: `measure ${name}` },
+    html('p', { class: 'figure' }, value, ' ', unit),
+    note,
+    picture,
+  );
+  return {
+    element,
+    update: (text: string, unitText: string, noteText: string) => {
+      setText(value, text);
+      setText(unit, unitText);
+      setText(note, noteText);
+    },
+    draw: (series: SeriesStatus, values: readonly (readonly (number | null)[])[], text: string) => {
+      const { endsAt, everyMs } = series;
+      const length = values[0]?.length ?? 0;
+      const times = Array.from({ length }, (_, nth) => endsAt - (length - 1 - nth) * everyMs);
+      plot.update(times, values, text);
+    },
+    peak: (most: number, inWords: (value: number) => string) =>
+      setText(top, most > 0 ? `peak ${inWords(most)}` : ''),
+  };
+}

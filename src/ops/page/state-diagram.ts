@@ -1,0 +1,146 @@
+import { Graph, layout } from '@dagrejs/dagre';
+import type { EdgeLabel, GraphLabel, NodeLabel, Point } from '@dagrejs/dagre';
+import type { LifeCycle, LifeCycleChange, LifeCycleState } from '../status-json.ts';
+import { setAttributes, setText, svg } from './dom.ts';
+import { compact, count, duration } from './words.ts';
+
+export interface StateDiagram {
+  readonly element: SVGSVGElement;
+  /** Of a life cycle with the same states and changes: new figures in their places. */
+  readonly update: (cycle: LifeCycle) => void;
+}
+
+const STATE_HEIGHT = 42;
+const MOST_NAME = 24;
+/** About the width of a character of each of the two sizes of text. */
+const [NAME_CHARACTER, NOTE_CHARACTER] = [7.6, 6.3];
+/** Figures grow: room for `99.9K · 59 min`. */
+const LABEL = { width: 14 * NOTE_CHARACTER, height: 20 };
+
+/** What a state is called. */
+export function stateName({ kind, name }: LifeCycleState): string {
+  if (kind === 'state') return name === '' ? '(empty)' : name;
+  return { new: 'none before', gone: 'none any more', other: 'any other' }[kind];
+}
+
+/** Whether a diagram of the one can show the figures of the other. */
+export function isSameShape(a: LifeCycle, b: LifeCycle): boolean {
+  return (
+    a.subject === b.subject &&
+    a.field === b.field &&
+    a.states.length === b.states.length &&
+    a.changes.length === b.changes.length
+  );
+}
+
+/**
+ * States as boxes and changes as arrows: from left to right if that fits into so many px, else from
+ * top to bottom.
+ */
+export function stateDiagram(cycle: LifeCycle, room: number): StateDiagram {
+  const wide = laidOut(cycle, 'LR');
+  const graph = (wide.graph().width ?? 0) <= room ? wide : laidOut(cycle, 'TB');
+
+  const { width = 0, height = 0 } = graph.graph();
+  const element = svg('svg', {
+    viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(height)}`,
+    width: Math.ceil(width),
+    height: Math.ceil(height),
+    role: 'img',
+  });
+  const arrow = svg('path', { d: 'M0 0 L8 4 L0 8 Z', class: 'arrow-head' });
+  const marker = svg('marker', { id: 'arrow', markerWidth: 8, markerHeight: 8, refX: 7, refY: 4, orient: 'auto', markerUnits: 'userSpaceOnUse' }, arrow); // prettier-ignore
+  element.append(svg('defs', {}, marker));
+  // Arrows first: boxes and figures lie above them.
+  const arrows = cycle.changes.map(({ from, to }) => arrowOf(graph.edge(String(from), String(to))));
+  element.append(...arrows.map(({ path }) => path), ...arrows.map(({ label }) => label));
+  const boxes = cycle.states.map((state, place) => boxOf(state, graph.node(String(place))));
+  element.append(...boxes.map(({ box }) => box));
+
+  const update = (now: LifeCycle) => {
+    setAttributes(element, { 'aria-label': sentence(now) });
+    now.changes.forEach((change, nth) => arrows[nth]?.update(change));
+    now.states.forEach((state, nth) => boxes[nth]?.update(state));
+  };
+  update(cycle);
+  return { element, update };
+}
+
+function laidOut(cycle: LifeCycle, rankdir: 'LR' | 'TB'): Graph<GraphLabel, NodeLabel, EdgeLabel> {
+  const graph = new Graph<GraphLabel, NodeLabel, EdgeLabel>();
+  const across = rankdir === 'LR' ? 24 : 34;
+  graph.setGraph({ rankdir, nodesep: 26, edgesep: 16, ranksep: across, marginx: 10, marginy: 10 });
+  for (const [place, state] of cycle.states.entries()) {
+    const characters = Math.max(Math.min(stateName(state).length, MOST_NAME), 9);
+    const width = characters * NAME_CHARACTER + 22;
+    graph.setNode(String(place), { width, height: STATE_HEIGHT });
+  }
+  for (const { from, to } of cycle.changes) {
+    graph.setEdge(String(from), String(to), { ...LABEL, labelpos: 'c' });
+  }
+  layout(graph);
+  return graph;
+}
+
+function boxOf(state: LifeCycleState, { x = 0, y = 0, width, height }: NodeLabel) {
+  const name = stateName(state);
+  const short = name.length > MOST_NAME ? `${name.slice(0, MOST_NAME - 1)}…` : name;
+  const entered = svg('text', { x, y: y + 13, class: 'count' });
+  const box = svg(
+    'g',
+    { class: `box ${state.kind}` },
+    svg('title', {}, name),
+    svg('rect', { x: x - width / 2, y: y - height / 2, width, height, rx: 9 }),
+    svg('text', { x, y: y - 4, class: 'name' }, short),
+    entered,
+  );
+  return {
+    box,
+    update: (now: LifeCycleState) =>
+      setText(entered, `${compact(now.count)} ${now.kind === 'new' ? 'left' : 'entered'}`),
+  };
+}
+
+function arrowOf({ points = [], x = 0, y = 0 }: EdgeLabel) {
+  const path = svg('path', { d: smooth(points), class: 'arrow', 'marker-end': 'url(#arrow)' });
+  const text = svg('text', { x, y: y + 4 });
+  const back = svg('rect', { y: y - 10, height: LABEL.height, rx: 5 });
+  const label = svg('g', { class: 'label' }, back, text);
+  return {
+    path,
+    label,
+    update: (change: LifeCycleChange) => {
+      const words = changeText(change);
+      setText(text, words);
+      const width = words.length * NOTE_CHARACTER + 10;
+      setAttributes(back, { x: x - width / 2, width });
+      setAttributes(path, { 'stroke-width': (1.2 + Math.log10(Math.max(1, change.count))).toFixed(1) }); // prettier-ignore
+    },
+  };
+}
+
+function changeText({ count: times, medianMs }: LifeCycleChange): string {
+  return medianMs === null ? compact(times) : `${compact(times)} · ${duration(medianMs)}`;
+}
+
+/** Through the middles between the points, as a curve. */
+function smooth(points: readonly Point[]): string {
+  const [first, ...rest] = points;
+  if (!first) return '';
+  const at = ({ x, y }: Point) => `${x.toFixed(1)} ${y.toFixed(1)}`;
+  const parts = rest.slice(0, -1).map((point, nth) => {
+    const next = rest[nth + 1]!;
+    const isLast = nth === rest.length - 2;
+    const end = isLast ? next : { x: (point.x + next.x) / 2, y: (point.y + next.y) / 2 };
+    return `Q${at(point)} ${at(end)}`;
+  });
+  const last = rest.at(-1);
+  return `M${at(first)} ${parts.join(' ') || (last ? `L${at(last)}` : '')}`;
+}
+
+function sentence({ field, states, changes }: LifeCycle): string {
+  const most = changes.toSorted((a, b) => b.count - a.count)[0];
+  const named = (place: number) => stateName(states[place]!).slice(0, MOST_NAME);
+  const often = most ? ` The most frequent, ${count(most.count)} times: from ${named(most.from)} to ${named(most.to)}.` : ''; // prettier-ignore
+  return `State diagram of ${field}: ${states.length} states, ${changes.length} kinds of changes.${often} All of it is in the table below.`;
+}

@@ -1,0 +1,68 @@
+const WHOLE = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+const TIME = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
+const DATE = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium' });
+
+/** `12,345`. */
+export function count(value: number): string {
+  return WHOLE.format(value);
+}
+
+/** `12.3K` from ten thousand on. */
+export function compact(value: number): string {
+  return value < 10_000 ? WHOLE.format(value) : COMPACT.format(value);
+}
+
+/** Something a second: `0`, `0.3`, `4.2`, `312`, `1,250`. */
+export function rate(value: number): string {
+  return value > 0 && value < 9.95 ? value.toFixed(1) : WHOLE.format(value);
+}
+
+const UNITS = [
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'min'],
+] as const;
+
+/** A length: `23 ms`, `0.8 s`, `42 s`, `24 min`, `3 h 12 min`, `2 d 4 h`. */
+export function duration(ms: number): string {
+  if (ms < 99.5) return `${Math.round(ms)} ms`;
+  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
+  if (ms < 59_500) return `${Math.round(ms / 1_000)} s`;
+  for (const [place, [unit, name]] of UNITS.entries()) {
+    if (ms < unit && place < UNITS.length - 1) continue;
+    const [below, belowName] = UNITS[place + 1] ?? [undefined, ''];
+    const whole = below ? Math.floor(ms / unit) : Math.round(ms / unit);
+    const rest = below ? Math.floor((ms % unit) / below) : 0;
+    return `${WHOLE.format(Math.max(1, whole))} ${name}${rest > 0 ? ` ${rest} ${belowName}` : ''}`;
+  }
+  return '';
+}
+
+/** An age in whole seconds and up: `now`, `3 s ago`, `2 h 4 min ago`. */
+export function ago(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1_000));
+  if (seconds < 1) return 'now';
+  return seconds < 60 ? `${seconds} s ago` : `${duration(ms)} ago`;
+}
+
+/** `14:03:22`, on the reader's clock. */
+export function timeOfDay(at: number): string {
+  return TIME.format(at);
+}
+
+/** The time; before the day of `now`, with the date. */
+export function since(at: number, now: number): string {
+  const day = DATE.format(at);
+  return day === DATE.format(now) ? TIME.format(at) : `${day}, ${TIME.format(at)}`;
+}
+
+/** A status field; with its subject where several have one of that name. */
+export function fieldName(subject: string, field: string): string {
+  return field === 'status' ? `${subject.replaceAll('_', ' ')} ${field}` : field;
+}
+
+/** `1 request`, `3 requests`. */
+export function plural(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`;
+}

@@ -1,0 +1,212 @@
+import { describeError } from '../errors.ts';
+import type { Hooks, Published } from '../hooks.ts';
+import { RULES } from '../resources.ts';
+import type { Resource } from '../resources.ts';
+import { instantOf } from '../streams/diff.ts';
+import type { Change } from '../streams/diff.ts';
+import { durations, quantile } from './durations.ts';
+import { firstReadPace } from './first-read-pace.ts';
+import { shortened } from './shortened.ts';
+import type { RequestClass, ResourceStatus, RetryStatus, SweptStatus } from './status-json.ts';
+import { timeSlots } from './time-slots.ts';
+
+export interface ResourceStatusOptions {
+  readonly resource: Resource;
+  /** The clock: ms since the epoch, which never goes back. */
+  readonly now: () => number;
+  /** How far the server's clock is ahead of it, ms. */
+  readonly aheadMs: () => number;
+}
+
+/** One resource, as far as the service has told of it by its hooks. */
+export interface ResourceStatusModel {
+  /** Those of this resource only. */
+  readonly hooks: Pick<
+    Required<Hooks>,
+    | 'onRequest'
+    | 'onReady'
+    | 'onEmpty'
+    | 'onSchema'
+    | 'onProgress'
+    | 'onPublished'
+    | 'onCommit'
+    | 'onCommitted'
+    | 'onSwept'
+    | 'onRejected'
+    | 'onRetry'
+    | 'onFailed'
+  >;
+  readonly status: () => ResourceStatus;
+}
+
+const A_SECOND_MS = 1_000;
+const A_MINUTE_MS = 60_000;
+/** Records and events a second are those of so many seconds. */
+const RATE_SECONDS = 10;
+/** The points of the series: five minutes of them. */
+const SERIES = { everyMs: 5_000, count: 60 };
+/** A transaction that takes longer waits for Kafka. */
+const MOST_COMMIT_MS = 10_000;
+/** Of an error's line, at most. */
+export const MOST_ERROR = 500;
+
+export function resourceStatus(options: ResourceStatusOptions): ResourceStatusModel {
+  const { resource, now, aheadMs } = options;
+  const requests = timeSlots({
+    everyMs: A_SECOND_MS,
+    count: 60,
+    now,
+    empty: (): Record<RequestClass, number> => ({ ok: 0, refused: 0, failed: 0, unanswered: 0 }),
+  });
+  const counts = () => ({ records: 0, events: 0, lagMs: null as number | null });
+  const seconds = timeSlots({ everyMs: A_SECOND_MS, count: RATE_SECONDS, now, empty: counts });
+  const series = timeSlots({ ...SERIES, now, empty: counts });
+  const lags = timeSlots({ everyMs: A_MINUTE_MS, count: 4, now, empty: durations });
+  const firstRead = firstReadPace(now);
+  const deadLetters: Record<string, number> = {};
+
+  let isOpen = false;
+  /** Whether anything but the first read has brought a reading to its end. */
+  let follows = false;
+  let retry: RetryStatus | null = null;
+  let hasFailed = false;
+  let lastLagMs: number | null = null;
+  let known: number | null = null;
+  let lookedAt: number | null = null;
+  let swept: SweptStatus | null = null;
+  let schemaId: number | null = null;
+  let transactionMs: number | null = null;
+  let commitBeganAt: number | null = null;
+
+  const state = (): ResourceStatus['state'] => {
+    if (retry) return hasFailed ? 'failed' : 'waiting';
+    if (commitBeganAt !== null && now() - commitBeganAt > MOST_COMMIT_MS) return 'waiting';
+    if (!isOpen) return 'taking-over';
+    if (firstRead.status()?.done === false) return 'first-read';
+    return follows ? 'following' : 'taking-over';
+  };
+  const mended = () => {
+    retry = null;
+    hasFailed = false;
+  };
+  const isLook = ({ lane, completes }: Published) =>
+    completes &&
+    (RULES[resource].windowed ? lane === 'poll' : lane === 'first-read' || lane === 'sweep');
+
+  return {
+    hooks: {
+      onRequest: ({ status }) => (requests.current()[classOf(status)] += 1),
+      onReady: () => (isOpen = true),
+      onEmpty: () => {
+        mended();
+        follows = true;
+        known = 0;
+        lookedAt = now();
+      },
+      onSchema: (schema) => ({ schemaId } = schema),
+      onProgress: (progress) => {
+        const { read, total, done } = progress;
+        firstRead.add({ read, total, done });
+      },
+      onPublished: (published) => {
+        const { changes, unchanged, at, completes, lane } = published;
+        mended();
+        ({ known } = published);
+        if (completes || lane === 'sweep') follows = true;
+        if (isLook(published)) lookedAt = now();
+        // A request to publish again adds an event for each record, beside what has changed.
+        const read = changes.filter(({ op }) => op !== 'd' && !(op === 'r' && lane === 'resync'));
+        for (const slot of [seconds.current(), series.current()]) {
+          slot.records += unchanged + read.length;
+          slot.events += changes.length;
+        }
+        for (const change of changes) {
+          const updatedAt = newUpdatedAt(change);
+          if (updatedAt === null) continue;
+          lastLagMs = Math.max(0, at + aheadMs() - updatedAt);
+          lags.current().add(lastLagMs);
+          const slot = series.current();
+          slot.lagMs = Math.max(slot.lagMs ?? 0, lastLagMs);
+        }
+      },
+      onCommit: () => (commitBeganAt = now()),
+      onCommitted: ({ outcome, elapsedMs }) => {
+        commitBeganAt = null;
+        if (outcome === 'committed') transactionMs = elapsedMs;
+      },
+      onSwept: ({ records, proof }) => (swept = { at: now(), records, proof }),
+      onRejected: ({ reason }) => (deadLetters[reason] = (deadLetters[reason] ?? 0) + 1),
+      onRetry: ({ what, error, count, delayMs }) => {
+        hasFailed = false;
+        retry = { what, error: lineOf(error), count, nextAt: now() + delayMs };
+      },
+      onFailed: ({ error, delayMs }) => {
+        const count = hasFailed ? retry!.count + 1 : 1;
+        hasFailed = true;
+        retry = { what: resource, error: lineOf(error), count, nextAt: now() + delayMs };
+      },
+    },
+    status: () => {
+      const lately = [...lags.past(), lags.current()];
+      const points = series.past();
+      const perSecond = (of: 'records' | 'events') =>
+        seconds.past().reduce((sum, slot) => sum + slot[of], 0) / RATE_SECONDS;
+      const pointsOf = (of: 'records' | 'events') =>
+        points.map((slot) => (slot[of] * 1_000) / SERIES.everyMs);
+      return {
+        resource,
+        state: state(),
+        retry,
+        firstRead: firstRead.status(),
+        requests: sumOf([...requests.past(), requests.current()]),
+        freshness: {
+          lastMs: lastLagMs,
+          p50Ms: quantile(lately, 0.5),
+          p95Ms: quantile(lately, 0.95),
+        },
+        perSecond: { records: perSecond('records'), events: perSecond('events') },
+        series: {
+          everyMs: SERIES.everyMs,
+          endsAt: series.endsAt(),
+          recordsPerSecond: pointsOf('records'),
+          eventsPerSecond: pointsOf('events'),
+          lagMs: points.map(({ lagMs }) => lagMs),
+        },
+        known,
+        lookedAt,
+        swept,
+        schemaId,
+        deadLetters: { ...deadLetters },
+        transactionMs,
+        commitBeganAt,
+      };
+    },
+  };
+}
+
+/**
+ * When what was created or updated was so, by the API; null where it does not tell: what is read for
+ * the first time, and a change that has left `updated_at` as it was.
+ */
+function newUpdatedAt({ op, before, updatedAt }: Change): number | null {
+  if (op !== 'c' && op !== 'u') return null;
+  return before && instantOf(before, 'updated_at') === updatedAt ? null : updatedAt;
+}
+
+function classOf(status: number | undefined): RequestClass {
+  if (status === undefined) return 'unanswered';
+  if (status >= 200 && status < 300) return 'ok';
+  return status === 429 ? 'refused' : 'failed';
+}
+
+function sumOf(all: readonly Record<RequestClass, number>[]): Record<RequestClass, number> {
+  const sum = { ok: 0, refused: 0, failed: 0, unanswered: 0 };
+  for (const one of all) for (const name of CLASSES) sum[name] += one[name];
+  return sum;
+}
+
+const CLASSES: readonly RequestClass[] = ['ok', 'refused', 'failed', 'unanswered'];
+
+function lineOf(error: unknown): string {
+  return shortened(describeError(error), MOST_ERROR);
+}

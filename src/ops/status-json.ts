@@ -1,0 +1,199 @@
+/**
+ * What `/status` tells, and the page each second. Times (`...At`, `at`, `since`) are ms since the
+ * epoch on this machine's clock, `...Ms` are lengths. No personal data: of records only order numbers
+ * and status values. Everything in it is bounded, and so is each text.
+ */
+export interface Status {
+  /** Of the package. */
+  readonly version: string;
+  readonly account: string;
+  /** Of the topics. */
+  readonly prefix: string;
+  /** When this was told. */
+  readonly at: number;
+  /** When the process began. Counts, life cycles and lists below began with it. */
+  readonly since: number;
+  readonly pollIntervalMs: number;
+  /** As `/readyz`. */
+  readonly ready: boolean;
+  /** Why it is not ready, a line each. */
+  readonly reasons: readonly string[];
+  /** The codes of the reasons, each once. */
+  readonly causes: readonly string[];
+  /** What else an operator should know, the newest first. */
+  readonly warnings: readonly Warning[];
+  /** Null before the first login. */
+  readonly token: TokenStatus | null;
+  /** By list and login; empty before the service has begun. */
+  readonly quotas: readonly QuotaStatus[];
+  readonly resources: readonly ResourceStatus[];
+  /** One for each of the nine status fields. */
+  readonly lifeCycles: readonly LifeCycle[];
+  /** The newest first. */
+  readonly statusChanges: readonly RecentStatusChange[];
+  /** The newest first. */
+  readonly deadLetters: readonly RecentDeadLetter[];
+}
+
+/** Something that is not right, while the service may well be ready. */
+export interface Warning {
+  readonly kind:
+    | 'deletions-held'
+    | 'deletions-unknown'
+    | 'images-discarded'
+    | 'list-moved'
+    | 'tried-again'
+    | 'not-asked'
+    | 'dead-letters'
+    | 'signals';
+  /** Null where it concerns all. */
+  readonly resource: string | null;
+  readonly text: string;
+  /** When it was told last. */
+  readonly at: number;
+}
+
+export interface TokenStatus {
+  readonly since: number;
+  readonly lifeMs: number;
+  /** 0 when it has ended. */
+  readonly leftMs: number;
+}
+
+export interface QuotaStatus {
+  /** `login`, a list, or `all` where all lists share one. */
+  readonly name: string;
+  /** Requests that count at this moment: of the last minute, and under way. */
+  readonly used: number;
+  readonly limit: number;
+}
+
+/** How the API answered: 2xx, 429, any other status, or not at all. */
+export type RequestClass = 'ok' | 'refused' | 'failed' | 'unanswered';
+
+export interface ResourceStatus {
+  readonly resource: string;
+  /**
+   * `waiting`: a try failed, and is made again, or Kafka does not answer; `failed`: somebody has to do
+   * something.
+   */
+  readonly state: 'taking-over' | 'first-read' | 'following' | 'waiting' | 'failed';
+  /** What is tried again; null while nothing is. */
+  readonly retry: RetryStatus | null;
+  /** Null when this process has read no part of it. */
+  readonly firstRead: FirstReadStatus | null;
+  /** Of the last minute, by how they were answered. */
+  readonly requests: Readonly<Record<RequestClass, number>>;
+  /** From `updated_at` to the commit, of the last five minutes. */
+  readonly freshness: FreshnessStatus;
+  /** Records read and events committed, of the last ten seconds. */
+  readonly perSecond: { readonly records: number; readonly events: number };
+  readonly series: SeriesStatus;
+  /** Records that are published and not deleted; null before the first page. */
+  readonly known: number | null;
+  /** When somebody had found out last what is new: a complete poll, or whole reading. */
+  readonly lookedAt: number | null;
+  /** The newest complete reading. */
+  readonly swept: SweptStatus | null;
+  readonly schemaId: number | null;
+  /** By reason. */
+  readonly deadLetters: Readonly<Record<string, number>>;
+  /** Of the newest transaction that was committed. */
+  readonly transactionMs: number | null;
+  /** Of the transaction that is under way. */
+  readonly commitBeganAt: number | null;
+}
+
+export interface RetryStatus {
+  /** `kafka`, `registry`, `state folder`, a list of the API; or the resource that has failed. */
+  readonly what: string;
+  readonly error: string;
+  /** 1 for the first try after a failure. */
+  readonly count: number;
+  readonly nextAt: number;
+}
+
+export interface FirstReadStatus {
+  readonly read: number;
+  readonly total: number;
+  readonly done: boolean;
+  /** Records, over the last minute; null while that can't be told. */
+  readonly perSecond: number | null;
+  readonly leftMs: number | null;
+}
+
+/** Quantiles are right to a tenth. All null where nothing has changed. */
+export interface FreshnessStatus {
+  readonly lastMs: number | null;
+  readonly p50Ms: number | null;
+  readonly p95Ms: number | null;
+}
+
+/** A point for each stretch of time, the oldest first. */
+export interface SeriesStatus {
+  readonly everyMs: number;
+  /** When the newest stretch ended. */
+  readonly endsAt: number;
+  readonly recordsPerSecond: readonly number[];
+  readonly eventsPerSecond: readonly number[];
+  /** The slowest change of each stretch; null where there was none. */
+  readonly lagMs: readonly (number | null)[];
+}
+
+export interface SweptStatus {
+  readonly at: number;
+  /** Distinct keys that were read. */
+  readonly records: number;
+  readonly proof: string;
+}
+
+/** The states of one status field, as they were really seen, and the changes between them. */
+export interface LifeCycle {
+  /** `order`, `order_edit`, `fulfillment` or `club_package`. */
+  readonly subject: string;
+  readonly field: string;
+  readonly states: readonly LifeCycleState[];
+  readonly changes: readonly LifeCycleChange[];
+  /** Changes beyond the most that are told apart. */
+  readonly others: number;
+}
+
+/**
+ * A status; or that there was none before (`new`) or is none any more (`gone`); or any status beyond
+ * the most that are told apart (`other`).
+ */
+export interface LifeCycleState {
+  readonly kind: 'state' | 'new' | 'gone' | 'other';
+  /** The status, shortened; empty unless it is one. */
+  readonly name: string;
+  /** How often it was entered; for `new`, left. */
+  readonly count: number;
+}
+
+export interface LifeCycleChange {
+  /** Places in `states`. */
+  readonly from: number;
+  readonly to: number;
+  readonly count: number;
+  /** From entering `from` to this change; null where no entering was seen. Right to a tenth. */
+  readonly medianMs: number | null;
+}
+
+export interface RecentStatusChange {
+  /** When it was committed. */
+  readonly at: number;
+  readonly order: string;
+  readonly subject: string;
+  readonly subjectId: string | null;
+  readonly field: string;
+  readonly from: string | null;
+  readonly to: string | null;
+}
+
+export interface RecentDeadLetter {
+  readonly at: number;
+  readonly resource: string;
+  readonly reason: string;
+  /** Of the page that it was on. */
+  readonly offset: number;
+}

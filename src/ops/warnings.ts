@@ -1,0 +1,199 @@
+import { describeError } from '../errors.ts';
+import type { Hooks } from '../hooks.ts';
+import type { ScanTrouble } from '../streams/pages.ts';
+import { MOST_ERROR } from './resource-status.ts';
+import { shortened } from './shortened.ts';
+import type { Warning } from './status-json.ts';
+
+/** What is not right although the service goes on, in words. */
+export interface WarningsModel {
+  readonly hooks: Pick<
+    Required<Hooks>,
+    | 'onTrouble'
+    | 'onHeld'
+    | 'onSwept'
+    | 'onRefused'
+    | 'onDiscarded'
+    | 'onRetry'
+    | 'onLogin'
+    | 'onReady'
+    | 'onPublished'
+    | 'onRejected'
+    | 'onSignalsFailed'
+  >;
+  /** The newest first. */
+  readonly all: () => readonly Warning[];
+}
+
+const A_MINUTE_MS = 60_000;
+const TEN_MINUTES_MS = 10 * A_MINUTE_MS;
+const AN_HOUR_MS = 60 * A_MINUTE_MS;
+/** Sweeps in a row that prove nothing, for ten minutes, are worth a word. */
+const SWEEPS_IN_DOUBT = 3;
+/** Failed tries that are worth a word: of what readiness tells, when they are over. */
+const MANY_RETRIES = 3;
+
+interface Told extends Warning {
+  /** What more it is about than its kind and resource. */
+  readonly of: string;
+  readonly until: number;
+  readonly count: number;
+}
+
+/**
+ * Each is there for as long as it holds; where nobody tells when that ends, for ten minutes or an
+ * hour from when it was told last.
+ *
+ * @param now The clock: ms since the epoch, which never goes back.
+ */
+export function warnings(now: () => number): WarningsModel {
+  /** One for each kind and resource, and trouble or service: they are few. */
+  const told = new Map<string, Told>();
+  const doubts = new Map<string, { readonly since: number; readonly sweeps: number }>();
+  /** Resources whose running sweep was held. */
+  const held = new Set<string>();
+
+  /** Retries that nothing has ended yet: readiness tells of them. */
+  const waiting = new Map<string, { readonly service: string; readonly resource: string }>();
+  const answered = (resource: string) => {
+    for (const [id, one] of waiting) if (one.resource === resource) waiting.delete(id);
+  };
+  const isAwaited = (service: string) =>
+    [...waiting.values()].some((one) => one.service === service);
+
+  interface Telling extends Pick<Warning, 'kind' | 'resource'> {
+    readonly of?: string;
+    readonly forMs: number;
+    readonly text: (count: number) => string;
+  }
+  const tell = ({ kind, resource, of = '', forMs, text }: Telling) => {
+    const id = `${kind} ${resource ?? ''} ${of}`;
+    const before = told.get(id);
+    const count = before && before.until > now() ? before.count + 1 : 1;
+    const at = now();
+    told.set(id, { kind, resource, of, text: text(count), at, until: at + forMs, count });
+  };
+  const isOver = (kind: Warning['kind'], resource: string) => told.delete(`${kind} ${resource} `);
+
+  return {
+    hooks: {
+      onHeld: ({ resource, gone, known, limitPercent }) => {
+        held.add(resource);
+        tell({
+          kind: 'deletions-held',
+          resource,
+          forMs: Infinity,
+          text: () =>
+            `${gone} of ${known} records are gone at once, more than ${limitPercent} %: none is published as deleted. If it is right, set DELETE_LIMIT_PERCENT to 100 until it is done`,
+        });
+      },
+      onSwept: ({ resource, proof, canBeAsked }) => {
+        if (!held.delete(resource)) isOver('deletions-held', resource);
+        const isProven = canBeAsked ? proof !== 'nothing' : proof === 'exact';
+        if (isProven) {
+          doubts.delete(resource);
+          isOver('deletions-unknown', resource);
+          return;
+        }
+        const { since, sweeps } = doubts.get(resource) ?? { since: now(), sweeps: 0 };
+        doubts.set(resource, { since, sweeps: sweeps + 1 });
+        if (sweeps + 1 < SWEEPS_IN_DOUBT || now() - since < TEN_MINUTES_MS) return;
+        tell({
+          kind: 'deletions-unknown',
+          resource,
+          forMs: Infinity,
+          text: () =>
+            'no sweep reads as many keys as total_records says: what is gone from this list is not deleted',
+        });
+      },
+      onRefused: ({ resource, error }) =>
+        tell({
+          kind: 'not-asked',
+          resource,
+          forMs: AN_HOUR_MS,
+          text: (count) => `${times(count)} a single record was not found out: ${lineOf(error)}`,
+        }),
+      onDiscarded: ({ reason }) =>
+        tell({
+          kind: 'images-discarded',
+          resource: null,
+          forMs: AN_HOUR_MS,
+          text: () =>
+            `the stored images were thrown away and read back from Kafka: ${shortened(reason, MOST_ERROR)}`,
+        }),
+      onTrouble: ({ resource, trouble }) =>
+        tell({
+          kind: 'list-moved',
+          resource,
+          of: trouble,
+          forMs: trouble === 'stepped-back' ? A_MINUTE_MS : TEN_MINUTES_MS,
+          text: (count) => `${TROUBLES[trouble]} (${times(count)})`,
+        }),
+      onRetry: ({ what, resource, error }) => {
+        const service = SERVICES[what] ?? 'the API';
+        waiting.set(`${what} ${resource ?? ''}`, {
+          service,
+          resource: resource ?? (what === 'login' ? what : CONNECTION),
+        });
+        const text = (count: number) => `${service} was tried again ${times(count)} and answers now; the last error: ${lineOf(error)}`; // prettier-ignore
+        tell({ kind: 'tried-again', resource: null, of: service, forMs: TEN_MINUTES_MS, text });
+      },
+      onLogin: () => answered('login'),
+      onReady: () => answered(CONNECTION),
+      onPublished: ({ resource }) => answered(resource),
+      onRejected: ({ resource, reason }) =>
+        tell({
+          kind: 'dead-letters',
+          resource,
+          of: reason,
+          forMs: AN_HOUR_MS,
+          text: (count) =>
+            `${count === 1 ? 'a record' : `${count} records`} went to dead letters: ${reason}`,
+        }),
+      onSignalsFailed: ({ error, delayMs }) =>
+        tell({
+          kind: 'signals',
+          resource: null,
+          forMs: delayMs + A_MINUTE_MS,
+          text: () => `requests to publish again can't be read or answered: ${lineOf(error)}`,
+        }),
+    },
+    all: () => {
+      for (const [id, { until }] of told) if (until <= now()) told.delete(id);
+      return [...told.values()]
+        .filter(({ kind, of, count }) => {
+          const isRetry = kind === 'tried-again' || kind === 'signals';
+          return !isRetry || (count >= MANY_RETRIES && !isAwaited(of));
+        })
+        .sort((a, b) => b.at - a.at)
+        .map(({ kind, resource, text, at }) => ({ kind, resource, text, at }));
+    },
+  };
+}
+
+/** What waits before any resource is taken over. */
+const CONNECTION = 'connection';
+
+/** What is retried, as people call it; what is none of these is a list of the API. */
+const SERVICES: Readonly<Record<string, string>> = {
+  login: 'the login',
+  kafka: 'Kafka',
+  registry: 'the schema registry',
+  'state folder': 'the state folder',
+};
+
+const TROUBLES: Readonly<Record<ScanTrouble, string>> = {
+  'stepped-back': 'the list moved under the reader, which steps back; nothing is lost',
+  adrift: 'the list moved faster than it can be read: the reading began again',
+  reordered: 'records change their places from request to request: the list has no total order',
+  short: 'fewer records came than total_records says: the list is read again',
+  unsettled: 'the list does not add up however often it is read: records may be missing',
+};
+
+function times(count: number): string {
+  return count === 1 ? 'once' : `${count} times`;
+}
+
+function lineOf(error: unknown): string {
+  return shortened(describeError(error), MOST_ERROR);
+}

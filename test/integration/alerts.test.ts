@@ -1,0 +1,266 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { parse } from 'yaml';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox, SandboxOptions } from '../../src/sandbox/index.ts';
+import { freeLoopbackPorts } from '../../src/services/loopback-ports.ts';
+import { text } from '../docs/texts.ts';
+import { KafkaProxy, loseAnswer } from '../support-proxy/kafka-proxy.ts';
+import { TcpProxy } from '../support-proxy/tcp-proxy.ts';
+import { runCli } from './support/cli.ts';
+import type { Cli } from './support/cli.ts';
+import { hasPrometheus, hastened, startPrometheus } from './support/prometheus.ts';
+import type { Prometheus } from './support/prometheus.ts';
+import { connections } from './support/service.ts';
+import type { Env } from './support/service.ts';
+
+const RULES = text('deploy/prometheus/alerts.yml');
+/** A quarter of an hour is 6 s. */
+const FACTOR = 150;
+/** For a machine that is busy with other tests. */
+const LEAST = { forS: 3, rangeS: 5 };
+const PATIENCE = { timeout: 60_000, interval: 250 };
+
+/** What a machine that is busy with other tests may make fire for any service. */
+const OF_THE_MACHINE = ['CellarstreamEventLoopLag', 'CellarstreamDown'];
+/** No file of the full disk may grow beyond it: less than the images of the orders come to. */
+const DISK_KIB = 300;
+/** From SIGUSR2 on the event loop is blocked most of the time, as by work without a pause: preloaded into the command. */
+const BUSY = `--import data:text/javascript,${encodeURIComponent(`
+  const block = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
+  process.once('SIGUSR2', () => setInterval(block, 800).unref());
+`)}`;
+
+if (!hasPrometheus) console.warn('prometheus is not on the PATH: no alert is shown to fire');
+
+/**
+ * The alerts as they are shipped, but for their times, on a real Prometheus that scrapes real services.
+ * Each fault strikes a service of its own, all at the same time; one service has none.
+ */
+describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () => {
+  const closing: (() => unknown)[] = [];
+  let prometheus: Prometheus;
+  let calm: Sandbox;
+  /** An alert and an instance each: what has been seen firing. */
+  const seen = new Set<string>();
+  const services = new Map<string, Cli>();
+
+  const folder = () => {
+    const path = mkdtempSync(join(tmpdir(), 'cellarstream-alerts-'));
+    closing.push(() => rmSync(path, { recursive: true, force: true }));
+    return path;
+  };
+  const sandboxOf = async (options: SandboxOptions) => {
+    const sandbox = await startSandbox({ quotaPerMinute: 3_000, loginQuotaPerMinute: 1_000, ...options }); // prettier-ignore
+    closing.push(() => sandbox.close());
+    return sandbox;
+  };
+  /** Starts a service, which Prometheus scrapes as soon as it listens. */
+  const start = async (instance: string, sandbox: Sandbox, env: Env, limits?: string) => {
+    const service = runCli(
+      ['run'],
+      {
+        ...connections(sandbox, `alerts-${instance}`, folder()),
+        QUOTA_PER_MINUTE: '1000',
+        LOGIN_QUOTA_PER_MINUTE: '1000',
+        POLL_INTERVAL_MS: '500',
+        HTTP_PORT: '0',
+        ...env,
+      },
+      limits,
+    );
+    closing.push(() => service.end('SIGKILL'));
+    services.set(instance, service);
+    const { url } = await service.logged(({ event }) => event === 'listening');
+    if (instance !== 'healthy') prometheus.add(instance, String(url));
+    return { service, url: String(url) };
+  };
+  const ready = (service: Cli) =>
+    service.logged(({ event, ready }) => event === 'readiness' && ready === true);
+  /** Resolves when all of these have been seen firing, of this instance. */
+  const fire = (instance: string, ...alerts: string[]) =>
+    vi.waitFor(
+      () => expect(alerts.filter((alert) => !seen.has(`${alert} ${instance}`))).toEqual([]),
+      PATIENCE,
+    );
+
+  beforeAll(async () => {
+    const place = mkdtempSync(join(tmpdir(), 'cellarstream-prometheus-'));
+    prometheus = await startPrometheus(place, hastened(RULES, FACTOR, LEAST));
+    closing.push(() => prometheus.close());
+    const looking = setInterval(() => {
+      prometheus.firing().then(
+        (firing) => {
+          for (const { alert, instance } of firing) seen.add(`${alert} ${instance}`);
+        },
+        () => undefined, // it is asked again
+      );
+    }, 250);
+    closing.push(() => clearInterval(looking));
+    calm = await sandboxOf({ changesPerSecond: 5, records: { orders: 400, customers: 200 } });
+  });
+  afterAll(async () => {
+    for (const close of closing.reverse()) await close();
+  });
+
+  it('and none of a service that is well', async ({ onTestFailed }) => {
+    onTestFailed(() => {
+      console.log(`fired: ${[...seen].join(', ')}`);
+      for (const [instance, service] of services) {
+        console.log(`${instance} said:\n${service.stderr().slice(-1_500)}`);
+      }
+    });
+    const began = performance.now();
+    const healthy = await start('healthy', calm, {});
+    await ready(healthy.service);
+    prometheus.add('healthy', healthy.url); // once it is caught up: the start is another matter
+
+    await Promise.all([
+      failingData(),
+      failingLogin(),
+      failingKafka(),
+      replaced(),
+      shortOfEverything(),
+      fullDisk(),
+    ]);
+
+    const { groups } = parse(RULES) as { groups: { rules: { alert: string }[] }[] };
+    const shown = new Set([...seen].map((one) => one.split(' ')[0]));
+    const all = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
+    expect(all.filter((alert) => !shown.has(alert))).toEqual([]);
+    const fired = await prometheus.fired((performance.now() - began) / 1_000);
+    const ofHealthy = fired.filter(({ instance }) => instance === 'healthy');
+    expect(ofHealthy.filter(({ alert }) => !OF_THE_MACHINE.includes(alert))).toEqual([]);
+  });
+
+  /** The API, list by list: what it sends, and what it answers. */
+  async function failingData() {
+    const sandbox = await sandboxOf({ records: { orders: 100, products: 12_000, inventory: 300, 'wine-club-members': 200 } }); // prettier-ignore
+    const [order, member] = [sandbox.truth.keys('orders'), sandbox.truth.keys('wine-club-members')].map((keys) => [...keys][0]!); // prettier-ignore
+    sandbox.fault({ kind: 'status', status: 400, endpoint: 'customers' });
+    sandbox.fault({ kind: 'status', status: 500, endpoint: 'wine-clubs' });
+    sandbox.loseKey('wine-club-members', member!); // what has no key can't be counted
+    const { service } = await start('data', sandbox, {
+      PAGE_SIZE: '40',
+      QUOTA_PER_MINUTE: '3000',
+      SWEEP_INTERVAL_MS: '500',
+      LOG_LEVEL: 'debug',
+    });
+    const swept = (which: string, times: number) =>
+      service.logged(
+        ({ event, resource, number }) =>
+          event === 'swept' && resource === which && Number(number) >= times,
+      );
+
+    const stalled = service
+      .logged(({ event, resource }) => event === 'first-read' && resource === 'products')
+      .then(() => {
+        const headers = { 'retry-after': '1' };
+        sandbox.fault({ kind: 'status', status: 429, endpoint: 'products', headers });
+        return fire('data', 'CellarstreamRateLimited', 'CellarstreamFirstReadStalled');
+      });
+    const shrunk = swept('inventory', 3).then(() => {
+      sandbox.hide('inventory', 0.6);
+      return fire('data', 'CellarstreamDeletesHeld');
+    });
+    const inPieces = swept('wine-club-members', 3).then(() => {
+      sandbox.fault({ kind: 'empty', endpoint: 'wine-club-members', every: 3 });
+      return fire('data', 'CellarstreamScansInTrouble');
+    });
+    const late = swept('orders', 1).then(async () => {
+      // Of an hour ago: no poll finds it, the next sweep does.
+      const updated_at = new Date(Date.now() - 3_600_000).toISOString();
+      let nth = 0;
+      const changing = setInterval(() => sandbox.change('orders', order!, (was) => ({ ...was, updated_at, order_notes: `${(nth += 1)}` })), 200); // prettier-ignore
+      try {
+        await fire('data', 'CellarstreamSlow');
+      } finally {
+        clearInterval(changing);
+      }
+    });
+    await fire('data', 'CellarstreamResourceFailed', 'CellarstreamApiFailing', 'CellarstreamDeadLetters', 'CellarstreamDeletionsUnknown'); // prettier-ignore
+    await Promise.all([stalled, shrunk, inPieces, late]);
+    await service.end('SIGKILL'); // the others have the processor then
+  }
+
+  /** Tokens that live for a second; then nobody gives any. */
+  async function failingLogin() {
+    const sandbox = await sandboxOf({ tokenLifeMs: 1_000, records: { orders: 100 } });
+    const { service } = await start('login', sandbox, {
+      RESOURCES: 'orders',
+      LOGIN_QUOTA_PER_MINUTE: '24',
+    });
+    await ready(service);
+    await fire('login', 'CellarstreamLoginsNearQuota');
+    await sandbox.down();
+    await fire('login', 'CellarstreamLoginFailing', 'CellarstreamTokenEnding', 'CellarstreamStale', 'CellarstreamNotReady'); // prettier-ignore
+    await service.end('SIGKILL');
+  }
+
+  /** Commits of which nobody hears what came of them; then no Kafka, and no registry. */
+  async function failingKafka() {
+    const sandbox = await sandboxOf({ changesPerSecond: 40, records: { orders: 200, customers: 200, products: 100 } }); // prettier-ignore
+    const kafka = await KafkaProxy.listen(inject('brokers')[0]!);
+    closing.push(() => kafka.close());
+    const url = new URL(inject('registryUrl'));
+    const registry = await TcpProxy.listen({
+      target: { host: url.hostname, port: Number(url.port || 80) },
+    });
+    closing.push(() => registry.close());
+    url.host = registry.address;
+    const { service } = await start('kafka', sandbox, {
+      RESOURCES: 'orders,customers,products',
+      KAFKA_BROKERS: kafka.address,
+      SCHEMA_REGISTRY_URL: url.href,
+    });
+    await ready(service);
+    for (let nth = 0; nth < 12; nth += 1) void kafka.strike({ api: 'EndTxn' }, loseAnswer);
+    await fire('kafka', 'CellarstreamCommitsFailing');
+    kafka.tcp.refuse();
+    kafka.tcp.cut();
+    await fire('kafka', 'CellarstreamKafkaUnreachable');
+    registry.refuse(); // it is asked first where a resource begins again
+    registry.cut();
+    await fire('kafka', 'CellarstreamRegistryUnreachable');
+    await service.end('SIGKILL');
+  }
+
+  /** A second instance; and then one that ends whenever it was started. */
+  async function replaced() {
+    const [port] = await freeLoopbackPorts(1);
+    const HTTP_PORT = String(port);
+    const shared = { RESOURCES: 'orders', TOPIC_PREFIX: 'alerts-shared' };
+    const first = await start('first', calm, { ...shared, HTTP_PORT });
+    await ready(first.service);
+    const second = await start('second', calm, shared);
+    expect(await first.service.ended).toBe(1);
+    await fire('first', 'CellarstreamFenced', 'CellarstreamDown');
+    await second.service.end('SIGKILL');
+    for (let nth = 0; nth < 15 && !seen.has('CellarstreamRestarting first'); nth += 1) {
+      const { service } = await start('first', calm, { HTTP_PORT, KAFKA_BROKERS: '127.0.0.1:1' });
+      await prometheus.scraped('first');
+      await service.end('SIGKILL');
+    }
+  }
+
+  /** One request a minute; and then hardly any time for anything. */
+  async function shortOfEverything() {
+    const { service } = await start('short', calm, {
+      RESOURCES: 'orders',
+      QUOTA_PER_MINUTE: '1',
+      NODE_OPTIONS: BUSY,
+    });
+    await fire('short', 'CellarstreamQuotaShort');
+    service.process.kill('SIGUSR2');
+    await fire('short', 'CellarstreamEventLoopLag');
+    await service.end('SIGKILL');
+  }
+
+  async function fullDisk() {
+    const { service } = await start('disk', calm, { RESOURCES: 'orders' }, `ulimit -f ${DISK_KIB}`);
+    await fire('disk', 'CellarstreamStateFolderFailing');
+    await service.end('SIGKILL');
+  }
+});

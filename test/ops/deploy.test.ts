@@ -1,0 +1,235 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { loadConfig, SETTINGS } from '../../src/config.ts';
+import { LABELS } from '../../src/ops/metric-labels.ts';
+import { METRICS } from '../../src/ops/metric-table.ts';
+import { pathOf, text } from '../docs/texts.ts';
+
+/** Node's own. */
+const NODE = ['NODE_ENV', 'NODE_OPTIONS'];
+/** A stop takes so long at most, in seconds. */
+const STOP_S = 8;
+
+type Env = Record<string, string>;
+
+/** Whether these settings are ones that `run` starts with; files that they name hold what they should. */
+function checkSettings(settings: Env): void {
+  const names = Object.keys(settings).filter((name) => !NODE.includes(name));
+  for (const name of names) expect(SETTINGS).toContain(name);
+  const folder = mkdtempSync(join(tmpdir(), 'cellarstream-deploy-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'secret');
+  writeFileSync(file, 'a-key');
+  const env = names.map((name) => [name, name.endsWith('_FILE') ? file : settings[name]] as const);
+  const needs = ['api', 'kafka', 'registry'] as const;
+  const config = loadConfig({ env: Object.fromEntries(env), cwd: folder, needs: [...needs] });
+  expect(config.api.key.reveal()).toBe('a-key');
+}
+
+describe('the manifest of Kubernetes', () => {
+  interface Container {
+    readonly args: readonly string[];
+    readonly image: string;
+    readonly envFrom: readonly { readonly configMapRef: { readonly name: string } }[];
+    readonly env: readonly { readonly name: string; readonly value: string }[];
+    readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+    readonly livenessProbe: Probe;
+    readonly readinessProbe: Probe;
+    readonly securityContext: object;
+    readonly resources: { readonly limits: { readonly memory: string } };
+    readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
+  }
+  interface Probe {
+    readonly httpGet: { readonly path: string; readonly port: string };
+  }
+  interface Part {
+    readonly kind: string;
+    readonly apiVersion: string;
+    readonly metadata: { readonly name: string; readonly labels: Env };
+    readonly data: Env;
+    readonly spec: {
+      readonly replicas: number;
+      readonly serviceName: string;
+      readonly selector: { readonly matchLabels: Env } & Env;
+      readonly podSelector: { readonly matchLabels: Env };
+      readonly ports: readonly { readonly port: number; readonly targetPort: string }[];
+      readonly template: {
+        readonly metadata: { readonly labels: Env; readonly annotations: Env };
+        readonly spec: {
+          readonly terminationGracePeriodSeconds: number;
+          readonly securityContext: object;
+          readonly containers: readonly [Container];
+          readonly volumes: readonly { readonly name: string }[];
+        };
+      };
+      readonly volumeClaimTemplates: readonly { readonly metadata: { readonly name: string } }[];
+    };
+  }
+  const source = text('deploy/kubernetes/cellarstream.yaml');
+  const documents = parseAllDocuments(source);
+  const parts = documents.map((one) => one.toJS() as Part);
+  const part = (kind: string) => parts.find((one) => one.kind === kind)!;
+  const { spec } = part('StatefulSet');
+  const pod = spec.template.spec;
+  const [container] = pod.containers;
+
+  it('is YAML, with each part once', () => {
+    expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
+    const kinds = ['ConfigMap', 'StatefulSet', 'Service', 'NetworkPolicy'];
+    expect(parts.map(({ kind }) => kind)).toEqual(kinds);
+  });
+
+  it('names settings that there are, with values that are taken', () => {
+    const own = container.env.map(({ name, value }) => [name, value] as const);
+    checkSettings({ ...part('ConfigMap').data, ...Object.fromEntries(own) });
+    for (const [, name] of source.matchAll(/^ *# ([A-Z_]+): /gm)) expect(SETTINGS).toContain(name);
+    expect(container.envFrom).toEqual([
+      { configMapRef: { name: part('ConfigMap').metadata.name } },
+    ]);
+  });
+
+  it('is one process, with a folder that stays, which is given time to stop', () => {
+    expect([spec.replicas, container.args]).toEqual([1, ['run']]);
+    expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(STOP_S + 5);
+    const state = container.env.find(({ name }) => name === 'STATE_DIR')?.value;
+    const mounts = new Map(container.volumeMounts.map(({ name, mountPath }) => [name, mountPath]));
+    expect(mounts.get(spec.volumeClaimTemplates[0]!.metadata.name)).toBe(state);
+    const secrets = mounts.get(pod.volumes[0]!.name)!;
+    const files = [...source.matchAll(/_FILE(?:: |, value: )(\S+?)[ }\n]/g)].map(
+      ([, path]) => path!,
+    );
+    expect(files.length).toBeGreaterThan(2);
+    for (const path of files) expect(path.startsWith(`${secrets}/`)).toBe(true);
+  });
+
+  it('asks for health where it is told', () => {
+    const { name, containerPort } = container.ports[0]!;
+    expect(container.livenessProbe.httpGet).toEqual({ path: '/healthz', port: name });
+    expect(container.readinessProbe.httpGet).toEqual({ path: '/readyz', port: name });
+    const port = container.env.find((one) => one.name === 'HTTP_PORT')?.value;
+    expect([String(containerPort), part('Service').spec.ports[0]!.targetPort]).toEqual([
+      port,
+      name,
+    ]);
+    expect(spec.template.metadata.annotations['prometheus.io/port']).toBe(port);
+  });
+
+  it('finds its own pods', () => {
+    const { labels } = spec.template.metadata;
+    expect(spec.selector.matchLabels).toEqual(labels);
+    expect(part('Service').spec.selector).toEqual(labels);
+    expect(part('NetworkPolicy').spec.podSelector.matchLabels).toEqual(labels);
+    expect(spec.serviceName).toBe(part('Service').metadata.name);
+  });
+
+  it('gives the process no rights', () => {
+    expect(pod.securityContext).toMatchObject({ runAsNonRoot: true });
+    expect(container.securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    });
+  });
+
+  it('is of the version that there is', () => {
+    const { version } = JSON.parse(text('package.json')) as { version: string };
+    expect(container.image.split(':').at(-1)).toBe(version);
+  });
+});
+
+describe('the unit of systemd', () => {
+  const source = text('deploy/systemd/cellarstream.service');
+  const entries = (name: string, where = source) =>
+    [...where.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value]) => value!);
+  const everything = source.replace(/^#(LoadCredential|Environment)=/gm, '$1=');
+
+  it('names settings that there are, and secrets that are loaded', () => {
+    const env: Env = {};
+    for (const entry of entries('Environment', everything)) {
+      const at = entry.indexOf('=');
+      env[entry.slice(0, at)] = entry.slice(at + 1);
+    }
+    const credentials = entries('LoadCredential', everything).map((one) => one.split(':')[0]);
+    for (const [name, value] of Object.entries(env)) {
+      if (!NODE.includes(name)) expect(SETTINGS).toContain(name);
+      if (name.endsWith('_FILE')) expect(credentials).toContain(value.replace('%d/', ''));
+    }
+    const [, settings = ''] =
+      /settings\.env <<'END'\n(.*?)END/s.exec(text('docs/operating.md')) ?? [];
+    const inFile = settings
+      .trim()
+      .split('\n')
+      .map((line) => line.split('=') as [string, string]);
+    const { API_KEY_FILE, STATE_DIR } = env;
+    checkSettings({
+      ...Object.fromEntries(inFile),
+      API_KEY_FILE: API_KEY_FILE!,
+      STATE_DIR: STATE_DIR!,
+    });
+  });
+
+  it('gives it time to stop, and does not try wrong settings again', () => {
+    expect(Number.parseInt(entries('TimeoutStopSec')[0]!)).toBeGreaterThan(STOP_S + 5);
+    expect(entries('RestartPreventExitStatus')).toEqual(['2']);
+    expect(entries('Restart')).toEqual(['on-failure']);
+  });
+
+  const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
+  it.runIf(hasSystemd)('is found to be right by systemd-analyze', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'cellarstream-unit-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const unit = join(folder, 'cellarstream.service');
+    // The program has to be there.
+    writeFileSync(unit, source.replace(/^ExecStart=\S+/m, `ExecStart=${process.execPath}`));
+    const { status, stderr } = spawnSync('systemd-analyze', ['verify', unit], { encoding: 'utf8' });
+    expect([status, stderr]).toEqual([0, '']);
+  });
+});
+
+describe('docs/operating.md', () => {
+  const operating = text('docs/operating.md');
+
+  it('lists every event of the log, and none that is gone', () => {
+    const sources = readdirSync(pathOf('src'), { recursive: true, encoding: 'utf8' }).filter(
+      (file) => file.endsWith('.ts'),
+    );
+    const logged = sources.flatMap((file) => {
+      const code = readFileSync(pathOf(`src/${file}`), 'utf8');
+      return /\blogger\b/.test(code)
+        ? [...code.matchAll(/\{\s*event: '([a-z-]+)'/g)].map(([, event]) => event!)
+        : [];
+    });
+    const section = operating.slice(operating.indexOf('## Logs'), operating.indexOf('## Exit'));
+    const listed = [...section.matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, event]) => event!);
+    expect([...listed].sort()).toEqual([...new Set(logged)].sort());
+  });
+
+  it('shows a job of Prometheus whose name the alerts go by', () => {
+    const [, yaml = ''] = /```yaml\n(.*?)```/s.exec(operating) ?? [];
+    const { scrape_configs: jobs } = parse(yaml) as { scrape_configs: { job_name: string }[] };
+    const names = [...text('deploy/prometheus/alerts.yml').matchAll(/job="(\w+)"/g)];
+    expect(new Set(names.map(([, name]) => name))).toEqual(
+      new Set(jobs.map((job) => job.job_name)),
+    );
+  });
+
+  it('and the runbook name metrics that there are', () => {
+    const known = new Set<string>(Object.values(METRICS).map(({ name }) => name));
+    for (const file of ['docs/operating.md', 'docs/runbook.md'])
+      for (const [, name] of text(file).matchAll(/`(cellarstream_\w+)/g)) {
+        expect([file, name, known.has(name!)]).toEqual([file, name, true]);
+      }
+  });
+
+  it('and the runbook name settings that there are', () => {
+    for (const file of ['docs/operating.md', 'docs/runbook.md'])
+      for (const [, name] of text(file).matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)) {
+        const known = [...SETTINGS, ...LABELS.code.values];
+        expect([file, known]).toEqual([file, expect.arrayContaining([name])]);
+      }
+  });
+});

@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest';
+import { CellarstreamError } from '../../src/errors.ts';
+import type { Published } from '../../src/hooks.ts';
+import { warnings } from '../../src/ops/warnings.ts';
+
+const A_MINUTE = 60_000;
+
+function told() {
+  let at = 1_000_000;
+  const { hooks, all } = warnings(() => at);
+  const published = (resource: string) => ({ resource }) as Published;
+  return {
+    ...hooks,
+    page: (resource: string) => hooks.onPublished(published(resource)),
+    pass: (ms: number) => (at += ms),
+    kinds: () => all().map(({ kind, resource }) => [kind, resource]),
+    texts: () => all().map(({ text }) => text),
+  };
+}
+
+describe('warnings', () => {
+  it('say that deletions are held until a sweep holds none', () => {
+    const { onHeld, onSwept, kinds, texts, pass } = told();
+    const swept = { resource: 'orders', number: 1, records: 70, proof: 'exact', canBeAsked: true } as const; // prettier-ignore
+    onHeld({ resource: 'orders', gone: 30, known: 100, limitPercent: 5 });
+    onSwept(swept);
+    pass(1e9);
+    expect(kinds()).toEqual([['deletions-held', 'orders']]);
+    expect(texts()[0]).toMatch(/^30 of 100 records are gone at once, more than 5 %/);
+    onSwept(swept);
+    expect(kinds()).toEqual([]);
+  });
+
+  it('say that deletions are unknown after three sweeps and ten minutes without proof', () => {
+    const { onSwept, kinds, pass } = told();
+    const swept = (proof: 'exact' | 'complete') =>
+      onSwept({ resource: 'inventory', number: 1, records: 9, proof, canBeAsked: false });
+    swept('complete');
+    swept('complete');
+    pass(10 * A_MINUTE);
+    expect(kinds()).toEqual([]);
+    swept('complete');
+    expect(kinds()).toEqual([['deletions-unknown', 'inventory']]);
+    swept('exact');
+    expect(kinds()).toEqual([]);
+  });
+
+  it('say in one line that something was tried again, once all that waited for it goes on', () => {
+    const { onRetry, page, kinds, texts, pass } = told();
+    const error = new CellarstreamError('API_UNREACHABLE', 'no answer');
+    for (let count = 1; count <= 2; count++) {
+      for (const resource of ['orders', 'products'])
+        onRetry({ what: resource, resource, error, count, delayMs: 1 });
+    }
+    page('orders');
+    expect(kinds()).toEqual([]);
+    page('products');
+    expect(texts()).toEqual(['the API was tried again 4 times and answers now; the last error: no answer']); // prettier-ignore
+    pass(10 * A_MINUTE);
+    expect(kinds()).toEqual([]);
+  });
+
+  it('say nothing of a try or two', () => {
+    const { onRetry, onLogin, onReady, onSignalsFailed, kinds } = told();
+    const error = new Error('no answer');
+    onRetry({ what: 'login', error, count: 1, delayMs: 1 });
+    onRetry({ what: 'kafka', error, count: 1, delayMs: 1 });
+    onRetry({ what: 'kafka', error, count: 2, delayMs: 1 });
+    onLogin({ lifeMs: 1, aheadMs: 0 });
+    onReady({ resource: 'orders' });
+    onSignalsFailed({ error, delayMs: 1 });
+    onSignalsFailed({ error, delayMs: 1 });
+    expect(kinds()).toEqual([]);
+    for (let count = 3; count < 9; count++) onRetry({ what: 'kafka', error, count, delayMs: 1 });
+    onReady({ resource: 'orders' });
+    expect(kinds()).toEqual([['tried-again', null]]);
+  });
+
+  it('count what happens again, the newest first, and forget it when it is long ago', () => {
+    const { onTrouble, onDiscarded, onRejected, onSignalsFailed, onRefused, texts, pass } = told();
+    onDiscarded({ reason: 'a checksum is wrong' });
+    pass(1);
+    onTrouble({ resource: 'orders', trouble: 'unsettled', offset: 10 });
+    onTrouble({ resource: 'orders', trouble: 'unsettled', offset: 20 });
+    pass(1);
+    onRejected({ resource: 'orders', reason: 'no-key', offset: 0 });
+    onRejected({ resource: 'orders', reason: 'no-key', offset: 0 });
+    pass(1);
+    onRefused({ resource: 'orders', error: new Error('404') });
+    pass(1);
+    for (let n = 0; n < 3; n++) onSignalsFailed({ error: new Error('no topic'), delayMs: 5_000 });
+    expect(texts()).toEqual([
+      "requests to publish again can't be read or answered: no topic",
+      'once a single record was not found out: 404',
+      '2 records went to dead letters: no-key',
+      'the list does not add up however often it is read: records may be missing (2 times)',
+      'the stored images were thrown away and read back from Kafka: a checksum is wrong',
+    ]);
+    pass(10 * A_MINUTE);
+    expect(texts()).toHaveLength(3);
+    pass(50 * A_MINUTE);
+    expect(texts()).toEqual([]);
+  });
+
+  it('are few, whatever the errors say', () => {
+    const { onRefused, onTrouble, texts } = told();
+    for (let n = 0; n < 1_000; n++) {
+      onRefused({ resource: 'orders', error: new Error(`${n} `.repeat(1_000)) });
+      onTrouble({ resource: 'orders', trouble: 'adrift', offset: n });
+    }
+    expect(texts()).toHaveLength(2);
+    expect(Math.max(...texts().map((text) => text.length))).toBeLessThan(700);
+  });
+});
