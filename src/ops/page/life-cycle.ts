@@ -44,7 +44,8 @@ export function lifeCycleView(): (status: Status) => void {
     make: ({ fromName, toName }) => {
       const times = html('td', { class: 'number' });
       const median = html('td', { class: 'number' });
-      const name = (text: string) => html('td', {}, html('bdi', {}, ...breakable(text)));
+      const name = (text: string) =>
+        html('td', {}, html('bdi', { title: text }, ...breakable(text)));
       const element = html('tr', {}, name(fromName), name(toName), times, median);
       return {
         element,

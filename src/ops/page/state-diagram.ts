@@ -11,9 +11,9 @@ export interface StateDiagram {
 }
 
 const STATE_HEIGHT = 42;
-const MOST_NAME = 24;
+const MOST_NAME = 22;
 /** About the width of a character of each of the two sizes of text. */
-const [NAME_CHARACTER, NOTE_CHARACTER] = [7.6, 6.3];
+const [NAME_CHARACTER, NOTE_CHARACTER] = [8.2, 6.3];
 /** Figures grow: room for `99.9K · 59 min`. */
 const LABEL = { width: 14 * NOTE_CHARACTER, height: 20 };
 
