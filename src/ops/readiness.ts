@@ -172,8 +172,8 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
       return [lasts(login) ? wrongBy(login) : { cause: 'login', what: 'not logged in yet' }];
     if (lasts(connection)) return [wrongBy(connection)];
     const all: Wrong[] = lasts(login) ? [wrongBy(login)] : [];
-    for (const [resource, state] of states) {
-      const found = wrongWith(state);
+    for (const resource of resources) {
+      const found = wrongWith(states.get(resource)!);
       if (found) all.push({ ...found, resource });
     }
     return all;
@@ -197,7 +197,7 @@ interface Wrong {
   readonly what: string;
   readonly since?: number;
   readonly error?: string;
-  readonly resource?: string;
+  readonly resource?: Resource;
 }
 
 const WHAT: Readonly<Partial<Record<Cause, string>>> = {
@@ -213,11 +213,15 @@ function wrongBy({ cause, since, error }: Trouble): Wrong {
   return { cause, what: WHAT[cause] ?? cause, since, error: describeError(error) };
 }
 
-/** One line for what is wrong with several resources in the same way, since it was with the first. */
+/**
+ * One line for what is wrong with several resources in the same way, since it was with the first. That
+ * each error names its own list makes no difference: the first one's is told.
+ */
 function lines(all: readonly Wrong[]): string[] {
   const alike = new Map<string, Wrong[]>();
   for (const one of all) {
-    const name = JSON.stringify([one.what, one.error]);
+    const path = one.resource === undefined ? '' : RULES[one.resource].path;
+    const name = JSON.stringify([one.what, one.error?.replace(path, '')]);
     alike.set(name, [...(alike.get(name) ?? []), one]);
   }
   return [...alike.values()].map((group) => {

@@ -118,6 +118,22 @@ describe('readiness', () => {
     expect(check()).toEqual(READY);
   });
 
+  it('says it once when no list of the API answers, though each error names its own', () => {
+    const { login, takenOver, retry, pass, check } = service();
+    login();
+    takenOver('orders', 'inventory');
+    for (const list of ['orders', 'inventory']) {
+      const text = `no answer from http://api.example/v1/${list}: ECONNREFUSED`;
+      retry(list, list, new CellarstreamError('API_UNREACHABLE', text));
+      pass(1_000);
+    }
+    pass(5_000);
+    expect(check().reasons).toEqual([
+      'orders, inventory: waiting for the API since 2026-01-01T00:00:00Z: ' +
+        'no answer from http://api.example/v1/orders: ECONNREFUSED',
+    ]);
+  });
+
   it('goes for one resource while the registry, the API or the folder is waited for', () => {
     const { check, pass, retry } = readyService();
     retry('registry', 'inventory', new CellarstreamError('REGISTRY_UNREACHABLE', 'no registry'));
