@@ -64,12 +64,12 @@ export default defineConfig({
           maxWorkers: 2,
         },
       },
-      // Servers of its own, which it breaks: 90 s with the other tests, up to 20 minutes by itself.
+      // Servers of its own, which it breaks: a minute with the other tests, up to 20 minutes by itself.
       {
         test: {
           name: 'chaos',
           include: ['test/chaos/**/*.test.ts'],
-          env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '90' },
+          env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '60' },
           hookTimeout: 120_000,
           maxWorkers: 3,
           sequence: { groupOrder: 1 },

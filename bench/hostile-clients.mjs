@@ -30,13 +30,13 @@ const neverReads = () =>
     socket.write(`GET /status/events HTTP/1.1\r\nhost: ${url.host}\r\n\r\n`);
   });
 
-/** As fast as it is answered. @param {string} path */
-const floods = (path) => {
-  const sent = request(new URL(path, url), { agent }, (answer) => {
+/** As fast as it is answered. @param {string} path @param {string} [method] */
+const floods = (path, method = 'GET') => {
+  const sent = request(new URL(path, url), { agent, method }, (answer) => {
     answer.resume();
-    answer.once('close', () => setImmediate(floods, path));
+    answer.once('close', () => setImmediate(floods, path, method));
   });
-  sent.once('error', () => setTimeout(floods, 20, path));
+  sent.once('error', () => setTimeout(floods, 20, path, method));
   sent.end();
 };
 
@@ -61,8 +61,9 @@ const knocks = () => dial((socket) => socket.destroy());
 const CLIENTS = [
   [60, slowHeaders],
   [40, neverReads],
-  [25, () => floods('/metrics')],
-  [25, () => floods('/status')],
+  [20, () => floods('/metrics')],
+  [20, () => floods('/status')],
+  [10, () => floods('/status', 'POST')],
   [10, () => floods('/../../etc/passwd')],
   [10, pipelines],
   [15, talksNonsense],

@@ -20,12 +20,14 @@ const CLIENTS = fileURLToPath(new URL('./hostile-clients.mjs', import.meta.url))
 const services = await startServices({ onProgress: (line) => console.error(line) });
 const sandbox = await startSandbox({ records: { orders: ORDERS }, quotaPerMinute: QUOTA, loginQuotaPerMinute: QUOTA }); // prettier-ignore
 
+/** @typedef {{ seconds: number, cpu: number, slowest: number }} Result `slowest`: answer of `/healthz`, ms */
+
 /**
  * One first read of all orders, in a process of its own.
  *
  * @param {string} prefix
  * @param {boolean} isLoaded
- * @returns {Promise<{ seconds: number, cpu: number }>} from the first page to the last commit.
+ * @returns {Promise<Result>} from the first page to the last commit.
  */
 async function firstRead(prefix, isLoaded) {
   const state = mkdtempSync(join(tmpdir(), 'cellarstream-bench-'));
@@ -46,6 +48,9 @@ async function firstRead(prefix, isLoaded) {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let clients;
+  let probing;
+  /** @type {number[]} */
+  const probes = [];
   try {
     let began = 0;
     let url = '';
@@ -54,17 +59,20 @@ async function firstRead(prefix, isLoaded) {
       if (line.event === 'ready') {
         began = performance.now();
         // Nice: on a machine of few cores they are not to take the service's time by their mere work.
+        probing = setInterval(() => void probe(url).then((ms) => probes.push(ms)), 100);
         if (isLoaded) clients = spawn('nice', ['-n', '19', process.execPath, CLIENTS, url], { stdio: 'ignore' }); // prettier-ignore
       }
       if (line.event !== 'first-read' || line.done !== true) continue;
       const seconds = (performance.now() - began) / 1_000;
       clients?.kill();
       const metrics = await (await fetch(`${url}/metrics`)).text();
+      const slowest = Math.max(...probes);
       const cpu = Number(/^process_cpu_seconds_total\S* (\S+)/m.exec(metrics)?.[1]);
-      return { seconds, cpu };
+      return { seconds, cpu, slowest };
     }
     throw new Error('the service has ended');
   } finally {
+    clearInterval(probing);
     clients?.kill();
     service.kill();
     rmSync(state, { recursive: true, force: true });
@@ -84,6 +92,13 @@ async function* lines(stream) {
   }
 }
 
+/** How long `/healthz` takes, ms; for ever if it is not 200. @param {string} url */
+async function probe(url) {
+  const began = performance.now();
+  const answer = await fetch(`${url}/healthz`).catch(() => undefined);
+  return answer?.status === 200 ? performance.now() - began : Infinity;
+}
+
 /** @param {readonly number[]} values */
 const median = (values) => {
   const sorted = [...values].sort((a, b) => a - b);
@@ -98,8 +113,8 @@ try {
     const quiet = await firstRead(`quiet-${pair}`, false);
     const loaded = await firstRead(`loaded-${pair}`, true);
     pairs.push({ quiet, loaded });
-    const show = (/** @type {{ seconds: number, cpu: number }} */ { seconds, cpu }) =>
-      `${seconds.toFixed(2)} s, ${Math.round(ORDERS / seconds)} records/s, CPU ${cpu.toFixed(2)} s`;
+    const show = (/** @type {Result} */ { seconds, cpu, slowest }) =>
+      `${seconds.toFixed(2)} s, ${Math.round(ORDERS / seconds)} records/s, CPU ${cpu.toFixed(2)} s, /healthz ${slowest.toFixed(0)} ms at most`;
     console.log(`pair ${pair + 1}: nobody ${show(quiet)}; 200 clients ${show(loaded)}`);
   }
   const time = median(pairs.map(({ quiet, loaded }) => loaded.seconds / quiet.seconds));

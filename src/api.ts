@@ -2,6 +2,7 @@ import { Agent } from 'undici';
 import type { Dispatcher } from 'undici';
 import type { SchedulerLike } from 'rxjs';
 import type { ApiConfig, Resource } from './config.ts';
+import { loginUrlOf } from './config-of.ts';
 import type { Hooks } from './hooks.ts';
 import { RESOURCES, RULES } from './resources.ts';
 import type { Retry } from './streams/backoff.ts';
@@ -55,6 +56,7 @@ export function openApi(options: ApiOptions): Api {
   const tokens = tokenSource({
     login: login({
       url: new URL(config.loginUrl),
+      setting: config.loginUrl === loginUrlOf(config.baseUrl) ? 'API_BASE_URL' : 'API_LOGIN_URL',
       apiKey: () => config.key.reveal(),
       dispatcher,
       limit: loginLimit,
@@ -93,6 +95,7 @@ function connectionsTo({ ca }: ApiConfig): Dispatcher {
     connections: CONNECTIONS,
     headersTimeout: ANSWER_TIMEOUT_MS,
     bodyTimeout: ANSWER_TIMEOUT_MS,
-    connect: { timeout: CONNECT_TIMEOUT_MS, ...(ca !== undefined && { ca }) },
+    // Said, because an environment variable of Node's would turn it off.
+    connect: { timeout: CONNECT_TIMEOUT_MS, rejectUnauthorized: true, ...(ca !== undefined && { ca }) }, // prettier-ignore
   });
 }

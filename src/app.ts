@@ -50,7 +50,7 @@ const IN_HAND_MS = 10_000;
  * stop.
  *
  * @throws CellarstreamError what a later try can't heal: `SETTINGS`, `API_KEY_REJECTED`, `FENCED`,
- * `STATE_LOCKED`, `STATE_FOLDER` (at the start), `TOPIC_SETTINGS`, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, ...
+ * `STATE_LOCKED`, `STATE_FOLDER` (at the start), `TLS_REFUSED`, `TOPIC_SETTINGS`, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, ...
  */
 export async function run(options: RunOptions): Promise<void> {
   refuseUnsupported(options.config);
@@ -80,7 +80,9 @@ async function serve(options: RunOptions): Promise<void> {
   const heedOthers = async (cursors: string) => {
     const now = scheduler.now();
     const since = Math.max(quota.lastAsked() + IN_HAND_MS, now - WINDOW_MS);
-    if (since < now && (await writtenSince(links.kafka, cursors, since))) quota.distrust();
+    if (since >= now || !(await writtenSince(links.kafka, cursors, since))) return;
+    quota.distrust();
+    for (const resource of resources) hooks.onTakenOver?.({ resource });
   };
   const open = async () => {
     const destination = await openDestination(config, links);

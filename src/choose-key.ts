@@ -2,7 +2,7 @@ import { filter, map, of, repeat, take, throwError, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Config } from './config.ts';
 import { CellarstreamError } from './errors.ts';
-import { hiddenNames } from './pii.ts';
+import { hiddenNames } from './personal-fields-of.ts';
 import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
 import { isJsonObject } from './schemas/json.ts';

@@ -43,7 +43,8 @@ export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {
   return new Kafka({
     clientId: 'cellarstream',
     brokers: [...brokers],
-    ssl: ssl && (ssl.ca === undefined ? true : { ca: ssl.ca }),
+    // Said, because an environment variable of Node's would turn it off.
+    ssl: ssl && { rejectUnauthorized: true, ...(ssl.ca !== undefined && { ca: ssl.ca }) },
     ...(sasl && {
       sasl: {
         mechanism: sasl.mechanism,
@@ -76,8 +77,8 @@ export function openLinks(
 /**
  * Makes topics and registers the schemas of our own records, or finds them as they should be.
  *
- * @throws CellarstreamError `KAFKA_UNREACHABLE`, `REGISTRY_UNREACHABLE`, or for good
- * `TOPIC_SETTINGS`, `REGISTRY_REFUSED`.
+ * @throws CellarstreamError `KAFKA_UNREACHABLE`, `REGISTRY_UNREACHABLE`, or for good `TOPIC_SETTINGS`,
+ * `KAFKA_REFUSED`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
  */
 export async function openDestination(
   config: ConfigWith<'kafka' | 'registry'>,

@@ -26,10 +26,10 @@ export interface Published {
   readonly completes: boolean;
 }
 
-/** How far the first read is. */
+/** How far the first read is: with each of its pages, and when one is gone on with. */
 export interface Progress {
   readonly resource: string;
-  /** Records behind, and in all, as the API counts them. */
+  /** Records behind, and in all, as the API counts them; before its first page, as many as are known. */
   readonly read: number;
   readonly total: number;
   readonly done: boolean;
@@ -86,6 +86,7 @@ export interface QuotaUse {
 
 /** What can be asked of a service while it runs. */
 export interface Gauges {
+  /** Of the login and of each list, or of all lists together. */
   readonly quotas: () => readonly QuotaUse[];
 }
 
@@ -119,10 +120,20 @@ export interface Hooks {
    * Logged in, connected, the resource taken over: reading begins. Again after each new take-over.
    */
   readonly onReady?: (ready: { resource: string }) => void;
+  /**
+   * Another process has written to the account's cursors within the last minute, and this state folder does
+   * not know of it: its place is taken now, and if it still runs it ends.
+   */
+  readonly onTakenOver?: (takenOver: { resource: string }) => void;
   /** A list that nothing is known of has nothing to find a key by: it is looked at again. */
   readonly onEmpty?: (empty: { resource: string }) => void;
   /** The fields that a resource's keys are made of were chosen. */
   readonly onKeyFields?: (chosen: { resource: string; keyFields: readonly string[] }) => void;
+  /**
+   * None of the first records has a field that the settings hide: `tender_info.last_four`, without the
+   * list. A name that is spelled wrong hides nothing.
+   */
+  readonly onUnseen?: (unseen: { resource: string; field: string }) => void;
   /** The schema that events are written in from now on: at the start, and when it has grown. */
   readonly onSchema?: (schema: { resource: string; schemaId: number }) => void;
   /** A complete reading found more gone than may go at once: no deletion is published. */

@@ -57,15 +57,10 @@ export { serverClock } from './streams/server-clock.ts';
 export type { ServerClock } from './streams/server-clock.ts';
 
 // Records
-export {
-  HMAC_PREFIX,
-  hidingChange,
-  hidingList,
-  MASK,
-  personalFields,
-  WAYS,
-} from './streams/personal-fields.ts';
+export { HMAC_PREFIX, MASK, personalFields, WAYS } from './streams/personal-fields.ts';
 export type { PersonalField, PersonalFields, Way } from './streams/personal-fields.ts';
+export { hidingList } from './streams/hiding-list.ts';
+export { hidingChange } from './streams/hiding-change.ts';
 export { keyOfFields, keyRecords } from './streams/records.ts';
 export type { KeyedRecord, KeyOf, RejectedRecord, RejectReason } from './streams/records.ts';
 export { chooseKeyFields } from './streams/key-fields.ts';

@@ -1,8 +1,8 @@
+import { describedType } from './described-type.ts';
 import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
-import { isUnion, jsonName } from './schemas/avro-schema.ts';
-import type { AvroType, RecordSchema } from './schemas/avro-schema.ts';
 import type { StatusSubject } from './schemas/order-status-change.ts';
+import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 import { itemsOf, keyFieldsSetting, SCHEMA } from './settings.ts';
 import type { FieldPointer } from './settings.ts';
 
@@ -19,9 +19,7 @@ interface Named extends FieldPointer {
  * What is wrong with the settings that hide personal fields, each by itself well-formed: fields that two
  * of them name, that the service works by, or that can't hold a text in the place of what they hold.
  */
-export function piiProblems(
-  texts: Readonly<Record<string, string | undefined>>,
-): { readonly name: string; readonly advice: string }[] {
+export function piiProblems(texts: SettingTexts): SettingProblem[] {
   const all = SETTINGS.flatMap((setting): Named[] =>
     (SCHEMA.shape[setting].safeParse(texts[setting]).data ?? []).map((field) => ({
       ...field,
@@ -87,29 +85,11 @@ function neededOf(resource: Resource): readonly (readonly string[])[] {
 
 /** A mask or an HMAC is a text: where the schema has another type it would have no place of its own. */
 function noTextAdvice({ setting, item, resource, path }: Named): string | undefined {
-  const { described } = RULES[resource];
-  const type = setting === 'PII_DROP' || !described ? undefined : typeAt(described, path);
+  const type = setting === 'PII_DROP' ? undefined : describedType(resource, path);
   if (type === undefined || type === 'string') return undefined;
   return typeof type === 'object' && 'fields' in type
     ? `names ${item}, which has fields of its own: name those that are texts, or name it in PII_DROP`
     : `names ${item}, which is no text in the schema: name it in PII_DROP`;
-}
-
-/** The type of a field, or of an array's elements; undefined where the schema knows no such field. */
-function typeAt(schema: RecordSchema, path: readonly string[]): AvroType | undefined {
-  let type: AvroType | undefined = schema;
-  for (const name of path) {
-    const fields: RecordSchema['fields'] =
-      typeof type === 'object' && 'fields' in type ? type.fields : [];
-    const field = fields.find((each) => jsonName(each) === name);
-    type = field && valueType(field.type);
-  }
-  return type;
-}
-
-function valueType(type: AvroType): AvroType | undefined {
-  if (isUnion(type)) return valueType(type.find((each) => each !== 'null') ?? 'null');
-  return typeof type === 'object' && 'items' in type ? valueType(type.items) : type;
 }
 
 /** Whether one path leads through the end of the other, or both are the same. */

@@ -4,7 +4,7 @@ import type { Api } from './api.ts';
 import type { Config } from './config.ts';
 import type { Destination } from './destination.ts';
 import type { Committed, Hooks, Published } from './hooks.ts';
-import { personalFieldsOf } from './pii.ts';
+import { personalFieldsOf } from './personal-fields-of.ts';
 import { publicationOf } from './publisher.ts';
 import type { Lanes } from './quotas.ts';
 import { resourceReads } from './resource-reads.ts';
@@ -22,7 +22,7 @@ import type { Difference, Images, ReadRecords } from './streams/diff.ts';
 import { gatherFirst } from './streams/gather-first.ts';
 import { knownRejects, rejectDigest } from './streams/known-rejects.ts';
 import { newestReads } from './streams/newest.ts';
-import { hidingChange } from './streams/personal-fields.ts';
+import { hidingChange } from './streams/hiding-change.ts';
 import type { KeyedRecord } from './streams/records.ts';
 import { nextSweep, sweepAfter, withRemoved } from './streams/sweep-progress.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
@@ -72,6 +72,11 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   let { firstRead, since, sequence } = log.cursor;
   firstRead = { ...firstRead, startedAt: firstRead.startedAt ?? options.beganAt };
   let savedAt = scheduler.now();
+  const { position } = firstRead;
+  if (position) {
+    const read = position.offset; // how many there are in all is known with the next page
+    hooks.onProgress?.({ resource, read, total: Math.max(read, log.count()), done: false });
+  }
 
   const reads = resourceReads({
     resource,

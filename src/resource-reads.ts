@@ -26,7 +26,7 @@ import { singleRecords } from './single-records.ts';
 import { updatedAtOf } from './streams/diff.ts';
 import { pages } from './streams/pages.ts';
 import type { PagesOptions, ScanPage } from './streams/pages.ts';
-import { hidingList } from './streams/personal-fields.ts';
+import { hidingList } from './streams/hiding-list.ts';
 import type { PersonalFields } from './streams/personal-fields.ts';
 import { poll, window } from './streams/poll.ts';
 import { readClock } from './streams/read-clock.ts';
@@ -42,16 +42,17 @@ import { sweeps } from './streams/sweeps.ts';
 import type { KnownRecords, SweepStep } from './streams/sweeps.ts';
 import type { Limit } from './streams/token-bucket.ts';
 import { sweepReading } from './sweep-readings.ts';
+import { unseenFields } from './unseen-fields.ts';
 
 export interface ResourceReadsOptions {
   readonly resource: Resource;
-  readonly config: Pick<Config, 'poll'>;
+  readonly config: Pick<Config, 'poll' | 'pii'>;
   readonly api: Api;
   readonly lanes: Lanes;
   /** What the records' keys are made of. */
   readonly keyFields: readonly string[];
-  /** What nobody gets to see of the records. Default nothing. */
-  readonly personal?: PersonalFields | undefined;
+  /** What nobody gets to see of the records; undefined when that is nothing. */
+  readonly personal: PersonalFields | undefined;
   /** Where earlier reads have come to. */
   readonly from: Pick<Cursor, 'firstRead' | 'since'>;
   /** Whether the first read is done by now. */
@@ -65,7 +66,7 @@ export interface ResourceReadsOptions {
   /** What is to be published again, once the first read is done. Default nothing. */
   readonly resyncs$?: Observable<Resync>;
   readonly scheduler: SchedulerLike;
-  readonly hooks: Pick<Hooks, 'onTrouble' | 'onHeld' | 'onRefused' | 'onResync'>;
+  readonly hooks: Pick<Hooks, 'onTrouble' | 'onHeld' | 'onRefused' | 'onResync' | 'onUnseen'>;
 }
 
 /** What one look at the API brought. */
@@ -115,7 +116,12 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   const keyOf = keyOfFields(options.keyFields);
   const reads = readClock();
   const clock = serverClock();
-  const request = hidingList(api.list(resource, reads), options.personal);
+  const asSent = unseenFields(api.list(resource, reads), {
+    pii: config.pii,
+    resource,
+    onUnseen: (field) => hooks.onUnseen?.({ resource, field }),
+  });
+  const request = hidingList(asSent, options.personal);
   /** When nothing was read: a moment in the order of the reads. */
   const moment = () => reads.answered(reads.begin());
 

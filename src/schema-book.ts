@@ -59,7 +59,7 @@ export interface SchemaBookOptions {
  * Opens the book at the registry's latest version, so that a restart goes on from what was inferred
  * before.
  *
- * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`.
+ * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
  */
 export async function openSchemaBook(options: SchemaBookOptions): Promise<SchemaBook> {
   const { registry, subject, resource, described, onVersion } = options;

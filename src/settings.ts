@@ -68,14 +68,17 @@ const resources = list.transform((all, context): Resource[] => {
   return z.NEVER;
 });
 
-/** Names with dots between; a space beside a dot is a slip, and would name another field. */
-const FIELD = /^[^.]+(\.(?!\s)[^.]+(?<!\s))+$/;
+/**
+ * Names with dots between. What would name a field that nobody has is a slip: a space beside a dot, and
+ * the ways of other languages to write a path, such as `[0]`, `.0.`, `/` and `*`.
+ */
+const FIELD = /^[^.]+(\.(?!\s|\d+(\.|$))[^.[\]/*]+(?<!\s))+$/;
 
 /** Items are not repeated in the advice: a key pasted into `PII_HMAC` would be shown. */
 const fields = items(
   (item) => FIELD.test(item) && isResource(item.split('.')[0]!),
-  `must be fields such as orders.email or orders.tender_info.last_four, with commas between; ` +
-    `the first word is one of ${RESOURCES.join(', ')}`,
+  `must be fields such as orders.email or orders.tender_info.last_four, with commas between ` +
+    `(every element of an array is meant: no places in it, and no [ ] / *); the first word is one of ${RESOURCES.join(', ')}`,
 ).transform((all) =>
   all.map((item): FieldPointer => {
     const [resource, ...path] = item.split('.');

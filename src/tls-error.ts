@@ -27,13 +27,32 @@ const UNKNOWN_AUTHORITY = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
+/** Theirs for one that is not fit, in whatever other way: who runs the server renews it. */
+const UNFIT = new Set([
+  'CERT_CHAIN_TOO_LONG',
+  'CERT_REJECTED',
+  'CERT_REVOKED',
+  'CRL_HAS_EXPIRED',
+  'CRL_NOT_YET_VALID',
+  'CRL_SIGNATURE_FAILURE',
+  'ERROR_IN_CERT_NOT_AFTER_FIELD',
+  'ERROR_IN_CERT_NOT_BEFORE_FIELD',
+  'HOSTNAME_MISMATCH',
+  'INVALID_PURPOSE',
+  'PATH_LENGTH_EXCEEDED',
+  'UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY',
+  'UNABLE_TO_DECRYPT_CERT_SIGNATURE',
+  'UNABLE_TO_GET_CRL',
+  'UNSPECIFIED',
+]);
+
 /**
  * What keeps TLS from being set up with a server, as our error; undefined for any other failure.
  *
  * `TLS_REFUSED`, for good, where a setting or a file must change, which are read at the start: an unknown
  * authority, another host's certificate, no TLS at that port, a client certificate wanted. With the
  * server's `unreachable`, to be waited for, what is mended at the server while we run: a certificate
- * out of its time, a handshake that fails for other causes.
+ * out of its time or not fit for a server, a handshake that fails for other causes.
  */
 export function tlsError(error: unknown, server: TlsServer): CellarstreamError | undefined {
   const code = codeOf(error);
@@ -61,6 +80,9 @@ export function tlsError(error: unknown, server: TlsServer): CellarstreamError |
       `the certificate of ${who} is not valid yet: the clock of this machine or of the certificate's maker is wrong`,
     );
   }
+  if (UNFIT.has(code)) {
+    return wait(`the certificate of ${who} is not accepted: ${reason(error)}`);
+  }
   if (/CERTIFICATE_REQUIRED|ALERT_BAD_CERTIFICATE/.test(code)) {
     return refuse(
       `${who} wants a certificate of its clients, which can't be set yet: let it take a user and a password`,
@@ -75,7 +97,8 @@ export function tlsError(error: unknown, server: TlsServer): CellarstreamError |
   return undefined;
 }
 
-function codeOf(error: unknown): string | undefined {
+/** Node's code of an error; undefined where it has none. */
+export function codeOf(error: unknown): string | undefined {
   const code = (error as { readonly code?: unknown } | null)?.code;
   return typeof code === 'string' ? code : undefined;
 }
@@ -84,14 +107,17 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : '';
 }
 
-/** Whom a certificate is for, where Node's text says so: `DNS:a.example, IP Address:10.0.0.1`. */
+/** Whom a certificate is for, in Node's words: `Host: b.example. is not in the cert's altnames: DNS:a.example`. */
 function names(error: unknown): string {
   const altNames = /altnames: (.*)$/.exec(textOf(error))?.[1];
   return altNames ? ` (${altNames.replace(/[:\s]+$/, '')})` : '';
 }
 
-/** OpenSSL's own words, without its places in C: `error:0A000410:SSL routines:...:handshake failure:...`. */
+/**
+ * OpenSSL's own words, without its places in C (`error:0A000410:SSL routines:...:handshake failure:...`), and
+ * without what kafkajs puts before them.
+ */
 function reason(error: unknown): string {
-  const text = textOf(error);
+  const text = textOf(error).replace(/^Connection error: /, '');
   return /:SSL routines:[^:]*:([^:]+)/.exec(text)?.[1] ?? text;
 }

@@ -439,6 +439,21 @@ describe('loadConfig', () => {
     });
 
     it.each([
+      ...['orders.tender_info[0].last_four', 'orders.tender_info.0.last_four', 'orders./email'],
+      ...['orders./tender_info/0', 'customers.*', 'customers.phones.*.number', 'products.0'],
+    ])('is a personal field that is written as in other languages: %s', (field) => {
+      const { PII_DROP } = wrong({ PII_DROP: `orders.email,${field}` });
+      expect(PII_DROP).toMatch(/^must be fields such as .*: no places in it, and no \[ \] \/ \*\)/);
+    });
+
+    it.each(['PII_DROPS', 'PII_HASH', 'PII_HMAC_KEYS'])('is %s, which is no setting', (name) => {
+      expect(wrong({ [name]: 'orders.email' })).toEqual({
+        [name]:
+          'is no setting: there are PII_DROP, PII_MASK, PII_HMAC, PII_HMAC_KEY, PII_HMAC_KEY_FILE',
+      });
+    });
+
+    it.each([
       ['KAFKA_SASL_MECHANISM', 'plain', 'needs KAFKA_SASL_PASSWORD'],
       ['KAFKA_SASL_USERNAME', 'user', 'needs KAFKA_SASL_MECHANISM'],
       ['KAFKA_SASL_PASSWORD', 'planted', 'needs KAFKA_SASL_MECHANISM'],
@@ -454,6 +469,15 @@ describe('loadConfig', () => {
       expect(wrong({ KAFKA_SSL_CA_FILE: 'ca.pem' })).toEqual({
         KAFKA_SSL_CA_FILE: 'needs KAFKA_SSL=true',
       });
+      const http = { API_BASE_URL: 'http://a.example', SCHEMA_REGISTRY_URL: 'HTTP://b.example' };
+      const ca = { API_CA_FILE: 'ca.pem', SCHEMA_REGISTRY_CA_FILE: 'ca.pem' };
+      expect(wrong({ ...http, API_LOGIN_URL: 'http://c.example', ...ca })).toEqual({
+        API_CA_FILE: 'needs API_BASE_URL (or API_LOGIN_URL) to begin with https://',
+        SCHEMA_REGISTRY_CA_FILE: 'needs SCHEMA_REGISTRY_URL to begin with https://',
+      });
+      const login = { ...http, API_LOGIN_URL: 'https://c.example' };
+      expect(wrong({ ...login, API_CA_FILE: 'ca.pem' })).toEqual({});
+      expect(wrong(ca)).toEqual({}); // there may be no need of either
     });
 
     it.each<[Record<string, string>, Record<string, string>]>([

@@ -106,6 +106,28 @@ describe('tlsError', () => {
     expect(error.context.tls).toMatch(/^CERT_/);
   });
 
+  it('so is one that is not fit for a server', async () => {
+    const port = await portOf(ours.issue({ purpose: 'clientAuth' }));
+    const error = tlsError(await failureAt(port), SERVER)!;
+    expect([error.code, error.context]).toEqual(['API_UNREACHABLE', { tls: 'INVALID_PURPOSE' }]);
+    expect(error.message).toMatch(
+      /^the certificate of the server is not accepted: \w+ certificate purpose$/,
+    );
+  });
+
+  it.each(['CERT_REVOKED', 'CERT_REJECTED', 'PATH_LENGTH_EXCEEDED', 'UNSPECIFIED'])(
+    'so is one that is wrong in another way: %s',
+    (code) => {
+      const failure = Object.assign(new Error('Connection error: it is wrong'), { code });
+      const error = tlsError(failure, SERVER)!;
+      expect([error.code, error.message, error.context]).toEqual([
+        'API_UNREACHABLE',
+        'the certificate of the server is not accepted: it is wrong',
+        { tls: code },
+      ]);
+    },
+  );
+
   it('other failures of the handshake are waited for, in words of their own', async () => {
     const port = await portOf({ ...ours.issue(), maxVersion: 'TLSv1.2', ciphers: 'AES128-SHA' });
     const error = tlsError(await failureAt(port), SERVER)!;

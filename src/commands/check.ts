@@ -9,9 +9,10 @@ import type { ConfigOptions, ConfigWith } from '../config.ts';
 import { openLinks, topicsOf } from '../destination.ts';
 import { CellarstreamError, describeError } from '../errors.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
-import { namedFields } from '../pii.ts';
+import { namedFields } from '../personal-fields-of.ts';
 import { quotas } from '../quotas.ts';
 import { topicNames, valueSubject } from '../schemas/topics.ts';
+import { settingWarnings } from '../setting-warnings.ts';
 import { inspectTopics } from '../sinks/kafka-topics.ts';
 import { refuseUnsupported } from '../unsupported.ts';
 
@@ -45,7 +46,8 @@ export async function findings(
   const settings = await attempt('settings', () => {
     config = loadConfig({ env, cwd, needs: ['api', 'kafka', 'registry'] });
     refuseUnsupported(config);
-    return Promise.resolve('all there');
+    const doubts = settingWarnings(config).map(({ name, advice }) => `; but ${name} ${advice}`);
+    return Promise.resolve(`all there${doubts.join('')}`);
   });
   if (!config || !settings.fine) return [settings];
   const [api, destination] = await Promise.all([checkApi(config), checkDestination(config)]);
@@ -127,7 +129,7 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
   }
 }
 
-/** What nobody mends within seconds, so that it is no use to wait: a certificate out of its time. */
+/** What nobody mends within seconds, so that it is no use to wait: a handshake that failed. */
 function isLasting(error: unknown): boolean {
   return error instanceof CellarstreamError && error.context.tls !== undefined;
 }

@@ -70,7 +70,7 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   });
   const logger = await createLogger({ level: config.logLevel });
   const operations = await openSomewhere(config, (error) =>
-    logger.error({ event: 'http', err: error }, 'a request went wrong'),
+    logger.error({ event: 'operations', err: error }, 'metrics, status or page went wrong'),
   );
 
   const counts: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };

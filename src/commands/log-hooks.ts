@@ -1,9 +1,16 @@
+import { CellarstreamError } from '../errors.ts';
 import type { Hooks } from '../hooks.ts';
 import type { Logger } from '../log.ts';
+import { countPage } from '../ops/page-counts.ts';
+import { gathered } from './gathered.ts';
 
+/** Signals that are away for less are back by themselves: by the pause before the next try. */
+const WORTH_A_WARNING_MS = 500;
 const PROGRESS_EVERY_MS = 10_000;
 const TALLY_EVERY_MS = 60_000;
-/** A list that does not add up never does: it is said now and then. */
+/** A line is written before its commit goes on, and bad records come by the thousand. */
+const RECORDS_EVERY_MS = 10_000;
+/** A list that does not add up, or that has lost too much, stays so: it is said now and then. */
 const TROUBLE_EVERY_MS = 10 * 60_000;
 const SWEEPS_IN_DOUBT = 3;
 
@@ -12,12 +19,27 @@ type Measured = 'onStart' | 'onRequest' | 'onCommit' | 'onCommitted';
 
 /**
  * What a service tells, as log lines: something wrong at once, the first read every ten seconds,
- * what was published once a minute. Never a record.
+ * what was published once a minute, single records gathered. Never a record.
  */
 export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
   const isProgressDue = atMostEvery(PROGRESS_EVERY_MS);
   const isTroubleDue = atMostEvery(TROUBLE_EVERY_MS);
   const tallies = new Map<string, Tally>();
+  const lastGone = new Map<string, number>();
+  type Told<K extends 'onRefused' | 'onRejected'> = Parameters<Required<Hooks>[K]>[0];
+  const refused = gathered<Told<'onRefused'>>(RECORDS_EVERY_MS, ({ resource, error }, count) =>
+    logger.warn(
+      { event: 'refused', resource, count, err: error },
+      'single records were not found out',
+    ),
+  );
+  const rejected = gathered<Told<'onRejected'>>(RECORDS_EVERY_MS, (newest, count) => {
+    const { resource, reason, offset } = newest;
+    logger.warn(
+      { event: 'dead-letter', resource, reason, offset, count },
+      'records went to dead letters',
+    );
+  });
   const doubts = new Map<string, { readonly since: number; sweeps: number }>();
 
   return {
@@ -28,6 +50,11 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
       logger.debug({ event: 'empty', resource }, 'nothing is in this list yet'),
     onKeyFields: ({ resource, keyFields }) =>
       logger.info({ event: 'key-fields', resource, keyFields }, 'keys are made of these fields'),
+    onUnseen: ({ resource, field }) =>
+      logger.warn(
+        { event: 'pii-unseen', resource, field },
+        'a field to be hidden is in none of the first records: if its name is spelled wrong, nothing is hidden',
+      ),
     onSchema: ({ resource, schemaId }) =>
       logger.info({ event: 'schema', resource, schemaId }, 'events are written in this schema'),
     onProgress: ({ resource, read, total, done }) => {
@@ -35,16 +62,23 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
       const text = done ? 'first read done' : 'first read';
       logger.info({ event: 'first-read', resource, read, total, done }, text);
     },
-    onPublished: ({ resource, changes, statusChanges, unchanged }) => {
+    onTakenOver: ({ resource }) =>
+      logger.warn(
+        { event: 'taken-over', resource },
+        'another instance was at it less than a minute ago: if it still runs, it ends now. Run one instance an account',
+      ),
+    onPublished: (page) => {
+      const { resource, changes, statusChanges } = page;
       const now = performance.now();
       const tally = tallies.get(resource) ?? newTally(now);
       tallies.set(resource, tally);
-      tally.records += changes.length + unchanged;
+      tally.records += countPage(page).read;
       tally.events += changes.length;
       tally.statusChanges += statusChanges.length;
       if (now - tally.since < TALLY_EVERY_MS) return;
       const { records, events, statusChanges: statuses } = tally;
-      logger.info({ event: 'published', resource, records, events, statusChanges: statuses }, 'in the last minute'); // prettier-ignore
+      const seconds = Math.round((now - tally.since) / 1_000);
+      logger.info({ event: 'published', resource, seconds, records, events, statusChanges: statuses }, 'published since the line before'); // prettier-ignore
       tallies.set(resource, newTally(now));
     },
     onSwept: ({ resource, number, records, proof, canBeAsked }) => {
@@ -62,13 +96,20 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
         'no sweep reads as many keys as total_records says: what is gone from this list is not deleted',
       );
     },
-    onHeld: ({ resource, gone, known, limitPercent }) =>
+    onHeld: ({ resource, gone, known, limitPercent }) => {
+      const isNew = lastGone.get(resource) !== gone;
+      lastGone.set(resource, gone);
+      if (!isTroubleDue(`${resource} held`, isNew)) return;
       logger.error(
         { event: 'deletes-held', resource, gone, known, limitPercent },
         `${gone} of ${known} records are gone at once: none is published as deleted. If it is right, set DELETE_LIMIT_PERCENT to 100 until it is done`,
+      );
+    },
+    onRefused: (told) =>
+      refused(
+        `${told.resource} ${told.error instanceof CellarstreamError ? told.error.code : ''}`,
+        told,
       ),
-    onRefused: ({ resource, error }) =>
-      logger.warn({ event: 'refused', resource, err: error }, 'a single record was not found out'),
     onFailed: ({ resource, error, delayMs }) =>
       logger.error(
         { event: 'failed', resource, delayMs, err: error },
@@ -81,11 +122,7 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
         'the list moved under the reader, or does not add up',
       );
     },
-    onRejected: ({ resource, reason, offset }) =>
-      logger.warn(
-        { event: 'dead-letter', resource, reason, offset },
-        'a record went to dead letters',
-      ),
+    onRejected: (told) => rejected(`${told.resource} ${told.reason}`, told),
     onRetry: ({ what, resource, error, count, delayMs }) =>
       logger.warn(
         { event: 'retry', what, resource, count, delayMs: Math.round(delayMs), err: error },
@@ -112,7 +149,8 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
         'a message in the topic of signals is passed over',
       ),
     onSignalsFailed: ({ error, delayMs }) =>
-      logger.warn(
+      // A broker that was just started takes a moment to coordinate groups.
+      logger[delayMs < WORTH_A_WARNING_MS ? 'debug' : 'warn'](
         { event: 'signals-failed', delayMs: Math.round(delayMs), err: error },
         "signals can't be read, all else goes on; it is tried again",
       ),

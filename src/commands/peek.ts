@@ -5,17 +5,19 @@ import { steadyScheduler } from '../clock.ts';
 import { loadConfig } from '../config.ts';
 import type { Resource } from '../config.ts';
 import { createLogger } from '../log.ts';
-import { personalFieldsOf } from '../pii.ts';
+import { personalFieldsOf } from '../personal-fields-of.ts';
 import { quotas } from '../quotas.ts';
 import { stringifyJson } from '../schemas/json.ts';
 import { changeFacts } from '../sinks/messages.ts';
 import { diff } from '../streams/diff.ts';
+import { hidingList } from '../streams/hiding-list.ts';
 import { pages } from '../streams/pages.ts';
-import { hidingList } from '../streams/personal-fields.ts';
 import { keyOfFields, keyRecords } from '../streams/records.ts';
+import { unseenFields } from '../unseen-fields.ts';
 import { refuseUnsupported } from '../unsupported.ts';
 import { VERSION } from '../version.ts';
 import { logHooks } from './log-hooks.ts';
+import { logSettings } from './log-settings.ts';
 import { stopSignals } from './stop.ts';
 
 /**
@@ -28,7 +30,9 @@ export async function peekCommand(
 ): Promise<void> {
   const config = loadConfig({ env: process.env, cwd: process.cwd(), needs: ['api'] });
   refuseUnsupported(config);
-  const { onRetry } = logHooks(await createLogger({ level: config.logLevel }));
+  const logger = await createLogger({ level: config.logLevel });
+  logSettings(logger, config);
+  const { onRetry, onUnseen } = logHooks(logger);
   const quota = quotas({ config, scheduler: steadyScheduler });
   const api = openApi({
     config: config.api,
@@ -37,7 +41,12 @@ export async function peekCommand(
     onRetry,
   });
   const origin = { account: config.account, resource, version: VERSION };
-  const request = hidingList(api.list(resource), personalFieldsOf(config.pii, resource));
+  const asSent = unseenFields(api.list(resource), {
+    pii: config.pii,
+    resource,
+    onUnseen: (field) => onUnseen({ resource, field }),
+  });
+  const request = hidingList(asSent, personalFieldsOf(config.pii, resource));
   const { poll } = quota.lanes(resource, false);
   const pageSize = Math.min(config.poll.pageSize, Math.max(2, limit));
   let sequence = 0;

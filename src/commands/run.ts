@@ -7,6 +7,7 @@ import { openOperations } from '../ops/operations.ts';
 import { VERSION } from '../version.ts';
 import { logHooks } from './log-hooks.ts';
 import { logReadiness } from './log-readiness.ts';
+import { logSettings } from './log-settings.ts';
 import { stopSignals } from './stop.ts';
 
 /** `cellarstream run`: the service, until a signal. */
@@ -23,10 +24,12 @@ export async function runCommand(): Promise<void> {
     { event: 'start', version: VERSION, account, prefix: topics.prefix, stateDir },
     'start',
   );
+  logSettings(logger, config);
   stop$.subscribe((signal) => logger.info({ event: 'stopping', signal }, 'stopping'));
   const operations = await openOperations({
     config,
-    onError: (error) => logger.error({ event: 'http', err: error }, 'a request went wrong'),
+    onError: (error) =>
+      logger.error({ event: 'operations', err: error }, 'metrics, status or page went wrong'),
   });
   logger.info({ event: 'listening', url: operations.url }, 'status page, metrics and health');
   const telling = logReadiness(logger, operations.check, steadyScheduler);

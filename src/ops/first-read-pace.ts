@@ -15,24 +15,29 @@ export interface FirstReadPace {
 export function firstReadPace(now: () => number): FirstReadPace {
   let newest: Pick<FirstReadStatus, 'read' | 'total' | 'done'> | undefined;
   let pages: { readonly at: number; readonly read: number }[] = [];
+  const forget = () => {
+    while (pages.length > MOST_PAGES || (pages[0] && now() - pages[0].at > OVER_MS)) pages.shift();
+  };
   return {
     add: ({ read, total, done }) => {
       // A process that takes over goes on where it was committed: a little before.
       if (newest && read < newest.read) pages = [];
       newest = { read, total, done };
       pages.push({ at: now(), read });
-      while (pages.length > MOST_PAGES || now() - pages[0]!.at > OVER_MS) pages.shift();
+      forget();
     },
     status: () => {
       if (!newest) return null;
+      forget();
+      const { read, total, done } = newest;
       const first = pages[0];
-      const elapsedMs = first ? now() - first.at : 0;
-      const isKnown = !newest.done && pages.length > 1 && elapsedMs > 0;
-      const perMs = isKnown ? (newest.read - first!.read) / elapsedMs : 0;
+      const elapsedMs = first ? now() - first.at : OVER_MS; // none: no page for so long
+      const isKnown = !done && pages.length !== 1 && elapsedMs > 0;
+      const perMs = isKnown && first ? (read - first.read) / elapsedMs : 0;
       return {
         ...newest,
         perSecond: isKnown ? perMs * 1_000 : null,
-        leftMs: perMs > 0 ? Math.max(0, newest.total - newest.read) / perMs : null,
+        leftMs: perMs > 0 ? Math.max(0, total - read) / perMs : null,
       };
     },
   };

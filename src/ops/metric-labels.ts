@@ -96,7 +96,7 @@ export const LABELS = {
     }),
   },
   outcome: {
-    help: '`failed`: what came of it was unknown and is read back; `fenced`: another producer has the place, or it took too long',
+    help: '`failed`: it ended with any other error. Whether Kafka aborted or committed it such an error does not say, so what came of it is read back, and neither is told apart; `fenced`: another producer has the place, or it took too long',
     values: every<Committed['outcome']>({ committed: 0, failed: 0, fenced: 0 }),
   },
   reason: {

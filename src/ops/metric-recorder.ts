@@ -23,7 +23,7 @@ export interface Recorder {
   readonly observe: <K extends KeyOf<'histogram'>>(
     key: K,
     labels: LabelsOf<K>,
-    seconds: number,
+    ...seconds: readonly number[]
   ) => void;
 }
 
@@ -76,9 +76,11 @@ export function recorder({ registry, account, resources, collect }: RecorderOpti
   return {
     add: (key, labels, by = 1) => counters.get(key)!.inc(inBounds(labels), by),
     set: (key, labels, value) => gauges.get(key)!.set(inBounds(labels), value),
-    observe: (key, labels, seconds) => {
-      if (seconds >= 0 && seconds < Infinity) {
-        histograms.get(key)!.observe(inBounds(labels), seconds);
+    observe: (key, labels, ...seconds) => {
+      const histogram = histograms.get(key)!;
+      const values = inBounds(labels);
+      for (const one of seconds) {
+        if (one >= 0 && one < Infinity) histogram.observe(values, one);
       }
     },
   };

@@ -53,6 +53,12 @@ export const METRICS = {
     help: 'Why it is not ready: 1 for each cause that applies, else 0.',
     labels: ['cause'],
   },
+  pollInterval: {
+    type: 'gauge',
+    name: 'cellarstream_poll_interval_seconds',
+    help: 'How long a look at what is new waits after the one before, as it is set (POLL_INTERVAL_MS); 0: as the quota lets.',
+    labels: [],
+  },
   requests: {
     type: 'counter',
     name: 'cellarstream_api_requests_total',
@@ -109,7 +115,7 @@ export const METRICS = {
   clockAhead: {
     type: 'gauge',
     name: 'cellarstream_api_clock_ahead_seconds',
-    help: "How far the API's clock is ahead of this machine's, as the last login saw it; to a second.",
+    help: "How far the API's clock is ahead of this machine's, as the last login that tells saw it, to a second; what is less than two seconds and the time of that login is 0.",
     labels: [],
   },
   recordsRead: {
@@ -144,7 +150,7 @@ export const METRICS = {
   freshness: {
     type: 'histogram',
     name: 'cellarstream_freshness_seconds',
-    help: "From a record's `updated_at` to the commit of its event, less the difference of the clocks; of what was created or updated, but not of the first read.",
+    help: "From a record's `updated_at` to the commit of its event, less the difference of the clocks; of what was created, or updated with a new `updated_at`, but not of the first read.",
     labels: ['resource'],
     buckets: FRESHNESS_SECONDS,
   },
@@ -176,9 +182,8 @@ export const METRICS = {
   deletesHeld: {
     type: 'gauge',
     name: 'cellarstream_deletes_held_records',
-    help: 'Records that the newest complete reading missed and that are not published as deleted, because they are too many (DELETE_LIMIT_PERCENT).',
+    help: 'Records that the newest complete reading missed and that are not published as deleted, because they are too many (DELETE_LIMIT_PERCENT); absent before this process has ended one.',
     labels: ['resource'],
-    zeros: [{}],
   },
   refused: {
     type: 'counter',
@@ -259,10 +264,16 @@ export const METRICS = {
     help: 'Messages of transactions that were committed, tombstones included and the cursor left out.',
     labels: ['resource'],
   },
+  openings: {
+    type: 'counter',
+    name: 'cellarstream_resource_openings_total',
+    help: 'How often a resource was made ready to be read, with its place in Kafka: once at the start, and after each failed commit.',
+    labels: ['resource'],
+  },
   takeovers: {
     type: 'counter',
     name: 'cellarstream_takeovers_total',
-    help: "How often a resource's place in Kafka was taken over: once at the start, and after each failed commit.",
+    help: 'How often a resource was taken over from another instance that had written its cursor less than a minute before.',
     labels: ['resource'],
   },
   retries: {
@@ -321,7 +332,7 @@ export type MetricTable = typeof METRICS;
 
 /**
  * What prom-client tells of the process that dashboards and alerts rely on; there is more of it, and
- * what there is depends on the system. Without the label `account`.
+ * what there is depends on the system. With the label `account` too.
  */
 export const PROCESS_METRICS = [
   ['process_start_time_seconds', 'gauge', 'When the process was started.'],

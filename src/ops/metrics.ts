@@ -1,16 +1,23 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { CellarstreamError } from '../errors.ts';
 import type { Gauges, Hooks, Published } from '../hooks.ts';
+import { clockDifference, newUpdatedAt } from './freshness.ts';
 import { LABELS, OTHER, statusLabel } from './metric-labels.ts';
 import { recorder } from './metric-recorder.ts';
+import { countPage } from './page-counts.ts';
 import type { Readiness } from './readiness.ts';
 import { VERSION } from '../version.ts';
 
 export interface MetricsOptions {
   readonly account: string;
   readonly resources: readonly string[];
-  /** The clock: ms since the epoch. */
-  readonly now: () => number;
+  /** `POLL_INTERVAL_MS`. Default 0: as often as the quota lets. */
+  readonly pollIntervalMs?: number | undefined;
+  /**
+   * The machine's clock, with its steps: ms since the epoch. Prometheus holds what it tells against
+   * its own. Default Date.now.
+   */
+  readonly wallClock?: () => number;
   /** Whether the service is ready; without it no metric says so. */
   readonly readiness?: () => Readiness;
 }
@@ -26,8 +33,6 @@ export interface Metrics {
   readonly contentType: string;
 }
 
-/** The `Date` of an answer is cut to seconds, and the answer was on its way: less is no difference. */
-const LEAST_DIFFERENCE_MS = 2_000;
 /** A first read brings what is old, and a request to publish again nothing new. */
 const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
 
@@ -39,10 +44,10 @@ const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
  * does not keep it from ending.
  */
 export function metrics(options: MetricsOptions): Metrics {
-  const { account, resources, now, readiness } = options;
+  const { account, resources, pollIntervalMs = 0, wallClock = Date.now, readiness } = options;
   const registry = new Registry();
   let gauges: Gauges | undefined;
-  let aheadMs = 0;
+  const clocks = clockDifference();
   const schemas = new Map<string, number>();
   /** Resources whose sweep under way has had deletions held. */
   const held = new Set<string>();
@@ -70,22 +75,23 @@ export function metrics(options: MetricsOptions): Metrics {
     },
   });
   set('build', { version: VERSION, node: process.version }, 1);
-  collectDefaultMetrics({ register: registry });
+  set('pollInterval', {}, pollIntervalMs / 1_000);
+  collectDefaultMetrics({ register: registry, labels: { account } });
 
   const scanned = (resource: string, lane: string) => {
     add('scans', { resource, lane });
-    set('lastScan', { resource, lane }, now() / 1_000);
+    set('lastScan', { resource, lane }, wallClock() / 1_000);
   };
   const published = (page: Published) => {
     const { resource, lane, changes, statusChanges, unchanged, known, at, completes } = page;
-    // A request to publish again adds an event for each record, beside what has changed.
-    const read = changes.filter(({ op }) => op !== 'd' && !(op === 'r' && lane === 'resync'));
-    add('recordsRead', { resource, lane }, read.length + unchanged);
+    const { read, events } = countPage(page);
+    add('recordsRead', { resource, lane }, read);
     add('recordsUnchanged', { resource, lane }, unchanged);
-    for (const { op, updatedAt } of changes) {
-      add('events', { resource, op });
-      if (updatedAt === null || !(op === 'c' || op === 'u') || !FRESH_LANES.has(lane)) continue;
-      observe('freshness', { resource }, Math.max(0, at - (updatedAt - aheadMs)) / 1_000);
+    for (const op of LABELS.op.values) add('events', { resource, op }, events[op]);
+    if (FRESH_LANES.has(lane)) {
+      const made = changes.map(newUpdatedAt).filter((instant) => instant !== null);
+      const seconds = made.map((ms) => Math.max(0, at + clocks.aheadMs() - ms) / 1_000);
+      observe('freshness', { resource }, ...seconds);
     }
     for (const { change } of statusChanges) {
       add('statusChanges', { resource, subject: change.subject, field: change.field });
@@ -97,20 +103,27 @@ export function metrics(options: MetricsOptions): Metrics {
 
   const hooks: Hooks = {
     onStart: (started) => (gauges = started),
-    onLogin: ({ lifeMs, aheadMs: ahead = 0 }) => {
-      aheadMs = Math.abs(ahead) < LEAST_DIFFERENCE_MS ? 0 : ahead;
+    onLogin: (login) => {
+      clocks.hooks.onLogin(login);
       add('logins', {});
-      set('tokenIssued', {}, now() / 1_000);
-      set('tokenExpiry', {}, (now() + lifeMs) / 1_000);
-      set('clockAhead', {}, aheadMs / 1_000);
+      set('tokenIssued', {}, wallClock() / 1_000);
+      set('tokenExpiry', {}, (wallClock() + login.lifeMs) / 1_000);
+      set('clockAhead', {}, clocks.aheadMs() / 1_000);
     },
-    onRequest: ({ what: resource, status, elapsedMs, waitedMs }) => {
+    onRequest: (request) => {
+      clocks.hooks.onRequest(request);
+      const { what: resource, status, elapsedMs, waitedMs } = request;
       add('requests', { resource, status: statusLabel(status) });
       observe('requestSeconds', { resource }, elapsedMs / 1_000);
       observe('waitSeconds', { resource }, waitedMs / 1_000);
     },
-    onReady: ({ resource }) => add('takeovers', { resource }),
-    onEmpty: ({ resource }) => scanned(resource, 'first-read'),
+    onReady: ({ resource }) => add('openings', { resource }),
+    onTakenOver: ({ resource }) => add('takeovers', { resource }),
+    onEmpty: ({ resource }) => {
+      set('images', { resource }, 0);
+      set('failed', { resource }, 0);
+      scanned(resource, 'first-read');
+    },
     onSchema: ({ resource, schemaId }) => {
       const before = schemas.get(resource);
       if (before !== undefined && before !== schemaId) add('schemaChanges', { resource });

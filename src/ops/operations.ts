@@ -3,16 +3,16 @@ import type { Config } from '../config.ts';
 import type { Hooks } from '../hooks.ts';
 import { VERSION } from '../version.ts';
 import { allHooks } from './all-hooks.ts';
-import { openHttpServer } from './http-server.ts';
+import { guarded } from './guarded.ts';
+import { openHttpThread } from './http-thread.ts';
 import { metrics } from './metrics.ts';
-import { loadPage } from './page-file.ts';
 import { readiness } from './readiness.ts';
 import type { Readiness } from './readiness.ts';
 import { statusModel } from './status.ts';
 
 export interface OperationsOptions {
   readonly config: Config;
-  /** Told of a request that went wrong in here. */
+  /** Told of what goes wrong in here, a request or a hook. The service goes on. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -36,9 +36,9 @@ export async function openOperations(options: OperationsOptions): Promise<Operat
   const { config, onError } = options;
   const { account, resources, topics, http } = config;
   const { intervalMs: pollIntervalMs } = config.poll;
-  const now = () => steadyScheduler.now();
+  const now = () => Math.round(steadyScheduler.now());
   const ready = readiness({ resources, pollIntervalMs, now });
-  const measured = metrics({ account, resources, now, readiness: ready.check });
+  const measured = metrics({ account, resources, pollIntervalMs, readiness: ready.check });
   const model = statusModel({
     version: VERSION,
     account,
@@ -48,16 +48,21 @@ export async function openOperations(options: OperationsOptions): Promise<Operat
     now,
     readiness: ready.check,
   });
-  const server = await openHttpServer({
+  const server = await openHttpThread({
     ...http,
-    page: loadPage(),
-    readiness: ready.check,
-    status: model.status,
-    metrics: measured,
+    answers: {
+      alive: () => true,
+      readiness: ready.check,
+      status: () => JSON.stringify(model.status()),
+      metrics: measured.text,
+    },
+    metricsType: measured.contentType,
     onError,
   });
   return {
-    hooks: allHooks(ready.hooks, measured.hooks, model.hooks),
+    hooks: guarded(allHooks(ready.hooks, measured.hooks, model.hooks), (_, error) =>
+      onError(error),
+    ),
     check: ready.check,
     url: server.url,
     close: server.close,

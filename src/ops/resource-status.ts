@@ -1,11 +1,10 @@
 import { describeError } from '../errors.ts';
-import type { Hooks, Published } from '../hooks.ts';
+import type { Hooks, Lane, Published } from '../hooks.ts';
 import { RULES } from '../resources.ts';
 import type { Resource } from '../resources.ts';
-import { instantOf } from '../streams/diff.ts';
-import type { Change } from '../streams/diff.ts';
 import { durations, quantile } from './durations.ts';
 import { firstReadPace } from './first-read-pace.ts';
+import { newUpdatedAt } from './freshness.ts';
 import { shortened } from './shortened.ts';
 import type { RequestClass, ResourceStatus, RetryStatus, SweptStatus } from './status-json.ts';
 import { timeSlots } from './time-slots.ts';
@@ -89,6 +88,15 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
     retry = null;
     hasFailed = false;
   };
+  /**
+   * Whether a page ends what is tried again. One that comes within the pause was another request's; nor
+   * does a poll end what the first read may wait for, before there was no word of that for a minute.
+   */
+  const isMendedBy = (lane: Lane): boolean => {
+    if (!retry || hasFailed || retry.what !== resource) return true;
+    const mayBeOfFirstRead = lane !== 'first-read' && firstRead.status()?.done === false;
+    return now() - retry.nextAt >= (mayBeOfFirstRead ? A_MINUTE_MS : 0);
+  };
   const isLook = ({ lane, completes }: Published) =>
     completes &&
     (RULES[resource].windowed ? lane === 'poll' : lane === 'first-read' || lane === 'sweep');
@@ -110,7 +118,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
       },
       onPublished: (published) => {
         const { changes, unchanged, at, completes, lane } = published;
-        mended();
+        if (isMendedBy(lane)) mended();
         ({ known } = published);
         if (completes || lane === 'sweep') follows = true;
         if (isLook(published)) lookedAt = now();
@@ -182,15 +190,6 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
       };
     },
   };
-}
-
-/**
- * When what was created or updated was so, by the API; null where it does not tell: what is read for
- * the first time, and a change that has left `updated_at` as it was.
- */
-function newUpdatedAt({ op, before, updatedAt }: Change): number | null {
-  if (op !== 'c' && op !== 'u') return null;
-  return before && instantOf(before, 'updated_at') === updatedAt ? null : updatedAt;
 }
 
 function classOf(status: number | undefined): RequestClass {

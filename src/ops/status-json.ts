@@ -42,6 +42,8 @@ export interface Warning {
     | 'deletions-unknown'
     | 'images-discarded'
     | 'list-moved'
+    /** However often it is read: records may be missing. */
+    | 'list-unsettled'
     | 'tried-again'
     | 'not-asked'
     | 'dead-letters'
@@ -117,7 +119,7 @@ export interface FirstReadStatus {
   readonly read: number;
   readonly total: number;
   readonly done: boolean;
-  /** Records, over the last minute; null while that can't be told. */
+  /** Records, over the last minute; 0 when none came in it, null while that can't be told. */
   readonly perSecond: number | null;
   readonly leftMs: number | null;
 }

@@ -3,6 +3,7 @@ import type { Resource } from '../resources.ts';
 import { STATUS_FIELDS } from '../streams/order-status.ts';
 import type { StatusField, StatusSubject } from '../streams/order-status.ts';
 import { allHooks } from './all-hooks.ts';
+import { clockDifference } from './freshness.ts';
 import { lifeCycle, MOST_STATUS } from './life-cycle.ts';
 import type { LifeCycleOptions } from './life-cycle.ts';
 import type { Readiness } from './readiness.ts';
@@ -36,8 +37,6 @@ export interface StatusModel {
   readonly status: () => Status;
 }
 
-/** The server tells its time in whole seconds, and some time ago: what is less is no difference. */
-const LEAST_DIFFERENCE_MS = 2_000;
 const MOST_STATUS_CHANGES = 50;
 const MOST_DEAD_LETTERS = 20;
 
@@ -51,10 +50,10 @@ export function statusModel(options: StatusOptions): StatusModel {
   const since = now();
   let gauges: Gauges | undefined;
   let login: { readonly at: number; readonly lifeMs: number } | undefined;
-  let aheadMs = 0;
+  const { hooks: clockHooks, aheadMs } = clockDifference();
 
   const models = new Map<string, ReturnType<typeof resourceStatus>>(
-    resources.map((resource) => [resource, resourceStatus({ resource, now, aheadMs: () => aheadMs })]), // prettier-ignore
+    resources.map((resource) => [resource, resourceStatus({ resource, now, aheadMs })]),
   );
   const of = (resource: string | undefined) =>
     resource === undefined ? undefined : models.get(resource)?.hooks;
@@ -67,11 +66,7 @@ export function statusModel(options: StatusOptions): StatusModel {
 
   const hooks: Hooks = {
     onStart: (started) => (gauges = started),
-    onLogin: (told) => {
-      login = { at: now(), lifeMs: told.lifeMs };
-      const { aheadMs: ahead = aheadMs } = told;
-      aheadMs = Math.abs(ahead) < LEAST_DIFFERENCE_MS ? 0 : ahead;
-    },
+    onLogin: ({ lifeMs }) => (login = { at: now(), lifeMs }),
     onRequest: (request) => of(request.what)?.onRequest(request),
     onReady: (ready) => of(ready.resource)?.onReady(ready),
     onEmpty: (empty) => of(empty.resource)?.onEmpty(empty),
@@ -110,9 +105,10 @@ export function statusModel(options: StatusOptions): StatusModel {
   };
 
   return {
-    hooks: allHooks(hooks, warned.hooks),
+    hooks: allHooks(clockHooks, hooks, warned.hooks),
     status: () => {
       const at = now();
+      const { ready, reasons, causes } = readiness();
       return {
         version,
         account,
@@ -120,8 +116,10 @@ export function statusModel(options: StatusOptions): StatusModel {
         at,
         since,
         pollIntervalMs,
-        ...readiness(),
-        warnings: warned.all(),
+        ready,
+        reasons,
+        causes,
+        warnings: warned.all(causes),
         token: login
           ? {
               since: login.at,

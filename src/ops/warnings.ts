@@ -1,9 +1,12 @@
 import { describeError } from '../errors.ts';
 import type { Hooks } from '../hooks.ts';
 import type { ScanTrouble } from '../streams/pages.ts';
+import type { Cause } from './readiness.ts';
 import { MOST_ERROR } from './resource-status.ts';
 import { shortened } from './shortened.ts';
 import type { Warning } from './status-json.ts';
+import { times } from './times.ts';
+import { MANY_RETRIES, triedAgain } from './tried-again.ts';
 
 /** What is not right although the service goes on, in words. */
 export interface WarningsModel {
@@ -15,14 +18,15 @@ export interface WarningsModel {
     | 'onRefused'
     | 'onDiscarded'
     | 'onRetry'
+    | 'onRequest'
     | 'onLogin'
     | 'onReady'
     | 'onPublished'
     | 'onRejected'
     | 'onSignalsFailed'
   >;
-  /** The newest first. */
-  readonly all: () => readonly Warning[];
+  /** The newest first; without what the causes of not being ready say already. */
+  readonly all: (causes: readonly Cause[]) => readonly Warning[];
 }
 
 const A_MINUTE_MS = 60_000;
@@ -30,8 +34,6 @@ const TEN_MINUTES_MS = 10 * A_MINUTE_MS;
 const AN_HOUR_MS = 60 * A_MINUTE_MS;
 /** Sweeps in a row that prove nothing, for ten minutes, are worth a word. */
 const SWEEPS_IN_DOUBT = 3;
-/** Failed tries that are worth a word: of what readiness tells, when they are over. */
-const MANY_RETRIES = 3;
 
 interface Told extends Warning {
   /** What more it is about than its kind and resource. */
@@ -53,13 +55,7 @@ export function warnings(now: () => number): WarningsModel {
   /** Resources whose running sweep was held. */
   const held = new Set<string>();
 
-  /** Retries that nothing has ended yet: readiness tells of them. */
-  const waiting = new Map<string, { readonly service: string; readonly resource: string }>();
-  const answered = (resource: string) => {
-    for (const [id, one] of waiting) if (one.resource === resource) waiting.delete(id);
-  };
-  const isAwaited = (service: string) =>
-    [...waiting.values()].some((one) => one.service === service);
+  const retries = triedAgain(now);
 
   interface Telling extends Pick<Warning, 'kind' | 'resource'> {
     readonly of?: string;
@@ -77,6 +73,7 @@ export function warnings(now: () => number): WarningsModel {
 
   return {
     hooks: {
+      ...retries.hooks,
       onHeld: ({ resource, gone, known, limitPercent }) => {
         held.add(resource);
         tell({
@@ -123,24 +120,12 @@ export function warnings(now: () => number): WarningsModel {
         }),
       onTrouble: ({ resource, trouble }) =>
         tell({
-          kind: 'list-moved',
+          kind: trouble === 'unsettled' ? 'list-unsettled' : 'list-moved',
           resource,
           of: trouble,
           forMs: trouble === 'stepped-back' ? A_MINUTE_MS : TEN_MINUTES_MS,
           text: (count) => `${TROUBLES[trouble]} (${times(count)})`,
         }),
-      onRetry: ({ what, resource, error }) => {
-        const service = SERVICES[what] ?? 'the API';
-        waiting.set(`${what} ${resource ?? ''}`, {
-          service,
-          resource: resource ?? (what === 'login' ? what : CONNECTION),
-        });
-        const text = (count: number) => `${service} was tried again ${times(count)} and answers now; the last error: ${lineOf(error)}`; // prettier-ignore
-        tell({ kind: 'tried-again', resource: null, of: service, forMs: TEN_MINUTES_MS, text });
-      },
-      onLogin: () => answered('login'),
-      onReady: () => answered(CONNECTION),
-      onPublished: ({ resource }) => answered(resource),
       onRejected: ({ resource, reason }) =>
         tell({
           kind: 'dead-letters',
@@ -158,29 +143,15 @@ export function warnings(now: () => number): WarningsModel {
           text: () => `requests to publish again can't be read or answered: ${lineOf(error)}`,
         }),
     },
-    all: () => {
+    all: (causes) => {
       for (const [id, { until }] of told) if (until <= now()) told.delete(id);
-      return [...told.values()]
-        .filter(({ kind, of, count }) => {
-          const isRetry = kind === 'tried-again' || kind === 'signals';
-          return !isRetry || (count >= MANY_RETRIES && !isAwaited(of));
-        })
-        .sort((a, b) => b.at - a.at)
+      const lasting = [...told.values()]
+        .filter(({ kind, count }) => kind !== 'signals' || count >= MANY_RETRIES)
         .map(({ kind, resource, text, at }) => ({ kind, resource, text, at }));
+      return [...lasting, ...retries.all(causes)].sort((a, b) => b.at - a.at);
     },
   };
 }
-
-/** What waits before any resource is taken over. */
-const CONNECTION = 'connection';
-
-/** What is retried, as people call it; what is none of these is a list of the API. */
-const SERVICES: Readonly<Record<string, string>> = {
-  login: 'the login',
-  kafka: 'Kafka',
-  registry: 'the schema registry',
-  'state folder': 'the state folder',
-};
 
 const TROUBLES: Readonly<Record<ScanTrouble, string>> = {
   'stepped-back': 'the list moved under the reader, which steps back; nothing is lost',
@@ -189,10 +160,6 @@ const TROUBLES: Readonly<Record<ScanTrouble, string>> = {
   short: 'fewer records came than total_records says: the list is read again',
   unsettled: 'the list does not add up however often it is read: records may be missing',
 };
-
-function times(count: number): string {
-  return count === 1 ? 'once' : `${count} times`;
-}
 
 function lineOf(error: unknown): string {
   return shortened(describeError(error), MOST_ERROR);

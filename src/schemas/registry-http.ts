@@ -1,6 +1,7 @@
-import { Agent, errors } from 'undici';
+import { Agent } from 'undici';
 import { CellarstreamError } from '../errors.ts';
-import { tlsError } from '../tls-error.ts';
+import { httpError, ifTls } from '../http-error.ts';
+import { objectIn } from './json.ts';
 
 /** Where a registry is, and how to log in. */
 export interface RegistryOptions {
@@ -36,10 +37,9 @@ export interface RegistryHttp {
   readonly close: () => Promise<void>;
 }
 
-const TLS = {
+const SERVER = {
   address: 'SCHEMA_REGISTRY_URL',
   ca: 'SCHEMA_REGISTRY_CA_FILE',
-  ifPlain: 'begin SCHEMA_REGISTRY_URL with http://, or give it the port that does',
   unreachable: 'REGISTRY_UNREACHABLE',
 } as const;
 
@@ -60,14 +60,15 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
   const { origin, protocol, pathname, username, password } = new URL(options.url);
   const base = pathname.replace(/\/+$/, '');
   const where = `the schema registry at ${origin}${base}`; // an address may carry a password
-  const server = { ...TLS, who: where };
+  const server = { ...SERVER, who: where, protocol };
   const authorization = basic(
     options.username ?? decodeURIComponent(username),
     options.password ?? decodeURIComponent(password),
   );
   const timeout = options.timeoutMs ?? TIMEOUT_MS;
   const agent = new Agent({
-    connect: { timeout, ...(options.ca === undefined ? {} : { ca: options.ca }) },
+    // Said, because an environment variable of Node's would turn it off.
+    connect: { timeout, rejectUnauthorized: true, ...(options.ca !== undefined && { ca: options.ca }) }, // prettier-ignore
     headersTimeout: timeout,
     bodyTimeout: timeout,
     maxResponseSize: MAX_ANSWER_BYTES,
@@ -96,7 +97,7 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
       status = answer.statusCode;
       text = await answer.body.text();
     } catch (cause) {
-      throw tlsError(cause, server) ?? noAnswer(where, protocol, cause);
+      throw httpError(cause, server);
     }
     const parsed = objectIn(text);
     const found = status === 200;
@@ -104,7 +105,10 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
       return { found, body: parsed };
 
     const words = typeof parsed?.message === 'string' ? oneLine(parsed.message) : undefined;
-    const said = [words, ADVICE[status]].filter((part) => part !== undefined);
+    // A port that speaks TLS answers plain text with a 400 of its own, if it answers.
+    const isPlain = protocol === 'http:' && status === 400 && parsed === undefined;
+    const advice = isPlain ? ifTls(SERVER.address) : ADVICE[status];
+    const said = [words, advice].filter((part) => part !== undefined);
     const message = `${about}: ${where} answered ${status}: ${said.join(': ') || UNKNOWN}`;
     const passing = status === 408 || status === 429 || status >= 500;
     const code = passing ? 'REGISTRY_UNREACHABLE' : 'REGISTRY_REFUSED';
@@ -114,30 +118,9 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
   return { ask, close: () => agent.destroy() };
 }
 
-/** A port that speaks TLS closes a connection on which it is spoken to in plain text. */
-function noAnswer(where: string, protocol: string, cause: unknown): CellarstreamError {
-  const isClosed = protocol === 'http:' && cause instanceof errors.SocketError;
-  const advice = isClosed ? ' (if it speaks TLS, begin SCHEMA_REGISTRY_URL with https://)' : '';
-  return new CellarstreamError('REGISTRY_UNREACHABLE', `no answer from ${where}${advice}`, {
-    cause,
-  });
-}
-
 function basic(username: string, password: string): Record<string, string> {
   if (username === '' && password === '') return {};
   return { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` };
-}
-
-/** The object that a JSON text holds; undefined for any other text. */
-export function objectIn(text: string): Record<string, unknown> | undefined {
-  try {
-    const value = JSON.parse(text) as unknown;
-    return typeof value === 'object' && value !== null
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined; // not JSON; the caller knows what should have been
-  }
 }
 
 function oneLine(text: string): string {

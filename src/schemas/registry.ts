@@ -1,6 +1,7 @@
 import { CellarstreamError } from '../errors.ts';
 import type { RecordSchema } from './avro-schema.ts';
-import { createRegistryHttp, objectIn } from './registry-http.ts';
+import { objectIn } from './json.ts';
+import { createRegistryHttp } from './registry-http.ts';
 import type { RegistryOptions } from './registry-http.ts';
 
 /** A version of a subject's schema. */
@@ -14,7 +15,7 @@ export interface RegisteredSchema {
  * A schema registry that speaks Confluent's API.
  *
  * Every method throws CellarstreamError: `REGISTRY_UNREACHABLE` where a later try may do, else
- * `REGISTRY_REFUSED` with what the registry said.
+ * `REGISTRY_REFUSED` with what the registry said, or `TLS_REFUSED`.
  */
 export interface Registry {
   /**

@@ -30,11 +30,9 @@ const REFUSALS: Readonly<Record<string, string>> = {
 };
 
 const SERVER = {
-  who: 'Kafka',
   address: 'KAFKA_BROKERS (and what the brokers advertise)',
   ca: 'KAFKA_SSL_CA_FILE',
   ifPlain: 'set KAFKA_SSL to false, or give KAFKA_BROKERS the port that does',
-  unreachable: 'KAFKA_UNREACHABLE',
 } as const;
 
 /**
@@ -53,6 +51,10 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   [
     /not valid given the current SASL state/,
     'its port takes no login: unset KAFKA_SASL_MECHANISM, or give KAFKA_BROKERS the port that does',
+  ],
+  [
+    /Connection closed by the server/, // in the middle of a login
+    'if it goes on, check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
   ],
   [
     /Failed to find group coordinator/, // kafkajs keeps to itself that it may not ask for one
@@ -75,7 +77,9 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
   if (advice !== undefined) {
     return new CellarstreamError('KAFKA_REFUSED', `Kafka refuses: ${advice}`, { cause: error });
   }
-  const insecure = all.map((at) => tlsError(at, { ...SERVER, unreachable: code })).find(Boolean);
+  const insecure = all
+    .map((at) => tlsError(at, { ...SERVER, who: whoOf(at), unreachable: code }))
+    .find(Boolean);
   if (insecure) return insecure;
   const what =
     code === 'COMMIT_FAILED' ? 'a Kafka transaction failed' : `no answer from Kafka${hint(all)}`;
@@ -83,6 +87,13 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
     cause: error,
     context: { epoch: isEpochError(error) },
   });
+}
+
+/** The broker, where kafkajs says which. */
+function whoOf(error: Error): string {
+  return 'broker' in error && typeof error.broker === 'string'
+    ? `Kafka at ${error.broker}`
+    : 'Kafka';
 }
 
 function hint(errors: readonly Error[]): string {

@@ -1,11 +1,11 @@
 import { promisify } from 'node:util';
 import { gunzip as gunzipCallback } from 'node:zlib';
 import { Observable } from 'rxjs';
-import { errors } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../errors.ts';
 import type { ErrorContext } from '../errors.ts';
-import { tlsError } from '../tls-error.ts';
+import { httpError } from '../http-error.ts';
+import { codeOf } from '../tls-error.ts';
 import { RETRY_AFTER } from './backoff.ts';
 
 const gunzip = promisify(gunzipCallback);
@@ -19,6 +19,8 @@ export interface HttpRequest {
   readonly body?: string;
   /** Most bytes of an answer's body, after decompression. */
   readonly maxBytes: number;
+  /** The setting of the address, for errors. Default `API_BASE_URL`. */
+  readonly setting?: string;
 }
 
 /** An answer of whatever status, read to its end. */
@@ -40,13 +42,6 @@ export interface AnswerSeen {
   /** How long it had waited for the quota before, in milliseconds. */
   readonly waitedMs: number;
 }
-
-const TLS = {
-  address: 'API_BASE_URL',
-  ca: 'API_CA_FILE',
-  ifPlain: 'begin API_BASE_URL with http://, or give it the port that does',
-  unreachable: 'API_UNREACHABLE',
-} as const;
 
 /** Longest pause taken from a `Retry-After`: past that a server's word is not believed. */
 const MAX_RETRY_AFTER_MS = 10 * 60_000;
@@ -138,31 +133,23 @@ async function unpacked(
   return gunzip(bytes, { maxOutputLength: maxBytes });
 }
 
-function classify({ url }: HttpRequest, cause: unknown): CellarstreamError {
+function classify(request: HttpRequest, cause: unknown): CellarstreamError {
   if (cause instanceof CellarstreamError) return cause;
+  const { url, setting = 'API_BASE_URL' } = request;
   const code = codeOf(cause);
-  return code === 'ERR_BUFFER_TOO_LARGE' || code?.startsWith('Z_')
-    ? unreadable(url, cause)
-    : (tlsError(cause, { ...TLS, who: where(url) }) ?? noAnswer(url, cause));
-}
-
-/** A port that speaks TLS closes a connection on which it is spoken to in plain text. */
-function noAnswer(url: URL, cause: unknown): CellarstreamError {
-  const isClosed = url.protocol === 'http:' && cause instanceof errors.SocketError;
-  const advice = isClosed ? ' (if it speaks TLS, begin API_BASE_URL with https://)' : '';
-  return new CellarstreamError('API_UNREACHABLE', `no answer from ${where(url)}${advice}`, {
-    cause,
+  if (code === 'ERR_BUFFER_TOO_LARGE' || code?.startsWith('Z_')) return unreadable(url, cause);
+  return httpError(cause, {
+    who: where(url),
+    protocol: url.protocol,
+    address: setting,
+    ca: 'API_CA_FILE',
+    unreachable: 'API_UNREACHABLE',
   });
 }
 
 function unreadable(url: URL, cause: unknown): CellarstreamError {
   const message = `${where(url)} sent an answer that was cut off or can't be unpacked`;
   return new CellarstreamError('API_ANSWER', message, { cause });
-}
-
-function codeOf(cause: unknown): string | undefined {
-  const code = (cause as { code?: unknown } | null)?.code;
-  return typeof code === 'string' ? code : undefined;
 }
 
 /** The error that speaks of an answer's status. Its body stays out: it may hold personal fields. */

@@ -3,6 +3,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../errors.ts';
+import { objectIn } from '../schemas/json.ts';
 import { backoff } from './backoff.ts';
 import type { Retry } from './backoff.ts';
 import { exchange, statusError, where } from './http.ts';
@@ -25,6 +26,8 @@ export interface Token {
 /** What {@link login} needs. */
 export interface LoginOptions {
   readonly url: URL;
+  /** The setting of that address, for errors. Default `API_BASE_URL`. */
+  readonly setting?: string;
   /** Called at each login, so that a key read from a rotated file is seen. */
   readonly apiKey: () => string;
   /** Connections and their timeouts. Default undici's global dispatcher. */
@@ -55,7 +58,7 @@ const MAX_LOGIN_BYTES = 1_000_000;
  */
 export function login(options: LoginOptions): Observable<Token> {
   const { url, apiKey, limit, scheduler = asyncScheduler, random, onAnswer } = options;
-  const { dispatcher = getGlobalDispatcher(), onRetry } = options;
+  const { dispatcher = getGlobalDispatcher(), setting = 'API_BASE_URL', onRetry } = options;
   const post = (waitsSince: number) =>
     defer(() => {
       const askedAt = scheduler.now();
@@ -70,6 +73,7 @@ export function login(options: LoginOptions): Observable<Token> {
         headers,
         body,
         maxBytes: MAX_LOGIN_BYTES,
+        setting,
       }).pipe(
         tap({
           error: () => onAnswer?.({ status: undefined, elapsedMs: elapsed(), waitedMs }),
@@ -77,6 +81,7 @@ export function login(options: LoginOptions): Observable<Token> {
         map((answer) => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
+          refuseRejection(url, setting, answer);
           return readToken(url, answer, askedAt, elapsedMs);
         }),
       );
@@ -86,19 +91,21 @@ export function login(options: LoginOptions): Observable<Token> {
   );
 }
 
+function refuseRejection(url: URL, setting: string, { status, text }: HttpAnswer): void {
+  if (![400, 401, 403].includes(status)) return;
+  // A port that speaks TLS answers plain text with a 400 of its own, if it answers.
+  const isPlain = url.protocol === 'http:' && objectIn(text) === undefined;
+  const advice = isPlain ? `, and whether ${setting} must begin with https://` : '';
+  throw new CellarstreamError(
+    'API_KEY_REJECTED',
+    `the login at ${where(url)} refused the API key (${status}): check API_KEY${advice}`,
+    { context: { status } },
+  );
+}
+
 function readToken(url: URL, answer: HttpAnswer, askedAt: number, elapsedMs: number): Token {
-  if ([400, 401, 403].includes(answer.status)) {
-    // A port that speaks TLS answers plain text with a 400 of its own, if it answers.
-    const isPlain = url.protocol === 'http:' && parse(answer.text) === undefined;
-    const advice = isPlain ? ', and whether API_BASE_URL must begin with https://' : '';
-    throw new CellarstreamError(
-      'API_KEY_REJECTED',
-      `the login at ${where(url)} refused the API key (${answer.status}): check API_KEY${advice}`,
-      { context: { status: answer.status } },
-    );
-  }
   if (answer.status !== 200) throw statusError(url, answer);
-  const body = parse(answer.text);
+  const body = objectIn(answer.text);
   const text = body?.accessToken;
   if (typeof text !== 'string' || text === '') {
     throw new CellarstreamError('API_ANSWER', `${where(url)} sent no accessToken`);
@@ -111,7 +118,7 @@ function readToken(url: URL, answer: HttpAnswer, askedAt: number, elapsedMs: num
 
 /** The times in a JWT, in ms since the epoch. Its signature is the server's business. */
 function claimsOf(token: string): { exp: number | undefined; iat: number | undefined } {
-  const claims = parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
+  const claims = objectIn(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
   const ms = (claim: unknown) => (typeof claim === 'number' ? claim * 1_000 : undefined);
   return { exp: ms(claims?.exp), iat: ms(claims?.iat) };
 }
@@ -131,15 +138,4 @@ function lifeOf(
   const believable =
     typeof expiresIn === 'number' && expiresIn >= LEAST_LIFE_MS && expiresIn <= MOST_LIFE_MS;
   return believable ? expiresIn : DOCUMENTED_LIFE_MS;
-}
-
-function parse(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined; // the caller says what is missing
-  }
 }

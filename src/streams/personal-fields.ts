@@ -1,10 +1,7 @@
 import { createHmac, createSecretKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { map } from 'rxjs';
 import { canonicalJson, isJsonObject, setOwn } from '../schemas/json.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
-import type { Change, ImageCodec } from './diff.ts';
-import type { ListRequest } from './request.ts';
 
 /** What becomes of a personal field; the first is the strictest. */
 export const WAYS = ['drop', 'mask', 'hmac'] as const;
@@ -44,48 +41,24 @@ export interface PersonalFields {
  * The HMAC is HMAC-SHA-256, over the canonical JSON text of the value (`"jane@example.com"`, with the
  * quotes) in UTF-8. The field's name is no part of it: equal values are equal across fields and lists.
  *
+ * @param fields one or more.
  * @param hmacKey needed where a way is `hmac`.
+ * @throws TypeError without a field, for a path without a name, and for an HMAC without a key.
  */
 export function personalFields(
   fields: readonly PersonalField[],
   hmacKey?: () => string,
 ): PersonalFields {
+  if (fields.length === 0) throw new TypeError('no field is to be hidden');
+  if (fields.some(({ path }) => path.length === 0)) throw new TypeError('a path names no field');
   const root = treeOf(fields);
   const needsKey = fields.some(({ way }) => way === 'hmac');
   if (needsKey && !hmacKey) throw new TypeError('an HMAC needs a key');
   const key = needsKey ? createSecretKey(Buffer.from(hmacKey!())) : undefined;
-  const hidden = (value: JsonValue, isStored: boolean) =>
-    hide(value, root, { key, isStored }) ?? null;
   return {
-    hide: (element) => hidden(element, false),
-    hideStored: (record) => hidden(record, true) as JsonObject,
+    hide: (element) => hide(element, root, { key, isStored: false }) ?? null,
+    hideStored: (record) => hide(record, root, { key, isStored: true }) as JsonObject,
   };
-}
-
-/** A list's request, with its personal fields hidden before anybody sees an answer. */
-export function hidingList(request: ListRequest, personal?: PersonalFields): ListRequest {
-  if (!personal) return request;
-  return (query, limit) =>
-    request(query, limit).pipe(
-      map((answer) => ({ ...answer, data: answer.data.map(personal.hide) })),
-    );
-}
-
-/**
- * A change as it may be published: what was stored before these fields were to be hidden shows in
- * `before`, and in both images of what is published again.
- */
-export function hidingChange(change: Change, codec: ImageCodec, personal?: PersonalFields): Change {
-  if (!personal) return change;
-  const hidden = (record: JsonObject | null, image: Buffer | null) => {
-    const shown = record && personal.hideStored(record);
-    return shown === null || shown === record
-      ? ([record, image] as const)
-      : ([shown, codec.encode(shown)] as const);
-  };
-  const [before, imageBefore] = hidden(change.before, change.images.before);
-  const [after, imageAfter] = hidden(change.after, change.images.after);
-  return { ...change, before, after, images: { before: imageBefore, after: imageAfter } };
 }
 
 /** Names that lead to fields. */
@@ -139,16 +112,16 @@ function hide(value: JsonValue, node: Node, means: Means, nested = 0): JsonValue
 }
 
 function hideWithin(object: JsonObject, node: Node, means: Means): JsonObject {
-  const hidden = new Map<string, JsonValue | undefined>();
+  const replacements = new Map<string, JsonValue | undefined>();
   for (const [name, next] of node.names) {
     const value = Object.hasOwn(object, name) ? object[name] : undefined;
     const shown = value === undefined ? value : hide(value, next, means);
-    if (shown !== value) hidden.set(name, shown);
+    if (shown !== value) replacements.set(name, shown);
   }
-  if (hidden.size === 0) return object;
+  if (replacements.size === 0) return object;
   const copy: JsonObject = {};
   for (const name of Object.keys(object)) {
-    const shown = hidden.has(name) ? hidden.get(name) : object[name];
+    const shown = replacements.has(name) ? replacements.get(name) : object[name];
     if (shown !== undefined) setOwn(copy, name, shown);
   }
   return copy;
@@ -159,7 +132,7 @@ const HMAC = new RegExp(`^${HMAC_PREFIX}[0-9a-f]{64}$`);
 function replaced(value: JsonValue, way: Way, { key, isStored }: Means): JsonValue | undefined {
   if (way === 'drop') return undefined;
   if (way === 'mask') return MASK;
-  const isHidden = value === MASK || (typeof value === 'string' && HMAC.test(value));
-  if (isStored && isHidden) return value;
+  const looksHidden = value === MASK || (typeof value === 'string' && HMAC.test(value));
+  if (isStored && looksHidden) return value;
   return HMAC_PREFIX + createHmac('sha256', key!).update(canonicalJson(value)).digest('hex');
 }

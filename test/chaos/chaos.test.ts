@@ -15,7 +15,7 @@ import { PREFIX, World } from './world.ts';
  * order of the faults. `CHAOS_FAULT`: only those with this in their names. `CHAOS_REPORT`: a folder
  * for what was measured, as JSON, and for what the processes said.
  */
-const SECONDS = Number(process.env.CHAOS_SECONDS ?? 90);
+const SECONDS = Number(process.env.CHAOS_SECONDS ?? 60);
 const SEED = Number(process.env.CHAOS_SEED ?? 1);
 const ONLY = process.env.CHAOS_FAULT ?? '';
 const REPORT = process.env.CHAOS_REPORT;

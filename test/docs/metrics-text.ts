@@ -45,7 +45,7 @@ ${all
 
 ## The process
 
-Of Node and the system, without \`account\`. There are more of them, and which ones depends on the system; these are what
+Of Node and the system, with \`account\` too. There are more of them, and which ones depends on the system; these are what
 the dashboard and the alerts rely on.
 
 | metric | type | meaning |

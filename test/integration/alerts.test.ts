@@ -22,6 +22,8 @@ const FACTOR = 150;
 /** For a machine that is busy with other tests. */
 const LEAST = { forS: 3, rangeS: 5 };
 const PATIENCE = { timeout: 60_000, interval: 250 };
+/** As Prometheus mostly scrapes. */
+const USUAL_SCRAPE_S = 15;
 
 /** What a machine that is busy with other tests may make fire for any service. */
 const OF_THE_MACHINE = ['CellarstreamEventLoopLag', 'CellarstreamDown'];
@@ -32,6 +34,13 @@ const BUSY = `--import data:text/javascript,${encodeURIComponent(`
   const block = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
   process.once('SIGUSR2', () => setInterval(block, 800).unref());
 `)}`;
+
+interface Starting {
+  /** What the shell does before it. */
+  readonly limits?: string;
+  /** How often it is scraped, in seconds. */
+  readonly everyS?: number;
+}
 
 if (!hasPrometheus) console.warn('prometheus is not on the PATH: no alert is shown to fire');
 
@@ -58,7 +67,12 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
     return sandbox;
   };
   /** Starts a service, which Prometheus scrapes as soon as it listens. */
-  const start = async (instance: string, sandbox: Sandbox, env: Env, limits?: string) => {
+  const start = async (
+    instance: string,
+    sandbox: Sandbox,
+    env: Env,
+    { limits, everyS }: Starting = {},
+  ) => {
     const service = runCli(
       ['run'],
       {
@@ -74,7 +88,7 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
     closing.push(() => service.end('SIGKILL'));
     services.set(instance, service);
     const { url } = await service.logged(({ event }) => event === 'listening');
-    if (instance !== 'healthy') prometheus.add(instance, String(url));
+    if (instance !== 'healthy') prometheus.add(instance, String(url), everyS);
     return { service, url: String(url) };
   };
   const ready = (service: Cli) =>
@@ -170,10 +184,15 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
       return fire('data', 'CellarstreamScansInTrouble');
     });
     const late = swept('orders', 1).then(async () => {
-      // Of an hour ago: no poll finds it, the next sweep does.
-      const updated_at = new Date(Date.now() - 3_600_000).toISOString();
-      let nth = 0;
-      const changing = setInterval(() => sandbox.change('orders', order!, (was) => ({ ...was, updated_at, order_notes: `${(nth += 1)}` })), 200); // prettier-ignore
+      // Of an hour ago, each later than the one before: no poll finds it, the next sweep does.
+      const changing = setInterval(() => {
+        const updated_at = new Date(Date.now() - 3_600_000).toISOString();
+        sandbox.change('orders', order!, (was) => ({
+          ...was,
+          updated_at,
+          order_notes: updated_at,
+        }));
+      }, 200);
       try {
         await fire('data', 'CellarstreamSlow');
       } finally {
@@ -234,9 +253,10 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
     const shared = { RESOURCES: 'orders', TOPIC_PREFIX: 'alerts-shared' };
     const first = await start('first', calm, { ...shared, HTTP_PORT });
     await ready(first.service);
-    const second = await start('second', calm, shared);
+    const second = await start('second', calm, shared, { everyS: USUAL_SCRAPE_S });
     expect(await first.service.ended).toBe(1);
-    await fire('first', 'CellarstreamFenced', 'CellarstreamDown');
+    await fire('second', 'CellarstreamFenced'); // the first has ended before it is scraped, mostly
+    await fire('first', 'CellarstreamDown');
     await second.service.end('SIGKILL');
     for (let nth = 0; nth < 15 && !seen.has('CellarstreamRestarting first'); nth += 1) {
       const { service } = await start('first', calm, { HTTP_PORT, KAFKA_BROKERS: '127.0.0.1:1' });
@@ -259,7 +279,12 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
   }
 
   async function fullDisk() {
-    const { service } = await start('disk', calm, { RESOURCES: 'orders' }, `ulimit -f ${DISK_KIB}`);
+    const { service } = await start(
+      'disk',
+      calm,
+      { RESOURCES: 'orders' },
+      { limits: `ulimit -f ${DISK_KIB}` },
+    );
     await fire('disk', 'CellarstreamStateFolderFailing');
     await service.end('SIGKILL');
   }

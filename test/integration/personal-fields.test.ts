@@ -140,6 +140,10 @@ it('personal fields are in no topic, no file, no log and no output; and out of w
   expect(published).toContain('hmac-sha256:');
   const letters = await topicOf('dead-letters');
   expect(letters.map(({ value }) => value!.reason).sort()).toEqual(['no-key', 'not-an-object']);
+  const unseen = { event: 'pii-unseen', level: 'warn', resource: 'customers', field: 'emial' };
+  for (const cli of [service, peeks[1]!]) {
+    expect(cli.lines().filter(({ event }) => event === 'pii-unseen')).toMatchObject([unseen]);
+  }
   expect(check.stdout()).toMatch(/customers .* hides address, tags, email, emial \(not seen\)/);
 
   // The same e-mail address is the same text in both lists, and anybody with the key can tell which.

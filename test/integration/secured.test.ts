@@ -181,28 +181,28 @@ describe.skipIf(!canBeSecured)('what is wrong is one line that names the setting
       'the wrong CA',
       () => ({ ...kafkaTls(secured, 'TLS'), KAFKA_SSL_CA_FILE: secured.otherCa }),
       new RegExp(
-        `^kafka: the certificate of Kafka ${UNTRUSTED}: KAFKA_SSL_CA_FILE must name the file`,
+        `^kafka: the certificate of Kafka at 127\\.0\\.0\\.1:\\d+ ${UNTRUSTED}: KAFKA_SSL_CA_FILE must name the file`,
       ),
     ],
     [
       'no CA at all',
       () => ({ KAFKA_BROKERS: secured.services.listeners.TLS!, KAFKA_SSL: 'true' }),
-      new RegExp(`^kafka: the certificate of Kafka ${UNTRUSTED}: KAFKA_SSL_CA_FILE must`),
+      new RegExp(`^kafka: the certificate of Kafka at \\S+ ${UNTRUSTED}: KAFKA_SSL_CA_FILE must`),
     ],
     [
       'an expired certificate',
       () => kafkaTls(secured, 'EXPIRED'),
-      /^kafka: the certificate of Kafka has expired: it must be renewed there$/,
+      /^kafka: the certificate of Kafka at \S+ has expired: it must be renewed there$/,
     ],
     [
       "another host's certificate",
       () => kafkaTls(secured, 'ELSEWHERE'),
-      /^kafka: the certificate of Kafka is for another host: KAFKA_BROKERS .*127\.0\.0\.1 is not in the cert's list\)$/,
+      /^kafka: the certificate of Kafka at \S+ is for another host: KAFKA_BROKERS .*127\.0\.0\.1 is not in the cert's list\)$/,
     ],
     [
       'a client certificate wanted',
       () => kafkaTls(secured, 'MUTUAL'),
-      /^kafka: Kafka wants a certificate of its clients, which can't be set yet/,
+      /^kafka: Kafka at \S+ wants a certificate of its clients, which can't be set yet/,
     ],
   ])('Kafka: %s', async (_, env, line) => {
     expect(await wrong(env())).toEqual([expect.stringMatching(line)]);
@@ -278,6 +278,14 @@ describe.skipIf(!canBeSecured)('what is wrong is one line that names the setting
       () => apiTls(secured, 'elsewhere'),
       /^login: the certificate of \S+ is for another host: API_BASE_URL must name/,
     ],
+    [
+      "another host's certificate, at a login of its own",
+      () => {
+        const { API_BASE_URL: url, ...ca } = apiTls(secured, 'elsewhere');
+        return { ...ca, API_LOGIN_URL: `${url}/v1/auth/public/login` };
+      },
+      /^login: the certificate of \S+ is for another host: API_LOGIN_URL must name/,
+    ],
   ])('the API: %s', async (_, env, line) => {
     expect(await wrong(env())).toEqual([expect.stringMatching(line)]);
   });
@@ -299,7 +307,7 @@ describe.skipIf(!canBeSecured)('run', () => {
       ],
       [
         { ...kafkaTls(secured, 'TLS'), KAFKA_SSL_CA_FILE: secured.otherCa },
-        /^cellarstream: the certificate of Kafka is signed by no authority/,
+        /^cellarstream: the certificate of Kafka at \S+ is signed by no authority/,
       ],
       [apiTls(secured, 'elsewhere'), /^cellarstream: the certificate of \S+ is for another host/],
       [

@@ -55,7 +55,7 @@ const KNOWN = new Map<string, readonly string[]>([
   ['ALERTS', ['alertname', 'alertstate']],
 ]);
 for (const [name, type] of PROCESS_METRICS) {
-  const labels = name === 'nodejs_gc_duration_seconds' ? ['kind'] : [];
+  const labels = ['account', ...(name === 'nodejs_gc_duration_seconds' ? ['kind'] : [])];
   for (const part of partsOf(name, type)) KNOWN.set(part, labels);
 }
 for (const { name, type, labels } of Object.values<Metric>(METRICS)) {

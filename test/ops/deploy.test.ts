@@ -57,8 +57,9 @@ describe('the manifest of Kubernetes', () => {
       readonly selector: { readonly matchLabels: Env } & Env;
       readonly podSelector: { readonly matchLabels: Env };
       readonly ports: readonly { readonly port: number; readonly targetPort: string }[];
+      readonly podManagementPolicy: string;
       readonly template: {
-        readonly metadata: { readonly labels: Env; readonly annotations: Env };
+        readonly metadata: { readonly labels: Env };
         readonly spec: {
           readonly terminationGracePeriodSeconds: number;
           readonly securityContext: object;
@@ -94,6 +95,8 @@ describe('the manifest of Kubernetes', () => {
 
   it('is one process, with a folder that stays, which is given time to stop', () => {
     expect([spec.replicas, container.args]).toEqual([1, ['run']]);
+    // With OrderedReady a pod that is not ready is not replaced by its own mended version.
+    expect(spec.podManagementPolicy).toBe('Parallel');
     expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(STOP_S + 5);
     const state = container.env.find(({ name }) => name === 'STATE_DIR')?.value;
     const mounts = new Map(container.volumeMounts.map(({ name, mountPath }) => [name, mountPath]));
@@ -115,7 +118,6 @@ describe('the manifest of Kubernetes', () => {
       port,
       name,
     ]);
-    expect(spec.template.metadata.annotations['prometheus.io/port']).toBe(port);
   });
 
   it('finds its own pods', () => {
@@ -208,13 +210,34 @@ describe('docs/operating.md', () => {
     expect([...listed].sort()).toEqual([...new Set(logged)].sort());
   });
 
-  it('shows a job of Prometheus whose name the alerts go by', () => {
-    const [, yaml = ''] = /```yaml\n(.*?)```/s.exec(operating) ?? [];
-    const { scrape_configs: jobs } = parse(yaml) as { scrape_configs: { job_name: string }[] };
+  interface Job {
+    readonly job_name: string;
+    readonly relabel_configs?: readonly {
+      readonly regex?: string;
+      readonly target_label?: string;
+    }[];
+  }
+  const jobs = [...operating.matchAll(/```yaml\n(.*?)```/gs)].flatMap(
+    ([, yaml]) => (parse(yaml!) as { scrape_configs: Job[] }).scrape_configs,
+  );
+
+  it('shows jobs of Prometheus whose name the alerts go by', () => {
     const names = [...text('deploy/prometheus/alerts.yml').matchAll(/job="(\w+)"/g)];
+    expect(jobs).toHaveLength(2);
     expect(new Set(names.map(([, name]) => name))).toEqual(
-      new Set(jobs.map((job) => job.job_name)),
+      new Set(jobs.map(({ job_name }) => job_name)),
     );
+  });
+
+  it('shows one that finds the pod of the manifest, under a name that stays', () => {
+    const [set] = parseAllDocuments(text('deploy/kubernetes/cellarstream.yaml'))
+      .map((one) => one.toJS() as { kind: string; spec: { template: PodTemplate } })
+      .filter(({ kind }) => kind === 'StatefulSet');
+    const { metadata, spec } = set!.spec.template;
+    const wanted = `${metadata.labels['app.kubernetes.io/name']};${spec.containers[0].ports[0].name}`;
+    const [keep, rename] = jobs[1]!.relabel_configs!;
+    expect([keep!.regex, rename!.target_label]).toEqual([wanted, 'instance']);
+    expect(Object.keys(metadata)).toEqual(['labels']); // by annotations it would be found by a job of another name
   });
 
   it('and the runbook name metrics that there are', () => {
@@ -233,3 +256,10 @@ describe('docs/operating.md', () => {
       }
   });
 });
+
+interface PodTemplate {
+  readonly metadata: { readonly labels: Env };
+  readonly spec: {
+    readonly containers: readonly [{ readonly ports: readonly [{ readonly name: string }] }];
+  };
+}

@@ -23,7 +23,7 @@ function service(options: Partial<Parameters<typeof metrics>[0]> = {}) {
   const { hooks, text } = metrics({
     account: 'estate',
     resources: ['orders', 'inventory'],
-    now: () => at,
+    wallClock: () => at,
     ...options,
   });
   const read = async () => parseMetrics(await text());
@@ -144,6 +144,24 @@ describe('metrics', () => {
     expect(await value(events, { ...orders, op: 'r' })).toBe(2);
   });
 
+  it('tell times by the clock of the machine, which Prometheus holds against its own', async () => {
+    vi.spyOn(Date, 'now').mockReturnValue(START + 3_600_000); // the machine was suspended
+    const { hooks, page, value } = service({ wallClock: undefined as never });
+    hooks.onLogin({ lifeMs: 60_000, aheadMs: undefined });
+    page({ completes: true });
+    const hour = SECONDS + 3_600;
+    expect(await value('cellarstream_token_issued_timestamp_seconds')).toBe(hour);
+    expect(await value('cellarstream_token_expiry_timestamp_seconds')).toBe(hour + 60);
+    expect(await value('cellarstream_last_complete_scan_timestamp_seconds', { resource: 'orders', lane: 'poll' })).toBe(hour); // prettier-ignore
+  });
+
+  it('tell how often it looks, as it is set', async () => {
+    const interval = (one: ReturnType<typeof service>) =>
+      one.value('cellarstream_poll_interval_seconds');
+    expect(await interval(service())).toBe(0);
+    expect(await interval(service({ pollIntervalMs: 90_000 }))).toBe(90);
+  });
+
   it('measure how fresh changes are, and not what a first read brings', async () => {
     const { page, value, pass } = service();
     const sum = () => value('cellarstream_freshness_seconds_sum', { resource: 'orders' });
@@ -158,6 +176,17 @@ describe('metrics', () => {
     page({ lane: 'reread', changes: [change('u', START)] });
     expect(await sum()).toBe(23);
     expect(await value('cellarstream_freshness_seconds_count', { resource: 'orders' })).toBe(4);
+  });
+
+  it('and not what left `updated_at` as it was, of which nobody knows when it was made', async () => {
+    const { page, value } = service();
+    const updated_at = '2020-01-01T00:00:00Z';
+    const old = { ...change('u', Date.parse(updated_at)), before: { updated_at } };
+    page({ lane: 'sweep', changes: [old, { ...old, updatedAt: START - 4_000 }] });
+    const orders = { resource: 'orders' };
+    expect(await value('cellarstream_freshness_seconds_sum', orders)).toBe(4);
+    expect(await value('cellarstream_freshness_seconds_count', orders)).toBe(1);
+    expect(await value('cellarstream_events_published_total', { ...orders, op: 'u' })).toBe(2);
   });
 
   it('take the difference of the clocks from it, where there is one that can be told', async () => {
@@ -196,7 +225,7 @@ describe('metrics', () => {
     expect(await value('cellarstream_scan_troubles_total', { resource, trouble: 'stepped-back' })).toBe(1); // prettier-ignore
     const swept = { resource, number: 1, records: 9, canBeAsked: false } as const;
     const held = () => value('cellarstream_deletes_held_records', { resource });
-    expect(await held()).toBe(0);
+    expect(await held()).toBeUndefined(); // a process before this one may have held some
     hooks.onHeld({ resource, gone: 60, known: 200, limitPercent: 5 });
     hooks.onSwept({ ...swept, proof: 'exact' });
     expect(await held()).toBe(60);
@@ -226,8 +255,12 @@ describe('metrics', () => {
     hooks.onFailed({ resource: 'orders', error: new CellarstreamError('KEY_FIELDS', 'none'), delayMs: 60_000 }); // prettier-ignore
     expect(await failed()).toBe(1);
     expect(await value('cellarstream_resource_failures_total', { resource: 'orders', code: 'KEY_FIELDS' })).toBe(1); // prettier-ignore
-    page({});
+    page({ known: 3 });
     expect(await failed()).toBe(0);
+    hooks.onFailed({ resource: 'orders', error: REFUSED, delayMs: 60_000 });
+    hooks.onEmpty({ resource: 'orders' });
+    expect(await failed()).toBe(0);
+    expect(await value('cellarstream_images_stored', { resource: 'orders' })).toBe(0);
   });
 
   it('count transactions by their end, and messages of those that were committed', async () => {
@@ -242,7 +275,10 @@ describe('metrics', () => {
     expect(await Promise.all(['committed', 'failed', 'fenced'].map(transactions))).toEqual([1, 1, 1]); // prettier-ignore
     expect(await value('cellarstream_transaction_duration_seconds_sum', orders)).toBeCloseTo(4.05);
     expect(await value('cellarstream_kafka_messages_total', orders)).toBe(3);
-    expect(await value('cellarstream_takeovers_total', orders)).toBe(2);
+    expect(await value('cellarstream_resource_openings_total', orders)).toBe(2);
+    expect(await value('cellarstream_takeovers_total', orders)).toBe(0);
+    hooks.onTakenOver(orders);
+    expect(await value('cellarstream_takeovers_total', orders)).toBe(1);
   });
 
   it('count dead letters by their reason, and changes of a schema, not its first', async () => {
@@ -297,6 +333,7 @@ describe('metrics', () => {
     const { series } = service();
     const { types, samples } = await series();
     for (const [name, type] of PROCESS_METRICS) expect([name, types.get(name)]).toEqual([name, type]); // prettier-ignore
+    expect(samples.filter(({ labels }) => labels.account !== 'estate')).toEqual([]);
     const build = samples.find(({ name }) => name === 'cellarstream_build_info');
     expect(build?.labels).toMatchObject({ node: process.version, version: expect.any(String) });
   });

@@ -4,10 +4,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 interface Connection {
   readonly isLive: boolean;
   readonly since?: number;
+  readonly answers?: boolean;
 }
 interface Connecting {
   readonly connect: (options: {
     url: string;
+    statusUrl: string;
     onStatus: (status: unknown) => void;
     onConnection: (connection: Connection) => void;
   }) => void;
@@ -52,6 +54,9 @@ class FakeSource {
 
 describe('the connection of the page', () => {
   let told: (string | number)[];
+  /** What the status is answered with, when it is asked for; undefined: not at all. */
+  let answer: { readonly ok: boolean; readonly json: () => Promise<unknown> } | undefined;
+  let asked: string[];
   const newest = () => FakeSource.all.at(-1)!;
   const sayFor = (seconds: number) => {
     for (let nth = 0; nth < seconds; nth++) {
@@ -66,11 +71,18 @@ describe('the connection of the page', () => {
     vi.stubGlobal('document', { addEventListener: () => undefined });
     vi.stubGlobal('addEventListener', () => undefined);
     told = [];
+    answer = undefined;
+    asked = [];
+    vi.stubGlobal('fetch', (url: string) => {
+      asked.push(url);
+      return answer ? Promise.resolve(answer) : Promise.reject(new TypeError('Failed to fetch'));
+    });
     connect({
       url: 'status/events',
+      statusUrl: 'status',
       onStatus: (status) => told.push(status as number),
-      onConnection: ({ isLive, since }) =>
-        told.push(isLive ? 'live' : `lost since ${since! - START}`),
+      onConnection: ({ isLive, since, answers }) =>
+        told.push(isLive ? 'live' : `${answers ? 'not told' : 'lost'} since ${since! - START}`),
     });
   });
   afterEach(() => {
@@ -122,5 +134,34 @@ describe('the connection of the page', () => {
     expect(FakeSource.all).toHaveLength(2);
     vi.advanceTimersByTime(600);
     expect(FakeSource.all).toHaveLength(3);
+  });
+
+  it('asks for the status when no events come, at once and then each ten seconds, and says that it is answered', async () => {
+    answer = { ok: true, json: () => Promise.resolve('the status') };
+    newest().fail(true); // such as a 503: all places are taken
+    await vi.advanceTimersByTimeAsync(100);
+    expect(told).toEqual(['lost since 0', 'the status', 'not told since 0']);
+    for (let tries = 0; tries < 10; tries++) {
+      await vi.advanceTimersByTimeAsync(1_200);
+      newest().fail(true);
+    }
+    expect(asked).toEqual(['status', 'status']);
+    answer = { ok: false, json: () => Promise.reject(new Error('no JSON')) };
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(told.at(-1)).toBe('lost since 0');
+    newest().say('a place at last');
+    expect(told.slice(-2)).toEqual(['live', 'a place at last']);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(asked).toHaveLength(3);
+  });
+
+  it('leaves an answer aside that comes when events do again', async () => {
+    answer = { ok: true, json: () => Promise.resolve('old') };
+    newest().fail(true);
+    newest().say('new'); // closed: says nothing
+    vi.advanceTimersByTime(1_200);
+    newest().say('new');
+    await vi.advanceTimersByTimeAsync(100);
+    expect(told).toEqual(['lost since 0', 'live', 'new']);
   });
 });

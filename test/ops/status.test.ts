@@ -111,6 +111,7 @@ describe('statusModel', () => {
     note();
     expect(resource().retry).toEqual({ what: 'orders', error: 'no answer', count: 2, nextAt: START + 4_000 }); // prettier-ignore
     hooks.onProgress!({ resource: 'orders', read: 100, total: 100, done: true });
+    pass(4_000);
     page();
     note();
     hooks.onFailed!({ resource: 'orders', error, delayMs: 60_000 });
@@ -124,6 +125,49 @@ describe('statusModel', () => {
     expect(states).toEqual(['taking-over', 'taking-over', 'first-read', 'waiting', 'following', 'failed', 'waiting', 'following']); // prettier-ignore
     expect(resource()).toMatchObject({ transactionMs: 23, retry: null });
     expect(resource('inventory').state).toBe('taking-over');
+  });
+
+  it('goes on waiting for what the first read cannot have, although polls go on', () => {
+    const { resource, hooks, page, pass } = service();
+    const error = new CellarstreamError('API_STATUS', 'it answers 500');
+    const retry = (count: number) =>
+      hooks.onRetry!({ what: 'orders', resource: 'orders', error, count, delayMs: 20_000 });
+    const state = () => resource().state;
+    hooks.onReady!({ resource: 'orders' });
+    hooks.onProgress!({ resource: 'orders', read: 10, total: 100, done: false });
+    page();
+    for (let count = 1; count <= 5; count++) {
+      retry(count);
+      for (let poll = 0; poll < 15; poll++) {
+        pass(1_600);
+        page();
+        expect(state()).toBe('waiting');
+      }
+    }
+    expect(resource().retry).toMatchObject({ count: 5, error: 'it answers 500' });
+    page({ completes: false }, 'orders', 'first-read');
+    expect(state()).toBe('first-read');
+    retry(1);
+    pass(19_999);
+    page({ completes: false }, 'orders', 'first-read'); // within the pause: the poll waits
+    expect(state()).toBe('waiting');
+    pass(60_001);
+    page(); // the first read said no word for a minute, and polls do
+    expect(state()).toBe('first-read');
+    hooks.onProgress!({ resource: 'orders', read: 100, total: 100, done: true });
+    retry(1);
+    pass(20_000);
+    page();
+    expect(state()).toBe('following');
+  });
+
+  it('repeats as a warning nothing that it is not ready for', () => {
+    const { status, hooks, fail } = service();
+    for (let count = 1; count <= 3; count++)
+      hooks.onRetry!({ what: 'orders', resource: 'orders', error: new Error('no'), count, delayMs: 1 }); // prettier-ignore
+    expect(status().warnings.map(({ kind }) => kind)).toEqual(['tried-again']);
+    fail();
+    expect(status().warnings).toEqual([]);
   });
 
   it('knows when a list was looked through: by a poll where there are polls, else by a whole reading', () => {
@@ -154,6 +198,12 @@ describe('statusModel', () => {
       progress(read);
     }
     expect(resource().firstRead).toMatchObject({ perSecond: 500, leftMs: 120_000 });
+    pass(58_000);
+    expect(resource().firstRead!.perSecond).toBeCloseTo(1_000 / 60);
+    pass(2_000);
+    expect(resource().firstRead).toMatchObject({ perSecond: null, leftMs: null });
+    pass(3_600_000); // it stands still
+    expect(resource().firstRead).toMatchObject({ perSecond: 0, leftMs: null });
     progress(100_000);
     expect(resource().firstRead).toMatchObject({ done: true, perSecond: null, leftMs: null });
   });
@@ -199,6 +249,24 @@ describe('statusModel', () => {
     expect(resource().freshness.lastMs).toBe(700);
     page({ changes: [change('c', now() + 500)] });
     expect(resource().freshness.lastMs).toBe(0);
+  });
+
+  it('keeps the difference of the clocks through a login that tells none, and takes none from a slow one', () => {
+    const { resource, hooks, page, now } = service();
+    const lag = () => {
+      page({ changes: [change('c', now() - 700)] });
+      return resource().freshness.lastMs;
+    };
+    const login = (aheadMs: number | undefined, elapsedMs: number) => {
+      hooks.onRequest!({ what: 'login', status: 200, elapsedMs, waitedMs: 0 });
+      hooks.onLogin!({ lifeMs: 1, aheadMs });
+    };
+    login(10_000, 50);
+    expect(lag()).toBe(10_700);
+    login(undefined, 50);
+    expect(lag()).toBe(10_700);
+    login(-6_000, 6_000);
+    expect(lag()).toBe(700);
   });
 
   it('forgets lags after five minutes', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../src/errors.ts';
 import type { Published } from '../../src/hooks.ts';
+import type { Cause } from '../../src/ops/readiness.ts';
 import { warnings } from '../../src/ops/warnings.ts';
 
 const A_MINUTE = 60_000;
@@ -13,8 +14,8 @@ function told() {
     ...hooks,
     page: (resource: string) => hooks.onPublished(published(resource)),
     pass: (ms: number) => (at += ms),
-    kinds: () => all().map(({ kind, resource }) => [kind, resource]),
-    texts: () => all().map(({ text }) => text),
+    kinds: () => all([]).map(({ kind, resource }) => [kind, resource]),
+    texts: (causes: readonly Cause[] = []) => all(causes).map(({ text }) => text),
   };
 }
 
@@ -45,23 +46,75 @@ describe('warnings', () => {
     expect(kinds()).toEqual([]);
   });
 
-  it('say in one line that something was tried again, once all that waited for it goes on', () => {
-    const { onRetry, page, kinds, texts, pass } = told();
+  it('say in one line that something was tried again, but for what readiness says already', () => {
+    const { onRetry, texts, pass } = told();
     const error = new CellarstreamError('API_UNREACHABLE', 'no answer');
     for (let count = 1; count <= 2; count++) {
       for (const resource of ['orders', 'products'])
         onRetry({ what: resource, resource, error, count, delayMs: 1 });
     }
-    page('orders');
-    expect(kinds()).toEqual([]);
-    page('products');
-    expect(texts()).toEqual(['the API was tried again 4 times and answers now; the last error: no answer']); // prettier-ignore
+    expect(texts(['api', 'stale'])).toEqual([]);
+    expect(texts(['kafka'])).toEqual([
+      'the API was tried again 4 times; the last error: no answer',
+    ]);
     pass(10 * A_MINUTE);
-    expect(kinds()).toEqual([]);
+    expect(texts()).toEqual([]);
+  });
+
+  it('say that a list answers now when it has, and no try failed since for a pause and a minute', () => {
+    const { onRetry, onRequest, page, texts, pass } = told();
+    const error = new CellarstreamError('API_UNREACHABLE', 'no answer');
+    const retry = (resource: string, count: number) =>
+      onRetry({ what: resource, resource, error, count, delayMs: 10_000 });
+    const answer = (what: string, status: number | undefined) =>
+      onRequest({ what, status, elapsedMs: 5, waitedMs: 0 });
+    const answersNow = () => texts()[0]?.includes('answers now');
+    // A page of the first read always fails; polls of the same list go on.
+    for (let count = 1; count <= 5; count++) {
+      retry('orders', count);
+      for (let poll = 0; poll < 9; poll++) {
+        answer('orders', 200);
+        page('orders');
+        expect(answersNow()).toBe(count < 3 ? undefined : false);
+        pass(2_000);
+      }
+      answer('orders', 500);
+    }
+    expect(texts()).toEqual(['the API was tried again 5 times; the last error: no answer']);
+    retry('products', 1);
+    pass(A_MINUTE + 10_000);
+    answer('products', 500);
+    answer('products', undefined);
+    expect(answersNow()).toBe(false); // orders do
+    answer('products', 304);
+    expect(answersNow()).toBe(false);
+    answer('products', 200);
+    expect(texts()).toEqual(['the API was tried again 6 times and answers now; the last error: no answer']); // prettier-ignore
+    retry('orders', 6);
+    pass(9_999);
+    answer('orders', 200); // within the pause: another request's
+    pass(A_MINUTE + 1);
+    expect(answersNow()).toBe(false);
+    answer('orders', 200);
+    expect(answersNow()).toBe(true);
+  });
+
+  it('take a page that is committed as the word of Kafka for its resource, and of nobody else', () => {
+    const { onRetry, page, texts } = told();
+    for (const what of ['kafka', 'orders']) {
+      for (let count = 1; count <= 3; count++)
+        onRetry({ what, resource: 'orders', error: new Error('no answer'), count, delayMs: 1 });
+    }
+    page('products');
+    expect(texts().filter((text) => text.includes('answers now'))).toEqual([]);
+    page('orders');
+    expect(texts().filter((text) => text.includes('answers now'))).toEqual([
+      'Kafka was tried again 3 times and answers now; the last error: no answer',
+    ]);
   });
 
   it('say nothing of a try or two', () => {
-    const { onRetry, onLogin, onReady, onSignalsFailed, kinds } = told();
+    const { onRetry, onLogin, onReady, onSignalsFailed, kinds, texts } = told();
     const error = new Error('no answer');
     onRetry({ what: 'login', error, count: 1, delayMs: 1 });
     onRetry({ what: 'kafka', error, count: 1, delayMs: 1 });
@@ -74,6 +127,7 @@ describe('warnings', () => {
     for (let count = 3; count < 9; count++) onRetry({ what: 'kafka', error, count, delayMs: 1 });
     onReady({ resource: 'orders' });
     expect(kinds()).toEqual([['tried-again', null]]);
+    expect(texts()[0]).toMatch(/^Kafka was tried again 8 times and answers now; /);
   });
 
   it('count what happens again, the newest first, and forget it when it is long ago', () => {
@@ -100,6 +154,16 @@ describe('warnings', () => {
     expect(texts()).toHaveLength(3);
     pass(50 * A_MINUTE);
     expect(texts()).toEqual([]);
+  });
+
+  it('tell a list that may lack records from one that only moves', () => {
+    const { onTrouble, kinds } = told();
+    onTrouble({ resource: 'orders', trouble: 'adrift', offset: 1 });
+    onTrouble({ resource: 'inventory', trouble: 'unsettled', offset: 1 });
+    expect(kinds().sort()).toEqual([
+      ['list-moved', 'orders'],
+      ['list-unsettled', 'inventory'],
+    ]);
   });
 
   it('are few, whatever the errors say', () => {

@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage } from 'node:http';
+import { createServer as createTcpServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CellarstreamError, describeError, isRetryable } from '../../src/errors.ts';
@@ -66,6 +67,36 @@ async function failure(promise: Promise<unknown>): Promise<CellarstreamError> {
   expect(error).toBeInstanceOf(CellarstreamError);
   return error as CellarstreamError;
 }
+
+describe('a registry that speaks TLS, asked in plain text', () => {
+  it.each([
+    ['closes the connection', ''],
+    ['says so in an alert first', '\x15\x03\x01\x00\x02\x02F'],
+    [
+      'answers with a 400 of its own',
+      'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n',
+    ],
+  ])('is named with its setting where it %s', async (_, bytes) => {
+    const port = createTcpServer((socket) => {
+      socket.once('data', () => socket.end(bytes, 'latin1'));
+    });
+    await new Promise<void>((resolve) => port.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(port.address() as AddressInfo).port}`;
+    const registry = createRegistry({ url });
+    open.push(
+      () => registry.close(),
+      () => new Promise((resolve) => port.close(resolve)),
+    );
+    expect((await failure(registry.latest('s'))).message).toContain(
+      'if it speaks TLS, begin SCHEMA_REGISTRY_URL with https://',
+    );
+  });
+
+  it('is not suspected where it answers 400 in words of its own', async () => {
+    const { registry } = await fake(() => ({ status: 400, body: { message: 'no' } }));
+    expect((await failure(registry.latest('s'))).message).toMatch(/ answered 400: no$/);
+  });
+});
 
 describe('register', () => {
   const registering: Script = ({ line }) => {

@@ -42,12 +42,36 @@ it('fails on a finding, even a low one, and names it', () => {
   });
 });
 
-it('says loudly that nothing was audited when the registry does not answer', () => {
-  const { status, stdout } = audit(
-    JSON.stringify({ message: '405 Method Not Allowed', error: { summary: '', detail: '' } }),
-  );
+const error = { summary: '', detail: '' };
+
+it.each([
+  { message: '404 Not Found', statusCode: 404 },
+  { message: '405 Method Not Allowed', statusCode: 405 },
+  { message: '501 Not Implemented', statusCode: 501 },
+  { message: 'request to https://a.example failed, reason: connect ECONNREFUSED 10.0.0.1:443' },
+  { message: 'request to https://a.example failed, reason: getaddrinfo ENOTFOUND a.example' },
+  { message: 'network timeout at: https://a.example' },
+])('says loudly that nothing was audited where no registry audits: %j', (answer) => {
+  const { status, stdout } = audit(JSON.stringify({ ...answer, error }));
   expect(status).toBe(0);
-  expect(stdout).toMatch(/^WARNING: NOTHING WAS AUDITED: .*405 Method Not Allowed/);
+  expect(stdout).toContain(`WARNING: NOTHING WAS AUDITED: the registry gives no answer (${answer.message})`); // prettier-ignore
+});
+
+it.each([
+  { message: '401 Unauthorized', statusCode: 401 },
+  { message: '403 Forbidden', statusCode: 403 },
+  { message: '500 Internal Server Error', statusCode: 500 },
+  { message: 'request to https://a.example failed, reason: self-signed certificate' },
+])('fails where one could have audited: %j', (answer) => {
+  expect(audit(JSON.stringify({ ...answer, error }))).toEqual({
+    status: 1,
+    stdout: `the audit went wrong: ${answer.message}\n`,
+  });
+});
+
+it('reads a long report to its end', () => {
+  const calm = { vulnerabilities: {}, metadata, advisories: 'x'.repeat(2_000_000) };
+  expect(audit(JSON.stringify(calm)).status).toBe(0);
 });
 
 it.each([

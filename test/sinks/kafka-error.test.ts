@@ -54,7 +54,7 @@ it("finds a certificate's failure behind kafkajs' tries", () => {
   const error = ours(tried);
   expect(error.code).toBe('KAFKA_UNREACHABLE');
   expect(describeError(error)).toBe(
-    'the certificate of Kafka has expired: it must be renewed there',
+    'the certificate of Kafka at kafka:9093 has expired: it must be renewed there',
   );
 });
 
@@ -63,6 +63,10 @@ it.each([
   [
     'Connection error: Client network socket disconnected before secure TLS connection was established',
     /may speak no TLS: set KAFKA_SSL to false/,
+  ],
+  [
+    'SASL PLAIN authentication failed: Connection closed by the server',
+    /^no answer from Kafka \(if it goes on, check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD\)/,
   ],
   ['Request is not valid given the current SASL state', /unset KAFKA_SASL_MECHANISM/],
   [

@@ -1,11 +1,18 @@
 import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { lockFolder } from '../../src/state/lock.ts';
 import { makeOwnerOnly } from '../../src/state/owner-only.ts';
 import { recentStarts } from '../../src/state/recent-starts.ts';
 import { openStore } from '../../src/state/store.ts';
+
+const { fchmodSync } = vi.hoisted(() => ({ fchmodSync: vi.fn<(fd: number, mode: number) => void>() })); // prettier-ignore
+vi.mock('node:fs', async (importOriginal) => {
+  const fs = await importOriginal<typeof import('node:fs')>();
+  fchmodSync.mockImplementation(fs.fchmodSync);
+  return { ...fs, fchmodSync };
+});
 
 let folder: string;
 beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'cellarstream-modes-'))));
@@ -40,5 +47,25 @@ it.skipIf(process.platform === 'win32')(
     chmodSync(file, 0o664);
     makeOwnerOnly(file);
     expect([modeOf(file), statSync(file).size]).toEqual(['600', 6]);
+  },
+);
+
+it.skipIf(process.platform === 'win32')(
+  'leaves the rights as they are where the file system has none of its own',
+  () => {
+    const file = join(folder, 'images.mdb');
+    writeFileSync(file, 'images');
+    chmodSync(file, 0o664);
+    const failing = (code: string) =>
+      fchmodSync.mockImplementationOnce(() => {
+        throw Object.assign(new Error(code), { code });
+      });
+    for (const code of ['EPERM', 'ENOTSUP']) {
+      failing(code);
+      makeOwnerOnly(file);
+      expect(modeOf(file)).toBe('664');
+    }
+    failing('EIO');
+    expect(() => makeOwnerOnly(file)).toThrow('EIO');
   },
 );

@@ -2,10 +2,11 @@ import { once } from 'node:events';
 import { inspect } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import type { RequestListener } from 'node:http';
-import type { Socket } from 'node:net';
+import { createServer } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { firstValueFrom, lastValueFrom } from 'rxjs';
 import { Agent } from 'undici';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { describeError } from '../../src/errors.ts';
 import { exchange, statusError, where } from '../../src/streams/http.ts';
 import type { HttpAnswer, HttpRequest } from '../../src/streams/http.ts';
@@ -235,6 +236,47 @@ describe('exchange', () => {
       expect(describeError(error)).not.toMatch(secrets);
       expect(inspect(error, { depth: 10 })).not.toMatch(secrets);
     }
+  });
+});
+
+describe('a port that wants to be spoken to in another way', () => {
+  /** Bytes that it answers before it closes. */
+  const closing = async (bytes: readonly number[]): Promise<number> => {
+    const port = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', () => socket.end(Buffer.from(bytes)));
+    });
+    port.listen(0, '127.0.0.1');
+    onTestFinished(() => void port.close());
+    await once(port, 'listening');
+    return (port.address() as AddressInfo).port;
+  };
+  const failure = async (scheme: string, bytes: readonly number[], setting?: string) => {
+    const url = new URL(`${scheme}://127.0.0.1:${await closing(bytes)}/v1/orders`);
+    const how = { dispatcher, method: 'GET', url, maxBytes: 1_000 } as const;
+    return failureOf(exchange({ ...how, ...(setting !== undefined && { setting }) }));
+  };
+  const ALERT = [0x15, 3, 1, 0, 2, 2, 0x46];
+
+  it.each([
+    ['closes', []],
+    ['says so in an alert first', ALERT],
+  ])('is named with its setting where it speaks TLS and %s', async (_, bytes) => {
+    const error = await failure('http', bytes);
+    expect(error).toMatchObject({ code: 'API_UNREACHABLE' });
+    expect(error.message).toMatch(/ \(if it speaks TLS, begin API_BASE_URL with https:\/\/\)$/);
+  });
+
+  it('is named with its setting where it speaks no TLS and closes', async () => {
+    const error = await failure('https', []);
+    expect(error).toMatchObject({ code: 'API_UNREACHABLE' });
+    expect(error.message).toMatch(
+      /orders \(if it goes on, its port may speak no TLS: begin API_BASE_URL with http:\/\//,
+    );
+  });
+
+  it('is named with the setting of its own', async () => {
+    expect((await failure('http', ALERT, 'API_LOGIN_URL')).message).toContain('begin API_LOGIN_URL with'); // prettier-ignore
   });
 });
 

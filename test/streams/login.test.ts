@@ -196,6 +196,13 @@ describe('a login that fails', () => {
     );
   });
 
+  it('names the setting of its own address', async () => {
+    const at = await options((_, response) => response.writeHead(400).end('plain'));
+    expect(describeError(await failureOf(login({ ...at, setting: 'API_LOGIN_URL' })))).toMatch(
+      /, and whether API_LOGIN_URL must begin with https:\/\/$/,
+    );
+  });
+
   it('shows the key in no other error either', async () => {
     const errors: unknown[] = [];
     const answers: RequestListener[] = [

@@ -11,7 +11,8 @@ import { changeMessages, deadLetterMessages } from '../../src/sinks/messages.ts'
 import { diff } from '../../src/streams/diff.ts';
 import type { Change } from '../../src/streams/diff.ts';
 import { rejectDigest } from '../../src/streams/known-rejects.ts';
-import { hidingChange, personalFields, WAYS } from '../../src/streams/personal-fields.ts';
+import { hidingChange } from '../../src/streams/hiding-change.ts';
+import { personalFields, WAYS } from '../../src/streams/personal-fields.ts';
 import type { PersonalField } from '../../src/streams/personal-fields.ts';
 import { keyOfFields, keyRecords } from '../../src/streams/records.ts';
 

@@ -1,12 +1,9 @@
 import { createHmac } from 'node:crypto';
-import { firstValueFrom, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { JsonNumber, parseJson } from '../../src/schemas/json.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
-import type { Change } from '../../src/streams/diff.ts';
-import { hidingChange, hidingList, MASK, personalFields } from '../../src/streams/personal-fields.ts'; // prettier-ignore
+import { MASK, personalFields } from '../../src/streams/personal-fields.ts';
 import type { PersonalField, Way } from '../../src/streams/personal-fields.ts';
-import type { ListRequest } from '../../src/streams/request.ts';
 
 const KEY = 'a key that nobody guesses';
 const hmac = (json: string) => `hmac-sha256:${createHmac('sha256', KEY).update(json).digest('hex')}`; // prettier-ignore
@@ -169,59 +166,12 @@ describe('what was stored', () => {
   });
 });
 
-describe('hidingList', () => {
-  it('hides in every element of data, before anybody sees the answer', async () => {
-    const span = { begin: 1, end: 2 };
-    const pagination = { total_records: 2, has_next_page: false };
-    const data = [{ id: 1, email: 'j@x' }, 'j@x'];
-    const request: ListRequest = () => of({ data, pagination, span, serverTime: 5 });
-    const asked = (list: ListRequest) => firstValueFrom(list({}, (source) => source));
-    expect(await asked(hidingList(request, personal(['email', 'mask'])))).toEqual({
-      ...{ pagination, span, serverTime: 5 },
-      data: [{ id: 1, email: MASK }, MASK],
-    });
-    expect(hidingList(request)).toBe(request);
-  });
-});
-
-describe('hidingChange', () => {
-  const codec = {
-    encode: (record: JsonObject) => Buffer.from(JSON.stringify(record)),
-    decode: (bytes: Buffer) => JSON.parse(bytes.toString()) as JsonObject,
-  };
-  const [raw, shown] = [
-    { id: 1, email: 'j@x' },
-    { id: 1, email: MASK },
-  ];
-  const change = (before: JsonObject | null, after: JsonObject | null): Change => ({
-    key: '1',
-    op: 'u',
-    before,
-    after,
-    images: { before: before && codec.encode(before), after: after && codec.encode(after) },
-    changed: ['email'],
-    updatedAt: 5,
-  });
-  const mask = personal(['email', 'mask']);
-
-  it.each([
-    ['a change', raw, shown, shown, shown],
-    ['a deletion', raw, null, shown, null],
-    ['what is published again', raw, raw, shown, shown],
-    ['a creation', null, shown, null, shown],
-  ])('leaves nothing personal in the images of %s', (_, before, after, then, now) => {
-    expect(hidingChange(change(before, after), codec, mask)).toEqual(change(then, now));
-  });
-
-  it('leaves a change as it is that has nothing personal in it', () => {
-    const plain = change(shown, null);
-    const { images } = hidingChange(plain, codec, mask);
-    expect(images.before).toBe(plain.images.before);
-    expect(hidingChange(plain, codec)).toBe(plain);
-  });
-});
-
 it('an HMAC without a key is a mistake of the program', () => {
   expect(() => personalFields([field('email', 'hmac')])).toThrow(TypeError);
   expect(personalFields([field('email', 'mask')]).hide({ email: 'j@x' })).toEqual({ email: MASK });
+});
+
+it('so is no field, and a path that names none', () => {
+  expect(() => personalFields([])).toThrow(/no field is to be hidden/);
+  expect(() => personalFields([{ path: [], way: 'drop' }])).toThrow(/a path names no field/);
 });

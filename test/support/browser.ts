@@ -49,7 +49,8 @@ export async function axeFindings(page: Page): Promise<string[]> {
       nodes.map(({ target, failureSummary }) => [id, help, target.join(' '), failureSummary].join(' | '))))`);
 }
 
-/** Whether the page is wider than the window: then it would scroll to the side. */
+/** Whether the page is wider than the window, or a panel's content than the panel. */
 export async function isTooWide(page: Page): Promise<boolean> {
-  return page.evaluate<boolean>('document.documentElement.scrollWidth > innerWidth');
+  return page.evaluate<boolean>(`document.documentElement.scrollWidth > innerWidth ||
+    [...document.querySelectorAll('.panel')].some((each) => each.scrollWidth > each.clientWidth)`);
 }

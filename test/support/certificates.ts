@@ -12,6 +12,8 @@ export interface CertificateOptions {
   readonly hosts?: readonly string[];
   /** Days from now. Default from yesterday to tomorrow. */
   readonly days?: { readonly from: number; readonly to: number };
+  /** What it alone may be used for. Default whatever. */
+  readonly purpose?: 'clientAuth';
 }
 
 /** Somebody who signs certificates. */
@@ -55,9 +57,12 @@ interface Subject extends Signer {
   readonly days?: CertificateOptions['days'];
 }
 
-function server({ hosts = ['localhost', '127.0.0.1'], days }: CertificateOptions): Subject {
+function server(options: CertificateOptions): Subject {
+  const { hosts = ['localhost', '127.0.0.1'], days, purpose } = options;
   const names = extension(OID.subjectAltName, sequence(...hosts.map(altName)));
-  return { name: 'a server', keys: newKeys(), extensions: [names], ...(days && { days }) };
+  const purposes = purpose ? [extension(OID.extKeyUsage, sequence(oid(OID[purpose])))] : [];
+  const extensions = [names, ...purposes];
+  return { name: 'a server', keys: newKeys(), extensions, ...(days && { days }) };
 }
 
 function withKey(cert: string, { privateKey }: Keys): Certificate {
@@ -98,6 +103,8 @@ const OID = {
   commonName: [2, 5, 4, 3],
   subjectAltName: [2, 5, 29, 17],
   basicConstraints: [2, 5, 29, 19],
+  extKeyUsage: [2, 5, 29, 37],
+  clientAuth: [1, 3, 6, 1, 5, 5, 7, 3, 2],
   ecdsaWithSha256: [1, 2, 840, 10_045, 4, 3, 2],
 } as const;
 

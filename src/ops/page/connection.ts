@@ -1,37 +1,51 @@
 import type { Status } from '../status-json.ts';
-
-/** `lost`: since when nothing has been heard, ms on this machine's clock. */
-export type Connection =
-  { readonly isLive: true } | { readonly isLive: false; readonly since: number };
+import type { ConnectionState } from './connection-state.ts';
 
 export interface ConnectionOptions {
+  /** Of its events. */
   readonly url: string;
+  /** Of the same, once. */
+  readonly statusUrl: string;
   readonly onStatus: (status: Status) => void;
-  /** Told when it changes; not before it was lost or live for the first time. */
-  readonly onConnection: (connection: Connection) => void;
+  /** Told when it changes, or was asked about; not before it was lost or live for the first time. */
+  readonly onConnection: (connection: ConnectionState) => void;
 }
 
 /** A word comes each second: after so long, ms, its absence is said. */
 const LOST_AFTER_MS = 2_400;
 /** And after so long the connection is given up for a new one: it may be dead without knowing. */
 const GIVE_UP_AFTER_MS = 5_000;
+/** A service that answers, but tells no events, is asked so often. */
+const ASK_EVERY_MS = 10_000;
 const LOOK_EVERY_MS = 200;
 
 /**
  * Listens to the service for as long as the page is open. A browser's own retries end for good when
  * an answer is not an event stream, such as a proxy's 502, and never begin when the other side went
  * without a word: so whatever has said nothing for a while is replaced.
+ *
+ * A service may have no place for one more listener, or a proxy keep events to itself. So while none
+ * come the status is asked for now and then, like any other page.
  */
-export function connect({ url, onStatus, onConnection }: ConnectionOptions): void {
+export function connect({ url, statusUrl, onStatus, onConnection }: ConnectionOptions): void {
   let source: EventSource | undefined;
   let isLive: boolean | undefined;
   let heardAt = Date.now();
   let openedAt = 0;
+  let askedAt = -Infinity;
 
   const lose = () => {
     if (isLive === false) return;
     isLive = false;
-    onConnection({ isLive, since: heardAt });
+    onConnection({ isLive, since: heardAt, answers: false });
+    void ask();
+  };
+  const ask = async () => {
+    askedAt = Date.now();
+    const status = await asked(statusUrl);
+    if (isLive !== false) return; // it was heard meanwhile
+    if (status) onStatus(status);
+    onConnection({ isLive, since: heardAt, answers: status !== undefined });
   };
   const open = () => {
     source?.close();
@@ -50,6 +64,7 @@ export function connect({ url, onStatus, onConnection }: ConnectionOptions): voi
   const look = () => {
     const quietMs = Date.now() - heardAt;
     if (quietMs > LOST_AFTER_MS) lose();
+    if (isLive === false && Date.now() - askedAt > ASK_EVERY_MS) void ask();
     const isClosed = source?.readyState === EventSource.CLOSED;
     const givenMs = Date.now() - openedAt;
     if ((isClosed && givenMs > 1_000) || Math.min(quietMs, givenMs) > GIVE_UP_AFTER_MS) open();
@@ -59,4 +74,15 @@ export function connect({ url, onStatus, onConnection }: ConnectionOptions): voi
   // A page that was put to sleep does not wait for the next timer.
   document.addEventListener('visibilitychange', look);
   addEventListener('online', open);
+}
+
+/** What is answered; undefined where nobody does, or not well. */
+async function asked(url: string): Promise<Status | undefined> {
+  try {
+    const signal = AbortSignal.timeout(GIVE_UP_AFTER_MS);
+    const answer = await fetch(url, { cache: 'no-store', signal });
+    return answer.ok ? ((await answer.json()) as Status) : undefined;
+  } catch {
+    return undefined; // the page says already that nothing is heard
+  }
 }

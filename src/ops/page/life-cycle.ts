@@ -1,15 +1,19 @@
-import type { LifeCycle, LifeCycleChange, Status } from '../status-json.ts';
+import type { LifeCycle, Status } from '../status-json.ts';
+import {
+  changeName,
+  changesOf,
+  changesSeen,
+  cycleName,
+  isSameShape,
+  shownCycle,
+  stateName,
+} from './cycles.ts';
+import type { CycleChange } from './cycles.ts';
 import { byId, html, setText, show } from './dom.ts';
 import { keyedList } from './keyed-list.ts';
-import { isSameShape, stateDiagram, stateName } from './state-diagram.ts';
+import { stateDiagram } from './state-diagram.ts';
 import type { StateDiagram } from './state-diagram.ts';
 import { compact, count, duration, fieldName, since } from './words.ts';
-
-/** A change, with the names of its states. */
-interface NamedChange extends LifeCycleChange {
-  readonly fromName: string;
-  readonly toName: string;
-}
 
 /** The observed life cycle of one of the nine status fields, as a diagram and as a table. */
 export function lifeCycleView(): (status: Status) => void {
@@ -17,36 +21,39 @@ export function lifeCycleView(): (status: Status) => void {
   const table = byId('life-table');
   const none = byId('life-none');
   const note = byId('life-since');
-  let chosen: string | undefined;
+  let shown: string | undefined;
+  let isChosen = false;
+  const inputs = new Map<string, HTMLInputElement>();
   let newest: Status | undefined;
   let drawn: { readonly cycle: LifeCycle; readonly room: number } | undefined;
   let diagram: StateDiagram | undefined;
 
   const fields = keyedList<LifeCycle>({
     parent: byId('fields'),
-    key: nameOf,
+    key: cycleName,
     make: (cycle) => {
-      const input = html('input', { type: 'radio', name: 'field', value: nameOf(cycle) });
-      input.checked = nameOf(cycle) === chosen;
+      const input = html('input', { type: 'radio', name: 'field', value: cycleName(cycle) });
+      inputs.set(input.value, input);
       input.addEventListener('change', () => {
-        chosen = input.value;
+        shown = input.value;
+        isChosen = true;
         if (newest) update(newest);
       });
       const times = html('span', { class: 'times' });
       const title = fieldName(cycle.subject, cycle.field);
       const element = html('label', {}, input, html('span', {}, title, ' ', times));
-      return { element, update: (now) => setText(times, compact(changesOf(now))) };
+      return { element, update: (now) => setText(times, compact(changesSeen(now))) };
     },
   });
-  const rows = keyedList<NamedChange>({
+  const rows = keyedList<CycleChange>({
     parent: byId('life-rows'),
-    key: ({ from, to }) => `${chosen} ${from} ${to}`,
-    make: ({ fromName, toName }) => {
+    key: (change) => `${shown} ${changeName(change)}`,
+    make: ({ from, to }) => {
       const times = html('td', { class: 'number' });
       const median = html('td', { class: 'number' });
       const name = (text: string) =>
         html('td', {}, html('bdi', { title: text }, ...breakable(text)));
-      const element = html('tr', {}, name(fromName), name(toName), times, median);
+      const element = html('tr', {}, name(stateName(from)), name(stateName(to)), times, median);
       return {
         element,
         update: (change) => {
@@ -68,15 +75,16 @@ export function lifeCycleView(): (status: Status) => void {
   };
   const update = (status: Status) => {
     newest = status;
-    chosen ??= nameOf(liveliest(status.lifeCycles));
     fields(status.lifeCycles);
-    const cycle = status.lifeCycles.find((each) => nameOf(each) === chosen);
+    const cycle = shownCycle(status.lifeCycles, shown, isChosen);
     if (!cycle) return;
+    shown = cycleName(cycle);
+    inputs.get(shown)!.checked = true;
     // The host has its width before the diagram is made for it.
     show(host, cycle.changes.length > 0);
     show(table, cycle.changes.length > 0);
     draw(cycle);
-    rows(cycle.changes.map((change) => named(cycle, change)).sort((a, b) => b.count - a.count));
+    rows(changesOf(cycle));
     const seen = since(status.since, status.at);
     setText(note, `changes seen since ${seen}`);
     show(none, cycle.changes.length === 0 || cycle.others > 0);
@@ -87,30 +95,9 @@ export function lifeCycleView(): (status: Status) => void {
   return update;
 }
 
-function nameOf({ subject, field }: LifeCycle): string {
-  return `${subject} ${field}`;
-}
-
 /** A name that may go on in the next line behind each `_`. */
 function breakable(text: string): Node[] {
   return text
     .split(/(?<=_)/)
     .flatMap((part, nth) => [...(nth > 0 ? [html('wbr')] : []), new Text(part)]);
-}
-
-function changesOf({ changes, others }: LifeCycle): number {
-  return changes.reduce((sum, change) => sum + change.count, others);
-}
-
-/** Shown until somebody chooses: the one with the most changes; of several, the first. */
-function liveliest(cycles: readonly LifeCycle[]): LifeCycle {
-  return cycles.toSorted((a, b) => changesOf(b) - changesOf(a))[0]!;
-}
-
-function named({ states }: LifeCycle, change: LifeCycleChange): NamedChange {
-  return {
-    ...change,
-    fromName: stateName(states[change.from]!),
-    toName: stateName(states[change.to]!),
-  };
 }

@@ -1,6 +1,7 @@
 import { Graph, layout } from '@dagrejs/dagre';
 import type { EdgeLabel, GraphLabel, NodeLabel, Point } from '@dagrejs/dagre';
 import type { LifeCycle, LifeCycleChange, LifeCycleState } from '../status-json.ts';
+import { stateName } from './cycles.ts';
 import { setAttributes, setText, svg } from './dom.ts';
 import { compact, count, duration } from './words.ts';
 
@@ -16,22 +17,6 @@ const MOST_NAME = 22;
 const [NAME_CHARACTER, NOTE_CHARACTER] = [8.2, 6.3];
 /** Figures grow: room for `99.9K · 59 min`. */
 const LABEL = { width: 14 * NOTE_CHARACTER, height: 20 };
-
-/** What a state is called. */
-export function stateName({ kind, name }: LifeCycleState): string {
-  if (kind === 'state') return name === '' ? '(empty)' : name;
-  return { new: 'none before', gone: 'none any more', other: 'any other' }[kind];
-}
-
-/** Whether a diagram of the one can show the figures of the other. */
-export function isSameShape(a: LifeCycle, b: LifeCycle): boolean {
-  return (
-    a.subject === b.subject &&
-    a.field === b.field &&
-    a.states.length === b.states.length &&
-    a.changes.length === b.changes.length
-  );
-}
 
 /**
  * States as boxes and changes as arrows: from left to right if that fits into so many px, else from

@@ -1,41 +1,32 @@
 import type { Status } from '../status-json.ts';
-import type { Connection } from './connection.ts';
+import type { ConnectionState } from './connection-state.ts';
 import { byId, html, setAttributes, setText, show } from './dom.ts';
+import { verdictOf } from './judgement.ts';
+import type { Tone, Wrong } from './judgement.ts';
 import { keyedList } from './keyed-list.ts';
-import { duration, plural, since, timeOfDay } from './words.ts';
-
-type Tone = 'good' | 'busy' | 'bad' | 'lost';
-
-/** What there is to say before anything else. */
-interface Verdict {
-  readonly tone: Tone;
-  readonly headline: string;
-  readonly subline: string;
-  /** What is wrong, in words; the severest first. */
-  readonly wrong: readonly Wrong[];
-}
-
-interface Wrong {
-  readonly level: 'bad' | 'busy' | 'warning';
-  readonly where: string;
-  readonly text: string;
-  readonly when: string;
-}
+import { plural } from './words.ts';
 
 /** Colours of the page's icon: they have to do on light and dark tabs alike. */
 const ICONS: Readonly<Record<Tone, string>> = {
   good: '#2f9e68',
+  warn: '#c08a1e',
   busy: '#5a86c9',
   bad: '#d8453b',
   lost: '#8d8589',
 };
-const MARKS: Readonly<Record<Tone, string>> = { good: '✓', busy: '…', bad: '!', lost: '?' };
+const MARKS: Readonly<Record<Tone, string>> = {
+  good: '✓',
+  warn: '~',
+  busy: '…',
+  bad: '!',
+  lost: '?',
+};
 
 /** Further ones are a keystroke away. */
 const MOST_LINES = 4;
 
 /** Says first, and in words, what is wrong; or that nothing is. */
-export function verdictView(): (status: Status | undefined, connection: Connection) => void {
+export function verdictView(): (status: Status | undefined, connection: ConnectionState) => void {
   const section = byId('verdict');
   const headline = byId('headline');
   const subline = byId('subline');
@@ -92,85 +83,6 @@ function wrongList(parent: HTMLElement): (items: readonly Wrong[]) => void {
       };
     },
   });
-}
-
-function verdictOf(status: Status | undefined, connection: Connection): Verdict {
-  const wrong = status ? wrongOf(status) : [];
-  if (!connection.isLive) {
-    return {
-      tone: 'lost',
-      headline: `No word from the service since ${timeOfDay(connection.since)}`,
-      subline: status
-        ? `The connection is lost: every figure below is old, as of ${timeOfDay(status.at)}. It is tried again by itself.`
-        : 'It is tried again by itself.',
-      wrong,
-    };
-  }
-  if (!status) return { tone: 'busy', headline: 'Listening', subline: '', wrong };
-  if (!status.ready) {
-    const isStarting = isOnlyStarting(status);
-    return {
-      tone: isStarting ? 'busy' : 'bad',
-      headline: isStarting ? 'Starting: not caught up yet' : `Not ready: ${titleOf(status.causes)}`,
-      subline: 'What is published may not be all that the API says.',
-      wrong,
-    };
-  }
-  const ages = status.resources.flatMap(({ lookedAt }) => (lookedAt === null ? [] : status.at - lookedAt)); // prettier-ignore
-  const oldest = ages.length > 0 ? `; every list was looked through in the last ${duration(Math.max(1_000, ...ages))}` : ''; // prettier-ignore
-  return {
-    tone: 'good',
-    headline: 'Ready: what is published is what the API says',
-    subline: `${freshnessOf(status)}${oldest}.${firstReads(status)}`,
-    wrong,
-  };
-}
-
-function freshnessOf({ resources }: Status): string {
-  const medians = resources.flatMap(({ resource, freshness }) =>
-    freshness.p50Ms === null ? [] : [{ resource, ms: freshness.p50Ms }],
-  );
-  if (medians.length === 0) return 'Nothing has changed in the last five minutes';
-  const orders = medians.find(({ resource }) => resource === 'orders') ?? medians[0]!;
-  return `Half of all changes of ${orders.resource} are published within ${duration(orders.ms)}`;
-}
-
-function firstReads({ resources }: Status): string {
-  const reading = resources.filter(({ firstRead }) => firstRead?.done === false);
-  if (reading.length === 0) return '';
-  return ` What is older is still being read: ${reading.map(({ resource }) => resource).join(', ')}.`;
-}
-
-const CAUSES: Readonly<Record<string, string>> = {
-  login: 'no login',
-  kafka: 'waiting for Kafka',
-  registry: 'waiting for the schema registry',
-  api: 'waiting for the API',
-  state: 'waiting for the state folder',
-  failed: "a resource can't go on",
-  starting: 'not caught up yet',
-  stale: 'data has gone stale',
-};
-
-function titleOf(causes: readonly string[]): string {
-  return causes.map((cause) => CAUSES[cause] ?? cause).join(', ');
-}
-
-function isOnlyStarting({ causes, reasons }: Status): boolean {
-  const isFirstLogin = reasons.join() === 'not logged in yet';
-  return isFirstLogin || causes.every((cause) => cause === 'starting');
-}
-
-function wrongOf(status: Status): Wrong[] {
-  const level = isOnlyStarting(status) ? 'busy' : 'bad';
-  const reasons = status.reasons.map((text): Wrong => ({ level, where: '', text, when: '' }));
-  const warnings = status.warnings.map(({ resource, text, at }): Wrong => ({
-    level: 'warning',
-    where: resource ?? '',
-    text,
-    when: ` ${since(at, status.at)}`,
-  }));
-  return [...reasons, ...warnings];
 }
 
 function iconOf(colour: string): string {

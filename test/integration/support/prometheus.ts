@@ -13,8 +13,8 @@ export interface FiringAlert {
 
 /** A real Prometheus, which scrapes each second. */
 export interface Prometheus {
-  /** Scrapes this service too, as `instance`; `url` is where it listens. */
-  readonly add: (instance: string, url: string) => void;
+  /** Scrapes this service too, as `instance`; `url` is where it listens. Default each second. */
+  readonly add: (instance: string, url: string, everyS?: number) => void;
   /** Resolves when this service has answered once more. */
   readonly scraped: (instance: string) => Promise<void>;
   /** What fires just now. */
@@ -77,10 +77,11 @@ export async function startPrometheus(folder: string, rules: string): Promise<Pr
   }, PATIENCE);
 
   return {
-    add: (instance, url) => {
+    add: (instance, url, everyS = 1) => {
       const unfinished = join(folder, `${instance}.json`);
       const { host } = new URL(url);
-      writeFileSync(unfinished, JSON.stringify([{ targets: [host], labels: { instance } }]));
+      const labels = { instance, __scrape_interval__: `${everyS}s` };
+      writeFileSync(unfinished, JSON.stringify([{ targets: [host], labels }]));
       renameSync(unfinished, join(targets, `${instance}.json`)); // it looks at whole files alone
     },
     scraped: async (instance) => {

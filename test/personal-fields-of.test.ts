@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PiiConfig } from '../src/config.ts';
-import { hiddenNames, namedFields, personalFieldsOf } from '../src/pii.ts';
+import { hiddenNames, namedFields, personalFieldsOf } from '../src/personal-fields-of.ts';
 import { Secret } from '../src/secret.ts';
 
 const pii: PiiConfig = {

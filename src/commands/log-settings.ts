@@ -1,0 +1,10 @@
+import type { Config } from '../config.ts';
+import type { Logger } from '../log.ts';
+import { settingWarnings } from '../setting-warnings.ts';
+
+/** A line for each setting that is allowed, but may be a slip. */
+export function logSettings(logger: Logger, config: Config): void {
+  for (const { name, advice } of settingWarnings(config)) {
+    logger.warn({ event: 'setting', setting: name }, `${name} ${advice}`);
+  }
+}

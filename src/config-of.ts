@@ -1,0 +1,78 @@
+import { resolve } from 'node:path';
+import type { ApiConfig, Config, KafkaConfig, RegistryConfig } from './config.ts';
+import type { Settings } from './settings.ts';
+
+/** The settings, checked, as the configuration that they make; relative paths start from `cwd`. */
+export function configOf(set: Settings, cwd: string): Config {
+  return {
+    api: apiOf(set),
+    kafka: kafkaOf(set),
+    registry: registryOf(set),
+    account: set.ACCOUNT_NAME,
+    topics: {
+      prefix: set.TOPIC_PREFIX,
+      partitions: set.TOPIC_PARTITIONS,
+      replication: set.TOPIC_REPLICATION,
+    },
+    resources: set.RESOURCES,
+    poll: {
+      intervalMs: set.POLL_INTERVAL_MS,
+      lookbackMs: set.LOOKBACK_MS,
+      sweepIntervalMs: set.SWEEP_INTERVAL_MS,
+      startFrom: set.START_FROM,
+      pageSize: set.PAGE_SIZE,
+      deleteLimitPercent: set.DELETE_LIMIT_PERCENT,
+    },
+    quota: {
+      perMinute: set.QUOTA_PER_MINUTE,
+      loginsPerMinute: set.LOGIN_QUOTA_PER_MINUTE,
+      scope: set.QUOTA_SCOPE,
+    },
+    pii: {
+      drop: set.PII_DROP,
+      mask: set.PII_MASK,
+      hmac: set.PII_HMAC,
+      hmacKey: set.PII_HMAC_KEY,
+    },
+    keyFields: {
+      orders: set.KEY_FIELDS_ORDERS,
+      customers: set.KEY_FIELDS_CUSTOMERS,
+      inventory: set.KEY_FIELDS_INVENTORY,
+      'wine-clubs': set.KEY_FIELDS_WINE_CLUBS,
+      'wine-club-members': set.KEY_FIELDS_WINE_CLUB_MEMBERS,
+      products: set.KEY_FIELDS_PRODUCTS,
+    },
+    stateDir: resolve(cwd, set.STATE_DIR),
+    http: { host: set.HTTP_HOST, port: set.HTTP_PORT },
+    logLevel: set.LOG_LEVEL,
+  };
+}
+
+function apiOf(set: Settings): ApiConfig | undefined {
+  const { API_BASE_URL: baseUrl, API_KEY: key, API_LOGIN_URL, API_CA_FILE: ca } = set;
+  if (baseUrl === undefined || key === undefined) return undefined;
+  return { baseUrl, loginUrl: API_LOGIN_URL ?? loginUrlOf(baseUrl), key, ca };
+}
+
+function kafkaOf(set: Settings): KafkaConfig | undefined {
+  if (set.KAFKA_BROKERS === undefined) return undefined;
+  const { KAFKA_SASL_MECHANISM: mechanism } = set;
+  const { KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = set;
+  return {
+    brokers: set.KAFKA_BROKERS,
+    ssl: set.KAFKA_SSL === 'true' && { ca: set.KAFKA_SSL_CA_FILE },
+    sasl: mechanism && username && password ? { mechanism, username, password } : undefined,
+  };
+}
+
+function registryOf(set: Settings): RegistryConfig | undefined {
+  const { SCHEMA_REGISTRY_URL: url, SCHEMA_REGISTRY_CA_FILE: ca } = set;
+  if (url === undefined) return undefined;
+  const { SCHEMA_REGISTRY_USERNAME: username, SCHEMA_REGISTRY_PASSWORD: password } = set;
+  return { url, auth: username && password ? { username, password } : undefined, ca };
+}
+
+/** Where the login is, unless it is set. */
+export function loginUrlOf(baseUrl: string): string {
+  return `${baseUrl}/v1/auth/public/login`;
+}

@@ -1,0 +1,20 @@
+import type { Published } from '../hooks.ts';
+import type { Operation } from '../streams/diff.ts';
+
+/** What a page came to: records that were read, and events by what they say. */
+export interface PageCounts {
+  /** Records that were read and held against what is published. */
+  readonly read: number;
+  readonly events: Readonly<Record<Operation, number>>;
+}
+
+/**
+ * Counts a page. An event is no sign of a record read where it is a deletion, nor where a request to
+ * publish again added it beside what has changed.
+ */
+export function countPage({ lane, changes, unchanged }: Published): PageCounts {
+  const events: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
+  for (const { op } of changes) events[op] += 1;
+  const read = unchanged + events.c + events.u + (lane === 'resync' ? 0 : events.r);
+  return { read, events };
+}

@@ -1,0 +1,10 @@
+/** Whether the service is heard. */
+export type ConnectionState =
+  | { readonly isLive: true }
+  | {
+      readonly isLive: false;
+      /** When something was heard last, ms on this machine's clock. */
+      readonly since: number;
+      /** Whether the service answers, and only does not tell this page each second what is new. */
+      readonly answers: boolean;
+    };

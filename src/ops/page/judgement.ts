@@ -1,0 +1,119 @@
+import type { Status, Warning } from '../status-json.ts';
+import type { ConnectionState } from './connection-state.ts';
+import { duration, since, timeOfDay } from './words.ts';
+
+export type Tone = 'good' | 'warn' | 'busy' | 'bad' | 'lost';
+
+/** What there is to say before anything else. */
+export interface Verdict {
+  readonly tone: Tone;
+  readonly headline: string;
+  readonly subline: string;
+  /** What is wrong, in words; the severest first. */
+  readonly wrong: readonly Wrong[];
+}
+
+export interface Wrong {
+  readonly level: 'bad' | 'busy' | 'warning';
+  readonly where: string;
+  readonly text: string;
+  readonly when: string;
+}
+
+/** What is wrong, or that nothing is; of a status as old as the connection is lost. */
+export function verdictOf(status: Status | undefined, connection: ConnectionState): Verdict {
+  const wrong = status ? wrongOf(status) : [];
+  if (!connection.isLive) {
+    // On one clock: the service's, if it has ever told a time.
+    const since = timeOfDay(status?.at ?? connection.since);
+    const old = status ? 'Every figure below is old, as of then. ' : '';
+    return connection.answers
+      ? {
+          tone: 'lost',
+          headline: `Not live: as of ${since}`,
+          subline: `The service answers, but does not tell this page each second what is new: too many pages may be open, or a proxy holds it back. ${old}It is asked again by itself.`,
+          wrong,
+        }
+      : {
+          tone: 'lost',
+          headline: `No word from the service since ${since}`,
+          subline: `${status ? 'The connection is lost. ' : ''}${old}It is tried again by itself.`,
+          wrong,
+        };
+  }
+  if (!status) return { tone: 'busy', headline: 'Listening', subline: '', wrong };
+  if (!status.ready) {
+    const isStarting = isOnlyStarting(status);
+    return {
+      tone: isStarting ? 'busy' : 'bad',
+      headline: isStarting ? 'Starting: not caught up yet' : `Not ready: ${titleOf(status.causes)}`,
+      subline: 'What is published may not be all that the API says.',
+      wrong,
+    };
+  }
+  const ages = status.resources.flatMap(({ lookedAt }) => (lookedAt === null ? [] : status.at - lookedAt)); // prettier-ignore
+  const oldest = ages.length > 0 ? `; every list was looked through in the last ${duration(Math.max(1_000, ...ages))}` : ''; // prettier-ignore
+  const doubts = [...new Set(status.warnings.flatMap(({ kind }) => DOUBTS[kind] ?? []))];
+  return {
+    ...(doubts.length > 0
+      ? { tone: 'warn', headline: `Ready, but ${doubts.join(', ')}` }
+      : { tone: 'good', headline: 'Ready: what is published is what the API says' }),
+    subline: `${freshnessOf(status)}${oldest}.${firstReads(status)}`,
+    wrong,
+  };
+}
+
+function freshnessOf({ resources }: Status): string {
+  const medians = resources.flatMap(({ resource, freshness }) =>
+    freshness.p50Ms === null ? [] : [{ resource, ms: freshness.p50Ms }],
+  );
+  if (medians.length === 0) return 'Nothing has changed in the last five minutes';
+  const orders = medians.find(({ resource }) => resource === 'orders') ?? medians[0]!;
+  return `Half of all changes of ${orders.resource} are published within ${duration(orders.ms)}`;
+}
+
+function firstReads({ resources }: Status): string {
+  const reading = resources.filter(({ firstRead }) => firstRead?.done === false);
+  if (reading.length === 0) return '';
+  return ` What is older is still being read: ${reading.map(({ resource }) => resource).join(', ')}.`;
+}
+
+/** Why what is published may differ from what the API says, although the service goes on. */
+const DOUBTS: Readonly<Partial<Record<Warning['kind'], string>>> = {
+  'deletions-held': 'deletions are held back',
+  'deletions-unknown': 'deletions may be missing',
+  'list-unsettled': 'records may be missing',
+  'dead-letters': 'some records could not be published',
+};
+
+const CAUSES: Readonly<Record<string, string>> = {
+  login: 'no login',
+  kafka: 'waiting for Kafka',
+  registry: 'waiting for the schema registry',
+  api: 'waiting for the API',
+  state: 'waiting for the state folder',
+  failed: "a resource can't go on",
+  starting: 'not caught up yet',
+  stale: 'data has gone stale',
+};
+
+function titleOf(causes: readonly string[]): string {
+  return causes.map((cause) => CAUSES[cause] ?? cause).join(', ');
+}
+
+function isOnlyStarting({ causes, reasons }: Status): boolean {
+  const isFirstLogin = reasons.join() === 'not logged in yet';
+  return isFirstLogin || causes.every((cause) => cause === 'starting');
+}
+
+function wrongOf(status: Status): Wrong[] {
+  const level = isOnlyStarting(status) ? 'busy' : 'bad';
+  const reasons = status.reasons.map((text): Wrong => ({ level, where: '', text, when: '' }));
+  const warnings = status.warnings.map(({ resource, text, at }): Wrong => ({
+    level: 'warning',
+    where: resource ?? '',
+    text,
+    when: ` ${since(at, status.at)}`,
+  }));
+  return [...reasons, ...warnings];
+}

@@ -1,0 +1,159 @@
+import type { Status } from '../status-json.ts';
+import { compact, duration, plural, rate } from './words.ts';
+
+/** A station of the flow as it is now. */
+export interface Station {
+  readonly figure: string;
+  readonly unit: string;
+  readonly note: string;
+  /** What it waits for, in words; empty when it works. */
+  readonly trouble: string;
+  /** Whether something goes on from here to the next. */
+  readonly moves: boolean;
+  /** Fills the bar, 0 to 1. */
+  readonly share: number;
+  /** What it is a share of, and how much: in words, for everybody. */
+  readonly shareText: string;
+}
+
+/** By name, in their order. */
+export const STATIONS: Readonly<Record<string, (status: Status) => Station>> = {
+  token,
+  quota,
+  pages,
+  diff,
+  topics,
+};
+
+function token({ token: held, quotas, resources, causes }: Status): Station {
+  const logins = quotas.find(({ name }) => name === 'login');
+  return {
+    figure: held ? duration(held.leftMs) : 'none',
+    unit: held ? 'left' : '',
+    note: logins ? `${logins.used} of ${logins.limit} logins in the last minute` : '',
+    trouble: causes.includes('login') ? 'waiting for the login' : '',
+    moves: total(resources, 'records') > 0,
+    share: held ? held.leftMs / held.lifeMs : 0,
+    shareText: held
+      ? `${percent(held.leftMs / held.lifeMs)} of its ${duration(held.lifeMs)}`
+      : 'no login yet',
+  };
+}
+
+function quota({ quotas, resources }: Status): Station {
+  const lists = quotas.filter(({ name }) => name !== 'login');
+  const fullest = lists.toSorted((a, b) => b.used / b.limit - a.used / a.limit)[0];
+  const share = fullest ? fullest.used / fullest.limit : 0;
+  return {
+    figure: `${Math.round(share * 100)} %`,
+    unit: 'used',
+    note: fullest && lists.length > 1 ? 'the fullest of all in the last minute' : '',
+    trouble: '',
+    moves: total(resources, 'records') > 0,
+    share,
+    shareText: fullest ? `${fullest.name}: ${fullest.used} of ${fullest.limit}` : 'none told yet',
+  };
+}
+
+function pages({ resources, causes }: Status): Station {
+  const sum = { ok: 0, refused: 0, failed: 0, unanswered: 0 };
+  for (const { requests } of resources) {
+    for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += requests[name];
+  }
+  const bad = sum.refused + sum.failed + sum.unanswered;
+  const all = sum.ok + bad;
+  return {
+    figure: compact(all),
+    unit: all === 1 ? 'request/min' : 'requests/min',
+    note: describeBad(sum),
+    trouble: causes.includes('api') ? 'waiting for the API' : '',
+    moves: total(resources, 'records') > 0,
+    share: all > 0 ? sum.ok / all : 0,
+    shareText:
+      all === 0
+        ? 'nothing was asked'
+        : bad === 0
+          ? 'all answered well'
+          : `${Math.floor((100 * sum.ok) / all)} % answered well`,
+  };
+}
+
+function describeBad(sum: Readonly<Record<'refused' | 'failed' | 'unanswered', number>>): string {
+  return [
+    sum.refused > 0 ? `${compact(sum.refused)} over the quota` : '',
+    sum.failed > 0 ? `${compact(sum.failed)} failed` : '',
+    sum.unanswered > 0 ? `${compact(sum.unanswered)} unanswered` : '',
+  ]
+    .filter((text) => text !== '')
+    .join(', ');
+}
+
+function diff({ resources, causes }: Status): Station {
+  const records = total(resources, 'records');
+  const events = total(resources, 'events');
+  return {
+    figure: rate(records),
+    unit: 'records/s',
+    note: '',
+    trouble: causes.includes('state') ? 'waiting for the state folder' : '',
+    moves: events > 0,
+    share: records > 0 ? events / records : 0,
+    shareText:
+      records > 0
+        ? `${percent(events / records)} of them new or changed`
+        : 'nothing to compare just now',
+  };
+}
+
+function percent(share: number): string {
+  const value = 100 * Math.min(1, share);
+  return `${value > 0 && value < 9.95 ? value.toFixed(1) : value.toFixed(0)} %`;
+}
+
+function topics({ resources, causes }: Status): Station {
+  const events = total(resources, 'events');
+  const times = resources.flatMap(({ transactionMs }) => transactionMs ?? []);
+  const trouble = [
+    causes.includes('kafka') ? 'waiting for Kafka' : '',
+    causes.includes('registry') ? 'waiting for the registry' : '',
+  ];
+  return {
+    figure: rate(events),
+    unit: 'events/s',
+    note: [
+      publishedText(resources),
+      ...(times.length > 0
+        ? [`the last transactions took ${duration(Math.max(...times))} or less`]
+        : []),
+    ].join('; '),
+    trouble: trouble.filter((text) => text !== '').join(', '),
+    moves: false,
+    ...firstReads(resources),
+  };
+}
+
+/** How many records are published, as far as that is known. */
+function publishedText(resources: Status['resources']): string {
+  const counts = resources.flatMap(({ known }) => known ?? []);
+  if (counts.length === 0) return 'how many records are published is not known yet';
+  const sum = counts.reduce((before, each) => before + each, 0);
+  return `${counts.length < resources.length ? 'at least ' : ''}${plural(sum, 'record')} published`;
+}
+
+/** How much of what there is has been read once; 1 where no first read goes on. */
+function firstReads(resources: Status['resources']): Pick<Station, 'share' | 'shareText'> {
+  const reads = resources.flatMap(({ firstRead }) => firstRead ?? []);
+  if (reads.every(({ done }) => done)) {
+    return {
+      share: 1,
+      shareText: reads.length > 0 ? 'first reads are done' : 'no first read goes on',
+    };
+  }
+  const sum = (of: 'read' | 'total') => reads.reduce((before, each) => before + each[of], 0);
+  const share = sum('read') / Math.max(1, sum('total'));
+  return { share, shareText: `first reads: ${percent(share)} done` };
+}
+
+function total(resources: Status['resources'], of: 'records' | 'events'): number {
+  return resources.reduce((sum, { perSecond }) => sum + perSecond[of], 0);
+}

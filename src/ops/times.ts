@@ -1,0 +1,4 @@
+/** `once`, `2 times`. */
+export function times(count: number): string {
+  return count === 1 ? 'once' : `${count} times`;
+}

@@ -1,0 +1,75 @@
+import type { Need } from './config.ts';
+import { piiProblems } from './pii-problems.ts';
+import { SETTINGS } from './setting-texts.ts';
+import type { SettingProblem, SettingTexts } from './setting-texts.ts';
+import type { Name } from './settings.ts';
+
+const REQUIRED: Record<Need, Partial<Record<Name, string>>> = {
+  api: {
+    API_BASE_URL: 'is not set: it is the address of the API, such as https://api.example',
+    API_KEY:
+      'is not set, nor API_KEY_FILE: the account owner makes a key in the admin settings, on the API access page',
+  },
+  kafka: { KAFKA_BROKERS: 'is not set: it is host:port of one or more brokers' },
+  registry: {
+    SCHEMA_REGISTRY_URL:
+      'is not set: it is the address of the schema registry, such as http://127.0.0.1:8081',
+  },
+};
+
+/** What is wrong with settings beside one another: what is missing, what contradicts, what is none. */
+export function settingProblems(texts: SettingTexts, needs: readonly Need[]): SettingProblem[] {
+  return [...missing(texts, needs), ...contradictions(texts), ...unknown(texts)];
+}
+
+function missing(texts: SettingTexts, needs: readonly Need[]): SettingProblem[] {
+  return [...new Set(needs)]
+    .flatMap((need) => Object.entries(REQUIRED[need]))
+    .filter(([name]) => texts[name] === undefined)
+    .map(([name, advice]) => ({ name, advice }));
+}
+
+/** Settings that make no sense without another, or beside it. */
+function contradictions(texts: SettingTexts): SettingProblem[] {
+  const problems: SettingProblem[] = [];
+  const needs = (name: string, others: readonly string[], advice = 'it is not set') => {
+    if (texts[name] === undefined) return;
+    for (const other of others) {
+      if (texts[other] === undefined) problems.push({ name, advice: `needs ${other}: ${advice}` });
+    }
+  };
+  needs('KAFKA_SASL_MECHANISM', ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD']);
+  needs('KAFKA_SASL_USERNAME', ['KAFKA_SASL_MECHANISM']);
+  needs('KAFKA_SASL_PASSWORD', ['KAFKA_SASL_MECHANISM']);
+  needs('SCHEMA_REGISTRY_USERNAME', ['SCHEMA_REGISTRY_PASSWORD']);
+  needs('SCHEMA_REGISTRY_PASSWORD', ['SCHEMA_REGISTRY_USERNAME']);
+  needs('PII_HMAC', ['PII_HMAC_KEY'], 'it is the key of the HMAC, and is not set');
+  if (texts.KAFKA_SSL_CA_FILE !== undefined && texts.KAFKA_SSL !== 'true') {
+    problems.push({ name: 'KAFKA_SSL_CA_FILE', advice: 'needs KAFKA_SSL=true' });
+  }
+  const needsTls = (name: string, advice: string, addresses: readonly string[]) => {
+    const set = addresses.flatMap((address) => texts[address] ?? []);
+    if (texts[name] === undefined || set.length === 0) return;
+    if (set.every((text) => /^http:/i.test(text))) problems.push({ name, advice });
+  };
+  needsTls('API_CA_FILE', 'needs API_BASE_URL (or API_LOGIN_URL) to begin with https://', [
+    'API_BASE_URL',
+    'API_LOGIN_URL',
+  ]);
+  needsTls('SCHEMA_REGISTRY_CA_FILE', 'needs SCHEMA_REGISTRY_URL to begin with https://', [
+    'SCHEMA_REGISTRY_URL',
+  ]);
+  return [...problems, ...piiProblems(texts)];
+}
+
+/** Of several settings of a kind one that is spelled wrong would do nothing, without a word. */
+const KINDS = { KEY_FIELDS_: 'is of no resource', PII_: 'is no setting' } as const;
+
+function unknown(texts: SettingTexts): SettingProblem[] {
+  return Object.entries(KINDS).flatMap(([prefix, what]) => {
+    const known = SETTINGS.filter((setting) => setting.startsWith(prefix));
+    return Object.keys(texts)
+      .filter((name) => name.startsWith(prefix) && !known.includes(name))
+      .map((name) => ({ name, advice: `${what}: there are ${known.join(', ')}` }));
+  });
+}

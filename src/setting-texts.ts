@@ -1,0 +1,102 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parse } from 'dotenv';
+import { SCHEMA } from './settings.ts';
+import type { Name } from './settings.ts';
+
+/** Settings by name, as they were written. */
+export type SettingTexts = Readonly<Record<string, string | undefined>>;
+type Texts = Record<string, string | undefined>;
+
+/** Something that is wrong with a setting: its name, and the advice that stands behind it. */
+export interface SettingProblem {
+  readonly name: string;
+  readonly advice: string;
+}
+
+/** May be in a file that `<name>_FILE` names. */
+const SECRETS = [
+  'API_KEY',
+  'KAFKA_SASL_PASSWORD',
+  'SCHEMA_REGISTRY_PASSWORD',
+  'PII_HMAC_KEY',
+] as const satisfies readonly Name[];
+
+/** What these hold is read from the file that they name. */
+const CONTENTS = [
+  'API_CA_FILE',
+  'KAFKA_SSL_CA_FILE',
+  'SCHEMA_REGISTRY_CA_FILE',
+] as const satisfies readonly Name[];
+
+/** The names of all settings there are, `*_FILE` twins included. */
+export const SETTINGS: readonly string[] = [
+  ...Object.keys(SCHEMA.shape),
+  ...SECRETS.map((name) => `${name}_FILE`),
+];
+
+/**
+ * All settings as text: files are read, secrets taken from their twins, what is empty left out. What
+ * can't be had is put to the `problems`.
+ */
+export function settingTexts(
+  env: SettingTexts,
+  cwd: string,
+  problems: SettingProblem[],
+): SettingTexts {
+  const read = (name: string, file: string): string | undefined => {
+    try {
+      return readFileSync(resolve(cwd, file), 'utf8');
+    } catch (cause) {
+      const code = (cause as NodeJS.ErrnoException).code ?? 'no reason given';
+      if (name === '.env' && code === 'ENOENT') return undefined;
+      problems.push({
+        name,
+        advice: `can't be read (${code}): check the path and who may read it`,
+      });
+      return undefined;
+    }
+  };
+  const inFile = present(parse(read('.env', join(cwd, '.env')) ?? ''));
+  const inEnv = present(env);
+  for (const name of SECRETS) {
+    const twin = `${name}_FILE`;
+    // The two are one setting: where the environment has either, the file has no say.
+    if (inEnv[name] ?? inEnv[twin]) {
+      delete inFile[name];
+      delete inFile[twin];
+    }
+  }
+  const texts: Texts = { ...inFile, ...inEnv };
+  for (const name of SECRETS) {
+    const twin = `${name}_FILE`;
+    const file = texts[twin];
+    if (file === undefined) continue;
+    if (texts[name] !== undefined) {
+      problems.push({ name, advice: `and ${twin} are both set: keep one of them` });
+      continue;
+    }
+    // What can't be read is reported as that: something stands in, or it would be missing as well.
+    texts[name] = withoutLineEnd(read(twin, file) ?? '?'.repeat(16));
+    if (texts[name] === '') problems.push({ name: twin, advice: 'names a file that is empty' });
+  }
+  for (const name of CONTENTS) {
+    const file = texts[name];
+    if (file !== undefined) texts[name] = read(name, file);
+  }
+  return texts;
+}
+
+/** What is not empty, less the spaces around it; a secret may begin or end with a space. */
+function present(texts: SettingTexts): Texts {
+  const some: Texts = {};
+  for (const [name, text = ''] of Object.entries(texts)) {
+    if (text.trim() === '') continue;
+    some[name] = SECRETS.some((secret) => secret === name) ? withoutLineEnd(text) : text.trim();
+  }
+  return some;
+}
+
+function withoutLineEnd(text: string): string {
+  return text.replace(/[\r\n]+$/, '');
+}

@@ -1,0 +1,12 @@
+import { map } from 'rxjs';
+import type { PersonalFields } from './personal-fields.ts';
+import type { ListRequest } from './request.ts';
+
+/** A list's request, with its personal fields hidden before anybody sees an answer. */
+export function hidingList(request: ListRequest, personal?: PersonalFields): ListRequest {
+  if (!personal) return request;
+  return (query, limit) =>
+    request(query, limit).pipe(
+      map((answer) => ({ ...answer, data: answer.data.map(personal.hide) })),
+    );
+}

@@ -1,0 +1,40 @@
+import { tap } from 'rxjs';
+import type { PiiConfig } from './config.ts';
+import { namedFields } from './personal-fields-of.ts';
+import type { Resource } from './resources.ts';
+import type { ListRequest } from './streams/request.ts';
+
+export interface UnseenFieldsOptions {
+  readonly pii: PiiConfig;
+  readonly resource: Resource;
+  /** Told each name once, with dots and without the list: `tender_info.last_four`. */
+  readonly onUnseen: (field: string) => void;
+}
+
+/** Records that are looked at before a field counts as unseen. */
+const ENOUGH = 100;
+
+/**
+ * A list's request, looked at before anything is hidden: tells which of the fields that the settings name
+ * none of its first 100 records has, nor any record of a whole list that has fewer. A name that is spelled
+ * wrong hides nothing.
+ */
+export function unseenFields(request: ListRequest, options: UnseenFieldsOptions): ListRequest {
+  const { pii, resource, onUnseen } = options;
+  const unseen = new Set(namedFields(pii, resource, []).map(({ name }) => name));
+  let looked = 0;
+  return (query, limit) =>
+    request(query, limit).pipe(
+      tap(({ data, pagination }) => {
+        if (unseen.size === 0 || data.length === 0) return;
+        looked += data.length;
+        for (const { name, isSeen } of namedFields(pii, resource, data)) {
+          if (isSeen) unseen.delete(name);
+        }
+        const isWhole = query.modifiedFromDate === undefined && query.orderNumber === undefined;
+        if (looked < ENOUGH && !(isWhole && !pagination.has_next_page)) return;
+        for (const name of unseen) onUnseen(name);
+        unseen.clear();
+      }),
+    );
+}
