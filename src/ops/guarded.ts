@@ -18,5 +18,5 @@ export function guarded(hooks: Hooks, onError: (hook: string, error: unknown) =>
       }
     };
   const all = Object.entries(hooks) as [string, (told: never) => void][];
-  return Object.fromEntries(all.map(([name, hook]) => [name, guard(name, hook)])) as Hooks;
+  return Object.fromEntries(all.map(([name, hook]) => [name, guard(name, hook)]));
 }
