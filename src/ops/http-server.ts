@@ -58,7 +58,7 @@ const EVERY_MS = 1_000;
 /** Pages that are told at once. */
 const MOST_STREAMS = 64;
 /** Answers a second, to all clients together: what asks faster waits. */
-const PER_SECOND = 40;
+const PER_SECOND = 30;
 const MOST_CONNECTIONS = 512;
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 

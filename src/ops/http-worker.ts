@@ -1,3 +1,5 @@
+import { readlinkSync } from 'node:fs';
+import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { CellarstreamError, describeError } from '../errors.ts';
 import { openHttpServer } from './http-server.ts';
@@ -9,6 +11,9 @@ import { loadPage } from './page-file.ts';
 
 /** A service that has not answered by then is stuck, ms. */
 const STUCK_MS = 5_000;
+
+/** Of 19, the least: where processors are short, the pipeline comes first. */
+const PRIORITY = 10;
 
 const port = parentPort!;
 const tell = (message: FromThread) => port.postMessage(message);
@@ -27,6 +32,7 @@ const ask = <K extends keyof Answers>(what: K): Promise<Awaited<ReturnType<Answe
   }).finally(() => clearTimeout(late));
 };
 
+yieldToPipeline();
 try {
   const server = await openHttpServer({
     ...(workerData as ThreadData),
@@ -51,4 +57,14 @@ try {
   const { message, context } = error;
   tell({ kind: 'refused', message, settings: String(context.settings) });
   port.close();
+}
+
+/** Linux has priorities of threads; elsewhere they are left as they are. */
+function yieldToPipeline(): void {
+  try {
+    const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
+    setPriority(thread, PRIORITY);
+  } catch {
+    // not there, or not allowed: nothing is lost by it
+  }
 }

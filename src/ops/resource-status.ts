@@ -53,7 +53,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
   const { resource, now, aheadMs } = options;
   const requests = timeSlots({
     everyMs: A_SECOND_MS,
-    count: 60,
+    count: 59, // and the current one: never more than a minute's, which would look like too many
     now,
     empty: (): Record<RequestClass, number> => ({ ok: 0, refused: 0, failed: 0, unanswered: 0 }),
   });

@@ -216,7 +216,7 @@ describe('statusModel', () => {
     asked(200, 'login');
     asked(200, 'inventory');
     expect(resource().requests).toEqual({ ok: 2, refused: 1, failed: 2, unanswered: 1 });
-    pass(60_000);
+    pass(59_000);
     asked(200);
     expect(resource().requests).toEqual({ ok: 3, refused: 1, failed: 2, unanswered: 1 });
     pass(1_000);
