@@ -21,12 +21,12 @@ export default defineConfig({
           maxWorkers: ALL_CORES,
         },
       },
-      // One seed, one run of the whole pipeline: 500 with the other tests, 10,000 by themselves.
+      // One seed, one run of the whole pipeline: 400 with the other tests, 10,000 by themselves.
       {
         test: {
           name: 'sim',
           include: ['test/sim/seeds-*.test.ts'],
-          env: { SIM_SEEDS: process.env.SIM_SEEDS ?? '500' },
+          env: { SIM_SEEDS: process.env.SIM_SEEDS ?? '400' },
           maxWorkers: ALL_CORES,
           sequence: { groupOrder: 3 },
         },

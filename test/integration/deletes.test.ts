@@ -17,8 +17,8 @@ import { readTopic } from './support/topic-reader.ts';
 
 /** `DELETE_SEEDS=20` repeats the large test with as many seeds. */
 const SEEDS = Number(process.env.DELETE_SEEDS ?? 1);
-const ORDERS = scaled(8_000, 50_000);
-const DELETED = scaled(160, 1_000);
+const ORDERS = scaled(5_000, 50_000);
+const DELETED = scaled(120, 1_000);
 const BURST = DELETED / 4;
 const QUOTA = 100_000; // not what is tested here
 

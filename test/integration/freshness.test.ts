@@ -7,11 +7,12 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli } from './support/cli.ts';
 import type { Cli } from './support/cli.ts';
+import { scaled } from './support/scale.ts';
 import { connections } from './support/service.ts';
 import { followTopic } from './support/topic-reader.ts';
 
 const PREFIX = 'freshness';
-const CHANGES = 100;
+const CHANGES = scaled(50, 100);
 
 describe('a status change, while the first read of 300,000 orders runs', () => {
   let sandbox: Sandbox;

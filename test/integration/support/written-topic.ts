@@ -90,8 +90,20 @@ export async function writtenTopic(
     end: 'commit' | 'abort' = 'commit',
   ) => {
     const transaction = await producer.transaction();
-    await transaction.send({ topic: name, messages: [...messages] });
+    const written = await transaction.send({ topic: name, messages: [...messages] });
     await transaction[end]();
+    // What is committed can be read a moment later: when the last stable offset has passed the marker.
+    const [{ partition, baseOffset } = { partition: 0, baseOffset: '' }] = written;
+    const marker = BigInt(baseOffset!) + BigInt(messages.length);
+    await withAdmin(kafka, (admin) =>
+      vi.waitUntil(
+        async () => {
+          const ends = await admin.fetchTopicOffsets(name);
+          return ends.some((at) => at.partition === partition && BigInt(at.high) > marker);
+        },
+        { timeout: 30_000, interval: 5 },
+      ),
+    );
   };
   return {
     name,
