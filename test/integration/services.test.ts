@@ -167,7 +167,8 @@ describe.skipIf(!java.found || !maven.found)('servers on Java', () => {
   it('answer nothing while they are paused', async () => {
     const ask = () => fetch(`${one.registryUrl}/subjects`, { signal: AbortSignal.timeout(500) });
     one.registry.pause();
-    await expect(ask()).rejects.toThrow();
+    // The last of its threads may come to an end with an answer before it stands still.
+    await until(() => ask().then(() => false, () => true)); // prettier-ignore
     one.registry.resume();
     await until(async () => (await ask().catch(() => undefined))?.status === 200);
   });
