@@ -1,7 +1,7 @@
 import { CellarstreamError } from '../errors.ts';
 import type { Hooks } from '../hooks.ts';
 import type { Logger } from '../log.ts';
-import { countPage } from '../ops/page-counts.ts';
+import { countPage, tellsWhatIsGone } from '../ops/page-counts.ts';
 import { gathered } from './gathered.ts';
 
 /** Signals that are away for less are back by themselves: by the pause before the next try. */
@@ -84,7 +84,7 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
     onSwept: ({ resource, number, records, proof, canBeAsked }) => {
       logger.debug({ event: 'swept', resource, number, records, proof }, 'read whole once more');
       const now = performance.now();
-      const isProven = canBeAsked ? proof !== 'nothing' : proof === 'exact';
+      const isProven = tellsWhatIsGone({ proof, canBeAsked });
       const doubt = isProven ? undefined : (doubts.get(resource) ?? { since: now, sweeps: 0 });
       if (!doubt) return void doubts.delete(resource);
       doubt.sweeps += 1;

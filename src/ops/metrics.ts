@@ -4,7 +4,8 @@ import type { Gauges, Hooks, Published } from '../hooks.ts';
 import { clockDifference, newUpdatedAt } from './freshness.ts';
 import { LABELS, OTHER, statusLabel } from './metric-labels.ts';
 import { recorder } from './metric-recorder.ts';
-import { countPage } from './page-counts.ts';
+import { countPage, tellsWhatIsGone } from './page-counts.ts';
+import { causeOf } from './readiness.ts';
 import type { Readiness } from './readiness.ts';
 import { VERSION } from '../version.ts';
 
@@ -135,7 +136,7 @@ export function metrics(options: MetricsOptions): Metrics {
       set('deletesHeld', { resource }, gone);
     },
     onSwept: ({ resource, proof, canBeAsked }) => {
-      const isProven = canBeAsked ? proof !== 'nothing' : proof === 'exact';
+      const isProven = tellsWhatIsGone({ proof, canBeAsked });
       add('sweeps', { resource, deletions: isProven ? 'known' : 'unknown' });
       if (!held.delete(resource)) set('deletesHeld', { resource }, 0);
     },
@@ -158,7 +159,7 @@ export function metrics(options: MetricsOptions): Metrics {
     onTrouble: ({ resource, trouble }) => add('troubles', { resource, trouble }),
     onRejected: ({ resource, reason }) => add('deadLetters', { resource, reason }),
     onRetry: ({ what, resource = 'all', error }) =>
-      add('retries', { service: serviceOf(what), resource, code: codeOf(error) }),
+      add('retries', { service: causeOf(what), resource, code: codeOf(error) }),
     onResync: ({ resource, status }) => add('resyncs', { resource, result: status }),
     onSignalIgnored: () => add('signalsIgnored', {}),
     onSignalsFailed: () => add('signalFailures', {}),
@@ -175,10 +176,4 @@ export function metrics(options: MetricsOptions): Metrics {
 
 function codeOf(error: unknown): string {
   return error instanceof CellarstreamError ? error.code : OTHER;
-}
-
-/** What `onRetry` names: a service, the folder, or a list of the API. */
-function serviceOf(what: string): string {
-  if (what === 'state folder') return 'state';
-  return ['login', 'kafka', 'registry'].includes(what) ? what : 'api';
 }

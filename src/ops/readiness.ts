@@ -1,7 +1,8 @@
 import { describeError } from '../errors.ts';
-import type { Hooks, Published } from '../hooks.ts';
+import type { Hooks } from '../hooks.ts';
 import { RULES } from '../resources.ts';
 import type { Resource } from '../resources.ts';
+import { isLook } from './page-counts.ts';
 
 /** Why a service is not ready: a code that stays the same from release to release. */
 export type Cause =
@@ -63,8 +64,6 @@ interface Trouble {
 }
 
 interface ResourceState {
-  /** Whether polls tell what is new in it. */
-  readonly windowed: boolean;
   isOpen: boolean;
   trouble: Trouble | undefined;
   /** When it was taken over. */
@@ -100,7 +99,7 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
   /** Of Kafka or the registry, before any resource is taken over. */
   let connection: Trouble | undefined;
   const states = new Map<string, ResourceState>(
-    resources.map((resource) => [resource, newState(RULES[resource].windowed)]),
+    resources.map((resource) => [resource, newState()]),
   );
   const update = (resource: string, change: Partial<ResourceState>) => {
     const state = states.get(resource);
@@ -111,10 +110,6 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
     const { lookedAt: last, openedAt } = states.get(resource) ?? {};
     const before = last ?? openedAt ?? lookedAt;
     update(resource, { trouble: undefined, lookedAt, betweenMs: lookedAt - before });
-  };
-  const isLook = ({ resource, lane, completes }: Published): boolean => {
-    const polled = states.get(resource)?.windowed;
-    return completes && (polled ? lane === 'poll' : lane === 'first-read' || lane === 'sweep');
   };
   const troubled = (before: Trouble | undefined, cause: Cause, error: unknown): Trouble => ({
     cause,
@@ -233,9 +228,8 @@ function lines(all: readonly Wrong[]): string[] {
   });
 }
 
-function newState(windowed: boolean): ResourceState {
+function newState(): ResourceState {
   return {
-    windowed,
     isOpen: false,
     openedAt: undefined,
     trouble: undefined,
@@ -245,8 +239,8 @@ function newState(windowed: boolean): ResourceState {
   };
 }
 
-/** What `onRetry` names: a service, the folder, or a list of the API. */
-function causeOf(what: string): Cause {
+/** Who is waited for, by what `onRetry` names: a service, the folder, or a list of the API. */
+export function causeOf(what: string): 'login' | 'kafka' | 'registry' | 'state' | 'api' {
   if (what === 'state folder') return 'state';
-  return what === 'kafka' || what === 'registry' ? what : 'api';
+  return what === 'login' || what === 'kafka' || what === 'registry' ? what : 'api';
 }

@@ -1,11 +1,10 @@
-import { describeError } from '../errors.ts';
-import type { Hooks, Lane, Published } from '../hooks.ts';
-import { RULES } from '../resources.ts';
+import type { Hooks, Lane } from '../hooks.ts';
 import type { Resource } from '../resources.ts';
 import { durations, quantile } from './durations.ts';
 import { firstReadPace } from './first-read-pace.ts';
 import { newUpdatedAt } from './freshness.ts';
-import { shortened } from './shortened.ts';
+import { countPage, isLook } from './page-counts.ts';
+import { errorLine } from './shortened.ts';
 import type { RequestClass, ResourceStatus, RetryStatus, SweptStatus } from './status-json.ts';
 import { timeSlots } from './time-slots.ts';
 
@@ -46,8 +45,6 @@ const RATE_SECONDS = 10;
 const SERIES = { everyMs: 5_000, count: 60 };
 /** A transaction that takes longer waits for Kafka. */
 const MOST_COMMIT_MS = 10_000;
-/** Of an error's line, at most. */
-export const MOST_ERROR = 500;
 
 export function resourceStatus(options: ResourceStatusOptions): ResourceStatusModel {
   const { resource, now, aheadMs } = options;
@@ -97,9 +94,6 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
     const mayBeOfFirstRead = lane !== 'first-read' && firstRead.status()?.done === false;
     return now() - retry.nextAt >= (mayBeOfFirstRead ? A_MINUTE_MS : 0);
   };
-  const isLook = ({ lane, completes }: Published) =>
-    completes &&
-    (RULES[resource].windowed ? lane === 'poll' : lane === 'first-read' || lane === 'sweep');
 
   return {
     hooks: {
@@ -117,15 +111,14 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
         firstRead.add({ read, total, done });
       },
       onPublished: (published) => {
-        const { changes, unchanged, at, completes, lane } = published;
+        const { changes, at, completes, lane } = published;
         if (isMendedBy(lane)) mended();
         ({ known } = published);
         if (completes || lane === 'sweep') follows = true;
         if (isLook(published)) lookedAt = now();
-        // A request to publish again adds an event for each record, beside what has changed.
-        const read = changes.filter(({ op }) => op !== 'd' && !(op === 'r' && lane === 'resync'));
+        const { read } = countPage(published);
         for (const slot of [seconds.current(), series.current()]) {
-          slot.records += unchanged + read.length;
+          slot.records += read;
           slot.events += changes.length;
         }
         for (const change of changes) {
@@ -146,12 +139,12 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
       onRejected: ({ reason }) => (deadLetters[reason] = (deadLetters[reason] ?? 0) + 1),
       onRetry: ({ what, error, count, delayMs }) => {
         hasFailed = false;
-        retry = { what, error: lineOf(error), count, nextAt: now() + delayMs };
+        retry = { what, error: errorLine(error), count, nextAt: now() + delayMs };
       },
       onFailed: ({ error, delayMs }) => {
         const count = hasFailed ? retry!.count + 1 : 1;
         hasFailed = true;
-        retry = { what: resource, error: lineOf(error), count, nextAt: now() + delayMs };
+        retry = { what: resource, error: errorLine(error), count, nextAt: now() + delayMs };
       },
     },
     status: () => {
@@ -205,7 +198,3 @@ function sumOf(all: readonly Record<RequestClass, number>[]): Record<RequestClas
 }
 
 const CLASSES: readonly RequestClass[] = ['ok', 'refused', 'failed', 'unanswered'];
-
-function lineOf(error: unknown): string {
-  return shortened(describeError(error), MOST_ERROR);
-}

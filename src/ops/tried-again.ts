@@ -1,8 +1,6 @@
-import { describeError } from '../errors.ts';
 import type { Hooks } from '../hooks.ts';
 import type { Cause } from './readiness.ts';
-import { MOST_ERROR } from './resource-status.ts';
-import { shortened } from './shortened.ts';
+import { errorLine } from './shortened.ts';
 import type { Warning } from './status-json.ts';
 import { times } from './times.ts';
 
@@ -95,7 +93,7 @@ export function triedAgain(now: () => number): TriedAgainModel {
         .map(([service, { count, error, at }]) => ({
           kind: 'tried-again',
           resource: null,
-          text: `${service} was tried again ${times(count)}${answers(service) ? ' and answers now' : ''}; the last error: ${shortened(describeError(error), MOST_ERROR)}`,
+          text: `${service} was tried again ${times(count)}${answers(service) ? ' and answers now' : ''}; the last error: ${errorLine(error)}`,
           at,
         }));
     },

@@ -1,9 +1,8 @@
-import { describeError } from '../errors.ts';
 import type { Hooks } from '../hooks.ts';
 import type { ScanTrouble } from '../streams/pages.ts';
+import { tellsWhatIsGone } from './page-counts.ts';
 import type { Cause } from './readiness.ts';
-import { MOST_ERROR } from './resource-status.ts';
-import { shortened } from './shortened.ts';
+import { errorLine, MOST_ERROR, shortened } from './shortened.ts';
 import type { Warning } from './status-json.ts';
 import { times } from './times.ts';
 import { MANY_RETRIES, triedAgain } from './tried-again.ts';
@@ -86,7 +85,7 @@ export function warnings(now: () => number): WarningsModel {
       },
       onSwept: ({ resource, proof, canBeAsked }) => {
         if (!held.delete(resource)) isOver('deletions-held', resource);
-        const isProven = canBeAsked ? proof !== 'nothing' : proof === 'exact';
+        const isProven = tellsWhatIsGone({ proof, canBeAsked });
         if (isProven) {
           doubts.delete(resource);
           isOver('deletions-unknown', resource);
@@ -108,7 +107,7 @@ export function warnings(now: () => number): WarningsModel {
           kind: 'not-asked',
           resource,
           forMs: AN_HOUR_MS,
-          text: (count) => `${times(count)} a single record was not found out: ${lineOf(error)}`,
+          text: (count) => `${times(count)} a single record was not found out: ${errorLine(error)}`,
         }),
       onDiscarded: ({ reason }) =>
         tell({
@@ -140,7 +139,7 @@ export function warnings(now: () => number): WarningsModel {
           kind: 'signals',
           resource: null,
           forMs: delayMs + A_MINUTE_MS,
-          text: () => `requests to publish again can't be read or answered: ${lineOf(error)}`,
+          text: () => `requests to publish again can't be read or answered: ${errorLine(error)}`,
         }),
     },
     all: (causes) => {
@@ -160,7 +159,3 @@ const TROUBLES: Readonly<Record<ScanTrouble, string>> = {
   short: 'fewer records came than total_records says: the list is read again',
   unsettled: 'the list does not add up however often it is read: records may be missing',
 };
-
-function lineOf(error: unknown): string {
-  return shortened(describeError(error), MOST_ERROR);
-}
