@@ -1,4 +1,4 @@
-import type { Change } from './streams/diff.ts';
+import type { Change } from './streams/change.ts';
 import type { KeyedStatusChange } from './publisher.ts';
 import type { ScanTrouble } from './streams/pages.ts';
 import type { RejectReason } from './streams/records.ts';

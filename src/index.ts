@@ -77,15 +77,8 @@ export type { JsonObject, JsonValue } from './schemas/json.ts';
 
 // Diff
 export { diff, instantOf, updatedAtOf } from './streams/diff.ts';
-export type {
-  Change,
-  Difference,
-  DiffOptions,
-  ImageCodec,
-  Images,
-  Operation,
-  ReadRecords,
-} from './streams/diff.ts';
+export type { Change, ImageCodec, Operation } from './streams/change.ts';
+export type { Difference, DiffOptions, Images, ReadRecords } from './streams/diff.ts';
 export { newestReads } from './streams/newest.ts';
 export type { NewestReads, Verdict } from './streams/newest.ts';
 export { changedPaths } from './streams/changed-paths.ts';

@@ -7,7 +7,7 @@ import { changeMessages, deadLetterMessages, statusMessage } from './sinks/messa
 import type { Origin } from './sinks/messages.ts';
 import type { Message } from './sinks/sink.ts';
 import type { ImageUpdate } from './state/store.ts';
-import type { Change } from './streams/diff.ts';
+import type { Change } from './streams/change.ts';
 import type { KnownRejects } from './streams/known-rejects.ts';
 import { statusChanges } from './streams/order-status.ts';
 import type { StatusChange } from './streams/order-status.ts';

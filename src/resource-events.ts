@@ -1,4 +1,14 @@
-import { concat, concatMap, defer, finalize, from, ignoreElements, map, of, takeUntil } from 'rxjs';
+import {
+  concat,
+  concatMap,
+  defer,
+  finalize,
+  from,
+  ignoreElements,
+  map,
+  takeUntil,
+  timer,
+} from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Api } from './api.ts';
 import type { Config } from './config.ts';
@@ -18,7 +28,8 @@ import type { JsonObject } from './schemas/json.ts';
 import { isEpochError } from './sinks/kafka-error.ts';
 import type { TaskLog } from './sinks/task-log.ts';
 import { diff, instantOf, updatedAtOf } from './streams/diff.ts';
-import type { Difference, Images, ReadRecords } from './streams/diff.ts';
+import type { Difference, EncodedRecord, Images, ReadRecords } from './streams/diff.ts';
+import type { ImageCodec } from './streams/change.ts';
 import { gatherFirst } from './streams/gather-first.ts';
 import { knownRejects, rejectDigest } from './streams/known-rejects.ts';
 import { newestReads } from './streams/newest.ts';
@@ -113,13 +124,15 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     },
   };
   const toChanges = diff<Prepared>({
-    codec: book.values,
+    get codec() {
+      return book.values; // of the page's own time
+    },
     images,
     isNew,
     newest: newestReads(reads.readClock),
     ...(identities && { identities }),
   });
-  const again = resyncs && resyncEvents({ resyncs, codec: book.values, images, hooks });
+  const again = resyncs && resyncEvents({ resyncs, codec: () => book.values, images, hooks });
 
   /** Whole readings meet what START_FROM has left out: that stays out until it changes. */
   const isWanted = ({ key, record }: KeyedRecord): boolean => {
@@ -129,13 +142,16 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   };
   const isWhole = ({ lane, page, step }: Reading) =>
     step !== undefined || (lane === 'resync' && page !== undefined);
-  const prepare = (reading: Reading): Prepared => ({
-    reading,
-    keys: reading.records.map(({ key }) => key),
-    records: isWhole(reading) ? reading.records.filter(isWanted) : reading.records,
-    gone: (reading.gone?.keys ?? []).filter((key) => log.isUnseen(key, reading.gone!.since)),
-    span: reading.span,
-  });
+  const prepare = (made: Encoded): Prepared => {
+    const reading = made.values === book.values ? made : encoded(made);
+    return {
+      reading,
+      keys: reading.records.map(({ key }) => key),
+      records: isWhole(reading) ? reading.records.filter(isWanted) : reading.records,
+      gone: (reading.gone?.keys ?? []).filter((key) => log.isUnseen(key, reading.gone!.since)),
+      span: reading.span,
+    };
+  };
 
   /** How far the sweeps have come with this page. */
   const sweepWith = ({ reading, keys }: Prepared): SweepProgress => {
@@ -225,30 +241,52 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     return published;
   };
 
-  // One page after the other: each is held against the images that the one before has left.
-  const published$ = (reading: Reading) =>
-    of(reading).pipe(
-      map(prepare),
-      toChanges,
-      concatMap((difference) => from(commit(difference))),
-      finalize(reading.settle),
-    );
   const isEnough = (readings: readonly Reading[]) => {
     const first = readings.filter(({ lane }) => lane === 'first-read');
     const done = first.some(({ progress }) => progress.firstRead?.done);
     return !isInferred || firstRead.done || done || first.length >= PAGES_TO_INFER_FROM;
   };
+  /** With the bytes of its records, in the schema as it is by then. */
+  const encoded = (reading: Reading): Encoded => {
+    const { values } = book;
+    const encode = ({ key, record }: KeyedRecord): EncodedRecord => ({
+      key,
+      record,
+      image: values.encode(record),
+    });
+    return { ...reading, records: reading.records.map(encode), values };
+  };
+  /** A turn of the event loop to itself, so that a page holds up nothing else for long. */
+  const atLeisure = <T>(value: T) => timer(0, scheduler).pipe(map(() => value));
+
   return reads.readings$.pipe(
     takeUntil(stop$),
     gatherFirst(isEnough),
+    // While a page is committed the next one is made ready for it.
     concatMap((readings) => {
       const records = readings.flatMap((reading) => reading.records.map(({ record }) => record));
       return concat(
         defer(() => book.hold(records, keyFields)).pipe(ignoreElements()),
-        from(readings).pipe(concatMap(published$)),
+        from(readings).pipe(concatMap(atLeisure), map(encoded)),
       );
     }),
+    // One page after the other: each is held against the images that the one before has left.
+    concatMap((reading) =>
+      atLeisure(reading).pipe(
+        map(prepare),
+        toChanges,
+        concatMap((difference) => from(commit(difference))),
+        finalize(reading.settle),
+      ),
+    ),
   );
+}
+
+/** A reading whose records are encoded. */
+interface Encoded extends Reading {
+  readonly records: readonly EncodedRecord[];
+  /** What has encoded them: a schema that has grown since makes other bytes of them. */
+  readonly values: ImageCodec;
 }
 
 /** A reading, and what it comes to beside what is stored. */

@@ -3,7 +3,9 @@ import type { ResyncStep } from './resync-reads.ts';
 import type { TaskResyncs } from './resync-requests.ts';
 import type { Message } from './sinks/sink.ts';
 import { updatedAtOf } from './streams/diff.ts';
-import type { Change, ImageCodec, Images } from './streams/diff.ts';
+import { changeOf } from './streams/change.ts';
+import type { Change, ImageCodec } from './streams/change.ts';
+import type { Images } from './streams/diff.ts';
 import type { KeyedRecord } from './streams/records.ts';
 
 /** Keys that were published again and are remembered: overlapping pages bring them twice. */
@@ -11,7 +13,8 @@ const MOST_REMEMBERED = 100_000;
 
 export interface ResyncEventsOptions {
   readonly resyncs: Pick<TaskResyncs, 'acknowledge' | 'acknowledged'>;
-  readonly codec: ImageCodec;
+  /** What writes and reads images just now. */
+  readonly codec: () => ImageCodec;
   /** The last published images, as of before the page. */
   readonly images: Images;
   readonly hooks: Pick<Hooks, 'onResync'>;
@@ -69,7 +72,7 @@ export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
         if (!image) continue; // undecided: it is read again, and published then
         remember(key);
         const isFirst = change?.images.before === null;
-        if (!isFirst) events.push(repetition(key, image, codec));
+        if (!isFirst) events.push(repetition(key, image, codec()));
       }
       return events;
     },
@@ -89,8 +92,7 @@ export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
   };
 }
 
-function repetition(key: string, image: Buffer, codec: ImageCodec): Change {
-  const record = codec.decode(image);
+function repetition(key: string, image: Buffer, { decode }: ImageCodec): Change {
   const images = { before: image, after: image };
-  return { key, op: 'r', before: record, after: record, images, changed: [], updatedAt: updatedAtOf(record) }; // prettier-ignore
+  return changeOf({ key, op: 'r', images, updatedAt: updatedAtOf(decode(image)) }, decode);
 }

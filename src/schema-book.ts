@@ -8,7 +8,7 @@ import type { JsonObject } from './schemas/json.ts';
 import { addFields } from './schemas/merge-schema.ts';
 import type { Registry } from './schemas/registry.ts';
 import { unframe } from './schemas/wire.ts';
-import type { ImageCodec } from './streams/diff.ts';
+import type { ImageCodec } from './streams/change.ts';
 
 /** A schema as it is registered, and what it writes and reads. */
 export interface CurrentSchema {
@@ -33,7 +33,7 @@ export interface SchemaBook {
   readonly hold: (records: readonly JsonObject[], keyFields: readonly string[]) => Promise<void>;
   /** Makes ready for images of a schema. */
   readonly load: (schemaId: number) => Promise<void>;
-  /** Records in the bytes of the current schema. */
+  /** Records in the bytes of the schema that is the current one as this is read. */
   readonly values: ImageCodec;
   /**
    * An image in the bytes of the current schema: a schema that has grown since changes no record.
@@ -84,9 +84,8 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
     known.set(schemaId, codec);
     current = { schemaId, codec };
   };
-  const schemaNow = (): CurrentSchema => {
-    if (!current) throw new Error(`no record of ${resource} has been seen yet`);
-    return current;
+  const refuse = (): never => {
+    throw new Error(`no record of ${resource} has been seen yet`);
   };
   const load = async (schemaId: number): Promise<EnvelopeCodec> => {
     const codec =
@@ -119,12 +118,11 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
       }
     },
     load: async (schemaId) => void (await load(schemaId)),
-    values: {
-      encode: (record) => schemaNow().codec.values.encode(record),
-      decode: (bytes) => schemaNow().codec.values.decode(bytes),
+    get values() {
+      return current?.codec.values ?? { encode: refuse, decode: refuse };
     },
     inCurrent: ({ schemaId, bytes }) => {
-      const { schemaId: now, codec } = schemaNow();
+      const { schemaId: now, codec } = current ?? refuse();
       if (schemaId === now) return bytes;
       const written = known.get(schemaId);
       if (!written) throw new Error(`the schema ${schemaId} of a stored image was not loaded`);

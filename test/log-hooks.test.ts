@@ -3,7 +3,7 @@ import { logHooks } from '../src/commands/log-hooks.ts';
 import { CellarstreamError } from '../src/errors.ts';
 import type { Lane } from '../src/hooks.ts';
 import type { Logger } from '../src/log.ts';
-import type { Change, Operation } from '../src/streams/diff.ts';
+import type { Change, Operation } from '../src/streams/change.ts';
 import type { Proof } from '../src/streams/sweep-progress.ts';
 
 const INSTANT = Date.parse('2026-01-01T00:00:00Z');

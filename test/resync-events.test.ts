@@ -4,7 +4,7 @@ import { resyncEvents } from '../src/resync-events.ts';
 import type { ResyncStep } from '../src/resync-reads.ts';
 import type { Resync } from '../src/resync-requests.ts';
 import type { JsonObject } from '../src/schemas/json.ts';
-import type { Change } from '../src/streams/diff.ts';
+import type { Change } from '../src/streams/change.ts';
 
 const bytes = (record: JsonObject) => Buffer.from(JSON.stringify(record));
 const codec = {
@@ -48,7 +48,7 @@ const events = () =>
       }),
       acknowledged: ({ id }) => acknowledged.push(id),
     },
-    codec,
+    codec: () => codec,
     images: { get: (key) => published.get(key) },
     hooks,
   });

@@ -1,6 +1,6 @@
 import pc from 'picocolors';
 import type { Published } from '../hooks.ts';
-import type { Change, Operation } from '../streams/diff.ts';
+import type { Change, Operation } from '../streams/change.ts';
 import type { StatusChange } from '../streams/order-status.ts';
 import { somePaths, statusName, WORDS } from './change-words.ts';
 

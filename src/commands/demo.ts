@@ -16,7 +16,7 @@ import { startSandbox } from '../sandbox/index.ts';
 import { registryUrlOf } from '../services/registry-server.ts';
 import type { Services } from '../services/services.ts';
 import { startServices } from '../services/start-services.ts';
-import type { Operation } from '../streams/diff.ts';
+import type { Operation } from '../streams/change.ts';
 import { changeLines } from './change-lines.ts';
 import { logHooks } from './log-hooks.ts';
 import { progressLine } from './progress-line.ts';

@@ -1,6 +1,6 @@
 import type { Hooks } from '../hooks.ts';
 import { instantOf } from '../streams/diff.ts';
-import type { Change } from '../streams/diff.ts';
+import type { Change } from '../streams/change.ts';
 
 /**
  * When what was created or updated was so, by the API: ms since the epoch. Null where it does not

@@ -2,7 +2,7 @@ import type { ErrorCode } from '../errors.ts';
 import type { Committed, Lane, Resynced } from '../hooks.ts';
 import { RESOURCES } from '../resources.ts';
 import { STATUS_FIELDS } from '../streams/order-status.ts';
-import type { Operation } from '../streams/diff.ts';
+import type { Operation } from '../streams/change.ts';
 import type { ScanTrouble } from '../streams/pages.ts';
 import type { RejectReason } from '../streams/records.ts';
 import type { Cause } from './readiness.ts';

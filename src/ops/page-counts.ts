@@ -1,7 +1,7 @@
 import type { Hooks, Published } from '../hooks.ts';
 import { RULES } from '../resources.ts';
 import type { Resource } from '../resources.ts';
-import type { Operation } from '../streams/diff.ts';
+import type { Operation } from '../streams/change.ts';
 
 /** What a page came to: records that were read, and events by what they say. */
 export interface PageCounts {

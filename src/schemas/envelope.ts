@@ -1,7 +1,9 @@
 import avro from 'avsc';
-import { asBuffer, avroWriter } from './avro-bytes.ts';
+import { asBuffer } from './avro-bytes.ts';
+import { AvroOutput } from './avro-output.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 import type { JsonObject } from './json.ts';
+import { writeBlock } from './field-kinds.ts';
 import { createRecordCodec } from './record-codec.ts';
 import type { RecordCodec } from './record-codec.ts';
 
@@ -138,7 +140,7 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
   const values = createRecordCodec(valueSchema);
   const fields = schema.fields.slice(2);
   const facts = avro.Type.forSchema({ type: 'record', name: 'Facts', fields } as avro.Schema);
-  const writeFacts = avroWriter(facts);
+  const out = new AvroOutput();
 
   // A reader that wants none of the fields skips over the value: that finds where it ends.
   const nothing = avro.Type.forSchema({ ...valueSchema, fields: [] });
@@ -164,8 +166,13 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
     schema,
     values,
     // Avro writes a record as its fields one after the other, so images need no second encoding.
-    encode: ({ before, after, ...rest }) =>
-      Buffer.concat([...branch(before), ...branch(after), writeFacts(rest)]),
+    encode: (event) => {
+      out.length = 0; // what an error has left
+      writeImage(out, event.before);
+      writeImage(out, event.after);
+      writeFacts(out, event);
+      return out.take();
+    },
     decode: (bytes) => {
       const { before, after, rest } = parts(bytes);
       const { op, ts_ms, changed, source } = rest;
@@ -202,6 +209,27 @@ export function valueSchemaOf({ fields, name }: RecordSchema): RecordSchema {
 const NULL_BRANCH = 0;
 const VALUE_BRANCH = 2;
 
-function branch(image: Uint8Array | null): Uint8Array[] {
-  return image ? [Buffer.of(VALUE_BRANCH), image] : [Buffer.of(NULL_BRANCH)];
+function writeImage(out: AvroOutput, image: Uint8Array | null): void {
+  out.byte(image ? VALUE_BRANCH : NULL_BRANCH);
+  if (image) out.raw(image);
+}
+
+/** {@link FACTS}, in their order. */
+function writeFacts(out: AvroOutput, { op, ts_ms, changed, source }: ChangeFacts): void {
+  text(out, op);
+  out.long(ts_ms);
+  writeBlock(out, changed, (path) => text(out, path));
+  text(out, source.connector);
+  text(out, source.version);
+  text(out, source.name);
+  text(out, source.resource);
+  out.byte(source.ts_ms === null ? NULL_BRANCH : VALUE_BRANCH);
+  if (source.ts_ms !== null) out.long(source.ts_ms);
+  text(out, source.snapshot);
+  out.long(source.sequence);
+}
+
+/** A path may hold half a surrogate pair, from a name in the record. */
+function text(out: AvroOutput, value: string): void {
+  if (!out.string(value)) out.string(value.toWellFormed());
 }

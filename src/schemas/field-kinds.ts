@@ -1,3 +1,4 @@
+import type { AvroOutput } from './avro-output.ts';
 import type { AvroType, LogicalSchema } from './avro-schema.ts';
 import { decimalFormat } from './decimal.ts';
 import {
@@ -11,44 +12,65 @@ import {
 import { canonicalJson, parseJson } from './json.ts';
 import type { JsonValue } from './json.ts';
 
-/** A value as avsc reads and writes it; of logical types, the underlying number or bytes. */
+/** A value as avsc reads it; of logical types, the underlying number or bytes. */
 export type AvroValue =
   null | boolean | number | string | Uint8Array | AvroValue[] | { [name: string]: AvroValue };
 
-/** What is met in a record that its typed fields can't say. All by JSON Pointer. */
-export interface Oddities {
+/** What is met in a record that its typed fields can't say, by JSON Pointer; and how far its writing is. */
+export class Oddities {
   /** Where the API sent null. */
-  readonly nulls: string[];
+  readonly nulls: string[] = [];
   /** Exact values, as JSON text. */
-  readonly unmapped: Map<string, string>;
+  readonly unmapped = new Map<string, string>();
+  /** Of what is being written: steps with their slash, indices of arrays as numbers. */
+  readonly path: (string | number)[] = [];
+
+  /** Where the writing is. */
+  pointer(): string {
+    return this.path.map((step) => (typeof step === 'number' ? `/${step}` : step)).join('');
+  }
+
+  noteNull(): void {
+    this.nulls.push(this.pointer());
+  }
+
+  /** That the value which is being written can only be told as it came. */
+  noteValue(value: JsonValue): void {
+    this.unmapped.set(this.pointer(), canonicalJson(value));
+  }
 }
 
 /** How a type of Avro holds JSON values. */
 export interface Kind {
   /**
-   * The Avro value of a JSON value (never null), or undefined where it doesn't hold it exactly. What
-   * it holds in part, and what is odd further in, it notes itself.
+   * Writes a JSON value (never null). Where the type doesn't hold it exactly it is false, and nothing was
+   * written. What it holds in part, and what is odd further in, it notes itself.
    */
-  readonly toAvro: (value: JsonValue, pointer: string, odd: Oddities) => AvroValue | undefined;
+  readonly write: (value: JsonValue, out: AvroOutput, odd: Oddities) => boolean;
   readonly toJson: (value: AvroValue) => JsonValue;
-  /** Stands in an array for an element that isn't held. */
-  readonly placeholder: AvroValue;
+  /** Writes what stands in an array for an element that isn't held. */
+  readonly writePlaceholder: (out: AvroOutput) => void;
 }
 
 /**
- * The longs that avsc writes as they are. It counts in doubles: it takes one less than the safe
+ * The longs that avsc reads as they were written. It counts in doubles: it takes one less than the safe
  * integers, and gets wrong, without a word, what is below -2^52 (of which Avro writes `-2n - 1`).
  */
 const MAX_LONG = Number.MAX_SAFE_INTEGER - 1;
 const MIN_LONG = -(2 ** 52);
 
-const holds = <T extends JsonValue & AvroValue>(
-  placeholder: T,
-  test: (value: JsonValue) => boolean,
+/** A number whose JSON is the Avro value itself. */
+const number = (
+  write: (out: AvroOutput, value: number) => void,
+  holds: (value: JsonValue) => boolean,
 ): Kind => ({
-  toAvro: (value) => (test(value) ? (value as T) : undefined),
-  toJson: (value) => value as T,
-  placeholder,
+  write: (value, out) => {
+    if (!holds(value)) return false;
+    write(out, value as number);
+    return true;
+  },
+  toJson: (value) => value as number,
+  writePlaceholder: (out) => write(out, 0),
 });
 
 const isInteger = (value: JsonValue, least: number, most: number): boolean =>
@@ -69,81 +91,125 @@ export function longOf(value: JsonValue | undefined): number | null {
   return value !== undefined && isLong(value) ? (value as number) : null;
 }
 
-const INT = holds(0, (value) => isInteger(value, -(2 ** 31), 2 ** 31 - 1));
-const LONG = holds(0, isLong);
-const DOUBLE = holds(0, isDouble);
-const BOOLEAN = holds(false, (value) => typeof value === 'boolean');
-const STRING = holds('', (value) => typeof value === 'string' && value.isWellFormed());
+const writeLong = (out: AvroOutput, value: number) => out.long(value);
+
+const INT = number(writeLong, (value) => isInteger(value, -(2 ** 31), 2 ** 31 - 1));
+const LONG = number(writeLong, isLong);
+const DOUBLE = number((out, value) => out.double(value), isDouble);
+
+const BOOLEAN: Kind = {
+  write: (value, out) => {
+    if (typeof value !== 'boolean') return false;
+    out.byte(Number(value));
+    return true;
+  },
+  toJson: (value) => value as boolean,
+  writePlaceholder: (out) => out.byte(0),
+};
+
+const STRING: Kind = {
+  write: (value, out) => typeof value === 'string' && out.string(value),
+  toJson: (value) => value as string,
+  writePlaceholder: (out) => void out.string(''),
+};
 
 const TIMESTAMP_MILLIS: Kind = {
-  toAvro: (value, pointer, odd) => {
-    if (typeof value !== 'string') return undefined;
+  write: (value, out, odd) => {
+    if (typeof value !== 'string') return false;
     const millis = utcMillis(value);
-    return Number.isNaN(millis) ? timeKeptAsText(value, pointer, odd) : millis;
+    if (Number.isNaN(millis)) return writeTimeKeptAsText(value, out, odd);
+    out.long(millis);
+    return true;
   },
   toJson: (value) => instantText(value as number),
-  placeholder: 0,
+  writePlaceholder: (out) => out.long(0),
 };
 
 /** The same where the text counts: any but the one form of an instant is kept beside it. */
 const EXACT_TIMESTAMP_MILLIS: Kind = {
   ...TIMESTAMP_MILLIS,
-  toAvro: (value, pointer, odd) => {
-    if (typeof value !== 'string') return undefined;
-    return isInstantText(value) ? utcMillis(value) : timeKeptAsText(value, pointer, odd);
+  write: (value, out, odd) => {
+    if (typeof value !== 'string') return false;
+    if (!isInstantText(value)) return writeTimeKeptAsText(value, out, odd);
+    out.long(utcMillis(value));
+    return true;
   },
 };
 
-function timeKeptAsText(text: string, pointer: string, odd: Oddities): number | undefined {
+function writeTimeKeptAsText(text: string, out: AvroOutput, odd: Oddities): boolean {
   const millis = zonedMillis(text);
-  if (Number.isNaN(millis)) return undefined;
-  odd.unmapped.set(pointer, canonicalJson(text));
-  return millis;
+  if (Number.isNaN(millis)) return false;
+  odd.noteValue(text);
+  out.long(millis);
+  return true;
 }
 
 const DATE: Kind = {
-  toAvro: (value) => {
+  write: (value, out) => {
     const days = typeof value === 'string' ? dateDays(value) : NaN;
-    return Number.isNaN(days) ? undefined : days;
+    if (Number.isNaN(days)) return false;
+    out.long(days);
+    return true;
   },
   toJson: (value) => dateText(value as number),
-  placeholder: 0,
+  writePlaceholder: (out) => out.long(0),
 };
 
 const JSON_TEXT: Kind = {
-  toAvro: (value) => canonicalJson(value),
+  write: (value, out) => out.string(canonicalJson(value)),
   toJson: (value) => parseJson(value as string),
-  placeholder: 'null',
+  writePlaceholder: (out) => void out.string('null'),
 };
 
 function decimalKind(precision: number, scale: number): Kind {
   const format = decimalFormat(precision, scale);
   return {
-    toAvro: (value) => (typeof value === 'number' ? format.encode(value) : undefined),
+    write: (value, out) => {
+      const bytes = typeof value === 'number' ? format.encode(value) : undefined;
+      if (bytes === undefined) return false;
+      out.bytes(bytes);
+      return true;
+    },
     toJson: (value) => format.decode(value as Uint8Array),
-    placeholder: Buffer.alloc(1),
+    writePlaceholder: (out) => out.bytes(ZERO),
   };
 }
 
+const ZERO = Buffer.alloc(1);
+
 export function arrayKind(items: Kind): Kind {
-  const { placeholder } = items;
   return {
-    toAvro: (value, pointer, odd) => {
-      if (!Array.isArray(value)) return undefined;
-      return value.map((item, index) => {
+    write: (value, out, odd) => {
+      if (!Array.isArray(value)) return false;
+      writeBlock(out, value, (item, index) => {
+        odd.path.push(index);
         if (item === null) {
-          odd.nulls.push(`${pointer}/${index}`);
-          return placeholder;
+          odd.noteNull();
+          items.writePlaceholder(out);
+        } else if (!items.write(item, out, odd)) {
+          odd.noteValue(item);
+          items.writePlaceholder(out);
         }
-        const held = items.toAvro(item, `${pointer}/${index}`, odd);
-        if (held !== undefined) return held;
-        odd.unmapped.set(`${pointer}/${index}`, canonicalJson(item));
-        return placeholder;
+        odd.path.pop();
       });
+      return true;
     },
     toJson: (value) => (value as AvroValue[]).map(items.toJson),
-    placeholder: [],
+    writePlaceholder: (out) => out.long(0),
   };
+}
+
+/** An array or a map: its items in one block, if there are any, and the end. */
+export function writeBlock<T>(
+  out: AvroOutput,
+  items: readonly T[],
+  write: (item: T, index: number) => void,
+): void {
+  if (items.length > 0) {
+    out.long(items.length);
+    items.forEach(write);
+  }
+  out.long(0);
 }
 
 /** The kind of a type that has no parts; undefined for one that has, or that isn't supported. */

@@ -1,9 +1,10 @@
 import avro from 'avsc';
-import { asBuffer, avroWriter } from './avro-bytes.ts';
+import { asBuffer } from './avro-bytes.ts';
+import { AvroOutput } from './avro-output.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
-import { arrayKind, simpleKind } from './field-kinds.ts';
-import type { AvroValue, Kind, Oddities } from './field-kinds.ts';
-import { canonicalJson, isJsonObject, parseJson, setOwn } from './json.ts';
+import { arrayKind, Oddities, simpleKind, writeBlock } from './field-kinds.ts';
+import type { AvroValue, Kind } from './field-kinds.ts';
+import { isJsonObject, parseJson, setOwn } from './json.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import { pointerStep, withPart } from './pointer.ts';
 
@@ -51,14 +52,18 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   }
   const root = recordKind({ ...schema, fields });
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
-  const write = avroWriter(type);
+  const out = new AvroOutput();
 
   const encode = (record: JsonObject): Buffer => {
-    const odd: Oddities = { nulls: [], unmapped: new Map() };
-    const value = root.toAvro(record, '', odd) as Record<string, AvroValue>;
-    value[NULLS] = odd.nulls.sort();
-    value[UNMAPPED] = sortedMap(odd.unmapped);
-    return write(value);
+    out.length = 0; // what an error has left
+    const odd = new Oddities();
+    root.write(record, out, odd);
+    writeBlock(out, odd.nulls.sort(), (pointer) => out.string(pointer));
+    writeBlock(out, sorted(odd.unmapped), ([pointer, text]) => {
+      out.string(pointer);
+      out.string(text);
+    });
+    return out.take();
   };
 
   const toJson = (value: unknown): JsonObject => {
@@ -84,32 +89,47 @@ interface Field {
   readonly jsonName: string;
   readonly step: string;
   readonly kind: Kind;
+  /** Whether every object seems to have it: `constructor`. */
+  readonly isInherited: boolean;
 }
+
+/** Branches 0 and 1 of `["null", T]`, as Avro writes their index. */
+const [NULL_BRANCH, VALUE_BRANCH] = [0, 2];
 
 function recordKind({ name, fields: schemas }: RecordSchema): Kind {
   const fields = schemas.map((field) => compile(name, field));
-  const byName = new Map(fields.map((field) => [field.jsonName, field]));
-  const empty = Object.fromEntries(fields.map(({ avroName }) => [avroName, null]));
+  const known = new Set(fields.map(({ jsonName }) => jsonName));
 
-  const toAvro = (value: JsonValue, pointer: string, odd: Oddities): AvroValue | undefined => {
-    if (!isJsonObject(value)) return undefined;
-    const held: Record<string, AvroValue> = { ...empty };
-    for (const key of Object.keys(value)) {
-      const item = value[key];
-      if (item === undefined) continue;
-      const field = byName.get(key);
-      if (field === undefined) {
-        noteUnknown(value, key, pointer, odd);
-      } else if (item === null) {
-        odd.nulls.push(pointer + field.step);
-      } else {
-        const at = pointer + field.step;
-        const avroValue = field.kind.toAvro(item, at, odd);
-        if (avroValue !== undefined) held[field.avroName] = avroValue;
-        else odd.unmapped.set(at, canonicalJson(item));
+  const write = (value: JsonValue, out: AvroOutput, odd: Oddities): boolean => {
+    if (!isJsonObject(value)) return false;
+    let met = 0;
+    for (const { jsonName, step, kind, isInherited } of fields) {
+      const item = value[jsonName];
+      if (item === undefined || (isInherited && !Object.hasOwn(value, jsonName))) {
+        out.byte(NULL_BRANCH);
+        continue;
       }
+      met += 1;
+      odd.path.push(step);
+      if (item === null) {
+        odd.noteNull();
+        out.byte(NULL_BRANCH);
+      } else {
+        const start = out.length;
+        out.byte(VALUE_BRANCH);
+        if (!kind.write(item, out, odd)) {
+          out.length = start;
+          out.byte(NULL_BRANCH);
+          odd.noteValue(item);
+        }
+      }
+      odd.path.pop();
     }
-    return held;
+    const keys = Object.keys(value);
+    if (keys.length !== met) {
+      for (const key of keys) if (!known.has(key)) noteUnknown(value, key, odd);
+    }
+    return true;
   };
 
   const toJson = (value: AvroValue): JsonObject => {
@@ -122,14 +142,19 @@ function recordKind({ name, fields: schemas }: RecordSchema): Kind {
     return object;
   };
 
-  return { toAvro, toJson, placeholder: empty };
+  const writePlaceholder = (out: AvroOutput) => fields.forEach(() => out.byte(NULL_BRANCH));
+  return { write, toJson, writePlaceholder };
 }
 
 /** Keeps what has no field. Avro can't spell a name with half a surrogate pair: then all of it. */
-function noteUnknown(object: JsonObject, key: string, pointer: string, odd: Oddities): void {
-  if (!key.isWellFormed()) odd.unmapped.set(pointer, canonicalJson(object));
-  else if (object[key] === null) odd.nulls.push(pointer + pointerStep(key));
-  else odd.unmapped.set(pointer + pointerStep(key), canonicalJson(object[key]!));
+function noteUnknown(object: JsonObject, key: string, odd: Oddities): void {
+  const item = object[key];
+  if (item === undefined) return;
+  if (!key.isWellFormed()) return odd.noteValue(object);
+  odd.path.push(pointerStep(key));
+  if (item === null) odd.noteNull();
+  else odd.noteValue(item);
+  odd.path.pop();
 }
 
 function compile(
@@ -140,7 +165,8 @@ function compile(
   const kind = first === 'null' && second && !others.length && kindOf(second, contentMediaType);
   if (!kind || name === '__proto__')
     throw new TypeError(`${record}.${name}: no such field can be held`);
-  return { avroName: name, jsonName: json, step: pointerStep(json), kind };
+  const isInherited = json in Object.prototype;
+  return { avroName: name, jsonName: json, step: pointerStep(json), kind, isInherited };
 }
 
 function kindOf(type: AvroType, contentMediaType?: string): Kind | undefined {
@@ -152,7 +178,6 @@ function kindOf(type: AvroType, contentMediaType?: string): Kind | undefined {
   return simpleKind(type, contentMediaType);
 }
 
-function sortedMap(texts: ReadonlyMap<string, string>): Record<string, string> {
-  if (texts.size === 0) return {};
-  return Object.fromEntries([...texts].sort(([a], [b]) => (a < b ? -1 : 1)));
+function sorted(texts: ReadonlyMap<string, string>): readonly (readonly [string, string])[] {
+  return texts.size === 0 ? [] : [...texts].sort(([a], [b]) => (a < b ? -1 : 1));
 }

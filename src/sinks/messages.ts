@@ -7,7 +7,7 @@ import { stringifyJson } from '../schemas/json.ts';
 import type { JsonValue } from '../schemas/json.ts';
 import { orderStatusChangeCodec } from '../schemas/order-status-change.ts';
 import { frame } from '../schemas/wire.ts';
-import type { Change } from '../streams/diff.ts';
+import type { Change } from '../streams/change.ts';
 import type { StatusChange } from '../streams/order-status.ts';
 import type { RejectedRecord } from '../streams/records.ts';
 import type { Message } from './sink.ts';
@@ -30,7 +30,7 @@ const CONNECTOR = 'cellarstream';
 
 /** What an event says of a change beside its images; `now` is ms since the epoch. */
 export function changeFacts(
-  { op, before, changed, updatedAt }: Change,
+  { op, images, changed, updatedAt }: Change,
   sequence: number,
   origin: Origin,
   now: number,
@@ -45,7 +45,7 @@ export function changeFacts(
       name: origin.account,
       resource: origin.resource,
       ts_ms: updatedAt,
-      snapshot: op === 'r' && before === null ? 'true' : 'false', // one that is repeated is none
+      snapshot: op === 'r' && images.before === null ? 'true' : 'false', // one that is repeated is none
       sequence,
     },
   };

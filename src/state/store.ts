@@ -196,21 +196,20 @@ function taskStore(file: ImageFile, name: string): TaskStore {
     put: (updates, memory, { seen, rejects: digests = [] } = {}) =>
       settled(() => {
         write(() => {
+          const unnoted = new Set(seen?.keys);
+          const sighting = seen && { seen: seen.sweep, ...(seen.bySweep && { read: seen.sweep }) };
           for (const { key, sequence, image } of updates) {
             const old = imageOf(key);
             if (old && old.sequence >= sequence) continue;
             if (image) {
               images.putSync(key, packImage(key, { sequence, ...image }));
-              mark(key, { hasImage: true });
+              mark(key, { hasImage: true, ...(unnoted.delete(key) && sighting) });
             } else {
               images.removeSync(key);
               marks.removeSync(key);
             }
           }
-          for (const key of seen?.keys ?? []) {
-            const { sweep, bySweep } = seen!;
-            mark(key, { seen: sweep, ...(bySweep && { read: sweep }) });
-          }
+          for (const key of unnoted) mark(key, sighting!);
           for (const [k, digest] of digests.entries()) {
             const nth = rejected + k;
             const place = nth % MOST_REJECTS;

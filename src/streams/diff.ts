@@ -1,25 +1,14 @@
 import { map } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
 import { dateDays, zonedMillis } from '../schemas/instant.ts';
-import type { Op } from '../schemas/envelope.ts';
 import { canonicalJson, parseJson } from '../schemas/json.ts';
 import type { JsonObject } from '../schemas/json.ts';
-import { changedPaths } from './changed-paths.ts';
+import { changeOf } from './change.ts';
+import type { Change, ImageCodec } from './change.ts';
 import type { Identities } from './identity.ts';
 import type { NewestReads, Verdict } from './newest.ts';
 import type { Span } from './read-clock.ts';
 import type { KeyedRecord } from './records.ts';
-
-/** What happened to a record; the letters are Debezium's: first read, created, updated, deleted. */
-export type Operation = Op;
-
-/** A record in the bytes that images are compared by, and back. */
-export interface ImageCodec {
-  /** Equal records, key order aside, give equal bytes. */
-  encode(record: JsonObject): Buffer;
-  /** The record that was encoded. */
-  decode(bytes: Buffer): JsonObject;
-}
 
 /** The last published image of each record. */
 export interface Images {
@@ -27,24 +16,14 @@ export interface Images {
   get(key: string): Buffer | undefined;
 }
 
-/** A record that differs from the last published image of its key. */
-export interface Change {
-  readonly key: string;
-  readonly op: Operation;
-  /** As the codec gives them back. */
-  readonly before: JsonObject | null;
-  readonly after: JsonObject | null;
-  /** `before` and `after` as the codec encodes them. */
-  readonly images: { readonly before: Buffer | null; readonly after: Buffer | null };
-  /** The paths that differ; empty unless `op` is `u`. */
-  readonly changed: readonly string[];
-  /** The record's `updated_at` in ms since the epoch; null when it has none. */
-  readonly updatedAt: number | null;
+/** A record, and the bytes of its image where the codec has written them already. */
+export interface EncodedRecord extends KeyedRecord {
+  readonly image?: Buffer;
 }
 
 /** Records of one page, and when they were read. */
 export interface ReadRecords {
-  readonly records: readonly KeyedRecord[];
+  readonly records: readonly EncodedRecord[];
   /** Keys that the read showed to be gone. */
   readonly gone?: readonly string[];
   /** Leave it out where reads never overlap. */
@@ -84,7 +63,7 @@ export interface DiffOptions {
 export function diff<In extends ReadRecords>(
   options: DiffOptions = {},
 ): OperatorFunction<In, Difference<In>> {
-  const { codec = jsonCodec, isNew = () => true, newest, identities } = options;
+  const { isNew = () => true, newest, identities } = options;
   const kept = new Map<string, Buffer>();
   const images = options.images ?? kept;
 
@@ -93,13 +72,15 @@ export function diff<In extends ReadRecords>(
     span && newest ? newest.judge(key, span, updatedAt) : 'newer';
 
   return map((read) => {
+    const { codec = jsonCodec } = options; // a getter may give each page the one of its time
+    const decode = (bytes: Buffer) => codec.decode(bytes);
     const page = new Map<string, Buffer>(); // images that this very page has changed
     const changes: Change[] = [];
     const undecided: string[] = [];
     let unchanged = 0;
 
-    for (const { key, record } of read.records) {
-      const after = codec.encode(record);
+    for (const { key, record, image } of read.records) {
+      const after = image ?? codec.encode(record);
       const before = page.get(key) ?? images.get(key);
       const updatedAt = updatedAtOf(record);
       const same = before?.equals(after) ?? false;
@@ -113,7 +94,9 @@ export function diff<In extends ReadRecords>(
       if (same) continue;
 
       page.set(key, after);
-      changes.push(compare(key, before, after, record, updatedAt));
+      const op = before ? 'u' : isNew(record) ? 'c' : 'r';
+      const pair = { before: before ?? null, after };
+      changes.push(changeOf({ key, op, images: pair, updatedAt }, decode, identities));
     }
     for (const key of read.gone ?? []) {
       const before = images.get(key);
@@ -122,40 +105,14 @@ export function diff<In extends ReadRecords>(
       if (verdict === 'undecided') undecided.push(key);
       if (verdict !== 'newer') continue;
       if (read.span) newest?.saw(key, read.span, null, false);
-      changes.push(deletion(key, before));
+      // When it was deleted the API does not say.
+      const change = { key, op: 'd', images: { before, after: null }, updatedAt: null } as const;
+      changes.push(changeOf(change, decode));
       kept.delete(key);
     }
     if (images === kept) for (const [key, image] of page) kept.set(key, image);
     return { read, changes, unchanged, undecided };
   });
-
-  function compare(
-    key: string,
-    before: Buffer | undefined,
-    after: Buffer,
-    record: JsonObject,
-    updatedAt: number | null,
-  ): Change {
-    // Both sides through the codec: what it holds to be equal is no difference between them, and a
-    // time that tells two elements apart is the same text on both.
-    const decoded = codec.decode(after);
-    if (!before) {
-      const op = isNew(record) ? 'c' : 'r';
-      const images = { before: null, after };
-      return { key, op, before: null, after: decoded, images, changed: [], updatedAt };
-    }
-    const old = codec.decode(before);
-    const changed = changedPaths(old, decoded, identities);
-    const images = { before, after };
-    return { key, op: 'u', before: old, after: decoded, images, changed, updatedAt };
-  }
-
-  /** When it was deleted the API does not say. */
-  function deletion(key: string, before: Buffer): Change {
-    const images = { before, after: null };
-    const old = codec.decode(before);
-    return { key, op: 'd', before: old, after: null, images, changed: [], updatedAt: null };
-  }
 }
 
 /** A record's `updated_at` in ms since the epoch, or null. */

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../schemas/json.ts';
-import type { Change, ImageCodec } from './diff.ts';
+import type { Change, ImageCodec } from './change.ts';
 import type { PersonalFields } from './personal-fields.ts';
 
 /**

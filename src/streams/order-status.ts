@@ -4,7 +4,7 @@ import { isJsonObject, stringifyJson } from '../schemas/json.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { StatusSubject } from '../schemas/order-status-change.ts';
 import { instantOf } from './diff.ts';
-import type { Change } from './diff.ts';
+import type { Change } from './change.ts';
 import { byIdentity, ORDER_IDENTITIES } from './identity.ts';
 
 export type { StatusSubject };
@@ -45,8 +45,10 @@ export interface StatusChange {
  * read (`r`) and a deletion (`d`) give none. Fulfilments and edits are matched by their identity,
  * so that an array in another order changes nothing.
  */
-export function statusChanges({ op, before, after }: Change): StatusChange[] {
-  if (op === 'r' || !after) return []; // a deletion has no image after it
+export function statusChanges(change: Change): StatusChange[] {
+  if (change.op === 'r' || change.op === 'd') return []; // without a look into its images
+  const { before, after } = change;
+  if (!after) return [];
   const was = subjectsOf(before);
   const is = subjectsOf(after);
   const orderTime = instantOf(after, 'updated_at');

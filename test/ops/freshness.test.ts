@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { clockDifference, newUpdatedAt } from '../../src/ops/freshness.ts';
-import type { Change, Operation } from '../../src/streams/diff.ts';
+import type { Change, Operation } from '../../src/streams/change.ts';
 
 const BEFORE = '2026-01-01T00:00:00Z';
 const INSTANT = Date.parse(BEFORE);

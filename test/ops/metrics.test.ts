@@ -5,7 +5,7 @@ import { METRICS, PROCESS_METRICS } from '../../src/ops/metric-table.ts';
 import type { Metric } from '../../src/ops/metric-table.ts';
 import { metrics } from '../../src/ops/metrics.ts';
 import { RESOURCES } from '../../src/resources.ts';
-import type { Change, Operation } from '../../src/streams/diff.ts';
+import type { Change, Operation } from '../../src/streams/change.ts';
 import { parseMetrics } from './parse-metrics.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');

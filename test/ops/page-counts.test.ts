@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Lane } from '../../src/hooks.ts';
 import { countPage } from '../../src/ops/page-counts.ts';
-import type { Change, Operation } from '../../src/streams/diff.ts';
+import type { Change, Operation } from '../../src/streams/change.ts';
 
 it('a page counts what was read: no deletion, and no record twice that is published again', () => {
   const page = (lane: Lane) =>

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../src/errors.ts';
 import type { Lane, Published, QuotaUse } from '../../src/hooks.ts';
 import { statusModel } from '../../src/ops/status.ts';
-import type { Change, Operation } from '../../src/streams/diff.ts';
+import type { Change, Operation } from '../../src/streams/change.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');

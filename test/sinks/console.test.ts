@@ -4,7 +4,7 @@ import { firstValueFrom, from, Subject, toArray } from 'rxjs';
 import { expect, it } from 'vitest';
 import { consoleSink } from '../../src/sinks/console.ts';
 import { JsonNumber } from '../../src/schemas/json.ts';
-import type { Change } from '../../src/streams/diff.ts';
+import type { Change } from '../../src/streams/change.ts';
 
 const updated: Change = {
   key: '100234',

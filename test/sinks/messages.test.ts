@@ -6,7 +6,7 @@ import { orderStatusChangeCodec } from '../../src/schemas/order-status-change.ts
 import { orderSchema } from '../../src/schemas/order.ts';
 import { unframe } from '../../src/schemas/wire.ts';
 import { changeMessages, deadLetterMessages, statusMessage } from '../../src/sinks/messages.ts';
-import type { Change } from '../../src/streams/diff.ts';
+import type { Change } from '../../src/streams/change.ts';
 import type { StatusChange } from '../../src/streams/order-status.ts';
 import type { RejectReason } from '../../src/streams/records.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/schemas/json.ts';
-import type { Change } from '../../src/streams/diff.ts';
+import type { Change } from '../../src/streams/change.ts';
 import { hidingChange } from '../../src/streams/hiding-change.ts';
 import { MASK, personalFields } from '../../src/streams/personal-fields.ts';
 

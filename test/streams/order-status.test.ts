@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isJsonObject, JsonNumber } from '../../src/schemas/json.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
-import type { Change, Operation } from '../../src/streams/diff.ts';
+import type { Change, Operation } from '../../src/streams/change.ts';
 import { orderStatus, STATUS_FIELDS, statusChanges } from '../../src/streams/order-status.ts';
 import type { StatusChange } from '../../src/streams/order-status.ts';
 import { virtualTime } from '../support/virtual-time.ts';

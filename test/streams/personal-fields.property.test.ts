@@ -9,7 +9,7 @@ import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { unframe } from '../../src/schemas/wire.ts';
 import { changeMessages, deadLetterMessages } from '../../src/sinks/messages.ts';
 import { diff } from '../../src/streams/diff.ts';
-import type { Change } from '../../src/streams/diff.ts';
+import type { Change } from '../../src/streams/change.ts';
 import { rejectDigest } from '../../src/streams/known-rejects.ts';
 import { hidingChange } from '../../src/streams/hiding-change.ts';
 import { personalFields, WAYS } from '../../src/streams/personal-fields.ts';
