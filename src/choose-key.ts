@@ -11,6 +11,7 @@ import { keyFieldsSetting } from './settings.ts';
 import { chooseKeyFields, fieldNames } from './streams/key-fields.ts';
 import { keyOfFields } from './streams/records.ts';
 import type { Answer } from './streams/request.ts';
+import { jsonOf } from './streams/known-record.ts';
 
 /** What a resource's keys are made of. */
 export interface ChosenKey {
@@ -65,7 +66,7 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
   let wasEmpty = false;
   return firstPage.pipe(
     map(({ data, serverTime }): ChosenKey | undefined => {
-      const keyFields = keyFieldsOf(resource, config, data);
+      const keyFields = keyFieldsOf(resource, config, data.map(jsonOf));
       if (keyFields) return { keyFields, isNew: true, beganAt, wasEmpty };
       beganAt ??= serverTime ?? null;
       wasEmpty = true;

@@ -34,7 +34,10 @@ import { gatherFirst } from './streams/gather-first.ts';
 import { knownRejects, rejectDigest } from './streams/known-rejects.ts';
 import { newestReads } from './streams/newest.ts';
 import { hidingChange } from './streams/hiding-change.ts';
+import { KnownRecord, recogniser } from './streams/known-record.ts';
+import { keyOfFields } from './streams/records.ts';
 import type { KeyedRecord } from './streams/records.ts';
+import type { ImageUpdate, KeptText } from './state/store.ts';
 import { nextSweep, sweepAfter, withRemoved } from './streams/sweep-progress.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
 import { VERSION } from './version.ts';
@@ -89,6 +92,11 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     hooks.onProgress?.({ resource, read, total: Math.max(read, log.count()), done: false });
   }
 
+  let stored = 0; // how many pages have changed images
+  // What is hidden is no longer what was sent.
+  const texts = personal
+    ? undefined
+    : recogniser({ keyFields, keyOf: keyOfFields(keyFields), known: log.text, asOf: () => stored });
   const reads = resourceReads({
     resource,
     config,
@@ -96,6 +104,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     lanes,
     keyFields,
     personal,
+    recogniser: texts,
     from: { firstRead, since },
     firstReadDone: () => firstRead.done,
     ...(isInferred && { pagesUnderWay: PAGES_TO_INFER_FROM + 1 }),
@@ -135,19 +144,30 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   const again = resyncs && resyncEvents({ resyncs, codec: () => book.values, images, hooks });
 
   /** Whole readings meet what START_FROM has left out: that stays out until it changes. */
-  const isWanted = ({ key, record }: KeyedRecord): boolean => {
-    if (startFrom === undefined || !windowed || log.get(key)) return true;
-    const updatedAt = updatedAtOf(record);
+  const isWanted = (each: EncodedRecord): boolean => {
+    if (startFrom === undefined || !windowed || each.isSame || log.get(each.key)) return true;
+    const updatedAt = updatedAtOf(each.record);
     return updatedAt === null || updatedAt >= startFrom;
   };
   const isWhole = ({ lane, page, step }: Reading) =>
     step !== undefined || (lane === 'resync' && page !== undefined);
+  const withImage = ({ key, record }: KeyedRecord): EncodedRecord => ({
+    key,
+    record,
+    image: book.values.encode(record),
+  });
+  /** What was the same as it arrived need not be so any more, once its turn has come. */
+  const stillKnown = (each: EncodedRecord): EncodedRecord => {
+    if (!(each instanceof KnownRecord) || each.asOf === stored) return each;
+    return log.text(each.key)?.digest === each.text.digest ? each : withImage(each);
+  };
   const prepare = (made: Encoded): Prepared => {
     const reading = made.values === book.values ? made : encoded(made);
+    const records = reading.records.map(stillKnown);
     return {
       reading,
-      keys: reading.records.map(({ key }) => key),
-      records: isWhole(reading) ? reading.records.filter(isWanted) : reading.records,
+      keys: records.map(({ key }) => key),
+      records: isWhole(reading) ? records.filter(isWanted) : records,
       gone: (reading.gone?.keys ?? []).filter((key) => log.isUnseen(key, reading.gone!.since)),
       span: reading.span,
     };
@@ -163,6 +183,19 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const { page, settled } = step;
     const sweep = log.sweep.phase === 'reading' ? log.sweep : nextSweep(log.sweep, scheduler.now());
     return sweepAfter(sweep, page, { fresh: log.unread(keys, sweep.number), settled });
+  };
+
+  /** Of the records of a page that are as their images say, once its own are stored. */
+  const textsOf = ({ read, same }: Difference<Prepared>, images: readonly ImageUpdate[]) => {
+    const written = new Set(images.map(({ key }) => key));
+    const kept = new Map<string, KeptText>();
+    for (const each of texts
+      ? [...same, ...read.records.filter(({ key }) => written.has(key))]
+      : []) {
+      const text = each.isSame ? undefined : texts?.textOf(each.record);
+      if (text) kept.set(each.key, text);
+    }
+    return kept;
   };
 
   const transaction = async (messages: number, work: () => Promise<void>): Promise<void> => {
@@ -207,7 +240,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const removed = changes.filter(({ op }) => op === 'd').length;
     const sweep = withRemoved(sweepWith(read), removed, scheduler.now());
     const seen = { keys: read.keys, sweep: sweep.number, bySweep: step?.kind === 'page' };
-    const notes = { sweep, seen, rejects: rejected.map(rejectDigest) };
+    const notes = { sweep, seen, texts: textsOf(difference, images), rejects: rejected.map(rejectDigest) }; // prettier-ignore
     // Also when nothing has moved: a process that was replaced learns of it by a commit.
     const isDue = scheduler.now() - savedAt >= SAVE_EVERY_MS;
     if (messages.length > 0 || progress.firstRead || isDue) {
@@ -218,7 +251,12 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
         log.commit({ messages, images, cursor: { sequence, firstRead, since, keyFields }, ...notes }), // prettier-ignore
       );
       savedAt = scheduler.now();
-    } else if (step || read.keys.some((key) => log.isUnseen(key, sweep.number))) {
+      stored += Number(images.length > 0);
+    } else if (
+      step ||
+      notes.texts.size > 0 ||
+      read.keys.some((key) => log.isUnseen(key, sweep.number))
+    ) {
       await log.keep(notes);
     }
     if (resync) again?.committed(resync);
@@ -249,11 +287,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   /** With the bytes of its records, in the schema as it is by then. */
   const encoded = (reading: Reading): Encoded => {
     const { values } = book;
-    const encode = ({ key, record }: KeyedRecord): EncodedRecord => ({
-      key,
-      record,
-      image: values.encode(record),
-    });
+    const encode = (each: KeyedRecord) => (each instanceof KnownRecord ? each : withImage(each));
     return { ...reading, records: reading.records.map(encode), values };
   };
   /** A turn of the event loop to itself, so that a page holds up nothing else for long. */
@@ -264,7 +298,9 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     gatherFirst(isEnough),
     // While a page is committed the next one is made ready for it.
     concatMap((readings) => {
-      const records = readings.flatMap((reading) => reading.records.map(({ record }) => record));
+      const records = readings.flatMap((reading) =>
+        reading.records.flatMap((each) => (each instanceof KnownRecord ? [] : [each.record])),
+      );
       return concat(
         defer(() => book.hold(records, keyFields)).pipe(ignoreElements()),
         from(readings).pipe(concatMap(atLeisure), map(encoded)),

@@ -23,10 +23,11 @@ import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
 import type { Cursor, FirstRead } from './sinks/cursor.ts';
 import { singleRecords } from './single-records.ts';
-import { updatedAtOf } from './streams/diff.ts';
 import { pages } from './streams/pages.ts';
 import type { PagesOptions, ScanPage } from './streams/pages.ts';
 import { hidingList } from './streams/hiding-list.ts';
+import { updatedAtIn } from './streams/known-record.ts';
+import type { Recogniser } from './streams/known-record.ts';
 import type { PersonalFields } from './streams/personal-fields.ts';
 import { poll, window } from './streams/poll.ts';
 import { readClock } from './streams/read-clock.ts';
@@ -53,6 +54,8 @@ export interface ResourceReadsOptions {
   readonly keyFields: readonly string[];
   /** What nobody gets to see of the records; undefined when that is nothing. */
   readonly personal: PersonalFields | undefined;
+  /** Tells what was sent before by its bytes; not used by the first read. Default: all is parsed. */
+  readonly recogniser?: Recogniser | undefined;
   /** Where earlier reads have come to. */
   readonly from: Pick<Cursor, 'firstRead' | 'since'>;
   /** Whether the first read is done by now. */
@@ -122,6 +125,8 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     onUnseen: (field) => hooks.onUnseen?.({ resource, field }),
   });
   const request = hidingList(asSent, options.personal);
+  const { recogniser } = options;
+  const requestAgain = recogniser ? api.list(resource, reads, recogniser) : request;
   /** When nothing was read: a moment in the order of the reads. */
   const moment = () => reads.answered(reads.begin());
 
@@ -152,7 +157,10 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     more: Pick<Partial<PagesOptions>, 'from' | 'onTrouble'> = {},
   ) =>
     pages({
-      request: (page) => request({ ...query, ...page }, limits[lane]),
+      request: (page) => {
+        const ask = lane === 'first-read' ? request : requestAgain;
+        return ask({ ...query, ...page }, limits[lane]);
+      },
       keyOf,
       pageSize,
       room: () => rooms[lane].enter,
@@ -172,7 +180,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     const { keyed, rejected } = keyRecords(data, keyOf);
     single.saw(keyed.map(({ key }) => key));
     clock.tell(serverTime);
-    if (lane !== 'poll') clock.see(keyed.map(({ record }) => updatedAtOf(record))); // polls do
+    if (lane !== 'poll') clock.see(data.map(updatedAtIn)); // polls do
     const settle = settling(lane, span);
     return { lane, progress: {}, records: keyed, rejected, span, settle };
   };

@@ -92,7 +92,8 @@ export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
   };
 }
 
-function repetition(key: string, image: Buffer, { decode }: ImageCodec): Change {
+function repetition(key: string, image: Buffer, codec: ImageCodec): Change {
+  const decode = (bytes: Buffer) => codec.decode(bytes);
   const images = { before: image, after: image };
   return changeOf({ key, op: 'r', images, updatedAt: updatedAtOf(decode(image)) }, decode);
 }

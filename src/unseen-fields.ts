@@ -3,6 +3,7 @@ import type { PiiConfig } from './config.ts';
 import { namedFields } from './personal-fields-of.ts';
 import type { Resource } from './resources.ts';
 import type { ListRequest } from './streams/request.ts';
+import { jsonOf } from './streams/known-record.ts';
 
 export interface UnseenFieldsOptions {
   readonly pii: PiiConfig;
@@ -28,7 +29,7 @@ export function unseenFields(request: ListRequest, options: UnseenFieldsOptions)
       tap(({ data, pagination }) => {
         if (unseen.size === 0 || data.length === 0) return;
         looked += data.length;
-        for (const { name, isSeen } of namedFields(pii, resource, data)) {
+        for (const { name, isSeen } of namedFields(pii, resource, data.map(jsonOf))) {
           if (isSeen) unseen.delete(name);
         }
         const isWhole = query.modifiedFromDate === undefined && query.orderNumber === undefined;

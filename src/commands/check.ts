@@ -15,6 +15,7 @@ import { topicNames, valueSubject } from '../schemas/topics.ts';
 import { settingWarnings } from '../setting-warnings.ts';
 import { inspectTopics } from '../sinks/kafka-topics.ts';
 import { refuseUnsupported } from '../unsupported.ts';
+import { jsonOf } from '../streams/known-record.ts';
 
 /** What was found of one thing that the service needs. */
 export interface Finding {
@@ -84,9 +85,9 @@ async function checkApi(config: ConfigWith<'api'>): Promise<Finding[]> {
         const { poll } = quota.lanes(resource, false);
         const page = api.list(resource)({ offset: 0, pageSize: PAGE_SIZE }, poll);
         const answer = await first(resource, page);
-        const keyFields = keyFieldsOf(resource, config, answer.data);
+        const keyFields = keyFieldsOf(resource, config, answer.data.map(jsonOf));
         const key = keyFields ? `key ${keyFields.join('+')}` : 'no record yet to find the key by';
-        const hides = namedFields(config.pii, resource, answer.data).map(
+        const hides = namedFields(config.pii, resource, answer.data.map(jsonOf)).map(
           ({ name, isSeen }) => (isSeen ? name : `${name} (not seen)`), // a wrong name hides nothing
         );
         const hidden = hides.length > 0 ? `; hides ${hides.join(', ')}` : '';

@@ -19,6 +19,7 @@ import { VERSION } from '../version.ts';
 import { logHooks } from './log-hooks.ts';
 import { logSettings } from './log-settings.ts';
 import { stopSignals } from './stop.ts';
+import { jsonOf } from '../streams/known-record.ts';
 
 /**
  * `cellarstream peek RESOURCE`: one whole read, as the events that a first read would publish, a JSON
@@ -55,7 +56,7 @@ export async function peekCommand(
   const keyFields$ = known
     ? of(known)
     : request({ offset: 0, pageSize }, poll).pipe(
-        map(({ data }) => keyFieldsOf(resource, config, data)),
+        map(({ data }) => keyFieldsOf(resource, config, data.map(jsonOf))),
         filter((keyFields) => keyFields !== undefined), // an empty list has nothing to print
       );
   const records$ = keyFields$.pipe(

@@ -49,6 +49,7 @@ export interface TaskLog {
   /** How far the sweeps have come, as it was kept last; beside the marks, so it is lost with them. */
   readonly sweep: SweepProgress;
   readonly get: (key: string) => StoredImage | undefined;
+  readonly text: TaskStore['text'];
   /** Number of records that are published and not deleted. */
   readonly count: () => number;
   readonly unread: TaskStore['unread'];
@@ -82,7 +83,7 @@ export interface TaskBatch extends TaskNotes {
 }
 
 /** Of what is in the store: a folder that an older version left is read anew from Kafka. */
-const STORE_VERSION = 2;
+const STORE_VERSION = 3;
 
 /** A deletion whose event was compacted away: only its tombstone is left, and it is the last word. */
 const TOMBSTONE: PublishedImage = { sequence: Number.MAX_VALUE, image: null };
@@ -151,6 +152,7 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
         return sweep;
       },
       get: (key) => store.get(key),
+      text: (key) => store.text(key),
       count: () => store.count(),
       unread: (keys, sweep) => store.unread(keys, sweep),
       isUnseen: (key, since) => store.isUnseen(key, since),

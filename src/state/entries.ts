@@ -11,6 +11,16 @@ export interface StoredImage {
   readonly bytes: Buffer;
 }
 
+/** The bytes that a record was sent in as its image was made, or found to be still right. */
+export interface KeptText {
+  /** 16 bytes, as `latin1`. */
+  readonly digest: string;
+  /** Bytes. */
+  readonly length: number;
+  /** The record's `updated_at` in ms since the epoch; null when it has none. */
+  readonly updatedAt: number | null;
+}
+
 /** When a key was seen: numbers of sweeps. */
 export interface Mark {
   /** The newest sweep at the time of the newest sighting. */
@@ -19,18 +29,25 @@ export interface Mark {
   readonly read: number;
   /** Whether the key has an image: one that is not found then has been lost. */
   readonly hasImage: boolean;
+  /** What its image says, as it was sent; undefined where nobody looked. */
+  readonly text: KeptText | undefined;
 }
 
-export const UNMARKED: Mark = { seen: 0, read: 0, hasImage: false };
+export const UNMARKED: Mark = { seen: 0, read: 0, hasImage: false, text: undefined };
 
-// Every entry begins with a checksum of its key and of all that follows: what is stored under a wrong
+// Every entry ends with a checksum of its key and of all that stands before: what is stored under a wrong
 // key is as wrong as what has changed.
-const CHECKSUM = 4;
-const IMAGE = { sequence: CHECKSUM, schemaId: CHECKSUM + 8, bytes: CHECKSUM + 12 } as const;
-const MARK = { seen: CHECKSUM, read: CHECKSUM + 4, hasImage: CHECKSUM + 8, length: CHECKSUM + 9 } as const; // prettier-ignore
+const CHECKSUM_BYTES = 4;
+/** What the checksum of anything that ends with its own checksum comes to. */
+const RESIDUE = 0x2144df1c;
+const DIGEST_BYTES = 16;
+const IMAGE = { sequence: 0, schemaId: 8, bytes: 12 } as const;
+const MARK = { seen: 0, read: 4, hasImage: 8, end: 9 } as const;
+/** Behind the mark, where there is one. */
+const TEXT = { length: 9, updatedAt: 13, digest: 21, end: 21 + DIGEST_BYTES } as const;
 
 export function packImage(key: string, { sequence, schemaId, bytes }: StoredImage): Buffer {
-  const packed = Buffer.allocUnsafe(IMAGE.bytes + bytes.length);
+  const packed = entry(IMAGE.bytes + bytes.length);
   packed.writeDoubleBE(sequence, IMAGE.sequence);
   packed.writeUInt32BE(schemaId, IMAGE.schemaId);
   bytes.copy(packed, IMAGE.bytes);
@@ -43,37 +60,55 @@ export function unpackImage(key: string, packed: Buffer): StoredImage {
   return {
     sequence: packed.readDoubleBE(IMAGE.sequence),
     schemaId: packed.readUInt32BE(IMAGE.schemaId),
-    bytes: packed.subarray(IMAGE.bytes),
+    bytes: packed.subarray(IMAGE.bytes, packed.length - CHECKSUM_BYTES),
   };
 }
 
-export function packMark(key: string, { seen, read, hasImage }: Mark): Buffer {
-  const packed = Buffer.allocUnsafe(MARK.length);
+export function packMark(key: string, { seen, read, hasImage, text }: Mark): Buffer {
+  const packed = entry(text ? TEXT.end : MARK.end);
   packed.writeUInt32BE(seen, MARK.seen);
   packed.writeUInt32BE(read, MARK.read);
   packed.writeUInt8(Number(hasImage), MARK.hasImage);
+  if (text) {
+    packed.writeUInt32BE(text.length, TEXT.length);
+    packed.writeDoubleBE(text.updatedAt ?? NaN, TEXT.updatedAt);
+    packed.write(text.digest, TEXT.digest, 'latin1');
+  }
   return sealed(key, packed);
 }
 
 /** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this key. */
 export function unpackMark(key: string, packed: Buffer): Mark {
-  expectWhole(key, packed, MARK.length);
+  expectWhole(key, packed, MARK.end);
   return {
     seen: packed.readUInt32BE(MARK.seen),
     read: packed.readUInt32BE(MARK.read),
     hasImage: packed.readUInt8(MARK.hasImage) === 1,
+    text: packed.length === TEXT.end + CHECKSUM_BYTES ? textIn(packed) : undefined,
   };
 }
 
-/** Plain JSON, as text behind its checksum. */
+function textIn(packed: Buffer): KeptText {
+  const updatedAt = packed.readDoubleBE(TEXT.updatedAt);
+  return {
+    length: packed.readUInt32BE(TEXT.length),
+    updatedAt: Number.isNaN(updatedAt) ? null : updatedAt,
+    digest: packed.toString('latin1', TEXT.digest, TEXT.end),
+  };
+}
+
+/** Plain JSON, as text. */
 export function packJson(key: string, value: unknown): Buffer {
-  return sealed(key, Buffer.concat([Buffer.alloc(CHECKSUM), Buffer.from(JSON.stringify(value))]));
+  const text = Buffer.from(JSON.stringify(value));
+  const packed = entry(text.length);
+  text.copy(packed);
+  return sealed(key, packed);
 }
 
 /** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this key. */
 export function unpackJson<T>(key: string, packed: Buffer): T {
-  expectWhole(key, packed, CHECKSUM);
-  return JSON.parse(packed.toString('utf8', CHECKSUM)) as T;
+  expectWhole(key, packed, 0);
+  return JSON.parse(packed.toString('utf8', 0, packed.length - CHECKSUM_BYTES)) as T;
 }
 
 /** What was found says that the images can't be relied on. */
@@ -83,16 +118,17 @@ export function damaged(what: string, cause?: unknown): CellarstreamError {
   });
 }
 
+function entry(bytes: number): Buffer {
+  return Buffer.allocUnsafe(bytes + CHECKSUM_BYTES);
+}
+
 function sealed(key: string, packed: Buffer): Buffer {
-  packed.writeUInt32BE(checksum(key, packed));
+  const end = packed.length - CHECKSUM_BYTES;
+  packed.writeUInt32LE(crc32(packed.subarray(0, end), crc32(key)), end); // little-endian, for the residue
   return packed;
 }
 
 function expectWhole(key: string, packed: Buffer, least: number): void {
-  if (packed.length >= least && packed.readUInt32BE() === checksum(key, packed)) return;
-  throw damaged('an entry is not as it was stored');
-}
-
-function checksum(key: string, packed: Buffer): number {
-  return crc32(packed.subarray(CHECKSUM), crc32(key));
+  const isWhole = packed.length >= least + CHECKSUM_BYTES && crc32(packed, crc32(key)) === RESIDUE;
+  if (!isWhole) throw damaged('an entry is not as it was stored');
 }

@@ -9,11 +9,11 @@ import {
   unpackMark,
   UNMARKED,
 } from './entries.ts';
-import type { Mark, StoredImage } from './entries.ts';
+import type { KeptText, Mark, StoredImage } from './entries.ts';
 import { openImageFile } from './image-file.ts';
 import type { ImageFile } from './image-file.ts';
 
-export type { StoredImage } from './entries.ts';
+export type { KeptText, StoredImage } from './entries.ts';
 
 /** An image to be stored, or null for a record that was deleted. */
 export interface ImageUpdate {
@@ -49,6 +49,8 @@ export interface Sighting {
 /** What is kept of a page beside its images. */
 export interface Notes {
   readonly seen?: Sighting;
+  /** By key, of records that were seen: what their images, as they are stored by then, were sent as. */
+  readonly texts?: ReadonlyMap<string, KeptText>;
   /** Digests of records that went to dead letters. */
   readonly rejects?: readonly string[];
 }
@@ -70,6 +72,8 @@ export interface UnseenKeys {
  */
 export interface TaskStore {
   get(key: string): StoredImage | undefined;
+  /** What the image of a key was sent as, if that was kept since it was written. */
+  text(key: string): KeptText | undefined;
   memory(): TaskMemory | undefined;
   /**
    * Writes images, memory and notes in one transaction. An image is written only if its sequence is
@@ -103,6 +107,8 @@ export interface Store {
 export type OnDiscarded = (reason: string) => void;
 
 const MEMORY_KEY = 'memory';
+/** Marks that are remembered: those of a few pages. */
+const MOST_RECENT = 4_000;
 /** Rejects that are remembered. */
 const MOST_REJECTS = 10_000;
 /** Of a stretch of keys: how many are looked at, and found, at most. */
@@ -160,10 +166,17 @@ function taskStore(file: ImageFile, name: string): TaskStore {
       .sort(([a], [b]) => a - b);
   let rejected = file.use(() => (known().at(-1)?.[0] ?? -1) + 1);
 
+  /** A page's marks are looked at several times before they are written. */
+  const recentMarks = new Map<string, Mark>();
   const read = <T>(work: () => T): T => file.use(work);
   /** All of it or nothing, and at once: what fails is thrown here, and not from lmdb's own thread. */
   const write = (work: () => void): void => {
-    file.use((root) => root.transactionSync(work));
+    try {
+      file.use((root) => root.transactionSync(work));
+    } catch (error) {
+      recentMarks.clear(); // some may be of what was not written
+      throw error;
+    }
     file.proven();
   };
 
@@ -174,42 +187,60 @@ function taskStore(file: ImageFile, name: string): TaskStore {
     if (markOf(key).hasImage) throw damaged('an image is gone');
     return undefined;
   };
+  const remember = (key: string, mark: Mark): Mark => {
+    if (recentMarks.size >= MOST_RECENT) recentMarks.clear();
+    recentMarks.set(key, mark);
+    return mark;
+  };
   const markOf = (key: string): Mark => {
+    const recent = recentMarks.get(key);
+    if (recent) return recent;
     const stored = marks.get(key);
-    return stored ? unpackMark(key, stored) : UNMARKED;
+    return remember(key, stored ? unpackMark(key, stored) : UNMARKED);
   };
   const mark = (key: string, change: Partial<Mark>) => {
     const old = markOf(key);
     const next = { ...old, ...change, seen: Math.max(old.seen, change.seen ?? 0) };
     const isSame =
-      next.seen === old.seen && next.read === old.read && next.hasImage === old.hasImage;
-    if (!isSame || old === UNMARKED) marks.putSync(key, packMark(key, next));
+      next.seen === old.seen &&
+      next.read === old.read &&
+      next.hasImage === old.hasImage &&
+      next.text === old.text;
+    if (!isSame || old === UNMARKED) marks.putSync(key, packMark(key, remember(key, next)));
   };
 
   return {
     get: (key) => read(() => imageOf(key)),
+    text: (key) => read(() => markOf(key).text),
     memory: () =>
       read(() => {
         const stored = memories.get(MEMORY_KEY);
         return stored && unpackJson<TaskMemory>(MEMORY_KEY, stored);
       }),
-    put: (updates, memory, { seen, rejects: digests = [] } = {}) =>
+    put: (updates, memory, { seen, texts, rejects: digests = [] } = {}) =>
       settled(() => {
         write(() => {
-          const unnoted = new Set(seen?.keys);
+          const unmarked = new Set(seen?.keys);
           const sighting = seen && { seen: seen.sweep, ...(seen.bySweep && { read: seen.sweep }) };
           for (const { key, sequence, image } of updates) {
             const old = imageOf(key);
-            if (old && old.sequence >= sequence) continue;
-            if (image) {
+            const isSeen = unmarked.delete(key);
+            if (old && old.sequence >= sequence) {
+              if (isSeen) mark(key, sighting!);
+            } else if (image) {
               images.putSync(key, packImage(key, { sequence, ...image }));
-              mark(key, { hasImage: true, ...(unnoted.delete(key) && sighting) });
+              mark(key, { hasImage: true, text: texts?.get(key), ...(isSeen && sighting) });
             } else {
               images.removeSync(key);
               marks.removeSync(key);
+              recentMarks.delete(key);
+              if (isSeen) mark(key, sighting!);
             }
           }
-          for (const key of unnoted) mark(key, sighting!);
+          for (const key of unmarked) {
+            const text = texts?.get(key);
+            mark(key, { ...sighting, ...(text && { text }) });
+          }
           for (const [k, digest] of digests.entries()) {
             const nth = rejected + k;
             const place = nth % MOST_REJECTS;
@@ -219,7 +250,7 @@ function taskStore(file: ImageFile, name: string): TaskStore {
         });
         rejected += digests.length;
       }),
-    count: () => read(() => images.getCount()),
+    count: () => read(() => (images.getStats() as { entryCount: number }).entryCount),
     unread: (keys, sweep) =>
       read(() => [...new Set(keys)].filter((key) => markOf(key).read < sweep).length),
     isUnseen: (key, since) => read(() => markOf(key).seen < since),
@@ -243,6 +274,7 @@ function taskStore(file: ImageFile, name: string): TaskStore {
     clear: () =>
       settled(() => {
         write(() => [images, marks, rejects, memories].forEach((database) => database.clearSync()));
+        recentMarks.clear();
         rejected = 0;
       }),
   };

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../schemas/json.ts';
 import type { JsonValue } from '../schemas/json.ts';
+import { jsonOf, keyIn } from './known-record.ts';
+import type { Sent } from './known-record.ts';
 import type { KeyOf } from './records.ts';
 
 /** A record that was read, by its key and a digest of its content. */
@@ -58,7 +60,7 @@ const MOST_STEPS_BACK = 8;
  * The same reading of a list that was never sorted, or is sorted anew for each request, shows in
  * anchors that have changed places.
  */
-export function join(at: Position, data: readonly JsonValue[], options: JoinOptions): Joint {
+export function join(at: Position, data: readonly Sent[], options: JoinOptions): Joint {
   const page = identify(data, options.keyOf);
   let anchored = at.offset === 0;
   let swapped = false;
@@ -95,11 +97,12 @@ interface Page {
 }
 
 /** A record without a key goes by the one before it: its like may be anywhere in the list. */
-function identify(data: readonly JsonValue[], keyOf: KeyOf): Page {
+function identify(data: readonly Sent[], keyOf: KeyOf): Page {
   const digests: string[] = [];
-  const digest = (place: number) => (digests[place] ??= digestOf(data[place]!));
+  const digest = (place: number) => (digests[place] ??= digestOf(jsonOf(data[place]!)));
   const keys = data.map(
-    (record, place) => keyOf(record) ?? (place > 0 ? `after ${digest(place - 1)}` : undefined),
+    (record, place) =>
+      keyIn(record, keyOf) ?? (place > 0 ? `after ${digest(place - 1)}` : undefined),
   );
   const placeOf = new Map(keys.map((key, place) => [key, place]));
   return { keys, placeOf, digest };

@@ -16,9 +16,14 @@ export interface Images {
   get(key: string): Buffer | undefined;
 }
 
-/** A record, and the bytes of its image where the codec has written them already. */
+/** A record, and what is known of its image already. */
 export interface EncodedRecord extends KeyedRecord {
+  /** As the codec writes it. */
   readonly image?: Buffer;
+  /** It is the last published one: the record has not changed. */
+  readonly isSame?: boolean;
+  /** Its `updated_at` in ms since the epoch, or null. */
+  readonly updatedAt?: number | null;
 }
 
 /** Records of one page, and when they were read. */
@@ -35,6 +40,8 @@ export interface Difference<In extends ReadRecords> {
   readonly read: In;
   readonly changes: readonly Change[];
   readonly unchanged: number;
+  /** The records that have not changed. */
+  readonly same: readonly EncodedRecord[];
   /** Keys whose newest content can't be told: to be read again. */
   readonly undecided: readonly string[];
 }
@@ -77,14 +84,21 @@ export function diff<In extends ReadRecords>(
     const page = new Map<string, Buffer>(); // images that this very page has changed
     const changes: Change[] = [];
     const undecided: string[] = [];
-    let unchanged = 0;
+    const unchanged: EncodedRecord[] = [];
 
-    for (const { key, record, image } of read.records) {
-      const after = image ?? codec.encode(record);
+    for (const each of read.records) {
+      const { key } = each;
+      if (each.isSame && !page.has(key)) {
+        unchanged.push(each);
+        if (read.span) newest?.saw(key, read.span, each.updatedAt ?? null, true);
+        continue;
+      }
+      const { record } = each;
+      const after = each.image ?? codec.encode(record);
       const before = page.get(key) ?? images.get(key);
       const updatedAt = updatedAtOf(record);
       const same = before?.equals(after) ?? false;
-      if (same) unchanged += 1;
+      if (same) unchanged.push(each);
       else {
         const verdict = judge(key, read.span, updatedAt);
         if (verdict === 'undecided') undecided.push(key);
@@ -111,7 +125,7 @@ export function diff<In extends ReadRecords>(
       kept.delete(key);
     }
     if (images === kept) for (const [key, image] of page) kept.set(key, image);
-    return { read, changes, unchanged, undecided };
+    return { read, changes, unchanged: unchanged.length, same: unchanged, undecided };
   });
 }
 

@@ -1,4 +1,5 @@
 import { map } from 'rxjs';
+import { jsonOf } from './known-record.ts';
 import type { PersonalFields } from './personal-fields.ts';
 import type { ListRequest } from './request.ts';
 
@@ -7,6 +8,9 @@ export function hidingList(request: ListRequest, personal?: PersonalFields): Lis
   if (!personal) return request;
   return (query, limit) =>
     request(query, limit).pipe(
-      map((answer) => ({ ...answer, data: answer.data.map(personal.hide) })),
+      map((answer) => ({
+        ...answer,
+        data: answer.data.map((sent) => personal.hide(jsonOf(sent))),
+      })),
     );
 }

@@ -26,6 +26,8 @@ export interface HttpRequest {
 /** An answer of whatever status, read to its end. */
 export interface HttpAnswer {
   readonly status: number;
+  /** In UTF-8. */
+  readonly body: Buffer;
   readonly text: string;
   /** The `Date` header, ms since the epoch; undefined when it is not sent or not a date. */
   readonly date: number | undefined;
@@ -93,7 +95,10 @@ async function ask(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswe
   const retryAfter = single(answer.headers['retry-after']);
   return {
     status: answer.statusCode,
-    text: content.toString('utf8'),
+    body: content,
+    get text() {
+      return content.toString('utf8');
+    },
     date: date === undefined ? undefined : instant(date),
     retryAfterMs: retryAfter === undefined ? undefined : pause(retryAfter, date),
   };

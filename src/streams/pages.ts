@@ -1,8 +1,9 @@
 import { defer, EMPTY, expand, map, of, switchMap } from 'rxjs';
 import type { Observable } from 'rxjs';
-import type { JsonValue } from '../schemas/json.ts';
 import { BEGINNING, join } from './anchors.ts';
 import type { Position } from './anchors.ts';
+import { keyIn } from './known-record.ts';
+import type { Sent } from './known-record.ts';
 import type { KeyOf } from './records.ts';
 import type { Answer } from './request.ts';
 
@@ -134,9 +135,9 @@ function newTally(keyOf: KeyOf) {
   let repeats = 0; // records that have the key of another one of their page
   return {
     /** How many records of a page had not been seen; 0 once nothing is counted any more. */
-    add: (data: readonly JsonValue[], pageTotal: number): number => {
+    add: (data: readonly Sent[], pageTotal: number): number => {
       const before = seen.size;
-      const keys = data.map(keyOf);
+      const keys = data.map((sent) => keyIn(sent, keyOf));
       total ??= pageTotal;
       counting &&= total === pageTotal && total <= MOST_COUNTED && !keys.includes(undefined);
       if (!counting) {

@@ -1,8 +1,6 @@
 import { asyncScheduler, defer, map, repeat, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import { isJsonObject } from '../schemas/json.ts';
-import type { JsonValue } from '../schemas/json.ts';
-import { updatedAtOf } from './diff.ts';
+import { updatedAtIn } from './known-record.ts';
 import type { ScanPage } from './pages.ts';
 import { serverClock } from './server-clock.ts';
 import type { ServerClock } from './server-clock.ts';
@@ -99,9 +97,6 @@ export function poll(options: PollOptions): Observable<PollPage> {
     return one.pipe(repeat({ delay: pause }));
   });
 }
-
-const updatedAtIn = (record: JsonValue): number | null =>
-  isJsonObject(record) ? updatedAtOf(record) : null;
 
 /** The window from one instant to well after another; both in ms. */
 export function window(from: number, latest: number): Window {

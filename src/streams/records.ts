@@ -1,7 +1,9 @@
 import { canonicalJson, isJsonObject, JsonNumber } from '../schemas/json.ts';
+import { jsonOf, keyIn, KnownRecord } from './known-record.ts';
+import type { Sent } from './known-record.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 
-/** A record and the key that its topic knows it by. */
+/** A record and the key that its topic knows it by; a {@link KnownRecord} is one. */
 export interface KeyedRecord {
   readonly key: string;
   readonly record: JsonObject;
@@ -47,29 +49,29 @@ export function keyOfFields(fields: readonly string[]): KeyOf {
  * several with one key the first has it: the others are dropped if they say the same, else rejected.
  */
 export function keyRecords(
-  data: readonly JsonValue[],
+  data: readonly Sent[],
   keyOf: KeyOf,
 ): { readonly keyed: KeyedRecord[]; readonly rejected: RejectedRecord[] } {
-  const byKey = new Map<string, JsonObject>();
+  const byKey = new Map<string, KeyedRecord>();
   const rejected: RejectedRecord[] = [];
   for (const raw of data) {
-    if (!isJsonObject(raw)) {
+    const isKnown = raw instanceof KnownRecord;
+    if (!isKnown && !isJsonObject(raw)) {
       rejected.push({ reason: 'not-an-object', raw, key: null });
       continue;
     }
-    const key = keyOf(raw);
+    const key = keyIn(raw, keyOf);
     if (key === undefined) {
-      rejected.push({ reason: 'no-key', raw, key: null });
+      rejected.push({ reason: 'no-key', raw: jsonOf(raw), key: null });
       continue;
     }
     const first = byKey.get(key);
-    if (first === undefined) byKey.set(key, raw);
-    else if (canonicalJson(raw) !== canonicalJson(first)) {
-      rejected.push({ reason: 'conflicting-duplicate', raw, key });
+    if (first === undefined) byKey.set(key, isKnown ? raw : { key, record: raw });
+    else if (canonicalJson(jsonOf(raw)) !== canonicalJson(first.record)) {
+      rejected.push({ reason: 'conflicting-duplicate', raw: jsonOf(raw), key });
     }
   }
-  const keyed = Array.from(byKey, ([key, record]) => ({ key, record }));
-  return { keyed, rejected };
+  return { keyed: [...byKey.values()], rejected };
 }
 
 function keyPart(value: JsonValue | undefined): string | undefined {

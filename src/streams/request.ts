@@ -3,12 +3,14 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../errors.ts';
-import { parseJson } from '../schemas/json.ts';
+import { isJsonObject, parseJson } from '../schemas/json.ts';
 import type { JsonValue } from '../schemas/json.ts';
+import { pageElements } from '../schemas/page-elements.ts';
 import { backoff } from './backoff.ts';
 import type { Retry } from './backoff.ts';
 import { exchange, statusError, where } from './http.ts';
 import type { AnswerSeen, HttpAnswer } from './http.ts';
+import type { Recogniser, Sent } from './known-record.ts';
 import { readClock as newReadClock } from './read-clock.ts';
 import type { ReadClock, Span } from './read-clock.ts';
 import type { Token } from './login.ts';
@@ -36,7 +38,7 @@ export interface Pagination {
 
 /** One page, as it was answered. */
 export interface Answer {
-  readonly data: readonly JsonValue[];
+  readonly data: readonly Sent[];
   readonly pagination: Pagination;
   /** The answer was a 404 that is no page of HTML, to a request for one record: who said it? */
   readonly notFound?: true;
@@ -60,6 +62,8 @@ export interface ListRequestOptions {
   readonly refusals?: Refusals;
   /** Orders the requests that may meet the same records: one clock a resource. Default its own. */
   readonly readClock?: ReadClock;
+  /** Tells records that were sent before by their bytes. Default: all are parsed. */
+  readonly recogniser?: Recogniser | undefined;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
   /** Uniform in [0, 1), for the jitter. Default Math.random. */
@@ -90,7 +94,7 @@ export interface Refusals {
 export function listRequest(options: ListRequestOptions): ListRequest {
   const { url, tokens, scheduler = asyncScheduler } = options;
   const { dispatcher = getGlobalDispatcher(), readClock = newReadClock() } = options;
-  const { refusals = { count: 0 } } = options;
+  const { refusals = { count: 0 }, recogniser } = options;
   const { maxPageBytes = 64 * 2 ** 20, random, onAnswer, onRetry } = options;
 
   const send = (
@@ -125,7 +129,9 @@ export function listRequest(options: ListRequestOptions): ListRequest {
             );
           }
           refusals.count = 0;
-          const page = isNotFound(answer, query) ? NOTHING : envelopeOf(url, answer, query);
+          const page = isNotFound(answer, query)
+            ? NOTHING
+            : envelopeOf(url, answer, query, recogniser);
           answered = true;
           const serverTime = serverTimeAt(askedAt, elapsedMs, answer, token);
           return { ...page, span: readClock.answered(read), serverTime };
@@ -178,8 +184,9 @@ function addressOf(url: URL, query: ListQuery): URL {
 }
 
 /** How an API may put it that there is no record of a number; but a gateway may say so too. */
-function isNotFound({ status, text }: HttpAnswer, { orderNumber }: ListQuery): boolean {
-  return status === 404 && orderNumber !== undefined && text.trimStart().startsWith('{');
+function isNotFound(answer: HttpAnswer, { orderNumber }: ListQuery): boolean {
+  if (answer.status !== 404 || orderNumber === undefined) return false;
+  return answer.text.trimStart().startsWith('{');
 }
 
 /** So many tokens in a row may be refused before it is the list's own affair. */
@@ -195,12 +202,13 @@ function envelopeOf(
   url: URL,
   answer: HttpAnswer,
   query: ListQuery,
-): { data: readonly JsonValue[]; pagination: Pagination } {
+  recogniser: Recogniser | undefined,
+): { data: readonly Sent[]; pagination: Pagination } {
   const context = { offset: query.offset };
   if (answer.status !== 200) throw statusError(url, answer, { offset: query.offset });
-  let body: JsonValue;
+  let body: Body;
   try {
-    body = parseJson(answer.text);
+    body = (recogniser && recognised(answer.body, recogniser)) ?? bodyOf(parseJson(answer.text));
   } catch (cause) {
     // The parser's own message quotes the text, which may hold personal fields.
     const at = cause instanceof SyntaxError ? '' : ` (${(cause as Error).name})`;
@@ -208,7 +216,7 @@ function envelopeOf(
       context,
     });
   }
-  const { data, pagination } = (body ?? {}) as { data?: JsonValue; pagination?: JsonValue };
+  const { data, pagination } = body;
   const page = (pagination ?? {}) as Partial<Record<keyof Pagination, JsonValue>>;
   const { total_records, has_next_page } = page;
   if (
@@ -223,4 +231,18 @@ function envelopeOf(
     );
   }
   return { data, pagination: { total_records, has_next_page } };
+}
+
+/** What is looked for in an answer. */
+interface Body {
+  readonly data?: JsonValue | readonly Sent[];
+  readonly pagination?: JsonValue;
+}
+
+const bodyOf = (value: JsonValue): Body => (isJsonObject(value) ? value : {});
+
+/** The page with the records that are known left as they are; undefined: it has to be parsed whole. */
+function recognised(page: Buffer, recogniser: Recogniser): Body | undefined {
+  const parts = pageElements(page, (at) => recogniser.read(page, at));
+  return parts && { ...bodyOf(parseJson(parts.rest)), data: parts.elements };
 }

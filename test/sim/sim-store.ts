@@ -1,6 +1,7 @@
 import type { RecentStarts } from '../../src/state/recent-starts.ts';
 import type {
   ImageUpdate,
+  KeptText,
   Notes,
   StoredImage,
   Store,
@@ -52,6 +53,7 @@ export function startsIn({ starts }: SimFolder) {
 interface Mark {
   readonly seen: number;
   readonly read: number;
+  readonly text?: KeptText | undefined;
 }
 
 const FOUND = 3; // small, so that what is gone takes several stretches
@@ -72,10 +74,16 @@ class SimTask {
   }
 
   put(updates: readonly ImageUpdate[], memory: TaskMemory, notes: Notes): void {
+    const kept = new Map(notes.texts);
     for (const { key, sequence, image } of updates) {
-      if ((this.images.get(key)?.sequence ?? -1) >= sequence) continue;
-      if (image) this.images.set(key, { sequence, ...image });
-      else {
+      if ((this.images.get(key)?.sequence ?? -1) >= sequence) {
+        kept.delete(key);
+        continue;
+      }
+      if (image) {
+        this.images.set(key, { sequence, ...image });
+        this.marks.set(key, { ...this.mark(key), text: undefined });
+      } else {
         this.images.delete(key);
         this.marks.delete(key);
       }
@@ -84,8 +92,9 @@ class SimTask {
       const { sweep, bySweep } = notes.seen!;
       const old = this.mark(key);
       const read = bySweep ? sweep : old.read;
-      this.marks.set(key, { seen: Math.max(old.seen, sweep), read });
+      this.marks.set(key, { ...old, seen: Math.max(old.seen, sweep), read });
     }
+    for (const [key, text] of kept) this.marks.set(key, { ...this.mark(key), text });
     this.rejects.push(...(notes.rejects ?? []));
     this.memory = memory;
   }
@@ -103,6 +112,7 @@ export function storeOf(folder: SimFolder, step: (what: string) => Promise<void>
       folder.tasks.set(name, task);
       return {
         get: (key) => task.images.get(key),
+        text: (key) => task.mark(key).text,
         memory: () => task.memory,
         put: async (images, memory, notes = {}) => {
           await step('put');

@@ -54,6 +54,7 @@ describe('exchange', () => {
     });
     expect(answer).toEqual({
       status: 418,
+      body: Buffer.from('{"a":"Grüner Veltliner"}'),
       text: '{"a":"Grüner Veltliner"}',
       date: Date.parse('2026-03-05T12:00:00Z'),
       retryAfterMs: 7_000,
@@ -323,7 +324,7 @@ describe('date', () => {
 
 describe('statusError', () => {
   const url = new URL('https://user:p4ss@api.example/v1/orders?offset=3');
-  const answer = { text: '', date: undefined, retryAfterMs: 7 };
+  const answer = { body: Buffer.of(), text: '', date: undefined, retryAfterMs: 7 };
 
   it('is QUOTA_EXCEEDED for 429, else API_STATUS, with what is known', () => {
     expect(statusError(url, { ...answer, status: 429 }, { offset: 3 })).toMatchObject({

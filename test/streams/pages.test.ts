@@ -1,3 +1,4 @@
+import { jsonOf } from '../../src/streams/known-record.ts';
 import { defer, delay, map, of, tap, timer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../src/schemas/json.ts';
@@ -57,7 +58,7 @@ function scanOf(
 }
 
 const readIds = (outcome: Outcome): Set<unknown> =>
-  new Set(outcome.pages.flatMap(({ answer }) => answer.data.map(keyOfId)));
+  new Set(outcome.pages.flatMap(({ answer }) => answer.data.map(jsonOf).map(keyOfId)));
 
 describe('pages', () => {
   it('asks for the next page, a few records early, while has_next_page', () => {
@@ -196,7 +197,7 @@ describe('a list and its total', () => {
     request: ({ offset, pageSize }: { offset: number; pageSize: number }) => {
       const page = pageOf(ids(1, 30), offset, pageSize);
       const pagination = { ...page.pagination, total_records: total };
-      return timer(1).pipe(map(() => answer(page.data, pagination)));
+      return timer(1).pipe(map(() => answer(page.data.map(jsonOf), pagination)));
     },
   });
 
@@ -277,7 +278,7 @@ describe('a list that always claims a next page', () => {
     request: ({ offset, pageSize }: { offset: number; pageSize: number }) => {
       const page = pageOf(lists(), offset, pageSize);
       const pagination = { ...page.pagination, has_next_page: true };
-      return timer(1).pipe(map(() => answer(page.data, pagination)));
+      return timer(1).pipe(map(() => answer(page.data.map(jsonOf), pagination)));
     },
   });
 

@@ -1,3 +1,4 @@
+import { jsonOf } from '../../src/streams/known-record.ts';
 import type { JsonValue } from '../../src/schemas/json.ts';
 import { NO_SWEEP, nextSweep, sweepAfter } from '../../src/streams/sweep-progress.ts';
 import type { SweepProgress } from '../../src/streams/sweep-progress.ts';
@@ -33,14 +34,14 @@ export class SweepLedger implements KnownRecords {
       case 'page': {
         const { page, settled } = step;
         const sweep = this.progress.phase === 'reading' ? this.progress : nextSweep(this.progress, now); // prettier-ignore
-        const keys = keysIn(page.answer.data);
+        const keys = keysIn(page.answer.data.map(jsonOf));
         const fresh = [...keys].filter((key) => !this.#isRead(key, sweep.number)).length;
         this.#progressTo(sweepAfter(sweep, page, { fresh, settled }));
         for (const key of keys) this.#mark(key, true);
         return [];
       }
       case 'asked':
-        this.see(keysIn(step.answer!.data));
+        this.see(keysIn(step.answer!.data.map(jsonOf)));
         return step.answer!.data.length > 0 ? [] : this.#forget([step.key], step.since);
       case 'absent':
         return this.#forget(step.keys, step.since);

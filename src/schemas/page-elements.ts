@@ -1,0 +1,116 @@
+/** An element of an array in a page: what it is, and the place behind it. */
+export interface Element<T> {
+  readonly value: T;
+  readonly end: number;
+}
+
+/** A page, taken apart. */
+export interface PageElements<T> {
+  /** What was made of each element of `data`. */
+  readonly elements: readonly T[];
+  /** The page as JSON text, with `data` empty. */
+  readonly rest: string;
+}
+
+/**
+ * Finds the elements of `data` in a page without parsing it, so that those that are known need not be
+ * parsed at all. `read` is given the place where an element begins and says what it is and where it ends;
+ * of what is JSON, {@link endOfValue} says where that is. If each element that `read` makes out is JSON by itself, and the
+ * rest is, then the page is JSON, and says just that.
+ *
+ * @returns undefined for a page that is laid out in another way, or is no JSON: parse it whole.
+ */
+export function pageElements<T>(
+  page: Buffer,
+  read: (at: number) => Element<T>,
+): PageElements<T> | undefined {
+  let data: { elements: T[]; from: number; end: number } | undefined;
+  let at = skipSpace(page, 0);
+  if (page[at] !== OPEN_OBJECT) return undefined;
+  do {
+    at = skipSpace(page, at + 1);
+    if (page[at] !== QUOTE) return undefined; // `{}` too: it has no data
+    const end = endOfString(page, at);
+    const name = page.subarray(at, end);
+    if (name.includes(BACKSLASH)) return undefined; // an escape might spell `data` as well
+    at = skipSpace(page, end);
+    if (page[at] !== COLON) return undefined;
+    at = skipSpace(page, at + 1);
+    if (name.equals(DATA)) {
+      if (data || page[at] !== OPEN_ARRAY) return undefined;
+      data = arrayElements(page, at + 1, read);
+      if (!data) return undefined;
+      at = data.end + 1;
+    } else {
+      at = endOfValue(page, at);
+    }
+    at = skipSpace(page, at);
+  } while (page[at] === COMMA);
+  if (!data || page[at] !== CLOSE_OBJECT || skipSpace(page, at + 1) < page.length) return undefined;
+  const rest = page.toString('utf8', 0, data.from) + page.toString('utf8', data.end);
+  return { elements: data.elements, rest };
+}
+
+/** The elements from behind the opening bracket on; `end` is where the closing one is. */
+function arrayElements<T>(page: Buffer, from: number, read: (at: number) => Element<T>) {
+  const elements: T[] = [];
+  let at = skipSpace(page, from);
+  if (page[at] === CLOSE_ARRAY) return { elements, from, end: at };
+  for (;;) {
+    const { value, end } = read(at);
+    elements.push(value);
+    at = skipSpace(page, end);
+    if (page[at] === CLOSE_ARRAY) return { elements, from, end: at };
+    if (page[at] !== COMMA) return undefined;
+    at = skipSpace(page, at + 1);
+  }
+}
+
+/** The place behind the JSON value that begins at `start`: somewhere, if there is none. */
+export function endOfValue(page: Buffer, start: number): number {
+  const { length } = page;
+  let depth = 0;
+  let at = start;
+  do {
+    const byte = page[at]!;
+    if (byte === QUOTE) at = endOfString(page, at);
+    else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
+      depth += 1;
+      at += 1;
+    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
+      depth -= 1;
+      if (depth < 0) return at; // of what the value stands in
+      at += 1;
+    } else if (depth > 0) {
+      at += 1;
+    } else {
+      while (at < length && !isEnd(page[at]!)) at += 1; // a number or a word
+    }
+  } while (depth > 0 && at < length);
+  return at;
+}
+
+/** The place behind the string whose quote is at `start`. */
+function endOfString(page: Buffer, start: number): number {
+  const { length } = page;
+  for (let at = start + 1; at < length; at += 1) {
+    const byte = page[at]!;
+    if (byte === QUOTE) return at + 1;
+    if (byte === BACKSLASH) at += 1;
+  }
+  return length;
+}
+
+/** Whether a byte ends a number or a word. */
+const isEnd = (byte: number): boolean =>
+  byte <= SPACE || byte === COMMA || byte === CLOSE_OBJECT || byte === CLOSE_ARRAY;
+
+function skipSpace(page: Buffer, start: number): number {
+  let at = start;
+  while (at < page.length && page[at]! <= SPACE) at += 1;
+  return at;
+}
+
+const DATA = Buffer.from('"data"');
+const [QUOTE, BACKSLASH, COLON, COMMA, SPACE] = [0x22, 0x5c, 0x3a, 0x2c, 0x20];
+const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY] = [0x7b, 0x7d, 0x5b, 0x5d];
