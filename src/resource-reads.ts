@@ -101,6 +101,8 @@ export interface ResourceReads {
   readonly readAgain: (key: string) => void;
 }
 
+/** Pages that answers of five seconds take to use up a quota of 100 a minute. */
+const MOST_AHEAD = 9;
 /** A bound of dates may be exclusive, or cut to the second. */
 const BOUND_MS = 1_000;
 
@@ -164,6 +166,10 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
       keyOf,
       pageSize,
       room: () => rooms[lane].enter,
+      ahead: MOST_AHEAD,
+      paceMs: lanes.spacingMs('no polls'),
+      onDrop: ({ span }) => reads.settle(span.begin),
+      scheduler,
       ...more,
       onTrouble: (trouble, offset) => {
         hooks.onTrouble?.({ resource, trouble, offset });

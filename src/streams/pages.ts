@@ -1,10 +1,11 @@
-import { defer, EMPTY, expand, map, of, switchMap } from 'rxjs';
-import type { Observable } from 'rxjs';
+import { asyncScheduler, defer, EMPTY, expand, finalize, map, of, switchMap } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
 import { BEGINNING, join } from './anchors.ts';
 import type { Position } from './anchors.ts';
 import { keyIn } from './known-record.ts';
 import type { Sent } from './known-record.ts';
 import type { KeyOf } from './records.ts';
+import { pagesAhead } from './pages-ahead.ts';
 import type { Answer } from './request.ts';
 
 /** A page of a scan. */
@@ -45,8 +46,19 @@ export interface PagesOptions {
   readonly from?: Position;
   /** Times a scan that did not add up is repeated, each with five times the overlap. Default 2. */
   readonly repeats?: number;
-  /** Waited for before each request: back-pressure. Default no wait. */
+  /** Waited for before each page is taken: back-pressure. Default no wait. */
   readonly room?: () => Observable<unknown>;
+  /**
+   * Most pages that are asked for before it is known that they are the next, so that slow answers cost
+   * no time; as many as that takes. Default 0: a page is asked for when the one before has come.
+   */
+  readonly ahead?: number;
+  /** What a request costs in time by the quota, ms: for what is asked ahead. Default 0. */
+  readonly paceMs?: number;
+  /** Told of answers that were asked for ahead and are of no use. */
+  readonly onDrop?: (answer: Answer) => void;
+  /** The clock that the pace of answers is taken from. Default {@link asyncScheduler}. */
+  readonly scheduler?: SchedulerLike;
   /** Told of what may cost records or time, with the offset of the page. */
   readonly onTrouble?: (trouble: ScanTrouble, offset: number) => void;
 }
@@ -65,7 +77,8 @@ export interface PagesOptions {
  */
 export function pages(options: PagesOptions): Observable<ScanPage> {
   const { request, keyOf, from = BEGINNING, repeats = 2 } = options;
-  const { room = () => of(undefined), onTrouble } = options;
+  const { room = () => of(undefined), ahead = 0, scheduler = asyncScheduler } = options;
+  const { paceMs = 0, onDrop, onTrouble } = options;
   const pageSize = Math.max(2, options.pageSize ?? 1_000);
 
   return defer(() => {
@@ -115,12 +128,22 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       short = false;
       return page(BEGINNING);
     };
+    const asked = pagesAhead({
+      request: (offset) => request({ offset, pageSize }),
+      most: ahead,
+      paceMs,
+      onDrop,
+      scheduler,
+    });
     const read = (at: Position): Observable<ScanPage> =>
       room().pipe(
-        switchMap(() => request({ offset: at.offset, pageSize })),
+        switchMap(() => asked.take(at)),
         map((answer) => take(at, answer)),
       );
-    return read(from).pipe(expand(({ next }) => (next ? read(next) : EMPTY)));
+    return read(from).pipe(
+      expand(({ next }) => (next ? read(next) : EMPTY)),
+      finalize(asked.drop),
+    );
   });
 }
 

@@ -46,6 +46,8 @@ export interface Answer {
   readonly span: Span;
   /** The server's clock at about the time of asking, never later: ms; undefined if it never told. */
   readonly serverTime: number | undefined;
+  /** How long the answer took, from the request to its last byte, ms. Undefined counts as 0. */
+  readonly elapsedMs?: number;
 }
 
 /** Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes. */
@@ -134,7 +136,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
             : envelopeOf(url, answer, query, recogniser);
           answered = true;
           const serverTime = serverTimeAt(askedAt, elapsedMs, answer, token);
-          return { ...page, span: readClock.answered(read), serverTime };
+          return { ...page, span: readClock.answered(read), serverTime, elapsedMs };
         }),
         finalize(() => {
           if (!answered) readClock.settle(read);

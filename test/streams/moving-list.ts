@@ -1,4 +1,15 @@
-import { asapScheduler, lastValueFrom, map, scheduled, toArray } from 'rxjs';
+import {
+  asapScheduler,
+  defer,
+  delay,
+  finalize,
+  lastValueFrom,
+  map,
+  scheduled,
+  timer,
+  toArray,
+  VirtualTimeScheduler,
+} from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import type { Position } from '../../src/streams/anchors.ts';
@@ -192,6 +203,51 @@ export function pagesOf(list: MovingList, options: ScanOptions): Observable<Scan
     keyOf: keyOfId,
     ...options,
   });
+}
+
+/**
+ * {@link pages} of a list, asked for ahead: requests and answers take their time, and overtake each other.
+ * Tells also how many requests were under way at once, at most.
+ */
+export function scanAhead(
+  list: MovingList,
+  seed: number,
+  options: ScanOptions,
+): Scan & { readonly most: number } {
+  const scheduler = new VirtualTimeScheduler();
+  const random = randomOf(seed);
+  const troubles: ScanTrouble[] = [];
+  const answers: Answer[] = [];
+  let underWay = 0;
+  let most = 0;
+  let requests = 0;
+  const scan$ = pages({
+    request: ({ offset, pageSize }) =>
+      defer(() => {
+        if (++requests > 2_000) throw new Error('the scan does not end');
+        most = Math.max(most, ++underWay);
+        const elapsedMs = 500 + random(500);
+        return timer(random(400), scheduler).pipe(
+          map(() => list.page(offset, pageSize)),
+          delay(random(100), scheduler),
+          map((page): Answer => ({ ...page, elapsedMs })),
+          finalize(() => (underWay -= 1)),
+        );
+      }),
+    keyOf: keyOfId,
+    onTrouble: (trouble) => troubles.push(trouble),
+    ahead: 9,
+    scheduler,
+    ...options,
+  });
+  let isDone = false;
+  scan$.subscribe({
+    next: ({ answer }) => answers.push(answer),
+    complete: () => (isDone = true),
+  });
+  scheduler.flush();
+  if (!isDone || underWay > 0) throw new Error(`the scan did not end: ${underWay} under way`);
+  return { read: newest(answers), troubles, most };
 }
 
 export async function scan(list: MovingList, options: ScanOptions): Promise<Scan> {

@@ -4,13 +4,14 @@ import { BEGINNING } from '../../src/streams/anchors.ts';
 import type { Position } from '../../src/streams/anchors.ts';
 import type { ScanPage } from '../../src/streams/pages.ts';
 import type { Answer } from '../../src/streams/request.ts';
-import { lost, MovingList, newest, pagesOf, plainScan, randomOf, scan, SORTS, throughJson } from './moving-list.ts'; // prettier-ignore
+import { lost, MovingList, newest, pagesOf, plainScan, randomOf, scan, scanAhead, SORTS, throughJson } from './moving-list.ts'; // prettier-ignore
 import type { ListOptions, Sort } from './moving-list.ts';
 
 /** Lists in each order: 2,000 in all four. */
 const SEEDS = 500;
 /** Of those, the ones that are read with interruptions. */
 const INTERRUPTED_SEEDS = 200;
+const AHEAD_SEEDS = 200;
 const CALM_SEEDS = 200;
 /** Repeated scans take longer. */
 const SHUFFLED_SEEDS = 100;
@@ -82,6 +83,25 @@ describe.each(SORTS)('a list in the order %s that moves while it is paged', (sor
       }
       expect(lost(list, newest(answers)), `seed ${seed}`).toEqual([]);
     }
+  });
+
+  it('loses nothing when pages are asked for ahead, and answered in any order', async () => {
+    let together = 0;
+    for (const { seed, list: options, pageSize, overlap } of moving.slice(0, AHEAD_SEEDS)) {
+      const list = new MovingList(options);
+      const first = scanAhead(list, seed, { pageSize, overlap });
+      expect(lost(list, first.read), `seed ${seed}`).toEqual([]);
+      expect(first.troubles, `seed ${seed}`).not.toContain('reordered');
+      expect(first.troubles, `seed ${seed}`).not.toContain('unsettled');
+      together += first.most;
+
+      list.freeze();
+      const window = await scan(list, { pageSize, overlap, since: list.began });
+      const known = new Map([...first.read, ...window.read]);
+      const stale = [...list.truth()].filter(([id, version]) => known.get(id) !== version);
+      expect(stale, `seed ${seed}`).toEqual([]);
+    }
+    expect(together / AHEAD_SEEDS).toBeGreaterThan(4); // requests at once
   });
 
   it('raises no false alarm while records are changed, added and removed one by one', async () => {
