@@ -142,7 +142,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       );
     return read(from).pipe(
       expand(({ next }) => (next ? read(next) : EMPTY)),
-      finalize(asked.drop),
+      finalize(() => asked.drop()),
     );
   });
 }
