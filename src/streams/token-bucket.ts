@@ -46,7 +46,7 @@ export interface Limit {
  * Subscribes to `work` when `limit` allows a start, and counts that start while it is under way: what
  * is on its way to a server arrives at some time until it is answered, and the server counts
  * arrivals. From then on it counts from its end, or, where `work` completes, from as much before it
- * as answers take at the least; see {@link startLog}.
+ * as answers take at the least.
  */
 export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
   return (
