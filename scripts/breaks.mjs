@@ -42,7 +42,7 @@ const BREAKS = [
   ['a schema does not grow', 'src/schema-book.ts', 'if (after === before) return;', 'if (after === before || before) return;'],
   ['a token comes back after half of its window', 'src/streams/token-bucket.ts', 'log: startLog(windowMs) };', 'log: startLog(windowMs / 2) };'],
   ['a token comes back a window after the request, not after its answer', 'src/streams/token-bucket.ts', 'const told = lane.log.begin(at);', 'lane.log.add(at);\n      const told = (...ended: [number, boolean]) => void ended;'],
-  ['what an answer takes is taken from each end at once', 'src/streams/start-log.ts', 'Math.min(answered.aged(windowMs - early(), now), answered.aged(0, confirmedUntil));', 'answered.aged(windowMs - early(), now);'],
+  ['what an answer takes is taken from each end at once', 'src/streams/start-log.ts', 'confirmedUntil = Math.max(confirmedUntil, at - took);', 'confirmedUntil = at;'],
   ['an answer takes as long as the newest one did', 'src/streams/start-log.ts', '2 * quickest.first()!.took - tookTogether / answered.size()', 'answered.last()!.took'],
   ['what failed says how long an answer takes', 'src/streams/start-log.ts', 'if (isAnswered && isMeasured) answer', 'if (isAnswered !== undefined && isMeasured) answer'],
   ['slow answers cost the quota their time', 'src/streams/start-log.ts', 'if (answered.size() < ENOUGH) return 0;', 'if (answered.size() < Infinity) return 0;'],

@@ -28,6 +28,8 @@ function asked(
     readonly thereMs: (at: number) => number;
     readonly backMs: (at: number) => number;
     readonly isFailure?: () => boolean;
+    /** Default as late as an answer would be there. */
+    readonly failsAfterMs?: number;
   },
 ): number[] {
   const { capacity, windowMs, waiters, thereMs, backMs, isFailure = () => false } = options;
@@ -40,8 +42,10 @@ function asked(
       const there = Math.round(thereMs(scheduler.now()));
       const arrival = scheduler.now() + there;
       arrivals.push(arrival);
-      const end = timer(there + Math.round(backMs(arrival)), scheduler);
-      return isFailure() ? end.pipe(mergeMap(() => throwError(() => 'failed'))) : end;
+      const took = there + Math.round(backMs(arrival));
+      if (!isFailure()) return timer(took, scheduler);
+      const failed$ = timer(options.failsAfterMs ?? took, scheduler);
+      return failed$.pipe(mergeMap(() => throwError(() => 'failed')));
     });
     for (const lane of lanes) {
       const one = defer(() => during(lane, request)).pipe(catchError(() => EMPTY));
@@ -118,7 +122,7 @@ describe('during', () => {
     const windowMs = MINUTE + 200;
 
     it.each([50, 600, 2_000, 5_000])('costs next to nothing of the quota: %i ms', (tookMs) => {
-      const arrivals = asked(6 * MINUTE, {
+      const arrivals = asked(20 * MINUTE, {
         capacity: 100,
         windowMs,
         waiters: 10,
@@ -126,10 +130,34 @@ describe('during', () => {
         backMs: () => tookMs - 20,
       });
       expect(mostInAnyWindow(arrivals, MINUTE)).toBeLessThanOrEqual(100);
-      for (let minute = 1; minute < 6; minute++) {
-        const within = arrivals.filter((at) => Math.floor(at / MINUTE) === minute).length;
-        expect(within).toBeGreaterThanOrEqual(97);
-      }
+      expect(arrivals.filter((at) => at >= MINUTE).length / 19).toBeGreaterThanOrEqual(97);
+    });
+
+    it('costs no more where requests fail at once now and then', () => {
+      const random = mulberry32(1);
+      const arrivals = asked(20 * MINUTE, {
+        capacity: 100,
+        windowMs,
+        waiters: 10,
+        thereMs: () => 0,
+        backMs: () => 5_000,
+        isFailure: () => random() < 0.03,
+        failsAfterMs: 1,
+      });
+      expect(mostInAnyWindow(arrivals, MINUTE)).toBeLessThanOrEqual(100);
+      expect(arrivals.filter((at) => at >= MINUTE).length / 19).toBeGreaterThanOrEqual(97);
+    });
+
+    it('counts a burst in full that a stall has held up as a whole', () => {
+      const arrivals = asked(3 * MINUTE, {
+        capacity: 20,
+        windowMs,
+        waiters: 30,
+        thereMs: (at) => Math.max(10, 10_000 - at),
+        backMs: () => 50,
+      });
+      expect(arrivals.length).toBeGreaterThan(40);
+      expect(mostInAnyWindow(arrivals, MINUTE)).toBeLessThanOrEqual(20);
     });
 
     it.each(Array.from({ length: 60 }, (_, k) => k + 1))(
