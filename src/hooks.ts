@@ -175,6 +175,8 @@ export interface Hooks {
     trouble: ScanTrouble;
     offset: number;
   }) => void;
+  /** A page that was asked for before its turn has come, and is of no use: the list has moved. */
+  readonly onDropped?: (dropped: { resource: string; offset: number }) => void;
   /** A record goes to dead letters. */
   readonly onRejected?: (rejected: {
     resource: string;

@@ -15,6 +15,7 @@ export type { TokenSource, TokenSourceOptions } from './streams/token.ts';
 // Quota
 export { during, tokenBucket } from './streams/token-bucket.ts';
 export type {
+  LaneLimit,
   LaneOptions,
   Limit,
   TokenBucket,

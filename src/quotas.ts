@@ -2,29 +2,14 @@ import { join } from 'node:path';
 import type { SchedulerLike } from 'rxjs';
 import type { Config, Resource } from './config.ts';
 import type { QuotaUse } from './hooks.ts';
+import { lanesOf } from './lanes.ts';
+import type { Lanes } from './lanes.ts';
 import { recentStarts } from './state/recent-starts.ts';
 import type { RecentStarts } from './state/recent-starts.ts';
 import { tokenBucket } from './streams/token-bucket.ts';
 import type { Limit, TokenBucket } from './streams/token-bucket.ts';
 
-/** The lanes of one list's quota. */
-export interface Lanes {
-  /** First claim: polls, and records read again. */
-  readonly poll: Limit;
-  /** What the first read may have, so that polls never wait for it. */
-  readonly firstRead: Limit;
-  /** For lists that are read whole, again and again. */
-  readonly whole: Limit;
-  /** What polls leave over: for complete readings beside them. */
-  readonly sweep: Limit;
-  /** For single records that a complete reading has missed: they may be many. */
-  readonly ask: Limit;
-  /**
-   * What one request of a poll costs in time, ms, by what goes on beside it; or one of a list that
-   * is read whole and has no polls.
-   */
-  readonly spacingMs: (beside: 'first-read' | 'asking' | 'nothing' | 'no polls') => number;
-}
+export type { Lanes } from './lanes.ts';
 
 export interface Quotas {
   readonly login: Limit;
@@ -64,25 +49,13 @@ export interface QuotasOptions {
 }
 
 /**
- * The API counts arrivals in a minute. A request counts here until it is answered, which is never too
- * early; so the headroom is for clocks that don't go at the same pace.
+ * The API counts arrivals in a minute, and not all requests are as long on their way; and clocks don't go
+ * at the same pace. That is what the headroom is for.
  */
 const HEADROOM_MS = 200;
 export const WINDOW_MS = 60_000 + HEADROOM_MS;
 /** What a process that was killed had on its way arrived so long after its start, at most. */
 const LATE_MS = 1_000;
-/** Of the quota, during a first read; the rest is for polls: of 100 a minute, one every 1.6 s. */
-const FIRST_READ_PART = 0.62;
-/** Of the quota, while single records are asked for: 1,000 of them in half an hour. */
-const ASK_PART = 0.35;
-/** Of the quota, when nothing else is under way: what polls leave over for sweeps. */
-const SPARE_PART = 0.05;
-
-/** Requests of a minute that polls of a set interval may come to: a page or two each, and some more. */
-function pollsEvery(intervalMs: number | undefined): number {
-  return intervalMs === undefined ? Infinity : 10 + (2 * WINDOW_MS) / intervalMs;
-}
-
 /** The quotas of one account at the API, kept across restarts of the process. */
 export function quotas(options: QuotasOptions): Quotas {
   const { config, scheduler, stateDir } = options;
@@ -117,7 +90,15 @@ export function quotas(options: QuotasOptions): Quotas {
     const seen = (before: boolean) => {
       if (before && !isSure) distrust();
     };
-    return { all, lanes: lanesOf(all), seen, distrust, lastAsked: Math.max(0, ...times) };
+    const lanes = lanesOf({
+      all,
+      quota,
+      lists,
+      intervalMs: poll.intervalMs,
+      windowMs: WINDOW_MS,
+      scheduler,
+    });
+    return { all, lanes, seen, distrust, lastAsked: newestOf(times) };
   };
   const listOf = (resource: Resource): ListQuota => {
     const name = quota.scope === 'key' ? 'all' : resource;
@@ -125,27 +106,6 @@ export function quotas(options: QuotasOptions): Quotas {
     kept.set(name, list);
     return list;
   };
-  const lanesOf = (all: TokenBucket): Lanes => {
-    const part = (of: number) => Math.max(1, Math.floor(quota.perMinute * of));
-    const forPolls = {
-      'first-read': Math.max(1, quota.perMinute - part(FIRST_READ_PART)),
-      asking: Math.max(1, quota.perMinute - part(ASK_PART)),
-      nothing: Math.max(1, quota.perMinute * (1 - SPARE_PART)),
-      'no polls': quota.perMinute,
-    };
-    const polls = Math.min(forPolls.nothing, pollsEvery(poll.intervalMs) * lists);
-    const spare = Math.max(1, Math.floor(quota.perMinute - polls));
-    const firstRead = all.lane({ rank: 1, share: part(FIRST_READ_PART) });
-    return {
-      poll: all,
-      firstRead,
-      whole: lists > 1 ? firstRead : all, // polls of other lists come first
-      sweep: all.lane({ rank: 2, share: spare }),
-      ask: all.lane({ rank: 2, share: Math.max(spare, part(ASK_PART)) }),
-      spacingMs: (beside) => (WINDOW_MS / forPolls[beside]) * lists,
-    };
-  };
-
   const login = bucket('login', quota.loginsPerMinute).all;
   return {
     login,
@@ -156,7 +116,7 @@ export function quotas(options: QuotasOptions): Quotas {
       asked.add(resource);
       return list.lanes;
     },
-    lastAsked: () => Math.max(0, ...resources.map((resource) => listOf(resource).lastAsked)),
+    lastAsked: () => newestOf(resources.map((resource) => listOf(resource).lastAsked)),
     distrust: () => new Set(resources.map(listOf)).forEach((list) => list.distrust()),
     use: () => {
       for (const resource of resources) listOf(resource);
@@ -167,6 +127,11 @@ export function quotas(options: QuotasOptions): Quotas {
     },
     close: () => files.forEach((file) => file.close()),
   };
+}
+
+/** Not by spreading them: there may be as many as the quota is large. */
+function newestOf(times: readonly number[]): number {
+  return times.reduce((newest, at) => Math.max(newest, at), 0);
 }
 
 function filesIn(folder: string): NonNullable<QuotasOptions['startsOf']> {

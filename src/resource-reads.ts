@@ -69,8 +69,14 @@ export interface ResourceReadsOptions {
   /** What is to be published again, once the first read is done. Default nothing. */
   readonly resyncs$?: Observable<Resync>;
   readonly scheduler: SchedulerLike;
-  readonly hooks: Pick<Hooks, 'onTrouble' | 'onHeld' | 'onRefused' | 'onResync' | 'onUnseen'>;
+  readonly hooks: Pick<
+    Hooks,
+    'onTrouble' | 'onDropped' | 'onHeld' | 'onRefused' | 'onResync' | 'onUnseen'
+  >;
 }
+
+/** Where a page waits for its commit: polls that look back far keep no other waiting. */
+type Place = Lane | 'look-back';
 
 /** What one look at the API brought. */
 export interface Reading {
@@ -143,13 +149,15 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   const rooms = {
     'first-read': room(options.pagesUnderWay ?? 2),
     poll: room(2),
+    'look-back': room(1),
     sweep: room(1),
     reread: room(1),
     resync: room(1),
-  } satisfies Partial<Record<Lane, Room>>;
-  const limits: Record<Exclude<Lane, 'reread'>, Limit> = {
+  } satisfies Partial<Record<Place, Room>>;
+  const limits: Record<Exclude<Place, 'reread'>, Limit> = {
     'first-read': windowed ? lanes.firstRead : lanes.whole,
     poll: lanes.poll,
+    'look-back': lanes.lookBack,
     sweep: windowed ? lanes.sweep : lanes.whole,
     resync: windowed ? lanes.ask : lanes.whole,
   };
@@ -167,8 +175,11 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
       pageSize,
       room: () => rooms[lane].enter,
       ahead: MOST_AHEAD,
-      paceMs: lanes.spacingMs('no polls'),
-      onDrop: ({ span }) => reads.settle(span.begin),
+      paceMs: lanes.paceMs,
+      onDrop: ({ span }, offset) => {
+        reads.settle(span.begin);
+        hooks.onDropped?.({ resource, offset });
+      },
       scheduler,
       ...more,
       onTrouble: (trouble, offset) => {
@@ -177,17 +188,17 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
       },
     });
 
-  const settling = (lane: Lane, span: Span) => () => {
+  const settling = (place: Place, span: Span) => () => {
     reads.settle(span.begin);
-    rooms[lane].leave();
+    rooms[place].leave();
   };
-  const arrived = (lane: Lane, answer: Answer): Reading => {
+  const arrived = (lane: Lane, answer: Answer, place: Place = lane): Reading => {
     const { span, data, serverTime } = answer;
     const { keyed, rejected } = keyRecords(data, keyOf);
     single.saw(keyed.map(({ key }) => key));
     clock.tell(serverTime);
     if (lane !== 'poll') clock.see(data.map(updatedAtIn)); // polls do
-    const settle = settling(lane, span);
+    const settle = settling(place, span);
     return { lane, progress: {}, records: keyed, rejected, span, settle };
   };
 
@@ -243,6 +254,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     switchMap((startedAt) =>
       poll({
         scan: (dates) => scan('poll', dates),
+        scanBack: (dates) => scan('look-back', dates),
         clock,
         since: from.since ?? startedAt,
         lookbackMs,
@@ -251,9 +263,10 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
         scheduler,
       }),
     ),
-    map(({ page, since }): Reading => {
+    map(({ page, since, looksBack }): Reading => {
       const progress = since === undefined ? {} : { since };
-      return { ...arrived('poll', page.answer), page, progress };
+      const place = looksBack ? 'look-back' : 'poll';
+      return { ...arrived('poll', page.answer, place), page, progress };
     }),
   );
 

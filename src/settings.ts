@@ -21,6 +21,7 @@ export const DEFAULTS = {
   QUOTA_PER_MINUTE: 100,
   LOGIN_QUOTA_PER_MINUTE: 10,
   QUOTA_SCOPE: 'endpoint',
+  FIRST_READ_PERCENT: 70,
   PAGE_SIZE: 1_000,
   DELETE_LIMIT_PERCENT: 5,
   STATE_DIR: '.cellarstream',
@@ -162,6 +163,7 @@ export const SCHEMA = z.object({
   QUOTA_PER_MINUTE: whole(1, 1_000_000).default(DEFAULTS.QUOTA_PER_MINUTE),
   LOGIN_QUOTA_PER_MINUTE: whole(1, 1_000_000).default(DEFAULTS.LOGIN_QUOTA_PER_MINUTE),
   QUOTA_SCOPE: oneOf(['endpoint', 'key']).default(DEFAULTS.QUOTA_SCOPE),
+  FIRST_READ_PERCENT: whole(1, 95).default(DEFAULTS.FIRST_READ_PERCENT),
   PAGE_SIZE: whole(21, 1_000, ' (pages overlap)').default(DEFAULTS.PAGE_SIZE),
   DELETE_LIMIT_PERCENT: matching(
     /^(100|\d{1,2}(\.\d{1,6})?)$/,

@@ -73,7 +73,7 @@ describe('loadConfig', () => {
         pageSize: 1000,
         deleteLimitPercent: 5,
       },
-      quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint' },
+      quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 70 },
       pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
       keyFields: Object.fromEntries(RESOURCES.map((resource) => [resource, undefined])),
       stateDir: join(cwd, '.cellarstream'),
@@ -114,6 +114,7 @@ describe('loadConfig', () => {
         QUOTA_PER_MINUTE: '50',
         LOGIN_QUOTA_PER_MINUTE: '5',
         QUOTA_SCOPE: 'key',
+        FIRST_READ_PERCENT: '90',
         PAGE_SIZE: '21',
         DELETE_LIMIT_PERCENT: '2.5',
         PII_DROP: 'orders.email,orders.tender_info.last_four',
@@ -165,7 +166,7 @@ describe('loadConfig', () => {
         pageSize: 21,
         deleteLimitPercent: 2.5,
       },
-      quota: { perMinute: 50, loginsPerMinute: 5, scope: 'key' },
+      quota: { perMinute: 50, loginsPerMinute: 5, scope: 'key', firstReadPercent: 90 },
       pii: {
         drop: [
           { resource: 'orders', path: ['email'] },
@@ -363,6 +364,7 @@ describe('loadConfig', () => {
       ['SWEEP_INTERVAL_MS', 100, 2 ** 31 - 1],
       ['QUOTA_PER_MINUTE', 1, 1_000_000],
       ['LOGIN_QUOTA_PER_MINUTE', 1, 1_000_000],
+      ['FIRST_READ_PERCENT', 1, 95],
       ['PAGE_SIZE', 21, 1_000],
       ['HTTP_PORT', 0, 65_535],
     ] as const;

@@ -1,15 +1,19 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { range } from 'rxjs';
+import { defer, map, mergeMap, range, repeat, timer } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../src/config.ts';
 import { quotas, WINDOW_MS } from '../src/quotas.ts';
+import { poll } from '../src/streams/poll.ts';
+import { during } from '../src/streams/token-bucket.ts';
+import type { Limit } from '../src/streams/token-bucket.ts';
+import { scanPage } from './support/scan-page.ts';
 import { virtualTime } from './support/virtual-time.ts';
 
 const config = {
   account: 'default',
-  quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint' },
+  quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 70 },
   resources: ['orders', 'products'],
   poll: { intervalMs: undefined } as Config['poll'],
 } as const;
@@ -191,13 +195,128 @@ describe('quotas', () => {
         const { lanes } = quotas({ config: withQuota(undefined, { scope }), scheduler: virtualTime() }); // prettier-ignore
         const lists = scope === 'key' ? config.resources.length : 1;
         for (const [beside, share] of [
-          ['first-read', 38],
           ['nothing', 95],
+          ['first-read', 30],
         ] as const) {
           const pace = (lists * WINDOW_MS) / lanes('orders', false).spacingMs(beside);
           expect(pace).toBeCloseTo(share);
         }
       }
     });
+  });
+
+  describe('during a first read', () => {
+    const MINUTE = 60_000;
+    type Options = Parameters<typeof quotas>[0]['config'];
+
+    /** Polls and first reads of so many lists, with answers that take so long: when what was asked. */
+    const reading = (tookMs: number, minutes: number, options: Options = config, lists = 1) => {
+      const scheduler = virtualTime();
+      const asked: { at: number; what: string }[] = [];
+      scheduler.run(() => {
+        const { lanes } = quotas({ config: options, scheduler });
+        const answer = (what: string) =>
+          defer(() => {
+            asked.push({ at: scheduler.now(), what });
+            return timer(tookMs, scheduler);
+          });
+        for (const resource of options.resources.slice(0, lists)) {
+          const { poll: first, lookBack, firstRead, spacingMs } = lanes(resource, false);
+          const scan = (what: string, limit: Limit) => () =>
+            during(limit, answer(what)).pipe(map(() => scanPage(true, scheduler.now())));
+          poll({
+            scan: scan(`poll of ${resource}`, first),
+            scanBack: scan(`look back of ${resource}`, lookBack),
+            since: 0,
+            spacingMs: () => spacingMs('first-read'),
+            scheduler,
+          }).subscribe();
+          const one = defer(() => during(firstRead, answer('first read'))).pipe(repeat());
+          range(10)
+            .pipe(mergeMap(() => one))
+            .subscribe();
+        }
+        scheduler.maxFrames = minutes * MINUTE;
+      });
+      const times = (what: string) =>
+        asked.filter((each) => each.what.startsWith(what)).map(({ at }) => at);
+      return { all: asked.map(({ at }) => at), times };
+    };
+    /** The most in any minute that begins with a second, from the second one on; and on the average. */
+    const minutesOf = (times: readonly number[], minutes: number) => {
+      const from = (at: number) => times.filter((time) => time >= at && time < at + MINUTE).length;
+      const all = Array.from({ length: (minutes - 2) * 60 }, (_, k) => from(MINUTE + k * 1_000));
+      const average = all.reduce((sum, each) => sum + each, 0) / all.length;
+      return { most: Math.max(...all), average };
+    };
+    const gaps = (times: readonly number[]) => times.slice(1).map((at, k) => at - times[k]!);
+
+    it.each([50, 600, 2_000, 5_000])('uses the quota, with answers that take %i ms', (tookMs) => {
+      const { all, times } = reading(tookMs, 10);
+      const use = minutesOf(all, 10);
+      expect(use.average).toBeGreaterThanOrEqual(97);
+      expect(use.most).toBeLessThanOrEqual(100);
+      expect(minutesOf(times('first read'), 10).average).toBeGreaterThanOrEqual(69.5);
+      // A poll never waits for the first read.
+      expect(Math.max(...gaps(times('poll')))).toBeLessThanOrEqual(Math.max(2_150, tookMs));
+    });
+
+    it('leaves polls their part in the first minute, whatever they need of it', () => {
+      for (const tookMs of [50, 5_000]) {
+        const first = reading(tookMs, 1).times('first read');
+        expect(first.length).toBeLessThanOrEqual(70);
+      }
+    });
+
+    it('has the part that is set', () => {
+      const quota = { ...config.quota, firstReadPercent: 40 };
+      const { all, times } = reading(50, 5, { ...config, quota });
+      expect(minutesOf(times('first read'), 5).most).toBeLessThanOrEqual(41);
+      expect(minutesOf(all, 5).average).toBeGreaterThanOrEqual(97);
+      expect(Math.max(...gaps(times('poll')))).toBeLessThanOrEqual(1_050);
+    });
+
+    it('has what polls of a set interval can not need, from the beginning', () => {
+      const first = reading(50, 1, { ...config, poll: { intervalMs: 30_000 } as Config['poll'] });
+      expect(first.times('first read').length).toBe(85); // ten, and two each half a minute, are theirs
+    });
+
+    it('shares one quota with polls of all lists where the server counts by key', () => {
+      const quota = { ...config.quota, scope: 'key' } as const;
+      const resources = ['orders', 'customers', 'products'] as const;
+      for (const tookMs of [50, 5_000]) {
+        const { all, times } = reading(tookMs, 10, { ...config, quota, resources }, 3);
+        const use = minutesOf(all, 10);
+        expect(use.most).toBeLessThanOrEqual(100);
+        for (const resource of resources) {
+          expect(Math.max(...gaps(times(`poll of ${resource}`)))).toBeLessThan(9_000);
+        }
+      }
+    });
+
+    it('has its part too where other lists of the same quota are done with theirs', () => {
+      const quota = { ...config.quota, scope: 'key' } as const;
+      const { lanes } = quotas({ config: { ...config, quota }, scheduler: virtualTime() });
+      const quiet = lanes('products', false).spacingMs('nothing');
+      expect(quiet).toBeLessThan(lanes('orders', false).spacingMs('first-read'));
+      expect(lanes('products', false).spacingMs('nothing')).toBeGreaterThan(2 * quiet);
+    });
+  });
+
+  it('leaves looking back a third of what nobody but polls has', () => {
+    const scheduler = virtualTime();
+    const counts: number[] = [];
+    scheduler.run(() => {
+      for (const firstReads of [0, 150]) {
+        const { lookBack, firstRead } = quotas({ config, scheduler }).lanes('orders', false);
+        range(firstReads).pipe(firstRead).subscribe();
+        let count = 0;
+        range(150)
+          .pipe(lookBack)
+          .subscribe(() => (count += 1));
+        counts.push(count);
+      }
+    });
+    expect(counts).toEqual([33, 10]);
   });
 });

@@ -46,12 +46,12 @@ function growingList() {
 }
 
 const pass = <T>(source: Observable<T>) => source;
-const lanes: Lanes = { poll: pass, firstRead: pass, sweep: pass, whole: pass, ask: pass, spacingMs: () => 0 }; // prettier-ignore
+const lanes: Lanes = { poll: pass, lookBack: pass, firstRead: pass, sweep: pass, whole: pass, ask: pass, spacingMs: () => 0, paceMs: 0 }; // prettier-ignore
 const config = {
   account: 'estate',
   poll: {
     intervalMs: 1,
-    lookbackMs: 60_000,
+    lookbackMs: 10_000,
     pageSize: 100,
     sweepIntervalMs: 86_400_000,
     deleteLimitPercent: 5,

@@ -26,11 +26,13 @@ const lane = (name: string): Limit => Object.assign(((source) => source) as Limi
 
 const lanesWith = (spacingMs: Lanes['spacingMs']): Lanes => ({
   poll: lane('poll'),
+  lookBack: lane('look-back'),
   firstRead: lane('first read'),
   sweep: lane('sweep'),
   whole: lane('poll'),
   ask: lane('ask'),
   spacingMs,
+  paceMs: 600,
 });
 
 interface More extends Partial<Omit<ResourceReadsOptions, 'config'>> {

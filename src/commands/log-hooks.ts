@@ -15,7 +15,7 @@ const TROUBLE_EVERY_MS = 10 * 60_000;
 const SWEEPS_IN_DOUBT = 3;
 
 /** What there is too much of for lines: it is measured. */
-type Measured = 'onStart' | 'onRequest' | 'onCommit' | 'onCommitted';
+type Measured = 'onStart' | 'onRequest' | 'onDropped' | 'onCommit' | 'onCommitted';
 
 /**
  * What a service tells, as log lines: something wrong at once, the first read every ten seconds,

@@ -118,6 +118,12 @@ export const METRICS = {
     help: "How far the API's clock is ahead of this machine's, as the last login that tells saw it, to a second; what is less than two seconds and the time of that login is 0.",
     labels: [],
   },
+  pagesDropped: {
+    type: 'counter',
+    name: 'cellarstream_pages_dropped_total',
+    help: 'Pages that were asked for before their turn and were of no use, because the list had moved.',
+    labels: ['resource'],
+  },
   recordsRead: {
     type: 'counter',
     name: 'cellarstream_records_read_total',

@@ -157,6 +157,7 @@ export function metrics(options: MetricsOptions): Metrics {
       set('firstReadDone', { resource }, Number(done));
     },
     onTrouble: ({ resource, trouble }) => add('troubles', { resource, trouble }),
+    onDropped: ({ resource }) => add('pagesDropped', { resource }),
     onRejected: ({ resource, reason }) => add('deadLetters', { resource, reason }),
     onRetry: ({ what, resource = 'all', error }) =>
       add('retries', { service: causeOf(what), resource, code: codeOf(error) }),

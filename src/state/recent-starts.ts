@@ -10,6 +10,7 @@ import {
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { folderError } from './folder-error.ts';
+import { oldestSlot } from './oldest-slot.ts';
 import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
 
 /** The times of the newest requests, kept in a file so that a new process knows of them. */
@@ -48,8 +49,9 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
   const slots = Array.from({ length: capacity }, (_, slot) => timeIn(bytes, slot));
   const times = slots.filter((at) => at !== undefined).filter((at) => at > 0);
   const known = isSized && !slots.includes(undefined);
-  /** By slot; damaged and empty ones are the oldest. */
+  /** Damaged and empty ones are the oldest. */
   const ages = slots.map((at) => at ?? 0);
+  const oldest = oldestSlot(ages);
   const owners: (symbol | undefined)[] = slots.map(() => undefined);
   if (!known) for (const [slot, at] of ages.entries()) putTime(bytes, slot, at);
 
@@ -71,12 +73,12 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
     times,
     known,
     add: (at) => {
-      const slot = ages.indexOf(Math.min(...ages));
+      const slot = oldest.get();
       const owner = Symbol();
       owners[slot] = owner;
       const put = (time: number) => {
         if (owners[slot] !== owner) return; // somebody newer has the place
-        ages[slot] = time;
+        oldest.set(slot, time);
         putTime(bytes, slot, time);
         if (isWhole) write(slot * SLOT.bytes, SLOT.bytes);
         else write(0, bytes.length);

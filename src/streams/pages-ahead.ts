@@ -18,7 +18,7 @@ export interface PagesAheadOptions {
   /** What a request costs in time by the quota, ms: pages can't be had quicker. */
   readonly paceMs: number;
   /** Told of answers that nobody takes. */
-  readonly onDrop?: ((answer: Answer) => void) | undefined;
+  readonly onDrop?: ((answer: Answer, offset: number) => void) | undefined;
   readonly scheduler: SchedulerLike;
 }
 
@@ -71,9 +71,9 @@ export function pagesAhead(options: PagesAheadOptions): PagesAhead {
   const drop = (): void => {
     const dropped = asked;
     asked = [];
-    for (const { asking, answer } of dropped) {
+    for (const { asking, answer, offset } of dropped) {
       asking.unsubscribe();
-      if (answer) onDrop?.(answer);
+      if (answer) onDrop?.(answer, offset);
     }
   };
   return {

@@ -56,7 +56,7 @@ export interface PagesOptions {
   /** What a request costs in time by the quota, ms: for what is asked ahead. Default 0. */
   readonly paceMs?: number;
   /** Told of answers that were asked for ahead and are of no use. */
-  readonly onDrop?: (answer: Answer) => void;
+  readonly onDrop?: (answer: Answer, offset: number) => void;
   /** The clock that the pace of answers is taken from. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
   /** Told of what may cost records or time, with the offset of the page. */

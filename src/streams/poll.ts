@@ -1,4 +1,4 @@
-import { asyncScheduler, defer, map, repeat, timer } from 'rxjs';
+import { asyncScheduler, defer, map, merge, repeat, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { updatedAtIn } from './known-record.ts';
 import type { ScanPage } from './pages.ts';
@@ -14,14 +14,21 @@ export interface Window {
 /** A page of a poll. */
 export interface PollPage {
   readonly page: ScanPage;
-  /** With a poll's last page: where the next window begins (before any lookback), in ms. */
+  /**
+   * With the last page of a poll for what is new: where to begin after a restart (before any lookback),
+   * in ms.
+   */
   readonly since: number | undefined;
+  /** Read to look back far: what is new is not waited for, and `since` never there. */
+  readonly looksBack: boolean;
 }
 
 /** What {@link poll} needs. */
 export interface PollOptions {
   /** Reads a window whole. */
   readonly scan: (window: Window) => Observable<ScanPage>;
+  /** The same to look back far, beside the other. Default `scan`. */
+  readonly scanBack?: (window: Window) => Observable<ScanPage>;
   /** Told of every page that is read. Default one of its own; reads beside the polls share it. */
   readonly clock?: ServerClock;
   /** Where the first window begins, ms on the server's clock, before any lookback. */
@@ -39,63 +46,119 @@ export interface PollOptions {
   readonly scheduler?: SchedulerLike;
 }
 
-/** What most polls look back: enough for a clock cut to the second and an ordinary late commit. */
+/** What polls for what is new look back: enough for a clock cut to the second and an ordinary late commit. */
 const SHALLOW_MS = 10_000;
+/** Most of the polls' part of the quota that looking back far has. */
+const MOST_BACK = 1 / 3;
 /** Nobody knows how an API reads its end dates: two days ahead no reading can matter. */
 const AHEAD_MS = 2 * 86_400_000;
 /** Beyond it ISO 8601 needs a sign, which an API may not read. */
 const LAST_DAY = Date.UTC(9999, 11, 31);
 
 /**
- * Scans one window of modification dates after the other, for ever. A window begins where the scan
- * before it began, by the server's time, less a lookback; what is read twice costs nothing further
- * on. Most polls look back ten seconds; every `lookbackMs` one looks back twice as long as that, so
- * that a commit up to `lookbackMs` late is always found.
+ * Scans one window of modification dates after the other, for ever, in two chains side by side. In each a
+ * window begins where the scan before it began, by the server's time, less a lookback; what is read
+ * twice costs nothing further on. One looks for what is new, ten seconds back; the other begins every
+ * `lookbackMs` and looks back as long, so that a commit up to `lookbackMs` late is always found. Where one
+ * chain comes as far as that by itself there is no other.
  *
- * A poll follows the one before as soon as `spacingMs` for each of its requests and `intervalMs` are
- * over: quick while windows are small, slower when they take many pages. No two run at once.
+ * A poll follows the one before in its chain as soon as `spacingMs` for each of its requests and
+ * `intervalMs` are over: quick while windows are small, slower when they take many pages. What looking
+ * back takes of the quota is paid for by all polls in between, a little by each, and none waits for it.
+ *
+ * After a restart both have to go on where they were, from the one `since` that is told: it is not
+ * later than `lookbackMs` after the last scan that looked back, and has come to its end, began.
  */
 export function poll(options: PollOptions): Observable<PollPage> {
-  const { scan, clock = serverClock(), lookbackMs = 60_000, intervalMs = 0 } = options;
-  const { spacingMs = () => 0, scheduler = asyncScheduler } = options;
+  const { scan, scanBack = scan, clock = serverClock(), lookbackMs = 60_000 } = options;
+  const { intervalMs = 0, spacingMs = () => 0, scheduler = asyncScheduler } = options;
 
   return defer(() => {
-    let since = options.since;
-    let deepAt = -Infinity;
-    let startedAt = 0;
-    let requests = 0;
+    const shallow = Math.min(SHALLOW_MS, 2 * lookbackMs);
+    const isOne = Math.max(shallow, intervalMs) >= lookbackMs;
+    const known = { clock, since: options.since, scheduler };
+    const newest = chain({
+      ...known,
+      scan,
+      behindMs: 0,
+      lookbackMs: isOne ? Math.max(shallow, lookbackMs) : shallow,
+    });
+    const back = chain({ ...known, scan: scanBack, behindMs: lookbackMs, lookbackMs });
+    /** Of the polls' part of the quota: what looking back takes of it. */
+    const forBack = (): number => {
+      if (isOne || back.requests() === 0) return 0;
+      return Math.min(MOST_BACK, (back.requests() * spacingMs()) / lookbackMs);
+    };
+    const costMs = () => (newest.requests() * spacingMs()) / (1 - forBack());
 
-    const one = defer(() => {
-      startedAt = scheduler.now();
-      requests = 0;
-      const deep = startedAt - deepAt >= lookbackMs;
-      if (deep) deepAt = startedAt;
-      const lookback = deep ? 2 * lookbackMs : Math.min(SHALLOW_MS, 2 * lookbackMs);
-      const newest = clock.newest(); // as of now: what is seen during the scan may be newer than it
-      let mark: number | undefined;
-      // Before the first answer the local clock has to do; `reached` is what even a wrong one gives.
-      const latest = Math.max(clock.latest() ?? scheduler.now(), since);
-      const reached = latest + AHEAD_MS / 2;
-      return scan(window(since - lookback, latest)).pipe(
-        map((page): PollPage => {
-          if (requests === 0) {
-            clock.tell(page.answer.serverTime);
-            mark = clock.mark(newest);
-          }
-          requests += 1;
-          clock.see(page.answer.data.map(updatedAtIn));
-          if (page.next) return { page, since: undefined };
-          since = Math.min(mark ?? since, reached);
-          return { page, since };
+    const newest$ = newest
+      .scans(() => Math.max(intervalMs, costMs()))
+      .pipe(
+        map(({ page, isLast }): PollPage => {
+          const most = isOne ? Infinity : back.since() + lookbackMs;
+          const since = isLast ? Math.min(newest.since(), most) : undefined;
+          return { page, since, looksBack: false };
         }),
       );
-    });
-    const pause = (): Observable<unknown> => {
-      const wait = Math.max(intervalMs, requests * spacingMs());
-      return timer(Math.max(0, wait - (scheduler.now() - startedAt)), scheduler);
-    };
-    return one.pipe(repeat({ delay: pause }));
+    const back$ = back
+      .scans(() => lookbackMs)
+      .pipe(map(({ page }): PollPage => ({ page, since: undefined, looksBack: true })));
+    return isOne ? newest$ : merge(newest$, back$);
   });
+}
+
+/** One scan after the other: each from where the one before it began, less a lookback. */
+function chain(options: {
+  readonly scan: (window: Window) => Observable<ScanPage>;
+  readonly clock: ServerClock;
+  readonly since: number;
+  /** The one before the first may have begun so much earlier than `since`, ms. */
+  readonly behindMs: number;
+  readonly lookbackMs: number;
+  readonly scheduler: SchedulerLike;
+}) {
+  const { scan, clock, scheduler } = options;
+  let since = options.since - options.behindMs;
+  let startedAt = 0;
+  let requests = 0;
+  let before = 0;
+
+  const one = defer(() => {
+    startedAt = scheduler.now();
+    [before, requests] = [requests, 0];
+    const newest = clock.newest(); // as of now: what is seen during the scan may be newer than it
+    let mark: number | undefined;
+    // Before the first answer the local clock has to do; `reached` is what even a wrong one gives.
+    const latest = Math.max(clock.latest() ?? scheduler.now(), since, options.since);
+    const reached = latest + AHEAD_MS / 2;
+    return scan(window(since - options.lookbackMs, latest)).pipe(
+      map((page) => {
+        if (requests === 0) {
+          clock.tell(page.answer.serverTime);
+          mark = clock.mark(newest);
+        }
+        requests += 1;
+        clock.see(page.answer.data.map(updatedAtIn));
+        const isLast = page.next === undefined;
+        if (isLast) {
+          since = Math.min(mark ?? since, reached);
+          before = requests;
+        }
+        return { page, isLast };
+      }),
+    );
+  });
+  return {
+    /** For ever, each at least so many ms after the start of the one before. */
+    scans: (leastMs: () => number) => {
+      const pause = () => timer(Math.max(0, startedAt + leastMs() - scheduler.now()), scheduler);
+      return one.pipe(repeat({ delay: pause }));
+    },
+    /** Where the last one that has come to its end began, on the server's clock. */
+    since: () => since,
+    /** Of the last one; of the one that goes on if it has taken more. */
+    requests: () => Math.max(before, requests),
+  };
 }
 
 /** The window from one instant to well after another; both in ms. */

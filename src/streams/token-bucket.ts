@@ -1,5 +1,7 @@
-import { asyncScheduler, concatMap, finalize, map, Observable, of, switchMap } from 'rxjs';
+import { asyncScheduler, concatMap, finalize, map, Observable, of, switchMap, tap } from 'rxjs';
 import type { SchedulerLike, Subscription } from 'rxjs';
+import { startLog } from './start-log.ts';
+import type { StartLog } from './start-log.ts';
 
 /** The limit a {@link tokenBucket} keeps. Read once, when the bucket is made. */
 export interface TokenBucketOptions {
@@ -27,9 +29,10 @@ export interface LaneOptions {
   readonly rank?: number;
   /**
    * Most starts of this lane in one window, so that the others find tokens left: an integer from
-   * 1 to the capacity. Default the capacity.
+   * 1 to the capacity, or what says so (below 1 is 1), which is asked whenever the lane waits.
+   * Default the capacity.
    */
-  readonly share?: number;
+  readonly share?: number | (() => number);
 }
 
 /** Holds a stream to the quota. One value serves pipes of any type. */
@@ -40,9 +43,10 @@ export interface Limit {
 }
 
 /**
- * Subscribes to `work` when `limit` allows a start, and counts that start until `work` ends, in
- * whatever way: what is on its way to a server arrives at some time until it is answered, and the
- * server counts arrivals.
+ * Subscribes to `work` when `limit` allows a start, and counts that start while it is under way: what
+ * is on its way to a server arrives at some time until it is answered, and the server counts
+ * arrivals. From then on it counts from its end, or, where `work` completes, from as much before it
+ * as answers take at the least.
  */
 export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
   return (
@@ -54,10 +58,16 @@ export function during<T>(limit: Limit, work: Observable<T>): Observable<T> {
   );
 }
 
+/** A lane of a {@link TokenBucket}. */
+export interface LaneLimit extends Limit {
+  /** Starts of this lane that count just now. */
+  used(): number;
+}
+
 /** A {@link Limit}, and others that draw on the same tokens with less claim to them. */
 export interface TokenBucket extends Limit {
   /** @throws RangeError when called, if `rank` or `share` is out of range. */
-  lane(options: LaneOptions): Limit;
+  lane(options: LaneOptions): LaneLimit;
   /** Counts as many starts as a window may have as made just now, by somebody unknown. */
   exhaust(): void;
   /** Starts that count just now: 0 to the capacity. */
@@ -78,8 +88,9 @@ export interface TokenBucket extends Limit {
  * Values keep their order within a pipe; an error of the source overtakes the values still waiting.
  *
  * The promise holds to the tick of the scheduler's clock. A server counts arrivals: with {@link during}
- * a token comes back `windowMs` after the end, so that the promise holds for arrivals too, as long as
- * nothing arrives that was given up before; as an operator the bucket knows of starts alone: leave headroom.
+ * a token comes back `windowMs` after the latest time at which the request can have arrived, so that the
+ * promise holds for arrivals too, as long as nothing arrives that was given up before; as an operator
+ * the bucket knows of starts alone. Leave headroom for either: requests are not all as long on their way.
  *
  * @throws RangeError when called, if `capacity` or `windowMs` is out of range.
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough
@@ -91,77 +102,96 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
     throw new RangeError(`windowMs must be a finite number > 0, got ${windowMs}`);
   }
 
-  const all = startLog(capacity, windowMs);
-  const made = scheduler.now();
-  for (const at of starts) all.add({ at: Math.min(at, made) });
-
   const lanes: Lane[] = []; // by rank
+  /** Starts of nobody who is known. */
+  const unknown = startLog(windowMs);
+  const made = scheduler.now();
+  for (const at of starts) unknown.add(Math.min(at, made));
   let wakeUp: Subscription | undefined;
   let draining = false;
 
+  const logs = () => [unknown, ...lanes.map(({ log }) => log)];
+  const used = (now: number) => logs().reduce((sum, log) => sum + log.used(now), 0);
+  /** When a lane may start: `now` or before it is at once. */
+  const opensAt = ({ log, share }: Lane, now: number, isFull: boolean): number => {
+    const some = isFull ? Math.min(...logs().map((one) => one.freesAt(now))) : now;
+    return log.used(now) < share() ? some : Math.max(some, log.freesAt(now));
+  };
   const drain = (): void => {
     wakeUp = undefined;
     draining = true; // a start may ask for the next token: it joins the line, this loop serves it
     for (;;) {
       const now = scheduler.now();
       const waiting = lanes.filter((lane) => lane.line.length > 0);
-      const waits = waiting.map((lane) => Math.max(all.wait(now), lane.starts.wait(now)));
-      const next = waiting[waits.findIndex((wait) => wait <= 0)];
+      const isFull = waiting.length > 0 && used(now) >= capacity;
+      const times = waiting.map((lane) => opensAt(lane, now, isFull));
+      const next = waiting[times.findIndex((at) => at <= now)];
       if (!next) {
         // Worked out again on waking: a timer can fire early (Node's do, by up to 1 ms).
-        if (waits.length > 0) wakeUp = scheduler.schedule(drain, Math.min(...waits));
+        if (times.length > 0) wakeUp = scheduler.schedule(drain, Math.min(...times) - now);
         break;
       }
-      const start: Start = { at: now, onEnd: onStart?.(now) };
-      all.add(start);
-      next.starts.add(start);
-      next.line.shift()!(start);
+      next.line.shift()!(now, onStart?.(now));
     }
     draining = false;
   };
+  const drainAgain = (): void => {
+    if (draining) return;
+    wakeUp?.unsubscribe();
+    drain();
+  };
 
-  const limit = (lane: Lane): Limit => {
-    const token = new Observable<Start>((subscriber) => {
-      const start = (taken: Start) => {
-        subscriber.next(taken);
-        subscriber.complete();
-      };
-      lane.line.push(start);
-      const alone = lane.line.length === 1; // else the timer is set for this lane already
-      if (!draining && (alone || !wakeUp)) {
-        wakeUp?.unsubscribe();
-        drain();
-      }
-      return () => {
-        const place = lane.line.indexOf(start);
-        if (place >= 0) lane.line.splice(place, 1);
-        if (lanes.some(({ line }) => line.length > 0)) return;
-        wakeUp?.unsubscribe();
-        wakeUp = undefined;
+  const limit = (lane: Lane): LaneLimit => {
+    /** Emits what `take` makes of a start. */
+    const token = <T>(take: (at: number, onEnd: OnEnd) => T) =>
+      new Observable<T>((subscriber) => {
+        const start = (at: number, onEnd: OnEnd) => {
+          subscriber.next(take(at, onEnd));
+          subscriber.complete();
+        };
+        lane.line.push(start);
+        const alone = lane.line.length === 1; // else the timer is set for this lane already
+        if (alone || !wakeUp) drainAgain();
+        return () => {
+          const place = lane.line.indexOf(start);
+          if (place >= 0) lane.line.splice(place, 1);
+          if (lanes.some(({ line }) => line.length > 0)) return;
+          wakeUp?.unsubscribe();
+          wakeUp = undefined;
+        };
+      });
+    const started = token(lane.log.add);
+    const each = <T>(source: Observable<T>) =>
+      source.pipe(concatMap((value) => started.pipe(map(() => value))));
+    const begun = token((at, onEnd) => {
+      const told = lane.log.begin(at);
+      return (isAnswered: boolean) => {
+        const end = scheduler.now();
+        told(end, isAnswered);
+        onEnd?.(end);
+        // It may have shown that others count no longer.
+        if (lanes.some(({ line }) => line.length > 0)) drainAgain();
       };
     });
-    const each = <T>(source: Observable<T>) =>
-      source.pipe(concatMap((value) => token.pipe(map(() => value))));
     const held = <T>(work: Observable<T>) =>
-      token.pipe(
-        switchMap((start) => {
-          start.isUnderWay = true;
+      begun.pipe(
+        switchMap((end) => {
+          let isAnswered = false;
           return work.pipe(
-            finalize(() => {
-              start.isUnderWay = false;
-              start.at = scheduler.now();
-              start.onEnd?.(start.at);
-            }),
+            tap({ complete: () => (isAnswered = true) }),
+            finalize(() => end(isAnswered)),
           );
         }),
       );
-    return Object.assign(each, { during: held });
+    const usedNow = () => lane.log.used(scheduler.now());
+    return Object.assign(each, { during: held, used: usedNow });
   };
 
-  const lane = ({ rank = 0, share = capacity }: LaneOptions): Limit => {
+  const lane = ({ rank = 0, share = capacity }: LaneOptions): LaneLimit => {
     if (!Number.isFinite(rank)) throw new RangeError(`rank must be a finite number, got ${rank}`);
-    requireInteger('share', share, capacity);
-    const made: Lane = { rank, line: [], starts: startLog(share, windowMs) };
+    if (typeof share === 'number') requireInteger('share', share, capacity);
+    const shareNow = typeof share === 'number' ? () => share : () => Math.max(1, share());
+    const made: Lane = { rank, share: shareNow, line: [], log: startLog(windowMs) };
     lanes.push(made);
     lanes.sort((a, b) => a.rank - b.rank);
     return limit(made);
@@ -169,50 +199,22 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
   const exhaust = (): void => {
     const now = scheduler.now();
     for (let k = 0; k < capacity; k++) {
-      all.add({ at: now });
+      unknown.add(now);
       onStart?.(now);
     }
   };
-  return Object.assign(lane({}), { lane, exhaust, used: () => all.used(scheduler.now()) });
+  const usedNow = () => Math.min(capacity, used(scheduler.now()));
+  return Object.assign(lane({}), { lane, exhaust, used: usedNow });
 }
 
 interface Lane {
   readonly rank: number;
-  readonly line: ((start: Start) => void)[];
-  readonly starts: StartLog;
+  readonly share: () => number;
+  readonly line: ((at: number, onEnd: OnEnd) => void)[];
+  readonly log: StartLog;
 }
 
-/** What a token was taken for. */
-interface Start {
-  /** When it counts: as it started, or as it ended. */
-  at: number;
-  /** It counts as now for as long as that. */
-  isUnderWay?: boolean;
-  readonly onEnd?: void | ((end: number) => void);
-}
-
-interface StartLog {
-  add(start: Start): void;
-  /** How long until one more may start: 0 or less is now. */
-  wait(now: number): number;
-  used(now: number): number;
-}
-
-/** The `most` starts that count longest. */
-function startLog(most: number, windowMs: number): StartLog {
-  const starts: Start[] = [];
-  const timeOf = ({ at, isUnderWay }: Start, now: number) => (isUnderWay ? now : at);
-  const oldest = (now: number) =>
-    starts.reduce((place, start, k) => (timeOf(start, now) < timeOf(starts[place]!, now) ? k : place), 0); // prettier-ignore
-  return {
-    add: (start) => {
-      if (starts.length === most) starts.splice(oldest(Infinity), 1);
-      starts.push(start);
-    },
-    wait: (now) => (starts.length < most ? 0 : timeOf(starts[oldest(now)]!, now) + windowMs - now),
-    used: (now) => starts.filter((start) => timeOf(start, now) + windowMs > now).length,
-  };
-}
+type OnEnd = ReturnType<NonNullable<TokenBucketOptions['onStart']>>;
 
 function requireInteger(name: string, value: number, most: number): void {
   if (Number.isInteger(value) && value >= 1 && value <= most) return;

@@ -36,6 +36,7 @@ export interface Arrival {
 
 /** A list's answer that a process was there to hear; begin and end are places in one order. */
 export interface Heard {
+  readonly client: SimClient;
   readonly begin: number;
   readonly end: number;
   readonly at: number;
@@ -95,10 +96,20 @@ export class SimApi {
       if (reply === 'drop') throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
       const { answer, shown } = reply;
       const end = ++this.#order;
-      if (shown && client.isReading()) this.heard.push({ begin, end, at: this.#time.now(), ...shown }); // prettier-ignore
+      const isAborted = (options.signal as AbortSignal | undefined)?.aborted ?? false;
+      if (shown && client.isReading() && !isAborted)
+        this.heard.push({ client, begin, end, at: this.#time.now(), ...shown });
       return answer;
     };
     return { request, destroy: () => Promise.resolve() } as unknown as Dispatcher;
+  }
+
+  /** A process has given up an answer that it asked for ahead. */
+  unhear(name: string, offset: number): void {
+    const place = this.heard.findLastIndex(
+      ({ client, query }) => client.name === name && query.offset === offset,
+    );
+    if (place >= 0) this.heard.splice(place, 1);
   }
 
   #reply(client: SimClient, { path, headers }: Dispatcher.RequestOptions): Reply {

@@ -129,6 +129,10 @@ export class SimProcess {
         },
         onResync: ({ id, status, events }) => tell(`request ${id} is ${status}, ${events} events`),
         onTrouble: ({ trouble, offset }) => tell(`${trouble} at ${offset}`),
+        onDropped: ({ offset }) => {
+          tell(`drops the page at ${offset}`);
+          api.unhear(name, offset);
+        },
         onHeld: ({ gone, known }) => tell(`holds back ${gone} of ${known}`),
         onSwept: ({ number, proof, records }) => tell(`swept ${number}: ${proof} ${records}`),
       },

@@ -4,7 +4,7 @@ import type { TestScheduler } from 'rxjs/testing';
 import { describe, expect, it } from 'vitest';
 import type { ScanPage } from '../../src/streams/pages.ts';
 import { poll, window } from '../../src/streams/poll.ts';
-import type { PollOptions, Window } from '../../src/streams/poll.ts';
+import type { PollOptions, PollPage, Window } from '../../src/streams/poll.ts';
 import { serverClock } from '../../src/streams/server-clock.ts';
 import type { ServerClock } from '../../src/streams/server-clock.ts';
 import { scanPage } from '../support/scan-page.ts';
@@ -17,26 +17,38 @@ const NOON = Date.UTC(2026, 2, 5, 12);
 
 /** A scan as it was asked for: when (virtual ms), and from where and up to where (ms after noon). */
 interface Asked {
+  readonly back: boolean;
   readonly at: number;
   readonly from: number;
   readonly to: number;
 }
 
+interface Pages {
+  readonly pages?: number;
+  readonly pageMs?: number;
+  /** Of scans that look back far. */
+  readonly backPages?: number;
+  readonly backPageMs?: number;
+}
+
 /** Scans of so many pages, each of which takes `pageMs`, against a server with a right clock. */
-function scans(scheduler: TestScheduler, options: { pages?: number; pageMs?: number } = {}) {
-  const { pages = 1, pageMs = 5 } = options;
+function scans(scheduler: TestScheduler, options: Pages = {}) {
+  const { pages = 1, pageMs = 5, backPages = pages, backPageMs = pageMs } = options;
   const asked: Asked[] = [];
   let running = 0;
   let mostAtOnce = 0;
-  const scan = (dates: Window): Observable<ScanPage> =>
+  const scanning = (dates: Window, back: boolean): Observable<ScanPage> =>
     defer(() => {
       const from = Date.parse(dates.modifiedFromDate) - NOON;
       const to = Date.parse(dates.modifiedToDate) - NOON;
-      asked.push({ at: scheduler.now(), from, to });
+      asked.push({ back, at: scheduler.now(), from, to });
+      if (back) return pagesOf(scheduler, backPages, backPageMs);
       mostAtOnce = Math.max(mostAtOnce, ++running);
       return pagesOf(scheduler, pages, pageMs).pipe(finalize(() => running--));
     });
-  return { scan, asked, mostAtOnce: () => mostAtOnce };
+  const scan = (dates: Window) => scanning(dates, false);
+  const scanBack = (dates: Window) => scanning(dates, true);
+  return { scan, scanBack, asked, mostAtOnce: () => mostAtOnce };
 }
 
 /** Pages one after the other, each with the server's time at which it was asked for. */
@@ -58,21 +70,21 @@ function punctualClock(): ServerClock {
 /** Polls for so long in virtual time, and gives what was asked for. */
 function polled(
   forMs: number,
-  options: Partial<PollOptions> & {
-    pages?: number;
-    pageMs?: number;
-    onPage?: (page: ScanPage) => void;
-  } = {},
+  options: Partial<PollOptions> &
+    Pages & {
+      onPage?: (page: PollPage) => void;
+    } = {},
 ) {
   const scheduler = virtualTime();
-  const { scan, asked, mostAtOnce } = scans(scheduler, options);
+  const { scan, scanBack, asked, mostAtOnce } = scans(scheduler, options);
   scheduler.run(() => {
-    poll({ scan, clock: punctualClock(), since: NOON, scheduler, ...options }).subscribe(
-      ({ page }) => options.onPage?.(page),
+    poll({ scan, scanBack, clock: punctualClock(), since: NOON, scheduler, ...options }).subscribe(
+      (page) => options.onPage?.(page),
     );
     scheduler.maxFrames = forMs;
   });
-  return { asked, mostAtOnce: mostAtOnce() };
+  const [newest, back] = [false, true].map((which) => asked.filter((each) => each.back === which));
+  return { asked, newest: newest!, back: back!, mostAtOnce: mostAtOnce() };
 }
 
 describe('poll', () => {
@@ -85,11 +97,11 @@ describe('poll', () => {
       const unsub = '        20ms !';
       const expected = '     --f-l 7ms f-l';
       const values = {
-        f: { page: first, since: undefined },
-        l: { page: last, since: NOON + 1 },
+        f: { page: first, since: undefined, looksBack: false },
+        l: { page: last, since: NOON + 1, looksBack: false },
       };
       const scan = () => source;
-      const poll$ = poll({ scan, clock: punctualClock(), since: NOON, intervalMs: 10, scheduler });
+      const poll$ = poll({ scan, clock: punctualClock(), since: NOON, lookbackMs: 0, intervalMs: 10, scheduler }); // prettier-ignore
 
       expectObservable(poll$, unsub).toBe(expected, values);
       expectSubscriptions(source.subscriptions).toBe(subs);
@@ -97,24 +109,29 @@ describe('poll', () => {
   });
 
   it('begins each window where the one before began, less ten seconds', () => {
-    const { asked } = polled(35_000, { intervalMs: 10_000 });
-    expect(asked.map(({ at, from }) => [at, from])).toEqual([
-      [0, -2 * MINUTE], // the first looks back as far as any
+    const { newest } = polled(35_000, { intervalMs: 10_000 });
+    expect(newest.map(({ at, from }) => [at, from])).toEqual([
+      [0, 0 - 10_000],
       [10_000, 0 - 10_000],
       [20_000, 10_000 - 10_000],
       [30_000, 20_000 - 10_000],
     ]);
   });
 
-  it('looks back twice `lookbackMs` once every `lookbackMs`', () => {
-    const { asked } = polled(125_000, { intervalMs: 20_000, lookbackMs: 30_000 });
-    const back = asked.map(({ at, from }) => (at === 0 ? 0 : at - 20_000) - from);
-    expect(back).toEqual([60_000, 10_000, 60_000, 10_000, 60_000, 10_000, 60_000]);
+  it('looks back `lookbackMs` once every `lookbackMs`, from where it did so before', () => {
+    const { back } = polled(125_000, { intervalMs: 7_000, lookbackMs: 30_000 });
+    expect(back.map(({ at, from }) => [at, from])).toEqual([
+      [0, -2 * 30_000], // whoever looked back before did so `lookbackMs` ago, or later
+      [30_000, 0 - 30_000],
+      [60_000, 30_000 - 30_000],
+      [90_000, 60_000 - 30_000],
+      [120_000, 90_000 - 30_000],
+    ]);
   });
 
   it('looks back that far at every poll where they are as rare as that', () => {
     const { asked } = polled(65_000, { intervalMs: 20_000, lookbackMs: 20_000 });
-    expect(asked.map(({ at, from }) => at - from)).toEqual([40_000, 60_000, 60_000, 60_000]);
+    expect(asked.map(({ at, from }) => at - from)).toEqual([20_000, 40_000, 40_000, 40_000]);
   });
 
   it('looks back less than ten seconds where twice `lookbackMs` is less', () => {
@@ -122,6 +139,36 @@ describe('poll', () => {
     expect(asked.map(({ at, from }) => at - from)).toEqual([4_000, 4_010, 4_010, 4_010]);
     const none = polled(35, { intervalMs: 10, lookbackMs: 0 });
     expect(none.asked.map(({ at, from }) => at - from)).toEqual([0, 10, 10, 10]);
+  });
+
+  it('keeps its rhythm while it looks back, and from the first poll on', () => {
+    const { newest, back } = polled(130_000, {
+      intervalMs: 2_000,
+      backPages: 10,
+      backPageMs: 3_000,
+    });
+    expect(newest.map(({ at }) => at)).toEqual(Array.from({ length: 66 }, (_, k) => k * 2_000));
+    expect(back.map(({ at }) => at)).toEqual([0, 60_000, 120_000]);
+  });
+
+  it('goes on after a restart where what looking back had not come to its end has to be done again', () => {
+    const sinces: [at: number, since: number][] = [];
+    const scheduler = virtualTime();
+    const { scan, scanBack } = scans(scheduler, { backPages: 10, backPageMs: 2_000 });
+    scheduler.run(() => {
+      poll({ scan, scanBack, clock: punctualClock(), since: NOON, intervalMs: 5_000, scheduler })
+        .pipe(tap(({ since, looksBack }) => looksBack && expect(since).toBeUndefined()))
+        .subscribe(({ since }) => {
+          if (since !== undefined) sinces.push([scheduler.now(), since - NOON]);
+        });
+      scheduler.maxFrames = 145_000;
+    });
+    // What looked back began at 0, 60 and 120 s, and has come to its end 20 s later.
+    for (const [at, since] of sinces) {
+      const ended = at < 20_000 ? -MINUTE : at < 80_000 ? 0 : at < 140_000 ? MINUTE : 2 * MINUTE;
+      expect(since).toBe(Math.min(at - 5, ended + MINUTE));
+    }
+    expect(sinces.length).toBeGreaterThan(25);
   });
 
   it('takes the mark at the start of a scan, however long it runs and whatever it sees', () => {
@@ -140,7 +187,7 @@ describe('poll', () => {
     expect(asked.map(({ from }) => from)).toEqual([-DAY, -7_001]);
 
     const told = punctualClock(); // by every page, as a pipeline does
-    const onPage = ({ answer }: ScanPage) => told.tell(answer.serverTime);
+    const onPage = ({ page }: PollPage) => told.tell(page.answer.serverTime);
     const options = { clock: told, onPage, lookbackMs: 0 };
     const long = polled(25_000, { pages: 10, pageMs: 1_000, ...options });
     expect(long.asked.map(({ at, from }) => [at, from])).toEqual([
@@ -158,6 +205,7 @@ describe('poll', () => {
         scan,
         clock: serverClock(),
         since: NOON,
+        lookbackMs: 0,
         intervalMs: 5,
         scheduler,
       }).pipe(
@@ -205,7 +253,7 @@ describe('poll', () => {
       for (const late of [0, 9_000, 15_000, lookbackMs]) {
         const found = asked.find(({ at, from }) => at >= stamped + late && from <= stamped);
         const waited = found!.at - stamped - late;
-        expect(waited).toBeLessThanOrEqual(late < 9_001 ? intervalMs : lookbackMs + intervalMs);
+        expect(waited).toBeLessThanOrEqual(late < 9_001 ? intervalMs : lookbackMs);
       }
     }
   });
@@ -216,7 +264,7 @@ describe('poll', () => {
 
     const clock = serverClock();
     clock.see([NOON + 400 * DAY]);
-    const ahead = polled(1, { clock });
+    const ahead = polled(1, { clock, lookbackMs: 0 });
     expect(ahead.asked[0]!.to).toBe(402 * DAY);
 
     const unknown = polled(1, { since: NOON + 5 * DAY });
@@ -225,7 +273,7 @@ describe('poll', () => {
 
   describe('the time between polls', () => {
     const starts = (forMs: number, options: Parameters<typeof polled>[1]) =>
-      polled(forMs, options).asked.map(({ at }) => at);
+      polled(forMs, { lookbackMs: 0, ...options }).newest.map(({ at }) => at);
 
     it('is none by default', () => {
       expect(starts(22, { pageMs: 5 })).toEqual([0, 5, 10, 15, 20]);
@@ -252,13 +300,29 @@ describe('poll', () => {
       expect(starts(650, options)).toEqual([0, 200, 400, 600]);
       expect(polled(650, options).mostAtOnce).toBe(1);
     });
+
+    it('pays for what looks back, a little at each poll, up to a third', () => {
+      const spacingMs = () => 2_000;
+      const requests = (backPages: number) => {
+        const { newest, back } = polled(10 * MINUTE, { lookbackMs: MINUTE, spacingMs, backPages });
+        const gaps = newest.slice(1).map(({ at }, k) => at - newest[k]!.at);
+        return { most: Math.max(...gaps), all: newest.length + back.length * backPages };
+      };
+      expect(requests(1).most).toBeCloseTo(2_000 * (30 / 29), 0);
+      expect(requests(7).most).toBeCloseTo(2_000 * (30 / 23), 0);
+      expect(requests(50).most).toBeCloseTo(3_000, 0); // its lane keeps it to a third
+      for (const pages of [1, 7]) {
+        expect(requests(pages).all).toBeLessThanOrEqual(10 * 30 + 2 * pages);
+        expect(requests(pages).all).toBeGreaterThan(10 * 30 - 10);
+      }
+    });
   });
 
   it('mirrors never and error, and an unsubscription ends the scan', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable, expectSubscriptions }) => {
       const by = (source: Observable<ScanPage>) =>
-        poll({ scan: () => source, clock: serverClock(), since: NOON, intervalMs: 10, scheduler });
+        poll({ scan: () => source, clock: serverClock(), since: NOON, lookbackMs: 0, intervalMs: 10, scheduler }); // prettier-ignore
       const endless = cold<ScanPage>('-');
       const failing = cold<ScanPage>('--#');
 
@@ -277,6 +341,7 @@ describe('poll', () => {
         scan: () => source,
         clock: serverClock(),
         since: NOON,
+        lookbackMs: 0,
         intervalMs: 10,
         scheduler,
       });

@@ -1,0 +1,52 @@
+/** The slots of a ring by their ages: which one is to be taken next. */
+export interface OldestSlot {
+  /** The slot of the earliest time; of several the one with the lowest number. */
+  readonly get: () => number;
+  /** Another time for a slot. */
+  readonly set: (slot: number, at: number) => void;
+}
+
+/** A binary heap of slots, numbered from 0, by their times; a change costs the logarithm of their number. */
+export function oldestSlot(times: readonly number[]): OldestSlot {
+  const at = [...times];
+  const heap = at.map((_, slot) => slot);
+  const places = [...heap];
+
+  const isBefore = (a: number, b: number) => at[a]! < at[b]! || (at[a] === at[b] && a < b);
+  const put = (slot: number, place: number) => {
+    heap[place] = slot;
+    places[slot] = place;
+  };
+  const rise = (slot: number): void => {
+    let place = places[slot]!;
+    while (place > 0) {
+      const above = (place - 1) >>> 1;
+      if (!isBefore(slot, heap[above]!)) break;
+      put(heap[above]!, place);
+      place = above;
+    }
+    put(slot, place);
+  };
+  const sink = (slot: number): void => {
+    let place = places[slot]!;
+    for (;;) {
+      const [left, right] = [2 * place + 1, 2 * place + 2];
+      if (left >= heap.length) break;
+      const isRight = right < heap.length && isBefore(heap[right]!, heap[left]!);
+      const below = isRight ? right : left;
+      if (!isBefore(heap[below]!, slot)) break;
+      put(heap[below]!, place);
+      place = below;
+    }
+    put(slot, place);
+  };
+  for (let place = (heap.length >>> 1) - 1; place >= 0; place--) sink(heap[place]!);
+  return {
+    get: () => heap[0]!,
+    set: (slot, time) => {
+      at[slot] = time;
+      rise(slot);
+      sink(slot);
+    },
+  };
+}

@@ -1,0 +1,18 @@
+import { describe, expect, it } from 'vitest';
+import { oldestSlot } from '../../src/state/oldest-slot.ts';
+import { mulberry32 } from '../support/mulberry32.ts';
+
+describe('oldestSlot', () => {
+  it.each([1, 2, 3, 4, 5, 6, 7, 8])('is the first of the earliest time: seed %i', (seed) => {
+    const random = mulberry32(seed);
+    const below = (most: number) => Math.floor(random() * most);
+    const times = Array.from({ length: 1 + below(40) }, () => below(20));
+    const oldest = oldestSlot(times);
+    for (let k = 0; k < 500; k++) {
+      expect(oldest.get()).toBe(times.indexOf(Math.min(...times)));
+      const slot = random() < 0.7 ? oldest.get() : below(times.length);
+      times[slot] = below(20) + (random() < 0.7 ? k : 0);
+      oldest.set(slot, times[slot]);
+    }
+  });
+});
