@@ -22,7 +22,9 @@ import { listing, textTable } from './support/table.mjs';
 /** @typedef {import('./support/options.mjs').Options} Options */
 
 const CLI = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
-const tell = (/** @type {string} */ line) => console.error(line);
+/** What goes on, with the seconds since the start. @param {string} line */
+const tell = (line) =>
+  console.error(`${(performance.now() / 1_000).toFixed(0).padStart(5)} s  ${line}`);
 
 const scope = new Scope();
 /** Ends all that runs, and then this: nothing is measured any more. */

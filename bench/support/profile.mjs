@@ -43,7 +43,10 @@ export async function profile(common) {
   return [
     `A first read of ${firstReadOrders(common)} orders, from the start of the process to its end: ${(busiest.busyMs / 1_000).toFixed(1)} s of its main thread.`,
     ...section('by itself', busiest.self),
-    ...section('with what it calls', busiest.inclusive),
+    ...section(
+      'with what it calls, without what all runs in',
+      busiest.inclusive.filter((share) => !isFrame(share)),
+    ),
   ].join('\n');
 }
 
@@ -122,6 +125,10 @@ function nameOf({ callFrame: { functionName, url, lineNumber } }) {
   const name = functionName || '(anonymous)';
   if (url === '') return name;
   const path = url.startsWith('file:') ? fileURLToPath(url) : url;
-  const short = path.replace(/^.*\/node_modules\//, '').replace(/^.*\/(?=dist\/)/, '');
+  const ofPackage = path.split('/node_modules/').at(-1) ?? path;
+  const short = ofPackage === path ? path.replace(/^.*\/(?=dist\/)/, '') : ofPackage;
   return `${name} ${short}:${lineNumber + 1}`;
 }
+
+/** What everything runs in: the engine's own, Node's, and the pipes between the operators. @param {Share} share */
+const isFrame = ({ where }) => !where.includes(' ') || / (node:|rxjs\/)/.test(where);

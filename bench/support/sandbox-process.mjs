@@ -23,10 +23,10 @@ const CALLS = {
   changeSome: (count) => sandbox.changeSome(count),
   /** @param {Resource} resource @param {number} since */
   requests: (resource, since) => sandbox.truth.requests(resource).filter(({ at }) => at >= since),
-  /** What changed in status fields, with the time of each. @param {number} since */
+  /** What changed in status fields of orders that were there, with the time of each. @param {number} since */
   statusChanges: (since) =>
-    sandbox.truth.changes.flatMap(({ at, key, status = [] }) =>
-      at < since ? [] : status.map((change) => ({ at, key, ...change })),
+    sandbox.truth.changes.flatMap(({ at, key, kind, status = [] }) =>
+      at < since || kind !== 'update' ? [] : status.map((change) => ({ at, key, ...change })),
     ),
   /** @param {Resource} resource */
   count: (resource) => sandbox.truth.count(resource),

@@ -1,0 +1,54 @@
+// @ts-check
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { now } from '../support/clock.mjs';
+import { knowAMillion } from '../support/known-orders.mjs';
+import { plainRead } from '../support/plain-read.mjs';
+import { startService, stateFolder } from '../support/service.mjs';
+
+const LOOK_EVERY_MS = 10;
+
+/**
+ * When the first images are written: before that the reader finds its place, and that takes as long
+ * however many there are.
+ *
+ * @param {string} state
+ */
+async function firstWrite(state) {
+  const file = join(state, 'images.mdb');
+  const { mtimeMs } = statSync(file);
+  while (statSync(file).mtimeMs === mtimeMs) await delay(LOOK_EVERY_MS);
+  return now();
+}
+
+/** @type {import('../support/measure.mjs').Measure} */
+export const rebuild = {
+  name: 'rebuild',
+  what: 'images rebuilt from the topic',
+  limit: 'plain kafkajs reading the topic without decoding',
+  isShort: true,
+  figures: [
+    { name: 'percent', what: 'of the limit', unit: '%', target: { atLeast: 50 } },
+    { name: 'rate', what: 'images a second', unit: '' },
+    { name: 'limit', what: 'the limit', unit: '' },
+  ],
+  run: async (context) => {
+    const known = await context.once(knowAMillion);
+    const scope = context.scope.inner();
+    const { sandbox, prefix, settings } = known;
+    try {
+      const plain = await plainRead(context, `${prefix}.orders`);
+      const state = stateFolder(scope); // another one: what was in the first is gone
+      const service = await startService(context, scope, { sandbox, prefix, state, settings });
+      await service.logged(({ event }) => event === 'schema');
+      const began = await firstWrite(state);
+      const line = await service.logged(({ event }) => event === 'restored');
+      await service.end();
+      const rate = Number(line.images) / ((line.at - began) / 1_000);
+      return { percent: (100 * rate) / plain.perSecond, rate, limit: plain.perSecond };
+    } finally {
+      await scope.close();
+    }
+  },
+};
