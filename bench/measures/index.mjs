@@ -6,7 +6,9 @@ import { eventLoop } from './event-loop.mjs';
 import { freshness } from './freshness.mjs';
 import { freshnessBusy } from './freshness-busy.mjs';
 import { freshnessFirstRead } from './freshness-first-read.mjs';
+import { growth } from './growth.mjs';
 import { memory } from './memory.mjs';
+import { platformatic } from './platformatic.mjs';
 import { quota } from './quota.mjs';
 import { rebuild } from './rebuild.mjs';
 import { restart } from './restart.mjs';
@@ -27,4 +29,6 @@ export const MEASURES = [
   rebuild,
   wire,
   eventLoop,
+  growth,
+  platformatic,
 ];

@@ -1,6 +1,6 @@
 // @ts-check
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { now } from '../support/clock.mjs';
 import { knowAMillion } from '../support/known-orders.mjs';
@@ -39,7 +39,12 @@ export const rebuild = {
     const { sandbox, prefix, settings } = known;
     try {
       const plain = await plainRead(context, `${prefix}.orders`);
-      const state = stateFolder(scope); // another one: what was in the first is gone
+      // All but the images: without the times of its requests the service would wait for a minute first.
+      const state = stateFolder(scope);
+      cpSync(known.state, state, {
+        recursive: true,
+        filter: (path) => !basename(path).startsWith('images.'),
+      });
       const service = await startService(context, scope, { sandbox, prefix, state, settings });
       await service.logged(({ event }) => event === 'schema');
       const began = await firstWrite(state);

@@ -20,7 +20,7 @@ import { deleteTopics } from './topics.mjs';
  */
 
 /** @param {Pick<Context, 'isShort' | 'orders'>} sizes */
-export const firstReadOrders = ({ isShort, orders }) => orders ?? (isShort ? 30_000 : 100_000);
+export const firstReadOrders = ({ isShort, orders }) => orders ?? (isShort ? 20_000 : 100_000);
 
 /** What a list's quota is set to where it is to be none. */
 export const WITHOUT_QUOTA = {
@@ -29,7 +29,7 @@ export const WITHOUT_QUOTA = {
 };
 
 /** So many are read before anything is measured: until then the code is being compiled. */
-const WARM_UP_ORDERS = 10_000;
+const WARM_UP_ORDERS = 8_000;
 /** How often it is asked how far it is: what it tells is a second old at most. */
 const ASK_EVERY_MS = 1_050;
 

@@ -63,14 +63,14 @@ export async function knownOrders(context, scope, orders) {
   }
   await done;
   const cpuSeconds = await service.cpu();
-  await delay(AFTER_MS);
+  await delay(context.isShort ? 0 : AFTER_MS);
   await end();
   await service.end();
   return { orders, sandbox, prefix, state, peakBytes, cpuSeconds, settings };
 }
 
 /** What stands for a million in the full form. @param {Pick<Context, 'orders' | 'isShort'>} sizes */
-export const aMillion = ({ orders, isShort }) => orders ?? (isShort ? 30_000 : 1_000_000);
+export const aMillion = ({ orders, isShort }) => orders ?? (isShort ? 20_000 : 1_000_000);
 
 /** @param {Context} context */
 export const knowAMillion = (context) => knownOrders(context, context.scope, aMillion(context));

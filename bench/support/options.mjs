@@ -16,13 +16,13 @@ import { parseArgs } from 'node:util';
  * @property {string | undefined} against
  */
 
-export const DEFAULT_RUNS = 3;
+export const DEFAULT_RUNS = { full: 3, short: 2 };
 export const DEFAULT_JSON = 'bench/results/latest.json';
 
 export const HELP = `npm run bench -- [options]
 
   --only ROWS     these rows alone, with commas between (--list names them)
-  --runs N        how often each row is measured, one run after the other; default ${DEFAULT_RUNS}
+  --runs N        how often each row is measured, one run after the other; default ${DEFAULT_RUNS.full}, short ${DEFAULT_RUNS.short}
   --short         small sizes, and only the rows that need no long waiting: about a minute and a half
   --orders N      orders of a first read, instead of each row's own sizes
   --check         ends with 1 when a row misses its target by more than the noise
@@ -54,7 +54,7 @@ export function parseOptions(args, rows) {
   }
   return {
     ...{ help, list, short, check, profile, only, against: rest.against },
-    runs: whole('--runs', rest.runs, 1) ?? DEFAULT_RUNS,
+    runs: whole('--runs', rest.runs, 1) ?? DEFAULT_RUNS[short ? 'short' : 'full'],
     orders: whole('--orders', rest.orders, 20_000),
     json: rest.json ?? DEFAULT_JSON,
   };

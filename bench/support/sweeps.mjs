@@ -17,8 +17,8 @@ const WARM_UP = 2;
 export async function sweepCost(context, resource) {
   const scope = context.scope.inner();
   const prefix = context.prefix();
-  const records = context.isShort ? 15_000 : 30_000;
-  const sweeps = context.isShort ? 3 : 8;
+  const records = context.isShort ? 10_000 : 30_000;
+  const sweeps = context.isShort ? 2 : 8;
   try {
     context.tell(`${resource}, ${records} of them, read whole ${WARM_UP + sweeps} times`);
     const sandbox = await startSandbox(scope, {
