@@ -3,6 +3,7 @@ import { cpSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { now } from '../support/clock.mjs';
+import { firstRead } from '../support/first-read.mjs';
 import { knowAMillion } from '../support/known-orders.mjs';
 import { plainRead } from '../support/plain-read.mjs';
 import { startService, stateFolder } from '../support/service.mjs';
@@ -34,7 +35,10 @@ export const rebuild = {
     { name: 'limit', what: 'the limit', unit: '' },
   ],
   run: async (context) => {
-    const known = await context.once(knowAMillion);
+    // In the short form those that another row has read anyway.
+    const known = context.isShort
+      ? (await context.once(firstRead)).known
+      : await context.once(knowAMillion);
     const scope = context.scope.inner();
     const { sandbox, prefix, settings } = known;
     try {

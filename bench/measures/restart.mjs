@@ -10,12 +10,10 @@ const CHANGES_PER_SECOND = 50;
 /** Of changes, before it is killed among them. */
 const BUSY_MS = 5_000;
 
-/** @typedef {import('../support/known-orders.mjs').KnownOrders} KnownOrders */
-
 /**
  * From the start of the process to the first poll's arrival at the API, in seconds.
  *
- * @param {KnownOrders['sandbox']} sandbox
+ * @param {import('../support/sandbox.mjs').Sandbox} sandbox
  * @param {number} startedAt
  */
 async function firstPoll(sandbox, startedAt) {

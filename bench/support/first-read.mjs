@@ -12,6 +12,7 @@ import { deleteTopics } from './topics.mjs';
 
 /**
  * @typedef {object} FirstRead
+ * @property {import('./known-orders.mjs').Known} known What it has left.
  * @property {number} cpuMicros Of the service, a record.
  * @property {number} perSecond Records.
  * @property {number} lagMs p99 of the event loop's delay meanwhile.
@@ -34,63 +35,61 @@ const WARM_UP_ORDERS = 8_000;
 const ASK_EVERY_MS = 1_050;
 
 /**
- * From the time that the code is warm to the end.
+ * From the time that the code is warm to the end. What it leaves behind stays until the run is over.
  *
  * @param {Context} context
  * @param {readonly string[]} [nodeFlags] Default none.
  * @returns {Promise<FirstRead>}
  */
 export async function firstRead(context, nodeFlags = []) {
-  const scope = context.scope.inner();
+  const { scope } = context;
   const orders = firstReadOrders(context);
+  context.tell(`a first read of ${orders} orders`);
   const prefix = context.prefix();
-  try {
-    context.tell(`a first read of ${orders} orders`);
-    const sandbox = await startSandbox(scope, {
-      records: { orders },
-      quotaPerMinute: NO_QUOTA,
-      loginQuotaPerMinute: NO_QUOTA,
-    });
-    const service = await startService(context, scope, {
-      sandbox,
-      prefix,
-      state: stateFolder(scope),
-      settings: { ...WITHOUT_QUOTA, RESOURCES: 'orders', POLL_INTERVAL_MS: '60000' },
-      nodeFlags,
-    });
-    const begin = await warm(service, WARM_UP_ORDERS);
-    const line = await service.logged(firstReadDone('orders'));
-    const cpu = await service.cpu();
-    const metrics = await service.metrics();
-    await service.end();
-    const records = orders - begin.read;
-    const { events, wireBytes, rawBytes } = await plainRead(context, `${prefix}.orders`);
-    if (events !== orders) throw new Error(`${events} events of ${orders} orders`);
-    return {
-      cpuMicros: ((cpu - begin.cpu) * 1e6) / records,
-      perSecond: records / ((line.at - begin.at) / 1_000),
-      lagMs: metric(metrics, 'nodejs_eventloop_lag_p99_seconds') * 1_000,
-      wireBytes: wireBytes / events,
-      rawBytes: rawBytes / events,
-    };
-  } finally {
-    await scope.close();
-    await deleteTopics(context, prefix);
-  }
+  scope.add(() => deleteTopics(context, prefix));
+  const state = stateFolder(scope);
+  const sandbox = await startSandbox(scope, {
+    records: { orders },
+    quotaPerMinute: NO_QUOTA,
+    loginQuotaPerMinute: NO_QUOTA,
+  });
+  const settings = { ...WITHOUT_QUOTA, RESOURCES: 'orders', POLL_INTERVAL_MS: '60000' };
+  const service = await startService(context, scope, {
+    sandbox,
+    prefix,
+    state,
+    settings,
+    nodeFlags,
+  });
+  const begin = await warm(service);
+  const line = await service.logged(firstReadDone('orders'));
+  const cpu = await service.cpu();
+  const metrics = await service.metrics();
+  await service.end();
+  const records = orders - begin.read;
+  const { events, wireBytes, rawBytes } = await plainRead(context, `${prefix}.orders`);
+  if (events !== orders) throw new Error(`${events} events of ${orders} orders`);
+  return {
+    known: { sandbox, prefix, state, settings },
+    cpuMicros: ((cpu - begin.cpu) * 1e6) / records,
+    perSecond: records / ((line.at - begin.at) / 1_000),
+    lagMs: metric(metrics, 'nodejs_eventloop_lag_p99_seconds') * 1_000,
+    wireBytes: wireBytes / events,
+    rawBytes: rawBytes / events,
+  };
 }
 
 /**
- * Waits until so much is read. Asking also has the event loop's delays counted from then on.
+ * Waits until the code is. Asking also has the event loop's delays counted from then on.
  *
  * @param {import('./service.mjs').Service} service
- * @param {number} records
  */
-async function warm(service, records) {
+async function warm(service) {
   await service.logged(({ event }) => event === 'ready');
   for (;;) {
     const read = metric(await service.metrics(), 'cellarstream_first_read_records');
     const at = now();
-    if (read >= records) return { read, at, cpu: await service.cpu() };
+    if (read >= WARM_UP_ORDERS) return { read, at, cpu: await service.cpu() };
     await delay(ASK_EVERY_MS);
   }
 }

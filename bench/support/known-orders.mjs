@@ -10,15 +10,18 @@ import { deleteTopics } from './topics.mjs';
 /** @typedef {import('./measure.mjs').Context} Context */
 
 /**
- * @typedef {object} KnownOrders
- * @property {number} orders
- * @property {import('./sandbox.mjs').Sandbox} sandbox That still has them; its latency is 0, its quota none.
+ * @typedef {object} Known What is left of a service that was stopped.
+ * @property {import('./sandbox.mjs').Sandbox} sandbox That still has the orders; its latency is 0, its quota none.
  * @property {string} prefix Of the topics they are in.
  * @property {string} state The folder with their images.
+ * @property {Readonly<Record<string, string>>} settings As it ran.
+ */
+
+/**
+ * @typedef {object} Costs
  * @property {number} peakBytes Most memory that no file stands behind, of the service, from the time that four
  * fifths were read to some seconds after the end; NaN where the system does not tell.
  * @property {number} cpuSeconds Of the service, up to the end of the first read.
- * @property {Readonly<Record<string, string>>} settings As it ran.
  */
 
 const SAMPLE_EVERY_MS = 500;
@@ -33,7 +36,7 @@ const REQUESTS = 10_000;
  * @param {Context} context
  * @param {import('./scope.mjs').Scope} scope Ends the sandbox and removes topics and folder.
  * @param {number} orders
- * @returns {Promise<KnownOrders>}
+ * @returns {Promise<Known & Costs>}
  */
 export async function knownOrders(context, scope, orders) {
   context.tell(`a first read of ${orders} orders`);
@@ -63,14 +66,14 @@ export async function knownOrders(context, scope, orders) {
   }
   await done;
   const cpuSeconds = await service.cpu();
-  await delay(context.isShort ? 0 : AFTER_MS);
+  await delay(AFTER_MS);
   await end();
   await service.end();
-  return { orders, sandbox, prefix, state, peakBytes, cpuSeconds, settings };
+  return { sandbox, prefix, state, settings, peakBytes, cpuSeconds };
 }
 
-/** What stands for a million in the full form. @param {Pick<Context, 'orders' | 'isShort'>} sizes */
-export const aMillion = ({ orders, isShort }) => orders ?? (isShort ? 20_000 : 1_000_000);
+/** What stands for a million. @param {Pick<Context, 'orders'>} sizes */
+export const aMillion = ({ orders }) => orders ?? 1_000_000;
 
 /** @param {Context} context */
 export const knowAMillion = (context) => knownOrders(context, context.scope, aMillion(context));
