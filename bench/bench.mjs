@@ -27,8 +27,10 @@ const tell = (line) =>
   console.error(`${(performance.now() / 1_000).toFixed(0).padStart(5)} s  ${line}`);
 
 const scope = new Scope();
+let isInterrupted = false;
 /** Ends all that runs, and then this: nothing is measured any more. */
 const interrupt = (/** @type {NodeJS.Signals} */ signal) => {
+  isInterrupted = true;
   for (const again of SIGNALS) process.once(again, () => process.exit(1));
   void scope.close().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143));
 };
@@ -38,9 +40,10 @@ for (const signal of SIGNALS) process.once(signal, interrupt);
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  if (!(error instanceof UsageError)) throw error;
-  console.error(error.message);
-  process.exitCode = 2;
+  if (error instanceof UsageError) {
+    console.error(error.message);
+    process.exitCode = 2;
+  } else if (!isInterrupted) throw error; // else it is of what was ended
 } finally {
   await scope.close();
 }

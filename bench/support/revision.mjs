@@ -10,8 +10,10 @@ import { promisify } from 'node:util';
 import { UsageError } from './options.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** Of a program that is run: npm and tsc may have much to say. */
+const MOST_OUTPUT_BYTES = 2 ** 26;
 const LOCK = 'package-lock.json';
-const run = promisify(execFile);
+const execute = promisify(execFile);
 
 /** @typedef {{ readonly name: string, readonly cli: string }} Revision `name`: short, as git has it. */
 
@@ -25,7 +27,7 @@ const run = promisify(execFile);
  * @throws {UsageError} when there is no such revision.
  */
 export async function buildRevision(scope, revision, tell) {
-  const git = (/** @type {string[]} */ ...args) => run('git', ['-C', ROOT, ...args]);
+  const git = (/** @type {string[]} */ ...args) => execute('git', ['-C', ROOT, ...args]);
   const named = await git(
     'rev-parse',
     '--verify',
@@ -42,12 +44,17 @@ export async function buildRevision(scope, revision, tell) {
     rmSync(folder, { recursive: true, force: true });
     await git('worktree', 'prune');
   });
+  const ended = new AbortController();
+  scope.add(() => ended.abort());
+  const run = (/** @type {string} */ program, /** @type {string[]} */ args, cwd = ROOT) =>
+    execute(program, args, { cwd, signal: ended.signal, maxBuffer: MOST_OUTPUT_BYTES });
   tell(`building ${name} in a folder of its own`);
   await git('worktree', 'add', '--detach', folder, name);
   const locks = await Promise.all([ROOT, folder].map((root) => readFile(join(root, LOCK), 'utf8')));
-  // The same packages need not be fetched again, nor be there twice.
-  if (locks[0] === locks[1]) await run('cp', ['-al', join(ROOT, 'node_modules'), folder]);
-  else await run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: folder });
-  await run('npm', ['run', 'build'], { cwd: folder, maxBuffer: 2 ** 26 });
+  const fetched = () => run('npm', ['ci', '--no-audit', '--no-fund'], folder);
+  // The same packages need not be fetched again, nor be there twice: where files can have two names.
+  const linked = () => run('cp', ['-al', join(ROOT, 'node_modules'), folder]);
+  await (locks[0] === locks[1] ? linked().catch(fetched) : fetched());
+  await run('npm', ['run', 'build'], folder);
   return { name, cli: join(folder, 'dist', 'cli.js') };
 }

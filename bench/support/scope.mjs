@@ -5,12 +5,18 @@
 export class Scope {
   /** @type {Set<() => unknown>} */
   #ends = new Set();
+  #isClosed = false;
 
   /**
-   * @param {() => unknown} end May return a promise. Called once.
+   * @param {() => unknown} end May return a promise. Called once: at once, if the scope is closed.
    * @returns {() => Promise<void>} ends it now.
+   * @throws Error when the scope is closed: whoever goes on starting things is to stop.
    */
   add(end) {
+    if (this.#isClosed) {
+      void Promise.resolve(end()).catch(() => undefined); // what is thrown here says more
+      throw new Error('it is over');
+    }
     this.#ends.add(end);
     return async () => {
       if (this.#ends.delete(end)) await end();
@@ -26,6 +32,7 @@ export class Scope {
 
   /** Ends all, even if some of it fails; the first failure is thrown. */
   async close() {
+    this.#isClosed = true;
     const failures = [];
     for (const end of [...this.#ends].reverse()) {
       this.#ends.delete(end);
