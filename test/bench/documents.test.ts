@@ -8,7 +8,7 @@ const machine = {
 };
 const point = (x: number, cpu: number) => ({ x, cpu, memory: 100 });
 const growth = (cpu: number) => ({
-  records: [point(10_000, cpu), point(100_000, 10 * cpu)],
+  records: [point(1_000_000, cpu), point(5_000_000, 10 * cpu)],
   resources: [point(1, cpu), point(6, 6 * cpu)],
   changes: [point(0, 0.1), point(5, cpu), point(500, 2 * cpu)],
 });
@@ -33,9 +33,10 @@ it('results take the place of those before, and of nothing else', () => {
 it('growth is a table of medians, and a plot without the points that have no logarithm', () => {
   const measured = results({ growth: growth(1) }, { growth: growth(3) }, { growth: growth(2) });
   const document = withResults(text('docs/performance.md'), measured);
-  expect(document).toContain('| orders | 100,000 | 20.00 | 100 |');
+  expect(document).toContain('| orders | 5,000,000 | 20.00 | 100 |');
   const svg = growthPlot(measured)!;
   expect(svg.match(/<circle/g)).toHaveLength(6);
+  expect(svg).toContain('>2 M<');
   expect(svg).not.toMatch(/NaN|Infinity/);
   expect(growthPlot(results({}))).toBeUndefined();
 });

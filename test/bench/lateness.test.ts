@@ -21,3 +21,9 @@ it('passes over events of changes made before, and counts what nothing came afte
   const seen = [change('a', 'open', 5), change('a', 'paid', 30)];
   expect(latenessOf(made, seen)).toEqual({ delays: [20], unseen: 1 });
 });
+
+it('of one that was undone before anybody looked lasts until the next of its field', () => {
+  const made = [change('a', 'paid', 0), change('a', 'open', 10), change('a', 'paid', 20)];
+  const seen = [change('a', 'paid', 5), change('a', 'paid', 30)];
+  expect(latenessOf(made, seen)).toEqual({ delays: [5, 20, 10], unseen: 0 });
+});
