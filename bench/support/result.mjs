@@ -63,19 +63,18 @@ export function resultsOf(measures, runs) {
 }
 
 /**
- * What a check fails for: figures that miss their targets by more than the noise, of rows that are not
- * known to.
+ * What a check fails for: rows that could not be measured, and figures that miss their targets by more
+ * than the noise, unless their row is known to.
  *
  * @param {readonly RowResult[]} rows
  * @param {readonly string[]} known
- * @returns {string[]} `row figure`, each.
+ * @returns {string[]} A few words each.
  */
 export function misses(rows, known) {
-  return rows
-    .filter(({ name }) => !known.includes(name))
-    .flatMap(({ name, figures }) =>
-      figures
-        .filter(({ verdict }) => verdict === 'missed')
-        .map((figure) => `${name} ${figure.name}`),
-    );
+  return rows.flatMap(({ name, figures, failures }) => {
+    if (failures.length > 0) return [`${name} could not be measured`];
+    if (known.includes(name)) return [];
+    const missed = figures.filter(({ verdict }) => verdict === 'missed');
+    return missed.map((figure) => `${name}: ${figure.what} by more than the noise`);
+  });
 }

@@ -47,15 +47,15 @@ describe('a check', () => {
 
   it('fails for figures that miss by more than the noise, unless their row is known to', () => {
     const rows = resultsOf([row('fast'), row('slow')], [run(1.5), run(1.6), run(1.7)]);
-    expect(misses(rows, [])).toEqual(['slow ratio']);
+    expect(misses(rows, [])).toEqual(['slow: ratio by more than the noise']);
     expect(misses(rows, ['slow'])).toEqual([]);
     expect(misses(resultsOf([row('slow')], [run(0.9), run(1.1), run(1.2)]), [])).toEqual([]);
   });
 
-  it('fails for a figure that could not be measured', () => {
+  it('fails for a row that could not be measured, known or not', () => {
     const failed = { ...run(1), figures: {}, failures: { slow: 'no broker' } };
-    const rows = resultsOf([row('slow')], [failed, failed]);
+    const rows = resultsOf([row('slow')], [run(1), failed]);
     expect(rows[0]!.failures).toEqual(['no broker']);
-    expect(misses(rows, [])).toEqual(['slow ratio']);
+    expect(misses(rows, ['slow'])).toEqual(['slow could not be measured']);
   });
 });
