@@ -116,7 +116,7 @@ export default defineConfig([
   },
   {
     // They are JavaScript, to be read: what comes from JSON or Avro is any.
-    files: ['examples/**'],
+    files: ['examples/**', 'bench/**'],
     rules: {
       '@typescript-eslint/no-unsafe-argument': 'off',
       '@typescript-eslint/no-unsafe-assignment': 'off',

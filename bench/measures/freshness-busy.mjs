@@ -1,0 +1,74 @@
+// @ts-check
+import { setTimeout as delay } from 'node:timers/promises';
+import { now } from '../support/clock.mjs';
+import { latenessOf } from '../support/lateness.mjs';
+import { startSandbox } from '../support/sandbox.mjs';
+import { firstReadDone, startService, stateFolder } from '../support/service.mjs';
+import { percentile } from '../support/statistics.mjs';
+import { readStatusChanges } from '../support/status-reader.mjs';
+import { deleteTopics } from '../support/topics.mjs';
+
+const ORDERS = 10_000;
+const CHANGES_PER_SECOND = 50;
+const LATENCY_MS = 50;
+/** What the first reads have used of the quota is free again. */
+const A_MINUTE_MS = 61_000;
+const MEASURED_MS = 120_000;
+/** After the last change: what has not come by then is lost. */
+const DRAIN_MS = 15_000;
+
+/** @type {import('../support/measure.mjs').Measure} */
+export const freshnessBusy = {
+  name: 'freshness-busy',
+  what: 'the same with 50 changes a second, all six resources',
+  limit: '',
+  isShort: false,
+  figures: [
+    { name: 'p50', what: 'p50', unit: 'ms' },
+    { name: 'p99', what: 'p99', unit: 'ms', target: { atMost: 3_000 } },
+    { name: 'changes', what: 'status changes', unit: '' },
+    { name: 'unseen', what: 'of them without an event: undone before anybody looked', unit: '' },
+  ],
+  run: async (context) => {
+    const scope = context.scope.inner();
+    const prefix = context.prefix();
+    try {
+      const sandbox = await startSandbox(scope, { records: { orders: ORDERS }, latencyMs: LATENCY_MS }); // prettier-ignore
+      const service = await startService(context, scope, {
+        sandbox,
+        prefix,
+        state: stateFolder(scope),
+        settings: {},
+      });
+      await service.logged(firstReadDone('orders'));
+      /** @type {import('../support/lateness.mjs').Change[]} */
+      const seen = [];
+      await readStatusChanges(
+        context,
+        scope,
+        prefix,
+        ({ key, subject, subject_id, field, to, at }) =>
+          seen.push({ field: JSON.stringify([key, subject, subject_id, field]), to, at }),
+      );
+      await delay(A_MINUTE_MS);
+      context.tell(`${CHANGES_PER_SECOND} changes a second, for ${MEASURED_MS / 1_000} s`);
+      const began = now();
+      await sandbox.call('setRate', CHANGES_PER_SECOND);
+      await delay(MEASURED_MS);
+      await sandbox.call('setRate', 0);
+      await delay(DRAIN_MS);
+      const changes = await sandbox.call('statusChanges', began);
+      const made = changes.map(({ key, subject, subject_id, field, to, at }) => ({
+        field: JSON.stringify([String(key), subject, subject_id, field]),
+        to,
+        at,
+      }));
+      const { delays, unseen } = latenessOf(made, seen);
+      if (unseen > made.length / 100) throw new Error(`${unseen} of ${made.length} status changes have no event`); // prettier-ignore
+      return { p50: percentile(delays, 50), p99: percentile(delays, 99), changes: made.length, unseen }; // prettier-ignore
+    } finally {
+      await scope.close();
+      await deleteTopics(context, prefix);
+    }
+  },
+};

@@ -1,0 +1,52 @@
+// @ts-check
+import { setTimeout as delay } from 'node:timers/promises';
+import { freshness } from '../support/freshness.mjs';
+import { startSandbox } from '../support/sandbox.mjs';
+import { firstReadDone, startService, stateFolder } from '../support/service.mjs';
+import { metric } from '../support/metrics.mjs';
+import { deleteTopics } from '../support/topics.mjs';
+
+const ORDERS = 1_000_000;
+/** The first of the list, which is sorted by its keys: so many are read before they are changed. */
+const KNOWN = 20_000;
+const SAMPLES = 300;
+const LATENCY_MS = 50;
+/** The quota is full at the start, and soon it is not: what is measured is the pace that lasts. */
+const SETTLED_MS = 65_000;
+
+/** @type {import('../support/measure.mjs').Measure} */
+export const freshnessFirstRead = {
+  name: 'freshness-first-read',
+  what: 'the same for orders already published, while a first read of a million orders runs',
+  limit: '',
+  isShort: false,
+  figures: [
+    { name: 'p50', what: 'p50', unit: 'ms', target: { atMost: 1_500 } },
+    { name: 'p99', what: 'p99', unit: 'ms', target: { atMost: 3_000 } },
+    { name: 'part', what: 'of the quota used by the first read', unit: '%', digits: 1, target: { atLeast: 70 } }, // prettier-ignore
+  ],
+  run: async (context) => {
+    const scope = context.scope.inner();
+    const prefix = context.prefix();
+    try {
+      const sandbox = await startSandbox(scope, { records: { orders: ORDERS }, latencyMs: LATENCY_MS }); // prettier-ignore
+      const service = await startService(context, scope, {
+        sandbox,
+        prefix,
+        state: stateFolder(scope),
+        settings: {},
+      });
+      await service.logged(({ event, resource }) => event === 'ready' && resource === 'orders');
+      await delay(SETTLED_MS);
+      const read = metric(await service.metrics(), 'cellarstream_first_read_records', { resource: 'orders' }); // prettier-ignore
+      if (read < KNOWN) throw new Error(`only ${read} orders are read`);
+      context.tell(`${SAMPLES} changes, one a second`);
+      const found = await freshness(context, { scope, sandbox, prefix, orders: KNOWN, samples: SAMPLES }); // prettier-ignore
+      if (service.lines().some(firstReadDone('orders'))) throw new Error('the first read is over');
+      return { p50: found.p50, p99: found.p99, part: found.othersPerMinute };
+    } finally {
+      await scope.close();
+      await deleteTopics(context, prefix);
+    }
+  },
+};

@@ -1,0 +1,46 @@
+// @ts-check
+import { setTimeout as delay } from 'node:timers/promises';
+import { freshness as measured } from '../support/freshness.mjs';
+import { startSandbox } from '../support/sandbox.mjs';
+import { firstReadDone, startService, stateFolder } from '../support/service.mjs';
+import { deleteTopics } from '../support/topics.mjs';
+
+const ORDERS = 5_000;
+const SAMPLES = 300;
+const LATENCY_MS = 50;
+/** What the first read has used of the quota is free again. */
+const A_MINUTE_MS = 61_000;
+
+/** @type {import('../support/measure.mjs').Measure} */
+export const freshness = {
+  name: 'freshness',
+  what: 'a status change in the API to its event readable in Kafka: true quota, quiet account',
+  limit: '',
+  isShort: false,
+  figures: [
+    { name: 'p50', what: 'p50', unit: 'ms', target: { atMost: 800 } },
+    { name: 'p99', what: 'p99', unit: 'ms', target: { atMost: 1_500 } },
+    { name: 'left', what: 'of the quota left to sweeps', unit: '%', digits: 1, target: { atLeast: 5 } }, // prettier-ignore
+  ],
+  run: async (context) => {
+    const scope = context.scope.inner();
+    const prefix = context.prefix();
+    try {
+      const sandbox = await startSandbox(scope, { records: { orders: ORDERS }, latencyMs: LATENCY_MS }); // prettier-ignore
+      const service = await startService(context, scope, {
+        sandbox,
+        prefix,
+        state: stateFolder(scope),
+        settings: {},
+      });
+      await service.logged(firstReadDone('orders'));
+      await delay(A_MINUTE_MS);
+      context.tell(`${SAMPLES} changes, one a second`);
+      const found = await measured(context, { scope, sandbox, prefix, orders: ORDERS, samples: SAMPLES }); // prettier-ignore
+      return { p50: found.p50, p99: found.p99, left: 100 - found.pollsPerMinute };
+    } finally {
+      await scope.close();
+      await deleteTopics(context, prefix);
+    }
+  },
+};

@@ -1,0 +1,34 @@
+// @ts-check
+// Every row, in the order of the table.
+import { cpuNew } from './cpu-new.mjs';
+import { cpuUnchanged } from './cpu-unchanged.mjs';
+import { eventLoop } from './event-loop.mjs';
+import { freshness } from './freshness.mjs';
+import { freshnessBusy } from './freshness-busy.mjs';
+import { freshnessFirstRead } from './freshness-first-read.mjs';
+import { growth } from './growth.mjs';
+import { memory } from './memory.mjs';
+import { platformatic } from './platformatic.mjs';
+import { quota } from './quota.mjs';
+import { rebuild } from './rebuild.mjs';
+import { restart } from './restart.mjs';
+import { throughput } from './throughput.mjs';
+import { wire } from './wire.mjs';
+
+/** @type {readonly import('../support/measure.mjs').Measure[]} */
+export const MEASURES = [
+  quota,
+  freshness,
+  freshnessFirstRead,
+  freshnessBusy,
+  cpuUnchanged,
+  cpuNew,
+  throughput,
+  memory,
+  restart,
+  rebuild,
+  wire,
+  eventLoop,
+  growth,
+  platformatic,
+];

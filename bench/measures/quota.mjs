@@ -1,0 +1,89 @@
+// @ts-check
+import { setTimeout as delay } from 'node:timers/promises';
+import { isPoll, mostInAMinute, perMinute, refused } from '../support/requests.mjs';
+import { startSandbox } from '../support/sandbox.mjs';
+import { firstReadDone, startService, stateFolder } from '../support/service.mjs';
+import { deleteTopics } from '../support/topics.mjs';
+
+const LATENCIES_MS = [50, 600, 2_000, 5_000];
+const MINUTE_MS = 60_000;
+const MINUTES = 2;
+/** The quota is full at the start, and soon it is not: what is measured is the pace that lasts. */
+const SETTLED_MS = 65_000;
+/** Small: the pages of four services at once are not to keep the processors busy. */
+const PAGE_SIZE = 100;
+/** More than any of them can read meanwhile. */
+const ORDERS = 100_000;
+
+/** @typedef {import('../support/measure.mjs').Context} Context */
+/** @typedef {{ readonly used: number, readonly most: number, readonly refused: number }} Use */
+
+/**
+ * One first read: requests of a minute that were answered, in percent of the quota; the most in any
+ * minute; and those over the quota.
+ *
+ * @param {Context} context
+ * @param {number} latencyMs
+ * @returns {Promise<Use>}
+ */
+async function firstReadAt(context, latencyMs) {
+  const scope = context.scope.inner();
+  const prefix = context.prefix();
+  try {
+    const sandbox = await startSandbox(scope, { records: { orders: ORDERS }, latencyMs });
+    const service = await startService(context, scope, {
+      sandbox,
+      prefix,
+      state: stateFolder(scope),
+      settings: { RESOURCES: 'orders', PAGE_SIZE: String(PAGE_SIZE) },
+    });
+    await service.logged(({ event }) => event === 'ready');
+    await delay(SETTLED_MS + MINUTES * MINUTE_MS + 2 * latencyMs); // what was asked is answered
+    const requests = await sandbox.call('requests', 'orders', 0);
+    if (service.lines().some(firstReadDone('orders'))) throw new Error('the first read is over');
+    const from = (requests[0]?.at ?? NaN) + SETTLED_MS;
+    const to = from + MINUTES * MINUTE_MS;
+    const within = requests.filter(({ at }) => at >= from && at < to);
+    const ofTheRead = within.filter((request) => !isPoll(request));
+    context.keep(`quota at ${latencyMs} ms`, {
+      perMinute: perMinute(within, to - from),
+      firstReadPerMinute: perMinute(ofTheRead, to - from),
+    });
+    return {
+      used: perMinute(within, to - from),
+      most: mostInAMinute(requests),
+      refused: refused(requests),
+    };
+  } finally {
+    await scope.close();
+    await deleteTopics(context, prefix);
+  }
+}
+
+/** @type {import('../support/measure.mjs').Measure} */
+export const quota = {
+  name: 'quota',
+  what: 'quota used during a first read, by how long answers take',
+  limit: '100 pages a minute',
+  isShort: false,
+  figures: [
+    ...LATENCIES_MS.map((ms) => ({
+      name: `used-${ms}`,
+      what: `used at ${ms} ms`,
+      unit: '%',
+      digits: 1,
+      target: { atLeast: 97 },
+    })),
+    { name: 'most', what: 'requests in any 60 s, at most', unit: '', target: { atMost: 100 } },
+    { name: 'refused', what: 'answers 429', unit: '', target: { atMost: 0 } },
+  ],
+  run: async (context) => {
+    context.tell(`four first reads at once, for ${(SETTLED_MS + MINUTES * MINUTE_MS) / 1_000} s`);
+    const uses = await Promise.all(LATENCIES_MS.map((ms) => firstReadAt(context, ms)));
+    return {
+      ...Object.fromEntries(LATENCIES_MS.map((ms, nth) => [`used-${ms}`, uses[nth]?.used ?? NaN])),
+      most: Math.max(...uses.map(({ most }) => most)),
+      refused: uses.reduce((sum, use) => sum + use.refused, 0),
+    };
+  },
+};

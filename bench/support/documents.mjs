@@ -1,0 +1,117 @@
+// @ts-check
+// Results as the generated part of docs/performance.md, and the plot beside it.
+import { median } from './statistics.mjs';
+import { plot } from './plot.mjs';
+import { markdownTable } from './table.mjs';
+
+/** @typedef {import('./growth.mjs').Point} Point */
+
+/**
+ * @typedef {object} Results As `--json` has them.
+ * @property {import('./machine.mjs').Machine} machine
+ * @property {'full' | 'short'} form
+ * @property {readonly import('./result.mjs').RowResult[]} rows
+ * @property {readonly { readonly details: Readonly<Record<string, unknown>> }[]} runs
+ */
+
+/** @typedef {'records' | 'resources' | 'changes'} Growing */
+
+const BEGIN = '<!-- results: written by `npm run bench:docs` -->';
+const END = '<!-- /results -->';
+
+/** What grows: the title of its curve, of its x axis and of the y axis. @type {Readonly<Record<Growing, readonly [string, string, string]>>} */
+const TITLES = {
+  records: ['First read', 'orders', 'CPU, s'],
+  resources: ['First reads, 20,000 records each', 'lists', 'CPU, s'],
+  changes: ['A minute of changes', 'changes a second', 'CPU, s'],
+};
+
+/**
+ * The document with its generated part anew.
+ *
+ * @param {string} document
+ * @param {Results} results
+ * @returns {string}
+ * @throws Error when it has no such part.
+ */
+export function withResults(document, results) {
+  const [begin, end] = [document.indexOf(BEGIN), document.indexOf(END)];
+  if (begin < 0 || end < begin) throw new Error(`the document has no part from ${BEGIN} to ${END}`);
+  const part = [BEGIN, '', machineText(results), '', markdownTable(withoutNaN(results.rows)), '', ...growthText(results), END]; // prettier-ignore
+  return document.slice(0, begin) + part.join('\n') + document.slice(end + END.length);
+}
+
+/** @param {Results} results */
+function machineText({ machine, form, runs }) {
+  const { cpu, cores, memoryGb, system, load, node, kafka, revision, date } = machine;
+  return [
+    `Medians of ${runs.length} runs of the ${form} form, with the least and the most of them.`,
+    `${cpu}, ${cores} cores, ${memoryGb} GB, ${system}; Node ${node}, Kafka ${kafka}; revision ${revision}, ${date.slice(0, 10)};`,
+    `load of the machine at the end: ${load.toFixed(1)}.`,
+  ].join('\n');
+}
+
+/** @param {Results} results */
+function growthText(results) {
+  const curves = growthOf(results);
+  if (!curves) return [];
+  const rows = Object.entries(curves).flatMap(
+    ([name, points]) =>
+    points.map(({ x, cpu, memory }) => `| ${TITLES[/** @type {Growing} */ (name)][1]} | ${x.toLocaleString('en-US')} | ${cpu.toFixed(2)} | ${memory.toFixed(0)} |`), // prettier-ignore
+  );
+  return [
+    '| what grows | to | CPU, s | RssAnon, MB |',
+    '| --- | ---: | ---: | ---: |',
+    ...rows,
+    '',
+    '![CPU over orders, lists and changes, beside a line that is linear](performance-growth.svg)',
+    '',
+  ];
+}
+
+/**
+ * The plot of growth, if that was measured.
+ *
+ * @param {Results} results
+ * @returns {string | undefined}
+ */
+export function growthPlot(results) {
+  const curves = growthOf(results);
+  if (!curves) return undefined;
+  return plot(
+    Object.entries(curves).map(([name, points]) => {
+      const [title, xLabel, yLabel] = TITLES[/** @type {Growing} */ (name)];
+      const drawn = points.filter(({ x, cpu }) => x > 0 && cpu > 0);
+      return { title, xLabel, yLabel, points: drawn.map(({ x, cpu }) => [x, cpu]) };
+    }),
+  );
+}
+
+/** Medians over the runs, point by point. @param {Results} results @returns {Record<Growing, Point[]> | undefined} */
+function growthOf({ runs }) {
+  const all = runs.flatMap(({ details }) => {
+    const of = /** @type {Record<Growing, Point[]> | undefined} */ (details.growth);
+    return of ? [of] : [];
+  });
+  const [first] = all;
+  if (!first) return undefined;
+  const over = (/** @type {Growing} */ name) =>
+    first[name].map(({ x }, nth) => ({
+      x,
+      cpu: median(all.map((curves) => curves[name][nth]?.cpu ?? NaN)),
+      memory: median(all.map((curves) => curves[name][nth]?.memory ?? NaN)),
+    }));
+  return { records: over('records'), resources: over('resources'), changes: over('changes') };
+}
+
+/** Figures that were not measured are null in JSON. @param {Results['rows']} rows */
+const withoutNaN = (rows) =>
+  rows.map((row) => ({
+    ...row,
+    figures: row.figures.map((figure) => ({
+      ...figure,
+      median: figure.median ?? NaN,
+      least: figure.least ?? NaN,
+      most: figure.most ?? NaN,
+    })),
+  }));

@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import { growthPlot, withResults } from '../../bench/support/documents.mjs';
+import { text } from '../docs/texts.ts';
+
+const machine = {
+  ...{ cpu: 'A processor', cores: 2, memoryGb: 24, system: 'linux', load: 0.1 },
+  ...{ node: 'v20.20.2', kafka: '4.1.1', revision: 'abc', date: '2026-01-31T12:00:00.000Z' },
+};
+const point = (x: number, cpu: number) => ({ x, cpu, memory: 100 });
+const growth = (cpu: number) => ({
+  records: [point(1_000_000, cpu), point(5_000_000, 10 * cpu)],
+  resources: [point(1, cpu), point(6, 6 * cpu)],
+  changes: [point(0, 0.1), point(5, cpu), point(500, 2 * cpu)],
+});
+const results = (...runs: object[]) => ({
+  machine,
+  form: 'full' as const,
+  rows: [],
+  runs: runs.map((details) => ({ details: { ...details } })),
+});
+
+it('results take the place of those before, and of nothing else', () => {
+  const document = text('docs/performance.md');
+  const once = withResults(document, results({}));
+  expect(once).toContain('A processor, 2 cores');
+  expect(withResults(once, results({}))).toBe(once);
+  const [before, after] = [document.split('<!-- results')[0]!, document.split('/results -->')[1]!];
+  expect(once.startsWith(before)).toBe(true);
+  expect(once.endsWith(after)).toBe(true);
+  expect(() => withResults('nothing', results({}))).toThrow(/no part/);
+});
+
+it('growth is a table of medians, and a plot without the points that have no logarithm', () => {
+  const measured = results({ growth: growth(1) }, { growth: growth(3) }, { growth: growth(2) });
+  const document = withResults(text('docs/performance.md'), measured);
+  expect(document).toContain('| orders | 5,000,000 | 20.00 | 100 |');
+  const svg = growthPlot(measured)!;
+  expect(svg.match(/<circle/g)).toHaveLength(6);
+  expect(svg).toContain('>2 M<');
+  expect(svg).not.toMatch(/NaN|Infinity/);
+  expect(growthPlot(results({}))).toBeUndefined();
+});

@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import type { Measure } from '../../bench/support/measure.mjs';
+import { misses, resultsOf } from '../../bench/support/result.mjs';
+import { verdict } from '../../bench/support/verdict.mjs';
+
+describe('a figure', () => {
+  it('meets a target that its median is within, on either side', () => {
+    expect(verdict([1.2, 1.25, 9], { atMost: 1.25 })).toBe('met');
+    expect(verdict([80, 81, 10], { atLeast: 80 })).toBe('met');
+  });
+
+  it('is near where it misses by no more than its runs differ, and has missed beyond', () => {
+    expect(verdict([1.2, 1.35, 1.4], { atMost: 1.25 })).toBe('near');
+    expect(verdict([1.5, 1.52, 1.55], { atMost: 1.25 })).toBe('missed');
+    expect(verdict([70, 78, 79], { atLeast: 80 })).toBe('near');
+    expect(verdict([70, 71, 72], { atLeast: 80 })).toBe('missed');
+  });
+
+  it('of one run has no noise to hide behind; one of no run has missed', () => {
+    expect(verdict([1.26], { atMost: 1.25 })).toBe('missed');
+    expect(verdict([], { atMost: 1.25 })).toBe('missed');
+  });
+
+  it('without a target is only told', () => {
+    expect(verdict([5], undefined)).toBe('told');
+  });
+});
+
+describe('a check', () => {
+  const row = (name: string): Measure => ({
+    name,
+    what: '',
+    limit: '',
+    isShort: true,
+    figures: [
+      { name: 'ratio', what: 'ratio', unit: 'x', target: { atMost: 1 } },
+      { name: 'cpu', what: 'CPU', unit: 's' },
+    ],
+    run: () => Promise.resolve({}),
+  });
+  const run = (ratio: number) => ({
+    figures: { fast: { ratio: 0.5, cpu: 1 }, slow: { ratio, cpu: 2 } },
+    details: {},
+    failures: {},
+    seconds: 1,
+  });
+
+  it('fails for figures that miss by more than the noise, unless their row is known to', () => {
+    const rows = resultsOf([row('fast'), row('slow')], [run(1.5), run(1.6), run(1.7)]);
+    expect(misses(rows, [])).toEqual(['slow: ratio by more than the noise']);
+    expect(misses(rows, ['slow'])).toEqual([]);
+    expect(misses(resultsOf([row('slow')], [run(0.9), run(1.1), run(1.2)]), [])).toEqual([]);
+  });
+
+  it('fails for a row that could not be measured, known or not', () => {
+    const failed = { ...run(1), figures: {}, failures: { slow: 'no broker' } };
+    const rows = resultsOf([row('slow')], [run(1), failed]);
+    expect(rows[0]!.failures).toEqual(['no broker']);
+    expect(misses(rows, ['slow'])).toEqual(['slow could not be measured']);
+  });
+});
