@@ -64,6 +64,9 @@ export { hidingList } from './streams/hiding-list.ts';
 export { hidingChange } from './streams/hiding-change.ts';
 export { keyOfFields, keyRecords } from './streams/records.ts';
 export type { KeyedRecord, KeyOf, RejectedRecord, RejectReason } from './streams/records.ts';
+export { jsonOf, KnownRecord, recogniser } from './streams/known-record.ts';
+export type { Recogniser, RecogniserOptions, Sent, SentText } from './streams/known-record.ts';
+export type { Element } from './schemas/page-elements.ts';
 export { chooseKeyFields } from './streams/key-fields.ts';
 export type { KeyChoice } from './streams/key-fields.ts';
 export { gatherFirst } from './streams/gather-first.ts';
@@ -79,7 +82,13 @@ export type { JsonObject, JsonValue } from './schemas/json.ts';
 // Diff
 export { diff, instantOf, updatedAtOf } from './streams/diff.ts';
 export type { Change, ImageCodec, Operation } from './streams/change.ts';
-export type { Difference, DiffOptions, Images, ReadRecords } from './streams/diff.ts';
+export type {
+  Difference,
+  DiffOptions,
+  EncodedRecord,
+  Images,
+  ReadRecords,
+} from './streams/diff.ts';
 export { newestReads } from './streams/newest.ts';
 export type { NewestReads, Verdict } from './streams/newest.ts';
 export { changedPaths } from './streams/changed-paths.ts';

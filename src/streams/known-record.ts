@@ -74,8 +74,11 @@ export interface Recogniser {
   textOf(record: JsonObject): SentText | undefined;
 }
 
+/** What {@link recogniser} needs. */
 export interface RecogniserOptions {
+  /** The fields that a key is made of. */
   readonly keyFields: readonly string[];
+  /** The key of a record that has them. */
   readonly keyOf: KeyOf;
   /** What was kept of the record of a key. */
   readonly known: (key: string) => SentText | undefined;
