@@ -33,7 +33,8 @@ export async function sweepCost(context, resource) {
       settings: {
         ...WITHOUT_QUOTA,
         RESOURCES: resource,
-        POLL_INTERVAL_MS: '600000',
+        // Lists without polls are swept as often as they would be polled.
+        ...(resource === 'orders' ? { POLL_INTERVAL_MS: '600000' } : { POLL_INTERVAL_MS: '100' }),
         SWEEP_INTERVAL_MS: '100',
         LOG_LEVEL: 'debug', // tells the end of each
       },
