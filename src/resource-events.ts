@@ -1,14 +1,4 @@
-import {
-  concat,
-  concatMap,
-  defer,
-  finalize,
-  from,
-  ignoreElements,
-  map,
-  takeUntil,
-  timer,
-} from 'rxjs';
+import { concatAll, concatMap, finalize, from, map, takeUntil, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Api } from './api.ts';
 import type { Config } from './config.ts';
@@ -156,14 +146,15 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     record,
     image: book.values.encode(record),
   });
-  /** What was the same as it arrived need not be so any more, once its turn has come. */
-  const stillKnown = (each: EncodedRecord): EncodedRecord => {
-    if (!(each instanceof KnownRecord) || each.asOf === stored) return each;
-    return log.text(each.key)?.digest === each.text.digest ? each : withImage(each);
+  /** When its turn has come: by then it may no longer be as it was known, or the schema may have grown. */
+  const current = (each: EncodedRecord, values: ImageCodec): EncodedRecord => {
+    const isCurrent = isKnown(each)
+      ? each.asOf === stored || log.text(each.key)?.digest === each.text.digest
+      : values === book.values;
+    return isCurrent ? each : withImage(each);
   };
-  const prepare = (made: Encoded): Prepared => {
-    const reading = made.values === book.values ? made : encoded(made);
-    const records = reading.records.map(stillKnown);
+  const prepare = (reading: Encoded): Prepared => {
+    const records = reading.records.map((each) => current(each, reading.values));
     return {
       reading,
       keys: records.map(({ key }) => key),
@@ -284,11 +275,16 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const done = first.some(({ progress }) => progress.firstRead?.done);
     return !isInferred || firstRead.done || done || first.length >= PAGES_TO_INFER_FROM;
   };
-  /** With the bytes of its records, in the schema as it is by then. */
-  const encoded = (reading: Reading): Encoded => {
+  /** With the bytes of their records. */
+  const encoded = async (readings: readonly Reading[]): Promise<readonly Encoded[]> => {
+    const unknown = readings.flatMap(({ records }) => records.filter((each) => !isKnown(each)));
+    const records = unknown.map(({ record }) => record);
+    const images = await book.encode(records, keyFields);
     const { values } = book;
-    const encode = (each: KeyedRecord) => (each instanceof KnownRecord ? each : withImage(each));
-    return { ...reading, records: reading.records.map(encode), values };
+    let next = 0;
+    const given = (each: KeyedRecord): EncodedRecord =>
+      isKnown(each) ? each : { key: each.key, record: each.record, image: images[next++]! };
+    return readings.map((reading) => ({ ...reading, records: reading.records.map(given), values })); // prettier-ignore
   };
   /** A turn of the event loop to itself, so that a page holds up nothing else for long. */
   const atLeisure = <T>(value: T) => timer(0, scheduler).pipe(map(() => value));
@@ -297,15 +293,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     takeUntil(stop$),
     gatherFirst(isEnough),
     // While a page is committed the next one is made ready for it.
-    concatMap((readings) => {
-      const records = readings.flatMap((reading) =>
-        reading.records.flatMap((each) => (each instanceof KnownRecord ? [] : [each.record])),
-      );
-      return concat(
-        defer(() => book.hold(records, keyFields)).pipe(ignoreElements()),
-        from(readings).pipe(concatMap(atLeisure), map(encoded)),
-      );
-    }),
+    concatMap((readings) => atLeisure(readings).pipe(concatMap(encoded), concatAll())),
     // One page after the other: each is held against the images that the one before has left.
     concatMap((reading) =>
       atLeisure(reading).pipe(
@@ -317,6 +305,8 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     ),
   );
 }
+
+const isKnown = (each: KeyedRecord): each is KnownRecord => each instanceof KnownRecord;
 
 /** A reading whose records are encoded. */
 interface Encoded extends Reading {

@@ -27,10 +27,13 @@ export interface SchemaBook {
   /** Undefined until a first record has been seen, for a resource that nobody has described. */
   readonly current: () => CurrentSchema | undefined;
   /**
-   * Sees to it that the current schema has a field for whatever these records hold: a schema that
-   * has to grow for it is registered before this resolves.
+   * The images of records, in a schema that has a field for whatever they hold: a current one that has
+   * to grow for it is registered before this resolves.
    */
-  readonly hold: (records: readonly JsonObject[], keyFields: readonly string[]) => Promise<void>;
+  readonly encode: (
+    records: readonly JsonObject[],
+    keyFields: readonly string[],
+  ) => Promise<readonly Buffer[]>;
   /** Makes ready for images of a schema. */
   readonly load: (schemaId: number) => Promise<void>;
   /** Records in the bytes of the schema that is the current one as this is read. */
@@ -95,27 +98,37 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
     return codec;
   };
 
+  const hold = async (records: readonly JsonObject[], keyFields: readonly string[]) => {
+    const grown = (from: RecordSchema | undefined) =>
+      growSchema(from, records, { resource, keyFields });
+    const before = current?.codec.values.schema;
+    const after = grown(before);
+    if (after === before) return;
+    try {
+      await register(after);
+    } catch (error) {
+      // Another process may have added the same field as another type: what it registered holds.
+      if (!(error instanceof CellarstreamError) || error.code !== 'REGISTRY_REFUSED') throw error;
+      const newest = await latest();
+      if (!newest || isDeepStrictEqual(newest, before)) throw error;
+      await register(grown(newest));
+    }
+  };
+
   const start = await latest();
   if (start) await register(start);
 
   return {
     current: () => current,
-    hold: async (records, keyFields) => {
-      if (records.length === 0) return;
-      const grown = (from: RecordSchema | undefined) =>
-        growSchema(from, records, { resource, keyFields });
-      const before = current?.codec.values.schema;
-      const after = grown(before);
-      if (after === before) return;
-      try {
-        await register(after);
-      } catch (error) {
-        // Another process may have added the same field as another type: what it registered holds.
-        if (!(error instanceof CellarstreamError) || error.code !== 'REGISTRY_REFUSED') throw error;
-        const newest = await latest();
-        if (!newest || isDeepStrictEqual(newest, before)) throw error;
-        await register(grown(newest));
-      }
+    encode: async (records, keyFields) => {
+      const encoded = (onUnknown?: () => void) =>
+        records.map((record) => current!.codec.values.encode(record, onUnknown));
+      if (records.length === 0) return [];
+      const before = current;
+      let isLacking = before === undefined;
+      const images = before && encoded(() => (isLacking = true));
+      if (isLacking) await hold(records, keyFields);
+      return current === before ? images! : encoded();
     },
     load: async (schemaId) => void (await load(schemaId)),
     get values() {

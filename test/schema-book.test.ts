@@ -72,7 +72,7 @@ describe('a book that begins with nothing', () => {
   it('has no schema until a first record has been seen, and registers none', async () => {
     const registry = new MemoryRegistry();
     const book = await open(registry);
-    await book.hold([], keyFields);
+    await book.encode([], keyFields);
     expect(book.current()).toBeUndefined();
     expect(registry.versions).toEqual([]);
     expect(() => book.values.encode(ada)).toThrow('no record of customers has been seen yet');
@@ -81,7 +81,7 @@ describe('a book that begins with nothing', () => {
   it('has a field for whatever was held, registered before it is used', async () => {
     const registry = new MemoryRegistry();
     const book = await open(registry);
-    await book.hold([ada], keyFields);
+    await book.encode([ada], keyFields);
     expect(book.current()?.schemaId).toBe(1);
     expect(fieldNames(registry.versions[0]!)).toEqual(['id', 'name']);
     expect(book.values.decode(book.values.encode(ada))).toEqual(ada);
@@ -91,10 +91,10 @@ describe('a book that begins with nothing', () => {
     const registry = new MemoryRegistry();
     const versions: number[] = [];
     const book = await open(registry, { onVersion: (id) => versions.push(id) });
-    await book.hold([ada], keyFields);
-    await book.hold([{ id: 2, name: null }, { id: 3 }], keyFields);
+    await book.encode([ada], keyFields);
+    await book.encode([{ id: 2, name: null }, { id: 3 }], keyFields);
     expect([versions, registry.requests]).toEqual([[1], 1]);
-    await book.hold([ada, adaWithSize], keyFields);
+    await book.encode([ada, adaWithSize], keyFields);
     expect(versions).toEqual([1, 2]);
     expect(fieldNames(registry.versions[1]!)).toEqual(['id', 'name', 'size']);
     expect(book.current()?.schemaId).toBe(2);
@@ -104,11 +104,11 @@ describe('a book that begins with nothing', () => {
 describe('a book that is opened again', () => {
   it('goes on from what was inferred before', async () => {
     const registry = new MemoryRegistry();
-    await (await open(registry)).hold([adaWithSize], keyFields);
+    await (await open(registry)).encode([adaWithSize], keyFields);
     const book = await open(registry);
     expect(book.current()?.schemaId).toBe(1);
     expect(fieldNames(book.current()!.codec.schema)).toEqual(['id', 'name', 'size']);
-    await book.hold([ada], keyFields);
+    await book.encode([ada], keyFields);
     expect(registry.versions).toHaveLength(1);
   });
 
@@ -117,7 +117,7 @@ describe('a book that is opened again', () => {
     const described = inferred(ada);
     const first = await open(registry, { described });
     expect(first.current()?.schemaId).toBe(1); // before any record
-    await first.hold([adaWithSize], keyFields);
+    await first.encode([adaWithSize], keyFields);
 
     const more = inferred({ ...ada, country: 'NZ' });
     const book = await open(registry, { described: more });
@@ -159,11 +159,11 @@ describe('another process that has grown the schema meanwhile', () => {
   it('is followed: what its field can not hold stays beside it', async () => {
     const registry = new MemoryRegistry();
     const book = await open(registry);
-    await book.hold([ada], keyFields);
+    await book.encode([ada], keyFields);
     const theirs = growSchema(inferred(ada), [{ ...ada, size: 'large', colour: 'red' }], { resource, keyFields }); // prettier-ignore
     await registry.register(SUBJECT, envelopeSchema(theirs, resource));
 
-    await book.hold([{ ...adaWithSize, age: 36 }], keyFields); // size as a number: refused
+    await book.encode([{ ...adaWithSize, age: 36 }], keyFields); // size as a number: refused
     expect(fieldNames(book.current()!.codec.schema)).toEqual(['id', 'name', 'colour', 'size', 'age']); // prettier-ignore
     expect(book.values.decode(book.values.encode(adaWithSize))).toEqual(adaWithSize);
     expect(book.current()?.schemaId).toBe(3);
@@ -172,14 +172,14 @@ describe('another process that has grown the schema meanwhile', () => {
   it('is no reason to try for ever: what is refused without it fails', async () => {
     const registry = new MemoryRegistry();
     const book = await open(registry);
-    await book.hold([ada], keyFields);
+    await book.encode([ada], keyFields);
     registry.failure = refused();
-    await expect(book.hold([adaWithSize], keyFields)).rejects.toBe(registry.failure);
+    await expect(book.encode([adaWithSize], keyFields)).rejects.toBe(registry.failure);
     expect(registry.requests).toBe(2); // nothing new is there to try it with
     registry.failure = new CellarstreamError('REGISTRY_UNREACHABLE', 'gone');
-    await expect(book.hold([adaWithSize], keyFields)).rejects.toBe(registry.failure);
+    await expect(book.encode([adaWithSize], keyFields)).rejects.toBe(registry.failure);
     registry.failure = undefined;
-    await book.hold([adaWithSize], keyFields);
+    await book.encode([adaWithSize], keyFields);
     expect(book.current()?.schemaId).toBe(2);
   });
 });
@@ -188,11 +188,11 @@ describe('images', () => {
   it('of an older schema are the same bytes as if they were written now', async () => {
     const registry = new MemoryRegistry();
     const book = await open(registry);
-    await book.hold([ada], keyFields);
+    await book.encode([ada], keyFields);
     const older = { schemaId: 1, bytes: book.values.encode(ada) };
     expect(book.inCurrent(older)).toBe(older.bytes);
 
-    await book.hold([adaWithSize], keyFields);
+    await book.encode([adaWithSize], keyFields);
     const now = book.values.encode(ada);
     expect(now.equals(older.bytes)).toBe(false);
     expect(book.inCurrent(older)).toEqual(now);
@@ -206,7 +206,7 @@ describe('images', () => {
   it('are found in events of any schema, with their sequence', async () => {
     const registry = new MemoryRegistry();
     const book = await open(registry);
-    await book.hold([ada], keyFields);
+    await book.encode([ada], keyFields);
     const { codec } = book.current()!;
     const bytes = book.values.encode(ada);
     const source = { connector: 'cellarstream', version: '1', name: 'default', resource, ts_ms: null, snapshot: 'false' } as const; // prettier-ignore
@@ -214,7 +214,7 @@ describe('images', () => {
     const created = codec.encode({ ...facts, op: 'c', before: null, after: bytes, source: { ...source, sequence: 41 } }); // prettier-ignore
     const deleted = codec.encode({ ...facts, op: 'd', before: bytes, after: null, source: { ...source, sequence: 42 } }); // prettier-ignore
 
-    await book.hold([adaWithSize], keyFields);
+    await book.encode([adaWithSize], keyFields);
     const next = await open(registry); // has not seen schema 1
     const found = await next.imageIn(frame(1, created));
     expect(found).toEqual({ sequence: 41, image: { schemaId: 1, bytes } });

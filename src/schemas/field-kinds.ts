@@ -22,6 +22,8 @@ export class Oddities {
   readonly nulls: string[] = [];
   /** Exact values, as JSON text. */
   readonly unmapped = new Map<string, string>();
+  /** Whether a member was met that has no field. */
+  hasUnknown = false;
   /** Of what is being written: steps with their slash, indices of arrays as numbers. */
   readonly path: (string | number)[] = [];
 

@@ -16,9 +16,9 @@ export interface RecordCodec {
   readonly type: avro.Type;
   /**
    * The image as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of
-   * its keys; so do times that are the same instant.
+   * its keys; so do times that are the same instant. `onUnknown` is told if anything in it has no field.
    */
-  encode(record: JsonObject): Buffer;
+  encode(record: JsonObject, onUnknown?: () => void): Buffer;
   /**
    * The API's JSON again, its keys in no order to rely on. A time that said no more than an instant
    * comes in one form, in UTC with ms.
@@ -54,10 +54,11 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   const out = new AvroOutput();
 
-  const encode = (record: JsonObject): Buffer => {
+  const encode = (record: JsonObject, onUnknown?: () => void): Buffer => {
     out.length = 0; // what an error has left
     const odd = new Oddities();
     root.write(record, out, odd);
+    if (odd.hasUnknown) onUnknown?.();
     writeBlock(out, odd.nulls.sort(), (pointer) => out.string(pointer));
     writeBlock(out, sorted(odd.unmapped), ([pointer, text]) => {
       out.string(pointer);
@@ -150,6 +151,7 @@ function recordKind({ name, fields: schemas }: RecordSchema): Kind {
 function noteUnknown(object: JsonObject, key: string, odd: Oddities): void {
   const item = object[key];
   if (item === undefined) return;
+  odd.hasUnknown = true;
   if (!key.isWellFormed()) return odd.noteValue(object);
   odd.path.push(pointerStep(key));
   if (item === null) odd.noteNull();
