@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { isJsonObject, parseJson, setOwn } from '../schemas/json.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
-import { endOfValue } from '../schemas/page-elements.ts';
+import { endOfValue, skipSpace } from '../schemas/page-elements.ts';
 import type { Element } from '../schemas/page-elements.ts';
 import { updatedAtOf } from './diff.ts';
 import type { KeyOf } from './records.ts';
@@ -100,7 +100,7 @@ export function recogniser({ keyFields, keyOf, known, asOf }: RecogniserOptions)
     for (const [field, name] of names) {
       const found = page.indexOf(name, at);
       if (found < 0) return undefined;
-      const start = found + name.length;
+      const start = skipSpace(page, found + name.length);
       const text = page.toString('utf8', start, endOfValue(page, start));
       if (/^\d{1,15}$/.test(text)) setOwn(record, field, Number(text));
       else if (/^"[^"\\]*"$/.test(text)) setOwn(record, field, text.slice(1, -1));
