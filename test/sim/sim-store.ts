@@ -86,6 +86,7 @@ class SimTask {
       } else {
         this.images.delete(key);
         this.marks.delete(key);
+        kept.delete(key);
       }
     }
     for (const key of notes.seen?.keys ?? []) {
