@@ -65,6 +65,11 @@ describe('recogniser', () => {
 
   it.each([
     ['one byte differs', '{"id":7,"a":1}', '{"id":7,"a":2}'],
+    [
+      'its last byte differs',
+      `{"id":7,"a":"${'x'.repeat(500)}1"}`,
+      `{"id":7,"a":"${'x'.repeat(500)}2"}`,
+    ],
     ['its keys stand in another order', '{"id":7,"a":1}', '{"a":1,"id":7}'],
     ['there is white space', '{"id":7,"a":1}', '{"id":7, "a":1}'],
     ['it goes on', '{"id":7,"a":1}', '{"id":7,"a":1,"b":2}'],
