@@ -206,7 +206,8 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     // An image may be published again beside a record that is older than it is.
     const changed = new Set(changes.map(({ key }) => key).filter((key) => written.has(key)));
     for (const each of [...same, ...read.records.filter(({ key }) => changed.has(key))]) {
-      const text = each.isSame ? undefined : texts.textOf(each.record);
+      if (each.isSame && !written.has(each.key)) continue; // it is kept already
+      const text = each instanceof KnownRecord ? each.text : texts.textOf(each.record);
       if (text) kept.set(each.key, text);
     }
     return kept;
