@@ -33,9 +33,8 @@ export function pageElements<T>(
     const end = endOfString(page, at);
     const name = page.subarray(at, end);
     if (name.includes(BACKSLASH)) return undefined; // an escape might spell `data` as well
-    at = skipSpace(page, end);
-    if (page[at] !== COLON) return undefined;
-    at = skipSpace(page, at + 1);
+    at = valueBehind(page, end);
+    if (at < 0) return undefined;
     if (name.equals(DATA)) {
       if (data || page[at] !== OPEN_ARRAY) return undefined;
       data = arrayElements(page, at + 1, read);
@@ -105,8 +104,13 @@ function endOfString(page: Buffer, start: number): number {
 const isEnd = (byte: number): boolean =>
   isSpace(byte) || byte === COMMA || byte === CLOSE_OBJECT || byte === CLOSE_ARRAY;
 
-/** The place of the first byte, from `start` on, that is no white space. */
-export function skipSpace(page: Buffer, start: number): number {
+/** Where the value of a name that ends at `end` begins; -1 where no colon follows it. */
+export function valueBehind(page: Buffer, end: number): number {
+  const at = skipSpace(page, end);
+  return page[at] === COLON ? skipSpace(page, at + 1) : -1;
+}
+
+function skipSpace(page: Buffer, start: number): number {
   let at = start;
   while (at < page.length && isSpace(page[at]!)) at += 1;
   return at;

@@ -99,7 +99,6 @@ describe('recogniser', () => {
     ['behind a name that ends like it', '{"a\\"id":8,"id":7}'],
     ['spelt with an escape', '{"\\u0069d":7,"a":1}'],
     ['twice', '{"id":8,"id":7}'],
-    ['with white space before the colon', '{"id" :7}'],
     ['with an escape in it', '{"id":"a\\u0062"}'],
     ['with a quote in it', '{"id":"a\\"b"}'],
     ['below zero', '{"id":-5}'],
@@ -123,7 +122,8 @@ describe('recogniser', () => {
     ['zero', '{"id":0}', '0'],
     ['a text', '{"id":"W-é|"}', 'W-é|'],
     ['the last field', '{"a":"]}","id":7}', '7'],
-    ['behind white space', '{"id":\t 7 }', '7'],
+    ['behind white space', '{"id" :\t 7 }', '7'],
+    ['behind its name as a text', '{"a":"id","b":["id"],"id":7}', '7'],
     ['before a nested one', '{"id":7,"part":{"id":8}}', '7'],
   ])('knows a record whose key is %s', (_, text, key) => {
     const { read, keep } = recognising('id');
@@ -172,6 +172,21 @@ describe('recogniser', () => {
     }
     kept.set('7', { ...known, length: 2 ** 32 - 1 });
     expect(texts.read(memory, 0)).toEqual({ value: { id: 7, a: 'long' }, end: text.length });
+  });
+
+  it('looks once through the rest of a page in which no key is left', () => {
+    const { texts, keep } = recognising('id');
+    keep('{"id":7}');
+    const page = Buffer.from(`{"id":7},${'{"no":1},'.repeat(50)}`);
+    const indexOf = vi.spyOn(page, 'indexOf');
+    let at = 0;
+    for (let k = 0; k <= 50; k++) {
+      const { value, end } = texts.read(page, at);
+      expect(isKnown(value)).toBe(k === 0);
+      at = end + 1;
+    }
+    expect([at, indexOf.mock.calls.length]).toEqual([page.length, 2]);
+    expect(texts.read(Buffer.from('{"id":7}'), 0).value).toBeInstanceOf(KnownRecord);
   });
 
   it('parses a known record when somebody asks, once', () => {
