@@ -3,6 +3,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { Api } from './api.ts';
 import type { Config } from './config.ts';
 import type { Destination } from './destination.ts';
+import { isRetryable } from './errors.ts';
 import type { Committed, Hooks, Published } from './hooks.ts';
 import { personalFieldsOf } from './personal-fields-of.ts';
 import { publicationOf } from './publisher.ts';
@@ -83,10 +84,19 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   }
 
   let stored = 0; // how many pages have changed images
+  /** A store that fails is not the API's affair: it fails again once the page's turn has come. */
+  const known = (key: string): KeptText | undefined => {
+    try {
+      return log.text(key);
+    } catch (error) {
+      if (!isRetryable(error)) throw error;
+      return undefined;
+    }
+  };
   // What is hidden is no longer what was sent.
   const texts = personal
     ? undefined
-    : recogniser({ keyFields, keyOf: keyOfFields(keyFields), known: log.text, asOf: () => stored });
+    : recogniser({ keyFields, keyOf: keyOfFields(keyFields), known, asOf: () => stored });
   const reads = resourceReads({
     resource,
     config,
@@ -177,13 +187,18 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   };
 
   /** Of the records of a page that are as their images say, once its own are stored. */
-  const textsOf = ({ read, same }: Difference<Prepared>, images: readonly ImageUpdate[]) => {
-    const written = new Set(images.map(({ key }) => key));
+  const textsOf = (
+    { read, same, changes }: Difference<Prepared>,
+    images: readonly ImageUpdate[],
+  ) => {
     const kept = new Map<string, KeptText>();
-    for (const each of texts
-      ? [...same, ...read.records.filter(({ key }) => written.has(key))]
-      : []) {
-      const text = each.isSame ? undefined : texts?.textOf(each.record);
+    if (!texts) return kept;
+    const written = new Set(images.map(({ key }) => key));
+    // An image may be published again beside a record that is older than it is.
+    const changed = new Set(changes.map(({ key }) => key).filter((key) => written.has(key)));
+    for (const each of [...same, ...read.records.filter(({ key }) => changed.has(key))]) {
+      if (each.isSame && !written.has(each.key)) continue; // it is kept already
+      const text = each instanceof KnownRecord ? each.text : texts.textOf(each.record);
       if (text) kept.set(each.key, text);
     }
     return kept;

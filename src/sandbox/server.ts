@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server as HttpServer, ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -69,6 +70,7 @@ export class Server {
     });
     this.#http = http;
     this.#stopped = new AbortController();
+    setMaxListeners(0, this.#stopped.signal); // one for each answer that is held back
     return (http.address() as AddressInfo).port;
   }
 

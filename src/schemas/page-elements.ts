@@ -33,9 +33,8 @@ export function pageElements<T>(
     const end = endOfString(page, at);
     const name = page.subarray(at, end);
     if (name.includes(BACKSLASH)) return undefined; // an escape might spell `data` as well
-    at = skipSpace(page, end);
-    if (page[at] !== COLON) return undefined;
-    at = skipSpace(page, at + 1);
+    at = valueBehind(page, end);
+    if (at < 0) return undefined;
     if (name.equals(DATA)) {
       if (data || page[at] !== OPEN_ARRAY) return undefined;
       data = arrayElements(page, at + 1, read);
@@ -103,14 +102,25 @@ function endOfString(page: Buffer, start: number): number {
 
 /** Whether a byte ends a number or a word. */
 const isEnd = (byte: number): boolean =>
-  byte <= SPACE || byte === COMMA || byte === CLOSE_OBJECT || byte === CLOSE_ARRAY;
+  isSpace(byte) || byte === COMMA || byte === CLOSE_OBJECT || byte === CLOSE_ARRAY;
+
+/** Where the value of a name that ends at `end` begins; -1 where no colon follows it. */
+export function valueBehind(page: Buffer, end: number): number {
+  const at = skipSpace(page, end);
+  return page[at] === COLON ? skipSpace(page, at + 1) : -1;
+}
 
 function skipSpace(page: Buffer, start: number): number {
   let at = start;
-  while (at < page.length && page[at]! <= SPACE) at += 1;
+  while (at < page.length && isSpace(page[at]!)) at += 1;
   return at;
 }
 
+/** JSON's four: what else stands between elements is not parsed by anybody, and would pass. */
+const isSpace = (byte: number): boolean =>
+  byte <= SPACE && (byte === SPACE || byte === LF || byte === CR || byte === TAB);
+
 const DATA = Buffer.from('"data"');
-const [QUOTE, BACKSLASH, COLON, COMMA, SPACE] = [0x22, 0x5c, 0x3a, 0x2c, 0x20];
+const [QUOTE, BACKSLASH, COLON, COMMA] = [0x22, 0x5c, 0x3a, 0x2c];
+const [SPACE, LF, CR, TAB] = [0x20, 0x0a, 0x0d, 0x09];
 const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY] = [0x7b, 0x7d, 0x5b, 0x5d];

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { isJsonObject, parseJson, setOwn } from '../schemas/json.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
-import { endOfValue } from '../schemas/page-elements.ts';
+import { endOfValue, valueBehind } from '../schemas/page-elements.ts';
 import type { Element } from '../schemas/page-elements.ts';
 import { updatedAtOf } from './diff.ts';
 import type { KeyOf } from './records.ts';
@@ -65,7 +65,8 @@ export function updatedAtIn(sent: Sent): number | null {
 /** Tells records that were sent before by their bytes. */
 export interface Recogniser {
   /**
-   * The element that begins at a place of a page: a {@link KnownRecord}, or parsed.
+   * The element that begins at a place of a page: a {@link KnownRecord}, or parsed. To be asked for from
+   * the front of a page to its back.
    *
    * @throws SyntaxError when it isn't JSON.
    */
@@ -92,18 +93,22 @@ export interface RecogniserOptions {
  * are not those that were kept under that key, and of the same digest they are, whatever led there.
  */
 export function recogniser({ keyFields, keyOf, known, asOf }: RecogniserOptions): Recogniser {
-  const names = keyFields.map(
-    (field) => [field, Buffer.from(`${JSON.stringify(field)}:`)] as const,
-  );
+  const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
   const parsed = new WeakMap<JsonObject, Pick<SentText, 'digest' | 'length'>>();
+
+  /** Pages in whose rest a field of the key is not found: else each record would look to their end. */
+  const exhausted = new WeakSet<Buffer>();
 
   /** What stands behind the next mention of each field of the key, put into a record. */
   const guess = (page: Buffer, at: number): string | undefined => {
+    if (exhausted.has(page)) return undefined;
     const record: JsonObject = {};
     for (const [field, name] of names) {
-      const found = page.indexOf(name, at);
-      if (found < 0) return undefined;
-      const start = found + name.length;
+      const start = behindName(page, name, at);
+      if (start < 0) {
+        exhausted.add(page);
+        return undefined;
+      }
       const text = page.toString('utf8', start, endOfValue(page, start));
       if (/^\d{1,15}$/.test(text)) setOwn(record, field, Number(text));
       else if (/^"[^"\\]*"$/.test(text)) setOwn(record, field, text.slice(1, -1));
@@ -133,6 +138,15 @@ export function recogniser({ keyFields, keyOf, known, asOf }: RecogniserOptions)
       return text && { ...text, updatedAt: updatedAtOf(record) };
     },
   };
+}
+
+/** Where the value behind the next mention of a name begins; -1 where there is none. */
+function behindName(page: Buffer, name: Buffer, at: number): number {
+  for (let found = page.indexOf(name, at); found >= 0; found = page.indexOf(name, found + 1)) {
+    const start = valueBehind(page, found + name.length);
+    if (start >= 0) return start;
+  }
+  return -1;
 }
 
 function digestOf(bytes: Buffer): string {

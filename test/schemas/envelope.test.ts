@@ -60,6 +60,17 @@ describe('createEnvelopeCodec', () => {
     );
   });
 
+  it('writes a path that has no UTF-8 as near as can be, and numbers at their ends', () => {
+    const type = avro.Type.forSchema(codec.schema as avro.Schema);
+    const source = { ...facts.source, ts_ms: -62_167_219_200_000, sequence: 0 };
+    for (const changed of [['\ud800', 'list[\udfff].a', `${'é'.repeat(60)}\ud800`], []]) {
+      const event = { ...facts, before: null, after: null, changed, source };
+      const spelt = changed.map((path) => path.toWellFormed()); // avsc would write no UTF-8
+      expect(hex(encode(event))).toBe(hex(type.toBuffer({ ...event, changed: spelt })));
+      expect(codec.decode(encode(event)).changed).toEqual(spelt);
+    }
+  });
+
   it('reads its own events', () => {
     fc.assert(
       fc.property(events(), (event) => {

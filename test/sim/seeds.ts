@@ -9,6 +9,9 @@ const ONE = process.env.SIM_SEED;
 const COUNT = Number(process.env.SIM_SEEDS ?? 500);
 const FIRST = Number(process.env.SIM_FIRST ?? 1);
 const SHOWN = 5;
+/** Of so many seeds this much of what sweeps read must have come in known bytes, or that is not tried. */
+const ENOUGH = 10;
+const LEAST_KNOWN = 0.3;
 
 /** Runs every n-th seed, so that several files share them. */
 export function seeds(part: number, parts: number): void {
@@ -27,6 +30,8 @@ export function seeds(part: number, parts: number): void {
     if (ONE !== undefined && mine.length > 0) console.log(await story(Number(ONE)));
     const reports = await Promise.all(failed.slice(0, SHOWN).map(report));
     expect(reports.join('\n\n')).toBe('');
+    const known = (sums['of them known'] ?? 0) / (sums['records swept'] ?? 0);
+    if (mine.length >= ENOUGH) expect(known).toBeGreaterThan(LEAST_KNOWN);
   }, 1_200_000);
 }
 

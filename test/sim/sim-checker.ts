@@ -54,6 +54,7 @@ export function check({ broker, registry, api, processes, isSafe, isScarce }: Fi
     ...(isScarce ? checkArrivals(api.arrivals, processes, api.traits) : []),
     ...(isSafe ? checkHeard(chains, api.heard, api.list) : []),
   ];
+  const swept = [...new Set(processes.map(({ folder }) => folder))].map((folder) => folder.swept());
   const sums = {
     processes: processes.length,
     fenced: processes.filter(({ isFenced }) => isFenced).length,
@@ -63,6 +64,8 @@ export function check({ broker, registry, api, processes, isSafe, isScarce }: Fi
     deletions: events.filter(({ value }) => value === null).length,
     statuses: statuses.length,
     resyncs: signals.length / 2,
+    'records swept': swept.reduce((sum, { records }) => sum + records, 0),
+    'of them known': swept.reduce((sum, { known }) => sum + known, 0),
   };
   return { violations, sums };
 }

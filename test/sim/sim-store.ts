@@ -20,6 +20,14 @@ export class SimFolder {
     return images.some(({ bytes }) => bytes.includes(text));
   }
 
+  /** How many records sweeps have brought here, and of how many the bytes were known. */
+  swept(): { readonly records: number; readonly known: number } {
+    const all = [...this.tasks.values()].map(({ swept }) => swept);
+    const sum = (of: (each: SimTask['swept']) => number) =>
+      all.reduce((n, each) => n + of(each), 0);
+    return { records: sum(({ records }) => records), known: sum(({ known }) => known) };
+  }
+
   /** The images as they are, for later. Its request times are not: whose would they be by then? */
   copy(): SimFolder {
     const copy = new SimFolder();
@@ -63,6 +71,7 @@ class SimTask {
   marks = new Map<string, Mark>();
   rejects: string[] = [];
   memory: TaskMemory | undefined;
+  readonly swept = { records: 0, known: 0 };
 
   copy(): SimTask {
     const copy = new SimTask();
@@ -74,6 +83,7 @@ class SimTask {
   }
 
   put(updates: readonly ImageUpdate[], memory: TaskMemory, notes: Notes): void {
+    if (notes.seen?.bySweep) this.#count(notes.seen.keys, updates, notes.texts);
     const kept = new Map(notes.texts);
     for (const { key, sequence, image } of updates) {
       if ((this.images.get(key)?.sequence ?? -1) >= sequence) {
@@ -86,6 +96,7 @@ class SimTask {
       } else {
         this.images.delete(key);
         this.marks.delete(key);
+        kept.delete(key);
       }
     }
     for (const key of notes.seen?.keys ?? []) {
@@ -97,6 +108,13 @@ class SimTask {
     for (const [key, text] of kept) this.marks.set(key, { ...this.mark(key), text });
     this.rejects.push(...(notes.rejects ?? []));
     this.memory = memory;
+  }
+
+  /** What was known before and brings neither an image nor its bytes has not been parsed. */
+  #count(keys: readonly string[], updates: readonly ImageUpdate[], texts: Notes['texts']): void {
+    const told = new Set([...updates.map(({ key }) => key), ...(texts?.keys() ?? [])]);
+    this.swept.records += keys.length;
+    this.swept.known += keys.filter((key) => this.mark(key).text && !told.has(key)).length;
   }
 
   mark(key: string): Mark {

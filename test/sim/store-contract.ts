@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { TaskStore } from '../../src/state/store.ts';
-import { image, memory } from '../support/task-memory.ts';
+import type { ImageUpdate, KeptText, TaskStore } from '../../src/state/store.ts';
+import { image, memory, textOf } from '../support/task-memory.ts';
 
 /** What tasks rely on, of whatever store: the simulated one and lmdb are held to it alike. */
 export function storeContract(name: string, open: () => TaskStore): void {
@@ -55,6 +55,69 @@ export function storeContract(name: string, open: () => TaskStore): void {
       ]);
       await store.put([{ key: 'a', sequence: 2, image: null }], memory);
       expect(unseen(store, 1)).toEqual(['c']);
+    });
+
+    describe('texts', () => {
+      const put = (
+        store: TaskStore,
+        images: readonly ImageUpdate[],
+        texts: Readonly<Record<string, KeptText>> = {},
+        keys: readonly string[] = Object.keys(texts),
+      ) => {
+        const seen = { keys, sweep: 1, bySweep: false };
+        return store.put(images, memory, { seen, texts: new Map(Object.entries(texts)) });
+      };
+      const update = (key: string, sequence: number, text: string | null = 'x'): ImageUpdate => ({
+        key,
+        sequence,
+        image: text === null ? null : image(text),
+      });
+
+      it('are kept with an image, and of one that is there', async () => {
+        const store = open();
+        await put(store, [update('k', 1)], { k: textOf('a', 7) });
+        expect([store.text('k'), store.text('l')]).toEqual([textOf('a', 7), undefined]);
+        await put(store, [], { k: textOf('ÿ', -0.5) });
+        expect(store.text('k')).toEqual(textOf('ÿ', -0.5));
+        await put(store, [update('l', 2)], { k: textOf('c'), l: textOf('d') });
+        expect([store.text('k'), store.text('l')]).toEqual([textOf('c'), textOf('d')]);
+      });
+
+      it('stay when the key is only seen, and when others change', async () => {
+        const store = open();
+        await put(store, [update('k', 1)], { k: textOf('a') });
+        await put(store, [update('l', 2)], {}, ['k', 'l']);
+        await store.put([], memory, seenBy(2, true, 'k'));
+        expect([store.text('k'), store.unread(['k'], 2)]).toEqual([textOf('a'), 0]);
+      });
+
+      it('are dropped when an image is written without one, seen or not', async () => {
+        const store = open();
+        await put(store, [update('k', 1), update('l', 1)], { k: textOf('a'), l: textOf('b') });
+        await put(store, [update('k', 2, 'same'), update('l', 2)], {}, ['k']);
+        expect([store.text('k'), store.text('l')]).toEqual([undefined, undefined]);
+      });
+
+      it('stay with an image that is newer than what is written', async () => {
+        const store = open();
+        await put(store, [update('k', 5)], { k: textOf('a') });
+        await put(store, [update('k', 5)], { k: textOf('b') });
+        await put(store, [update('k', 4, null)], { k: textOf('c') });
+        await put(store, [update('k', 3)]);
+        expect(store.text('k')).toEqual(textOf('a'));
+      });
+
+      it('go with the image, whatever comes with that', async () => {
+        const store = open();
+        await put(store, [update('k', 1)], { k: textOf('a') });
+        await put(store, [update('k', 2, null)], { k: textOf('b') });
+        expect([store.get('k'), store.text('k')]).toEqual([undefined, undefined]);
+        await put(store, [update('k', 3)]);
+        expect(store.text('k')).toBeUndefined();
+        await put(store, [], { k: textOf('c') });
+        await store.clear();
+        expect(store.text('k')).toBeUndefined();
+      });
     });
 
     it('remembers rejects in order, and forgets all when cleared', async () => {

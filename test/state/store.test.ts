@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openStore } from '../../src/state/store.ts';
-import type { Notes, Store } from '../../src/state/store.ts';
-import { image, memory } from '../support/task-memory.ts';
+import type { Notes, Store, TaskStore } from '../../src/state/store.ts';
+import { image, memory, textOf } from '../support/task-memory.ts';
 
 describe('openStore', () => {
   let folder: string;
@@ -49,6 +49,80 @@ describe('openStore', () => {
     await task.put([{ key: 'k', sequence: 5, image: image('new') }], memory);
     await task.clear();
     expect([task.count(), task.memory()]).toEqual([0, undefined]);
+  });
+
+  it('counts images, after puts and deletions and for the next process', async () => {
+    const task = store.task('a');
+    const update = (k: number, sequence: number, kept = true) => ({
+      key: `k${k}`,
+      sequence,
+      image: kept ? image(`${k}`) : null,
+    });
+    const all = Array.from({ length: 1_200 }, (_, k) => k);
+    await task.put(
+      all.map((k) => update(k, 1)),
+      memory,
+    );
+    expect(task.count()).toBe(1_200);
+    await task.put([...all.slice(0, 500).map((k) => update(k, 2, false)), update(600, 2)], memory);
+    expect(task.count()).toBe(700);
+    await task.put([update(0, 3), update(1, 3, false), update(9_999, 1, false)], memory);
+    await store.task('b').put([update(5_000, 1)], memory, { seen: { keys: ['x'], sweep: 1, bySweep: true } }); // prettier-ignore
+    expect([task.count(), store.task('b').count()]).toEqual([701, 1]);
+    await store.close();
+    store = openStore(folder);
+    expect([store.task('a').count(), store.task('b').count()]).toEqual([701, 1]);
+  });
+
+  describe('what records were sent as', () => {
+    let task: TaskStore;
+    beforeEach(() => {
+      task = store.task('a');
+    });
+    const put = (sequence: number, texts: Record<string, string>, isBad = false) => {
+      const keys = Object.keys(texts);
+      const images = keys.map((key) => ({ key, sequence, image: image(`${sequence}`) }));
+      const bad = { key: 'bad', sequence, image: { ...image('bad'), schemaId: 2 ** 40 } };
+      return task.put(isBad ? [...images, bad] : images, memory, {
+        seen: { keys, sweep: sequence, bySweep: true },
+        texts: new Map(keys.map((key) => [key, textOf(texts[key]!, sequence)])),
+      });
+    };
+
+    it('is known to the next process, to the last bit', async () => {
+      await put(1, { k: 'a', l: '\0', m: 'ÿ' });
+      await task.put([], memory, { texts: new Map([['k', textOf('b')]]), seen: { keys: ['k'], sweep: 2, bySweep: false } }); // prettier-ignore
+      await store.close();
+      store = openStore(folder);
+      task = store.task('a');
+      expect(['k', 'l', 'm', 'n'].map((key) => task.text(key))).toEqual([textOf('b', null), textOf('\0', 1), textOf('ÿ', 1), undefined]); // prettier-ignore
+      expect(store.task('b').text('k')).toBeUndefined();
+    });
+
+    it('is as it was after a write that failed, and so are the marks', async () => {
+      await put(1, { k: 'a' });
+      expect([task.text('k'), task.text('new')]).toEqual([textOf('a', 1), undefined]);
+      await expect(put(2, { k: 'b', new: 'c' }, true)).rejects.toThrow();
+      expect([task.text('k'), task.text('new')]).toEqual([textOf('a', 1), undefined]);
+      expect([task.unread(['k', 'new'], 1), task.unread(['k', 'new'], 2)]).toEqual([1, 2]);
+      expect([task.get('k'), task.get('new'), task.count()]).toEqual([{ sequence: 1, ...image('1') }, undefined, 1]); // prettier-ignore
+      await put(3, { k: 'd' });
+      expect([task.text('k'), task.isUnseen('k', 3)]).toEqual([textOf('d', 3), false]);
+    });
+
+    it('is right for however many keys, those that are remembered and those that are not', async () => {
+      const keys = Array.from({ length: 4_500 }, (_, k) => `k${k}`);
+      const all = (text: string) => Object.fromEntries(keys.map((key) => [key, text]));
+      const kept = () => new Set(keys.map((key) => task.text(key)?.digest[0]));
+      await put(1, all('a'));
+      expect(kept()).toEqual(new Set('a'));
+      await put(2, all('b'));
+      expect([kept(), task.unread(keys, 2), task.unread(keys, 3)]).toEqual([new Set('b'), 0, 4_500]); // prettier-ignore
+      await task.put([{ key: 'k4499', sequence: 3, image: null }], memory);
+      expect([kept(), task.text('k4499')]).toEqual([new Set(['b', undefined]), undefined]);
+      await task.clear();
+      expect([kept(), task.unread(keys, 1)]).toEqual([new Set([undefined]), 4_500]);
+    });
   });
 
   describe('marks', () => {

@@ -1,4 +1,4 @@
-import { map } from 'rxjs';
+import { map, Subject } from 'rxjs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { parseJson, stringifyJson } from '../../src/schemas/json.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
@@ -195,6 +195,75 @@ describe('diff', () => {
     expect(get.mock.calls.flat()).toEqual(['1', '1']);
   });
 
+  it('takes the image of a record that is encoded already, and encodes it no more', () => {
+    const encode = vi.fn((): Buffer => {
+      throw new Error('not to be encoded');
+    });
+    const decode = (bytes: Buffer) => JSON.parse(bytes.toString()) as JsonObject;
+    const encoded = (s: string): ReadRecords => ({
+      records: [{ ...record({ n: 1, s }), image: Buffer.from(JSON.stringify({ n: 1, s })) }],
+    });
+    const reads = [encoded('a'), encoded('a'), encoded('b')];
+    const found = differences(reads, { codec: { encode, decode } });
+    expect(found.map(inShort)).toEqual([['c 1'], [], ['u 1 s']]);
+    expect(found[1]!.same).toEqual(reads[1]!.records);
+  });
+
+  it('counts what is known to be the same, and looks neither at it nor at its image', () => {
+    const known = (key: string) => ({
+      key,
+      isSame: true,
+      get record(): JsonObject {
+        throw new Error('not to be looked at');
+      },
+    });
+    const get = vi.fn(() => undefined);
+    const read = { records: [known('1'), record({ n: 2 }), known('3')] };
+    const [found] = differences([read], { images: { get } });
+    expect(inShort(found!)).toEqual(['c 2']);
+    expect([found!.unchanged, found!.same]).toEqual([2, [read.records[0], read.records[2]]]);
+    expect(get.mock.calls).toEqual([['2']]);
+  });
+
+  it('compares what is known to be the same, where its page has changed it before', () => {
+    const read = {
+      records: [record({ n: 1, s: 'b' }), { ...record({ n: 1, s: 'a' }), isSame: true }],
+    };
+    const image = Buffer.from('{"n":1,"s":"a"}');
+    const [found] = differences([read], { images: { get: () => image } });
+    expect([inShort(found!), found!.same]).toEqual([['u 1 s', 'u 1 s'], []]);
+  });
+
+  it('decodes a change by the codec of its own time, and only when somebody looks', () => {
+    const codecOf = (name: string) => ({
+      encode: (record: JsonObject) => Buffer.from(stringifyJson(record)),
+      decode: vi.fn((bytes: Buffer) => ({
+        ...(parseJson(bytes.toString()) as JsonObject),
+        by: name,
+      })),
+    });
+    const [old, grown] = [codecOf('old'), codecOf('grown')];
+    let now = old;
+    const options = { get codec() { return now; } }; // prettier-ignore
+    const found: Difference<ReadRecords>[] = [];
+    const reads = new Subject<ReadRecords>();
+    reads.pipe(diff(options)).subscribe((difference) => found.push(difference));
+    reads.next(page({ n: 1, s: 'a' }));
+    reads.next(page({ n: 1, s: 'b' }));
+    now = grown;
+    reads.next(page({ n: 1, s: 'c' }));
+    expect([old.decode, grown.decode].map(({ mock }) => mock.calls)).toEqual([[], []]);
+    const changes = found.flatMap((each) => each.changes);
+    expect(changes.map(({ before, after }) => [before?.by, after?.by])).toEqual([
+      [undefined, 'old'],
+      ['old', 'old'],
+      ['grown', 'grown'],
+    ]);
+    const [, update] = changes;
+    expect([update!.changed, update!.after, update!.changed]).toEqual([['s'], { n: 1, s: 'b', by: 'old' }, ['s']]); // prettier-ignore
+    expect(old.decode).toHaveBeenCalledTimes(3); // each image once
+  });
+
   it('keeps the images of each subscription to itself', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable }) => {
@@ -285,6 +354,28 @@ describe('diff of reads that overlap', () => {
     const last: ReadRecords = { records: [], gone: ['1'], span: { begin: 1, end: 5 } };
     const found = differences([read(3, 4, { n: 1 }), read(1, 2, { n: 1, s: 'a' }), last]);
     expect(found.map(inShort)).toEqual([['c 1'], ['u 1 s'], ['d 1']]);
+  });
+});
+
+describe('diff of what is known to be the same', () => {
+  it('learns from it when it was so, as from what it compares', () => {
+    const known = (begin: number, end: number): ReadRecords => ({
+      records: [{ key: '1', record: { n: 1, s: 'a' }, isSame: true, updatedAt: 7 }],
+      span: { begin, end },
+    });
+    const read = (begin: number, end: number, s: string): ReadRecords => ({
+      ...page({ n: 1, s }),
+      span: { begin, end },
+    });
+    const reads = [read(1, 9, 'a'), known(2, 3), read(4, 10, 'b')];
+    const found = differences(reads, { newest: newestReads(readClock()) });
+    expect(found.map(inShort)).toEqual([['c 1'], [], ['u 1 s']]);
+    expect(found.flatMap(({ undecided }) => undecided)).toEqual([]);
+    // An answer before it is older, and of one that overlapped it nobody can tell.
+    const later = [read(1, 9, 'a'), known(5, 7), read(3, 4, 'b'), read(6, 8, 'c')];
+    const judged = differences(later, { newest: newestReads(readClock()) });
+    expect(judged.map(inShort)).toEqual([['c 1'], [], [], []]);
+    expect(judged.map(({ undecided }) => undecided)).toEqual([[], [], [], ['1']]);
   });
 });
 

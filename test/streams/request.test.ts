@@ -11,7 +11,10 @@ import { describeError } from '../../src/errors.ts';
 import type { Retry } from '../../src/streams/backoff.ts';
 import { login } from '../../src/streams/login.ts';
 import type { Token } from '../../src/streams/login.ts';
+import { jsonOf, KnownRecord, recogniser } from '../../src/streams/known-record.ts';
+import type { SentText } from '../../src/streams/known-record.ts';
 import { readClock } from '../../src/streams/read-clock.ts';
+import { keyOfFields } from '../../src/streams/records.ts';
 import { listRequest } from '../../src/streams/request.ts';
 import type { AnswerSeen } from '../../src/streams/http.ts';
 import type { ListRequestOptions } from '../../src/streams/request.ts';
@@ -344,6 +347,80 @@ describe('what can pass', () => {
     };
     const { list } = await start({}, { maxPageBytes: 3_000, onRetry });
     await expect(firstValueFrom(list({}, limit))).rejects.toBe(enough);
+    expect(retried).toMatchObject([{ code: 'API_ANSWER' }]);
+  });
+});
+
+describe('with a recogniser', () => {
+  /** A recogniser that keeps what it has parsed, as it is. */
+  function recognising() {
+    const kept = new Map<string, SentText>();
+    const keyFields = ['order_number'];
+    const keyOf = keyOfFields(keyFields);
+    const known = (key: string) => kept.get(key);
+    const texts = recogniser({ keyFields, keyOf, known, asOf: () => 0 });
+    const keep = (record: JsonObject) => kept.set(keyOf(record)!, texts.textOf(record)!);
+    return { kept, texts, keep };
+  }
+  const page = (data: string, rest = '') =>
+    `{"pagination":{"total_records":2,"has_next_page":false}${rest},"data":[${data}]}`;
+  const orders = ['{"order_number":1,"a":[{"b":"}"}]}', '{"order_number":2,"data":[1]}'];
+
+  it.each<[string, string, string[]]>([
+    ['as it was', page(orders.join()), ['1', '2']],
+    ['the other way round, with one between', page(`${orders[1]},{"order_number":3},${orders[0]}`), ['2', '1']], // prettier-ignore
+    ['in another layout', `\n${page(` ${orders.join(' ,\r\n\t')} `, ' , "more" : {"data":[2]} ')} `, ['1', '2']], // prettier-ignore
+    ['with what is no record', page(`${orders[0]},null,[],7,"order_number",12345678901234567890,{}`), ['1']], // prettier-ignore
+    ['with an escape in a name', page(orders.join(), ',"a\\u0062":1'), []],
+    ['with data twice', page(orders.join(), ',"data":[{"order_number":4}]'), []],
+    ['empty', page(''), []],
+  ])('gives the same page as without: %s', async (_, body, known) => {
+    const { texts, keep } = recognising();
+    const { list: plain, tokens } = await start();
+    const url = new URL(`${sandbox.url}/v1/orders`);
+    const list = listRequest({ url, tokens, dispatcher, recogniser: texts });
+    const answered = async (by: typeof list, text: string) => {
+      sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body: text, times: 1 });
+      const { data, pagination } = await firstValueFrom(by({}, limit));
+      return { data, pagination };
+    };
+    const { data } = await answered(list, page(orders.join()));
+    for (const record of data) keep(record as JsonObject);
+    const [without, again] = [await answered(plain, body), await answered(list, body)];
+    expect({ ...again, data: again.data.map(jsonOf) }).toEqual(without);
+    const keys = again.data.flatMap((sent) => (sent instanceof KnownRecord ? [sent.key] : []));
+    expect(keys).toEqual(known);
+  });
+
+  it.each([
+    ['in a record that is not known', page(`${orders[0]},{"order_number":3,}`)],
+    ['behind a record that is known', page(`${orders[0]}x`)],
+    ['between them', page(orders.join('\0,'))],
+    ['a comma at the end', page(`${orders[0]},`)],
+    ['around them', page(orders.join(), ',"a":01')],
+    ['behind the page', `${page(orders.join())}}`],
+    ['the page is cut off', page(orders.join()).slice(0, -40)],
+  ])('tries again what is not JSON: %s', async (_, body) => {
+    const { texts, keep } = recognising();
+    const { list } = await start({}, { recogniser: texts });
+    for (const each of [page(orders.join()), body]) {
+      sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body: each, times: 1 });
+      const { data } = await firstValueFrom(list({ offset: 29 }, limit));
+      if (each !== body) for (const record of data) keep(record as JsonObject);
+      else expect(numbers(data)).toEqual([100_030]);
+    }
+    const message = `${sandbox.url}/v1/orders sent what is not JSON`;
+    expect(retried).toMatchObject([{ code: 'API_ANSWER', message, context: { offset: 29 } }]);
+  });
+
+  it('tries again what is no page, though its records are known', async () => {
+    const { texts, keep } = recognising();
+    const { list } = await start({}, { recogniser: texts });
+    for (const body of [page(orders.join()), `{"data":[${orders.join()}]}`]) {
+      sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body, times: 1 });
+      const { data } = await firstValueFrom(list({ pageSize: 1 }, limit));
+      for (const record of data) keep(record as JsonObject);
+    }
     expect(retried).toMatchObject([{ code: 'API_ANSWER' }]);
   });
 });
