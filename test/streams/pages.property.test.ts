@@ -11,7 +11,7 @@ import type { ListOptions, Sort } from './moving-list.ts';
 const SEEDS = 500;
 /** Of those, the ones that are read with interruptions. */
 const INTERRUPTED_SEEDS = 200;
-const AHEAD_SEEDS = 200;
+const AHEAD_SEEDS = 60;
 const CALM_SEEDS = 200;
 /** Repeated scans take longer. */
 const SHUFFLED_SEEDS = 100;
