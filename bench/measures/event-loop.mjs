@@ -10,8 +10,6 @@ export const eventLoop = {
   what: 'how long the event loop is kept, at full load',
   limit: '',
   isShort: true,
-  figures: [
-    { name: 'p99', what: 'p99 of its delay', unit: 'ms', target: { atMost: 50 } },
-  ],
+  figures: [{ name: 'p99', what: 'p99 of its delay', unit: 'ms', target: { atMost: 50 } }],
   run: async (context) => ({ p99: (await context.once(firstRead)).lagMs - TICK_MS }),
 };
