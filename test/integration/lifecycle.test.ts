@@ -51,8 +51,8 @@ describe('run', () => {
       .map(({ query }) => new URLSearchParams(query))
       .filter((query) => !query.has('modifiedFromDate'))
       .map((query) => Number(query.get('offset')));
-    // Stopped after the first page at the earliest, with one more in flight: no page but that one twice.
-    expect(offsets.length).toBeLessThanOrEqual(new Set(offsets).size + 1);
+    // What was asked for and not committed as it stopped is asked for again: one page, and nine ahead at most.
+    expect(offsets.length).toBeLessThanOrEqual(new Set(offsets).size + 10);
   });
 
   it('reads its images back from Kafka when the state folder is lost, and publishes nothing again', async () => {
