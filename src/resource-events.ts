@@ -3,7 +3,8 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { Api } from './api.ts';
 import type { Config } from './config.ts';
 import type { Destination } from './destination.ts';
-import { isRetryable } from './errors.ts';
+import { encodedReadings } from './encoded-readings.ts';
+import type { EncodedReading } from './encoded-readings.ts';
 import type { Committed, Hooks, Published } from './hooks.ts';
 import { personalFieldsOf } from './personal-fields-of.ts';
 import { publicationOf } from './publisher.ts';
@@ -16,19 +17,16 @@ import { resyncEvents } from './resync-events.ts';
 import type { TaskResyncs } from './resync-requests.ts';
 import type { SchemaBook } from './schema-book.ts';
 import type { JsonObject } from './schemas/json.ts';
+import { sentTexts } from './sent-texts.ts';
 import { isEpochError } from './sinks/kafka-error.ts';
 import type { TaskLog } from './sinks/task-log.ts';
+import type { KeptText } from './state/store.ts';
 import { diff, instantOf, updatedAtOf } from './streams/diff.ts';
 import type { Difference, EncodedRecord, Images, ReadRecords } from './streams/diff.ts';
-import type { ImageCodec } from './streams/change.ts';
 import { gatherFirst } from './streams/gather-first.ts';
 import { knownRejects, rejectDigest } from './streams/known-rejects.ts';
 import { newestReads } from './streams/newest.ts';
 import { hidingChange } from './streams/hiding-change.ts';
-import { KnownRecord, recogniser } from './streams/known-record.ts';
-import { keyOfFields } from './streams/records.ts';
-import type { KeyedRecord } from './streams/records.ts';
-import type { ImageUpdate, KeptText } from './state/store.ts';
 import { nextSweep, sweepAfter, withRemoved } from './streams/sweep-progress.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
 import { VERSION } from './version.ts';
@@ -83,20 +81,9 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     hooks.onProgress?.({ resource, read, total: Math.max(read, log.count()), done: false });
   }
 
-  let stored = 0; // how many pages have changed images
-  /** A store that fails is not the API's affair: it fails again once the page's turn has come. */
-  const known = (key: string): KeptText | undefined => {
-    try {
-      return log.text(key);
-    } catch (error) {
-      if (!isRetryable(error)) throw error;
-      return undefined;
-    }
-  };
   // What is hidden is no longer what was sent.
-  const texts = personal
-    ? undefined
-    : recogniser({ keyFields, keyOf: keyOfFields(keyFields), known, asOf: () => stored });
+  const texts = personal ? undefined : sentTexts(log, keyFields);
+  const ready = encodedReadings(book, keyFields, texts);
   const reads = resourceReads({
     resource,
     config,
@@ -104,7 +91,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     lanes,
     keyFields,
     personal,
-    recogniser: texts,
+    recogniser: texts?.recogniser,
     from: { firstRead, since },
     firstReadDone: () => firstRead.done,
     ...(isInferred && { pagesUnderWay: PAGES_TO_INFER_FROM + 1 }),
@@ -151,20 +138,8 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   };
   const isWhole = ({ lane, page, step }: Reading) =>
     step !== undefined || (lane === 'resync' && page !== undefined);
-  const withImage = ({ key, record }: KeyedRecord): EncodedRecord => ({
-    key,
-    record,
-    image: book.values.encode(record),
-  });
-  /** When its turn has come: by then it may no longer be as it was known, or the schema may have grown. */
-  const current = (each: EncodedRecord, values: ImageCodec): EncodedRecord => {
-    const isCurrent = isKnown(each)
-      ? each.asOf === stored || log.text(each.key)?.digest === each.text.digest
-      : values === book.values;
-    return isCurrent ? each : withImage(each);
-  };
-  const prepare = (reading: Encoded): Prepared => {
-    const records = reading.records.map((each) => current(each, reading.values));
+  const prepare = (reading: EncodedReading): Prepared => {
+    const records = ready.current(reading);
     return {
       reading,
       keys: records.map(({ key }) => key),
@@ -184,24 +159,6 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const { page, settled } = step;
     const sweep = log.sweep.phase === 'reading' ? log.sweep : nextSweep(log.sweep, scheduler.now());
     return sweepAfter(sweep, page, { fresh: log.unread(keys, sweep.number), settled });
-  };
-
-  /** Of the records of a page that are as their images say, once its own are stored. */
-  const textsOf = (
-    { read, same, changes }: Difference<Prepared>,
-    images: readonly ImageUpdate[],
-  ) => {
-    const kept = new Map<string, KeptText>();
-    if (!texts) return kept;
-    const written = new Set(images.map(({ key }) => key));
-    // An image may be published again beside a record that is older than it is.
-    const changed = new Set(changes.map(({ key }) => key).filter((key) => written.has(key)));
-    for (const each of [...same, ...read.records.filter(({ key }) => changed.has(key))]) {
-      if (each.isSame && !written.has(each.key)) continue; // it is kept already
-      const text = each instanceof KnownRecord ? each.text : texts.textOf(each.record);
-      if (text) kept.set(each.key, text);
-    }
-    return kept;
   };
 
   const transaction = async (messages: number, work: () => Promise<void>): Promise<void> => {
@@ -246,7 +203,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const removed = changes.filter(({ op }) => op === 'd').length;
     const sweep = withRemoved(sweepWith(read), removed, scheduler.now());
     const seen = { keys: read.keys, sweep: sweep.number, bySweep: step?.kind === 'page' };
-    const notes = { sweep, seen, texts: textsOf(difference, images), rejects: rejected.map(rejectDigest) }; // prettier-ignore
+    const notes = { sweep, seen, texts: texts?.toKeep(difference, images) ?? NO_TEXTS, rejects: rejected.map(rejectDigest) }; // prettier-ignore
     // Also when nothing has moved: a process that was replaced learns of it by a commit.
     const isDue = scheduler.now() - savedAt >= SAVE_EVERY_MS;
     if (messages.length > 0 || progress.firstRead || isDue) {
@@ -257,7 +214,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
         log.commit({ messages, images, cursor: { sequence, firstRead, since, keyFields }, ...notes }), // prettier-ignore
       );
       savedAt = scheduler.now();
-      stored += Number(images.length > 0);
+      texts?.stored(images);
     } else if (
       step ||
       notes.texts.size > 0 ||
@@ -290,17 +247,6 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const done = first.some(({ progress }) => progress.firstRead?.done);
     return !isInferred || firstRead.done || done || first.length >= PAGES_TO_INFER_FROM;
   };
-  /** With the bytes of their records. */
-  const encoded = async (readings: readonly Reading[]): Promise<readonly Encoded[]> => {
-    const unknown = readings.flatMap(({ records }) => records.filter((each) => !isKnown(each)));
-    const records = unknown.map(({ record }) => record);
-    const images = await book.encode(records, keyFields);
-    const { values } = book;
-    let next = 0;
-    const given = (each: KeyedRecord): EncodedRecord =>
-      isKnown(each) ? each : { key: each.key, record: each.record, image: images[next++]! };
-    return readings.map((reading) => ({ ...reading, records: reading.records.map(given), values })); // prettier-ignore
-  };
   /** A turn of the event loop to itself, so that a page holds up nothing else for long. */
   const atLeisure = <T>(value: T) => timer(0, scheduler).pipe(map(() => value));
 
@@ -308,7 +254,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     takeUntil(stop$),
     gatherFirst(isEnough),
     // While a page is committed the next one is made ready for it.
-    concatMap((readings) => atLeisure(readings).pipe(concatMap(encoded), concatAll())),
+    concatMap((readings) => atLeisure(readings).pipe(concatMap(ready.encode), concatAll())),
     // One page after the other: each is held against the images that the one before has left.
     concatMap((reading) =>
       atLeisure(reading).pipe(
@@ -321,14 +267,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   );
 }
 
-const isKnown = (each: KeyedRecord): each is KnownRecord => each instanceof KnownRecord;
-
-/** A reading whose records are encoded. */
-interface Encoded extends Reading {
-  readonly records: readonly EncodedRecord[];
-  /** What has encoded them: a schema that has grown since makes other bytes of them. */
-  readonly values: ImageCodec;
-}
+const NO_TEXTS: ReadonlyMap<string, KeptText> = new Map();
 
 /** A reading, and what it comes to beside what is stored. */
 interface Prepared extends ReadRecords {

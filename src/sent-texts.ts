@@ -1,0 +1,58 @@
+import { isRetryable } from './errors.ts';
+import type { TaskLog } from './sinks/task-log.ts';
+import type { ImageUpdate, KeptText } from './state/store.ts';
+import type { Difference, ReadRecords } from './streams/diff.ts';
+import { KnownRecord, recogniser } from './streams/known-record.ts';
+import type { Recogniser } from './streams/known-record.ts';
+import { keyOfFields } from './streams/records.ts';
+
+/** The texts that a task's records were sent as: what comes as it came before is known by them. */
+export interface SentTexts {
+  readonly recogniser: Recogniser;
+  /** Whether a record that was known as it arrived still is the one that its image was made of. */
+  readonly isStillKnown: (record: KnownRecord) => boolean;
+  /** Of a page's records that are as their images say, once those are stored. */
+  readonly toKeep: (
+    difference: Difference<ReadRecords>,
+    images: readonly ImageUpdate[],
+  ) => ReadonlyMap<string, KeptText>;
+  /** To be told when a page's images are stored. */
+  readonly stored: (images: readonly ImageUpdate[]) => void;
+}
+
+export function sentTexts(log: Pick<TaskLog, 'text'>, keyFields: readonly string[]): SentTexts {
+  let changes = 0; // of images: what was known before one has to be looked at again
+  /** A store that fails is not the API's affair: it fails again once the page's turn has come. */
+  const known = (key: string): KeptText | undefined => {
+    try {
+      return log.text(key);
+    } catch (error) {
+      if (!isRetryable(error)) throw error;
+      return undefined;
+    }
+  };
+  const recognising = recogniser({
+    keyFields,
+    keyOf: keyOfFields(keyFields),
+    known,
+    asOf: () => changes,
+  });
+  return {
+    recogniser: recognising,
+    isStillKnown: ({ key, asOf, text }) =>
+      asOf === changes || log.text(key)?.digest === text.digest,
+    toKeep: ({ read, same, changes }, images) => {
+      const kept = new Map<string, KeptText>();
+      const written = new Set(images.map(({ key }) => key));
+      // An image may be published again beside a record that is older than it is.
+      const changed = new Set(changes.map(({ key }) => key).filter((key) => written.has(key)));
+      for (const each of [...same, ...read.records.filter(({ key }) => changed.has(key))]) {
+        if (each.isSame && !written.has(each.key)) continue; // it is kept already
+        const text = each instanceof KnownRecord ? each.text : recognising.textOf(each.record);
+        if (text) kept.set(each.key, text);
+      }
+      return kept;
+    },
+    stored: (images) => void (changes += Number(images.length > 0)),
+  };
+}
