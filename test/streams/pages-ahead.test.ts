@@ -109,7 +109,7 @@ describe('pages asked for ahead', () => {
       options: { ahead: 3 },
     });
     expect(new Set(offsets(asked)).size).toBe(asked.length);
-    expect(Math.max(...offsets(asked))).toBeLessThan(400);
+    expect(Math.max(...offsets(asked))).toBeLessThan(95);
     expect(most).toBe(4);
   });
 
