@@ -1,4 +1,4 @@
-import type { Reading } from './resource-reads.ts';
+import type { Reading } from './reading.ts';
 import type { SchemaBook } from './schema-book.ts';
 import type { SentTexts } from './sent-texts.ts';
 import type { ImageCodec } from './streams/change.ts';

@@ -10,7 +10,7 @@ import { personalFieldsOf } from './personal-fields-of.ts';
 import { publicationOf } from './publisher.ts';
 import type { Lanes } from './quotas.ts';
 import { resourceReads } from './resource-reads.ts';
-import type { Reading } from './resource-reads.ts';
+import type { Reading } from './reading.ts';
 import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
 import { resyncEvents } from './resync-events.ts';

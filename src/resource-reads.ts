@@ -1,30 +1,19 @@
-import {
-  concatMap,
-  EMPTY,
-  filter,
-  map,
-  merge,
-  NEVER,
-  ReplaySubject,
-  Subject,
-  switchMap,
-  take,
-  tap,
-} from 'rxjs';
+import { EMPTY, map, merge, NEVER, ReplaySubject, switchMap, take, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Api } from './api.ts';
 import type { Config } from './config.ts';
 import type { Hooks, Lane } from './hooks.ts';
 import type { Lanes } from './quotas.ts';
+import type { Reading } from './reading.ts';
+import { rereads } from './rereads.ts';
 import { resyncReads } from './resync-reads.ts';
-import type { ResyncStep } from './resync-reads.ts';
 import type { Resync } from './resync-requests.ts';
 import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
 import type { Cursor, FirstRead } from './sinks/cursor.ts';
 import { singleRecords } from './single-records.ts';
 import { pages } from './streams/pages.ts';
-import type { PagesOptions, ScanPage } from './streams/pages.ts';
+import type { PagesOptions } from './streams/pages.ts';
 import { hidingList } from './streams/hiding-list.ts';
 import { updatedAtIn } from './streams/known-record.ts';
 import type { Recogniser } from './streams/known-record.ts';
@@ -33,14 +22,13 @@ import { poll, window } from './streams/poll.ts';
 import { readClock } from './streams/read-clock.ts';
 import type { ReadClock, Span } from './streams/read-clock.ts';
 import { keyOfFields, keyRecords } from './streams/records.ts';
-import type { KeyedRecord, RejectedRecord } from './streams/records.ts';
 import type { Answer } from './streams/request.ts';
 import { room } from './streams/room.ts';
 import type { Room } from './streams/room.ts';
 import { MOST_BEHIND_MS, serverClock } from './streams/server-clock.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
 import { sweeps } from './streams/sweeps.ts';
-import type { KnownRecords, SweepStep } from './streams/sweeps.ts';
+import type { KnownRecords } from './streams/sweeps.ts';
 import type { Limit } from './streams/token-bucket.ts';
 import { sweepReading } from './sweep-readings.ts';
 import { unseenFields } from './unseen-fields.ts';
@@ -77,26 +65,6 @@ export interface ResourceReadsOptions {
 
 /** Where a page waits for its commit: polls that look back far keep no other waiting. */
 type Place = Lane | 'look-back';
-
-/** What one look at the API brought. */
-export interface Reading {
-  readonly lane: Lane;
-  /** The page, where it was a list that was read. */
-  readonly page?: ScanPage;
-  /** How far the reads have come once it is dealt with. */
-  readonly progress: Partial<Pick<Cursor, 'firstRead' | 'since'>>;
-  /** The same of a sweep. */
-  readonly step?: SweepStep;
-  /** For which request it was read. */
-  readonly resync?: ResyncStep;
-  readonly records: readonly KeyedRecord[];
-  readonly rejected: readonly RejectedRecord[];
-  /** Keys that are gone, unless they have been seen since the sweep of that number. */
-  readonly gone?: { readonly keys: readonly string[]; readonly since: number };
-  readonly span: Span;
-  /** To be called when it is dealt with: gives back its place in memory. */
-  readonly settle: () => void;
-}
 
 export interface ResourceReads {
   /** What all lanes bring, as it comes; never completes by itself. */
@@ -305,21 +273,12 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     ),
   );
 
-  const again$ = new Subject<string>();
-  const readingAgain = new Set<string>();
-  const rereads$ = again$.pipe(
-    concatMap((key) =>
-      rooms.reread.enter.pipe(
-        switchMap(() => single.ask(key, lanes.poll)),
-        tap((answer) => {
-          readingAgain.delete(key); // it may come to that again
-          if (!answer) rooms.reread.leave();
-        }),
-        filter((answer) => answer !== undefined),
-        map((answer) => arrived('reread', answer)),
-      ),
-    ),
-  );
+  const again = rereads({
+    single,
+    limit: lanes.poll,
+    room: rooms.reread,
+    arrived: (answer) => arrived('reread', answer),
+  });
 
   const resyncs$ = firstReadDone$.pipe(
     take(1),
@@ -344,14 +303,9 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
 
   return {
     readings$: windowed
-      ? merge(rereads$, polls$, resyncs$, sweeps$, firstRead$)
+      ? merge(again.readings$, polls$, resyncs$, sweeps$, firstRead$)
       : merge(resyncs$, sweeps$, firstRead$),
     readClock: reads,
-    readAgain: (key) => {
-      // What can't be asked for a later poll or sweep decides.
-      if (readingAgain.has(key) || !single.canBeAsked(key)) return;
-      readingAgain.add(key);
-      again$.next(key);
-    },
+    readAgain: again.readAgain,
   };
 }

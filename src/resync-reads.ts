@@ -1,7 +1,7 @@
 import { catchError, concatMap, defer, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describeError, isOfOneResource } from './errors.ts';
-import type { Reading } from './resource-reads.ts';
+import type { Reading } from './reading.ts';
 import type { Outcome, Resync } from './resync-requests.ts';
 import type { SingleRecords } from './single-records.ts';
 import type { ScanPage } from './streams/pages.ts';

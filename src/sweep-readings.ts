@@ -1,4 +1,4 @@
-import type { Reading } from './resource-reads.ts';
+import type { Reading } from './reading.ts';
 import type { Span } from './streams/read-clock.ts';
 import type { Answer } from './streams/request.ts';
 import type { SweepStep } from './streams/sweeps.ts';

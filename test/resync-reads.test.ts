@@ -3,7 +3,7 @@ import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../src/errors.ts';
 import { resyncReads } from '../src/resync-reads.ts';
-import type { Reading } from '../src/resource-reads.ts';
+import type { Reading } from '../src/reading.ts';
 import type { Resync } from '../src/resync-requests.ts';
 import type { SingleRecords } from '../src/single-records.ts';
 import { BEGINNING } from '../src/streams/anchors.ts';

@@ -1,0 +1,27 @@
+import type { Lane } from './hooks.ts';
+import type { ResyncStep } from './resync-reads.ts';
+import type { Cursor } from './sinks/cursor.ts';
+import type { ScanPage } from './streams/pages.ts';
+import type { Span } from './streams/read-clock.ts';
+import type { KeyedRecord, RejectedRecord } from './streams/records.ts';
+import type { SweepStep } from './streams/sweeps.ts';
+
+/** What one look at the API brought. */
+export interface Reading {
+  readonly lane: Lane;
+  /** The page, where it was a list that was read. */
+  readonly page?: ScanPage;
+  /** How far the reads have come once it is dealt with. */
+  readonly progress: Partial<Pick<Cursor, 'firstRead' | 'since'>>;
+  /** The same of a sweep. */
+  readonly step?: SweepStep;
+  /** For which request it was read. */
+  readonly resync?: ResyncStep;
+  readonly records: readonly KeyedRecord[];
+  readonly rejected: readonly RejectedRecord[];
+  /** Keys that are gone, unless they have been seen since the sweep of that number. */
+  readonly gone?: { readonly keys: readonly string[]; readonly since: number };
+  readonly span: Span;
+  /** To be called when it is dealt with: gives back its place in memory. */
+  readonly settle: () => void;
+}
