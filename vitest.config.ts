@@ -6,6 +6,7 @@ const report = process.env.TEST_REPORT;
 /** Vitest leaves one core to itself, which of two is half: too much where nothing but they is needed. */
 const ALL_CORES = '100%';
 
+const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 'test/types/**'];
 const ALONE = ['test/integration/freshness.test.ts'];
 
 export default defineConfig({
@@ -16,8 +17,18 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 'test/types/**'],
+          exclude: NOT_UNIT,
           testTimeout: 20_000, // for a busy machine
+          maxWorkers: ALL_CORES,
+        },
+      },
+      // Those that another version of Node could make fail.
+      {
+        test: {
+          name: 'node-all',
+          include: ['test/**/*.test.ts'],
+          exclude: [...NOT_UNIT, '**/*.property.test.ts', 'test/{bench,docs,sandbox}/**'],
+          testTimeout: 20_000,
           maxWorkers: ALL_CORES,
         },
       },

@@ -3,4 +3,4 @@
 // be measured.
 
 /** Names of rows. @type {readonly string[]} */
-export const KNOWN = ['cpu-new', 'cpu-unchanged', 'throughput'];
+export const KNOWN = ['cpu-new', 'cpu-unchanged', 'throughput', 'event-loop'];
