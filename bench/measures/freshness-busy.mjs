@@ -2,11 +2,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { now } from '../support/clock.mjs';
 import { latenessOf } from '../support/lateness.mjs';
-import { startSandbox } from '../support/sandbox.mjs';
-import { firstReadDone, startService, stateFolder } from '../support/service.mjs';
+import { firstReadDone } from '../support/service.mjs';
 import { percentile } from '../support/statistics.mjs';
 import { readStatusChanges } from '../support/status-reader.mjs';
-import { deleteTopics } from '../support/topics.mjs';
+import { withService } from '../support/with-service.mjs';
 
 const ORDERS = 10_000;
 const CHANGES_PER_SECOND = 50;
@@ -30,16 +29,8 @@ export const freshnessBusy = {
     { name: 'unseen', what: 'of them without an event: undone before anybody looked', unit: '' },
   ],
   run: async (context) => {
-    const scope = context.scope.inner();
-    const prefix = context.prefix();
-    try {
-      const sandbox = await startSandbox(scope, { records: { orders: ORDERS }, latencyMs: LATENCY_MS }); // prettier-ignore
-      const service = await startService(context, scope, {
-        sandbox,
-        prefix,
-        state: stateFolder(scope),
-        settings: {},
-      });
+    const options = { sandbox: { records: { orders: ORDERS }, latencyMs: LATENCY_MS } };
+    return withService(context, options, async ({ scope, sandbox, service, prefix }) => {
       await service.logged(firstReadDone('orders'));
       /** @type {import('../support/lateness.mjs').Change[]} */
       const seen = [];
@@ -66,9 +57,6 @@ export const freshnessBusy = {
       const { delays, unseen } = latenessOf(made, seen);
       if (unseen > made.length / 100) throw new Error(`${unseen} of ${made.length} status changes have no event`); // prettier-ignore
       return { p50: percentile(delays, 50), p99: percentile(delays, 99), changes: made.length, unseen }; // prettier-ignore
-    } finally {
-      await scope.close();
-      await deleteTopics(context, prefix);
-    }
+    });
   },
 };

@@ -1,10 +1,9 @@
 // @ts-check
 import { setTimeout as delay } from 'node:timers/promises';
 import { freshness } from '../support/freshness.mjs';
-import { startSandbox } from '../support/sandbox.mjs';
-import { firstReadDone, startService, stateFolder } from '../support/service.mjs';
+import { firstReadDone } from '../support/service.mjs';
 import { metric } from '../support/metrics.mjs';
-import { deleteTopics } from '../support/topics.mjs';
+import { withService } from '../support/with-service.mjs';
 
 const ORDERS = 1_000_000;
 /** The first of the list, which is sorted by its keys: so many are read before they are changed. */
@@ -26,16 +25,8 @@ export const freshnessFirstRead = {
     { name: 'part', what: 'of the quota used by the first read', unit: '%', digits: 1, target: { atLeast: 70 } }, // prettier-ignore
   ],
   run: async (context) => {
-    const scope = context.scope.inner();
-    const prefix = context.prefix();
-    try {
-      const sandbox = await startSandbox(scope, { records: { orders: ORDERS }, latencyMs: LATENCY_MS }); // prettier-ignore
-      const service = await startService(context, scope, {
-        sandbox,
-        prefix,
-        state: stateFolder(scope),
-        settings: {},
-      });
+    const options = { sandbox: { records: { orders: ORDERS }, latencyMs: LATENCY_MS } };
+    return withService(context, options, async ({ scope, sandbox, service, prefix }) => {
       await service.logged(({ event, resource }) => event === 'ready' && resource === 'orders');
       await delay(SETTLED_MS);
       const read = metric(await service.metrics(), 'cellarstream_first_read_records', { resource: 'orders' }); // prettier-ignore
@@ -44,9 +35,6 @@ export const freshnessFirstRead = {
       const found = await freshness(context, { scope, sandbox, prefix, orders: KNOWN, samples: SAMPLES }); // prettier-ignore
       if (service.lines().some(firstReadDone('orders'))) throw new Error('the first read is over');
       return { p50: found.p50, p99: found.p99, part: found.othersPerMinute };
-    } finally {
-      await scope.close();
-      await deleteTopics(context, prefix);
-    }
+    });
   },
 };

@@ -1,9 +1,8 @@
 // @ts-check
 import { setTimeout as delay } from 'node:timers/promises';
 import { freshness as measured } from '../support/freshness.mjs';
-import { startSandbox } from '../support/sandbox.mjs';
-import { firstReadDone, startService, stateFolder } from '../support/service.mjs';
-import { deleteTopics } from '../support/topics.mjs';
+import { firstReadDone } from '../support/service.mjs';
+import { withService } from '../support/with-service.mjs';
 
 const ORDERS = 5_000;
 const SAMPLES = 300;
@@ -23,24 +22,13 @@ export const freshness = {
     { name: 'left', what: 'of the quota left to sweeps', unit: '%', digits: 1, target: { atLeast: 5 } }, // prettier-ignore
   ],
   run: async (context) => {
-    const scope = context.scope.inner();
-    const prefix = context.prefix();
-    try {
-      const sandbox = await startSandbox(scope, { records: { orders: ORDERS }, latencyMs: LATENCY_MS }); // prettier-ignore
-      const service = await startService(context, scope, {
-        sandbox,
-        prefix,
-        state: stateFolder(scope),
-        settings: {},
-      });
+    const options = { sandbox: { records: { orders: ORDERS }, latencyMs: LATENCY_MS } };
+    return withService(context, options, async ({ scope, sandbox, service, prefix }) => {
       await service.logged(firstReadDone('orders'));
       await delay(A_MINUTE_MS);
       context.tell(`${SAMPLES} changes, one a second`);
       const found = await measured(context, { scope, sandbox, prefix, orders: ORDERS, samples: SAMPLES }); // prettier-ignore
       return { p50: found.p50, p99: found.p99, left: 100 - found.pollsPerMinute };
-    } finally {
-      await scope.close();
-      await deleteTopics(context, prefix);
-    }
+    });
   },
 };

@@ -1,9 +1,8 @@
 // @ts-check
 import { setTimeout as delay } from 'node:timers/promises';
 import { isPoll, mostInAMinute, perMinute, refused } from '../support/requests.mjs';
-import { startSandbox } from '../support/sandbox.mjs';
-import { firstReadDone, startService, stateFolder } from '../support/service.mjs';
-import { deleteTopics } from '../support/topics.mjs';
+import { firstReadDone } from '../support/service.mjs';
+import { withService } from '../support/with-service.mjs';
 
 const LATENCIES_MS = [50, 600, 2_000, 5_000];
 const MINUTE_MS = 60_000;
@@ -27,16 +26,11 @@ const ORDERS = 100_000;
  * @returns {Promise<Use>}
  */
 async function firstReadAt(context, latencyMs) {
-  const scope = context.scope.inner();
-  const prefix = context.prefix();
-  try {
-    const sandbox = await startSandbox(scope, { records: { orders: ORDERS }, latencyMs });
-    const service = await startService(context, scope, {
-      sandbox,
-      prefix,
-      state: stateFolder(scope),
-      settings: { RESOURCES: 'orders', PAGE_SIZE: String(PAGE_SIZE) },
-    });
+  const options = {
+    sandbox: { records: { orders: ORDERS }, latencyMs },
+    settings: { RESOURCES: 'orders', PAGE_SIZE: String(PAGE_SIZE) },
+  };
+  return withService(context, options, async ({ sandbox, service }) => {
     await service.logged(({ event }) => event === 'ready');
     await delay(SETTLED_MS + MINUTES * MINUTE_MS + 2 * latencyMs); // what was asked is answered
     const requests = await sandbox.call('requests', 'orders', 0);
@@ -54,10 +48,7 @@ async function firstReadAt(context, latencyMs) {
       most: mostInAMinute(requests),
       refused: refused(requests),
     };
-  } finally {
-    await scope.close();
-    await deleteTopics(context, prefix);
-  }
+  });
 }
 
 /** @type {import('../support/measure.mjs').Measure} */

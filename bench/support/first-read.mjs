@@ -2,17 +2,16 @@
 // A first read of all orders without a quota, as fast as it goes: what several rows are taken from.
 import { setTimeout as delay } from 'node:timers/promises';
 import { now } from './clock.mjs';
-import { firstReadDone, startService, stateFolder } from './service.mjs';
+import { startReadingOrders } from './reading-orders.mjs';
+import { firstReadDone } from './service.mjs';
 import { metric } from './metrics.mjs';
-import { NO_QUOTA, startSandbox } from './sandbox.mjs';
 import { plainRead } from './plain-read.mjs';
-import { deleteTopics } from './topics.mjs';
 
 /** @typedef {import('./measure.mjs').Context} Context */
 
 /**
  * @typedef {object} FirstRead
- * @property {import('./known-orders.mjs').Known} known What it has left.
+ * @property {import('./reading-orders.mjs').Known} known What it has left.
  * @property {number} cpuMicros Of the service, a record.
  * @property {number} perSecond Records.
  * @property {number} lagMs p99 of the event loop's delay meanwhile.
@@ -22,12 +21,6 @@ import { deleteTopics } from './topics.mjs';
 
 /** @param {Pick<Context, 'isShort' | 'orders'>} sizes */
 export const firstReadOrders = ({ isShort, orders }) => orders ?? (isShort ? 20_000 : 100_000);
-
-/** What a list's quota is set to where it is to be none. */
-export const WITHOUT_QUOTA = {
-  QUOTA_PER_MINUTE: String(NO_QUOTA),
-  LOGIN_QUOTA_PER_MINUTE: '1000',
-};
 
 /** So many are read before anything is measured: until then the code is being compiled. */
 const WARM_UP_ORDERS = 8_000;
@@ -44,21 +37,9 @@ const ASK_EVERY_MS = 1_050;
 export async function firstRead(context, nodeFlags = []) {
   const { scope } = context;
   const orders = firstReadOrders(context);
-  context.tell(`a first read of ${orders} orders`);
-  const prefix = context.prefix();
-  scope.add(() => deleteTopics(context, prefix));
-  const state = stateFolder(scope);
-  const sandbox = await startSandbox(scope, {
-    records: { orders },
-    quotaPerMinute: NO_QUOTA,
-    loginQuotaPerMinute: NO_QUOTA,
-  });
-  const settings = { ...WITHOUT_QUOTA, RESOURCES: 'orders', POLL_INTERVAL_MS: '60000' };
-  const service = await startService(context, scope, {
-    sandbox,
-    prefix,
-    state,
-    settings,
+  const { known, service } = await startReadingOrders(context, scope, {
+    orders,
+    pollIntervalMs: 60_000,
     nodeFlags,
   });
   const begin = await warm(service);
@@ -67,10 +48,10 @@ export async function firstRead(context, nodeFlags = []) {
   const metrics = await service.metrics();
   await service.end();
   const records = orders - begin.read;
-  const { events, wireBytes, rawBytes } = await plainRead(context, `${prefix}.orders`);
+  const { events, wireBytes, rawBytes } = await plainRead(context, `${known.prefix}.orders`);
   if (events !== orders) throw new Error(`${events} events of ${orders} orders`);
   return {
-    known: { sandbox, prefix, state, settings },
+    known,
     cpuMicros: ((cpu - begin.cpu) * 1e6) / records,
     perSecond: records / ((line.at - begin.at) / 1_000),
     lagMs: metric(metrics, 'nodejs_eventloop_lag_p99_seconds') * 1_000,

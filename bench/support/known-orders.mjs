@@ -1,21 +1,13 @@
 // @ts-check
 // A service that knows many orders, made once a run: for the rows that begin there.
 import { setTimeout as delay } from 'node:timers/promises';
-import { WITHOUT_QUOTA } from './first-read.mjs';
 import { metric } from './metrics.mjs';
-import { NO_QUOTA, startSandbox } from './sandbox.mjs';
-import { firstReadDone, startService, stateFolder } from './service.mjs';
-import { deleteTopics } from './topics.mjs';
+import { startReadingOrders } from './reading-orders.mjs';
+import { firstReadDone } from './service.mjs';
 
 /** @typedef {import('./measure.mjs').Context} Context */
 
-/**
- * @typedef {object} Known What is left of a service that was stopped.
- * @property {import('./sandbox.mjs').Sandbox} sandbox That still has the orders; its latency is 0, its quota none.
- * @property {string} prefix Of the topics they are in.
- * @property {string} state The folder with their images.
- * @property {Readonly<Record<string, string>>} settings As it ran.
- */
+/** @typedef {import('./reading-orders.mjs').Known} Known */
 
 /**
  * @typedef {object} Costs
@@ -39,18 +31,11 @@ const REQUESTS = 10_000;
  * @returns {Promise<Known & Costs>}
  */
 export async function knownOrders(context, scope, orders) {
-  context.tell(`a first read of ${orders} orders`);
-  const prefix = context.prefix();
-  scope.add(() => deleteTopics(context, prefix));
-  const state = stateFolder(scope);
-  const sandbox = await startSandbox(scope, {
-    records: { orders },
-    quotaPerMinute: NO_QUOTA,
-    loginQuotaPerMinute: NO_QUOTA,
+  const { known, service } = await startReadingOrders(context, scope, {
+    orders,
+    pollIntervalMs: 1_000,
     requestLogLimit: REQUESTS,
   });
-  const settings = { ...WITHOUT_QUOTA, RESOURCES: 'orders', POLL_INTERVAL_MS: '1000' };
-  const service = await startService(context, scope, { sandbox, prefix, state, settings });
   let isMeasured = false;
   let peakBytes = NaN;
   const sampling = setInterval(() => {
@@ -70,7 +55,7 @@ export async function knownOrders(context, scope, orders) {
   await delay(AFTER_MS);
   await end();
   await service.end();
-  return { sandbox, prefix, state, settings, peakBytes, cpuSeconds };
+  return { ...known, peakBytes, cpuSeconds };
 }
 
 /** What stands for a million. @param {Pick<Context, 'orders'>} sizes */

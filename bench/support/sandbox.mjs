@@ -4,6 +4,8 @@ import { startChild } from './child.mjs';
 
 /** A quota that is not what is measured. */
 export const NO_QUOTA = 100_000;
+/** The same of a sandbox. */
+export const UNLIMITED = { quotaPerMinute: NO_QUOTA, loginQuotaPerMinute: NO_QUOTA };
 
 /** @typedef {import('./sandbox-process.mjs').Calls} Calls */
 
