@@ -16,16 +16,13 @@ export interface Lanes {
   readonly sweep: Limit;
   /** For single records that a complete reading has missed: they may be many. */
   readonly ask: Limit;
-  /**
-   * What one request of a poll costs in time, ms, by what goes on beside it; or one of a list that
-   * is read whole and has no polls.
-   */
+  /** What one request of a poll costs in time, ms, by what goes on beside it. */
   readonly spacingMs: (beside: Beside) => number;
-  /** What one request costs in time where nothing else is asked, ms. */
+  /** What one request costs in time, ms, where nothing else is asked: of a list that has no polls. */
   readonly paceMs: number;
 }
 
-type Beside = 'first-read' | 'asking' | 'nothing' | 'no polls';
+type Beside = 'first-read' | 'asking' | 'nothing';
 
 export interface LanesOptions {
   readonly all: TokenBucket;
@@ -60,7 +57,6 @@ export function lanesOf(options: LanesOptions): Lanes {
     'first-read': Math.max(1, perMinute - forFirstRead),
     asking: Math.max(1, perMinute - part(ASK_PART)),
     nothing: Math.max(1, perMinute * (1 - SPARE_PART)),
-    'no polls': perMinute,
   } satisfies Record<Beside, number>;
   /** Requests of a window that polls may come to: a page or two at each interval, and some more. */
   const most = intervalMs === undefined ? Infinity : (10 + (2 * windowMs) / intervalMs) * lists;

@@ -258,7 +258,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
         canBeAsked: single.canBeAsked,
         moment,
         intervalMs: windowed ? sweepIntervalMs : (intervalMs ?? 0),
-        ...(!windowed && { spacingMs: () => lanes.spacingMs('no polls') }),
+        ...(!windowed && { spacingMs: () => lanes.paceMs }),
         limitPercent: deleteLimitPercent,
         onHeld: (held) => hooks.onHeld?.({ resource, ...held, limitPercent: deleteLimitPercent }),
         scheduler,

@@ -85,9 +85,10 @@ async function checkApi(config: ConfigWith<'api'>): Promise<Finding[]> {
         const { poll } = quota.lanes(resource, false);
         const page = api.list(resource)({ offset: 0, pageSize: PAGE_SIZE }, poll);
         const answer = await first(resource, page);
-        const keyFields = keyFieldsOf(resource, config, answer.data.map(jsonOf));
+        const data = answer.data.map(jsonOf);
+        const keyFields = keyFieldsOf(resource, config, data);
         const key = keyFields ? `key ${keyFields.join('+')}` : 'no record yet to find the key by';
-        const hides = namedFields(config.pii, resource, answer.data.map(jsonOf)).map(
+        const hides = namedFields(config.pii, resource, data).map(
           ({ name, isSeen }) => (isSeen ? name : `${name} (not seen)`), // a wrong name hides nothing
         );
         const hidden = hides.length > 0 ? `; hides ${hides.join(', ')}` : '';
