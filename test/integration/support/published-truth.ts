@@ -31,7 +31,9 @@ export async function publishedTruth(
   }
 }
 
-/** A service on a busy machine has not made it yet. */
+/** A service on a busy machine has not made it yet, or its partitions have no leaders yet. */
 function isAbsent(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('does not host this topic-partition');
+  return error instanceof Error && NOT_YET.test(error.message);
 }
+
+const NOT_YET = /does not host this topic-partition|not the leader|no leader for this/;
