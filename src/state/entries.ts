@@ -79,12 +79,21 @@ export function packMark(key: string, { seen, read, hasImage, text }: Mark): Buf
 
 /** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this key. */
 export function unpackMark(key: string, packed: Buffer): Mark {
+  const { seen, hasImage } = unpackSeen(key, packed);
+  return {
+    seen,
+    read: packed.readUInt32BE(MARK.read),
+    hasImage,
+    text: packed.length === TEXT.end + CHECKSUM_BYTES ? textIn(packed) : undefined,
+  };
+}
+
+/** The part of a mark that {@link unpackMark} has at least: for who looks at all of them. */
+export function unpackSeen(key: string, packed: Buffer): Pick<Mark, 'seen' | 'hasImage'> {
   expectWhole(key, packed, MARK.end);
   return {
     seen: packed.readUInt32BE(MARK.seen),
-    read: packed.readUInt32BE(MARK.read),
     hasImage: packed.readUInt8(MARK.hasImage) === 1,
-    text: packed.length === TEXT.end + CHECKSUM_BYTES ? textIn(packed) : undefined,
   };
 }
 

@@ -7,6 +7,7 @@ import {
   unpackImage,
   unpackJson,
   unpackMark,
+  unpackSeen,
   UNMARKED,
 } from './entries.ts';
 import type { KeptText, Mark, StoredImage } from './entries.ts';
@@ -107,8 +108,8 @@ export interface Store {
 export type OnDiscarded = (reason: string) => void;
 
 const MEMORY_KEY = 'memory';
-/** Marks that are remembered: those of a few pages. */
-const MOST_RECENT = 4_000;
+/** Marks that are remembered: those of as many pages as are asked for at once, and some megabytes. */
+const MOST_RECENT = 20_000;
 /** Rejects that are remembered. */
 const MOST_REJECTS = 10_000;
 /** Of a stretch of keys: how many are looked at, and found, at most. */
@@ -264,7 +265,7 @@ function taskStore(file: ImageFile, name: string): TaskStore {
         let looked = 0;
         for (const { key, value } of marks.getRange(range)) {
           looked += 1;
-          const { seen, hasImage } = unpackMark(key, value);
+          const { seen, hasImage } = unpackSeen(key, value);
           if (seen < since && hasImage) keys.push(key);
           if (keys.length === MOST_FOUND || looked === MOST_LOOKED_AT) return { keys, next: key };
         }

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../schemas/json.ts';
 import type { JsonValue } from '../schemas/json.ts';
-import { jsonOf, keyIn } from './known-record.ts';
+import { jsonOf, keyIn, KnownRecord } from './known-record.ts';
 import type { Sent } from './known-record.ts';
 import type { KeyOf } from './records.ts';
 
-/** A record that was read, by its key and a digest of its content. */
+/** A record that was read, by its key and a digest of its content, or of its bytes if it was known by them. */
 export type Anchor = readonly [key: string, digest: string];
 
 /** Where a scan goes on, and how it knows the place again. Plain JSON: a cursor carries it. */
@@ -68,7 +68,7 @@ export function join(at: Position, data: readonly Sent[], options: JoinOptions):
     let last = -1;
     for (const [key, digest] of anchors) {
       const place = page.placeOf.get(key);
-      if (place === undefined || page.digest(place) !== digest) continue;
+      if (place === undefined || !page.isAsIn(digest, place)) continue;
       anchored = true;
       if (place < last) swapped = true;
       last = place;
@@ -92,20 +92,33 @@ interface Page {
   /** By place; undefined for a record that can't be known again. */
   readonly keys: readonly (string | undefined)[];
   readonly placeOf: ReadonlyMap<string | undefined, number>;
-  /** Of the record at a place. Worked out when asked for, once. */
+  /** What an anchor keeps of the record at a place. */
   readonly digest: (place: number) => string;
+  /** Whether the record at a place is the one of which an anchor keeps this. */
+  readonly isAsIn: (digest: string, place: number) => boolean;
 }
 
 /** A record without a key goes by the one before it: its like may be anywhere in the list. */
 function identify(data: readonly Sent[], keyOf: KeyOf): Page {
-  const digests: string[] = [];
-  const digest = (place: number) => (digests[place] ??= digestOf(jsonOf(data[place]!)));
+  const contents: string[] = []; // worked out when asked for, once: it takes parsing
+  const content = (place: number) => (contents[place] ??= digestOf(jsonOf(data[place]!)));
+  const bytes = (place: number) => {
+    const sent = data[place];
+    return sent instanceof KnownRecord ? BY_BYTES + digestOfBytes(sent) : undefined;
+  };
   const keys = data.map(
     (record, place) =>
-      keyIn(record, keyOf) ?? (place > 0 ? `after ${digest(place - 1)}` : undefined),
+      keyIn(record, keyOf) ?? (place > 0 ? `after ${content(place - 1)}` : undefined),
   );
   const placeOf = new Map(keys.map((key, place) => [key, place]));
-  return { keys, placeOf, digest };
+  return {
+    keys,
+    placeOf,
+    digest: (place) => bytes(place) ?? content(place),
+    // One that was parsed then may be known by its bytes now.
+    isAsIn: (digest, place) =>
+      digest.startsWith(BY_BYTES) ? digest === bytes(place) : digest === content(place),
+  };
 }
 
 /** The last records of a page, for the next one; a few spread over it, for steps back. */
@@ -117,7 +130,15 @@ function choose({ keys, digest }: Page, overlap: number): readonly Anchor[] {
   );
 }
 
+const DIGEST_LENGTH = 12;
+/** Before a digest of bytes; no digest begins so. */
+const BY_BYTES = '=';
+
+function digestOfBytes({ text }: KnownRecord): string {
+  return Buffer.from(text.digest, 'latin1').toString('base64url').slice(0, DIGEST_LENGTH);
+}
+
 /** Enough of a hash to tell the versions of one record apart. */
 function digestOf(record: JsonValue): string {
-  return createHash('sha1').update(canonicalJson(record)).digest('base64url').slice(0, 12);
+  return createHash('sha1').update(canonicalJson(record)).digest('base64url').slice(0, DIGEST_LENGTH);
 }

@@ -49,7 +49,7 @@ export function newestReads(clock: ReadClock): NewestReads {
         last.end = Math.min(last.end, span.end);
         last.begin = Math.max(last.begin, span.begin);
       } else {
-        seen.set(key, { ...span, updatedAt });
+        seen.set(key, { begin: span.begin, end: span.end, updatedAt });
       }
       if (++saws % SWEEP_EVERY !== 0) return;
       const oldest = clock.oldest();

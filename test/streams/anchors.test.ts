@@ -1,7 +1,9 @@
+import { hash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { BEGINNING, join } from '../../src/streams/anchors.ts';
 import type { Joint, Position } from '../../src/streams/anchors.ts';
+import { KnownRecord } from '../../src/streams/known-record.ts';
 import { keyOfId, throughJson } from './moving-list.ts';
 
 const options = { overlap: 2, keyOf: keyOfId };
@@ -17,6 +19,22 @@ const after = (...texts: string[]): Position =>
   texts.reduce((at, text) => join(at, page(text), options).next, BEGINNING);
 
 const joint = (at: Position, text: string): Joint => join(at, page(text), options);
+
+/** What a {@link KnownRecord} of a record is made of. */
+function parts(record: JsonObject) {
+  const bytes = Buffer.from(JSON.stringify(record));
+  const digest = hash('sha256', bytes, 'binary').slice(0, 16);
+  return [keyOfId(record)!, 0, { digest, length: bytes.length, updatedAt: null }, bytes] as const;
+}
+
+/** Known by their bytes, which nobody may parse. */
+class Unparsed extends KnownRecord {
+  override get record(): JsonObject {
+    throw new Error('parsed');
+  }
+}
+const known = (records: readonly JsonObject[]) =>
+  records.map((record) => new Unparsed(...parts(record)));
 
 describe('a page joins', () => {
   it('at the beginning, whatever is in it', () => {
@@ -41,6 +59,25 @@ describe('a page joins', () => {
   it('when fields come in another order', () => {
     const turned = [{ version: 1, id: 6 }, ...page('7 8')];
     expect(join(after('1 2 3 4 5 6'), turned, options)).toMatchObject({ anchored: true });
+  });
+
+  it('when its records are known by their bytes, none of which are parsed', () => {
+    const at = join(BEGINNING, known(page('1 2 3 4 5 6')), options).next;
+    expect(throughJson(at)).toEqual(at);
+    expect(join(at, known(page('5 6 7')), options)).toMatchObject({
+      anchored: true,
+      swapped: false,
+    });
+    expect(join(at, known(page('6 5 7')), options)).toMatchObject({ swapped: true });
+    expect(join(at, known(page("5' 6' 7")), options)).toMatchObject({ anchored: false });
+  });
+
+  it('when records that were parsed are known by now', () => {
+    const at = after('1 2 3 4 5 6');
+    const data = page('5 6 7').map((record) => new KnownRecord(...parts(record)));
+    expect(join(at, data, options)).toMatchObject({ anchored: true });
+    const changed = page("5' 6' 7").map((record) => new KnownRecord(...parts(record)));
+    expect(join(at, changed, options)).toMatchObject({ anchored: false });
   });
 
   it('after its position has been through a cursor', () => {
