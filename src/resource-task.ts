@@ -2,6 +2,7 @@ import {
   catchError,
   concat,
   defer,
+  firstValueFrom,
   from,
   ignoreElements,
   Observable,
@@ -83,6 +84,7 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       resource,
       described: RULES[resource].described,
       onVersion: (schemaId) => hooks.onSchema?.({ resource, schemaId }),
+      pause: () => firstValueFrom(timer(0, scheduler)),
       ...(compile && { compile }),
     });
     const log = await openTaskLog({

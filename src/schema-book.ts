@@ -54,9 +54,14 @@ export interface SchemaBookOptions {
   /** Fields that the schema has from the beginning. */
   readonly described?: RecordSchema | undefined;
   readonly onVersion?: (schemaId: number) => void;
+  /** Waited for between some records and the next ones: a turn of the event loop. Default no wait. */
+  readonly pause?: () => Promise<unknown>;
   /** Compiles a schema of events. Default {@link envelopeCodec}; one that remembers is as good. */
   readonly compile?: (schema: RecordSchema) => EnvelopeCodec;
 }
+
+/** Records that are encoded at one go: a page of them would hold up everything else. */
+const SLICE = 250;
 
 /**
  * Opens the book at the registry's latest version, so that a restart goes on from what was inferred
@@ -66,7 +71,7 @@ export interface SchemaBookOptions {
  */
 export async function openSchemaBook(options: SchemaBookOptions): Promise<SchemaBook> {
   const { registry, subject, resource, described, onVersion } = options;
-  const { compile = envelopeCodec } = options;
+  const { compile = envelopeCodec, pause = () => Promise.resolve() } = options;
   const known = new Map<number, EnvelopeCodec>();
   let current: CurrentSchema | undefined;
   let latestCodec: EnvelopeCodec | undefined; // compiled once, though it is registered again
@@ -121,14 +126,21 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
   return {
     current: () => current,
     encode: async (records, keyFields) => {
-      const encoded = (onUnknown?: () => void) =>
-        records.map((record) => current!.codec.values.encode(record, onUnknown));
+      const encoded = async (values: EnvelopeCodec['values'], onUnknown?: () => void) => {
+        const images: Buffer[] = [];
+        for (let from = 0; from < records.length; from += SLICE) {
+          if (from > 0) await pause();
+          const slice = records.slice(from, from + SLICE);
+          images.push(...slice.map((record) => values.encode(record, onUnknown)));
+        }
+        return images;
+      };
       if (records.length === 0) return [];
       const before = current;
       let isLacking = before === undefined;
-      const images = before && encoded(() => (isLacking = true));
+      const images = before && (await encoded(before.codec.values, () => (isLacking = true)));
       if (isLacking) await hold(records, keyFields);
-      return current === before ? images! : encoded();
+      return current === before ? images! : encoded(current!.codec.values);
     },
     load: async (schemaId) => void (await load(schemaId)),
     get values() {

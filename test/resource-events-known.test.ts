@@ -10,7 +10,8 @@ import { resourceEvents } from '../src/resource-events.ts';
 import type { Resync } from '../src/resync-requests.ts';
 import { openSchemaBook } from '../src/schema-book.ts';
 import { orderSchema } from '../src/schemas/order.ts';
-import { endOfValue, pageElements } from '../src/schemas/page-elements.ts';
+import { pageElements, parsedElement } from '../src/schemas/page-elements.ts';
+import type { Element } from '../src/schemas/page-elements.ts';
 import type { Registry } from '../src/schemas/registry.ts';
 import { newCursor } from '../src/sinks/cursor.ts';
 import type { TaskBatch, TaskLog, TaskNotes } from '../src/sinks/task-log.ts';
@@ -20,6 +21,7 @@ import type { ReadClock } from '../src/streams/read-clock.ts';
 import type { Answer, ListQuery } from '../src/streams/request.ts';
 import { NO_SWEEP } from '../src/streams/sweep-progress.ts';
 import { SimFolder, storeOf } from './sim/sim-store.ts';
+import { atOnce } from './support/at-once.ts';
 import { memory } from './support/task-memory.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -57,14 +59,9 @@ async function orders(config: Partial<Config> = {}, more: Partial<TaskLog> = {})
       const begin = clock!.begin();
       const answer: Asked['answer'] = (records, pagination) => {
         const page = Buffer.from(`{"data":[${records.join()}]}`);
-        const parsed = (at: number) => {
-          const end = endOfValue(page, at);
-          return { value: JSON.parse(page.toString('utf8', at, end)) as Sent, end };
-        };
-        const data = pageElements<Sent>(
-          page,
-          (at) => texts?.read(page, at) ?? parsed(at),
-        )!.elements;
+        const read = (at: number): Element<Sent> =>
+          texts?.read(page, at) ?? parsedElement(page, at);
+        const data = atOnce(pageElements(page, read))!.elements;
         subscriber.next({
           data,
           pagination: { total_records: records.length, has_next_page: false, ...pagination },

@@ -1,3 +1,6 @@
+import { parseJson } from './json.ts';
+import type { JsonValue } from './json.ts';
+
 /** An element of an array in a page: what it is, and the place behind it. */
 export interface Element<T> {
   readonly value: T;
@@ -12,18 +15,21 @@ export interface PageElements<T> {
   readonly rest: string;
 }
 
+/** Bytes of a page between two stops: parsed in some milliseconds. */
+const STEP_BYTES = 2 ** 19;
+
 /**
  * Finds the elements of `data` in a page without parsing it, so that those that are known need not be
- * parsed at all. `read` is given the place where an element begins and says what it is and where it ends;
+ * parsed at all, and the others one by one: it stops now and then, for who drives it to do something else. `read` is given the place where an element begins and says what it is and where it ends;
  * of what is JSON, {@link endOfValue} says where that is. If each element that `read` makes out is JSON by itself, and the
  * rest is, then the page is JSON, and says just that.
  *
  * @returns undefined for a page that is laid out in another way, or is no JSON: parse it whole.
  */
-export function pageElements<T>(
+export function* pageElements<T>(
   page: Buffer,
   read: (at: number) => Element<T>,
-): PageElements<T> | undefined {
+): Generator<void, PageElements<T> | undefined> {
   let data: { elements: T[]; from: number; end: number } | undefined;
   let at = skipSpace(page, 0);
   if (page[at] !== OPEN_OBJECT) return undefined;
@@ -37,7 +43,7 @@ export function pageElements<T>(
     if (at < 0) return undefined;
     if (name.equals(DATA)) {
       if (data || page[at] !== OPEN_ARRAY) return undefined;
-      data = arrayElements(page, at + 1, read);
+      data = yield* arrayElements(page, at + 1, read);
       if (!data) return undefined;
       at = data.end + 1;
     } else {
@@ -51,9 +57,10 @@ export function pageElements<T>(
 }
 
 /** The elements from behind the opening bracket on; `end` is where the closing one is. */
-function arrayElements<T>(page: Buffer, from: number, read: (at: number) => Element<T>) {
+function* arrayElements<T>(page: Buffer, from: number, read: (at: number) => Element<T>) {
   const elements: T[] = [];
   let at = skipSpace(page, from);
+  let stop = at + STEP_BYTES;
   if (page[at] === CLOSE_ARRAY) return { elements, from, end: at };
   for (;;) {
     const { value, end } = read(at);
@@ -62,7 +69,20 @@ function arrayElements<T>(page: Buffer, from: number, read: (at: number) => Elem
     if (page[at] === CLOSE_ARRAY) return { elements, from, end: at };
     if (page[at] !== COMMA) return undefined;
     at = skipSpace(page, at + 1);
+    if (at < stop) continue;
+    stop = at + STEP_BYTES;
+    yield;
   }
+}
+
+/**
+ * An element that is parsed.
+ *
+ * @throws SyntaxError when it isn't JSON.
+ */
+export function parsedElement(page: Buffer, at: number): Element<JsonValue> {
+  const end = endOfValue(page, at);
+  return { value: parseJson(page.toString('utf8', at, end)), end };
 }
 
 /** The place behind the JSON value that begins at `start`: somewhere, if there is none. */

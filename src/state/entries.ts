@@ -79,22 +79,22 @@ export function packMark(key: string, { seen, read, hasImage, text }: Mark): Buf
 
 /** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this key. */
 export function unpackMark(key: string, packed: Buffer): Mark {
-  const { seen, hasImage } = unpackSeen(key, packed);
+  expectWhole(key, packed, MARK.end);
   return {
-    seen,
+    seen: packed.readUInt32BE(MARK.seen),
     read: packed.readUInt32BE(MARK.read),
-    hasImage,
+    hasImage: packed.readUInt8(MARK.hasImage) === 1,
     text: packed.length === TEXT.end + CHECKSUM_BYTES ? textIn(packed) : undefined,
   };
 }
 
-/** The part of a mark that {@link unpackMark} has at least: for who looks at all of them. */
-export function unpackSeen(key: string, packed: Buffer): Pick<Mark, 'seen' | 'hasImage'> {
-  expectWhole(key, packed, MARK.end);
-  return {
-    seen: packed.readUInt32BE(MARK.seen),
-    hasImage: packed.readUInt8(MARK.hasImage) === 1,
-  };
+/**
+ * Whether a mark says that its key was seen since a sweep began, for who goes through all of them: it is
+ * not held against its checksum. Wrongly seen, a key is looked at again by the next sweep; one that is
+ * not seen has to be read by {@link unpackMark} before anything comes of it.
+ */
+export function saysSeen(packed: Buffer, since: number): boolean {
+  return packed.length >= MARK.end && packed.readUInt32BE(MARK.seen) >= since;
 }
 
 function textIn(packed: Buffer): KeptText {

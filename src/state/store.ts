@@ -4,10 +4,10 @@ import {
   packImage,
   packJson,
   packMark,
+  saysSeen,
   unpackImage,
   unpackJson,
   unpackMark,
-  unpackSeen,
   UNMARKED,
 } from './entries.ts';
 import type { KeptText, Mark, StoredImage } from './entries.ts';
@@ -265,8 +265,7 @@ function taskStore(file: ImageFile, name: string): TaskStore {
         let looked = 0;
         for (const { key, value } of marks.getRange(range)) {
           looked += 1;
-          const { seen, hasImage } = unpackSeen(key, value);
-          if (seen < since && hasImage) keys.push(key);
+          if (!saysSeen(value, since) && unpackMark(key, value).hasImage) keys.push(key);
           if (keys.length === MOST_FOUND || looked === MOST_LOOKED_AT) return { keys, next: key };
         }
         return { keys, next: undefined };

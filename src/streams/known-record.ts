@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { isJsonObject, parseJson, setOwn } from '../schemas/json.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
-import { endOfValue, valueBehind } from '../schemas/page-elements.ts';
+import { endOfValue, parsedElement, valueBehind } from '../schemas/page-elements.ts';
 import type { Element } from '../schemas/page-elements.ts';
 import { updatedAtOf } from './diff.ts';
 import type { KeyOf } from './records.ts';
@@ -127,9 +127,8 @@ export function recogniser({ keyFields, keyOf, known, asOf }: RecogniserOptions)
           return { value: new KnownRecord(key, asOf(), text, bytes), end: at + text.length };
         }
       }
-      const end = endOfValue(page, at);
+      const { value, end } = parsedElement(page, at);
       const bytes = page.subarray(at, end);
-      const value = parseJson(bytes.toString());
       if (isJsonObject(value)) parsed.set(value, { digest: digestOf(bytes), length: bytes.length });
       return { value, end };
     },

@@ -1,11 +1,11 @@
-import { asyncScheduler, defer, finalize, map, of, switchMap, take, tap } from 'rxjs';
+import { asyncScheduler, catchError, defer, finalize, map, of, switchMap, take, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../errors.ts';
 import { isJsonObject, parseJson } from '../schemas/json.ts';
 import type { JsonValue } from '../schemas/json.ts';
-import { pageElements } from '../schemas/page-elements.ts';
+import { pageElements, parsedElement } from '../schemas/page-elements.ts';
 import { backoff } from './backoff.ts';
 import type { Retry } from './backoff.ts';
 import { exchange, statusError, where } from './http.ts';
@@ -13,6 +13,7 @@ import type { AnswerSeen, HttpAnswer } from './http.ts';
 import type { Recogniser, Sent } from './known-record.ts';
 import { readClock as newReadClock } from './read-clock.ts';
 import type { ReadClock, Span } from './read-clock.ts';
+import { stepwise } from './stepwise.ts';
 import type { Token } from './login.ts';
 import type { TokenSource } from './token.ts';
 import { during } from './token-bucket.ts';
@@ -97,6 +98,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
   const { url, tokens, scheduler = asyncScheduler } = options;
   const { dispatcher = getGlobalDispatcher(), readClock = newReadClock() } = options;
   const { refusals = { count: 0 }, recogniser } = options;
+  const read = recogniser?.read ?? parsedElement;
   const { maxPageBytes = 64 * 2 ** 20, random, onAnswer, onRetry } = options;
 
   const send = (
@@ -106,7 +108,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
     waitedMs: number,
   ): Observable<Answer> =>
     defer(() => {
-      const read = readClock.begin();
+      const begin = readClock.begin();
       const askedAt = scheduler.now();
       let answered = false; // from then on the read is settled by who deals with the page
       const headers = { authorization: `Bearer ${token.text}` };
@@ -116,7 +118,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
         tap({
           error: () => onAnswer?.({ status: undefined, elapsedMs: elapsed(), waitedMs }),
         }),
-        map((answer): Answer => {
+        switchMap((answer): Observable<Answer> => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
           if (answer.status === 401 || answer.status === 403) {
@@ -131,15 +133,22 @@ export function listRequest(options: ListRequestOptions): ListRequest {
             );
           }
           refusals.count = 0;
-          const page = isNotFound(answer, query)
-            ? NOTHING
-            : envelopeOf(url, answer, query, recogniser);
-          answered = true;
           const serverTime = serverTimeAt(askedAt, elapsedMs, answer, token);
-          return { ...page, span: readClock.answered(read), serverTime, elapsedMs };
+          const page$: Observable<Pick<Answer, 'data' | 'pagination' | 'notFound'>> = isNotFound(
+            answer,
+            query,
+          )
+            ? of(NOTHING)
+            : envelopeIn(answer, { url, query, read, scheduler });
+          return page$.pipe(
+            map((page) => {
+              answered = true;
+              return { ...page, span: readClock.answered(begin), serverTime, elapsedMs };
+            }),
+          );
         }),
         finalize(() => {
-          if (!answered) readClock.settle(read);
+          if (!answered) readClock.settle(begin);
         }),
       );
     });
@@ -200,39 +209,46 @@ const NOTHING = {
   notFound: true,
 } as const;
 
-function envelopeOf(
-  url: URL,
+interface EnvelopeOptions {
+  readonly url: URL;
+  readonly query: ListQuery;
+  /** What is at a place of the page. */
+  readonly read: Recogniser['read'];
+  readonly scheduler: SchedulerLike;
+}
+
+/** The page that an answer is; errors with `API_STATUS`, or with `API_ANSWER` when it is none. */
+function envelopeIn(
   answer: HttpAnswer,
-  query: ListQuery,
-  recogniser: Recogniser | undefined,
-): { data: readonly Sent[]; pagination: Pagination } {
+  { url, query, read, scheduler }: EnvelopeOptions,
+): Observable<{ data: readonly Sent[]; pagination: Pagination }> {
   const context = { offset: query.offset };
-  if (answer.status !== 200) throw statusError(url, answer, { offset: query.offset });
-  let body: Body;
-  try {
-    body = (recogniser && recognised(answer.body, recogniser)) ?? bodyOf(parseJson(answer.text));
-  } catch (cause) {
-    // The parser's own message quotes the text, which may hold personal fields.
-    const at = cause instanceof SyntaxError ? '' : ` (${(cause as Error).name})`;
-    throw new CellarstreamError('API_ANSWER', `${where(url)} sent what is not JSON${at}`, {
-      context,
-    });
-  }
-  const { data, pagination } = body;
-  const page = (pagination ?? {}) as Partial<Record<keyof Pagination, JsonValue>>;
-  const { total_records, has_next_page } = page;
-  if (
-    !Array.isArray(data) ||
-    typeof total_records !== 'number' ||
-    typeof has_next_page !== 'boolean'
-  ) {
-    throw new CellarstreamError(
-      'API_ANSWER',
-      `${where(url)} sent no page: data, pagination.total_records and has_next_page are needed`,
-      { context },
-    );
-  }
-  return { data, pagination: { total_records, has_next_page } };
+  if (answer.status !== 200) throw statusError(url, answer, context);
+  return stepwise(() => bodyIn(answer, read), scheduler).pipe(
+    catchError((cause: unknown) => {
+      // The parser's own message quotes the text, which may hold personal fields.
+      const at = cause instanceof SyntaxError ? '' : ` (${(cause as Error).name})`;
+      throw new CellarstreamError('API_ANSWER', `${where(url)} sent what is not JSON${at}`, {
+        context,
+      });
+    }),
+    map(({ data, pagination }) => {
+      const page = (pagination ?? {}) as Partial<Record<keyof Pagination, JsonValue>>;
+      const { total_records, has_next_page } = page;
+      if (
+        !Array.isArray(data) ||
+        typeof total_records !== 'number' ||
+        typeof has_next_page !== 'boolean'
+      ) {
+        throw new CellarstreamError(
+          'API_ANSWER',
+          `${where(url)} sent no page: data, pagination.total_records and has_next_page are needed`,
+          { context },
+        );
+      }
+      return { data, pagination: { total_records, has_next_page } };
+    }),
+  );
 }
 
 /** What is looked for in an answer. */
@@ -243,8 +259,9 @@ interface Body {
 
 const bodyOf = (value: JsonValue): Body => (isJsonObject(value) ? value : {});
 
-/** The page with the records that are known left as they are; undefined: it has to be parsed whole. */
-function recognised(page: Buffer, recogniser: Recogniser): Body | undefined {
-  const parts = pageElements(page, (at) => recogniser.read(page, at));
-  return parts && { ...bodyOf(parseJson(parts.rest)), data: parts.elements };
+/** A page's elements one by one, those that are known left as they are; of another layout, whole. */
+function* bodyIn(answer: HttpAnswer, read: Recogniser['read']): Generator<void, Body> {
+  const parts = yield* pageElements(answer.body, (at) => read(answer.body, at));
+  if (!parts) return bodyOf(parseJson(answer.text));
+  return { ...bodyOf(parseJson(parts.rest)), data: parts.elements };
 }

@@ -2,15 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { canonicalJson, isJsonObject, parseJson, stringifyJson } from '../../src/schemas/json.ts';
 import type { JsonValue } from '../../src/schemas/json.ts';
-import { endOfValue, pageElements } from '../../src/schemas/page-elements.ts';
+import { endOfValue, pageElements, parsedElement } from '../../src/schemas/page-elements.ts';
+import { atOnce } from '../support/at-once.ts';
 import { jsonValues } from '../support/json-values.ts';
 
 /** What the page says, from its elements and the rest; undefined where it has to be parsed whole. */
 function taken(page: Buffer): JsonValue | undefined {
-  const parts = pageElements(page, (at) => {
-    const end = endOfValue(page, at);
-    return { value: parseJson(page.toString('utf8', at, end)), end };
-  });
+  const parts = atOnce(pageElements(page, (at) => parsedElement(page, at)));
   if (!parts) return undefined;
   const rest = parseJson(parts.rest);
   if (!isJsonObject(rest)) throw new Error('the rest is no object');
@@ -189,12 +187,28 @@ describe('pageElements', () => {
   it('hands over the place of each element, and goes on where it is told that it ends', () => {
     const page = Buffer.from('{"data": [ 1,\t"two" ,{"three":3}]}');
     const places: string[] = [];
-    const parts = pageElements(page, (at) => {
-      const end = endOfValue(page, at);
-      places.push(page.toString('utf8', at, end));
-      return { value: at, end };
-    });
+    const parts = atOnce(
+      pageElements(page, (at) => {
+        const end = endOfValue(page, at);
+        places.push(page.toString('utf8', at, end));
+        return { value: at, end };
+      }),
+    );
     expect(places).toEqual(['1', '"two"', '{"three":3}']);
     expect(parts).toEqual({ elements: [11, 14, 21], rest: '{"data": []}' });
+  });
+
+  it('stops between elements about every 512 KiB, and never on a small page', () => {
+    const steps = (elements: number, bytes: number): number => {
+      const data = Array.from({ length: elements }, () => 'x'.repeat(bytes - 3));
+      const page = Buffer.from(JSON.stringify({ data, pagination: {} }));
+      const taking = pageElements(page, (at) => parsedElement(page, at));
+      let stops = 0;
+      for (let step = taking.next(); !step.done; step = taking.next()) stops += 1;
+      return stops;
+    };
+    expect(steps(1_000, 500)).toBe(0);
+    expect(steps(1_000, 3_000)).toBe(5);
+    expect(steps(3, 2 ** 20)).toBe(2);
   });
 });
