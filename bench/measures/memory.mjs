@@ -1,5 +1,5 @@
 // @ts-check
-import { aMillion, knowAMillion, knownOrders } from '../support/known-orders.mjs';
+import { aMillion, costsOf } from '../support/known-orders.mjs';
 
 const MIB = 2 ** 20;
 
@@ -22,14 +22,9 @@ export const memory = {
     },
   ],
   run: async (context) => {
-    const one = (await context.once(knowAMillion)).peakBytes;
-    const scope = context.scope.inner();
-    try {
-      const five = (await knownOrders(context, scope, 5 * aMillion(context))).peakBytes;
-      if (Number.isNaN(one + five)) throw new Error('this system does not tell RssAnon');
-      return { one: one / MIB, five: five / MIB, growth: five / one };
-    } finally {
-      await scope.close();
-    }
+    const { peakBytes: one } = await costsOf(context, aMillion(context));
+    const { peakBytes: five } = await costsOf(context, 5 * aMillion(context));
+    if (Number.isNaN(one + five)) throw new Error('this system does not tell RssAnon');
+    return { one: one / MIB, five: five / MIB, growth: five / one };
   },
 };

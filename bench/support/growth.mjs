@@ -1,7 +1,7 @@
 // @ts-check
 // Points of the curves of growth: what the service costs as one thing grows and all else stays.
 import { setTimeout as delay } from 'node:timers/promises';
-import { knownOrders } from './known-orders.mjs';
+import { costsOf } from './known-orders.mjs';
 import { WITHOUT_QUOTA } from './reading-orders.mjs';
 import { UNLIMITED } from './sandbox.mjs';
 import { firstReadDone } from './service.mjs';
@@ -27,13 +27,8 @@ const ORDERS = 20_000;
  * @returns {Promise<Point>}
  */
 export async function byRecords(context, records) {
-  const scope = context.scope.inner();
-  try {
-    const { cpuSeconds, peakBytes } = await knownOrders(context, scope, records);
-    return { x: records, cpu: cpuSeconds, memory: peakBytes / MIB };
-  } finally {
-    await scope.close();
-  }
+  const { cpuSeconds, peakBytes } = await costsOf(context, records);
+  return { x: records, cpu: cpuSeconds, memory: peakBytes / MIB };
 }
 
 /**

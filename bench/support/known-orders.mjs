@@ -30,7 +30,7 @@ const REQUESTS = 10_000;
  * @param {number} orders
  * @returns {Promise<Known & Costs>}
  */
-export async function knownOrders(context, scope, orders) {
+async function knownOrders(context, scope, orders) {
   const { known, service } = await startReadingOrders(context, scope, {
     orders,
     pollIntervalMs: 1_000,
@@ -63,3 +63,30 @@ export const aMillion = ({ orders }) => orders ?? 1_000_000;
 
 /** @param {Context} context */
 export const knowAMillion = (context) => knownOrders(context, context.scope, aMillion(context));
+
+/** @param {Context} context @returns {Promise<Costs>} */
+const costsOfFiveMillion = (context) => costsAlone(context, 5 * aMillion(context));
+
+/**
+ * What it costs to read so many orders; of a million and of five, that is found out once a run.
+ *
+ * @param {Context} context
+ * @param {number} orders
+ * @returns {Promise<Costs>}
+ */
+export function costsOf(context, orders) {
+  if (orders === aMillion(context)) return context.once(knowAMillion);
+  if (orders === 5 * aMillion(context)) return context.once(costsOfFiveMillion);
+  return costsAlone(context, orders);
+}
+
+/** Leaves nothing behind. @param {Context} context @param {number} orders @returns {Promise<Costs>} */
+async function costsAlone(context, orders) {
+  const scope = context.scope.inner();
+  try {
+    const { peakBytes, cpuSeconds } = await knownOrders(context, scope, orders);
+    return { peakBytes, cpuSeconds };
+  } finally {
+    await scope.close();
+  }
+}

@@ -140,5 +140,8 @@ function digestOfBytes({ text }: KnownRecord): string {
 
 /** Enough of a hash to tell the versions of one record apart. */
 function digestOf(record: JsonValue): string {
-  return createHash('sha1').update(canonicalJson(record)).digest('base64url').slice(0, DIGEST_LENGTH);
+  return createHash('sha1')
+    .update(canonicalJson(record))
+    .digest('base64url')
+    .slice(0, DIGEST_LENGTH);
 }

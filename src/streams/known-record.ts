@@ -70,9 +70,9 @@ export interface Recogniser {
    *
    * @throws SyntaxError when it isn't JSON.
    */
-  read(page: Buffer, at: number): Element<Sent>;
+  readonly read: (page: Buffer, at: number) => Element<Sent>;
   /** What to keep of a record that was parsed here. */
-  textOf(record: JsonObject): SentText | undefined;
+  readonly textOf: (record: JsonObject) => SentText | undefined;
 }
 
 /** What {@link recogniser} needs. */
