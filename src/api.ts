@@ -7,7 +7,7 @@ import type { Hooks } from './hooks.ts';
 import { RESOURCES, RULES } from './resources.ts';
 import type { Retry } from './streams/backoff.ts';
 import type { AnswerSeen } from './streams/http.ts';
-import type { Recogniser } from './streams/known-record.ts';
+import type { ElementReader } from './streams/sent-record.ts';
 import { login } from './streams/login.ts';
 import { listRequest } from './streams/request.ts';
 import type { ListRequest, Refusals } from './streams/request.ts';
@@ -33,11 +33,7 @@ export interface ApiOptions {
 export interface Api {
   readonly tokens: TokenSource;
   /** The list request of a resource; where its reads overlap, `readClock` orders them. */
-  readonly list: (
-    resource: Resource,
-    readClock?: ReadClock,
-    recogniser?: Recogniser,
-  ) => ListRequest;
+  readonly list: (resource: Resource, readClock?: ReadClock, read?: ElementReader) => ListRequest;
   readonly close: () => Promise<void>;
 }
 
@@ -79,14 +75,14 @@ export function openApi(options: ApiOptions): Api {
   const refusals = Object.fromEntries(RESOURCES.map((name) => [name, { count: 0 }])) as Record<Resource, Refusals>; // prettier-ignore
   return {
     tokens,
-    list: (resource, readClock, recogniser) =>
+    list: (resource, readClock, read) =>
       listRequest({
         refusals: refusals[resource],
         url: new URL(`${config.baseUrl}${RULES[resource].path}`),
         dispatcher,
         tokens,
         ...(readClock && { readClock }),
-        recogniser,
+        ...(read && { read }),
         scheduler,
         random,
         ...answered(resource),

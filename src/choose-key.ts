@@ -11,7 +11,7 @@ import { keyFieldsSetting } from './settings.ts';
 import { chooseKeyFields, fieldNames } from './streams/key-fields.ts';
 import { keyOfFields } from './streams/records.ts';
 import type { Answer } from './streams/request.ts';
-import { jsonOf } from './streams/known-record.ts';
+import { jsonOf } from './streams/sent-record.ts';
 
 /** What a resource's keys are made of. */
 export interface ChosenKey {

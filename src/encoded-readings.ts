@@ -3,13 +3,15 @@ import type { SchemaBook } from './schema-book.ts';
 import type { SentTexts } from './sent-texts.ts';
 import type { ImageCodec } from './streams/change.ts';
 import type { EncodedRecord } from './streams/diff.ts';
+import { FreshRecord } from './streams/fresh-record.ts';
 import { KnownRecord } from './streams/known-record.ts';
 import type { KeyedRecord } from './streams/records.ts';
+import { SentRecord } from './streams/sent-record.ts';
 
-/** A reading whose records are encoded, but for those that are known. */
+/** A reading whose records are encoded, but for those that are known without. */
 export interface EncodedReading extends Reading {
   readonly records: readonly EncodedRecord[];
-  /** What has encoded them: a schema that has grown since makes other bytes of them. */
+  /** What has encoded those that were not encoded as they arrived: a schema that has grown since makes other bytes of them. */
   readonly values: ImageCodec;
 }
 
@@ -31,22 +33,27 @@ export function encodedReadings(
 ): EncodedReadings {
   return {
     encode: async (readings) => {
-      const unknown = readings.flatMap(({ records }) => records.filter((each) => !isKnown(each)));
-      const records = unknown.map(({ record }) => record);
+      const parsed = readings.flatMap(({ records }) => records.filter((each) => !isSent(each)));
+      const records = parsed.map(({ record }) => record);
       const images = await book.encode(records, keyFields);
       const { values } = book;
       let next = 0;
       const withImage = (each: KeyedRecord): EncodedRecord =>
-        isKnown(each) ? each : { key: each.key, record: each.record, image: images[next++]! };
+        isSent(each) ? each : { key: each.key, record: each.record, image: images[next++]! };
       return readings.map((reading) => ({ ...reading, records: reading.records.map(withImage), values })); // prettier-ignore
     },
-    current: ({ records, values }) =>
-      records.map((each) => {
-        const isCurrent = isKnown(each) ? texts!.isStillKnown(each) : values === book.values;
-        if (isCurrent) return each;
+    current: ({ records, values }) => {
+      const isCurrent = (each: EncodedRecord): boolean => {
+        if (each instanceof KnownRecord) return texts!.isStillKnown(each);
+        return (each instanceof FreshRecord ? each.values : values) === book.values;
+      };
+      return records.map((each) => {
+        if (isCurrent(each)) return each;
         return { key: each.key, record: each.record, image: book.values.encode(each.record) };
-      }),
+      });
+    },
   };
 }
 
-const isKnown = (each: KeyedRecord): each is KnownRecord => each instanceof KnownRecord;
+/** It came as an image, or is known to be like its image. */
+const isSent = (each: KeyedRecord): boolean => each instanceof SentRecord;

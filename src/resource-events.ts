@@ -16,17 +16,18 @@ import type { Resource } from './resources.ts';
 import { resyncEvents } from './resync-events.ts';
 import type { TaskResyncs } from './resync-requests.ts';
 import type { SchemaBook } from './schema-book.ts';
-import type { JsonObject } from './schemas/json.ts';
 import { sentTexts } from './sent-texts.ts';
 import { isEpochError } from './sinks/kafka-error.ts';
 import type { TaskLog } from './sinks/task-log.ts';
 import type { KeptText } from './state/store.ts';
-import { diff, instantOf, updatedAtOf } from './streams/diff.ts';
+import { diff, instantOf, lastUpdateOf } from './streams/diff.ts';
 import type { Difference, EncodedRecord, Images, ReadRecords } from './streams/diff.ts';
+import { FreshRecord, freshReader } from './streams/fresh-record.ts';
 import { gatherFirst } from './streams/gather-first.ts';
 import { knownRejects, rejectDigest } from './streams/known-rejects.ts';
 import { newestReads } from './streams/newest.ts';
 import { hidingChange } from './streams/hiding-change.ts';
+import { keyOfFields } from './streams/records.ts';
 import { nextSweep, sweepAfter, withRemoved } from './streams/sweep-progress.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
 import { VERSION } from './version.ts';
@@ -82,7 +83,8 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   }
 
   // What is hidden is no longer what was sent.
-  const texts = personal ? undefined : sentTexts(log, keyFields);
+  const fresh = personal ? undefined : { keyOf: keyOfFields(keyFields), encode: book.encodeNow };
+  const texts = fresh && sentTexts(log, keyFields, fresh);
   const ready = encodedReadings(book, keyFields, texts);
   const reads = resourceReads({
     resource,
@@ -91,7 +93,8 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     lanes,
     keyFields,
     personal,
-    recogniser: texts?.recogniser,
+    ...(fresh && { readNew: freshReader(fresh) }),
+    ...(texts && { readAgain: texts.recogniser.read }),
     from: { firstRead, since },
     firstReadDone: () => firstRead.done,
     ...(isInferred && { pagesUnderWay: PAGES_TO_INFER_FROM + 1 }),
@@ -106,8 +109,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
    * New is what was made after the first read began, or turns up after it is done; but not what
    * START_FROM had left out.
    */
-  const isNew = (record: JsonObject): boolean => {
-    const createdAt = instantOf(record, 'created_at');
+  const isNewSince = (createdAt: number | null): boolean => {
     const { done, startedAt } = firstRead;
     if (createdAt !== null && startFrom !== undefined && createdAt < startFrom) return false;
     if (done || createdAt === null) return done || options.wasEmpty;
@@ -124,7 +126,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
       return book.values; // of the page's own time
     },
     images,
-    isNew,
+    isNew: (record) => isNewSince(instantOf(record, 'created_at')),
     newest: newestReads(reads.readClock),
     ...(identities && { identities }),
   });
@@ -133,13 +135,16 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   /** Whole readings meet what START_FROM has left out: that stays out until it changes. */
   const isWanted = (each: EncodedRecord): boolean => {
     if (startFrom === undefined || !windowed || each.isSame || log.get(each.key)) return true;
-    const updatedAt = updatedAtOf(each.record);
+    const updatedAt = lastUpdateOf(each);
     return updatedAt === null || updatedAt >= startFrom;
   };
   const isWhole = ({ lane, page, step }: Reading) =>
     step !== undefined || (lane === 'resync' && page !== undefined);
   const prepare = (reading: EncodedReading): Prepared => {
     const records = ready.current(reading);
+    for (const each of records) {
+      if (each instanceof FreshRecord) each.isNew = isNewSince(each.createdAt);
+    }
     return {
       reading,
       keys: records.map(({ key }) => key),

@@ -15,8 +15,6 @@ import { singleRecords } from './single-records.ts';
 import { pages } from './streams/pages.ts';
 import type { PagesOptions } from './streams/pages.ts';
 import { hidingList } from './streams/hiding-list.ts';
-import { updatedAtIn } from './streams/known-record.ts';
-import type { Recogniser } from './streams/known-record.ts';
 import type { PersonalFields } from './streams/personal-fields.ts';
 import { poll, window } from './streams/poll.ts';
 import { readClock } from './streams/read-clock.ts';
@@ -25,6 +23,8 @@ import { keyOfFields, keyRecords } from './streams/records.ts';
 import type { Answer } from './streams/request.ts';
 import { room } from './streams/room.ts';
 import type { Room } from './streams/room.ts';
+import { updatedAtIn } from './streams/sent-record.ts';
+import type { ElementReader } from './streams/sent-record.ts';
 import { MOST_BEHIND_MS, serverClock } from './streams/server-clock.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
 import { sweeps } from './streams/sweeps.ts';
@@ -42,8 +42,10 @@ export interface ResourceReadsOptions {
   readonly keyFields: readonly string[];
   /** What nobody gets to see of the records; undefined when that is nothing. */
   readonly personal: PersonalFields | undefined;
-  /** Tells what was sent before by its bytes; not used by the first read. Default: all is parsed. */
-  readonly recogniser?: Recogniser | undefined;
+  /** Reads the records of the first read, of which nothing is to be hidden. Default: they are parsed. */
+  readonly readNew?: ElementReader;
+  /** The same behind it, where they may be known. */
+  readonly readAgain?: ElementReader;
   /** Where earlier reads have come to. */
   readonly from: Pick<Cursor, 'firstRead' | 'since'>;
   /** Whether the first read is done by now. */
@@ -101,8 +103,9 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     onUnseen: (field) => hooks.onUnseen?.({ resource, field }),
   });
   const request = hidingList(asSent, options.personal);
-  const { recogniser } = options;
-  const requestAgain = recogniser ? api.list(resource, reads, recogniser) : request;
+  const requestBy = (read?: ElementReader) => (read ? api.list(resource, reads, read) : request);
+  const requestNew = requestBy(options.readNew);
+  const requestAgain = requestBy(options.readAgain);
   /** When nothing was read: a moment in the order of the reads. */
   const moment = () => reads.answered(reads.begin());
 
@@ -136,7 +139,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   ) =>
     pages({
       request: (page) => {
-        const ask = lane === 'first-read' ? request : requestAgain;
+        const ask = lane === 'first-read' ? requestNew : requestAgain;
         return ask({ ...query, ...page }, limits[lane]);
       },
       keyOf,

@@ -2,7 +2,7 @@ import type { Hooks } from './hooks.ts';
 import type { ResyncStep } from './resync-reads.ts';
 import type { TaskResyncs } from './resync-requests.ts';
 import type { Message } from './sinks/sink.ts';
-import { updatedAtOf } from './streams/diff.ts';
+import { lastUpdateOf, updatedAtOf } from './streams/diff.ts';
 import { changeOf } from './streams/change.ts';
 import type { Change, ImageCodec } from './streams/change.ts';
 import type { Images } from './streams/diff.ts';
@@ -63,8 +63,9 @@ export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
       const { since } = step.resync;
       const changed = new Map(changes.map((change) => [change.key, change]));
       const events: Change[] = [];
-      for (const { key, record } of records) {
-        const updatedAt = updatedAtOf(record);
+      for (const each of records) {
+        const { key } = each;
+        const updatedAt = lastUpdateOf(each);
         if (since !== null && updatedAt !== null && updatedAt < since) continue;
         if (told.has(key)) continue;
         const change = changed.get(key);

@@ -9,6 +9,7 @@ import { addFields } from './schemas/merge-schema.ts';
 import type { Registry } from './schemas/registry.ts';
 import { unframe } from './schemas/wire.ts';
 import type { ImageCodec } from './streams/change.ts';
+import type { Encoded } from './streams/fresh-record.ts';
 
 /** A schema as it is registered, and what it writes and reads. */
 export interface CurrentSchema {
@@ -28,12 +29,14 @@ export interface SchemaBook {
   readonly current: () => CurrentSchema | undefined;
   /**
    * The images of records, in a schema that has a field for whatever they hold: a current one that has
-   * to grow for it is registered before this resolves.
+   * to grow for it is registered before this resolves. To be called once at a time.
    */
   readonly encode: (
     records: readonly JsonObject[],
     keyFields: readonly string[],
   ) => Promise<readonly Buffer[]>;
+  /** The image of a record; undefined if the current schema has to grow for it, or there is none yet. */
+  readonly encodeNow: (record: JsonObject) => Encoded | undefined;
   /** Makes ready for images of a schema. */
   readonly load: (schemaId: number) => Promise<void>;
   /** Records in the bytes of the schema that is the current one as this is read. */
@@ -141,6 +144,13 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
       const images = before && (await encoded(before.codec.values, () => (isLacking = true)));
       if (isLacking) await hold(records, keyFields);
       return current === before ? images! : encoded(current!.codec.values);
+    },
+    encodeNow: (record) => {
+      if (!current) return undefined;
+      const { values } = current.codec;
+      let isLacking = false;
+      const image = values.encode(record, () => (isLacking = true));
+      return isLacking ? undefined : { image, values };
     },
     load: async (schemaId) => void (await load(schemaId)),
     get values() {

@@ -2,9 +2,10 @@ import { isRetryable } from './errors.ts';
 import type { TaskLog } from './sinks/task-log.ts';
 import type { ImageUpdate, KeptText } from './state/store.ts';
 import type { Difference, ReadRecords } from './streams/diff.ts';
-import { KnownRecord, recogniser } from './streams/known-record.ts';
-import type { Recogniser } from './streams/known-record.ts';
-import { keyOfFields } from './streams/records.ts';
+import type { FreshOptions } from './streams/fresh-record.ts';
+import { recogniser } from './streams/known-record.ts';
+import type { KnownRecord, Recogniser } from './streams/known-record.ts';
+import { SentRecord } from './streams/sent-record.ts';
 
 /** The texts that a task's records were sent as: what comes as it came before is known by them. */
 export interface SentTexts {
@@ -20,7 +21,11 @@ export interface SentTexts {
   readonly stored: (images: readonly ImageUpdate[]) => void;
 }
 
-export function sentTexts(log: Pick<TaskLog, 'text'>, keyFields: readonly string[]): SentTexts {
+export function sentTexts(
+  log: Pick<TaskLog, 'text'>,
+  keyFields: readonly string[],
+  fresh: FreshOptions,
+): SentTexts {
   let changes = 0; // of images: what was known before one has to be looked at again
   /** A store that fails is not the API's affair: it fails again once the page's turn has come. */
   const known = (key: string): KeptText | undefined => {
@@ -33,7 +38,7 @@ export function sentTexts(log: Pick<TaskLog, 'text'>, keyFields: readonly string
   };
   const recognising = recogniser({
     keyFields,
-    keyOf: keyOfFields(keyFields),
+    ...fresh,
     known,
     asOf: () => changes,
   });
@@ -48,7 +53,7 @@ export function sentTexts(log: Pick<TaskLog, 'text'>, keyFields: readonly string
       const changed = new Set(changes.map(({ key }) => key).filter((key) => written.has(key)));
       for (const each of [...same, ...read.records.filter(({ key }) => changed.has(key))]) {
         if (each.isSame && !written.has(each.key)) continue; // it is kept already
-        const text = each instanceof KnownRecord ? each.text : recognising.textOf(each.record);
+        const text = each instanceof SentRecord ? each.text : recognising.textOf(each.record);
         if (text) kept.set(each.key, text);
       }
       return kept;

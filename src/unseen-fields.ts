@@ -3,7 +3,7 @@ import type { PiiConfig } from './config.ts';
 import { namedFields } from './personal-fields-of.ts';
 import type { Resource } from './resources.ts';
 import type { ListRequest } from './streams/request.ts';
-import { jsonOf } from './streams/known-record.ts';
+import { jsonOf } from './streams/sent-record.ts';
 
 export interface UnseenFieldsOptions {
   readonly pii: PiiConfig;

@@ -11,12 +11,11 @@ import type { Resync } from '../src/resync-requests.ts';
 import { openSchemaBook } from '../src/schema-book.ts';
 import { orderSchema } from '../src/schemas/order.ts';
 import { pageElements, parsedElement } from '../src/schemas/page-elements.ts';
-import type { Element } from '../src/schemas/page-elements.ts';
 import type { Registry } from '../src/schemas/registry.ts';
 import { newCursor } from '../src/sinks/cursor.ts';
 import type { TaskBatch, TaskLog, TaskNotes } from '../src/sinks/task-log.ts';
 import { KnownRecord } from '../src/streams/known-record.ts';
-import type { Recogniser, Sent } from '../src/streams/known-record.ts';
+import type { ElementReader, Sent } from '../src/streams/sent-record.ts';
 import type { ReadClock } from '../src/streams/read-clock.ts';
 import type { Answer, ListQuery } from '../src/streams/request.ts';
 import { NO_SWEEP } from '../src/streams/sweep-progress.ts';
@@ -54,14 +53,13 @@ async function until(condition: () => boolean): Promise<void> {
 /** The events of orders after the first read, whose requests are answered by hand. */
 async function orders(config: Partial<Config> = {}, more: Partial<TaskLog> = {}) {
   const asked: Asked[] = [];
-  const list = (_: unknown, clock?: ReadClock, texts?: Recogniser) => (query: ListQuery) =>
+  const list = (_: unknown, clock?: ReadClock, read?: ElementReader) => (query: ListQuery) =>
     new Observable<Answer>((subscriber) => {
       const begin = clock!.begin();
       const answer: Asked['answer'] = (records, pagination) => {
         const page = Buffer.from(`{"data":[${records.join()}]}`);
-        const read = (at: number): Element<Sent> =>
-          texts?.read(page, at) ?? parsedElement(page, at);
-        const data = atOnce(pageElements(page, read))!.elements;
+        const element = (at: number) => read?.(page, at) ?? parsedElement(page, at);
+        const data = atOnce(pageElements<Sent>(page, element))!.elements;
         subscriber.next({
           data,
           pagination: { total_records: records.length, has_next_page: false, ...pagination },

@@ -222,3 +222,36 @@ describe('images', () => {
     expect(await next.imageIn(frame(1, deleted))).toEqual({ sequence: 42, image: null });
   });
 });
+
+describe('a book that encodes', () => {
+  const many = Array.from({ length: 600 }, (_, id) => ({ id, name: `Ada ${id}` }));
+
+  it('pauses between some records and the next, and not for a few', async () => {
+    let pauses = 0;
+    const pause = () => Promise.resolve((pauses += 1));
+    const book = await open(new MemoryRegistry(), { pause });
+    await book.encode([ada], keyFields);
+    expect(pauses).toBe(0);
+    const images = await book.encode(many, keyFields);
+    expect(pauses).toBe(2);
+    expect(images.map((image) => book.values.decode(image))).toEqual(many);
+  });
+
+  it('has all images of one schema, though the last record makes it grow', async () => {
+    const registry = new MemoryRegistry();
+    const book = await open(registry);
+    await book.encode([ada], keyFields);
+    const images = await book.encode([...many, adaWithSize], keyFields);
+    expect(registry.versions).toHaveLength(2);
+    expect(images).toEqual([...many, adaWithSize].map((record) => book.values.encode(record)));
+  });
+
+  it('gives the image of a record at once, unless the schema has to grow for it', async () => {
+    const book = await open(new MemoryRegistry());
+    expect(book.encodeNow(ada)).toBeUndefined();
+    const [image] = await book.encode([ada], keyFields);
+    expect(book.encodeNow(ada)).toEqual({ image, values: book.values });
+    expect(book.encodeNow(adaWithSize)).toBeUndefined();
+    expect(book.encodeNow({ id: 2 })).toBeDefined(); // what is not there needs no field
+  });
+});

@@ -27,6 +27,30 @@ const TITLES = {
 };
 
 /**
+ * Rows that were measured in several runs of the bench, as if it had been one: a row that is in two of them is
+ * taken from the later one.
+ *
+ * @param {readonly Results[]} parts At least one.
+ * @returns {Results}
+ * @throws Error when they are of different forms, machines or revisions.
+ */
+export function joined(parts) {
+  const [first, ...others] = parts;
+  if (!first) throw new Error('there are no results');
+  const about = (/** @type {Results} */ { form, machine }) =>
+    JSON.stringify([form, machine.cpu, machine.cores, machine.node, machine.kafka, machine.revision]); // prettier-ignore
+  const other = others.find((part) => about(part) !== about(first));
+  if (other) throw new Error(`results that can't be put together: ${about(first)}, ${about(other)}`);
+  const last = /** @type {Results} */ (parts.at(-1));
+  return {
+    ...first,
+    machine: { ...last.machine, load: Math.max(...parts.map(({ machine }) => machine.load)) },
+    rows: [...new Map(parts.flatMap(({ rows }) => rows.map((row) => [row.name, row]))).values()],
+    runs: parts.flatMap(({ runs }) => runs),
+  };
+}
+
+/**
  * The document with its generated part anew.
  *
  * @param {string} document
@@ -42,12 +66,13 @@ export function withResults(document, results) {
 }
 
 /** @param {Results} results */
-function machineText({ machine, form, runs }) {
+function machineText({ machine, form, rows }) {
+  const runs = Math.max(0, ...rows.flatMap(({ figures }) => figures.map(({ values }) => values.length))); // prettier-ignore
   const { cpu, cores, memoryGb, system, load, node, kafka, revision, date } = machine;
   return [
-    `Medians of ${runs.length} runs of the ${form} form, with the least and the most of them.`,
+    `Medians of ${runs} runs of the ${form} form, with the least and the most of them.`,
     `${cpu}, ${cores} cores, ${memoryGb} GB, ${system}; Node ${node}, Kafka ${kafka}; revision ${revision}, ${date.slice(0, 10)};`,
-    `load of the machine at the end: ${load.toFixed(1)}.`,
+    `load of the machine at the end, of its own making: ${load.toFixed(1)}.`,
   ].join('\n');
 }
 

@@ -15,7 +15,7 @@ import { topicNames, valueSubject } from '../schemas/topics.ts';
 import { settingWarnings } from '../setting-warnings.ts';
 import { inspectTopics } from '../sinks/kafka-topics.ts';
 import { refuseUnsupported } from '../unsupported.ts';
-import { jsonOf } from '../streams/known-record.ts';
+import { jsonOf } from '../streams/sent-record.ts';
 
 /** What was found of one thing that the service needs. */
 export interface Finding {

@@ -19,7 +19,7 @@ import { VERSION } from '../version.ts';
 import { logHooks } from './log-hooks.ts';
 import { logSettings } from './log-settings.ts';
 import { stopSignals } from './stop.ts';
-import { jsonOf } from '../streams/known-record.ts';
+import { jsonOf } from '../streams/sent-record.ts';
 
 /**
  * `cellarstream peek RESOURCE`: one whole read, as the events that a first read would publish, a JSON

@@ -20,7 +20,9 @@ const STEP_BYTES = 2 ** 19;
 
 /**
  * Finds the elements of `data` in a page without parsing it, so that those that are known need not be
- * parsed at all, and the others one by one: it stops now and then, for who drives it to do something else. `read` is given the place where an element begins and says what it is and where it ends;
+ * parsed at all, and the others one by one. It stops now and then, for who drives it to do something else.
+ *
+ * `read` is given the place where an element begins and says what it is and where it ends;
  * of what is JSON, {@link endOfValue} says where that is. If each element that `read` makes out is JSON by itself, and the
  * rest is, then the page is JSON, and says just that.
  *

@@ -89,12 +89,14 @@ export function unpackMark(key: string, packed: Buffer): Mark {
 }
 
 /**
- * Whether a mark says that its key was seen since a sweep began, for who goes through all of them: it is
- * not held against its checksum. Wrongly seen, a key is looked at again by the next sweep; one that is
- * not seen has to be read by {@link unpackMark} before anything comes of it.
+ * Whether a mark says that its key was seen since a sweep began, which is the newest one or the one
+ * before: for who goes through all of them, and unpacks only those that say something else. It is not held against its
+ * checksum: a mark that wrongly says so is unpacked a sweep later.
  */
 export function saysSeen(packed: Buffer, since: number): boolean {
-  return packed.length >= MARK.end && packed.readUInt32BE(MARK.seen) >= since;
+  if (packed.length < MARK.end) return false;
+  const seen = packed.readUInt32BE(MARK.seen);
+  return seen === since || seen === since + 1;
 }
 
 function textIn(packed: Buffer): KeptText {

@@ -265,7 +265,7 @@ function taskStore(file: ImageFile, name: string): TaskStore {
         let looked = 0;
         for (const { key, value } of marks.getRange(range)) {
           looked += 1;
-          if (!saysSeen(value, since) && unpackMark(key, value).hasImage) keys.push(key);
+          if (!saysSeen(value, since) && isUnseen(unpackMark(key, value), since)) keys.push(key);
           if (keys.length === MOST_FOUND || looked === MOST_LOOKED_AT) return { keys, next: key };
         }
         return { keys, next: undefined };
@@ -279,6 +279,8 @@ function taskStore(file: ImageFile, name: string): TaskStore {
       }),
   };
 }
+
+const isUnseen = ({ seen, hasImage }: Mark, since: number): boolean => seen < since && hasImage;
 
 /** What a call comes to as a promise: what it throws is refused. */
 function settled(work: () => void): Promise<void> {

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../schemas/json.ts';
 import type { JsonValue } from '../schemas/json.ts';
-import { jsonOf, keyIn, KnownRecord } from './known-record.ts';
-import type { Sent } from './known-record.ts';
+import { jsonOf, keyIn, SentRecord } from './sent-record.ts';
+import type { Sent, SentText } from './sent-record.ts';
 import type { KeyOf } from './records.ts';
 
-/** A record that was read, by its key and a digest of its content, or of its bytes if it was known by them. */
+/** A record that was read, by its key and a digest of its content or of the bytes that it was sent in. */
 export type Anchor = readonly [key: string, digest: string];
 
 /** Where a scan goes on, and how it knows the place again. Plain JSON: a cursor carries it. */
@@ -92,19 +92,19 @@ interface Page {
   /** By place; undefined for a record that can't be known again. */
   readonly keys: readonly (string | undefined)[];
   readonly placeOf: ReadonlyMap<string | undefined, number>;
-  /** What an anchor keeps of the record at a place. */
-  readonly digest: (place: number) => string;
+  /** What an anchor keeps of the record at a place: of its content, or of its bytes where they are known. */
+  readonly digest: (place: number, of: 'content' | 'bytes') => string;
   /** Whether the record at a place is the one of which an anchor keeps this. */
   readonly isAsIn: (digest: string, place: number) => boolean;
 }
 
 /** A record without a key goes by the one before it: its like may be anywhere in the list. */
 function identify(data: readonly Sent[], keyOf: KeyOf): Page {
-  const contents: string[] = []; // worked out when asked for, once: it takes parsing
+  const contents: string[] = []; // worked out when asked for, once: it may take parsing
   const content = (place: number) => (contents[place] ??= digestOf(jsonOf(data[place]!)));
   const bytes = (place: number) => {
     const sent = data[place];
-    return sent instanceof KnownRecord ? BY_BYTES + digestOfBytes(sent) : undefined;
+    return sent instanceof SentRecord && sent.text ? digestOfBytes(sent.text) : undefined;
   };
   const keys = data.map(
     (record, place) =>
@@ -114,28 +114,36 @@ function identify(data: readonly Sent[], keyOf: KeyOf): Page {
   return {
     keys,
     placeOf,
-    digest: (place) => bytes(place) ?? content(place),
-    // One that was parsed then may be known by its bytes now.
+    digest: (place, of) => (of === 'bytes' ? bytes(place) : undefined) ?? content(place),
     isAsIn: (digest, place) =>
       digest.startsWith(BY_BYTES) ? digest === bytes(place) : digest === content(place),
   };
 }
 
-/** The last records of a page, for the next one; a few spread over it, for steps back. */
+/**
+ * The last records of a page, for the next one; a few spread over it, for steps back. The last and some
+ * others by their content: a server may send that in other bytes the next time.
+ */
 function choose({ keys, digest }: Page, overlap: number): readonly Anchor[] {
   const stride = Math.max(1, Math.floor(keys.length / SPREAD_PER_PAGE));
   const last = keys.length - Math.min(overlap, MOST_LAST);
-  return keys.flatMap((key, place): Anchor[] =>
-    key !== undefined && (place >= last || place % stride === 0) ? [[key, digest(place)]] : [],
+  const places = [...keys.keys()].filter(
+    (place) => keys[place] !== undefined && (place >= last || place % stride === 0),
   );
+  return places.map((place, nth): Anchor => {
+    const isByContent = (places.length - 1 - nth) % BY_CONTENT_EVERY === 0;
+    return [keys[place]!, digest(place, isByContent ? 'content' : 'bytes')];
+  });
 }
 
+/** Of the anchors of a page; content has to be parsed, sorted and written. */
+const BY_CONTENT_EVERY = 5;
 const DIGEST_LENGTH = 12;
-/** Before a digest of bytes; no digest begins so. */
+/** Before a digest of bytes; no digest of content begins so. */
 const BY_BYTES = '=';
 
-function digestOfBytes({ text }: KnownRecord): string {
-  return Buffer.from(text.digest, 'latin1').toString('base64url').slice(0, DIGEST_LENGTH);
+function digestOfBytes({ digest }: SentText): string {
+  return BY_BYTES + Buffer.from(digest, 'latin1').toString('base64url').slice(0, DIGEST_LENGTH);
 }
 
 /** Enough of a hash to tell the versions of one record apart. */

@@ -22,8 +22,10 @@ export interface EncodedRecord extends KeyedRecord {
   readonly image?: Buffer;
   /** It is the last published one: the record has not changed. */
   readonly isSame?: boolean;
-  /** Its `updated_at` in ms since the epoch, or null. */
+  /** Its `updated_at` in ms since the epoch, or null; left out, the record is looked at. */
   readonly updatedAt?: number | null;
+  /** Whether it is new if it has no image, where that is known; else {@link DiffOptions.isNew} is asked. */
+  readonly isNew?: boolean | undefined;
 }
 
 /** Records of one page, and when they were read. */
@@ -93,10 +95,9 @@ export function diff<In extends ReadRecords>(
         if (read.span) newest?.saw(key, read.span, each.updatedAt ?? null, true);
         continue;
       }
-      const { record } = each;
-      const after = each.image ?? codec.encode(record);
+      const after = each.image ?? codec.encode(each.record);
       const before = page.get(key) ?? images.get(key);
-      const updatedAt = updatedAtOf(record);
+      const updatedAt = lastUpdateOf(each);
       const same = before?.equals(after) ?? false;
       if (same) unchanged.push(each);
       else {
@@ -108,7 +109,7 @@ export function diff<In extends ReadRecords>(
       if (same) continue;
 
       page.set(key, after);
-      const op = before ? 'u' : isNew(record) ? 'c' : 'r';
+      const op = before ? 'u' : (each.isNew ?? isNew(each.record)) ? 'c' : 'r';
       const pair = { before: before ?? null, after };
       changes.push(changeOf({ key, op, images: pair, updatedAt }, decode, identities));
     }
@@ -127,6 +128,11 @@ export function diff<In extends ReadRecords>(
     if (images === kept) for (const [key, image] of page) kept.set(key, image);
     return { read, changes, unchanged: unchanged.length, same: unchanged, undecided };
   });
+}
+
+/** The same as {@link updatedAtOf}, of a record that may not be parsed. */
+export function lastUpdateOf(each: EncodedRecord): number | null {
+  return each.updatedAt === undefined ? updatedAtOf(each.record) : each.updatedAt;
 }
 
 /** A record's `updated_at` in ms since the epoch, or null. */

@@ -1,5 +1,5 @@
 import { map } from 'rxjs';
-import { jsonOf } from './known-record.ts';
+import { jsonOf } from './sent-record.ts';
 import type { PersonalFields } from './personal-fields.ts';
 import type { ListRequest } from './request.ts';
 

@@ -1,77 +1,38 @@
 import { hash } from 'node:crypto';
-import { isJsonObject, parseJson, setOwn } from '../schemas/json.ts';
-import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import { isJsonObject, setOwn } from '../schemas/json.ts';
+import type { JsonObject } from '../schemas/json.ts';
 import { endOfValue, parsedElement, valueBehind } from '../schemas/page-elements.ts';
-import type { Element } from '../schemas/page-elements.ts';
 import { updatedAtOf } from './diff.ts';
+import { freshRecord } from './fresh-record.ts';
+import type { FreshOptions } from './fresh-record.ts';
 import type { KeyOf } from './records.ts';
+import { SentRecord } from './sent-record.ts';
+import type { ElementReader, SentText } from './sent-record.ts';
 
-/** What is kept of the bytes that a record was sent in. */
-export interface SentText {
-  /** Their SHA-256, cut to 16 bytes, as `latin1`. */
-  readonly digest: string;
-  /** How many they are. */
-  readonly length: number;
-  /** The record's `updated_at` in ms since the epoch; null when it has none. */
-  readonly updatedAt: number | null;
-}
-
-/** An element of a page: as it was parsed, or known without. */
-export type Sent = JsonValue | KnownRecord;
-
-/** A record sent in the very bytes that were parsed before: it is parsed again only if somebody asks. */
-export class KnownRecord {
-  readonly key: string;
+/** A record sent in the very bytes that were parsed before. */
+export class KnownRecord extends SentRecord {
   /** The state of things that it was known in. */
   readonly asOf: number;
   /** As the record that its image was made of. */
   readonly isSame = true;
   readonly text: SentText;
-  readonly #bytes: Buffer;
-  #record: JsonObject | undefined;
 
   constructor(key: string, asOf: number, text: SentText, bytes: Buffer) {
-    this.key = key;
+    super(key, bytes);
     this.asOf = asOf;
     this.text = text;
-    this.#bytes = bytes;
   }
 
   get updatedAt(): number | null {
     return this.text.updatedAt;
   }
-
-  get record(): JsonObject {
-    return (this.#record ??= parseJson(this.#bytes.toString()) as JsonObject);
-  }
-}
-
-/** What was sent, as JSON. */
-export function jsonOf(sent: Sent): JsonValue {
-  return sent instanceof KnownRecord ? sent.record : sent;
-}
-
-/** The key of an element; undefined where it has none. */
-export function keyIn(sent: Sent, keyOf: KeyOf): string | undefined {
-  return sent instanceof KnownRecord ? sent.key : keyOf(sent);
-}
-
-/** The `updated_at` of an element, in ms since the epoch; null where it has none. */
-export function updatedAtIn(sent: Sent): number | null {
-  if (sent instanceof KnownRecord) return sent.updatedAt;
-  return isJsonObject(sent) ? updatedAtOf(sent) : null;
 }
 
 /** Tells records that were sent before by their bytes. */
 export interface Recogniser {
-  /**
-   * The element that begins at a place of a page: a {@link KnownRecord}, or parsed. To be asked for from
-   * the front of a page to its back.
-   *
-   * @throws SyntaxError when it isn't JSON.
-   */
-  readonly read: (page: Buffer, at: number) => Element<Sent>;
-  /** What to keep of a record that was parsed here. */
+  /** Reads a record as a {@link KnownRecord}, or parses it. */
+  readonly read: ElementReader;
+  /** What to keep of a record that was parsed here and stays so. */
   readonly textOf: (record: JsonObject) => SentText | undefined;
 }
 
@@ -85,6 +46,8 @@ export interface RecogniserOptions {
   readonly known: (key: string) => SentText | undefined;
   /** Rises whenever something else may be known. */
   readonly asOf: () => number;
+  /** As {@link freshRecord} needs it for records that are parsed. Default: they stay as they are parsed. */
+  readonly encode?: FreshOptions['encode'];
 }
 
 /**
@@ -92,9 +55,10 @@ export interface RecogniserOptions {
  * record would be, is guessed at from the bytes alone. A wrong guess does no harm: bytes of another digest
  * are not those that were kept under that key, and of the same digest they are, whatever led there.
  */
-export function recogniser({ keyFields, keyOf, known, asOf }: RecogniserOptions): Recogniser {
+export function recogniser(options: RecogniserOptions): Recogniser {
+  const { keyFields, keyOf, known, asOf, encode = () => undefined } = options;
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
-  const parsed = new WeakMap<JsonObject, Pick<SentText, 'digest' | 'length'>>();
+  const parsed = new WeakMap<JsonObject, SentText>();
 
   /** Pages in whose rest a field of the key is not found: else each record would look to their end. */
   const exhausted = new WeakSet<Buffer>();
@@ -128,14 +92,15 @@ export function recogniser({ keyFields, keyOf, known, asOf }: RecogniserOptions)
         }
       }
       const { value, end } = parsedElement(page, at);
+      if (!isJsonObject(value)) return { value, end };
       const bytes = page.subarray(at, end);
-      if (isJsonObject(value)) parsed.set(value, { digest: digestOf(bytes), length: bytes.length });
-      return { value, end };
+      const { length } = bytes;
+      const own = { digest: digestOf(bytes), length, updatedAt: updatedAtOf(value) };
+      const fresh = freshRecord(value, bytes, { keyOf, encode }, own);
+      if (!fresh) parsed.set(value, own);
+      return { value: fresh ?? value, end };
     },
-    textOf: (record) => {
-      const text = parsed.get(record);
-      return text && { ...text, updatedAt: updatedAtOf(record) };
-    },
+    textOf: (record) => parsed.get(record),
   };
 }
 

@@ -2,8 +2,8 @@ import { asyncScheduler, defer, EMPTY, expand, finalize, map, of, switchMap } fr
 import type { Observable, SchedulerLike } from 'rxjs';
 import { BEGINNING, join } from './anchors.ts';
 import type { Position } from './anchors.ts';
-import { keyIn } from './known-record.ts';
-import type { Sent } from './known-record.ts';
+import { keyIn } from './sent-record.ts';
+import type { Sent } from './sent-record.ts';
 import type { KeyOf } from './records.ts';
 import { pagesAhead } from './pages-ahead.ts';
 import type { Answer } from './request.ts';

@@ -1,6 +1,6 @@
 import { asyncScheduler, defer, map, merge, repeat, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import { updatedAtIn } from './known-record.ts';
+import { updatedAtIn } from './sent-record.ts';
 import type { ScanPage } from './pages.ts';
 import { serverClock } from './server-clock.ts';
 import type { ServerClock } from './server-clock.ts';

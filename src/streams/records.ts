@@ -1,9 +1,9 @@
 import { canonicalJson, isJsonObject, JsonNumber } from '../schemas/json.ts';
-import { jsonOf, keyIn, KnownRecord } from './known-record.ts';
-import type { Sent } from './known-record.ts';
+import { jsonOf, keyIn, SentRecord } from './sent-record.ts';
+import type { Sent } from './sent-record.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 
-/** A record and the key that its topic knows it by; a {@link KnownRecord} is one. */
+/** A record and the key that its topic knows it by; a {@link SentRecord} is one. */
 export interface KeyedRecord {
   readonly key: string;
   readonly record: JsonObject;
@@ -55,8 +55,8 @@ export function keyRecords(
   const byKey = new Map<string, KeyedRecord>();
   const rejected: RejectedRecord[] = [];
   for (const raw of data) {
-    const isKnown = raw instanceof KnownRecord;
-    if (!isKnown && !isJsonObject(raw)) {
+    const isKept = raw instanceof SentRecord;
+    if (!isKept && !isJsonObject(raw)) {
       rejected.push({ reason: 'not-an-object', raw, key: null });
       continue;
     }
@@ -66,7 +66,7 @@ export function keyRecords(
       continue;
     }
     const first = byKey.get(key);
-    if (first === undefined) byKey.set(key, isKnown ? raw : { key, record: raw });
+    if (first === undefined) byKey.set(key, isKept ? raw : { key, record: raw });
     else if (canonicalJson(jsonOf(raw)) !== canonicalJson(first.record)) {
       rejected.push({ reason: 'conflicting-duplicate', raw: jsonOf(raw), key });
     }

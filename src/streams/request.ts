@@ -10,7 +10,7 @@ import { backoff } from './backoff.ts';
 import type { Retry } from './backoff.ts';
 import { exchange, statusError, where } from './http.ts';
 import type { AnswerSeen, HttpAnswer } from './http.ts';
-import type { Recogniser, Sent } from './known-record.ts';
+import type { ElementReader, Sent } from './sent-record.ts';
 import { readClock as newReadClock } from './read-clock.ts';
 import type { ReadClock, Span } from './read-clock.ts';
 import { stepwise } from './stepwise.ts';
@@ -65,8 +65,8 @@ export interface ListRequestOptions {
   readonly refusals?: Refusals;
   /** Orders the requests that may meet the same records: one clock a resource. Default its own. */
   readonly readClock?: ReadClock;
-  /** Tells records that were sent before by their bytes. Default: all are parsed. */
-  readonly recogniser?: Recogniser | undefined;
+  /** Reads the elements of a page. Default: they are parsed. */
+  readonly read?: ElementReader;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
   /** Uniform in [0, 1), for the jitter. Default Math.random. */
@@ -97,8 +97,7 @@ export interface Refusals {
 export function listRequest(options: ListRequestOptions): ListRequest {
   const { url, tokens, scheduler = asyncScheduler } = options;
   const { dispatcher = getGlobalDispatcher(), readClock = newReadClock() } = options;
-  const { refusals = { count: 0 }, recogniser } = options;
-  const read = recogniser?.read ?? parsedElement;
+  const { refusals = { count: 0 }, read = parsedElement } = options;
   const { maxPageBytes = 64 * 2 ** 20, random, onAnswer, onRetry } = options;
 
   const send = (
@@ -213,11 +212,15 @@ interface EnvelopeOptions {
   readonly url: URL;
   readonly query: ListQuery;
   /** What is at a place of the page. */
-  readonly read: Recogniser['read'];
+  readonly read: ElementReader;
   readonly scheduler: SchedulerLike;
 }
 
-/** The page that an answer is; errors with `API_STATUS`, or with `API_ANSWER` when it is none. */
+/**
+ * The page that an answer is; errors with `API_ANSWER` when it is none.
+ *
+ * @throws CellarstreamError `API_STATUS`.
+ */
 function envelopeIn(
   answer: HttpAnswer,
   { url, query, read, scheduler }: EnvelopeOptions,
@@ -260,7 +263,7 @@ interface Body {
 const bodyOf = (value: JsonValue): Body => (isJsonObject(value) ? value : {});
 
 /** A page's elements one by one, those that are known left as they are; of another layout, whole. */
-function* bodyIn(answer: HttpAnswer, read: Recogniser['read']): Generator<void, Body> {
+function* bodyIn(answer: HttpAnswer, read: ElementReader): Generator<void, Body> {
   const parts = yield* pageElements(answer.body, (at) => read(answer.body, at));
   if (!parts) return bodyOf(parseJson(answer.text));
   return { ...bodyOf(parseJson(parts.rest)), data: parts.elements };

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { growthPlot, withResults } from '../../bench/support/documents.mjs';
+import { growthPlot, joined, withResults } from '../../bench/support/documents.mjs';
 import { text } from '../docs/texts.ts';
 
 const machine = {
@@ -39,4 +39,30 @@ it('growth is a table of medians, and a plot without the points that have no log
   expect(svg).toContain('>2 M<');
   expect(svg).not.toMatch(/NaN|Infinity/);
   expect(growthPlot(results({}))).toBeUndefined();
+});
+
+it('rows that were measured apart are put together, if nothing but the row is another', () => {
+  const row = (name: string, median: number) => ({
+    ...{ name, what: '', limit: '', failures: [] },
+    figures: [
+      {
+        ...{ name: 'p', what: 'p99', unit: 'ms', digits: 0, target: null, verdict: 'told' as const },
+        ...{ values: [median, median], median, least: median, most: median },
+      },
+    ],
+  });
+  const first = { ...results({}), rows: [row('a', 1), row('b', 2)] };
+  const busy = { ...machine, load: 3 };
+  const second = { ...results({ growth: growth(1) }), rows: [row('b', 3)], machine: busy };
+  const { rows, runs, machine: both } = joined([first, second]);
+  expect(rows.map(({ name, figures }) => [name, figures[0]!.median])).toEqual([['a', 1], ['b', 3]]); // prettier-ignore
+  expect(runs).toHaveLength(2);
+  expect(both.load).toBe(3);
+  expect(withResults(text('docs/performance.md'), joined([first, second]))).toContain(
+    'Medians of 2 runs of the full form',
+  );
+  for (const other of [{ revision: 'def' }, { cores: 4 }, { node: 'v24.0.0' }]) {
+    const apart = { ...second, machine: { ...machine, ...other } };
+    expect(() => joined([first, apart])).toThrow(/can't be put together/);
+  }
 });

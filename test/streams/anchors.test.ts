@@ -27,14 +27,19 @@ function parts(record: JsonObject) {
   return [keyOfId(record)!, 0, { digest, length: bytes.length, updatedAt: null }, bytes] as const;
 }
 
-/** Known by their bytes, which nobody may parse. */
-class Unparsed extends KnownRecord {
+/** Known by their bytes. */
+const sent = (records: readonly JsonObject[]) =>
+  records.map((record) => new KnownRecord(...parts(record)));
+let parsed = 0;
+class Counted extends KnownRecord {
   override get record(): JsonObject {
-    throw new Error('parsed');
+    parsed += 1;
+    return super.record;
   }
 }
+/** The same, and counted when they are parsed. */
 const known = (records: readonly JsonObject[]) =>
-  records.map((record) => new Unparsed(...parts(record)));
+  records.map((record) => new Counted(...parts(record)));
 
 describe('a page joins', () => {
   it('at the beginning, whatever is in it', () => {
@@ -61,7 +66,16 @@ describe('a page joins', () => {
     expect(join(after('1 2 3 4 5 6'), turned, options)).toMatchObject({ anchored: true });
   });
 
-  it('when its records are known by their bytes, none of which are parsed', () => {
+  it('when its records are known by their bytes, few of which are parsed', () => {
+    const first = page(Array.from({ length: 1_000 }, (_, id) => String(id)).join(' '));
+    const wide = { ...options, overlap: 10 };
+    parsed = 0;
+    const before = join(BEGINNING, known(first), wide).next;
+    expect(before.anchors[0]).toHaveLength(20);
+    expect(parsed).toBe(4);
+    expect(join(before, known([...first.slice(-10), ...page('1001 1002')]), wide)).toMatchObject({ anchored: true }); // prettier-ignore
+    expect(parsed).toBeLessThan(12);
+
     const at = join(BEGINNING, known(page('1 2 3 4 5 6')), options).next;
     expect(throughJson(at)).toEqual(at);
     expect(join(at, known(page('5 6 7')), options)).toMatchObject({
@@ -72,12 +86,18 @@ describe('a page joins', () => {
     expect(join(at, known(page("5' 6' 7")), options)).toMatchObject({ anchored: false });
   });
 
+  it('when a record that was known comes in other bytes', () => {
+    const at = join(BEGINNING, sent(page('1 2 3 4 5 6')), options).next;
+    const turned = [{ version: 1, id: 6 }, ...page('7 8')];
+    expect(join(at, turned, options)).toMatchObject({ anchored: true });
+    expect(join(at, sent(turned), options)).toMatchObject({ anchored: true });
+    expect(join(at, sent([{ version: 2, id: 6 }]), options)).toMatchObject({ anchored: false });
+  });
+
   it('when records that were parsed are known by now', () => {
     const at = after('1 2 3 4 5 6');
-    const data = page('5 6 7').map((record) => new KnownRecord(...parts(record)));
-    expect(join(at, data, options)).toMatchObject({ anchored: true });
-    const changed = page("5' 6' 7").map((record) => new KnownRecord(...parts(record)));
-    expect(join(at, changed, options)).toMatchObject({ anchored: false });
+    expect(join(at, sent(page('5 6 7')), options)).toMatchObject({ anchored: true });
+    expect(join(at, sent(page("5' 6' 7")), options)).toMatchObject({ anchored: false });
   });
 
   it('after its position has been through a cursor', () => {

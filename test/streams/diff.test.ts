@@ -6,7 +6,12 @@ import { createRecordCodec } from '../../src/schemas/record-codec.ts';
 import { orderSchema } from '../../src/schemas/order.ts';
 import { statusChanges } from '../../src/streams/order-status.ts';
 import { diff, instantOf, updatedAtOf } from '../../src/streams/diff.ts';
-import type { DiffOptions, Difference, ReadRecords } from '../../src/streams/diff.ts';
+import type {
+  DiffOptions,
+  Difference,
+  EncodedRecord,
+  ReadRecords,
+} from '../../src/streams/diff.ts';
 import { ORDER_IDENTITIES } from '../../src/streams/identity.ts';
 import { newestReads } from '../../src/streams/newest.ts';
 import { readClock } from '../../src/streams/read-clock.ts';
@@ -113,6 +118,24 @@ describe('diff', () => {
     expect(differences(reads, { isNew }).map(inShort)).toEqual([
       ['c 1', 'r 2'],
       ['u 1 fresh', 'u 2 fresh'],
+    ]);
+  });
+
+  it('takes what a record says of itself, its record only looked at for what is left out', () => {
+    const isNew = () => true;
+    const kept = (n: number, known: Partial<EncodedRecord>): EncodedRecord => ({
+      key: String(n),
+      image: Buffer.from(JSON.stringify({ n })),
+      updatedAt: n,
+      ...known,
+      get record(): JsonObject {
+        throw new Error('parsed');
+      },
+    });
+    const [first] = differences([{ records: [kept(1, { isNew: false }), kept(2, { isNew: true })] }], { isNew }); // prettier-ignore
+    expect(first!.changes.map(({ key, op, updatedAt }) => [key, op, updatedAt])).toEqual([
+      ['1', 'r', 1],
+      ['2', 'c', 2],
     ]);
   });
 

@@ -2,18 +2,20 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { isJsonObject, JsonNumber } from '../../src/schemas/json.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
-import {
-  jsonOf,
-  keyIn,
-  KnownRecord,
-  recogniser,
-  updatedAtIn,
-} from '../../src/streams/known-record.ts';
-import type { Sent, SentText } from '../../src/streams/known-record.ts';
+import type { ImageCodec } from '../../src/streams/change.ts';
+import { FreshRecord } from '../../src/streams/fresh-record.ts';
+import { KnownRecord, recogniser } from '../../src/streams/known-record.ts';
+import type { RecogniserOptions } from '../../src/streams/known-record.ts';
+import { jsonOf, keyIn, updatedAtIn } from '../../src/streams/sent-record.ts';
+import type { Sent, SentText } from '../../src/streams/sent-record.ts';
 import { keyOfFields } from '../../src/streams/records.ts';
 
 /** A recogniser, and what is kept by key: by itself it keeps nothing. */
 function recognising(...keyFields: string[]) {
+  return recognisingBy({ keyFields });
+}
+
+function recognisingBy({ keyFields, ...more }: Pick<RecogniserOptions, 'keyFields' | 'encode'>) {
   const kept = new Map<string, SentText>();
   let state = 0;
   const keyOf = keyOfFields(keyFields);
@@ -22,6 +24,7 @@ function recognising(...keyFields: string[]) {
     keyOf,
     known: (key) => kept.get(key),
     asOf: () => state,
+    ...more,
   });
   const read = (text: string, at = 0) => texts.read(Buffer.from(text), at);
   /** Reads a record, and keeps its text as if its image had been stored. */
@@ -83,6 +86,27 @@ describe('recogniser', () => {
     const { value, end } = read(`${sent},{"id":7,"a":1}`);
     expect([value, end]).toEqual([JSON.parse(sent), Buffer.byteLength(sent)]);
     expect(texts.textOf(value as JsonObject)).toMatchObject({ length: Buffer.byteLength(sent) });
+  });
+
+  it('encodes what it does not know, and tells its text', () => {
+    const values: ImageCodec = { encode: () => Buffer.from('image'), decode: () => ({}) };
+    const encode = (record: JsonObject) =>
+      record.more === undefined ? { image: values.encode(record), values } : undefined;
+    const { read, keep, kept } = recognisingBy({ keyFields: ['id'], encode });
+    const text = '{"id":7,"updated_at":"2026-03-05T12:00:00Z"}';
+    const { value } = read(text);
+    expect(value).toBeInstanceOf(FreshRecord);
+    const fresh = value as FreshRecord;
+    expect(fresh).toMatchObject({ key: '7', image: Buffer.from('image'), values });
+    expect(fresh.text).toEqual(recognising('id').keep(text));
+    kept.set('7', fresh.text!);
+    expect(read(text).value).toBeInstanceOf(KnownRecord);
+
+    const lacking = '{"id":8,"more":1}';
+    expect(read(lacking).value).toEqual(JSON.parse(lacking));
+    keep(lacking);
+    expect(read(lacking).value).toBeInstanceOf(KnownRecord);
+    expect(read('{"id":null}').value).toEqual({ id: null });
   });
 
   it('parses a record whose bytes are those of another key', () => {

@@ -1,4 +1,4 @@
-import { jsonOf } from '../../src/streams/known-record.ts';
+import { jsonOf } from '../../src/streams/sent-record.ts';
 import { defer, delay, map, of, tap, timer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../src/schemas/json.ts';

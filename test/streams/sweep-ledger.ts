@@ -1,4 +1,4 @@
-import { jsonOf } from '../../src/streams/known-record.ts';
+import { jsonOf } from '../../src/streams/sent-record.ts';
 import type { JsonValue } from '../../src/schemas/json.ts';
 import { NO_SWEEP, nextSweep, sweepAfter } from '../../src/streams/sweep-progress.ts';
 import type { SweepProgress } from '../../src/streams/sweep-progress.ts';

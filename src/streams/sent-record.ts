@@ -1,0 +1,66 @@
+import { isJsonObject, parseJson } from '../schemas/json.ts';
+import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import type { Element } from '../schemas/page-elements.ts';
+import { updatedAtOf } from './diff.ts';
+import type { KeyOf } from './records.ts';
+
+/** An element of a page: as it was parsed, or a record that is kept as its bytes. */
+export type Sent = JsonValue | SentRecord;
+
+/** What is kept of the bytes that a record was sent in. */
+export interface SentText {
+  /** Their SHA-256, cut to 16 bytes, as `latin1`. */
+  readonly digest: string;
+  /** How many they are. */
+  readonly length: number;
+  /** The record's `updated_at` in ms since the epoch; null when it has none. */
+  readonly updatedAt: number | null;
+}
+
+/**
+ * A record as the bytes that it was sent in, which are parsed if somebody asks. Parsed records that live
+ * as long as their page cost the garbage collector about as much as parsing them.
+ */
+export abstract class SentRecord {
+  readonly key: string;
+  /** Its `updated_at` in ms since the epoch; null when it has none. */
+  abstract readonly updatedAt: number | null;
+  /** Of its bytes, where somebody looked. */
+  abstract readonly text: SentText | undefined;
+  readonly #bytes: Buffer;
+  #record: JsonObject | undefined;
+
+  /** @param bytes JSON, of an object. */
+  constructor(key: string, bytes: Buffer) {
+    this.key = key;
+    this.#bytes = bytes;
+  }
+
+  get record(): JsonObject {
+    return (this.#record ??= parseJson(this.#bytes.toString()) as JsonObject);
+  }
+}
+
+/**
+ * The element that begins at a place of a page, and the place behind it. To be asked for from the front of
+ * a page to its back.
+ *
+ * @throws SyntaxError when it isn't JSON.
+ */
+export type ElementReader = (page: Buffer, at: number) => Element<Sent>;
+
+/** What was sent, as JSON. */
+export function jsonOf(sent: Sent): JsonValue {
+  return sent instanceof SentRecord ? sent.record : sent;
+}
+
+/** The key of an element; undefined where it has none. */
+export function keyIn(sent: Sent, keyOf: KeyOf): string | undefined {
+  return sent instanceof SentRecord ? sent.key : keyOf(sent);
+}
+
+/** The `updated_at` of an element, in ms since the epoch; null where it has none. */
+export function updatedAtIn(sent: Sent): number | null {
+  if (sent instanceof SentRecord) return sent.updatedAt;
+  return isJsonObject(sent) ? updatedAtOf(sent) : null;
+}
