@@ -182,6 +182,24 @@ const order = (key: number, more = '') => `{"order_number":${key}${more && `,${m
 const [PAID, OPEN] = ['"payment_status":"paid"', '"payment_status":"open"'];
 const keysOf = ({ texts = new Map() }: TaskNotes) => [...texts.keys()].sort();
 
+describe('orders that are encoded as they arrive', () => {
+  it('are new in a first read only if they were made behind its beginning', async () => {
+    const firstRead = { startedAt: START, position: null, done: false };
+    const cursor = { ...newCursor('this one'), firstRead, since: START };
+    const { whole, polled, published, eventsOf } = await orders({}, { cursor });
+    const created = (time: string) => `"created_at":"${time}"`;
+    (await whole()).answer([
+      order(1, created('2025-12-31T23:59:59Z')),
+      order(2, created('2026-01-01T00:00:01Z')),
+      order(3),
+    ]);
+    await until(() => published.length > 0);
+    expect(eventsOf(0)).toEqual(['r 1', 'c 2', 'r 3']);
+    const late = [order(4, created('2025-12-31T23:59:59Z')), order(5)];
+    expect(await polled(...late)).toMatchObject({ events: ['c 4', 'c 5'] });
+  });
+});
+
 describe('orders that come in the bytes of last time', () => {
   it('publish nothing, and are marked as seen all the same', async () => {
     const { polled, keeps, commits, published, store, sweepNumber } = await orders();

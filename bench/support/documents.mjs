@@ -40,7 +40,8 @@ export function joined(parts) {
   const about = (/** @type {Results} */ { form, machine }) =>
     JSON.stringify([form, machine.cpu, machine.cores, machine.node, machine.kafka, machine.revision]); // prettier-ignore
   const other = others.find((part) => about(part) !== about(first));
-  if (other) throw new Error(`results that can't be put together: ${about(first)}, ${about(other)}`);
+  if (other)
+    throw new Error(`results that can't be put together: ${about(first)}, ${about(other)}`);
   const last = /** @type {Results} */ (parts.at(-1));
   return {
     ...first,

@@ -6,6 +6,7 @@ import type { JsonObject } from './json.ts';
 import { writeBlock } from './field-kinds.ts';
 import { createRecordCodec } from './record-codec.ts';
 import type { RecordCodec } from './record-codec.ts';
+import { writeHeader } from './wire.ts';
 
 /** First read, created, updated, deleted. */
 export type Op = 'r' | 'c' | 'u' | 'd';
@@ -57,6 +58,8 @@ export interface EnvelopeCodec {
   readonly values: RecordCodec;
   /** An event whose images were encoded with the same schema of values. */
   encode(event: ChangeEvent<Uint8Array>): Buffer;
+  /** The same as the value of a message, framed for the registry: see {@link frame}. */
+  message(schemaId: number, event: ChangeEvent<Uint8Array>): Buffer;
   /** @throws Error when the bytes aren't an event. */
   decode(bytes: Uint8Array): ChangeEvent;
   /** The images as they were encoded, without decoding them. */
@@ -162,15 +165,25 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
     return { before: before.image, after: after.image, rest };
   };
 
+  // Avro writes a record as its fields one after the other, so images need no second encoding.
+  const write = (event: ChangeEvent<Uint8Array>): void => {
+    writeImage(out, event.before);
+    writeImage(out, event.after);
+    writeFacts(out, event);
+  };
+
   return {
     schema,
     values,
-    // Avro writes a record as its fields one after the other, so images need no second encoding.
     encode: (event) => {
       out.length = 0; // what an error has left
-      writeImage(out, event.before);
-      writeImage(out, event.after);
-      writeFacts(out, event);
+      write(event);
+      return out.take();
+    },
+    message: (schemaId, event) => {
+      out.length = 0;
+      writeHeader(out, schemaId);
+      write(event);
       return out.take();
     },
     decode: (bytes) => {

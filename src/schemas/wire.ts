@@ -1,3 +1,5 @@
+import type { AvroOutput } from './avro-output.ts';
+
 /** Confluent's wire format: a zero byte, the schema's id in 4 bytes (big-endian), the Avro bytes. */
 
 const MAGIC = 0;
@@ -10,6 +12,13 @@ export function frame(schemaId: number, avro: Uint8Array): Buffer {
   message.writeUInt32BE(schemaId, 1);
   message.set(avro, HEADER_BYTES);
   return message;
+}
+
+/** What stands before the Avro bytes in {@link frame}, for who writes those behind it. */
+export function writeHeader(out: AvroOutput, schemaId: number): void {
+  for (const byte of [MAGIC, schemaId >>> 24, schemaId >>> 16, schemaId >>> 8, schemaId]) {
+    out.byte(byte & 0xff);
+  }
 }
 
 /** What {@link frame} put together. */

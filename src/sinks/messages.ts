@@ -63,12 +63,9 @@ export function changeMessages(
   },
 ): Message[] {
   const { to, codec, origin, now } = at;
-  const event = codec.encode({
-    ...change.images,
-    ...changeFacts(change, sequence, origin, now),
-  });
   const { topic, schemaId } = to;
-  const message: Message = { topic, key: change.key, value: frame(schemaId, event) };
+  const event = { ...change.images, ...changeFacts(change, sequence, origin, now) };
+  const message: Message = { topic, key: change.key, value: codec.message(schemaId, event) };
   return change.op === 'd' ? [message, { topic, key: change.key, value: null }] : [message];
 }
 

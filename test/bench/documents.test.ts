@@ -46,7 +46,14 @@ it('rows that were measured apart are put together, if nothing but the row is an
     ...{ name, what: '', limit: '', failures: [] },
     figures: [
       {
-        ...{ name: 'p', what: 'p99', unit: 'ms', digits: 0, target: null, verdict: 'told' as const },
+        ...{
+          name: 'p',
+          what: 'p99',
+          unit: 'ms',
+          digits: 0,
+          target: null,
+          verdict: 'told' as const,
+        },
         ...{ values: [median, median], median, least: median, most: median },
       },
     ],

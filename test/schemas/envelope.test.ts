@@ -8,6 +8,7 @@ import { canonicalJson } from '../../src/schemas/json.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { orderSchema } from '../../src/schemas/order.ts';
 import { createRecordCodec } from '../../src/schemas/record-codec.ts';
+import { frame } from '../../src/schemas/wire.ts';
 import { oddRecords } from './odd-records.ts';
 
 const values = createRecordCodec(orderSchema);
@@ -86,6 +87,18 @@ describe('createEnvelopeCodec', () => {
         );
       }),
       { seed: 5, numRuns: 50 },
+    );
+  });
+
+  it('writes an event framed as the value of a message', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 0xffffffff }), (schemaId) => {
+        const images = { before: null, after: encoded({ order_number: 7 }) };
+        const event = { ...facts, ...images };
+        const framed = frame(schemaId, codec.encode(event));
+        expect(hex(codec.message(schemaId, event))).toBe(hex(framed));
+      }),
+      { seed: 12, examples: [[0], [0x7fffffff], [0x80000000], [0xffffffff]] },
     );
   });
 
