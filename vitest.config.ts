@@ -32,12 +32,12 @@ export default defineConfig({
           maxWorkers: ALL_CORES,
         },
       },
-      // One seed, one run of the whole pipeline: 400 with the other tests, 10,000 by themselves.
+      // One seed, one run of the whole pipeline: 250 with the other tests, 10,000 by themselves.
       {
         test: {
           name: 'sim',
           include: ['test/sim/seeds-*.test.ts'],
-          env: { SIM_SEEDS: process.env.SIM_SEEDS ?? '400' },
+          env: { SIM_SEEDS: process.env.SIM_SEEDS ?? '250' },
           maxWorkers: ALL_CORES,
           sequence: { groupOrder: 3 },
         },
@@ -58,8 +58,8 @@ export default defineConfig({
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          // They share one broker; each file has topics of its own. Three at once: most of them wait.
-          maxWorkers: 3,
+          // They share one broker; each file has topics of its own. Four at once: most of them wait.
+          maxWorkers: 4,
           sequence: { groupOrder: 1 },
         },
       },
@@ -82,7 +82,7 @@ export default defineConfig({
           include: ['test/chaos/**/*.test.ts'],
           env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '60' },
           hookTimeout: 120_000,
-          maxWorkers: 3,
+          maxWorkers: 4,
           sequence: { groupOrder: 1 },
         },
       },

@@ -11,7 +11,7 @@ import { scaled } from './support/scale.ts';
 import { connections } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 
-const ORDERS = scaled(50_000, 100_000);
+const ORDERS = scaled(30_000, 100_000);
 const PREFIX = 'first-read';
 
 describe(`run, with ${ORDERS} orders, the other lists and the true limits`, () => {

@@ -19,7 +19,7 @@ import type { AvroSchemaObject } from './support/rebuild.ts';
 import { scaled } from './support/scale.ts';
 import { connections } from './support/service.ts';
 
-const RECORDS = scaled(2_500, 10_000);
+const RECORDS = scaled(1_500, 10_000);
 const PREFIX = 'lossless';
 const TOPICS = RESOURCES.map((resource) => `${PREFIX}.${resource}`);
 const QUOTA = 10_000;
