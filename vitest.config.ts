@@ -58,8 +58,8 @@ export default defineConfig({
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          // They share one broker; each file has topics of its own. Four at once: most of them wait.
-          maxWorkers: 4,
+          // They share one broker; each file has topics of its own. Three at once: most of them wait.
+          maxWorkers: 3,
           sequence: { groupOrder: 1 },
         },
       },
@@ -82,7 +82,7 @@ export default defineConfig({
           include: ['test/chaos/**/*.test.ts'],
           env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '60' },
           hookTimeout: 120_000,
-          maxWorkers: 4,
+          maxWorkers: 3,
           sequence: { groupOrder: 1 },
         },
       },
