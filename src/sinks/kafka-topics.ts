@@ -1,5 +1,6 @@
 import kafkajs from 'kafkajs';
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
+import { defer, firstValueFrom, retry, throwError, timer } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
 import type { TopicSpec } from '../schemas/topics.ts';
 import { withAdmin } from './with-admin.ts';
@@ -25,7 +26,8 @@ export function ensureTopics(options: TopicsOptions): Promise<ReadonlyMap<string
     const specs = options.topics(options.replication ?? Math.min(3, brokers.length));
     const { absent } = await sort(admin, specs);
     if (absent.length > 0) {
-      await admin.createTopics({ waitForLeaders: true, topics: absent.map(plain) });
+      await admin.createTopics({ waitForLeaders: false, topics: absent.map(plain) });
+      await haveLeaders(admin, absent);
     }
     const partitions = await partitionsOf(admin, specs);
     await inspect(admin, specs, partitions);
@@ -47,6 +49,28 @@ export function inspectTopics(
     if (there.length > 0) await inspect(admin, there, await partitionsOf(admin, there));
     return { brokers: brokers.length, absent: absent.map(({ topic }) => topic) };
   });
+}
+
+/** How often it is looked whether new topics can be written to, and how many times, ms. */
+const LOOK_EVERY_MS = 100;
+const MOST_LOOKS = 100;
+/** What is said of a topic that was made just now; kafkajs' own wait takes the first of them for the last word. */
+const NOT_YET = new Set(['UNKNOWN_TOPIC_OR_PARTITION', 'LEADER_NOT_AVAILABLE']);
+
+/** Resolves when all partitions of topics can be written to. */
+async function haveLeaders(admin: Admin, specs: readonly TopicSpec[]): Promise<void> {
+  const topics = specs.map(({ topic }) => topic);
+  await firstValueFrom(
+    defer(() => admin.fetchTopicMetadata({ topics })).pipe(
+      retry({
+        count: MOST_LOOKS,
+        delay: (error: unknown) =>
+          error instanceof kafkajs.KafkaJSProtocolError && NOT_YET.has(error.type)
+            ? timer(LOOK_EVERY_MS)
+            : throwError(() => error),
+      }),
+    ),
+  );
 }
 
 async function partitionsOf(admin: Admin, specs: readonly TopicSpec[]) {
