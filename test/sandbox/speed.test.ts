@@ -30,16 +30,21 @@ describe('among a million orders', () => {
   const table = new Store(settings, settings.now).table('orders');
   const to = settings.now();
 
-  it('makes a page of 1,000 in under 5 ms, at the end as at the beginning', () => {
+  const make = (offset: number) =>
+    listPage(table, { offset, pageSize: 1_000 }, { sort: 'key-asc' });
+
+  // Beside what the same machine takes at the same time: an absolute time would be one of a quiet machine.
+  it('makes a page of 1,000 in less time than it takes to write its values as JSON, at the end as at the beginning', () => {
     for (const offset of [0, 500_000, 999_000]) {
-      const query = { offset, pageSize: 1_000 };
-      expect(quickest(() => listPage(table, query, { sort: 'key-asc' }))).toBeLessThan(5);
+      const page = JSON.parse(make(offset).toString()) as unknown;
+      expect(quickest(() => make(offset))).toBeLessThan(quickest(() => JSON.stringify(page)));
     }
   });
 
-  it('finds a window of few in under 2 ms', () => {
+  it('finds a window of few in less time than it takes to make a page', () => {
     const window = { from: settings.historyEndsAt - 600_000, to, inclusive: true };
     const query = { offset: 0, pageSize: 1_000, window };
-    expect(quickest(() => listPage(table, query, { sort: 'key-asc' }))).toBeLessThan(2);
+    const few = quickest(() => listPage(table, query, { sort: 'key-asc' }));
+    expect(few).toBeLessThan(quickest(() => make(0)) / 2);
   });
 });
