@@ -11,7 +11,10 @@ import { SentRecord } from './streams/sent-record.ts';
 /** A reading whose records are encoded, but for those that are known without. */
 export interface EncodedReading extends Reading {
   readonly records: readonly EncodedRecord[];
-  /** What has encoded those that were not encoded as they arrived: a schema that has grown since makes other bytes of them. */
+  /**
+   * What has encoded those that were not encoded as they arrived: a schema that has grown since makes
+   * other bytes of them.
+   */
   readonly values: ImageCodec;
 }
 

@@ -27,9 +27,8 @@ export function ensureTopics(options: TopicsOptions): Promise<ReadonlyMap<string
     const { absent } = await sort(admin, specs);
     if (absent.length > 0) {
       await admin.createTopics({ waitForLeaders: false, topics: absent.map(plain) });
-      await haveLeaders(admin, absent);
     }
-    const partitions = await partitionsOf(admin, specs);
+    const partitions = await onceKnown(() => partitionsOf(admin, specs));
     await inspect(admin, specs, partitions);
     return partitions;
   });
@@ -51,22 +50,21 @@ export function inspectTopics(
   });
 }
 
-/** How often it is looked whether new topics can be written to, and how many times, ms. */
-const LOOK_EVERY_MS = 100;
-const MOST_LOOKS = 100;
+/** How often brokers are asked about topics that they may not have heard of yet, ms; and how many times. */
+const ASK_EVERY_MS = 100;
+const MOST_ASKED = 100;
 /** What is said of a topic that was made just now; kafkajs' own wait takes the first of them for the last word. */
 const NOT_YET = new Set(['UNKNOWN_TOPIC_OR_PARTITION', 'LEADER_NOT_AVAILABLE']);
 
-/** Resolves when all partitions of topics can be written to. */
-async function haveLeaders(admin: Admin, specs: readonly TopicSpec[]): Promise<void> {
-  const topics = specs.map(({ topic }) => topic);
-  await firstValueFrom(
-    defer(() => admin.fetchTopicMetadata({ topics })).pipe(
+/** The answer of brokers that know all the topics they are asked about. */
+function onceKnown<T>(ask: () => Promise<T>): Promise<T> {
+  return firstValueFrom(
+    defer(ask).pipe(
       retry({
-        count: MOST_LOOKS,
+        count: MOST_ASKED,
         delay: (error: unknown) =>
           error instanceof kafkajs.KafkaJSProtocolError && NOT_YET.has(error.type)
-            ? timer(LOOK_EVERY_MS)
+            ? timer(ASK_EVERY_MS)
             : throwError(() => error),
       }),
     ),

@@ -61,7 +61,7 @@ export function freshRecord(
   const key = keyOf(record);
   const encoded = key === undefined ? undefined : encode(record);
   if (key === undefined || !encoded) return undefined;
-  const updatedAt = updatedAtOf(record);
+  const updatedAt = text ? text.updatedAt : updatedAtOf(record);
   const createdAt = instantOf(record, 'created_at');
   return new FreshRecord(key, bytes, { ...encoded, updatedAt, createdAt, text });
 }

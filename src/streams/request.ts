@@ -133,13 +133,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
           }
           refusals.count = 0;
           const serverTime = serverTimeAt(askedAt, elapsedMs, answer, token);
-          const page$: Observable<Pick<Answer, 'data' | 'pagination' | 'notFound'>> = isNotFound(
-            answer,
-            query,
-          )
-            ? of(NOTHING)
-            : envelopeIn(answer, { url, query, read, scheduler });
-          return page$.pipe(
+          return pageIn(answer, { url, query, read, scheduler }).pipe(
             map((page) => {
               answered = true;
               return { ...page, span: readClock.answered(begin), serverTime, elapsedMs };
@@ -208,7 +202,7 @@ const NOTHING = {
   notFound: true,
 } as const;
 
-interface EnvelopeOptions {
+interface PageOptions {
   readonly url: URL;
   readonly query: ListQuery;
   /** What is at a place of the page. */
@@ -216,15 +210,19 @@ interface EnvelopeOptions {
   readonly scheduler: SchedulerLike;
 }
 
+/** What an answer brings. */
+type Page = Pick<Answer, 'data' | 'pagination' | 'notFound'>;
+
 /**
  * The page that an answer is; errors with `API_ANSWER` when it is none.
  *
  * @throws CellarstreamError `API_STATUS`.
  */
-function envelopeIn(
+function pageIn(
   answer: HttpAnswer,
-  { url, query, read, scheduler }: EnvelopeOptions,
-): Observable<{ data: readonly Sent[]; pagination: Pagination }> {
+  { url, query, read, scheduler }: PageOptions,
+): Observable<Page> {
+  if (isNotFound(answer, query)) return of(NOTHING);
   const context = { offset: query.offset };
   if (answer.status !== 200) throw statusError(url, answer, context);
   return stepwise(() => bodyIn(answer, read), scheduler).pipe(
