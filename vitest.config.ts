@@ -8,6 +8,8 @@ const ALL_CORES = '100%';
 
 const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 'test/types/**'];
 const ALONE = ['test/integration/freshness.test.ts'];
+/** Those that put something in the place of a module: what one file puts there is seen by no other. */
+const MOCKED = ['test/**/*.mocked.test.ts'];
 
 export default defineConfig({
   test: {
@@ -17,8 +19,17 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: NOT_UNIT,
+          exclude: [...NOT_UNIT, ...MOCKED],
+          isolate: false, // most of their time went into loading the same modules again
           testTimeout: 20_000, // for a busy machine
+          maxWorkers: ALL_CORES,
+        },
+      },
+      {
+        test: {
+          name: 'mocked',
+          include: MOCKED,
+          testTimeout: 20_000,
           maxWorkers: ALL_CORES,
         },
       },
@@ -27,7 +38,13 @@ export default defineConfig({
         test: {
           name: 'node-all',
           include: ['test/**/*.test.ts'],
-          exclude: [...NOT_UNIT, '**/*.property.test.ts', 'test/{bench,docs,sandbox}/**'],
+          exclude: [
+            ...NOT_UNIT,
+            ...MOCKED,
+            '**/*.property.test.ts',
+            'test/{bench,docs,sandbox}/**',
+          ],
+          isolate: false,
           testTimeout: 20_000,
           maxWorkers: ALL_CORES,
         },

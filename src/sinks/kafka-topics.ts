@@ -1,6 +1,5 @@
 import kafkajs from 'kafkajs';
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
-import { defer, firstValueFrom, retry, throwError, timer } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
 import type { TopicSpec } from '../schemas/topics.ts';
 import { withAdmin } from './with-admin.ts';
@@ -28,7 +27,7 @@ export function ensureTopics(options: TopicsOptions): Promise<ReadonlyMap<string
     if (absent.length > 0) {
       await admin.createTopics({ waitForLeaders: false, topics: absent.map(plain) });
     }
-    const partitions = await onceKnown(() => partitionsOf(admin, specs));
+    const partitions = await partitionsOf(admin, specs);
     await inspect(admin, specs, partitions);
     return partitions;
   });
@@ -48,27 +47,6 @@ export function inspectTopics(
     if (there.length > 0) await inspect(admin, there, await partitionsOf(admin, there));
     return { brokers: brokers.length, absent: absent.map(({ topic }) => topic) };
   });
-}
-
-/** How often brokers are asked about topics that they may not have heard of yet, ms; and how many times. */
-const ASK_EVERY_MS = 100;
-const MOST_ASKED = 100;
-/** What is said of a topic that was made just now; kafkajs' own wait takes the first of them for the last word. */
-const NOT_YET = new Set(['UNKNOWN_TOPIC_OR_PARTITION', 'LEADER_NOT_AVAILABLE']);
-
-/** The answer of brokers that know all the topics they are asked about. */
-function onceKnown<T>(ask: () => Promise<T>): Promise<T> {
-  return firstValueFrom(
-    defer(ask).pipe(
-      retry({
-        count: MOST_ASKED,
-        delay: (error: unknown) =>
-          error instanceof kafkajs.KafkaJSProtocolError && NOT_YET.has(error.type)
-            ? timer(ASK_EVERY_MS)
-            : throwError(() => error),
-      }),
-    ),
-  );
 }
 
 async function partitionsOf(admin: Admin, specs: readonly TopicSpec[]) {

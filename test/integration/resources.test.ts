@@ -114,9 +114,9 @@ describe('run without RESOURCES', () => {
       level: 'warn',
       err: { code: 'API_STATUS', context: { status: 500 } },
     });
-    expect(new Set(linesOf(service, 'retry').map(({ what }) => what))).toEqual(
-      new Set(['products']),
-    );
+    // A broker that is slow to say who leads a new topic may be tried again, too.
+    const named = linesOf(service, 'retry').filter(({ what }) => what !== 'kafka');
+    expect(new Set(named.map(({ what }) => what))).toEqual(new Set(['products']));
 
     expect(await check.ended).toBe(1);
     for (const resource of others) {
