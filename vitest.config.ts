@@ -11,6 +11,9 @@ const ALONE = ['test/integration/freshness.test.ts'];
 /** Those that put something in the place of a module: what one file puts there is seen by no other. */
 const MOCKED = ['test/**/*.mocked.test.ts'];
 
+// JVMs of the tests live for a minute or two: compiled quickly is better than compiled well. Servers inherit it.
+process.env.JDK_JAVA_OPTIONS ??= '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC';
+
 export default defineConfig({
   test: {
     ...(report && { reporters: ['default', 'json'], outputFile: { json: report } }),

@@ -26,7 +26,7 @@ export function sentTexts(
   keyFields: readonly string[],
   fresh: FreshOptions,
 ): SentTexts {
-  let changes = 0; // of images: what was known before one has to be looked at again
+  let generation = 0; // of the images: what was known in an earlier one has to be looked at again
   /** A store that fails is not the API's affair: it fails again once the page's turn has come. */
   const known = (key: string): KeptText | undefined => {
     try {
@@ -40,12 +40,12 @@ export function sentTexts(
     keyFields,
     ...fresh,
     known,
-    asOf: () => changes,
+    asOf: () => generation,
   });
   return {
     recogniser: recognising,
     isStillKnown: ({ key, asOf, text }) =>
-      asOf === changes || log.text(key)?.digest === text.digest,
+      asOf === generation || log.text(key)?.digest === text.digest,
     toKeep: ({ read, same, changes }, images) => {
       const kept = new Map<string, KeptText>();
       const written = new Set(images.map(({ key }) => key));
@@ -58,6 +58,6 @@ export function sentTexts(
       }
       return kept;
     },
-    stored: (images) => void (changes += Number(images.length > 0)),
+    stored: (images) => void (generation += Number(images.length > 0)),
   };
 }

@@ -49,6 +49,10 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
               settle(span);
               return data.length > 0;
             }),
+            // Refused, it tells nothing of the key that it was asked for.
+            catchError((error: unknown) =>
+              isOfOneResource(error) ? of(false) : throwError(() => error),
+            ),
           );
     return found$.pipe(
       map((isFound) => {

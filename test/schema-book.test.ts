@@ -253,5 +253,6 @@ describe('a book that encodes', () => {
     expect(book.encodeNow(ada)).toEqual({ image, values: book.values });
     expect(book.encodeNow(adaWithSize)).toBeUndefined();
     expect(book.encodeNow({ id: 2 })).toBeDefined(); // what is not there needs no field
+    expect(book.encodeNow({ id: 2, size: null, sizes: [], sized: {} })).toBeDefined(); // nor what is empty
   });
 });

@@ -59,6 +59,15 @@ describe('singleRecords', () => {
     expect(settle).toHaveBeenCalledTimes(numbers.length);
   });
 
+  it('can not tell when what is known to be there is refused, and leave no read open', async () => {
+    const error = new CellarstreamError('API_STATUS', 'answered 400', { context: { status: 400 } });
+    const api = (number: string) => (number === '7' ? of(notFound) : throwError(() => error));
+    const { result, settle, onRefused } = asked(api, ['9']);
+    expect(await result).toBeUndefined();
+    expect(settle.mock.calls).toEqual([[notFound.span]]);
+    expect(onRefused).not.toHaveBeenCalled();
+  });
+
   it('can not tell of a number that the API refuses, and say so; other errors go on', async () => {
     const refused = new CellarstreamError('API_STATUS', 'answered 400', {
       context: { status: 400 },

@@ -37,6 +37,9 @@ const TITLES = {
 export function joined(parts) {
   const [first, ...others] = parts;
   if (!first) throw new Error('there are no results');
+  if (parts.some(({ rows }) => rows === undefined)) {
+    throw new Error('a comparison of revisions (--against) has no rows for the document');
+  }
   const about = (/** @type {Results} */ { form, machine }) =>
     JSON.stringify([form, machine.cpu, machine.cores, machine.node, machine.kafka, machine.revision]); // prettier-ignore
   const other = others.find((part) => about(part) !== about(first));

@@ -22,7 +22,7 @@ export class Oddities {
   readonly nulls: string[] = [];
   /** Exact values, as JSON text. */
   readonly unmapped = new Map<string, string>();
-  /** Whether a member was met that has no field. */
+  /** Whether a member was met that has no field, and that one could be made of. */
   hasUnknown = false;
   /** Of what is being written: steps with their slash, indices of arrays as numbers. */
   readonly path: (string | number)[] = [];

@@ -16,7 +16,8 @@ export interface RecordCodec {
   readonly type: avro.Type;
   /**
    * The image as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of
-   * its keys; so do times that are the same instant. `onUnknown` is told if anything in it has no field.
+   * its keys; so do times that are the same instant. `onUnknown` is told if anything in it has no
+   * field, and one could be made of it.
    */
   encode(record: JsonObject, onUnknown?: () => void): Buffer;
   /**
@@ -151,12 +152,19 @@ function recordKind({ name, fields: schemas }: RecordSchema): Kind {
 function noteUnknown(object: JsonObject, key: string, odd: Oddities): void {
   const item = object[key];
   if (item === undefined) return;
-  odd.hasUnknown = true;
+  if (!isBlank(item)) odd.hasUnknown = true;
   if (!key.isWellFormed()) return odd.noteValue(object);
   odd.path.push(pointerStep(key));
   if (item === null) odd.noteNull();
   else odd.noteValue(item);
   odd.path.pop();
+}
+
+/** Of which `growSchema` makes no field. */
+function isBlank(item: JsonValue): boolean {
+  if (item === null) return true;
+  if (Array.isArray(item)) return item.length === 0;
+  return isJsonObject(item) && Object.keys(item).length === 0;
 }
 
 function compile(

@@ -214,7 +214,7 @@ interface PageOptions {
 type Page = Pick<Answer, 'data' | 'pagination' | 'notFound'>;
 
 /**
- * The page that an answer is; errors with `API_ANSWER` when it is none.
+ * The page that an answer is; errors with `API_ANSWER` when it is none, and with what `read` throws.
  *
  * @throws CellarstreamError `API_STATUS`.
  */
@@ -227,8 +227,10 @@ function pageIn(
   if (answer.status !== 200) throw statusError(url, answer, context);
   return stepwise(() => bodyIn(answer, read), scheduler).pipe(
     catchError((cause: unknown) => {
+      // What is nested too deep is a RangeError. Anything else is no fault of the answer.
+      if (!(cause instanceof SyntaxError || cause instanceof RangeError)) throw cause;
       // The parser's own message quotes the text, which may hold personal fields.
-      const at = cause instanceof SyntaxError ? '' : ` (${(cause as Error).name})`;
+      const at = cause.name === 'SyntaxError' ? '' : ` (${cause.name})`;
       throw new CellarstreamError('API_ANSWER', `${where(url)} sent what is not JSON${at}`, {
         context,
       });

@@ -3,11 +3,13 @@ import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import type { Cli, LogLine } from './support/cli.ts';
+import { scaled } from './support/scale.ts';
 import { cliForTest, firstReadDone, folderForTest, sandboxForTest, settings } from './support/service.ts'; // prettier-ignore
 
-const ORDERS = 100_000;
-/** Of 1,000 records each, of which ten are read twice. What is repeated does not grow with them. */
-const PAGES = Math.ceil(ORDERS / 990);
+const PAGE_SIZE = scaled(400, 1_000);
+const ORDERS = 100 * PAGE_SIZE;
+/** Ten records of each are read twice. What is repeated does not grow with them. */
+const PAGES = Math.ceil(ORDERS / (PAGE_SIZE - 10));
 const PATIENCE = { timeout: 240_000, interval: 20 };
 
 describe('a first read that is stopped', () => {
@@ -22,6 +24,7 @@ describe('a first read that is stopped', () => {
     const env = {
       ...settings(sandbox, 'stopped-first-read', state),
       QUOTA_PER_MINUTE: '10000',
+      PAGE_SIZE: String(PAGE_SIZE),
       POLL_INTERVAL_MS: '1000', // or they would take most of the processor
     };
     const repeated: Record<string, number> = {};

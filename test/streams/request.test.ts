@@ -499,6 +499,16 @@ describe('a 404 to a query for one order', () => {
 });
 
 describe('what cannot pass', () => {
+  it('is a bug in what reads its records, which goes on as it is', async () => {
+    const bug = new TypeError('a bug');
+    const read = () => {
+      throw bug;
+    };
+    const { list } = await start({}, { read });
+    await expect(firstValueFrom(list({}, limit))).rejects.toBe(bug);
+    expect(retried).toEqual([]);
+  });
+
   it.each([
     ['400', { kind: 'status', status: 400 }, 400],
     ['422', { kind: 'status', status: 422 }, 422],
