@@ -80,6 +80,7 @@ export default defineConfig({
           hookTimeout: 120_000,
           // They share one broker; each file has topics of its own. Three at once: most of them wait.
           maxWorkers: 3,
+          isolate: false,
           sequence: { groupOrder: 1 },
         },
       },
