@@ -140,16 +140,7 @@ const BREAKS = [
 
 const SIMULATION = ['run', '--project', 'sim'];
 /** With time for tests that share their processor with the other copies. */
-const UNIT = [
-  '--project',
-  'unit',
-  '--project',
-  'mocked',
-  '--exclude',
-  'test/sim/**',
-  '--testTimeout',
-  '60000',
-];
+const UNIT = ['--project=unit', '--project=mocked', '--exclude=test/sim/**', '--testTimeout=60000'];
 /**
  * The simulation first: a few seeds show what is badly broken; then the unit tests that what is
  * broken can reach, or all of them where nothing is.

@@ -7,6 +7,7 @@ import type { AvroValue, Kind } from './field-kinds.ts';
 import { isJsonObject, parseJson, setOwn } from './json.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import { pointerStep, withPart } from './pointer.ts';
+import { speaksForAny } from './shape.ts';
 
 /** The API's JSON to a record image in Avro, and back. */
 export interface RecordCodec {
@@ -152,19 +153,12 @@ function recordKind({ name, fields: schemas }: RecordSchema): Kind {
 function noteUnknown(object: JsonObject, key: string, odd: Oddities): void {
   const item = object[key];
   if (item === undefined) return;
-  if (!isBlank(item)) odd.hasUnknown = true;
+  if (speaksForAny(item)) odd.hasUnknown = true;
   if (!key.isWellFormed()) return odd.noteValue(object);
   odd.path.push(pointerStep(key));
   if (item === null) odd.noteNull();
   else odd.noteValue(item);
   odd.path.pop();
-}
-
-/** Of which `growSchema` makes no field. */
-function isBlank(item: JsonValue): boolean {
-  if (item === null) return true;
-  if (Array.isArray(item)) return item.length === 0;
-  return isJsonObject(item) && Object.keys(item).length === 0;
 }
 
 function compile(

@@ -113,6 +113,11 @@ function firstShape(
   return undefined;
 }
 
+/** Whether a field can be made of a value that nothing else was seen beside: see {@link shapeOf}. */
+export function speaksForAny(value: JsonValue): boolean {
+  return kindOf(value) !== undefined;
+}
+
 /** What the value speaks for; undefined for nothing. */
 function kindOf(value: JsonValue): ValueKind | undefined {
   if (typeof value === 'string') return value.isWellFormed() ? 'string' : undefined;

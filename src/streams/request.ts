@@ -230,7 +230,7 @@ function pageIn(
       // What is nested too deep is a RangeError. Anything else is no fault of the answer.
       if (!(cause instanceof SyntaxError || cause instanceof RangeError)) throw cause;
       // The parser's own message quotes the text, which may hold personal fields.
-      const at = cause.name === 'SyntaxError' ? '' : ` (${cause.name})`;
+      const at = cause instanceof RangeError ? ' (RangeError)' : '';
       throw new CellarstreamError('API_ANSWER', `${where(url)} sent what is not JSON${at}`, {
         context,
       });
