@@ -1,14 +1,11 @@
-import { randomUUID } from 'node:crypto';
-import type { Batch, Consumer, Kafka, KafkaMessage } from 'kafkajs';
+import type { Kafka, KafkaMessage } from 'kafkajs';
 import { ReplaySubject } from 'rxjs';
-import { isRetryable } from '../errors.ts';
 import type { Offsets } from './broker.ts';
-import { NOWHERE, partitionPlaces } from './partition-places.ts';
-import type { Places } from './partition-places.ts';
-import { leastAnswer, quietFetches } from './quiet-fetches.ts';
-import { readAsMember } from './reader-member.ts';
-import { deletedBefore, refuseLoss } from './refuse-loss.ts';
-import { withAdmin } from './with-admin.ts';
+import type { PartitionAnswer } from './fetch-answer.ts';
+import { fetchLoops } from './fetch-loops.ts';
+import { isOutOfRange } from './kafka-fetcher.ts';
+import { committedBatches, messagesOf, recordBatches } from './record-batches.ts';
+import { refuseLoss } from './refuse-loss.ts';
 
 /** What of a partition has been read, in one go. */
 export interface PartitionBatch {
@@ -48,21 +45,14 @@ export interface TopicReader {
   close(): Promise<void>;
 }
 
-/** Groups of readers are called this and an id: what ACLs have to allow. */
-export const READER_GROUP_PREFIX = 'cellarstream-tail-';
-
-/** How long a broker waits for something new, ms: no less is a fetch that found nothing. */
-const MOST_WAIT_MS = 250;
-
 /**
- * Reads a topic from one set of offsets to another, `read_committed`.
- *
- * kafkajs can't read without a group: this one has a name of its own, commits nothing, and is
- * deleted in the end. Whenever it joins anew, kafkajs has forgotten where it was: it is told.
+ * Reads a topic from one set of offsets to another, `read_committed`, without a consumer group: where
+ * it is only the reader knows.
  */
 export function openReader(options: ReaderOptions): TopicReader {
-  const { kafka, topic, from, ends, before = Infinity, follow = false } = options;
+  const { kafka, topic, from, ends, before = Infinity, follow = false, isPatient = true } = options;
   const { onBatch, onCaughtUp } = options;
+  /** By partition, the offset to go on at. What was read last is last, so that none is left behind. */
   const next = new Map(from);
   const paused = new Set<number>();
   const behind = new Set(unread(from, ends).keys());
@@ -72,176 +62,89 @@ export function openReader(options: ReaderOptions): TopicReader {
     resolve = whenDone;
     reject = whenFailed;
   });
-  let hasFailed = false;
-  /** At once: nothing that is still on its way may count as read. */
-  const fail = (error: unknown) => {
-    hasFailed = true;
-    reject(error);
-  };
   done.catch(() => undefined); // also where nobody waits for it any more
 
-  const groupId = `${READER_GROUP_PREFIX}${randomUUID()}`;
-  /** The one that has joined the group; there is none while Kafka is away. */
-  let consumer: Consumer | undefined;
-
-  const seek = (partition: number) => {
-    const offset = next.get(partition)!.toString();
-    consumer?.seek({ topic, partition, offset });
-  };
-  const isWanted = (partition: number) => follow || behind.has(partition);
-  const pauseOrResume = (partition: number) => {
-    const where = [{ topic, partitions: [partition] }];
-    if (paused.has(partition) || !isWanted(partition)) consumer?.pause(where);
-    else consumer?.resume(where);
-  };
-  const moveTo = (partition: number, offset: bigint) => {
-    if (offset > (next.get(partition) ?? 0n)) next.set(partition, offset);
-    quiet.reset();
-    reach(partition);
-  };
-  const reach = (partition: number) => {
-    if (!behind.has(partition) || next.get(partition)! < ends.get(partition)!) return;
-    behind.delete(partition);
-    if (!follow) pauseOrResume(partition);
-    if (behind.size === 0) finish();
+  const isWanted = (partition: number) =>
+    (follow || behind.has(partition)) && !paused.has(partition);
+  const wanted = (led: readonly number[]): Offsets => {
+    for (const each of led) if (follow && !next.has(each)) next.set(each, 0n); // was added meanwhile
+    return new Map([...next].filter(([each]) => led.includes(each) && isWanted(each)));
   };
   const finish = () => {
     onCaughtUp?.();
     if (!follow) resolve();
   };
-  const take = (batch: Batch) => {
-    const { partition } = batch;
-    if (!next.has(partition) && follow) next.set(partition, 0n); // was added meanwhile
-    if (!isWanted(partition)) return;
-    const at = next.get(partition)!;
-    refuseLoss(topic, batch, at);
+  const moveTo = (partition: number, offset: bigint) => {
+    next.delete(partition);
+    next.set(partition, offset);
+    if (!behind.has(partition) || offset < ends.get(partition)!) return;
+    behind.delete(partition);
+    if (behind.size === 0) finish();
+  };
+
+  const prepare = async (answer: PartitionAnswer, at: bigint, hasAll: boolean) => {
+    const { partition, aborted, lastStableOffset } = answer;
+    if (isOutOfRange(answer)) return refuseLoss({ kafka, topic, partition, at });
+    const batches = recordBatches(answer.records);
+    const last = batches.at(-1);
+    let after = last ? BigInt(last.lastOffset) + 1n : at;
+    if (hasAll && !last && lastStableOffset > at) after = lastStableOffset; // compaction has left nothing
     const end = follow ? undefined : ends.get(partition);
-    let after = BigInt(batch.lastOffset()) + 1n;
-    let messages = batch.messages.filter(
-      // After a fault some come again.
-      ({ offset }) => BigInt(offset) >= at && (end === undefined || BigInt(offset) < end),
-    );
+    const committed = committedBatches(batches, aborted);
+    const [begin, stop] = [Number(at), Number(end ?? Infinity)];
+    let messages: KafkaMessage[] = (await Promise.all(committed.map(messagesOf)))
+      .flat() // the first batch may begin before the offset that was asked for
+      .filter(({ offset }) => Number(offset) >= begin && Number(offset) < stop);
     const late = messages.findIndex(({ timestamp }) => Number(timestamp) >= before);
     if (late >= 0 && end !== undefined) {
       messages = messages.slice(0, late);
       after = end; // what is between is not wanted
     }
-    if (after > at) onBatch({ partition, messages, next: after });
+    return { partition, messages, next: after };
+  };
+  const take = (batch: PartitionBatch) => {
+    const { partition, next: after } = batch;
+    if (!isWanted(partition) || after <= next.get(partition)!) return;
+    onBatch(batch);
     moveTo(partition, after);
   };
 
-  const quiet = quietFetches(MOST_WAIT_MS, leastAnswer(topic));
-  /** Where the partitions are, as it was asked when answers became suspicious. */
-  let places: Places | 'being asked' | undefined;
-  const lookAround = () => {
-    places = 'being asked';
-    partitionPlaces(kafka, topic).then(
-      (found) => (places = found),
-      (error: unknown) => {
-        places = undefined;
-        if (!isRetryable(error)) fail(error);
-      },
-    );
-  };
-  /**
-   * Goes on where fetches bring nothing although the end is behind them: where the broker that answered
-   * is the one that has the partition, and has all of it up to the end.
-   */
-  const passGaps = (found: Places) => {
-    for (const partition of [...behind].filter((each) => !paused.has(each))) {
-      const at = next.get(partition)!;
-      const end = ends.get(partition)!;
-      const { leader, low, high } = found.get(partition) ?? NOWHERE;
-      const verdict = quiet.verdict(leader);
-      if (verdict === 'open' || high < end) continue;
-      if (low > at) throw deletedBefore(topic, partition, at, low);
-      const offset = verdict === 'end' ? end : at + 1n;
-      onBatch({ partition, messages: [], next: offset });
-      next.set(partition, offset);
-      seek(partition);
-      reach(partition);
-    }
-    quiet.reset();
-  };
-  const onAnswered = (broker: string, tookMs: number, bytes: number) => {
-    if (hasFailed || [...behind].every((partition) => paused.has(partition))) return;
-    quiet.answered(broker, tookMs, bytes);
-    if (places === 'being asked') return;
-    if (quiet.verdict(broker) === 'open') {
-      places = undefined;
-    } else if (!places) {
-      lookAround(); // the answer after that counts
-    } else {
-      try {
-        passGaps(places);
-      } catch (error) {
-        fail(error);
-      }
-      places = undefined;
-    }
-  };
-
   const leave$ = new ReplaySubject<void>(1);
-  const isNeeded = follow || behind.size > 0;
-  const reading = !isNeeded
-    ? Promise.resolve()
-    : readAsMember({
-        kafka,
-        topic,
-        groupId,
-        mostWaitMs: MOST_WAIT_MS,
-        isPatient: options.isPatient ?? true,
-        leave$,
-        onJoin: (joined) => {
-          consumer = joined;
-          quiet.reset();
-          for (const partition of next.keys()) {
-            seek(partition);
-            pauseOrResume(partition);
-          }
-        },
-        onLeft: () => (consumer = undefined),
-        onBatch: (batch) => {
-          if (hasFailed) return;
-          try {
-            take(batch);
-          } catch (error) {
-            fail(error);
-            throw error;
-          }
-        },
-        onPassed: (partition, lastOffset) => {
-          if (hasFailed) return; // kafkajs takes what was refused for done
-          const offset = BigInt(lastOffset) + 1n;
-          if (!isWanted(partition) || offset <= (next.get(partition) ?? 0n)) return;
-          onBatch({ partition, messages: [], next: offset });
-          moveTo(partition, offset);
-        },
-        onAnswered,
-      });
-  reading.catch(fail);
+  const loops =
+    follow || behind.size > 0
+      ? fetchLoops({
+          kafka,
+          topic,
+          isPatient,
+          leave$,
+          wanted,
+          prepare: (answers, asked) => {
+            // Brokers fill an answer in the order of the request, up to its size.
+            const isEmpty = answers.every(({ records }) => records.length === 0);
+            const [first] = asked.keys();
+            const all = answers.map((each) => {
+              const { partition } = each;
+              return prepare(each, asked.get(partition)!, isEmpty || partition === first);
+            });
+            return Promise.all(all);
+          },
+          take: (batches) => batches.forEach(take),
+        })
+      : undefined;
+  loops?.done.catch(reject);
   if (behind.size === 0) finish();
 
-  let closed: Promise<void> | undefined;
-  const close = async () => {
-    if (!isNeeded) return;
-    leave$.next();
-    await reading.catch(() => undefined); // `done` has it
-    // Where it fails: an empty group without offsets is dropped by the broker in time.
-    await withAdmin(kafka, (admin) => admin.deleteGroups([groupId])).catch(() => undefined);
-  };
   return {
     done,
-    pause: (partition) => {
-      paused.add(partition);
-      pauseOrResume(partition);
-    },
+    pause: (partition) => void paused.add(partition),
     resume: (partition) => {
       paused.delete(partition);
-      quiet.reset();
-      pauseOrResume(partition);
+      loops?.wake();
     },
-    close: () => (closed ??= close()),
+    close: async () => {
+      leave$.next();
+      await loops?.done.catch(() => undefined); // `done` has it
+    },
   };
 }
 

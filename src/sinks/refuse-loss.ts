@@ -1,26 +1,48 @@
-import type { Batch } from 'kafkajs';
+import type { Kafka } from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
+import { topicBounds } from './topic-bounds.ts';
+import { withAdmin } from './with-admin.ts';
 
-/** What kafkajs would pass over in silence: it goes on at the beginning of what is left. */
-export function refuseLoss(topic: string, batch: Batch, at: bigint): void {
-  const { partition, highWatermark } = batch;
-  // Not among kafkajs' types: where the fetch began that brought this batch.
-  const { fetchedOffset } = batch as Batch & { readonly fetchedOffset?: string };
-  if (fetchedOffset !== undefined && BigInt(fetchedOffset) > at) {
-    throw deletedBefore(topic, partition, at, BigInt(fetchedOffset));
-  }
-  if (BigInt(highWatermark) >= at) return;
+/** A partition that is read, and the offset that is next. */
+export interface ReadPlace {
+  readonly kafka: Kafka;
+  readonly topic: string;
+  readonly partition: number;
+  readonly at: bigint;
+}
+
+/**
+ * Tells why a broker says that this offset is out of range: nobody may pass over in silence what is not
+ * there any more.
+ *
+ * @throws CellarstreamError `POSITION`: retention has taken the next message, or the topic was made
+ * anew; `KAFKA_UNREACHABLE`: asked again, the brokers say that it is there.
+ */
+export async function refuseLoss(place: ReadPlace): Promise<never> {
+  const { kafka, topic, partition, at } = place;
+  const bounds = await withAdmin(kafka, (admin) => topicBounds(admin, topic));
+  const { low, high } = bounds.get(partition) ?? { low: 0n, high: 0n };
+  if (low > at) throw deletedBefore(place, low);
+  if (high < at) throw madeAnew(place, high);
   throw new CellarstreamError(
-    'POSITION',
-    `partition ${partition} of ${topic} ends at ${highWatermark}, it was at ${at} before: the topic was made anew, begin at its beginning`,
+    'KAFKA_UNREACHABLE',
+    `the brokers do not agree whether partition ${partition} of ${topic} has an offset ${at}`,
     { context: { topic, partition } },
   );
 }
 
-export function deletedBefore(topic: string, partition: number, at: bigint, low: bigint) {
+function deletedBefore({ topic, partition, at }: ReadPlace, low: bigint) {
   return new CellarstreamError(
     'POSITION',
     `offsets ${at} to ${low - 1n} of partition ${partition} of ${topic} were deleted before they were read: begin at ${low} or later, and keep more of it with retention.ms`,
+    { context: { topic, partition } },
+  );
+}
+
+function madeAnew({ topic, partition, at }: ReadPlace, end: bigint) {
+  return new CellarstreamError(
+    'POSITION',
+    `partition ${partition} of ${topic} ends at ${end}, it was at ${at} before: the topic was made anew, begin at its beginning`,
     { context: { topic, partition } },
   );
 }

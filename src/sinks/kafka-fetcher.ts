@@ -1,0 +1,133 @@
+import type { Kafka } from 'kafkajs';
+import protocolErrors from 'kafkajs/src/protocol/error.js';
+import fetchRequest from 'kafkajs/src/protocol/requests/fetch/v10/request.js';
+import { fetchAnswer } from './fetch-answer.ts';
+import type { FetchAnswer, PartitionAnswer } from './fetch-answer.ts';
+import type { Offsets } from './broker.ts';
+
+/** A topic's partitions, fetched from the brokers that lead them. */
+export interface Fetcher {
+  /** By partition, the id of its leader, of metadata that are a few minutes old at most. */
+  leaders(): Promise<ReadonlyMap<number, number>>;
+  /**
+   * What these partitions hold from these offsets on, as far as it is committed and fits into an answer.
+   * The first of them is answered with a batch at least, however large; a broker without anything new
+   * waits a moment.
+   *
+   * @throws kafkajs' errors; for a partition's, all but that its offset is out of range.
+   */
+  fetch(leader: number, offsets: Offsets): Promise<readonly PartitionAnswer[]>;
+  /** A fetch that is under way ends with an error. */
+  close(): Promise<void>;
+}
+
+/** In an answer, of one partition and in all. */
+const PARTITION_BYTES = 2 ** 20;
+const ANSWER_BYTES = 4 * 2 ** 20;
+/** How long a broker waits for something new. */
+const MOST_WAIT_MS = 250;
+/** How old metadata may become: partitions may be added. */
+const METADATA_MAX_AGE_MS = 300_000;
+
+const CONSUMER = -1; // no replica
+const READ_COMMITTED = 1;
+const OFFSET_OUT_OF_RANGE = 1;
+
+/**
+ * Connects to Kafka to fetch from a topic without a group: kafkajs can't, in what it offers, and a
+ * group's first join takes seconds. So this takes the parts out of it that its consumers are made of:
+ * a cluster's connections, and the request. (The request's version 10 is the newest that can't send us
+ * to another replica. The answer is read by ourselves: kafkajs leaves out where batches end that
+ * compaction has emptied.)
+ *
+ * @throws kafkajs' errors.
+ */
+export async function openFetcher(kafka: Kafka, topic: string): Promise<Fetcher> {
+  const cluster = clusterOf(kafka);
+  const close = () => cluster.disconnect();
+  try {
+    await cluster.connect();
+    await cluster.addTargetTopic(topic);
+  } catch (error) {
+    await close().catch(() => undefined); // what came before it says more
+    throw error;
+  }
+  return {
+    leaders: async () => {
+      await cluster.refreshMetadataIfNecessary();
+      const partitions = cluster.findTopicPartitionMetadata(topic);
+      return new Map(partitions.map(({ partitionId, leader }) => [partitionId, leader]));
+    },
+    fetch: async (leader, offsets) => {
+      const broker = await cluster.findBroker({ nodeId: String(leader) });
+      const partitions = [...offsets].map(([partition, offset]) => ({
+        partition,
+        fetchOffset: String(offset),
+        maxBytes: PARTITION_BYTES,
+      }));
+      const answer = await broker.connectionPool.send<FetchAnswer>({
+        request: fetchRequest({
+          replicaId: CONSUMER,
+          maxWaitTime: MOST_WAIT_MS,
+          minBytes: 1,
+          maxBytes: ANSWER_BYTES,
+          isolationLevel: READ_COMMITTED,
+          topics: [{ topic, partitions }],
+        }),
+        response: { decode: fetchAnswer, parse: (decoded) => decoded },
+      });
+      for (const { errorCode } of [answer, ...answer.partitions]) {
+        if (errorCode === 0 || errorCode === OFFSET_OUT_OF_RANGE) continue;
+        throw protocolErrors.createErrorFromCode(errorCode);
+      }
+      return answer.partitions;
+    },
+    close,
+  };
+}
+
+export function isOutOfRange({ errorCode }: PartitionAnswer): boolean {
+  return errorCode === OFFSET_OUT_OF_RANGE;
+}
+
+/** The part of kafkajs' cluster that is in use here. */
+interface Cluster {
+  connect(): Promise<void>;
+  disconnect(): Promise<void>;
+  /** Fetches its metadata. */
+  addTargetTopic(topic: string): Promise<void>;
+  refreshMetadataIfNecessary(): Promise<void>;
+  findTopicPartitionMetadata(
+    topic: string,
+  ): readonly { readonly partitionId: number; readonly leader: number }[];
+  /** Connects to it. */
+  findBroker(which: { nodeId: string }): Promise<{ readonly connectionPool: Connections }>;
+}
+
+interface Connections {
+  send<T>(exchange: {
+    readonly request: { readonly apiName: string };
+    readonly response: {
+      readonly decode: (bytes: Buffer) => T;
+      readonly parse: (decoded: T) => T;
+    };
+  }): Promise<T>;
+}
+
+/** The name of the symbol under which a `Kafka` has what makes a cluster of its settings. */
+const CREATE_CLUSTER = 'private:Kafka:createCluster';
+
+function clusterOf(kafka: Kafka): Cluster {
+  const key = Object.getOwnPropertySymbols(kafka).find((each) => each.description === CREATE_CLUSTER);
+  const create: unknown = key && Reflect.get(kafka, key);
+  if (typeof create !== 'function') {
+    throw new TypeError('this is no Kafka of kafkajs 2.2: topics can be read with that one alone');
+  }
+  return Reflect.apply(create, kafka, [
+    {
+      metadataMaxAge: METADATA_MAX_AGE_MS,
+      allowAutoTopicCreation: false,
+      isolationLevel: READ_COMMITTED,
+    },
+  ]) as Cluster;
+}
