@@ -22,8 +22,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   UNSUPPORTED_SASL_MECHANISM: 'check KAFKA_SASL_MECHANISM',
   TOPIC_AUTHORIZATION_FAILED: 'its ACLs must let this user make, read and write the topics',
   CLUSTER_AUTHORIZATION_FAILED: 'its ACLs must let this user describe the cluster',
-  GROUP_AUTHORIZATION_FAILED:
-    'its ACLs must let this user read its own group, and those named cellarstream-tail-*',
+  GROUP_AUTHORIZATION_FAILED: 'its ACLs must let this user read its own group',
   TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
     'its ACLs must let this user write with the transactional id cellarstream.*',
   INVALID_REPLICATION_FACTOR: 'set TOPIC_REPLICATION to no more than the number of brokers',
@@ -58,7 +57,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /Failed to find group coordinator/, // kafkajs keeps to itself that it may not ask for one
-    'if it goes on, its ACLs must let this user write with the transactional id cellarstream.*, and read its own group and those named cellarstream-tail-*',
+    'if it goes on, its ACLs must let this user write with the transactional id cellarstream.*, or read its own group',
   ],
 ];
 

@@ -118,7 +118,9 @@ interface Connections {
 const CREATE_CLUSTER = 'private:Kafka:createCluster';
 
 function clusterOf(kafka: Kafka): Cluster {
-  const key = Object.getOwnPropertySymbols(kafka).find((each) => each.description === CREATE_CLUSTER);
+  const key = Object.getOwnPropertySymbols(kafka).find(
+    (each) => each.description === CREATE_CLUSTER,
+  );
   const create: unknown = key && Reflect.get(kafka, key);
   if (typeof create !== 'function') {
     throw new TypeError('this is no Kafka of kafkajs 2.2: topics can be read with that one alone');

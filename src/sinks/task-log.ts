@@ -190,13 +190,13 @@ async function restore(
   const moved = [...ends].some(([partition, end]) => seenEnd(partition) !== end);
   const newestCursor = async () => {
     // If it has not moved nothing was published since. A cursor that has moved without an event only
-    // spares reads, and to look for it would need a consumer's group.
+    // spares reads: it is not worth one.
     const isNew = moved || known.cursor === null;
     const newest = isNew ? await readCursor(options, found ?? known) : found;
     if (newest) known = { ...known, cursor: newest.cursor, cursorEnd: newest.cursorEnd };
   };
-  // Read beside the events, as each waits some seconds for its group. It is stored before them, or with
-  // the first: with no event left to read, nobody would look for it again.
+  // Read beside the events. It is stored before them, or with the first: with no event left to read,
+  // nobody would look for it again.
   const cursorRead = newestCursor();
   cursorRead.catch(() => undefined); // awaited below
   // What was published while this store was away was there then: no sweep need have seen it.

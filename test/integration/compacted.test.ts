@@ -91,7 +91,7 @@ it('passes a segment of which compaction has left a header alone', async () => {
     return read.offsets[0] !== 0 && read.offsets.at(-1) === 23 && read;
   }, COMPACTED);
   expect(offsets).toEqual([...numbers(5, 9), ...numbers(10, 21), 22, 23]);
-  expect(empty.slice(0, 5)).toEqual([1, 2, 3, 4, 5]); // step by step: there might be something behind
+  expect(empty[0]).toBe(5);
 });
 
 interface Records {

@@ -71,7 +71,7 @@ it.each([
   ['Request is not valid given the current SASL state', /unset KAFKA_SASL_MECHANISM/],
   [
     'Failed to find group coordinator',
-    /\(if it goes on, its ACLs must let .* cellarstream\.\*, .* cellarstream-tail-\*/,
+    /\(if it goes on, its ACLs must let .* cellarstream\.\*, or read its own group\)/,
   ],
   ['Connection error: connect ECONNREFUSED', /^no answer from Kafka: Connection error/],
 ])('says what a port may want that does not answer: %s', (message, line) => {

@@ -1,103 +1,238 @@
 import kafkajs from 'kafkajs';
+import type { Kafka } from 'kafkajs';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { openReader } from '../../src/sinks/kafka-reader.ts';
-import type { TopicReader } from '../../src/sinks/kafka-reader.ts';
+import type { ReaderOptions } from '../../src/sinks/kafka-reader.ts';
 import { fakeKafka } from '../support/fake-kafka.ts';
 import type { FakeKafka } from '../support/fake-kafka.ts';
+import { batchBytes } from '../support/record-bytes.ts';
 
 const TOPIC = 'wine.orders';
 const AWAY = () => new kafkajs.KafkaJSConnectionError('Connection error: ECONNREFUSED');
+const NOT_LEADER = 6;
+const OUT_OF_RANGE = 1;
 
 let fake: FakeKafka;
 let seen: string[];
 beforeEach(() => {
-  fake = fakeKafka(TOPIC);
+  fake = fakeKafka();
   seen = [];
 });
 
 /** A reader of offsets 10 to 19 of partition 0, and of 5 to 9 of partition 1. */
-function open(isPatient = true): TopicReader {
+function open(options: Partial<ReaderOptions> = {}) {
   return openReader({
     kafka: fake.kafka,
     topic: TOPIC,
-    from: new Map([
-      [0, 10n],
-      [1, 5n],
-    ]),
-    ends: new Map([
-      [0, 20n],
-      [1, 10n],
-    ]),
-    isPatient,
-    onBatch: ({ partition, messages }) =>
-      seen.push(...messages.map(({ offset }) => `${partition}:${offset}`)),
+    from: new Map([[0, 10n], [1, 5n]]), // prettier-ignore
+    ends: new Map([[0, 20n], [1, 10n]]), // prettier-ignore
+    onBatch: ({ partition, messages, next }) =>
+      seen.push(...messages.map(({ offset }) => `${partition}:${offset}`), `${partition}>${next}`),
+    ...options,
   });
 }
-const consumer = async (nth = 0) => {
-  await vi.waitUntil(() => fake.consumers.length > nth, { timeout: 5_000, interval: 5 });
-  return fake.consumers[nth]!;
-};
 
 describe('openReader', () => {
-  it('tells kafkajs at each join where to go on: it has forgotten', async () => {
+  it('hands over what is there, and nothing from before or behind', async () => {
     const reader = open();
-    const member = await consumer();
-    member.join();
-    expect(member.seeks).toEqual(['0:10', '1:5']);
-    await member.give(0, [10, 11, 12]);
-    member.join();
-    expect(member.seeks.slice(2)).toEqual(['0:13', '1:5']);
-    await reader.close();
-  });
-
-  it('hands over once what comes twice, and nothing from before or behind', async () => {
-    const reader = open();
-    const member = await consumer();
-    member.join();
-    await member.give(0, [8, 9, 10, 11]);
-    member.join();
-    await member.give(0, [10, 11, 12]); // was fetched before it was told where to go on
-    await member.give(0, [13, 19, 20, 21]);
-    await member.give(1, [9]);
+    const first = await fake.nextFetch();
+    expect(first.asked).toEqual(['0:10', '1:5']);
+    first.answer({ partition: 0, offsets: [8, 9, 10, 11] }, { partition: 1 });
+    const second = await fake.nextFetch();
+    second.answer({ partition: 1, offsets: [9] }, { partition: 0, offsets: [13, 19, 20, 21] });
     await reader.done;
-    expect(seen).toEqual(['0:10', '0:11', '0:12', '0:13', '0:19', '1:9']);
+    expect(seen).toEqual(['0:10', '0:11', '0>12', '1:9', '1>10', '0:13', '0:19', '0>22']);
     await reader.close();
-    expect(fake.deletedGroups).toHaveLength(1);
+    expect(fake.counts).toEqual({ opened: 1, closed: 1 });
   });
 
-  it('makes another consumer after a crash that can pass, and goes on where it was', async () => {
+  it('asks first for what has waited longest: an answer may have room for no more', async () => {
     const reader = open();
-    const first = await consumer();
-    first.join();
-    await first.give(0, [10, 11]);
-    first.crash(AWAY());
-    const second = await consumer(1);
-    expect(first.isConnected).toBe(false);
-    second.join();
-    expect(second.seeks).toEqual(['0:12', '1:5']);
-    await second.give(0, [19]);
-    await second.give(1, [9]);
-    await reader.done;
+    (await fake.nextFetch()).answer({ partition: 0, offsets: [10] }, { partition: 1 });
+    expect((await fake.nextFetch()).asked).toEqual(['1:5', '0:11']);
     await reader.close();
   });
 
-  it('ends with the error of a crash where it is not patient', async () => {
-    const reader = open(false);
-    const member = await consumer();
-    member.join();
-    member.crash(AWAY());
+  it('passes what compaction has emptied: batches, and the rest of a log', async () => {
+    const reader = open();
+    const emptied = batchBytes({ records: [], baseOffset: 10, lastOffset: 17 });
+    (await fake.nextFetch()).answer({ partition: 0, records: emptied }, { partition: 1 });
+    const none = { records: Buffer.alloc(0), lastStableOffset: 30n };
+    (await fake.nextFetch()).answer({ partition: 1, ...none }, { partition: 0, ...none });
+    await reader.done;
+    expect(seen).toEqual(['0>18', '1>30', '0>30']);
+    await reader.close();
+  });
+
+  it('takes what had no room in an answer for nothing that is gone', async () => {
+    const reader = open();
+    const none = { records: Buffer.alloc(0), lastStableOffset: 30n };
+    (await fake.nextFetch()).answer({ partition: 0, offsets: [10] }, { partition: 1, ...none });
+    expect((await fake.nextFetch()).asked).toEqual(['1:5', '0:11']);
+    await reader.close();
+  });
+
+  it('fetches nothing of a partition that is paused, until it is resumed', async () => {
+    const reader = open({
+      onBatch: ({ partition }) => {
+        seen.push(String(partition));
+        if (partition === 0) reader.pause(0);
+      },
+    });
+    (await fake.nextFetch()).answer({ partition: 0, offsets: [10] }, { partition: 1 });
+    const second = await fake.nextFetch();
+    expect(second.asked).toEqual(['1:5']);
+    second.answer({ partition: 1, offsets: [9] }); // nothing is left that is wanted
+    await vi.waitUntil(() => seen.length === 2);
+    reader.resume(0);
+    expect((await fake.nextFetch()).asked).toEqual(['0:11']);
+    await reader.close();
+  });
+
+  it('drops what is answered of a partition that was paused meanwhile, and fetches it again', async () => {
+    const reader = open();
+    const first = await fake.nextFetch();
+    reader.pause(0);
+    first.answer({ partition: 0, offsets: [10] }, { partition: 1, offsets: [5] });
+    const second = await fake.nextFetch();
+    expect(seen).toEqual(['1:5', '1>6']);
+    reader.resume(0);
+    second.answer({ partition: 1 });
+    expect((await fake.nextFetch()).asked).toEqual(['0:10', '1:6']);
+    await reader.close();
+  });
+
+  it('fetches from the brokers that lead, each by itself, wherever partitions go', async () => {
+    fake.leaders.set(1, 2);
+    const reader = open();
+    const fetches = [await fake.nextFetch(), await fake.nextFetch()];
+    const asked = fetches.map(({ leader, asked: what }) => [leader, what]);
+    expect(asked).toEqual([[1, ['0:10']], [2, ['1:5']]]); // prettier-ignore
+    fake.leaders.set(1, 3);
+    fetches[1]!.answer({ partition: 1, offsets: [5] });
+    expect(await fake.nextFetch()).toMatchObject({ leader: 3, asked: ['1:6'] });
+    await reader.close();
+  });
+
+  it('reads partitions that are added from their beginning, where it follows', async () => {
+    const reader = open({ follow: true });
+    fake.leaders.set(2, 1);
+    (await fake.nextFetch()).answer({ partition: 0 });
+    const added = await vi.waitUntil(async () => {
+      const fetch = await fake.nextFetch();
+      if (fetch.asked.length === 3) return fetch;
+      fetch.answer();
+      return undefined;
+    });
+    expect(added.asked).toEqual(['0:10', '1:5', '2:0']);
+    await reader.close();
+  });
+
+  it('connects anew when Kafka was away, and goes on where it was', async () => {
+    const reader = open();
+    (await fake.nextFetch()).answer({ partition: 0, offsets: [10, 11] });
+    (await fake.nextFetch()).fail(AWAY());
+    expect((await fake.nextFetch()).asked).toEqual(['1:5', '0:12']);
+    expect(fake.counts).toEqual({ opened: 2, closed: 1 });
+    await reader.close();
+  });
+
+  it.each([true, false])(
+    'connects anew when a leader has moved, patient or not: %s',
+    async (isPatient) => {
+      const reader = open({ isPatient });
+      (await fake.nextFetch()).answer({ partition: 0, errorCode: NOT_LEADER });
+      (await fake.nextFetch()).answer(
+        { partition: 0, offsets: [19] },
+        { partition: 1, offsets: [9] },
+      );
+      await reader.done;
+      await reader.close();
+    },
+  );
+
+  it('hands over what two connections have fetched once', async () => {
+    fake.leaders.set(1, 2);
+    const reader = open();
+    const [late, failing] = [await fake.nextFetch(), await fake.nextFetch()];
+    failing.fail(AWAY());
+    const again = [await fake.nextFetch(), await fake.nextFetch()];
+    late.answer({ partition: 0, offsets: [10] });
+    again[0]!.answer({ partition: 0, offsets: [10, 19] });
+    again[1]!.answer({ partition: 1, offsets: [9] });
+    await reader.done;
+    expect(seen.filter((each) => each === '0:10')).toHaveLength(1);
+    await reader.close();
+  });
+
+  it('ends with the error where it is not patient', async () => {
+    const reader = open({ isPatient: false });
+    (await fake.nextFetch()).fail(AWAY());
+    await expect(reader.done).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE' });
+    await reader.close();
+    expect(fake.counts).toEqual({ opened: 1, closed: 1 });
+  });
+
+  it('ends with an error where Kafka was never there, patient or not', async () => {
+    fake.refuse = AWAY();
+    const reader = open();
     await expect(reader.done).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE' });
     await reader.close();
   });
 
-  it('ends with the error of a crash that no other consumer can mend', async () => {
+  it('ends with what no other connection can mend', async () => {
     const reader = open();
-    const member = await consumer();
-    member.join();
     // Its type takes no message, the class does.
-    member.crash(Reflect.construct(kafkajs.KafkaJSSASLAuthenticationError, ['wrong']) as Error);
+    const refusal = Reflect.construct(kafkajs.KafkaJSSASLAuthenticationError, ['wrong']) as Error;
+    (await fake.nextFetch()).fail(refusal);
     await expect(reader.done).rejects.toMatchObject({ code: 'KAFKA_REFUSED' });
     await reader.close();
-    expect(fake.consumers).toHaveLength(1);
+    expect(fake.counts.opened).toBe(1);
+  });
+
+  it.each([
+    [
+      [12, 30],
+      /offsets 10 to 11 of partition 0 of wine\.orders were deleted .* begin at 12/,
+      'POSITION',
+    ],
+    [[0, 4], /partition 0 of wine\.orders ends at 4, it was at 10 before/, 'POSITION'],
+    [
+      [0, 30],
+      /do not agree whether partition 0 of wine\.orders has an offset 10/,
+      'KAFKA_UNREACHABLE',
+    ],
+  ] as const)(
+    'says what is the matter when an offset is not there: %j',
+    async (bounds, message, code) => {
+      fake.bounds.set(0, bounds);
+      const reader = open({ isPatient: false });
+      (await fake.nextFetch()).answer({ partition: 0, errorCode: OUT_OF_RANGE });
+      await expect(reader.done).rejects.toMatchObject({ code, message: expect.stringMatching(message) as string }); // prettier-ignore
+      await reader.close();
+    },
+  );
+
+  it('ends with what the receiver throws', async () => {
+    const bug = new TypeError('a bug');
+    const onBatch = () => { throw bug; }; // prettier-ignore
+    const reader = open({ onBatch });
+    (await fake.nextFetch()).answer({ partition: 0, offsets: [10] });
+    await expect(reader.done).rejects.toBe(bug);
+    await reader.close();
+  });
+
+  it('asks nothing of Kafka where nothing is to be read', async () => {
+    let hasCaughtUp = false;
+    const from = new Map([[0, 20n]]);
+    const reader = open({ from, ends: from, onCaughtUp: () => (hasCaughtUp = true) });
+    await reader.done;
+    await reader.close();
+    expect([hasCaughtUp, fake.counts.opened]).toEqual([true, 0]);
+  });
+
+  it('says that a client is of another kafkajs than it knows', async () => {
+    const reader = open({ kafka: {} as Kafka });
+    await expect(reader.done).rejects.toThrow(/no Kafka of kafkajs 2\.2/);
   });
 });

@@ -1,94 +1,139 @@
-import { EventEmitter } from 'node:events';
-import type { Batch, Consumer, EachBatchPayload, Kafka } from 'kafkajs';
+import type { Kafka } from 'kafkajs';
+import { batchBytes } from './record-bytes.ts';
+import type { PartitionAnswer } from '../../src/sinks/fetch-answer.ts';
 
-/** One consumer of a {@link FakeKafka}, as the code under test holds it. */
-export interface FakeConsumer {
-  /** Where it was told to go on: `partition:offset`, in order. */
-  readonly seeks: readonly string[];
-  readonly isConnected: boolean;
-  /** It has joined its group, for the first time or anew. */
-  join(): void;
-  /** A batch of these offsets was fetched. */
-  give(partition: number, offsets: readonly number[]): Promise<void>;
-  /** It can't go on. */
-  crash(error: Error): void;
+/** A fetch that a broker has been sent and has not answered. */
+export interface FakeFetch {
+  readonly leader: number;
+  /** What is asked for, in order: `partition:offset`. */
+  readonly asked: readonly string[];
+  answer(...partitions: readonly FakeAnswer[]): void;
+  fail(error: Error): void;
 }
+
+export type FakeAnswer = Partial<PartitionAnswer> & {
+  readonly partition: number;
+  /** Of messages, each in a batch of its own. */
+  readonly offsets?: readonly number[];
+};
 
 /** As much of kafkajs' client as a reader uses; what happens is what a test makes happen. */
 export interface FakeKafka {
   readonly kafka: Kafka;
-  /** Those that were made and run, the newest last. */
-  readonly consumers: readonly FakeConsumer[];
-  /** Names of the groups that were deleted. */
-  readonly deletedGroups: readonly string[];
+  /** By partition, who leads it. */
+  readonly leaders: Map<number, number>;
+  /** Connections that were opened, and those that were closed. */
+  readonly counts: { opened: number; closed: number };
+  /** What comes of connecting, from now on. */
+  refuse: Error | undefined;
+  /** The first and last offsets of partitions, as an admin client is told. */
+  readonly bounds: Map<number, readonly [low: number, high: number]>;
+  /** The next fetch that any broker is sent. */
+  nextFetch(): Promise<FakeFetch>;
 }
 
-const EVENTS = {
-  GROUP_JOIN: 'join',
-  END_BATCH_PROCESS: 'end',
-  REQUEST: 'request',
-  STOP: 'stop',
-  CRASH: 'crash',
-};
+interface Request {
+  readonly encode: () => Promise<unknown>;
+}
 
-export function fakeKafka(topic: string): FakeKafka {
-  const consumers: FakeConsumer[] = [];
-  const deletedGroups: string[] = [];
+/** The cluster's part is what `kafka-fetcher.ts` takes out of kafkajs. */
+export function fakeKafka(): FakeKafka {
+  const fetches: FakeFetch[] = [];
+  const waiting: ((fetch: FakeFetch) => void)[] = [];
+  const put = (fetch: FakeFetch) => {
+    const first = waiting.shift();
+    if (first) first(fetch);
+    else fetches.push(fetch);
+  };
+  const counts = { opened: 0, closed: 0 };
+  const leaders = new Map([[0, 1], [1, 1]]); // prettier-ignore
+  const bounds = new Map<number, readonly [number, number]>();
 
-  const consumer = () => {
-    const events = new EventEmitter();
-    const seeks: string[] = [];
-    let isConnected = false;
-    let eachBatch: (payload: EachBatchPayload) => Promise<void>;
-    const own = {
-      events: EVENTS,
-      on: (name: string, listener: (event: unknown) => void) => events.on(name, listener),
-      connect: () => Promise.resolve((isConnected = true)),
-      subscribe: () => Promise.resolve(),
-      run: (config: { eachBatch: typeof eachBatch }) => {
-        eachBatch = config.eachBatch;
-        consumers.push({
-          seeks,
-          get isConnected() {
-            return isConnected;
-          },
-          join: () => events.emit(EVENTS.GROUP_JOIN, {}),
-          give: async (partition, offsets) => {
-            const batch = batchOf(topic, partition, offsets);
-            await eachBatch({ batch, pause: () => () => undefined } as unknown as EachBatchPayload);
-            const lastOffset = batch.lastOffset();
-            events.emit(EVENTS.END_BATCH_PROCESS, { payload: { partition, lastOffset } });
-          },
-          crash: (error) => {
-            events.emit(EVENTS.STOP);
-            events.emit(EVENTS.CRASH, { payload: { error } });
-          },
-        });
+  const cluster = () => {
+    let closed: (error: Error) => void;
+    const end = new Promise<never>((_, reject) => (closed = reject));
+    end.catch(() => undefined);
+    return {
+      connect: () => {
+        if (fake.refuse) return Promise.reject(fake.refuse);
+        counts.opened += 1;
         return Promise.resolve();
       },
-      seek: ({ partition, offset }: { partition: number; offset: string }) =>
-        seeks.push(`${partition}:${offset}`),
-      pause: () => undefined,
-      resume: () => undefined,
-      disconnect: () => Promise.resolve((isConnected = false)),
+      disconnect: () => {
+        counts.closed += 1;
+        closed(new Error('closed'));
+        return Promise.resolve();
+      },
+      addTargetTopic: () => Promise.resolve(),
+      refreshMetadataIfNecessary: () => Promise.resolve(),
+      findTopicPartitionMetadata: () =>
+        [...leaders].map(([partitionId, leader]) => ({ partitionId, leader })),
+      findBroker: ({ nodeId }: { readonly nodeId: string }) =>
+        Promise.resolve({
+          connectionPool: {
+            send: ({ request }: { request: Request }) => send(nodeId, request, end),
+          },
+        }),
     };
-    return own as unknown as Consumer;
+  };
+  const send = async (nodeId: string, request: Request, end: Promise<never>) => {
+    const asked = askedOf(await request.encode());
+    const answer = new Promise((resolve, reject) =>
+      put({
+        leader: Number(nodeId),
+        asked,
+        answer: (...partitions) =>
+          resolve({ clientSideThrottleTime: 0, errorCode: 0, partitions: partitions.map(full) }),
+        fail: reject,
+      }),
+    );
+    return Promise.race([answer, end]);
   };
   const admin = () => ({
     connect: () => Promise.resolve(),
     disconnect: () => Promise.resolve(),
-    deleteGroups: (names: string[]) => Promise.resolve(void deletedGroups.push(...names)),
+    fetchTopicOffsets: () =>
+      Promise.resolve(
+        [...bounds].map(([partition, [low, high]]) => ({
+          partition,
+          low: String(low),
+          high: String(high),
+        })),
+      ),
   });
-  return { kafka: { consumer, admin } as unknown as Kafka, consumers, deletedGroups };
+  const fake: FakeKafka = {
+    kafka: { admin, [Symbol('private:Kafka:createCluster')]: cluster } as unknown as Kafka,
+    leaders,
+    counts,
+    bounds,
+    refuse: undefined,
+    nextFetch: () => {
+      const first = fetches.shift();
+      return first ? Promise.resolve(first) : new Promise((resolve) => waiting.push(resolve));
+    },
+  };
+  return fake;
 }
 
-function batchOf(topic: string, partition: number, offsets: readonly number[]): Batch {
-  const messages = offsets.map((offset) => ({ offset: String(offset), timestamp: '0' }));
+function full({ offsets = [], ...answer }: FakeAnswer): PartitionAnswer {
   return {
-    topic,
-    partition,
-    messages,
-    highWatermark: '1000',
-    lastOffset: () => String(offsets.at(-1)),
-  } as unknown as Batch;
+    errorCode: 0,
+    lastStableOffset: 0n,
+    aborted: [],
+    records: Buffer.concat(offsets.map((offset) => batchBytes({ records: [{ offset }] }))),
+    ...answer,
+  };
+}
+
+/** The partitions and offsets of an encoded fetch of one topic. */
+function askedOf(encoded: unknown): string[] {
+  const { buffer } = encoded as { readonly buffer: Buffer };
+  let at = 4 + 4 + 4 + 4 + 1 + 4 + 4 + 4; // up to the topic's name
+  at += 2 + buffer.readInt16BE(at);
+  const count = buffer.readInt32BE(at);
+  at += 4;
+  return Array.from({ length: count }, (_, n) => {
+    const from = at + n * 28;
+    return `${buffer.readInt32BE(from)}:${buffer.readBigInt64BE(from + 8)}`;
+  });
 }

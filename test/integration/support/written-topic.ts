@@ -164,14 +164,6 @@ export function notingKafka(): { readonly kafka: Kafka; readonly joined: Readonl
   return { kafka, joined };
 }
 
-/** The names of all consumer groups that there are. */
-export function groupNames(kafka: Kafka): Promise<string[]> {
-  return withAdmin(kafka, async (admin) => {
-    const { groups } = await admin.listGroups();
-    return groups.map(({ groupId }) => groupId);
-  });
-}
-
 /** A client of the tests' Kafka, and the bytes that it has received. */
 export function countingKafka(): { readonly kafka: Kafka; readonly received: () => number } {
   let received = 0;
