@@ -1,3 +1,5 @@
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
 import kafkajs from 'kafkajs';
 import type { IHeaders, RecordBatchEntry } from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
@@ -40,6 +42,7 @@ const MAGIC = 2;
 
 const CODECS = ['none', 'gzip', 'snappy', 'lz4', 'zstd'];
 const CODEC_MASK = 0x07;
+const GZIP = 1;
 const LOG_APPEND_TIME = 0x08;
 const TRANSACTIONAL = 0x10;
 const CONTROL = 0x20;
@@ -122,7 +125,19 @@ interface Codec {
   decompress(bytes: Buffer): Promise<Buffer>;
 }
 
+const unzip: (bytes: Buffer, options: { chunkSize: number }) => Promise<Buffer> = promisify(gunzip);
+/** Where gzip says how long its content is, in bytes from its end. */
+const LENGTH_FROM_END = 4;
+/** Of room that is made before anything is unpacked: zlib's least, and no more than what a batch may come to. */
+const ROOM = { least: 64, most: 2 ** 24 } as const;
+
 async function decompress(type: number, bytes: Buffer): Promise<Buffer> {
+  if (type === GZIP) {
+    // Unpacked at one go into as much room as it needs: pieces would have to be copied.
+    const length = bytes.readUInt32LE(bytes.length - LENGTH_FROM_END);
+    const chunkSize = Math.min(Math.max(length + 1, ROOM.least), ROOM.most);
+    return unzip(bytes, { chunkSize });
+  }
   const codecs = kafkajs.CompressionCodecs as unknown as Record<number, (() => Codec) | undefined>;
   let codec: Codec | undefined;
   try {
