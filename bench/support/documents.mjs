@@ -10,9 +10,11 @@ import { markdownTable } from './table.mjs';
  * @typedef {object} Results As `--json` has them.
  * @property {import('./machine.mjs').Machine} machine
  * @property {'full' | 'short'} form
- * @property {readonly import('./result.mjs').RowResult[]} rows
+ * @property {readonly Row[]} rows
  * @property {readonly { readonly details: Readonly<Record<string, unknown>> }[]} runs
  */
+
+/** @typedef {import('./result.mjs').RowResult & { readonly measured?: string }} Row `measured`: at which revision, and when. */
 
 /** @typedef {'records' | 'resources' | 'changes'} Growing */
 
@@ -28,11 +30,11 @@ const TITLES = {
 
 /**
  * Rows that were measured in several runs of the bench, as if it had been one: a row that is in two of them is
- * taken from the later one.
+ * taken from the later one. They may be of different revisions: the document says which.
  *
  * @param {readonly Results[]} parts At least one.
  * @returns {Results}
- * @throws Error when they are of different forms, machines or revisions.
+ * @throws Error when they are of different forms or machines.
  */
 export function joined(parts) {
   const [first, ...others] = parts;
@@ -41,7 +43,7 @@ export function joined(parts) {
     throw new Error('a comparison of revisions (--against) has no rows for the document');
   }
   const about = (/** @type {Results} */ { form, machine }) =>
-    JSON.stringify([form, machine.cpu, machine.cores, machine.node, machine.kafka, machine.revision]); // prettier-ignore
+    JSON.stringify([form, machine.cpu, machine.cores, machine.node, machine.kafka]);
   const other = others.find((part) => about(part) !== about(first));
   if (other)
     throw new Error(`results that can't be put together: ${about(first)}, ${about(other)}`);
@@ -49,10 +51,17 @@ export function joined(parts) {
   return {
     ...first,
     machine: { ...last.machine, load: Math.max(...parts.map(({ machine }) => machine.load)) },
-    rows: [...new Map(parts.flatMap(({ rows }) => rows.map((row) => [row.name, row]))).values()],
-    runs: parts.flatMap(({ runs }) => runs),
+    rows: [...new Map(parts.flatMap(dated)).values()],
+    runs: (parts.findLast(({ runs }) => runs.some(({ details }) => details.growth)) ?? last).runs,
   };
 }
+
+/** @param {Results} results @returns {(readonly [name: string, row: Row])[]} */
+const dated = ({ machine, rows }) =>
+  rows.map((row) => [row.name, { ...row, measured: row.measured ?? measuredAt(machine) }]);
+
+/** @param {Results['machine']} machine */
+const measuredAt = ({ revision, date }) => `revision ${revision}, ${date.slice(0, 10)}`;
 
 /**
  * The document with its generated part anew.
@@ -72,11 +81,19 @@ export function withResults(document, results) {
 /** @param {Results} results */
 function machineText({ machine, form, rows }) {
   const runs = Math.max(0, ...rows.flatMap(({ figures }) => figures.map(({ values }) => values.length))); // prettier-ignore
-  const { cpu, cores, memoryGb, system, load, node, kafka, revision, date } = machine;
+  const { cpu, cores, memoryGb, system, load, node, kafka } = machine;
+  const measured = new Set(rows.map((row) => row.measured ?? measuredAt(machine)));
+  const named = [...measured].map((when) => {
+    const names = rows.filter((row) => row.measured === when).map(({ name }) => `\`${name}\``);
+    return `${names.join(', ')}: ${when}`;
+  });
   return [
     `Medians of ${runs} runs of the ${form} form, with the least and the most of them.`,
-    `${cpu}, ${cores} cores, ${memoryGb} GB, ${system}; Node ${node}, Kafka ${kafka}; revision ${revision}, ${date.slice(0, 10)};`,
+    `${cpu}, ${cores} cores, ${memoryGb} GB, ${system}; Node ${node}, Kafka ${kafka};`,
     `load of the machine at the end, of its own making: ${load.toFixed(1)}.`,
+    measured.size > 1
+      ? `Measured at: ${named.join('; ')}.`
+      : `Measured at ${[...measured].join('')}.`,
   ].join('\n');
 }
 

@@ -122,10 +122,31 @@ interface Bounds {
   readonly high: Buffer | undefined;
 }
 
+/** A page with entries, and what is to be done with them. */
+interface Leaf {
+  readonly number: number;
+  readonly bounds: Bounds;
+  readonly kind: Kind;
+  readonly onEntry: OnEntry;
+}
+
+type Kind = 'main' | 'named' | 'free';
+
+/**
+ * Leaves are read in the order in which they lie in the file, as many as may wait: one after the other in the order of
+ * their keys takes ten times as long, even out of the system's memory.
+ */
+const MOST_LEAVES = 200_000;
+/** Of what is read at one go; and how many pages that nobody asked for may lie between two of it. */
+const MOST_BYTES = 2 ** 20;
+const MOST_GAP = 16;
+
 class Walk {
   readonly #fd: number;
   readonly #meta: Meta;
   readonly #size: number;
+  readonly #buffer = Buffer.alloc(MOST_BYTES);
+  #leaves: Leaf[] = [];
   /** A bit a page: already in use, or free. */
   readonly #known: Uint8Array;
 
@@ -141,15 +162,15 @@ class Walk {
 
   all(): void {
     const { free, main } = this.#meta;
+    const named: Tree[] = [];
     const freed: Buffer[] = [];
-    this.#tree(main, 'main', (entry) => {
-      if (entry.isTree) this.#tree(treeIn(entry.bytes, 0), 'named', () => undefined);
-    });
+    this.#tree(main, 'main', ({ isTree, bytes }) => void (isTree && named.push(treeIn(bytes, 0))));
+    for (const tree of named) this.#tree(tree, 'named', () => undefined);
     this.#tree(free, 'free', ({ bytes }) => void freed.push(Buffer.from(bytes)));
     for (const list of freed) this.#freed(list);
   }
 
-  #tree({ root, depth, entries }: Tree, kind: 'main' | 'named' | 'free', onEntry: OnEntry): void {
+  #tree({ root, depth, entries }: Tree, kind: Kind, onEntry: OnEntry): void {
     if (root === NO_PAGE) {
       if (entries !== 0) throw new Damage('a tree without pages has entries');
       return;
@@ -161,47 +182,101 @@ class Walk {
       count += 1;
       onEntry(entry);
     });
+    this.#readLeaves();
     if (count !== entries) throw new Damage(`a tree of ${entries} entries has ${count}`);
   }
 
-  #page(number: number, depth: number, bounds: Bounds, kind: string, onEntry: OnEntry): void {
+  #page(number: number, depth: number, bounds: Bounds, kind: Kind, onEntry: OnEntry): void {
+    if (depth === 1) {
+      this.#leaves.push({ number, bounds, kind, onEntry });
+      if (this.#leaves.length === MOST_LEAVES) this.#readLeaves();
+      return;
+    }
     const page = this.#read(number, 1);
+    const nodes = this.#nodes(page, number, FLAGS.branch);
+    if (nodes.length === 1 && kind !== 'free') throw wrong(number, 'count');
+    const keys = this.#keys(page, nodes, { number, bounds, kind });
+    for (const [nth, node] of nodes.entries()) {
+      const below = { low: keys[nth], high: keys[nth + 1] ?? bounds.high };
+      this.#page(childOf(page, node), depth - 1, below, kind, onEntry);
+    }
+  }
+
+  #readLeaves(): void {
+    const { pageSize } = this.#meta;
+    const leaves = this.#leaves;
+    this.#leaves = [];
+    // Places and numbers as one: to order numbers takes a tenth of the time.
+    const order = Float64Array.from(leaves, ({ number }, nth) => number * MOST_LEAVES + nth).sort();
+    let stretch: Leaf[] = [];
+    const end = () => {
+      const [first] = stretch;
+      if (!first) return;
+      const pages = stretch.at(-1)!.number + 1 - first.number;
+      const bytes = this.#buffer.subarray(0, pages * pageSize);
+      readSync(this.#fd, bytes, 0, bytes.length, first.number * pageSize);
+      for (const leaf of stretch) {
+        const at = (leaf.number - first.number) * pageSize;
+        this.#leaf(bytes.subarray(at, at + pageSize), leaf);
+      }
+      stretch = [];
+    };
+    for (const place of order) {
+      const leaf = leaves[place % MOST_LEAVES]!;
+      this.#know(leaf.number);
+      this.#expectThere(leaf.number, 1);
+      const { number: first } = stretch[0] ?? leaf;
+      const { number: last } = stretch.at(-1) ?? leaf;
+      const isFar = leaf.number - last > MOST_GAP;
+      if (isFar || (leaf.number + 1 - first) * pageSize > MOST_BYTES) end();
+      stretch.push(leaf);
+    }
+    end();
+  }
+
+  #leaf(page: Buffer, leaf: Leaf): void {
+    this.#expectOwn(page, leaf.number);
+    const nodes = this.#nodes(page, leaf.number, FLAGS.leaf);
+    this.#keys(page, nodes, leaf);
+    for (const node of nodes) leaf.onEntry(this.#entry(page, node, leaf.number));
+  }
+
+  /** Where a page's nodes are. */
+  #nodes(page: Buffer, number: number, kind: number): number[] {
     const [flags, lower, upper] = [page.readUInt16LE(18), page.readUInt16LE(20), page.readUInt16LE(22)]; // prettier-ignore
     const room = this.#meta.pageSize - HEADER;
-    const isLeaf = depth === 1;
-    if (flags !== (isLeaf ? FLAGS.leaf : FLAGS.branch)) throw wrong(number, 'kind');
+    if (flags !== kind) throw wrong(number, 'kind');
     if (lower > upper || upper > room || lower % 2 !== 0) throw wrong(number, 'bounds');
-    const count = lower >> 1;
-    if (count === 0 || (!isLeaf && count === 1 && kind !== 'free')) throw wrong(number, 'count');
-
-    let before: Buffer | undefined;
-    const keys: (Buffer | undefined)[] = [];
-    for (let nth = 0; nth < count; nth++) {
-      const node = page.readUInt16LE(HEADER + 2 * nth);
+    if (lower === 0) throw wrong(number, 'count');
+    const nodes: number[] = [];
+    for (let at = HEADER; at < HEADER + lower; at += 2) {
+      const node = page.readUInt16LE(at);
       if (node < upper || node + NODE > room) throw wrong(number, 'entries');
-      const key = page.subarray(HEADER + node + NODE, HEADER + node + NODE + sizeOf(page, node, 6));
-      if (key.byteOffset + key.length > page.byteOffset + page.length) throw wrong(number, 'keys');
+      nodes.push(node);
+    }
+    return nodes;
+  }
+
+  /** The keys of a page's nodes, which rise, and lie within its bounds. */
+  #keys(page: Buffer, nodes: readonly number[], about: Omit<Leaf, 'onEntry'>) {
+    const { number, bounds, kind } = about;
+    const isLeaf = page.readUInt16LE(18) === FLAGS.leaf;
+    let before: Buffer | undefined;
+    return nodes.map((node, nth) => {
+      const from = HEADER + node + NODE;
+      const to = from + sizeOf(page, node, 6);
+      if (to > page.length) throw wrong(number, 'keys');
+      const key = page.subarray(from, to);
       // The first key of a branch stands for everything below the second.
-      const isOpen = !isLeaf && nth === 0;
-      const at = isOpen ? bounds.low : key;
-      keys.push(at);
-      if (isOpen) continue;
+      if (!isLeaf && nth === 0) return bounds.low;
       if (kind === 'free' ? key.length !== 8 : key.length === 0) throw wrong(number, 'keys');
       const low = before ?? bounds.low;
       const isBeside = before === undefined && isLeaf;
       const order = low ? compare(kind, low, key) : -1;
       if (order > 0 || (order === 0 && !isBeside)) throw wrong(number, 'order');
       if (bounds.high && compare(kind, key, bounds.high) >= 0) throw wrong(number, 'order');
-      before = key;
-    }
-    for (let nth = 0; nth < count; nth++) {
-      const node = page.readUInt16LE(HEADER + 2 * nth);
-      if (isLeaf) onEntry(this.#entry(page, node, number));
-      else {
-        const below = { low: keys[nth], high: keys[nth + 1] ?? bounds.high };
-        this.#page(childOf(page, node), depth - 1, below, kind, onEntry);
-      }
-    }
+      return (before = key);
+    });
   }
 
   #entry(page: Buffer, node: number, number: number): Entry {
@@ -249,15 +324,23 @@ class Walk {
   }
 
   #read(number: number, pages: number): Buffer {
-    for (let page = number; page < number + pages; page++) this.#know(page);
     const { pageSize } = this.#meta;
-    if ((number + pages) * pageSize > this.#size) throw new Damage('it is cut off');
+    for (let page = number; page < number + pages; page++) this.#know(page);
+    this.#expectThere(number, pages);
     const bytes = Buffer.allocUnsafe(pages * pageSize);
     readSync(this.#fd, bytes, 0, bytes.length, number * pageSize);
+    this.#expectOwn(bytes, number);
+    return bytes;
+  }
+
+  #expectThere(number: number, pages: number): void {
+    if ((number + pages) * this.#meta.pageSize > this.#size) throw new Damage('it is cut off');
+  }
+
+  #expectOwn(bytes: Buffer, number: number): void {
     if (Number(bytes.readBigUInt64LE(0)) !== number) throw wrong(number, 'number');
     // A page of a later transaction would be one that lmdb may write to, in a map that it can't.
     if (bytes.readBigUInt64LE(8) > this.#meta.transaction) throw wrong(number, 'transaction');
-    return bytes;
   }
 }
 

@@ -61,14 +61,22 @@ it('rows that were measured apart are put together, if nothing but the row is an
   const first = { ...results({}), rows: [row('a', 1), row('b', 2)] };
   const busy = { ...machine, load: 3 };
   const second = { ...results({ growth: growth(1) }), rows: [row('b', 3)], machine: busy };
-  const { rows, runs, machine: both } = joined([first, second]);
-  expect(rows.map(({ name, figures }) => [name, figures[0]!.median])).toEqual([['a', 1], ['b', 3]]); // prettier-ignore
-  expect(runs).toHaveLength(2);
+  const grown = { ...results({ growth: growth(9) }), rows: [row('c', 4)] };
+  const { rows, runs, machine: both } = joined([grown, first, second]);
+  expect(rows.map(({ name, figures }) => [name, figures[0]!.median])).toEqual([['c', 4], ['a', 1], ['b', 3]]); // prettier-ignore
+  expect(runs).toEqual(second.runs);
   expect(both.load).toBe(3);
   expect(withResults(text('docs/performance.md'), joined([first, second]))).toContain(
     'Medians of 2 runs of the full form',
   );
-  for (const other of [{ revision: 'def' }, { cores: 4 }, { node: 'v24.0.0' }]) {
+  const later = {
+    ...second,
+    machine: { ...machine, revision: 'def', date: '2026-02-01T12:00:00Z' },
+  };
+  expect(withResults(text('docs/performance.md'), joined([first, later]))).toContain(
+    'Measured at: `a`: revision abc, 2026-01-31; `b`: revision def, 2026-02-01.',
+  );
+  for (const other of [{ cores: 4 }, { node: 'v24.0.0' }]) {
     const apart = { ...second, machine: { ...machine, ...other } };
     expect(() => joined([first, apart])).toThrow(/can't be put together/);
   }
