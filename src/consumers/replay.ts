@@ -66,17 +66,14 @@ export interface ReplayByNameOptions extends Omit<ReplayOptions<ChangeEvent>, 't
 
 /**
  * What was published to a topic, and may still be: decoded messages, only those that are committed,
- * in order within each partition. Completes exactly at its end. Keeps nothing at the broker: no
- * offset is committed, and the group that kafkajs can't do without is deleted at the end. To resume,
+ * in order within each partition. Completes exactly at its end. Needs no consumer group, and
+ * keeps nothing at the broker. To resume,
  * keep {@link positionAfter} each message and give it as `from`.
  *
  * Fetches no further while what was fetched is not handed over. Emits as fast as it is subscribed to;
  * what takes time belongs into `handle`: an operator behind it, such as concatMap, would queue.
  *
  * A Kafka that goes away is waited for; one that is not there at the start is an error.
- *
- * A small entry for each replay stays in the kafkajs client: a program that replays at every request
- * should make a client anew now and then.
  *
  * Cold: each subscription is a replay of its own.
  *

@@ -17,8 +17,7 @@ export interface Tail {
   readonly from: Offsets;
   readonly to: Offsets;
   /**
-   * Messages of one partition, in order; the next ones wait until it is done. After a fault some may
-   * come again, from before `from` too: the newest of a key is the last all the same.
+   * Messages of one partition, in order; the next ones wait until it is done.
    */
   readonly onMessages: (messages: readonly TailMessage[]) => Promise<void>;
 }

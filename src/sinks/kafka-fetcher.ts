@@ -14,10 +14,10 @@ export interface Fetcher {
    * The first of them is answered with a batch at least, however large; a broker without anything new
    * waits a moment.
    *
-   * @throws kafkajs' errors; for a partition's, all but that its offset is out of range.
+   * @throws kafkajs' errors, but those of single partitions: see {@link errorOf}.
    */
   fetch(leader: number, offsets: Offsets): Promise<readonly PartitionAnswer[]>;
-  /** A fetch that is under way ends with an error. */
+  /** Waits for what is under way; behind it every call is an error. */
   close(): Promise<void>;
 }
 
@@ -44,46 +44,67 @@ const OFFSET_OUT_OF_RANGE = 1;
  */
 export async function openFetcher(kafka: Kafka, topic: string): Promise<Fetcher> {
   const cluster = clusterOf(kafka);
-  const close = () => cluster.disconnect();
   try {
     await cluster.connect();
     await cluster.addTargetTopic(topic);
   } catch (error) {
-    await close().catch(() => undefined); // what came before it says more
+    await cluster.disconnect().catch(() => undefined); // what came before it says more
     throw error;
   }
-  return {
-    leaders: async () => {
-      await cluster.refreshMetadataIfNecessary();
-      const partitions = cluster.findTopicPartitionMetadata(topic);
-      return new Map(partitions.map(({ partitionId, leader }) => [partitionId, leader]));
-    },
-    fetch: async (leader, offsets) => {
-      const broker = await cluster.findBroker({ nodeId: String(leader) });
-      const partitions = [...offsets].map(([partition, offset]) => ({
-        partition,
-        fetchOffset: String(offset),
-        maxBytes: PARTITION_BYTES,
-      }));
-      const answer = await broker.connectionPool.send<FetchAnswer>({
-        request: fetchRequest({
-          replicaId: CONSUMER,
-          maxWaitTime: MOST_WAIT_MS,
-          minBytes: 1,
-          maxBytes: ANSWER_BYTES,
-          isolationLevel: READ_COMMITTED,
-          topics: [{ topic, partitions }],
-        }),
-        response: { decode: fetchAnswer, parse: (decoded) => decoded },
-      });
-      for (const { errorCode } of [answer, ...answer.partitions]) {
-        if (errorCode === 0 || errorCode === OFFSET_OUT_OF_RANGE) continue;
-        throw protocolErrors.createErrorFromCode(errorCode);
-      }
-      return answer.partitions;
-    },
-    close,
+  const calls = new Set<Promise<unknown>>();
+  let isClosed = false;
+  const expectOpen = () => {
+    if (isClosed) throw new Error(`the connection that read ${topic} is closed`);
   };
+  const call = async <T>(work: () => Promise<T>): Promise<T> => {
+    expectOpen();
+    const answer = work();
+    calls.add(answer);
+    return answer.finally(() => calls.delete(answer));
+  };
+  const leaders = async () => {
+    await cluster.refreshMetadataIfNecessary();
+    const partitions = cluster.findTopicPartitionMetadata(topic);
+    return new Map(partitions.map(({ partitionId, leader }) => [partitionId, leader]));
+  };
+  const fetch = async (leader: number, offsets: Offsets) => {
+    const broker = await cluster.findBroker({ nodeId: String(leader) });
+    expectOpen();
+    const partitions = [...offsets].map(([partition, offset]) => ({
+      partition,
+      fetchOffset: String(offset),
+      maxBytes: PARTITION_BYTES,
+    }));
+    const answer = await broker.connectionPool.send<FetchAnswer>({
+      request: fetchRequest({
+        replicaId: CONSUMER,
+        maxWaitTime: MOST_WAIT_MS,
+        minBytes: 1,
+        maxBytes: ANSWER_BYTES,
+        isolationLevel: READ_COMMITTED,
+        topics: [{ topic, partitions }],
+      }),
+      response: { decode: fetchAnswer, parse: (decoded) => decoded },
+    });
+    const error = errorOf(answer);
+    if (error) throw error;
+    return answer.partitions;
+  };
+  return {
+    leaders: () => call(leaders),
+    fetch: (leader, offsets) => call(() => fetch(leader, offsets)),
+    close: async () => {
+      isClosed = true;
+      await cluster.disconnect();
+      await Promise.allSettled(calls);
+      await cluster.disconnect(); // kafkajs connects anew for what it is asked meanwhile
+    },
+  };
+}
+
+/** What a broker has against a fetch, or against one of its partitions, as kafkajs' error. */
+export function errorOf({ errorCode }: { readonly errorCode: number }): Error | undefined {
+  return errorCode === 0 ? undefined : protocolErrors.createErrorFromCode(errorCode);
 }
 
 export function isOutOfRange({ errorCode }: PartitionAnswer): boolean {

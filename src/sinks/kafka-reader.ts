@@ -1,5 +1,6 @@
 import type { Kafka, KafkaMessage } from 'kafkajs';
 import { ReplaySubject } from 'rxjs';
+import { CellarstreamError } from '../errors.ts';
 import type { Offsets } from './broker.ts';
 import type { PartitionAnswer } from './fetch-answer.ts';
 import { fetchLoops } from './fetch-loops.ts';
@@ -41,7 +42,7 @@ export interface TopicReader {
   /** Reads no more of a partition until it is resumed. */
   pause(partition: number): void;
   resume(partition: number): void;
-  /** Resolves when nothing is left of it here and at the broker. */
+  /** Resolves when nothing is left of it. */
   close(): Promise<void>;
 }
 
@@ -66,9 +67,9 @@ export function openReader(options: ReaderOptions): TopicReader {
 
   const isWanted = (partition: number) =>
     (follow || behind.has(partition)) && !paused.has(partition);
-  const wanted = (led: readonly number[]): Offsets => {
-    for (const each of led) if (follow && !next.has(each)) next.set(each, 0n); // was added meanwhile
-    return new Map([...next].filter(([each]) => led.includes(each) && isWanted(each)));
+  const wanted = (partitions: Iterable<number>): Offsets => {
+    if (follow) for (const each of partitions) if (!next.has(each)) next.set(each, 0n); // was added
+    return new Map([...next].filter(([each]) => isWanted(each)));
   };
   const finish = () => {
     onCaughtUp?.();
@@ -82,31 +83,29 @@ export function openReader(options: ReaderOptions): TopicReader {
     if (behind.size === 0) finish();
   };
 
-  const prepare = async (answer: PartitionAnswer, at: bigint, hasAll: boolean) => {
-    const { partition, aborted, lastStableOffset } = answer;
+  /** Answers in a row with nothing in them, by partition, although there was room. */
+  const nothing = new Map<number, number>();
+  const prepare = async (answer: PartitionAnswer, at: bigint, hadRoom: boolean): Promise<Read> => {
+    const { partition, records, lastStableOffset } = answer;
     if (isOutOfRange(answer)) return refuseLoss({ kafka, topic, partition, at });
-    const batches = recordBatches(answer.records);
-    const last = batches.at(-1);
-    let after = last ? BigInt(last.lastOffset) + 1n : at;
-    if (hasAll && !last && lastStableOffset > at) after = lastStableOffset; // compaction has left nothing
-    const end = follow ? undefined : ends.get(partition);
-    const committed = committedBatches(batches, aborted);
-    const [begin, stop] = [Number(at), Number(end ?? Infinity)];
-    let messages: KafkaMessage[] = (await Promise.all(committed.map(messagesOf)))
-      .flat() // the first batch may begin before the offset that was asked for
-      .filter(({ offset }) => Number(offset) >= begin && Number(offset) < stop);
-    const late = messages.findIndex(({ timestamp }) => Number(timestamp) >= before);
-    if (late >= 0 && end !== undefined) {
-      messages = messages.slice(0, late);
-      after = end; // what is between is not wanted
+    if (records.length > 0) {
+      nothing.delete(partition);
+      const read = await contentOf(answer, at);
+      if (!read && hadRoom) throw unreadable(topic, partition, at);
+      return { partition, at, messages: [], next: at, ...read };
     }
-    return { partition, messages, next: after };
+    const isSuspicious = hadRoom && lastStableOffset > at;
+    const times = isSuspicious ? (nothing.get(partition) ?? 0) + 1 : 0;
+    nothing.set(partition, times);
+    return { partition, at, messages: [], next: times < ENOUGH ? at : lastStableOffset };
   };
-  const take = (batch: PartitionBatch) => {
-    const { partition, next: after } = batch;
-    if (!isWanted(partition) || after <= next.get(partition)!) return;
-    onBatch(batch);
-    moveTo(partition, after);
+  const take = ({ partition, at, messages, next: read }: Read) => {
+    // It may have been paused, or fetched from another leader, while this was on its way.
+    if (!isWanted(partition) || at !== next.get(partition) || read === at) return;
+    const end = follow ? undefined : ends.get(partition);
+    const batch = end === undefined ? { messages, next: read } : upTo(end, before, messages, read);
+    onBatch({ partition, ...batch });
+    moveTo(partition, batch.next);
   };
 
   const leave$ = new ReplaySubject<void>(1);
@@ -119,14 +118,10 @@ export function openReader(options: ReaderOptions): TopicReader {
           leave$,
           wanted,
           prepare: (answers, asked) => {
-            // Brokers fill an answer in the order of the request, up to its size.
-            const isEmpty = answers.every(({ records }) => records.length === 0);
-            const [first] = asked.keys();
-            const all = answers.map((each) => {
-              const { partition } = each;
-              return prepare(each, asked.get(partition)!, isEmpty || partition === first);
-            });
-            return Promise.all(all);
+            const room = hadRoom(answers, asked);
+            return Promise.all(
+              answers.map((each) => prepare(each, asked.get(each.partition)!, room.has(each.partition))), // prettier-ignore
+            );
           },
           take: (batches) => batches.forEach(take),
         })
@@ -146,6 +141,60 @@ export function openReader(options: ReaderOptions): TopicReader {
       await loops?.done.catch(() => undefined); // `done` has it
     },
   };
+}
+
+/** What a partition held from an offset on. */
+interface Read extends PartitionBatch {
+  readonly at: bigint;
+}
+
+/**
+ * So many answers in a row that bring nothing, each of which waits for something: then compaction has
+ * left nothing up to the end. One alone may come of a broker that could not reach all of its disks in time.
+ */
+const ENOUGH = 8;
+
+/**
+ * Partitions that an answer had room for. Brokers fill it in the order of the request: of the first that
+ * has anything a batch comes at least, however large, and nothing is kept from those before it.
+ */
+function hadRoom(answers: readonly PartitionAnswer[], asked: Offsets): ReadonlySet<number> {
+  const byPartition = new Map(answers.map((answer) => [answer.partition, answer]));
+  const room = new Set<number>();
+  for (const partition of asked.keys()) {
+    room.add(partition);
+    if (byPartition.get(partition)?.records.length !== 0) break;
+  }
+  return room;
+}
+
+/** What is committed in an answer from an offset on; undefined where it holds no whole batch. */
+async function contentOf({ records, aborted }: PartitionAnswer, at: bigint) {
+  const batches = recordBatches(records);
+  const last = batches.at(-1);
+  if (!last) return undefined;
+  const messages = await Promise.all(committedBatches(batches, aborted).map(messagesOf));
+  const first = Number(at); // a batch may begin before it
+  return {
+    messages: messages.flat().filter(({ offset }) => Number(offset) >= first),
+    next: BigInt(last.lastOffset) + 1n,
+  };
+}
+
+/** Of what was read, what stands before an end, and before the first message of a time, ms since 1970. */
+function upTo(end: bigint, before: number, messages: readonly KafkaMessage[], next: bigint) {
+  const inside = messages.filter(({ offset }) => Number(offset) < Number(end));
+  const late = inside.findIndex(({ timestamp }) => Number(timestamp) >= before);
+  if (late < 0) return { messages: inside, next };
+  return { messages: inside.slice(0, late), next: end }; // what is between is not wanted
+}
+
+function unreadable(topic: string, partition: number, at: bigint): CellarstreamError {
+  return new CellarstreamError(
+    'KAFKA_REFUSED',
+    `partition ${partition} of ${topic} holds something at offset ${at} that is no whole batch of messages`,
+    { context: { topic, partition } },
+  );
 }
 
 /** The ends of those partitions that have something before them. */

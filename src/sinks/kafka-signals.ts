@@ -34,8 +34,8 @@ export interface SignalTopic {
   /** Resolves when the brokers have it. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
   readonly send: (message: Message) => Promise<void>;
   /**
-   * Resolves when nothing is left at the brokers of readings that were unsubscribed from, in two
-   * seconds at the latest: what is left then the brokers drop in time.
+   * Resolves when the connections of readings that were unsubscribed from are closed, in two seconds at
+   * the latest: a fetch that is not answered holds up no stop.
    */
   readonly close: () => Promise<void>;
 }

@@ -50,23 +50,22 @@ const CONTROL = 0x20;
 const ABORT = 0;
 
 /**
- * The batches of a fetch's answer, in order. The last one may have been cut short by the broker; then
- * it comes with the next answer.
+ * The batches of a fetch's answer, in order. Where brokers have cut the last one short it is left out.
  *
  * @throws CellarstreamError `KAFKA_REFUSED`: written in a format from before Kafka 0.11.
  */
 export function recordBatches(bytes: Buffer): RecordBatch[] {
   const batches: RecordBatch[] = [];
   let at = 0;
-  while (bytes.length - at >= RECORDS_AT) {
-    const end = at + BEFORE_LENGTH + bytes.readInt32BE(at + LENGTH_AT);
-    if (end > bytes.length) break;
+  while (bytes.length - at > MAGIC_AT) {
     if (bytes.readInt8(at + MAGIC_AT) !== MAGIC) {
       throw new CellarstreamError(
         'KAFKA_REFUSED',
         'a topic holds messages in a format from before Kafka 0.11: copy it to a new topic',
       );
     }
+    const end = at + BEFORE_LENGTH + bytes.readInt32BE(at + LENGTH_AT);
+    if (end > bytes.length || end < at + RECORDS_AT) break;
     const baseOffset = Number(bytes.readBigInt64BE(at));
     batches.push({
       baseOffset,
@@ -117,7 +116,7 @@ function isAbort(marker: RecordBatch): boolean {
 export async function messagesOf(batch: RecordBatch): Promise<RecordBatchEntry[]> {
   if (batch.count === 0) return [];
   const type = batch.attributes & CODEC_MASK;
-  if (type === 0) return read(batch, batch.records);
+  if (type === 0) return read(batch, Buffer.from(batch.records)); // else all of the answer is kept with it
   return read(batch, await decompress(type, batch.records));
 }
 
@@ -178,7 +177,7 @@ function read(batch: RecordBatch, bytes: Buffer): RecordBatchEntry[] {
 }
 
 function headersOf(fields: FieldReader): IHeaders {
-  const headers: IHeaders = {};
+  const headers = Object.create(null) as IHeaders; // with no name in it but theirs
   for (let left = fields.varint(); left > 0; left--) {
     const name = String(fields.bytes());
     const value = fields.bytes() ?? undefined;

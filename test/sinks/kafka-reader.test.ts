@@ -58,16 +58,53 @@ describe('openReader', () => {
     const emptied = batchBytes({ records: [], baseOffset: 10, lastOffset: 17 });
     (await fake.nextFetch()).answer({ partition: 0, records: emptied }, { partition: 1 });
     const none = { records: Buffer.alloc(0), lastStableOffset: 30n };
-    (await fake.nextFetch()).answer({ partition: 1, ...none }, { partition: 0, ...none });
+    for (let time = 1; time <= 8; time++) {
+      const fetch = await fake.nextFetch();
+      expect(seen).toEqual(['0>18']); // once may be an accident
+      fetch.answer({ partition: 1, ...none }, { partition: 0, ...none });
+    }
     await reader.done;
     expect(seen).toEqual(['0>18', '1>30', '0>30']);
     await reader.close();
   });
 
   it('takes what had no room in an answer for nothing that is gone', async () => {
-    const reader = open();
+    const partitions = Array.from({ length: 50 }, (_, partition) => partition);
+    for (const partition of partitions) fake.leaders.set(partition, 1);
+    const all = (offset: bigint) => new Map(partitions.map((partition) => [partition, offset]));
+    const reader = open({ from: all(0n), ends: all(10n) });
     const none = { records: Buffer.alloc(0), lastStableOffset: 30n };
-    (await fake.nextFetch()).answer({ partition: 0, offsets: [10] }, { partition: 1, ...none });
+    for (let time = 0; time < 12; time++) {
+      const fetch = await fake.nextFetch();
+      const asked = fetch.asked.map((each) => Number(each.split(':')[0]));
+      fetch.answer(
+        ...asked.map((partition, nth) => ({ partition, ...(nth < 4 ? { offsets: [0] } : none) })),
+      );
+    }
+    await fake.nextFetch();
+    expect(seen.filter((each) => each.endsWith('>1'))).toHaveLength(48);
+    expect(seen.filter((each) => each.endsWith('>30'))).toEqual([]);
+    await reader.close();
+  });
+
+  it('says that it can not read what is no batch, and does not pass it', async () => {
+    const reader = open();
+    const bytes = batchBytes({ records: [{ offset: 10 }] }).subarray(0, 40);
+    (await fake.nextFetch()).answer({ partition: 0, records: bytes }, { partition: 1 });
+    const message = expect.stringMatching(
+      /partition 0 .* at offset 10 .* no whole batch/,
+    ) as string;
+    await expect(reader.done).rejects.toMatchObject({ code: 'KAFKA_REFUSED', message });
+    await reader.close();
+  });
+
+  it('leaves what an answer has cut short to the next one', async () => {
+    const reader = open();
+    const bytes = batchBytes({ records: [{ offset: 5 }] }).subarray(0, 40);
+    (await fake.nextFetch()).answer(
+      { partition: 0, offsets: [10] },
+      { partition: 1, records: bytes },
+    );
     expect((await fake.nextFetch()).asked).toEqual(['1:5', '0:11']);
     await reader.close();
   });
@@ -153,16 +190,71 @@ describe('openReader', () => {
 
   it('hands over what two connections have fetched once', async () => {
     fake.leaders.set(1, 2);
+    fake.waitsAtClose = true;
     const reader = open();
     const [late, failing] = [await fake.nextFetch(), await fake.nextFetch()];
     failing.fail(AWAY());
-    const again = [await fake.nextFetch(), await fake.nextFetch()];
     late.answer({ partition: 0, offsets: [10] });
+    const again = [await fake.nextFetch(), await fake.nextFetch()];
+    expect(again[0]!.asked).toEqual(['0:10']);
     again[0]!.answer({ partition: 0, offsets: [10, 19] });
     again[1]!.answer({ partition: 1, offsets: [9] });
     await reader.done;
     expect(seen.filter((each) => each === '0:10')).toHaveLength(1);
     await reader.close();
+  });
+
+  it('hands over what two leaders have sent once', async () => {
+    const reader = open();
+    const old = await fake.nextFetch();
+    fake.leaders.set(0, 2);
+    reader.resume(0); // looks who leads
+    const newer = await fake.nextFetch();
+    expect(newer).toMatchObject({ leader: 2, asked: ['0:10'] });
+    old.answer({ partition: 0, offsets: [10, 11] }, { partition: 1, offsets: [9] });
+    newer.answer({ partition: 0, offsets: [10, 11, 19] });
+    (await fake.nextFetch()).answer({ partition: 0, offsets: [12, 19] });
+    await reader.done;
+    expect(seen.filter((each) => each.startsWith('0:'))).toEqual(['0:10', '0:11', '0:12', '0:19']);
+    await reader.close();
+  });
+
+  it('takes what can be had beside a partition that is refused', async () => {
+    const reader = open();
+    const answers = [{ partition: 0, errorCode: NOT_LEADER }, { partition: 1, offsets: [5] }]; // prettier-ignore
+    (await fake.nextFetch()).answer(...answers);
+    expect((await fake.nextFetch()).asked).toEqual(['0:10', '1:6']);
+    expect(fake.counts.opened).toBe(2);
+    await reader.close();
+  });
+
+  it('does not wait for ever for a topic that is gone, or lacks a partition', async () => {
+    vi.useFakeTimers();
+    try {
+      fake.leaders.delete(1);
+      const reader = open();
+      const gone = expect(reader.done).rejects.toMatchObject({ code: 'POSITION' });
+      await vi.advanceTimersByTimeAsync(10_000);
+      await gone;
+      await reader.close();
+      expect(fake.counts).toEqual({ opened: 6, closed: 6 });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('ends while Kafka does not answer', async () => {
+    fake.refuse = 'silence';
+    const reader = open();
+    await reader.close();
+  });
+
+  it('asks nothing of a connection that it has closed', async () => {
+    const reader = open({ onBatch: () => void reader.close() });
+    (await fake.nextFetch()).answer({ partition: 0, offsets: [10] }, { partition: 1 });
+    await reader.close();
+    expect(fake.counts).toEqual({ opened: 1, closed: 1 });
+    expect(await Promise.race([fake.nextFetch(), Promise.resolve('none')])).toBe('none');
   });
 
   it('ends with the error where it is not patient', async () => {

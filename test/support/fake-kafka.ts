@@ -24,8 +24,10 @@ export interface FakeKafka {
   readonly leaders: Map<number, number>;
   /** Connections that were opened, and those that were closed. */
   readonly counts: { opened: number; closed: number };
-  /** What comes of connecting, from now on. */
-  refuse: Error | undefined;
+  /** What comes of connecting, from now on: nothing at all, for ever. */
+  refuse: Error | 'silence' | undefined;
+  /** Whether closing waits for fetches to be answered, as kafkajs does; else they are answered with nothing. */
+  waitsAtClose: boolean;
   /** The first and last offsets of partitions, as an admin client is told. */
   readonly bounds: Map<number, readonly [low: number, high: number]>;
   /** The next fetch that any broker is sent. */
@@ -34,6 +36,12 @@ export interface FakeKafka {
 
 interface Request {
   readonly encode: () => Promise<unknown>;
+}
+
+interface Unanswered {
+  readonly done: Promise<unknown>;
+  /** Answers it with nothing. */
+  readonly end: () => void;
 }
 
 /** The cluster's part is what `kafka-fetcher.ts` takes out of kafkajs. */
@@ -50,19 +58,20 @@ export function fakeKafka(): FakeKafka {
   const bounds = new Map<number, readonly [number, number]>();
 
   const cluster = () => {
-    let closed: (error: Error) => void;
-    const end = new Promise<never>((_, reject) => (closed = reject));
-    end.catch(() => undefined);
+    const unanswered = new Set<Unanswered>();
+    let isOpen = false;
     return {
-      connect: () => {
-        if (fake.refuse) return Promise.reject(fake.refuse);
+      connect: async () => {
+        if (fake.refuse === 'silence') await new Promise(() => undefined);
+        if (fake.refuse instanceof Error) throw fake.refuse;
         counts.opened += 1;
-        return Promise.resolve();
+        isOpen = true;
       },
-      disconnect: () => {
-        counts.closed += 1;
-        closed(new Error('closed'));
-        return Promise.resolve();
+      disconnect: async () => {
+        if (!fake.waitsAtClose) for (const { end } of unanswered) end();
+        await Promise.allSettled([...unanswered].map(({ done }) => done));
+        if (isOpen) counts.closed += 1;
+        isOpen = false;
       },
       addTargetTopic: () => Promise.resolve(),
       refreshMetadataIfNecessary: () => Promise.resolve(),
@@ -71,23 +80,23 @@ export function fakeKafka(): FakeKafka {
       findBroker: ({ nodeId }: { readonly nodeId: string }) =>
         Promise.resolve({
           connectionPool: {
-            send: ({ request }: { request: Request }) => send(nodeId, request, end),
+            send: ({ request }: { readonly request: Request }) => send(nodeId, request, unanswered),
           },
         }),
     };
   };
-  const send = async (nodeId: string, request: Request, end: Promise<never>) => {
+  const send = async (nodeId: string, request: Request, unanswered: Set<Unanswered>) => {
     const asked = askedOf(await request.encode());
-    const answer = new Promise((resolve, reject) =>
-      put({
-        leader: Number(nodeId),
-        asked,
-        answer: (...partitions) =>
-          resolve({ clientSideThrottleTime: 0, errorCode: 0, partitions: partitions.map(full) }),
-        fail: reject,
-      }),
-    );
-    return Promise.race([answer, end]);
+    let end!: () => void;
+    const done = new Promise<unknown>((resolve, reject) => {
+      const answer = (...partitions: readonly FakeAnswer[]) =>
+        resolve({ clientSideThrottleTime: 0, errorCode: 0, partitions: partitions.map(full) });
+      end = () => answer();
+      put({ leader: Number(nodeId), asked, answer, fail: reject });
+    });
+    const one = { done, end };
+    unanswered.add(one);
+    return done.finally(() => unanswered.delete(one));
   };
   const admin = () => ({
     connect: () => Promise.resolve(),
@@ -107,6 +116,7 @@ export function fakeKafka(): FakeKafka {
     counts,
     bounds,
     refuse: undefined,
+    waitsAtClose: false,
     nextFetch: () => {
       const first = fetches.shift();
       return first ? Promise.resolve(first) : new Promise((resolve) => waiting.push(resolve));
