@@ -85,7 +85,7 @@ const BREAKS = [
   ['a paused partition stays paused', 'src/sinks/read-batches.ts', 'reader.resume(batch.partition);', 'void batch;', ['replay-pressure']],
   ['nobody listens, and the reader goes on', 'src/sinks/read-batches.ts', 'reader.close().catch(() => undefined); // nobody', 'void reader; // nobody'],
   ['a connection is left behind', 'src/sinks/fetch-loops.ts', 'await fetcher.close().catch(() => undefined);', ''],
-  ['a broker that restarts ends a replay', 'src/sinks/fetch-loops.ts', ': isPatient && hasConnected', ': false && hasConnected'],
+  ['a broker that restarts ends a replay', 'src/sinks/fetch-loops.ts', 'return isPatient && hasConnected', 'return false && hasConnected'],
   ['an instant begins at its offset', 'src/consumers/replay.ts', '&& Number(timestamp) >= since', '&& Number(timestamp) >= -Infinity * Math.abs(since)', ['replay']],
   ['a deletion stays in the table', 'src/consumers/table.ts', 'if (after === undefined) held.delete(key);\n    else held.set(key, after);', 'if (after !== undefined) held.set(key, after);', ['table']],
   ['a group commits what is not handled', 'src/sinks/kafka-group.ts', 'if (handled === committed) return;', 'handled = messages.length;\n    if (handled === committed) return;', ['group']],

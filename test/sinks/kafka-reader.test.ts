@@ -151,6 +151,17 @@ describe('openReader', () => {
     await reader.close();
   });
 
+  it('fetches a partition from another broker while the one before leads others', async () => {
+    const reader = open();
+    const first = await fake.nextFetch();
+    fake.leaders.set(1, 2);
+    first.answer({ partition: 0, offsets: [10] }, { partition: 1 });
+    const fetches = [await fake.nextFetch(), await fake.nextFetch()];
+    const asked = fetches.map(({ leader, asked: what }) => [leader, what]);
+    expect(asked).toEqual(expect.arrayContaining([[1, ['0:11']], [2, ['1:5']]])); // prettier-ignore
+    await reader.close();
+  });
+
   it('reads partitions that are added from their beginning, where it follows', async () => {
     const reader = open({ follow: true });
     fake.leaders.set(2, 1);
