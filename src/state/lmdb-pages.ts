@@ -262,7 +262,7 @@ class Walk {
     const { number, bounds, kind } = about;
     const isLeaf = page.readUInt16LE(18) === FLAGS.leaf;
     let before: Buffer | undefined;
-    return nodes.map((node, nth) => {
+    const keys = nodes.map((node, nth) => {
       const from = HEADER + node + NODE;
       const to = from + sizeOf(page, node, 6);
       if (to > page.length) throw wrong(number, 'keys');
@@ -274,9 +274,11 @@ class Walk {
       const isBeside = before === undefined && isLeaf;
       const order = low ? compare(kind, low, key) : -1;
       if (order > 0 || (order === 0 && !isBeside)) throw wrong(number, 'order');
-      if (bounds.high && compare(kind, key, bounds.high) >= 0) throw wrong(number, 'order');
       return (before = key);
     });
+    const last = before ?? bounds.low;
+    if (last && bounds.high && compare(kind, last, bounds.high) >= 0) throw wrong(number, 'order');
+    return keys;
   }
 
   #entry(page: Buffer, node: number, number: number): Entry {
