@@ -6,7 +6,8 @@ import type { RootDatabase } from 'lmdb';
 import { CellarstreamError, describeError } from '../errors.ts';
 import { damaged } from './entries.ts';
 import { folderError } from './folder-error.ts';
-import { damageIn } from './lmdb-pages.ts';
+import { damageIn, newestTransaction } from './lmdb-pages.ts';
+import type { Looked } from './lmdb-pages.ts';
 import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
 import type { OnDiscarded } from './store.ts';
 
@@ -38,7 +39,8 @@ const MOST_STILLBORN = 2;
  * begins with none when they can't, or when `damage` says so.
  *
  * Beside the file lies `images.mdb-open` while it is open. If it is there at a start, the process before
- * was killed, or crashed, by whatever: then every page is looked at first. It says which start of
+ * was killed, or crashed, by whatever: then what it wrote is looked at first, or every page (see
+ * {@link toLookAt}). It says which start of
  * the machine that was, since nothing is forced to the disk before the end: after another one, what
  * is there may be a mixture of old and new pages. And it counts starts in a row that ended before
  * their first write, should all this have missed something that lmdb dies of.
@@ -57,33 +59,37 @@ export function openImageFile(
     for (const file of [path, lock, marker]) rmSync(file, { recursive: true, force: true });
     onDiscarded(reason);
   };
-  const begin = (stillborn: number): RootDatabase => {
-    writeFileSync(marker, markerText(stillborn), { mode: OWNER_ONLY.file });
+  const begin = (stillborn: number, looked: Looked): ImageFile => {
+    const isPartly = typeof looked === 'object';
+    const opened = { stillborn, since: newestTransaction(path), isPartly };
+    writeFileSync(marker, markerText(opened), { mode: OWNER_ONLY.file });
     // lmdb maps its lock file with holes in it, and a hole on a full disk is a SIGBUS.
     rmSync(lock, { recursive: true, force: true });
     writeFileSync(lock, Buffer.alloc(LOCK_BYTES), { mode: OWNER_ONLY.file });
     makeOwnerOnly(path); // lmdb would let a group write it
-    return open({ path, maxDbs: MOST_DATABASES, noSync: true });
+    const root = open({ path, maxDbs: MOST_DATABASES, noSync: true });
+    return imageFile(folder, root, opened);
   };
   try {
     mkdirSync(folder, { recursive: true, mode: OWNER_ONLY.folder });
     const left = readMarker(marker);
-    const reason = damage ? describeError(damage) : reasonToDiscard(path, left);
+    const looked = toLookAt(left);
+    const reason = damage ? describeError(damage) : reasonToDiscard(path, left, looked);
     if (reason !== undefined) discard(reason);
     const stillborn = reason === undefined && left ? left.stillborn + 1 : 1;
     try {
-      return imageFile(folder, begin(stillborn));
+      return begin(stillborn, reason === undefined ? looked : 'none');
     } catch (error) {
       if (!isOfLmdb(error)) throw error;
       discard(describeError(error));
-      return imageFile(folder, begin(1));
+      return begin(1, 'none');
     }
   } catch (error) {
     throw folderError(folder, error);
   }
 }
 
-function imageFile(folder: string, root: RootDatabase): ImageFile {
+function imageFile(folder: string, root: RootDatabase, opened: Opened): ImageFile {
   const path = join(folder, 'images.mdb');
   const marker = `${path}-open`;
   let isProven = false;
@@ -109,7 +115,8 @@ function imageFile(folder: string, root: RootDatabase): ImageFile {
       if (isProven) return;
       isProven = true;
       try {
-        writeFileSync(marker, markerText(0), { flag: 'r+' }); // in its place: a disk may be full
+        // In its place: a disk may be full.
+        writeFileSync(marker, markerText({ ...opened, stillborn: 0 }), { flag: 'r+' });
       } catch {
         // Then this start counts as stillborn, which costs a cache at the worst.
       }
@@ -125,21 +132,42 @@ function imageFile(folder: string, root: RootDatabase): ImageFile {
   };
 }
 
-interface Marker {
-  readonly machineStart: string;
+interface Opened {
   readonly stillborn: number;
+  /** The newest transaction then. */
+  readonly since: bigint;
+  /** Whether only later pages than those of some transaction had been looked at. */
+  readonly isPartly: boolean;
 }
 
-function reasonToDiscard(path: string, left: Marker | undefined): string | undefined {
+interface Marker extends Opened {
+  readonly machineStart: string;
+}
+
+/**
+ * A process that had stored something and then was killed has left what was good when it opened it, and
+ * what it has written since. If it ended so twice in a row, or before it had stored anything, it may have
+ * died of the rest.
+ */
+function toLookAt(left: Marker | undefined): Looked {
+  if (!left) return 'none';
+  return left.stillborn > 0 || left.isPartly ? 'all' : { since: left.since };
+}
+
+function reasonToDiscard(
+  path: string,
+  left: Marker | undefined,
+  looked: Looked,
+): string | undefined {
   if (left && left.stillborn >= MOST_STILLBORN)
     return `${left.stillborn} starts ended before anything was stored`;
   if (left && left.machineStart !== '' && left.machineStart !== machineStart())
     return 'the machine was started anew while they were open';
-  return damageIn(path, { whole: left !== undefined });
+  return damageIn(path, looked);
 }
 
-function markerText(stillborn: number): string {
-  return `${machineStart()} ${stillborn}`;
+function markerText({ stillborn, since, isPartly }: Opened): string {
+  return `${machineStart()} ${stillborn} ${since} ${isPartly ? 'partly' : 'wholly'}`;
 }
 
 /** Undefined when the file was closed by the process before, or was never open. */
@@ -151,9 +179,14 @@ function readMarker(marker: string): Marker | undefined {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
-  const [machineStart = '', stillborn = 0] = text.split(' '); // empty when the disk was full
+  const [machineStart = '', stillborn = 0, since = '', looked] = text.split(' '); // empty when the disk was full
   const count = Number(stillborn);
-  return { machineStart, stillborn: Number.isInteger(count) ? count : MOST_STILLBORN };
+  return {
+    machineStart,
+    stillborn: Number.isInteger(count) ? count : MOST_STILLBORN,
+    since: /^\d+$/.test(since) ? BigInt(since) : 0n,
+    isPartly: looked !== 'wholly',
+  };
 }
 
 /** A text that is another after each start of the machine, where that can be told. */

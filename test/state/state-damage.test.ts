@@ -1,4 +1,5 @@
 import {
+  cpSync,
   existsSync,
   mkdtempSync,
   readFileSync,
@@ -10,7 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { damageIn } from '../../src/state/lmdb-pages.ts';
+import { damageIn, newestTransaction } from '../../src/state/lmdb-pages.ts';
 import { openStore } from '../../src/state/store.ts';
 import type { Store } from '../../src/state/store.ts';
 import { memory } from '../support/task-memory.ts';
@@ -114,17 +115,75 @@ describe('a damaged images.mdb', () => {
       const bytes = Buffer.from(good);
       bytes.fill(0xa5, page * 4_096, (page + 1) * 4_096);
       writeFileSync(file, bytes);
-      return damageIn(file, { whole: true });
+      return damageIn(file, 'all');
     });
     // The others hold nothing: free pages.
     expect(found.filter((what) => what !== undefined).length).toBeGreaterThan(pages / 2);
     writeFileSync(file, good);
-    expect(damageIn(file, { whole: true })).toBeUndefined();
+    expect(damageIn(file, 'all')).toBeUndefined();
 
     change((bytes) => bytes.fill(0xa5, found.findLastIndex(Boolean) * 4_096));
     leaveOpen();
     open();
     expect([discarded.length, counts()]).toEqual([1, [0, 0]]);
+  });
+
+  /** The numbers of pages that a transaction later than this has written, or others in use. */
+  const pagesOf = (since: bigint, isLater: boolean) => {
+    const bytes = readFileSync(file);
+    const newest = newestTransaction(file);
+    return Array.from({ length: bytes.length / 4_096 - 2 }, (_, nth) => nth + 2).filter((page) => {
+      const transaction = bytes.readBigUInt64LE(page * 4_096 + 8);
+      const isLeaf = bytes.readUInt16LE(page * 4_096 + 18) === 2;
+      return isLeaf && transaction <= newest && transaction > since === isLater;
+    });
+  };
+  const spoil = (page: number) => change((bytes) => bytes.fill(0xa5, page * 4_096 + 18, (page + 1) * 4_096)); // prettier-ignore
+
+  it('is looked at as far as it was written since, where that is asked for', async () => {
+    const since = newestTransaction(file);
+    await put(open(), 'b', 2);
+    await store!.close();
+    const good = readFileSync(file);
+    expect(damageIn(file, { since })).toBeUndefined();
+    const found = (pages: readonly number[], looked: Parameters<typeof damageIn>[1]) =>
+      pages.filter((page) => {
+        writeFileSync(file, good);
+        spoil(page);
+        return damageIn(file, looked) !== undefined;
+      });
+    const [older, later] = [pagesOf(since, false), pagesOf(since, true)];
+    const inUse = found(later, 'all');
+    expect(inUse.length).toBeGreaterThan(10);
+    expect(found(later, { since })).toEqual(inUse);
+    expect(found(older, 'all').length).toBeGreaterThan(10);
+    expect(found(older, { since })).toEqual([]);
+    writeFileSync(file, good);
+  });
+
+  it('is looked at wholly when the process was killed once more', async () => {
+    const since = newestTransaction(file);
+    await put(open(), 'b', 2);
+    const killed = mkdtempSync(join(tmpdir(), 'cellarstream-killed-'));
+    try {
+      cpSync(folder, killed, { recursive: true }); // as a kill leaves it
+      await store!.close();
+      store = undefined;
+      file = join(killed, 'images.mdb');
+      for (const page of pagesOf(since, false)) spoil(page);
+      // What is wrong with them may have been wrong before; they are of no harm until they are used.
+      const again = openStore(killed, (reason) => void discarded.push(reason));
+      expect(discarded).toEqual([]);
+      expect(readFileSync(`${file}-open`, 'utf8')).toMatch(/ 1 \d+ partly$/);
+      again.close().catch(() => undefined);
+      const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+      writeFileSync(`${file}-open`, `${boot} 0 ${newestTransaction(file)} partly`);
+      const third = openStore(killed, (reason) => void discarded.push(reason));
+      expect(discarded).toHaveLength(1);
+      await third.close();
+    } finally {
+      rmSync(killed, { recursive: true });
+    }
   });
 
   it('that ended two starts before they stored anything is thrown away, whatever it is', () => {
