@@ -148,6 +148,13 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
   // A reader that wants none of the fields skips over the value: that finds where it ends.
   const nothing = avro.Type.forSchema({ ...valueSchema, fields: [] });
   const skipping = nothing.createResolver(values.type);
+  // What is kept beside an image: the rest is as many texts to make of bytes for nobody.
+  const brief = avro.Type.forSchema({
+    type: 'record',
+    name: 'Facts',
+    fields: briefly(fields),
+  } as avro.Schema);
+  const inBrief = brief.createResolver(facts);
 
   /** The image at `at` (its branch of the union first), and where the next field starts. */
   const imageAt = (bytes: Buffer, at: number): { image: Buffer | null; end: number } => {
@@ -161,8 +168,7 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
     const bytes = asBuffer(event);
     const before = imageAt(bytes, 0);
     const after = imageAt(bytes, before.end);
-    const rest = facts.fromBuffer(bytes.subarray(after.end)) as ChangeFacts;
-    return { before: before.image, after: after.image, rest };
+    return { before: before.image, after: after.image, rest: bytes.subarray(after.end) };
   };
 
   // Avro writes a record as its fields one after the other, so images need no second encoding.
@@ -188,7 +194,7 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
     },
     decode: (bytes) => {
       const { before, after, rest } = parts(bytes);
-      const { op, ts_ms, changed, source } = rest;
+      const { op, ts_ms, changed, source } = facts.fromBuffer(rest) as ChangeFacts;
       return {
         before: before && values.decode(before),
         after: after && values.decode(after),
@@ -200,7 +206,8 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
     },
     images: (bytes) => {
       const { before, after, rest } = parts(bytes);
-      return { before, after, op: rest.op, sequence: rest.source.sequence };
+      const { op, source } = brief.fromBuffer(rest, inBrief) as BriefFacts;
+      return { before, after, op, sequence: source.sequence };
     },
   };
 }
@@ -216,6 +223,22 @@ export function valueSchemaOf({ fields, name }: RecordSchema): RecordSchema {
   const value = Array.isArray(type) ? (type as AvroType[])[1] : undefined;
   if (typeof value === 'object' && 'fields' in value) return value;
   throw new TypeError(`${name} isn't an envelope: it doesn't begin with before and after`);
+}
+
+/** Of the facts, those that are read in brief. */
+interface BriefFacts extends Pick<ChangeFacts, 'op'> {
+  readonly source: Pick<EventSource, 'sequence'>;
+}
+
+/** {@link FACTS}, or those of another version, with nothing but {@link BriefFacts}. */
+function briefly(facts: readonly FieldSchema[]): FieldSchema[] {
+  return facts.flatMap((field) => {
+    if (field.name === 'op') return [field];
+    if (field.name !== 'source' || typeof field.type !== 'object' || !('fields' in field.type))
+      return [];
+    const sequence = field.type.fields.filter(({ name }) => name === 'sequence');
+    return [{ ...field, type: { ...field.type, fields: sequence } }];
+  });
 }
 
 /** Branches 0 and 1 of `["null", Value]`, as Avro writes their index. */

@@ -224,7 +224,7 @@ function taskStore(file: ImageFile, name: string): TaskStore {
           const unmarked = new Set(seen?.keys);
           const sighting = seen && { seen: seen.sweep, ...(seen.bySweep && { read: seen.sweep }) };
           for (const { key, sequence, image } of updates) {
-            const old = imageOf(key);
+            const old = markOf(key).hasImage ? imageOf(key) : undefined;
             const isSeen = unmarked.delete(key);
             if (old && old.sequence >= sequence) {
               if (isSeen) mark(key, sighting!);
