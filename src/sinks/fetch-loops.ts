@@ -4,6 +4,8 @@ import {
   defer,
   firstValueFrom,
   lastValueFrom,
+  map,
+  merge,
   Observable,
   retry,
   takeUntil,
@@ -69,6 +71,8 @@ export function fetchLoops<T>(options: FetchLoopsOptions<T>): FetchLoops {
   const { kafka, topic, isPatient, leave$, wanted, prepare, take } = options;
   let hasConnected = false;
   let failures = 0;
+  /** Of them, those since anything else happened in which there was no such topic. */
+  let missing = 0;
   let wakeNewest = () => undefined as void;
 
   const loops = (fetcher: Fetcher) =>
@@ -104,7 +108,7 @@ export function fetchLoops<T>(options: FetchLoopsOptions<T>): FetchLoops {
           if (subscriber.closed) break;
           take(prepared);
           if (refused[0]) throw errorOf(refused[0])!; // behind what can be had of the others
-          failures = 0;
+          failures = missing = 0;
           wake(); // another broker may lead some of them now
         }
         busy.delete(leader);
@@ -115,7 +119,7 @@ export function fetchLoops<T>(options: FetchLoopsOptions<T>): FetchLoops {
     });
   const connection = async (): Promise<void> => {
     const opening = openFetcher(kafka, topic);
-    const fetcher = await Promise.race([opening, firstValueFrom(leave$).then(() => undefined)]);
+    const fetcher = await firstValueFrom(merge(opening, leave$.pipe(map(() => undefined))));
     if (!fetcher) {
       // Kafka may be away for minutes: nobody waits for that any more.
       opening.then((late) => late.close()).catch(() => undefined);
@@ -131,7 +135,8 @@ export function fetchLoops<T>(options: FetchLoopsOptions<T>): FetchLoops {
   };
   const canPass = (error: unknown) => {
     const type = typeOf(error);
-    if (type === NO_TOPIC) return failures < MOST_TRIES;
+    missing = type === NO_TOPIC ? missing + 1 : 0;
+    if (type === NO_TOPIC) return missing <= MOST_TRIES;
     if (MOVED.has(type)) return isPatient || failures < MOST_TRIES;
     return isPatient && hasConnected && isRetryable(kafkaError(error));
   };

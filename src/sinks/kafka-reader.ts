@@ -7,6 +7,7 @@ import { fetchLoops } from './fetch-loops.ts';
 import { isOutOfRange } from './kafka-fetcher.ts';
 import { committedBatches, messagesOf, recordBatches } from './record-batches.ts';
 import { refuseLoss } from './refuse-loss.ts';
+import { isCompacted } from './topic-bounds.ts';
 
 /** What of a partition has been read, in one go. */
 export interface PartitionBatch {
@@ -96,8 +97,9 @@ export function openReader(options: ReaderOptions): TopicReader {
     }
     const isSuspicious = hadRoom && lastStableOffset > at;
     const times = isSuspicious ? (nothing.get(partition) ?? 0) + 1 : 0;
-    nothing.set(partition, times);
-    return { partition, at, messages: [], next: times < ENOUGH ? at : lastStableOffset };
+    const isOver = times === ENOUGH && (await isCompacted(kafka, topic));
+    nothing.set(partition, times % ENOUGH);
+    return { partition, at, messages: [], next: isOver ? lastStableOffset : at };
   };
   const take = ({ partition, at, messages, next: read }: Read) => {
     // It may have been paused, or fetched from another leader, while this was on its way.
@@ -150,7 +152,8 @@ interface Read extends PartitionBatch {
 
 /**
  * So many answers in a row that bring nothing, each of which waits for something: then compaction has
- * left nothing up to the end. One alone may come of a broker that could not reach all of its disks in time.
+ * left nothing up to the end. A broker answers so, too, while it can't reach its remote storage; Kafka
+ * keeps no compacted topic there.
  */
 const ENOUGH = 8;
 

@@ -1,5 +1,7 @@
-import type { Admin } from 'kafkajs';
+import { ConfigResourceTypes } from 'kafkajs';
+import type { Admin, Kafka } from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
+import { withAdmin } from './with-admin.ts';
 
 /** Of a partition: the offset of the first message there is, and that behind the last committed one. */
 export interface Bounds {
@@ -17,6 +19,20 @@ export async function requireTopic(admin: Admin, topic: string, remedy: string):
   if ((await admin.listTopics()).includes(topic)) return;
   throw new CellarstreamError('POSITION', `there is no topic ${topic}: ${remedy}`, {
     context: { topic },
+  });
+}
+
+/** Whether a topic's older messages of a key may be taken out of it. */
+export function isCompacted(kafka: Kafka, topic: string): Promise<boolean> {
+  return withAdmin(kafka, async (admin) => {
+    const { resources } = await admin.describeConfigs({
+      resources: [
+        { type: ConfigResourceTypes.TOPIC, name: topic, configNames: ['cleanup.policy'] },
+      ],
+      includeSynonyms: false,
+    });
+    const policy = resources[0]?.configEntries.find(({ configName }) => configName === 'cleanup.policy'); // prettier-ignore
+    return policy?.configValue.includes('compact') ?? false;
   });
 }
 

@@ -95,6 +95,14 @@ function imageFile(folder: string, root: RootDatabase, opened: Opened): ImageFil
   let isProven = false;
   let isClosed = false;
   let damage: CellarstreamError | undefined;
+  const sayStillborn = (stillborn: number): void => {
+    try {
+      // In its place: a disk may be full.
+      writeFileSync(marker, markerText({ ...opened, stillborn }), { flag: 'r+' });
+    } catch {
+      // Then this start counts as stillborn, which costs a cache at the worst.
+    }
+  };
   return {
     damage: () => damage,
     use: (work) => {
@@ -114,15 +122,11 @@ function imageFile(folder: string, root: RootDatabase, opened: Opened): ImageFil
     proven: () => {
       if (isProven) return;
       isProven = true;
-      try {
-        // In its place: a disk may be full.
-        writeFileSync(marker, markerText({ ...opened, stillborn: 0 }), { flag: 'r+' });
-      } catch {
-        // Then this start counts as stillborn, which costs a cache at the worst.
-      }
+      sayStillborn(0);
     },
     close: async () => {
       isClosed = true;
+      if (damage) sayStillborn(MOST_STILLBORN); // if nobody throws it away before this process ends
       await root.close();
       if (damage) return; // the next that opens it throws it away
       const file = await openFile(path);
@@ -151,7 +155,9 @@ interface Marker extends Opened {
  */
 function toLookAt(left: Marker | undefined): Looked {
   if (!left) return 'none';
-  return left.stillborn > 0 || left.isPartly ? 'all' : { since: left.since };
+  // Where nobody knows whether the machine was started anew, pages may be older than they say.
+  const isSure = left.machineStart !== '' && left.machineStart !== UNKNOWN;
+  return left.stillborn > 0 || left.isPartly || !isSure ? 'all' : { since: left.since };
 }
 
 function reasonToDiscard(
@@ -189,12 +195,14 @@ function readMarker(marker: string): Marker | undefined {
   };
 }
 
+const UNKNOWN = 'unknown';
+
 /** A text that is another after each start of the machine, where that can be told. */
 function machineStart(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   } catch {
-    return 'unknown'; // no Linux: its pages are looked at all the same
+    return UNKNOWN; // no Linux: all of its pages are looked at
   }
 }
 

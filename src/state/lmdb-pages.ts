@@ -63,8 +63,11 @@ export function damageIn(file: string, looked: Looked): string | undefined {
     const meta = newestMeta(fd);
     // The last pages may be free ones that were never written: then it is shorter, and all is well.
     const isShort = size < (meta.lastPage + 1) * meta.pageSize;
-    const since = isShort || looked === 'all' ? 0n : looked === 'none' ? undefined : looked.since;
-    if (since !== undefined) new Walk(fd, meta, since).all();
+    if (isShort || looked !== 'none') {
+      const since = typeof looked === 'object' && !isShort ? looked.since : 0n;
+      // A file that was put back is older than what is said of it.
+      new Walk(fd, meta, since > meta.transaction ? 0n : since).all();
+    }
     return undefined;
   } catch (error) {
     if (error instanceof Damage) return error.message;
@@ -209,6 +212,7 @@ class Walk {
 
   #page(number: number, depth: number, bounds: Bounds, kind: Kind, onEntry: OnEntry): void {
     if (depth === 1) {
+      this.#expectPlace(number); // before it is reckoned with
       this.#leaves.push({ number, bounds, kind, onEntry });
       if (this.#leaves.length === MOST_LEAVES) this.#readLeaves();
       return;
@@ -340,8 +344,7 @@ class Walk {
 
   /** Each page is used for one thing, or free. */
   #know(number: number): void {
-    const { lastPage } = this.#meta;
-    if (!(number >= META_PAGES && number <= lastPage)) throw wrong(number, 'place');
+    this.#expectPlace(number);
     const bit = 1 << (number & 7);
     const at = number >> 3;
     if ((this.#known[at]! & bit) !== 0) throw new Damage(`page ${number} is used twice`);
@@ -356,6 +359,10 @@ class Walk {
     readSync(this.#fd, bytes, 0, bytes.length, number * pageSize);
     this.#expectOwn(bytes, number);
     return bytes;
+  }
+
+  #expectPlace(number: number): void {
+    if (!(number >= META_PAGES && number <= this.#meta.lastPage)) throw wrong(number, 'place');
   }
 
   #expectThere(number: number, pages: number): void {

@@ -9,6 +9,7 @@ import { batchBytes } from '../support/record-bytes.ts';
 
 const TOPIC = 'wine.orders';
 const AWAY = () => new kafkajs.KafkaJSConnectionError('Connection error: ECONNREFUSED');
+const UNKNOWN_TOPIC = 3;
 const NOT_LEADER = 6;
 const OUT_OF_RANGE = 1;
 
@@ -65,6 +66,22 @@ describe('openReader', () => {
     }
     await reader.done;
     expect(seen).toEqual(['0>18', '1>30', '0>30']);
+    await reader.close();
+  });
+
+  it('passes nothing of a topic that is not compacted: a broker may answer late', async () => {
+    fake.policy = 'delete';
+    const reader = open();
+    const none = { records: Buffer.alloc(0), lastStableOffset: 30n };
+    for (let time = 1; time <= 20; time++) {
+      (await fake.nextFetch()).answer({ partition: 0, ...none }, { partition: 1, ...none });
+    }
+    (await fake.nextFetch()).answer(
+      { partition: 0, offsets: [19] },
+      { partition: 1, offsets: [9] },
+    );
+    await reader.done;
+    expect(seen).toEqual(['0:19', '0>20', '1:9', '1>10']);
     await reader.close();
   });
 
@@ -249,6 +266,27 @@ describe('openReader', () => {
       await gone;
       await reader.close();
       expect(fake.counts).toEqual({ opened: 6, closed: 6 });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('waits for a topic that is not known yet after Kafka was long away', async () => {
+    vi.useFakeTimers();
+    try {
+      const reader = open();
+      for (let time = 0; time < 8; time++) {
+        const fetch = fake.nextFetch();
+        await vi.advanceTimersByTimeAsync(5_000);
+        (await fetch).fail(AWAY());
+      }
+      const fetch = fake.nextFetch();
+      await vi.advanceTimersByTimeAsync(5_000);
+      (await fetch).answer({ partition: 0, errorCode: UNKNOWN_TOPIC });
+      const next = fake.nextFetch();
+      await vi.advanceTimersByTimeAsync(5_000);
+      expect((await next).asked).toEqual(['0:10', '1:5']);
+      await reader.close();
     } finally {
       vi.useRealTimers();
     }

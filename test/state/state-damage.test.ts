@@ -161,6 +161,36 @@ describe('a damaged images.mdb', () => {
     writeFileSync(file, good);
   });
 
+  it('that points to pages far behind its end is found out', () => {
+    const pages = readFileSync(file).length / 4_096;
+    const good = readFileSync(file);
+    const branches = Array.from({ length: pages - 2 }, (_, nth) => nth + 2).filter(
+      (page) => good.readUInt16LE(page * 4_096 + 18) === 1,
+    );
+    const found = branches.filter((page) => {
+      writeFileSync(file, good);
+      const first = page * 4_096 + 24 + good.readUInt16LE(page * 4_096 + 24);
+      change((bytes) => bytes.fill(0xa5, first, first + 6)); // where its first child is
+      return damageIn(file, 'all')?.startsWith('the place of page');
+    });
+    expect(found.length).toBeGreaterThan(0);
+    writeFileSync(file, good);
+  });
+
+  it('of another time than what is said of it is looked at wholly', () => {
+    const page = pagesOf(0n, true).find((each) => {
+      const good = readFileSync(file);
+      spoil(each);
+      const isInUse = damageIn(file, 'all') !== undefined;
+      writeFileSync(file, good);
+      return isInUse;
+    })!;
+    const newest = newestTransaction(file);
+    spoil(page);
+    expect(damageIn(file, { since: newest })).toBeUndefined();
+    expect(damageIn(file, { since: newest + 1n })).toBeDefined();
+  });
+
   it('is looked at wholly when the process was killed once more', async () => {
     const since = newestTransaction(file);
     await put(open(), 'b', 2);

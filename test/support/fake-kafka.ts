@@ -28,6 +28,8 @@ export interface FakeKafka {
   refuse: Error | 'silence' | undefined;
   /** Whether closing waits for fetches to be answered, as kafkajs does; else they are answered with nothing. */
   waitsAtClose: boolean;
+  /** `cleanup.policy`. Default compact. */
+  policy: string;
   /** The first and last offsets of partitions, as an admin client is told. */
   readonly bounds: Map<number, readonly [low: number, high: number]>;
   /** The next fetch that any broker is sent. */
@@ -101,6 +103,8 @@ export function fakeKafka(): FakeKafka {
   const admin = () => ({
     connect: () => Promise.resolve(),
     disconnect: () => Promise.resolve(),
+    describeConfigs: () =>
+      Promise.resolve({ resources: [{ configEntries: [{ configName: 'cleanup.policy', configValue: fake.policy }] }] }), // prettier-ignore
     fetchTopicOffsets: () =>
       Promise.resolve(
         [...bounds].map(([partition, [low, high]]) => ({
@@ -117,6 +121,7 @@ export function fakeKafka(): FakeKafka {
     bounds,
     refuse: undefined,
     waitsAtClose: false,
+    policy: 'compact',
     nextFetch: () => {
       const first = fetches.shift();
       return first ? Promise.resolve(first) : new Promise((resolve) => waiting.push(resolve));
