@@ -1,4 +1,4 @@
-import { ConfigResourceTypes } from 'kafkajs';
+import kafkajs from 'kafkajs';
 import type { Admin, Kafka } from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
 import { withAdmin } from './with-admin.ts';
@@ -27,7 +27,7 @@ export function isCompacted(kafka: Kafka, topic: string): Promise<boolean> {
   return withAdmin(kafka, async (admin) => {
     const { resources } = await admin.describeConfigs({
       resources: [
-        { type: ConfigResourceTypes.TOPIC, name: topic, configNames: ['cleanup.policy'] },
+        { type: kafkajs.ConfigResourceTypes.TOPIC, name: topic, configNames: ['cleanup.policy'] },
       ],
       includeSynonyms: false,
     });
