@@ -55,7 +55,9 @@ export class Topics {
     await consumer.connect();
     await consumer.subscribe({ topics: names, fromBeginning: true });
     const done = new Promise<void>((resolve, reject) => {
-      consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error));
+      consumer.on(consumer.events.CRASH, ({ payload }) => {
+        if (!payload.restart) reject(payload.error);
+      });
       consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
         const place = `${payload.topic} ${payload.partition}`;
         const end = left.get(place);

@@ -63,7 +63,9 @@ async function bytesIn(from: ReadonlyMap<string, bigint> = new Map()): Promise<s
   await consumer.connect();
   await consumer.subscribe({ topics: names, fromBeginning: true });
   await new Promise<void>((resolve, reject) => {
-    consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error));
+    consumer.on(consumer.events.CRASH, ({ payload }) => {
+      if (!payload.restart) reject(payload.error);
+    });
     consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
       const name = `${payload.topic} ${payload.partition}`;
       if (BigInt(payload.lastOffset) + 1n >= (left.get(name) ?? Infinity)) left.delete(name);

@@ -38,7 +38,9 @@ export async function readEvents(
   await consumer.connect();
   await consumer.subscribe({ topics: [...topics], fromBeginning: true });
   const done = new Promise<void>((resolve, reject) => {
-    consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error));
+    consumer.on(consumer.events.CRASH, ({ payload }) => {
+      if (!payload.restart) reject(payload.error);
+    });
     consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
       const name = `${payload.topic} ${payload.partition}`;
       if (BigInt(payload.lastOffset) + 1n >= (ends.get(name) ?? Infinity)) ends.delete(name);
