@@ -7,7 +7,8 @@ import { fetchLoops } from './fetch-loops.ts';
 import { isOutOfRange } from './kafka-fetcher.ts';
 import { committedBatches, messagesOf, recordBatches } from './record-batches.ts';
 import { refuseLoss } from './refuse-loss.ts';
-import { isCompacted } from './topic-bounds.ts';
+import { cleanupPolicies } from './topic-bounds.ts';
+import { withAdmin } from './with-admin.ts';
 
 /** What of a partition has been read, in one go. */
 export interface PartitionBatch {
@@ -84,6 +85,10 @@ export function openReader(options: ReaderOptions): TopicReader {
     if (behind.size === 0) finish();
   };
 
+  const isCompacted = async () => {
+    const policies = await withAdmin(kafka, (admin) => cleanupPolicies(admin, [topic]));
+    return policies.get(topic)?.includes('compact') ?? false;
+  };
   /** Answers in a row with nothing in them, by partition, although there was room. */
   const nothing = new Map<number, number>();
   const prepare = async (answer: PartitionAnswer, at: bigint, hadRoom: boolean): Promise<Read> => {
@@ -97,7 +102,7 @@ export function openReader(options: ReaderOptions): TopicReader {
     }
     const isSuspicious = hadRoom && lastStableOffset > at;
     const times = isSuspicious ? (nothing.get(partition) ?? 0) + 1 : 0;
-    const isOver = times === ENOUGH && (await isCompacted(kafka, topic));
+    const isOver = times === ENOUGH && (await isCompacted());
     nothing.set(partition, times % ENOUGH);
     return { partition, at, messages: [], next: isOver ? lastStableOffset : at };
   };

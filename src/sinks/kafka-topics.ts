@@ -1,7 +1,7 @@
-import kafkajs from 'kafkajs';
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
 import type { TopicSpec } from '../schemas/topics.ts';
+import { cleanupPolicies } from './topic-bounds.ts';
 import { withAdmin } from './with-admin.ts';
 
 /** What {@link ensureTopics} needs. */
@@ -76,18 +76,10 @@ async function inspect(
   specs: readonly TopicSpec[],
   partitions: ReadonlyMap<string, number>,
 ): Promise<void> {
-  const { resources } = await admin.describeConfigs({
-    includeSynonyms: false,
-    resources: specs.map(({ topic }) => ({
-      type: kafkajs.ConfigResourceTypes.TOPIC,
-      name: topic,
-      configNames: ['cleanup.policy'],
-    })),
-  });
+  const policies = await cleanupPolicies(admin, specs.map(({ topic }) => topic)); // prettier-ignore
   const wrong: string[] = [];
   for (const { topic, cleanupPolicy, fixedPartitions, numPartitions } of specs) {
-    const entries = resources.find(({ resourceName }) => resourceName === topic)?.configEntries;
-    const policy = entries?.find(({ configName }) => configName === 'cleanup.policy')?.configValue;
+    const policy = policies.get(topic);
     const count = partitions.get(topic);
     if (policy !== cleanupPolicy) {
       wrong.push(`${topic} has cleanup.policy=${policy}, it must be ${cleanupPolicy}`);

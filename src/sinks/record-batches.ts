@@ -104,8 +104,7 @@ export function committedBatches(
 
 /** Of a marker; one that compaction has emptied ends nothing that is still to be read. */
 function isAbort(marker: RecordBatch): boolean {
-  const key = marker.count > 0 && read(marker, marker.records)[0]?.key;
-  return Boolean(key) && (key as Buffer).readInt16BE(2) === ABORT;
+  return read(marker, marker.records)[0]?.key?.readInt16BE(2) === ABORT;
 }
 
 /**
@@ -196,6 +195,9 @@ interface FieldReader {
 }
 
 function fieldReader(buffer: Buffer): FieldReader {
+  const expectIn = (end: number) => {
+    if (end > buffer.length) throw new RangeError('a record ends before its fields do');
+  };
   const fields: FieldReader = {
     at: 0,
     // Exact up to 2^53: no time or length comes near.
@@ -204,7 +206,7 @@ function fieldReader(buffer: Buffer): FieldReader {
       let scale = 1;
       let byte: number;
       do {
-        if (fields.at >= buffer.length) throw new RangeError('a record ends before its fields do');
+        expectIn(fields.at + 1);
         byte = buffer[fields.at++]!;
         value += (byte & 0x7f) * scale;
         scale *= 0x80;
@@ -215,7 +217,7 @@ function fieldReader(buffer: Buffer): FieldReader {
       const length = fields.varint();
       if (length < 0) return null;
       const end = fields.at + length;
-      if (end > buffer.length) throw new RangeError('a record ends before its fields do');
+      expectIn(end);
       const bytes = buffer.subarray(fields.at, end);
       fields.at = end;
       return bytes;

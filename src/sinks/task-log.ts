@@ -188,17 +188,12 @@ async function restore(
   const nothing = { home, ends: {}, cursorEnd: '0', cursor: null, schemaIds: [], sweep: null };
   let known: TaskMemory = memory ?? nothing;
   const moved = [...ends].some(([partition, end]) => seenEnd(partition) !== end);
-  const newestCursor = async () => {
-    // If it has not moved nothing was published since. A cursor that has moved without an event only
-    // spares reads: it is not worth one.
-    const isNew = moved || known.cursor === null;
-    const newest = isNew ? await readCursor(options, found ?? known) : found;
-    if (newest) known = { ...known, cursor: newest.cursor, cursorEnd: newest.cursorEnd };
-  };
-  // Read beside the events. It is stored before them, or with the first: with no event left to read,
-  // nobody would look for it again.
-  const cursorRead = newestCursor();
-  cursorRead.catch(() => undefined); // awaited below
+  if (moved || known.cursor === null) {
+    // Otherwise nothing was published since. A cursor that has moved without an event only spares
+    // reads: it is not worth one.
+    found = await readCursor(options, found ?? known);
+  }
+  if (found) known = { ...known, cursor: found.cursor, cursorEnd: found.cursorEnd };
   // What was published while this store was away was there then: no sweep need have seen it.
   const { number: sweep } = noted(known);
 
@@ -219,7 +214,6 @@ async function restore(
         if (image !== TOMBSTONE) sequence = Math.max(sequence, image.sequence);
         images.push({ key: key.toString(), ...image });
       }
-      await cursorRead;
       restored += images.length;
       const end = String(BigInt(last.offset) + 1n);
       known = {
@@ -231,7 +225,6 @@ async function restore(
       await store.put(images, known, { seen: { keys, sweep, bySweep: false } });
     },
   });
-  await cursorRead;
   if (restored > 0) onRestored?.(restored);
   return { known: { ...known, ends: { ...known.ends, ...offsetTexts(ends) } }, sequence };
 }

@@ -1,7 +1,6 @@
 import kafkajs from 'kafkajs';
-import type { Admin, Kafka } from 'kafkajs';
+import type { Admin } from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
-import { withAdmin } from './with-admin.ts';
 
 /** Of a partition: the offset of the first message there is, and that behind the last committed one. */
 export interface Bounds {
@@ -22,18 +21,26 @@ export async function requireTopic(admin: Admin, topic: string, remedy: string):
   });
 }
 
-/** Whether a topic's older messages of a key may be taken out of it. */
-export function isCompacted(kafka: Kafka, topic: string): Promise<boolean> {
-  return withAdmin(kafka, async (admin) => {
-    const { resources } = await admin.describeConfigs({
-      resources: [
-        { type: kafkajs.ConfigResourceTypes.TOPIC, name: topic, configNames: ['cleanup.policy'] },
-      ],
-      includeSynonyms: false,
-    });
-    const policy = resources[0]?.configEntries.find(({ configName }) => configName === 'cleanup.policy'); // prettier-ignore
-    return policy?.configValue.includes('compact') ?? false;
+/** By topic, its `cleanup.policy`. */
+export async function cleanupPolicies(
+  admin: Admin,
+  topics: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const { resources } = await admin.describeConfigs({
+    includeSynonyms: false,
+    resources: topics.map((topic) => ({
+      type: kafkajs.ConfigResourceTypes.TOPIC,
+      name: topic,
+      configNames: ['cleanup.policy'],
+    })),
   });
+  return new Map(
+    resources.flatMap(({ resourceName, configEntries }) =>
+      configEntries
+        .filter(({ configName }) => configName === 'cleanup.policy')
+        .map(({ configValue }) => [resourceName, configValue] as const),
+    ),
+  );
 }
 
 /** By partition, in their order. */

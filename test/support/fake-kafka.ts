@@ -103,8 +103,8 @@ export function fakeKafka(): FakeKafka {
   const admin = () => ({
     connect: () => Promise.resolve(),
     disconnect: () => Promise.resolve(),
-    describeConfigs: () =>
-      Promise.resolve({ resources: [{ configEntries: [{ configName: 'cleanup.policy', configValue: fake.policy }] }] }), // prettier-ignore
+    describeConfigs: ({ resources: [topic] }: { readonly resources: readonly { readonly name: string }[] }) =>
+      Promise.resolve({ resources: [{ resourceName: topic!.name, configEntries: [{ configName: 'cleanup.policy', configValue: fake.policy }] }] }), // prettier-ignore
     fetchTopicOffsets: () =>
       Promise.resolve(
         [...bounds].map(([partition, [low, high]]) => ({
