@@ -73,7 +73,7 @@ describe('loadConfig', () => {
         pageSize: 1000,
         deleteLimitPercent: 5,
       },
-      quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 70 },
+      quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 73 },
       pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
       keyFields: Object.fromEntries(RESOURCES.map((resource) => [resource, undefined])),
       stateDir: join(cwd, '.cellarstream'),

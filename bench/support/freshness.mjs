@@ -12,12 +12,13 @@ const PATIENCE_MS = 60_000;
 /** Has no common divisor with the number of orders: no order comes twice. */
 const STRIDE = 7_919;
 const FIRST_ORDER = 100_001;
+const MINUTE_MS = 60_000;
 
 /**
  * @typedef {object} Freshness
  * @property {number} p50 ms.
  * @property {number} p99 ms.
- * @property {number} pollsPerMinute Requests of the list of orders that look for what is new.
+ * @property {number} pollsPerMinute Requests of the list of orders that look for what is new, in whole minutes.
  * @property {number} othersPerMinute Those that read it whole.
  */
 
@@ -60,11 +61,15 @@ export async function freshness(context, { scope, sandbox, prefix, orders, sampl
     check();
   });
   const delays = [...changed].map(([value, at]) => (seen.get(value) ?? NaN) - at);
-  const requests = (await sandbox.call('requests', 'orders', began)).filter(({ at }) => at < ended);
+  // A quota that was used at one go comes back at one go: a part of a minute may hold most of it, or none.
+  const minutes = Math.max(1, Math.floor((ended - began) / MINUTE_MS));
+  const until = began + minutes * MINUTE_MS;
+  const requests = (await sandbox.call('requests', 'orders', began)).filter(({ at }) => at < until);
+  const ofMinutes = (/** @type {typeof requests} */ some) => perMinute(some, minutes * MINUTE_MS);
   return {
     p50: percentile(delays, 50),
     p99: percentile(delays, 99),
-    pollsPerMinute: perMinute(requests.filter(isPoll), ended - began),
-    othersPerMinute: perMinute(requests.filter((request) => !isPoll(request)), ended - began), // prettier-ignore
+    pollsPerMinute: ofMinutes(requests.filter(isPoll)),
+    othersPerMinute: ofMinutes(requests.filter((request) => !isPoll(request))),
   };
 }
