@@ -7,7 +7,7 @@ export const cpuNew = {
   name: 'cpu-new',
   what: 'CPU per record, new records, through Avro, transaction and image',
   limit: 'JSON.parse + avsc encode + kafkajs send of ready bytes, each alone, added',
-  isShort: true,
+  form: 'short',
   figures: [
     { name: 'ratio', what: 'of the limit', unit: 'x', digits: 2, target: { atMost: 1.25 } },
     { name: 'cpu', what: 'CPU a record', unit: 'µs', digits: 1 },

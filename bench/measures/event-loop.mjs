@@ -9,7 +9,7 @@ export const eventLoop = {
   name: 'event-loop',
   what: 'how long the event loop is kept, at full load',
   limit: '',
-  isShort: true,
+  form: 'short',
   figures: [{ name: 'p99', what: 'p99 of its delay', unit: 'ms', target: { atMost: 50 } }],
   run: async (context) => ({ p99: (await context.once(firstRead)).lagMs - TICK_MS }),
 };

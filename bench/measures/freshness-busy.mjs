@@ -21,12 +21,12 @@ export const freshnessBusy = {
   name: 'freshness-busy',
   what: 'the same with 50 changes a second, all six resources',
   limit: '',
-  isShort: false,
+  form: 'full',
   figures: [
     { name: 'p50', what: 'p50', unit: 'ms' },
     { name: 'p99', what: 'p99', unit: 'ms', target: { atMost: 3_000 } },
     { name: 'changes', what: 'status changes', unit: '' },
-    { name: 'unseen', what: 'of them without an event: undone before anybody looked', unit: '' },
+    { name: 'unseen', what: 'of them without an event of theirs or a later one', unit: '' },
   ],
   run: async (context) => {
     const options = { sandbox: { records: { orders: ORDERS }, latencyMs: LATENCY_MS } };

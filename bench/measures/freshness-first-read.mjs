@@ -18,7 +18,7 @@ export const freshnessFirstRead = {
   name: 'freshness-first-read',
   what: 'the same for orders already published, while a first read of a million orders runs',
   limit: '',
-  isShort: false,
+  form: 'full',
   figures: [
     { name: 'p50', what: 'p50', unit: 'ms', target: { atMost: 1_500 } },
     { name: 'p99', what: 'p99', unit: 'ms', target: { atMost: 3_000 } },

@@ -15,7 +15,7 @@ export const freshness = {
   name: 'freshness',
   what: 'a status change in the API to its event readable in Kafka: true quota, quiet account',
   limit: '',
-  isShort: false,
+  form: 'full',
   figures: [
     { name: 'p50', what: 'p50', unit: 'ms', target: { atMost: 800 } },
     { name: 'p99', what: 'p99', unit: 'ms', target: { atMost: 1_500 } },

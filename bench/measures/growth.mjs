@@ -11,7 +11,7 @@ const CHANGES = [0, 5, 50, 500];
 /** Linear, with room for the noise of points that are measured once. */
 const STEEPEST = 1.05;
 
-/** CPU of what grows, without what the process costs when it is idle. @param {readonly Point[]} points */
+/** What the process costs when it is idle is in each point: a point at 0 has no logarithm. @param {readonly Point[]} points */
 const slopeOf = (points) => logSlope(points.filter(({ x }) => x > 0).map(({ x, cpu }) => [x, cpu]));
 
 /** @type {import('../support/measure.mjs').Measure} */
@@ -19,7 +19,7 @@ export const growth = {
   name: 'growth',
   what: 'cost as work grows: the slope of CPU over records, lists and changes; 1 is linear',
   limit: '',
-  isShort: false,
+  form: 'full',
   figures: [
     { name: 'records', what: 'slope over records, from 10,000', unit: '', digits: 2, target: { atMost: STEEPEST } }, // prettier-ignore
     { name: 'resources', what: 'slope over 1 to 6 lists', unit: '', digits: 2, target: { atMost: STEEPEST } }, // prettier-ignore

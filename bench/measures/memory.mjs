@@ -8,7 +8,7 @@ export const memory = {
   name: 'memory',
   what: 'memory of the service, without files that are mapped (RssAnon), with 1 and 5 million orders known',
   limit: '',
-  isShort: false,
+  form: 'full',
   figures: [
     { name: 'one', what: 'with 1 million, at most', unit: 'MB', target: { atMost: 300 } },
     { name: 'five', what: 'with 5 million, at most', unit: 'MB', target: { atMost: 300 } },

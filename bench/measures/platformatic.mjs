@@ -38,7 +38,7 @@ export const platformatic = {
   name: 'platformatic',
   what: '@platformatic/kafka in place of kafkajs: a transaction for each 1,000 ready events',
   limit: 'the same through the sink of the service',
-  isShort: false,
+  form: 'named',
   figures: [
     { name: 'cpu', what: "CPU, of kafkajs'", unit: 'x', digits: 2 },
     { name: 'time', what: "time, of kafkajs'", unit: 'x', digits: 2 },

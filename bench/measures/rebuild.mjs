@@ -32,7 +32,7 @@ export const rebuild = {
   name: 'rebuild',
   what: 'images rebuilt from the topic',
   limit: 'plain kafkajs reading the topic without decoding',
-  isShort: false,
+  form: 'full',
   figures: [
     { name: 'percent', what: 'of the limit', unit: '%', target: { atLeast: 50 } },
     { name: 'rate', what: 'images a second', unit: '' },

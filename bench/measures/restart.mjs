@@ -31,7 +31,7 @@ export const restart = {
   name: 'restart',
   what: 'restart with a million images: time to the first poll, broker at its defaults',
   limit: '',
-  isShort: false,
+  form: 'full',
   figures: [
     { name: 'stopped', what: 'after SIGTERM', unit: 's', digits: 2, target: { atMost: 3 } },
     { name: 'killed', what: 'after SIGKILL among changes', unit: 's', digits: 2, target: { atMost: 3 } }, // prettier-ignore

@@ -7,7 +7,7 @@ export const throughput = {
   name: 'throughput',
   what: 'records a second end to end without a quota, one process',
   limit: 'the same three, one after the other: their time added',
-  isShort: true,
+  form: 'short',
   figures: [
     { name: 'percent', what: 'of the limit', unit: '%', target: { atLeast: 80 } },
     { name: 'rate', what: 'records a second', unit: '' },

@@ -6,7 +6,7 @@ export const wire = {
   name: 'wire',
   what: 'bytes of an event on the wire, batches compressed',
   limit: 'the bytes of its key and value',
-  isShort: true,
+  form: 'short',
   figures: [
     { name: 'bytes', what: 'on the wire', unit: 'B' },
     { name: 'raw', what: 'key and value', unit: 'B' },

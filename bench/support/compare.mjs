@@ -38,8 +38,12 @@ export async function compare(measures, common, other, pairs) {
     done.push([a, await runOnce(measures, common)]);
   }
   const comparisons = comparisonsOf(measures, done);
+  const failures = done.flatMap(([a, b]) => [
+    ...failuresOf(other.name, a),
+    ...failuresOf('as built here', b),
+  ]);
   return {
-    text: comparisonTable(other.name, comparisons),
+    text: [...comparisonLines(other.name, comparisons), ...new Set(failures)].join('\n'),
     json: { against: other.name, comparisons, pairs: done },
   };
 }
@@ -74,17 +78,19 @@ export function comparisonsOf(measures, pairs) {
 }
 
 /** @param {string} name @param {readonly Comparison[]} comparisons */
-function comparisonTable(name, comparisons) {
-  return comparisons
-    .map((comparison) => {
-      const side = (/** @type {readonly number[]} */ values) => {
-        const { median: middle, least, most } = summary(values);
-        const bare = { ...comparison, unit: '' };
-        return `${shown(middle, comparison)} (${shown(least, bare)} to ${shown(most, bare)})`;
-      };
-      const { row, what, a, b, ratio, ratios } = comparison;
-      const [least, most] = ratios.map((value) => value.toFixed(3));
-      return `${row}, ${what}: ${name} ${side(a)}; here ${side(b)}; x ${ratio.toFixed(3)} (${least} to ${most}), pairs: ${a.length}`;
-    })
-    .join('\n');
+function comparisonLines(name, comparisons) {
+  return comparisons.map((comparison) => {
+    const side = (/** @type {readonly number[]} */ values) => {
+      const { median: middle, least, most } = summary(values);
+      const bare = { ...comparison, unit: '' };
+      return `${shown(middle, comparison)} (${shown(least, bare)} to ${shown(most, bare)})`;
+    };
+    const { row, what, a, b, ratio, ratios } = comparison;
+    const [least, most] = ratios.map((value) => value.toFixed(3));
+    return `${row}, ${what}: ${name} ${side(a)}; here ${side(b)}; x ${ratio.toFixed(3)} (${least} to ${most}), pairs: ${a.length}`;
+  });
 }
+
+/** @param {string} name @param {Run} run */
+const failuresOf = (name, { failures }) =>
+  Object.entries(failures).map(([row, why]) => `${row} could not be measured, ${name}: ${why}`);

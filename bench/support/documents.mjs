@@ -1,6 +1,6 @@
 // @ts-check
 // Results as the generated part of docs/performance.md, and the plot beside it.
-import { median } from './statistics.mjs';
+import { logSlope, median } from './statistics.mjs';
 import { plot } from './plot.mjs';
 import { markdownTable } from './table.mjs';
 
@@ -14,7 +14,7 @@ import { markdownTable } from './table.mjs';
  * @property {readonly { readonly details: Readonly<Record<string, unknown>> }[]} runs
  */
 
-/** @typedef {import('./result.mjs').RowResult & { readonly measured?: string }} Row `measured`: at which revision, and when. */
+/** @typedef {import('./result.mjs').RowResult & { readonly measured?: string }} Row `measured`: at which revision, when, and on which system. */
 
 /** @typedef {'records' | 'resources' | 'changes'} Growing */
 
@@ -30,7 +30,7 @@ const TITLES = {
 
 /**
  * Rows that were measured in several runs of the bench, as if it had been one: a row that is in two of them is
- * taken from the later one. They may be of different revisions: the document says which.
+ * taken from the later one. They may be of different revisions and systems: the document says which.
  *
  * @param {readonly Results[]} parts At least one.
  * @returns {Results}
@@ -50,7 +50,7 @@ export function joined(parts) {
   const last = /** @type {Results} */ (parts.at(-1));
   return {
     ...first,
-    machine: { ...last.machine, load: Math.max(...parts.map(({ machine }) => machine.load)) },
+    machine: last.machine,
     rows: [...new Map(parts.flatMap(dated)).values()],
     runs: (parts.findLast(({ runs }) => runs.some(({ details }) => details.growth)) ?? last).runs,
   };
@@ -61,7 +61,8 @@ const dated = ({ machine, rows }) =>
   rows.map((row) => [row.name, { ...row, measured: row.measured ?? measuredAt(machine) }]);
 
 /** @param {Results['machine']} machine */
-const measuredAt = ({ revision, date }) => `revision ${revision}, ${date.slice(0, 10)}`;
+const measuredAt = ({ revision, date, system, load }) =>
+  `revision ${revision}, ${date.slice(0, 10)}, ${system}, load at the end ${load.toFixed(1)}`;
 
 /**
  * The document with its generated part anew.
@@ -80,39 +81,50 @@ export function withResults(document, results) {
 
 /** @param {Results} results */
 function machineText({ machine, form, rows }) {
-  const runs = Math.max(0, ...rows.flatMap(({ figures }) => figures.map(({ values }) => values.length))); // prettier-ignore
-  const { cpu, cores, memoryGb, system, load, node, kafka } = machine;
-  const measured = new Set(rows.map((row) => row.measured ?? measuredAt(machine)));
-  const named = [...measured].map((when) => {
-    const names = rows.filter((row) => row.measured === when).map(({ name }) => `\`${name}\``);
-    return `${names.join(', ')}: ${when}`;
+  const { cpu, cores, memoryGb, node, kafka } = machine;
+  const when = (/** @type {Row} */ row) => `${runsOf(row)}, ${row.measured ?? measuredAt(machine)}`;
+  const lines = [...new Set(rows.map(when))].map((each) => {
+    const names = rows.filter((row) => when(row) === each).map(({ name }) => `\`${name}\``);
+    return `- ${names.join(', ')}: ${each}`;
   });
   return [
-    `Medians of ${runs} runs of the ${form} form, with the least and the most of them.`,
-    `${cpu}, ${cores} cores, ${memoryGb} GB, ${system}; Node ${node}, Kafka ${kafka};`,
-    `load of the machine at the end, of its own making: ${load.toFixed(1)}.`,
-    measured.size > 1
-      ? `Measured at: ${named.join('; ')}.`
-      : `Measured at ${[...measured].join('')}.`,
+    `${cpu}, ${cores} cores, ${memoryGb} GB; Node ${node}, Kafka ${kafka}; the ${form} form. Medians, with the least and the most of the runs:`,
+    '',
+    ...lines,
   ].join('\n');
+}
+
+/** @param {Row} row */
+function runsOf({ figures }) {
+  const runs = Math.max(0, ...figures.map(({ values }) => values.length));
+  return runs === 1 ? '1 run' : `${runs} runs`;
 }
 
 /** @param {Results} results */
 function growthText(results) {
   const curves = growthOf(results);
   if (!curves) return [];
-  const rows = Object.entries(curves).flatMap(
-    ([name, points]) =>
-    points.map(({ x, cpu, memory }) => `| ${TITLES[/** @type {Growing} */ (name)][1]} | ${x.toLocaleString('en-US')} | ${cpu.toFixed(2)} | ${memory.toFixed(0)} |`), // prettier-ignore
+  const rows = Object.entries(curves).flatMap(([name, points]) =>
+    points.map((point, nth) => {
+      const { x, cpu, memory } = point;
+      const slope = slopeBetween(points[nth - 1], point, points.find((each) => each.x === 0)?.cpu);
+      return `| ${TITLES[/** @type {Growing} */ (name)][1]} | ${x.toLocaleString('en-US')} | ${cpu.toFixed(2)} | ${slope} | ${memory.toFixed(0)} |`;
+    }),
   );
   return [
-    '| what grows | to | CPU, s | RssAnon, MB |',
-    '| --- | ---: | ---: | ---: |',
+    '| what grows | to | CPU, s | slope from the line above | RssAnon, MB |',
+    '| --- | ---: | ---: | ---: | ---: |',
     ...rows,
     '',
     '![CPU over orders, lists and changes, beside a line that is linear](performance-growth.svg)',
     '',
   ];
+}
+
+/** Less what is used where nothing grows, if that is known. @param {Point | undefined} from @param {Point} to @param {number} [idle] */
+function slopeBetween(from, to, idle = 0) {
+  if (!from || from.x === 0) return '';
+  return logSlope([from, to].map(({ x, cpu }) => [x, cpu - idle])).toFixed(2);
 }
 
 /**

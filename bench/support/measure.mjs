@@ -16,6 +16,7 @@
  * @property {string} unit As it is printed behind the number: `ms`, `x`, `%`, or nothing.
  * @property {number} [digits] After the point. Default 0.
  * @property {Target} [target] Default none.
+ * @property {boolean} [isPromise] Each run has to meet the target, where it is enough for others that their median does.
  */
 
 /**
@@ -25,7 +26,8 @@
  * @property {string} name As `--only` takes it.
  * @property {string} what In words.
  * @property {string} limit What it is held against, measured in the same run; or nothing.
- * @property {boolean} isShort Whether the short form has it.
+ * @property {'short' | 'full' | 'named'} form `short`: in either form; `full`: in the full one alone; `named`: where
+ * `--only` names it, as it needs what is not always there.
  * @property {readonly Figure[]} figures
  * @property {(context: Context) => Promise<Readonly<Record<string, number>>>} run Figures by their names;
  * one that could not be measured is left out.

@@ -55,7 +55,7 @@ const profiled = (folder) => ({
   name: 'profile',
   what: 'a first read with a profile',
   limit: '',
-  isShort: true,
+  form: 'named',
   figures: [],
   run: async (context) => {
     const { cpuMicros } = await firstRead(context, ['--cpu-prof', `--cpu-prof-dir=${folder}`]);

@@ -42,7 +42,7 @@ export function resultsOf(measures, runs) {
     limit,
     failures: [...new Set(runs.flatMap(({ failures }) => failures[name] ?? []))],
     figures: figures.flatMap((figure) => {
-      const { digits = 0, target = null } = figure;
+      const { digits = 0, target = null, isPromise } = figure;
       const values = runs.flatMap((run) => run.figures[name]?.[figure.name] ?? []);
       if (values.length === 0 && !target) return [];
       const { median, least, most } = summary(values);
@@ -56,25 +56,29 @@ export function resultsOf(measures, runs) {
         median,
         least,
         most,
-        verdict: verdict(values, target ?? undefined),
+        verdict: verdict(values, target ?? undefined, isPromise),
       };
     }),
   }));
 }
 
+/** Other targets, of rows and their figures. @typedef {Readonly<Record<string, Readonly<Record<string, import('./measure.mjs').Target>>>>} Bounds */
+
 /**
  * What a check fails for: rows that could not be measured, and figures that miss their targets by more
- * than the noise, unless their row is known to.
+ * than the noise; or, where there is one, their bound.
  *
  * @param {readonly RowResult[]} rows
- * @param {readonly string[]} known
+ * @param {Bounds} bounds
  * @returns {string[]} A few words each.
  */
-export function misses(rows, known) {
+export function misses(rows, bounds) {
   return rows.flatMap(({ name, figures, failures }) => {
     if (failures.length > 0) return [`${name} could not be measured`];
-    if (known.includes(name)) return [];
-    const missed = figures.filter(({ verdict }) => verdict === 'missed');
+    const missed = figures.filter((figure) => {
+      const bound = bounds[name]?.[figure.name];
+      return (bound ? verdict(figure.values, bound) : figure.verdict) === 'missed';
+    });
     return missed.map((figure) => `${name}: ${figure.what} by more than the noise`);
   });
 }

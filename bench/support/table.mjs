@@ -79,14 +79,16 @@ export function markdownTable(rows) {
     .join('\n');
 }
 
+const FORMS = { short: ' (short form too)', full: '', named: ' (only where it is named)' };
+
 /** The rows that there are, with what is asked of them. @param {readonly import('./measure.mjs').Measure[]} measures */
 export function listing(measures) {
   return measures
-    .map(({ name, what, limit, isShort, figures }) => {
+    .map(({ name, what, limit, form, figures }) => {
       const targets = figures.flatMap(({ what: figure, target, unit, digits = 0 }) =>
         target ? [`    ${figure} ${targetOf({ target, unit, digits })}`] : [],
       );
-      const head = `${name}${isShort ? ' (short form too)' : ''}: ${what}`;
+      const head = `${name}${FORMS[form]}: ${what}`;
       return [head, ...(limit === '' ? [] : [`    beside: ${limit}`]), ...targets].join('\n');
     })
     .join('\n');

@@ -4,7 +4,8 @@ import { summary } from './statistics.mjs';
 
 /**
  * `met`: the median is within the target. `near`: it is not, but by no more than the noise, so that
- * nobody can tell. `missed`: by more. `told`: there is no target.
+ * nobody can tell. `missed`: by more. `told`: there is no target. Where the target is a promise every run
+ * has to be within it, and none is near.
  *
  * @typedef {'met' | 'near' | 'missed' | 'told'} Verdict
  */
@@ -12,12 +13,15 @@ import { summary } from './statistics.mjs';
 /**
  * @param {readonly number[]} values Of one figure, a run each. Without any it is missed.
  * @param {import('./measure.mjs').Target | undefined} target
+ * @param {boolean} [isPromise] Default false.
  * @returns {Verdict}
  */
-export function verdict(values, target) {
+export function verdict(values, target, isPromise = false) {
   if (target === undefined) return 'told';
-  const { median, spread } = summary(values);
-  const beyond = 'atMost' in target ? median - target.atMost : target.atLeast - median;
-  if (beyond <= 0) return 'met';
-  return beyond <= spread ? 'near' : 'missed';
+  const { median, least, most, spread } = summary(values);
+  const beyond = (/** @type {number} */ value) =>
+    'atMost' in target ? value - target.atMost : target.atLeast - value;
+  if (isPromise) return Math.max(beyond(least), beyond(most)) <= 0 ? 'met' : 'missed';
+  if (beyond(median) <= 0) return 'met';
+  return beyond(median) <= spread ? 'near' : 'missed';
 }

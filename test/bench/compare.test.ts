@@ -6,7 +6,7 @@ const ROW: Measure = {
   name: 'row',
   what: '',
   limit: '',
-  isShort: true,
+  form: 'short',
   figures: [
     { name: 'cpu', what: 'CPU', unit: 'µs', digits: 1 },
     { name: 'new', what: 'of B alone', unit: '' },

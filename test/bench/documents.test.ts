@@ -33,7 +33,10 @@ it('results take the place of those before, and of nothing else', () => {
 it('growth is a table of medians, and a plot without the points that have no logarithm', () => {
   const measured = results({ growth: growth(1) }, { growth: growth(3) }, { growth: growth(2) });
   const document = withResults(text('docs/performance.md'), measured);
-  expect(document).toContain('| orders | 5,000,000 | 20.00 | 100 |');
+  expect(document).toContain('| orders | 5,000,000 | 20.00 | 1.43 | 100 |');
+  // Without the idle tenth of a second, and none from there.
+  expect(document).toContain('| changes a second | 5 | 2.00 |  | 100 |');
+  expect(document).toContain('| changes a second | 500 | 4.00 | 0.16 | 100 |');
   const svg = growthPlot(measured)!;
   expect(svg.match(/<circle/g)).toHaveLength(6);
   expect(svg).toContain('>2 M<');
@@ -67,14 +70,16 @@ it('rows that were measured apart are put together, if nothing but the row is an
   expect(runs).toEqual(second.runs);
   expect(both.load).toBe(3);
   expect(withResults(text('docs/performance.md'), joined([first, second]))).toContain(
-    'Medians of 2 runs of the full form',
+    '- `b`: 2 runs, revision abc, 2026-01-31, linux, load at the end 3.0',
   );
+  expect(joined([joined([first, second])])).toEqual(joined([first, second]));
   const later = {
     ...second,
     machine: { ...machine, revision: 'def', date: '2026-02-01T12:00:00Z' },
   };
   expect(withResults(text('docs/performance.md'), joined([first, later]))).toContain(
-    'Measured at: `a`: revision abc, 2026-01-31; `b`: revision def, 2026-02-01.',
+    '- `a`: 2 runs, revision abc, 2026-01-31, linux, load at the end 0.1\n' +
+      '- `b`: 2 runs, revision def, 2026-02-01, linux, load at the end 0.1\n',
   );
   for (const other of [{ cores: 4 }, { node: 'v24.0.0' }]) {
     const apart = { ...second, machine: { ...machine, ...other } };

@@ -25,6 +25,7 @@ describe('refuses in one line', () => {
     ['--only', 'quota,nix'],
     ['--against', ''],
     ['--profile', '--against', 'HEAD'],
+    ['--check', '--against', 'HEAD'],
   ])('%s %s', (...args) => {
     const refused = () => parsed(...args.filter((arg) => arg !== undefined));
     expect(refused).toThrow(UsageError);

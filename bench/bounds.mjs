@@ -1,0 +1,11 @@
+// @ts-check
+// What a check holds figures against that miss their targets, or would at the short form's sizes, where
+// code is still being compiled: what is beyond these has become worse, whatever the machine.
+
+/** @type {import('./support/result.mjs').Bounds} */
+export const BOUNDS = {
+  'cpu-unchanged': { ratio: { atMost: 3 } },
+  'cpu-new': { ratio: { atMost: 4.5 } },
+  throughput: { percent: { atLeast: 20 } },
+  'event-loop': { p99: { atMost: 200 } },
+};
