@@ -4,8 +4,8 @@
 
 /** @type {import('./support/result.mjs').Bounds} */
 export const BOUNDS = {
-  'cpu-unchanged': { ratio: { atMost: 3 } },
-  'cpu-new': { ratio: { atMost: 4.5 } },
-  throughput: { percent: { atLeast: 20 } },
+  'cpu-unchanged': { ratio: { atMost: 4 } },
+  'cpu-new': { ratio: { atMost: 4 } },
+  throughput: { percent: { atLeast: 25 } },
   'event-loop': { p99: { atMost: 200 } },
 };
