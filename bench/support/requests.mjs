@@ -13,6 +13,20 @@ export const isPoll = ({ query }) => new URLSearchParams(query).has('modifiedFro
 export const perMinute = (requests, ms) =>
   (requests.filter(({ status }) => status === 200).length * MINUTE_MS) / ms;
 
+/**
+ * Requests a minute from the first at or behind a time to the one that is so many behind it: as a quota that was used
+ * at one go comes back at one go, minutes by the clock hold more or less, by where they begin. NaN where there are not so many.
+ *
+ * @param {readonly Pick<Arrival, 'at'>[]} requests In the order in which they came.
+ * @param {number} from
+ * @param {number} count
+ */
+export function pace(requests, from, count) {
+  const first = requests.findIndex(({ at }) => at >= from);
+  const [began, ended] = [requests[first]?.at ?? NaN, requests[first + count]?.at ?? NaN];
+  return (count * MINUTE_MS) / (ended - began);
+}
+
 /** Most requests in any minute. @param {readonly Arrival[]} requests */
 export const mostInAMinute = (requests) => mostInAnyWindow(requests.map(({ at }) => at), MINUTE_MS); // prettier-ignore
 
