@@ -104,13 +104,15 @@ function runsOf({ figures }) {
 function growthText(results) {
   const curves = growthOf(results);
   if (!curves) return [];
-  const rows = Object.entries(curves).flatMap(([name, points]) =>
-    points.map((point, nth) => {
+  const rows = Object.entries(curves).flatMap(([name, points]) => {
+    const [, what] = TITLES[/** @type {Growing} */ (name)];
+    const idle = points.find(({ x }) => x === 0)?.cpu;
+    return points.map((point, nth) => {
       const { x, cpu, memory } = point;
-      const slope = slopeBetween(points[nth - 1], point, points.find((each) => each.x === 0)?.cpu);
-      return `| ${TITLES[/** @type {Growing} */ (name)][1]} | ${x.toLocaleString('en-US')} | ${cpu.toFixed(2)} | ${slope} | ${memory.toFixed(0)} |`;
-    }),
-  );
+      const slope = slopeBetween(points[nth - 1], point, idle);
+      return `| ${what} | ${x.toLocaleString('en-US')} | ${cpu.toFixed(2)} | ${slope} | ${memory.toFixed(0)} |`;
+    });
+  });
   return [
     '| what grows | to | CPU, s | slope from the line above | RssAnon, MB |',
     '| --- | ---: | ---: | ---: | ---: |',

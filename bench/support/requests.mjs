@@ -9,9 +9,11 @@ const MINUTE_MS = 60_000;
 /** A look at what is new: it names a window of modification dates. @param {Arrival} request */
 export const isPoll = ({ query }) => new URLSearchParams(query).has('modifiedFromDate');
 
+/** @param {Arrival} request */
+export const isAnswered = ({ status }) => status === 200;
+
 /** Requests that were answered, a minute. @param {readonly Arrival[]} requests @param {number} ms In which they came. */
-export const perMinute = (requests, ms) =>
-  (requests.filter(({ status }) => status === 200).length * MINUTE_MS) / ms;
+export const perMinute = (requests, ms) => (requests.filter(isAnswered).length * MINUTE_MS) / ms;
 
 /**
  * Requests a minute from the first at or behind a time to the one that is so many behind it: as a quota that was used

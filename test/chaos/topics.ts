@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
 import { avroDecoder } from '../integration/support/topic-reader.ts';
 import type { Read } from '../integration/support/topic-reader.ts';
+import { onCrash } from '../support/crash.ts';
 
 /** A message of a topic of JSON. */
 export interface Note {
@@ -55,9 +56,7 @@ export class Topics {
     await consumer.connect();
     await consumer.subscribe({ topics: names, fromBeginning: true });
     const done = new Promise<void>((resolve, reject) => {
-      consumer.on(consumer.events.CRASH, ({ payload }) => {
-        if (!payload.restart) reject(payload.error);
-      });
+      onCrash(consumer, reject);
       consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
         const place = `${payload.topic} ${payload.partition}`;
         const end = left.get(place);

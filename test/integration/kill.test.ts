@@ -75,6 +75,7 @@ describe('run, killed at random moments while orders change', () => {
     const statuses = checkStatusChanges(await topic('order-status-changes'), events);
     expect(statuses.violations).toEqual([]);
     console.log(`after ${KILLS} kills`, orders.ops, `${statuses.count} status changes`);
+    expect(orders.ops.u).toBeGreaterThan(UPDATES);
   }, 240_000);
 });
 

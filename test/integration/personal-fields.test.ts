@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { expect, inject, it } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
+import { onCrash } from '../support/crash.ts';
 import type { Cli } from './support/cli.ts';
 import { endsOf } from './support/event-reader.ts';
 import { cliForTest, connections, folderForTest, sandboxForTest } from './support/service.ts';
@@ -63,9 +64,7 @@ async function bytesIn(from: ReadonlyMap<string, bigint> = new Map()): Promise<s
   await consumer.connect();
   await consumer.subscribe({ topics: names, fromBeginning: true });
   await new Promise<void>((resolve, reject) => {
-    consumer.on(consumer.events.CRASH, ({ payload }) => {
-      if (!payload.restart) reject(payload.error);
-    });
+    onCrash(consumer, reject);
     consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
       const name = `${payload.topic} ${payload.partition}`;
       if (BigInt(payload.lastOffset) + 1n >= (left.get(name) ?? Infinity)) left.delete(name);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import avro from 'avsc';
 import { Kafka, logLevel } from 'kafkajs';
+import { onCrash } from '../../support/crash.ts';
 import type { AvroSchemaObject } from './rebuild.ts';
 
 /** A committed event with the schema that it is written in. */
@@ -38,9 +39,7 @@ export async function readEvents(
   await consumer.connect();
   await consumer.subscribe({ topics: [...topics], fromBeginning: true });
   const done = new Promise<void>((resolve, reject) => {
-    consumer.on(consumer.events.CRASH, ({ payload }) => {
-      if (!payload.restart) reject(payload.error);
-    });
+    onCrash(consumer, reject);
     consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
       const name = `${payload.topic} ${payload.partition}`;
       if (BigInt(payload.lastOffset) + 1n >= (ends.get(name) ?? Infinity)) ends.delete(name);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import avro from 'avsc';
 import { Kafka, logLevel } from 'kafkajs';
+import { onCrash } from '../../support/crash.ts';
 
 /** A committed message with its Avro value decoded; null is a tombstone. */
 export interface Read {
@@ -53,9 +54,7 @@ export async function followTopic(
   await consumer.subscribe({ topic, fromBeginning: true });
   const done = new Promise<void>((resolve, reject) => {
     if (until !== 'end') until.addEventListener('abort', () => resolve());
-    consumer.on(consumer.events.CRASH, ({ payload }) => {
-      if (!payload.restart) reject(payload.error);
-    });
+    onCrash(consumer, reject);
     consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
       const end = ends.find(({ partition }) => partition === payload.partition);
       if (end && BigInt(payload.lastOffset) + 1n >= BigInt(end.high)) left.delete(end.partition);
