@@ -3,32 +3,25 @@
 // plain kafkajs without decoding anything, then by replay, from several places, each checked whole.
 //
 //     npm run bench:replay            # EVENTS=100000 for a quick one
-import { Kafka, logLevel } from 'kafkajs';
 import { lastValueFrom } from 'rxjs';
 import { createRegistry, frame, orderStatusChangeCodec, replay, topicsUnder } from 'cellarstream';
 import { startServices } from '../dist/services/start-services.js';
+import { connectKafka, createTopic, PARTITIONS } from './support/topics.mjs';
 
 const EVENTS = Number(process.env.EVENTS ?? 1_000_000);
-const PARTITIONS = 6;
 const BATCH = 2_000;
 const NOON = Date.UTC(2026, 0, 31, 12);
 
 const services = await startServices({ onProgress: (line) => console.error(line) });
-const kafka = new Kafka({ brokers: services.brokers, logLevel: logLevel.NOTHING });
+const kafka = connectKafka({ services });
 const registry = createRegistry({ url: services.registryUrl });
 const topic = topicsUnder('bench').orderStatusChanges;
 
 /** Event n is the (n / 6)th of partition n % 6, published n ms after noon. */
 async function write() {
-  const admin = kafka.admin();
-  await admin.connect();
   // What is published here is months old: no retention is to take it away.
   const configEntries = [{ name: 'retention.ms', value: '-1' }];
-  await admin.createTopics({
-    waitForLeaders: true,
-    topics: [{ topic: topic.name, numPartitions: PARTITIONS, configEntries }],
-  });
-  await admin.disconnect();
+  await createTopic(kafka, { topic: topic.name, configEntries });
   const schemaId = await registry.register(`${topic.name}-value`, orderStatusChangeCodec.schema);
   const producer = kafka.producer({
     allowAutoTopicCreation: false,

@@ -1,7 +1,7 @@
 // @ts-check
 import { startChild } from '../support/child.mjs';
 import { NO_QUOTA, startSandbox } from '../support/sandbox.mjs';
-import { createTopic, deleteTopics } from '../support/topics.mjs';
+import { connectKafka, createTopic, deleteTopics } from '../support/topics.mjs';
 
 const PAGES = 10;
 
@@ -22,7 +22,7 @@ async function sinkCost(context, which) {
       records: { orders: PAGES * 1_000 },
       quotaPerMinute: NO_QUOTA,
     });
-    await createTopic(context, topic);
+    await createTopic(connectKafka(context), { topic });
     const { brokers } = context.services;
     const options = { which, sandbox: { url, apiKey }, brokers, topic, pages: PAGES };
     const child = await startChild(scope, './sink-process.mjs', [JSON.stringify(options)]);

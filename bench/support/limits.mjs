@@ -2,7 +2,7 @@
 // What the parts of the work cost at the least: parsing, encoding and sending, each alone.
 import { startChild } from './child.mjs';
 import { NO_QUOTA, startSandbox } from './sandbox.mjs';
-import { createTopic, deleteTopics } from './topics.mjs';
+import { connectKafka, createTopic, deleteTopics } from './topics.mjs';
 
 /** @typedef {import('./measure.mjs').Context} Context */
 /** @typedef {import('./passes.mjs').Cost} Cost */
@@ -38,7 +38,7 @@ async function limit(context, what, resource = 'orders') {
       records: { [resource]: pages * 1_000 },
       quotaPerMinute: NO_QUOTA,
     });
-    if (what === 'send') await createTopic(context, topic);
+    if (what === 'send') await createTopic(connectKafka(context), { topic });
     /** @type {LimitOptions} */
     const options = {
       what,

@@ -2,6 +2,7 @@
 // A topic read by plain kafkajs, from its beginning to its end as of now, and nothing decoded: how fast
 // that is, and how many bytes it takes.
 import { randomUUID } from 'node:crypto';
+import { withAdmin } from '../../dist/sinks/with-admin.js';
 import { now } from './clock.mjs';
 import { connectKafka } from './topics.mjs';
 
@@ -23,10 +24,7 @@ const FETCH = 1;
  */
 export async function plainRead(context, topic) {
   const kafka = connectKafka(context);
-  const admin = kafka.admin();
-  await admin.connect();
-  const ends = await admin.fetchTopicOffsets(topic);
-  await admin.disconnect();
+  const ends = await withAdmin(kafka, (admin) => admin.fetchTopicOffsets(topic));
   const left = new Map(ends.filter(({ high, low }) => high !== low).map(({ partition, high }) => [partition, BigInt(high)])); // prettier-ignore
   if (left.size === 0) return { events: 0, perSecond: NaN, wireBytes: 0, rawBytes: 0 };
 

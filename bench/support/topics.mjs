@@ -1,6 +1,7 @@
 // @ts-check
 // Topics: made, and thrown away when they are no longer needed.
 import { Kafka, logLevel } from 'kafkajs';
+import { withAdmin } from '../../dist/sinks/with-admin.js';
 
 /** Of each topic, as the service makes them. */
 export const PARTITIONS = 6;
@@ -10,25 +11,17 @@ export const connectKafka = ({ services }) =>
   new Kafka({ brokers: services.brokers, logLevel: logLevel.NOTHING });
 
 /**
- * @template T
- * @param {Pick<import('./measure.mjs').Context, 'services'>} context
- * @param {(admin: import('kafkajs').Admin) => Promise<T>} work
+ * A topic that is there once this is over: its leaders answer.
+ *
+ * @param {Kafka} kafka
+ * @param {Omit<import('kafkajs').ITopicConfig, 'numPartitions'>} topic
  */
-async function withAdmin(context, work) {
-  const admin = connectKafka(context).admin();
-  await admin.connect();
-  try {
-    return await work(admin);
-  } finally {
-    await admin.disconnect();
-  }
+export async function createTopic(kafka, topic) {
+  const topics = [{ ...topic, numPartitions: PARTITIONS }];
+  // Not kafkajs' own wait for leaders: that fails where a broker has not heard of the topic yet.
+  await withAdmin(kafka, (admin) => admin.createTopics({ waitForLeaders: false, topics }));
+  await withAdmin(kafka, (admin) => admin.fetchTopicOffsets(topic.topic));
 }
-
-/** @param {Pick<import('./measure.mjs').Context, 'services'>} context @param {string} topic */
-export const createTopic = (context, topic) =>
-  withAdmin(context, (admin) =>
-    admin.createTopics({ waitForLeaders: true, topics: [{ topic, numPartitions: PARTITIONS }] }),
-  );
 
 /**
  * What the runs before have written must not fill the disk.
@@ -37,7 +30,7 @@ export const createTopic = (context, topic) =>
  * @param {string} prefix
  */
 export const deleteTopics = (context, prefix) =>
-  withAdmin(context, async (admin) => {
+  withAdmin(connectKafka(context), async (admin) => {
     const topics = (await admin.listTopics()).filter((topic) => topic.startsWith(prefix));
     if (topics.length > 0) await admin.deleteTopics({ topics });
   });

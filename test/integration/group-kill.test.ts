@@ -4,11 +4,12 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
+import { withAdmin } from '../../src/sinks/with-admin.ts';
 import { Chance } from './support/chance.ts';
 import { scaled } from './support/scale.ts';
 import { folderForTest } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
-import { clientsForTest, numbers, withAdmin, writtenTopic } from './support/written-topic.ts';
+import { clientsForTest, numbers, writtenTopic } from './support/written-topic.ts';
 import type { WrittenTopic } from './support/written-topic.ts';
 
 const PREFIX = 'group-kill';

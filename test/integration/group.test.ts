@@ -4,10 +4,12 @@ import { firstValueFrom, NEVER, Subject, timer } from 'rxjs';
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import type { DeadLettered, GroupRetry } from '../../src/consumers/handling.ts';
 import { frame } from '../../src/schemas/wire.ts';
+import { withAdmin } from '../../src/sinks/with-admin.ts';
 import { KafkaProxy } from '../support-proxy/kafka-proxy.ts';
 import { Chance } from './support/chance.ts';
+import { createTopic } from './support/created-topic.ts';
 import { committed, ends, member, membersOf } from './support/group-member.ts';
-import { clientsForTest, numbers, withAdmin, writtenTopic } from './support/written-topic.ts';
+import { clientsForTest, numbers, writtenTopic } from './support/written-topic.ts';
 
 const PARTITIONS = 6;
 
@@ -94,9 +96,7 @@ describe('subscribeGroup', () => {
     const prefix = 'group-dead';
     const { clients, topic } = await topicOf(prefix, 1);
     const dead = `${prefix}.mine`;
-    await withAdmin(clients.kafka, (admin) =>
-      admin.createTopics({ waitForLeaders: true, topics: [{ topic: dead, numPartitions: 1 }] }),
-    );
+    await createTopic(clients.kafka, { topic: dead, numPartitions: 1 });
     const producer = clients.kafka.producer();
     await producer.connect();
     const garbage = Buffer.from('not Avro at all');

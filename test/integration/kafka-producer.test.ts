@@ -5,6 +5,7 @@ import { openKafkaProducer } from '../../src/sinks/kafka-producer.ts';
 import { readTail, topicEnds } from '../../src/sinks/kafka-tail.ts';
 import type { Offsets, TailMessage } from '../../src/sinks/broker.ts';
 import type { Message, TransactionalSink } from '../../src/sinks/sink.ts';
+import { createTopic } from './support/created-topic.ts';
 
 const TOPIC = 'producer.records';
 const PARTITIONS = 6;
@@ -29,10 +30,7 @@ describe('openKafkaProducer', () => {
       partitions: new Map([[TOPIC, PARTITIONS]]),
     });
   beforeAll(async () => {
-    const admin = kafka.admin();
-    await admin.connect();
-    await admin.createTopics({ topics: [{ topic: TOPIC, numPartitions: PARTITIONS }] });
-    await admin.disconnect();
+    await createTopic(kafka, { topic: TOPIC, numPartitions: PARTITIONS });
     sink = await open();
   });
   afterAll(() => sink.close());

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import kafkajs, { Kafka, logLevel } from 'kafkajs';
 import { describe, expect, inject, it } from 'vitest';
 import { checkOrders } from './support/checker.ts';
+import { createTopic } from './support/created-topic.ts';
 import { publishedTruth } from './support/published-truth.ts';
 import {
   cliForTest,
@@ -221,17 +222,10 @@ describe('run', () => {
 
   it('ends at once when a topic exists with a policy that would lose data', async () => {
     const sandbox = await sandboxForTest({ records: { orders: 10 } });
-    const admin = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING }).admin();
-    await admin.connect();
-    await admin.createTopics({
-      topics: [
-        {
-          topic: 'wrong-policy.orders',
-          configEntries: [{ name: 'cleanup.policy', value: 'delete' }],
-        },
-      ],
+    await createTopic(new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING }), {
+      topic: 'wrong-policy.orders',
+      configEntries: [{ name: 'cleanup.policy', value: 'delete' }],
     });
-    await admin.disconnect();
     const service = cliForTest(['run'], settings(sandbox, 'wrong-policy', folderForTest()));
     expect(await service.ended).toBe(1);
     expect(saidBy(service.stderr())).toEqual([

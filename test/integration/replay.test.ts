@@ -9,13 +9,8 @@ import { replay } from '../../src/consumers/replay.ts';
 import type { ReplayOptions } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
 import type { OrderStatusChange } from '../../src/schemas/order-status-change.ts';
-import {
-  clientsForTest,
-  notingKafka,
-  numbers,
-  withAdmin,
-  writtenTopic,
-} from './support/written-topic.ts';
+import { withAdmin } from '../../src/sinks/with-admin.ts';
+import { clientsForTest, notingKafka, numbers, writtenTopic } from './support/written-topic.ts';
 
 const NOON = Date.UTC(2026, 0, 31, 12);
 

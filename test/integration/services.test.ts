@@ -13,6 +13,8 @@ import { findJava, findMaven } from '../../src/services/java-tools.ts';
 import { freeLoopbackPorts } from '../../src/services/loopback-ports.ts';
 import type { JavaServices } from '../../src/services/services.ts';
 import { startServices } from '../../src/services/start-services.ts';
+import { withAdmin } from '../../src/sinks/with-admin.ts';
+import { createTopic } from './support/created-topic.ts';
 
 const java = await findJava(process.env);
 const maven = await findMaven(process.env);
@@ -59,8 +61,8 @@ async function listens(port: number): Promise<boolean> {
 const portOf = (services: JavaServices) => Number(services.brokers[0]!.split(':')[1]);
 const registryPortOf = (services: JavaServices) => Number(new URL(services.registryUrl).port);
 
-function adminOf(services: JavaServices) {
-  return new Kafka({ brokers: services.brokers, logLevel: logLevel.NOTHING }).admin();
+function kafkaOf(services: JavaServices) {
+  return new Kafka({ brokers: services.brokers, logLevel: logLevel.NOTHING });
 }
 
 describe('the first source that applies', () => {
@@ -119,28 +121,25 @@ describe.skipIf(!java.found || !maven.found)('servers on Java', () => {
     expect(new Set(ports).size).toBe(4);
 
     const topic = 'only-in-one';
+    await createTopic(kafkaOf(one), { topic });
     for (const services of [one, other]) {
-      const admin = adminOf(services);
-      await admin.connect();
-      if (services === one) await admin.createTopics({ topics: [{ topic }] });
-      expect((await admin.listTopics()).includes(topic)).toBe(services === one);
-      await admin.disconnect();
+      const names = await withAdmin(kafkaOf(services), (admin) => admin.listTopics());
+      expect(names.includes(topic)).toBe(services === one);
     }
   });
 
   it('take broker settings', async () => {
-    const admin = adminOf(one);
-    await admin.connect();
-    await admin.createTopics({ topics: [{ topic: 'default-partitions' }] });
-    const { topics } = await admin.fetchTopicMetadata({ topics: ['default-partitions'] });
-    expect(topics[0]?.partitions).toHaveLength(3);
-    await admin.disconnect();
+    const topic = 'default-partitions';
+    await createTopic(kafkaOf(one), { topic });
+    expect(await withAdmin(kafkaOf(one), (admin) => admin.fetchTopicOffsets(topic))).toHaveLength(
+      3,
+    );
   });
 
   it('come back after a kill, on the same ports and with their data', async () => {
-    const admin = adminOf(one);
+    const admin = kafkaOf(one).admin();
     await admin.connect();
-    await admin.createTopics({ topics: [{ topic: 'outlives-a-kill' }] });
+    await createTopic(kafkaOf(one), { topic: 'outlives-a-kill' });
     // Several, one right before the kill: what is committed must not wait in memory.
     const subjects = ['a', 'b', 'c', 'd', 'e'];
     for (const subject of subjects) {

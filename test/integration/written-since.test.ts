@@ -1,16 +1,14 @@
 import { Kafka, logLevel } from 'kafkajs';
 import { expect, inject, it } from 'vitest';
 import { writtenSince } from '../../src/sinks/kafka-tail.ts';
-import { withAdmin } from '../../src/sinks/with-admin.ts';
+import { createTopic } from './support/created-topic.ts';
 
 const TOPIC = 'written-since';
 const AT = Date.parse('2026-06-01T12:00:00Z');
 
 it('tells whether a topic has a message of a time or later, in any of its partitions', async () => {
   const kafka = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });
-  await withAdmin(kafka, (admin) =>
-    admin.createTopics({ topics: [{ topic: TOPIC, numPartitions: 3 }], waitForLeaders: true }),
-  );
+  await createTopic(kafka, { topic: TOPIC, numPartitions: 3 });
   expect(await writtenSince(kafka, TOPIC, 0)).toBe(false);
 
   const producer = kafka.producer();

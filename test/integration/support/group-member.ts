@@ -6,8 +6,8 @@ import { subscribeGroup } from '../../../src/consumers/subscribe-group.ts';
 import type { SubscribeGroupOptions } from '../../../src/consumers/subscribe-group.ts';
 import type { OrderStatusChange } from '../../../src/schemas/order-status-change.ts';
 import { topicsUnder } from '../../../src/consumers/topic.ts';
+import { withAdmin } from '../../../src/sinks/with-admin.ts';
 import type { Clients } from './written-topic.ts';
-import { withAdmin } from './written-topic.ts';
 
 /** A member of a group of `<prefix>.order-status-changes`, with a client of its own. */
 export interface Member<R> {

@@ -1,12 +1,14 @@
 import { connect } from 'node:net';
 import { Kafka, logLevel } from 'kafkajs';
-import type { Admin, Producer } from 'kafkajs';
+import type { Producer } from 'kafkajs';
 import { inject, onTestFinished, vi } from 'vitest';
 import { orderStatusChangeCodec } from '../../../src/schemas/order-status-change.ts';
 import { createRegistry } from '../../../src/schemas/registry.ts';
 import type { Registry } from '../../../src/schemas/registry.ts';
 import { valueSubject } from '../../../src/schemas/topics.ts';
 import { frame } from '../../../src/schemas/wire.ts';
+import { withAdmin } from '../../../src/sinks/with-admin.ts';
+import { createTopic } from './created-topic.ts';
 
 /** The services of the tests, as clients use them. */
 export interface Clients {
@@ -52,20 +54,10 @@ export async function writtenTopic(
 ): Promise<WrittenTopic> {
   // What tests publish may be of any time.
   const configEntries = Object.entries({ 'retention.ms': '-1', ...settings });
-  await withAdmin(kafka, async (admin) => {
-    await admin.createTopics({
-      waitForLeaders: false,
-      topics: [
-        {
-          topic: name,
-          numPartitions: partitions,
-          configEntries: configEntries.map(([key, value]) => ({ name: key, value })),
-        },
-      ],
-    });
-    // Not kafkajs' own wait for leaders: that fails where a broker has not heard of the topic yet.
-    const isThere = () => admin.fetchTopicOffsets(name).then(Boolean, () => false);
-    await vi.waitUntil(isThere, { timeout: 30_000, interval: 50 });
+  await createTopic(kafka, {
+    topic: name,
+    numPartitions: partitions,
+    configEntries: configEntries.map(([key, value]) => ({ name: key, value })),
   });
   const schemaId = await registry.register(valueSubject(name), orderStatusChangeCodec.schema);
   const producer: Producer = kafka.producer({
@@ -138,16 +130,6 @@ export function change(number: number) {
 /** Numbers from one to another, this included. */
 export function numbers(from: number, to: number): number[] {
   return Array.from({ length: to - from + 1 }, (_, nth) => from + nth);
-}
-
-export async function withAdmin<T>(kafka: Kafka, work: (admin: Admin) => Promise<T>): Promise<T> {
-  const admin = kafka.admin();
-  await admin.connect();
-  try {
-    return await work(admin);
-  } finally {
-    await admin.disconnect();
-  }
 }
 
 /** A client of the tests' Kafka that notes the consumer groups that it joins. */
