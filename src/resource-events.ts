@@ -83,8 +83,9 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   }
 
   // What is hidden is no longer what was sent.
-  const fresh = personal ? undefined : { keyOf: keyOfFields(keyFields), encode: book.encodeNow };
-  const texts = fresh && sentTexts(log, keyFields, fresh);
+  const keyOf = keyOfFields(keyFields);
+  const fresh = personal ? undefined : { keyFields, keyOf, encode: book.encodeNow };
+  const texts = fresh && sentTexts(log, fresh);
   const ready = encodedReadings(book, keyFields, texts);
   const reads = resourceReads({
     resource,

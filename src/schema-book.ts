@@ -9,7 +9,7 @@ import { addFields } from './schemas/merge-schema.ts';
 import type { Registry } from './schemas/registry.ts';
 import { unframe } from './schemas/wire.ts';
 import type { ImageCodec } from './streams/change.ts';
-import type { Encoded } from './streams/fresh-record.ts';
+import type { FreshOptions } from './streams/fresh-record.ts';
 
 /** A schema as it is registered, and what it writes and reads. */
 export interface CurrentSchema {
@@ -35,8 +35,11 @@ export interface SchemaBook {
     records: readonly JsonObject[],
     keyFields: readonly string[],
   ) => Promise<readonly Buffer[]>;
-  /** The image of a record; undefined if the current schema has to grow for it, or there is none yet. */
-  readonly encodeNow: (record: JsonObject) => Encoded | undefined;
+  /**
+   * The image of the record that begins at a place of a page, with fields that are wanted; undefined if it isn't one, if
+   * the current schema has to grow for it, or if there is none yet.
+   */
+  readonly encodeNow: FreshOptions['encode'];
   /** Makes ready for images of a schema. */
   readonly load: (schemaId: number) => Promise<void>;
   /** Records in the bytes of the schema that is the current one as this is read. */
@@ -145,12 +148,12 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
       if (isLacking) await hold(records, keyFields);
       return current === before ? images! : encoded(current!.codec.values);
     },
-    encodeNow: (record) => {
+    encodeNow: (page, at, wanted) => {
       if (!current) return undefined;
       const { values } = current.codec;
       let isLacking = false;
-      const image = values.encode(record, () => (isLacking = true));
-      return isLacking ? undefined : { image, values };
+      const read = values.transcode(page, at, wanted, () => (isLacking = true));
+      return !read || isLacking ? undefined : { ...read, values };
     },
     load: async (schemaId) => void (await load(schemaId)),
     get values() {

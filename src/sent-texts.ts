@@ -21,11 +21,7 @@ export interface SentTexts {
   readonly stored: (images: readonly ImageUpdate[]) => void;
 }
 
-export function sentTexts(
-  log: Pick<TaskLog, 'text'>,
-  keyFields: readonly string[],
-  fresh: FreshOptions,
-): SentTexts {
+export function sentTexts(log: Pick<TaskLog, 'text'>, fresh: FreshOptions): SentTexts {
   let generation = 0; // of the images: what was known in an earlier one has to be looked at again
   /** A store that fails is not the API's affair: it fails again once the page's turn has come. */
   const known = (key: string): KeptText | undefined => {
@@ -37,7 +33,6 @@ export function sentTexts(
     }
   };
   const recognising = recogniser({
-    keyFields,
     ...fresh,
     known,
     asOf: () => generation,

@@ -5,7 +5,8 @@ import type { SchemaBook, SchemaBookOptions } from '../src/schema-book.ts';
 import type { FieldSchema, RecordSchema } from '../src/schemas/avro-schema.ts';
 import { envelopeSchema, valueSchemaOf } from '../src/schemas/envelope.ts';
 import { growSchema } from '../src/schemas/infer.ts';
-import type { JsonObject } from '../src/schemas/json.ts';
+import { stringifyJson } from '../src/schemas/json.ts';
+import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import type { Registry } from '../src/schemas/registry.ts';
 import { frame } from '../src/schemas/wire.ts';
 
@@ -248,11 +249,15 @@ describe('a book that encodes', () => {
 
   it('gives the image of a record at once, unless the schema has to grow for it', async () => {
     const book = await open(new MemoryRegistry());
-    expect(book.encodeNow(ada)).toBeUndefined();
+    const now = (value: JsonValue) =>
+      book.encodeNow(Buffer.from(` ${stringifyJson(value)},`), 1, keyFields);
+    expect(now(ada)).toBeUndefined();
     const [image] = await book.encode([ada], keyFields);
-    expect(book.encodeNow(ada)).toEqual({ image, values: book.values });
-    expect(book.encodeNow(adaWithSize)).toBeUndefined();
-    expect(book.encodeNow({ id: 2 })).toBeDefined(); // what is not there needs no field
-    expect(book.encodeNow({ id: 2, size: null, sizes: [], sized: {} })).toBeDefined(); // nor what is empty
+    const end = 1 + Buffer.byteLength(stringifyJson(ada));
+    expect(now(ada)).toEqual({ image, values: book.values, end, fields: { id: ada.id } });
+    expect(now(adaWithSize)).toBeUndefined();
+    expect(now({ id: 2 })).toBeDefined(); // what is not there needs no field
+    expect(now({ id: 2, size: null, sizes: [], sized: {} })).toBeDefined(); // nor what is empty
+    expect(now([ada])).toBeUndefined();
   });
 });

@@ -81,6 +81,36 @@ export class AvroOutput {
     return true;
   }
 
+  /** A string whose UTF-8 stands in other bytes. */
+  utf8(source: Buffer, from: number, to: number): void {
+    const size = to - from;
+    this.long(size);
+    this.#room(size);
+    const bytes = this.#bytes;
+    const { length } = this;
+    if (size > SHORT_TEXT) source.copy(bytes, length, from, to);
+    else for (let k = 0; k < size; k++) bytes[length + k] = source[from + k]!;
+    this.length += size;
+  }
+
+  /** Another byte in place of one that was written. */
+  replaceByte(at: number, value: number): void {
+    this.#bytes[at] = value;
+  }
+
+  /** Once more what was written there. */
+  again(from: number, to: number): void {
+    this.#room(to - from);
+    this.#bytes.copyWithin(this.length, from, to);
+    this.length += to - from;
+  }
+
+  /** Takes back what was written there: what follows it moves up. */
+  drop(from: number, to: number): void {
+    this.#bytes.copyWithin(from, to, this.length);
+    this.length -= to - from;
+  }
+
   #longString(text: string): boolean {
     if (!text.isWellFormed()) return false;
     const size = Buffer.byteLength(text);

@@ -9,38 +9,23 @@ import {
   utcMillis,
   zonedMillis,
 } from './instant.ts';
+import { CLOSE_ARRAY, COMMA, OPEN_ARRAY } from './json-bytes.ts';
+import type { JsonCursor } from './json-cursor.ts';
 import { canonicalJson, parseJson } from './json.ts';
 import type { JsonValue } from './json.ts';
+import type { Oddities } from './oddities.ts';
 
 /** A value as avsc reads it; of logical types, the underlying number or bytes. */
 export type AvroValue =
   null | boolean | number | string | Uint8Array | AvroValue[] | { [name: string]: AvroValue };
 
-/** What is met in a record that its typed fields can't say, by JSON Pointer; and how far its writing is. */
-export class Oddities {
-  /** Where the API sent null. */
-  readonly nulls: string[] = [];
-  /** Exact values, as JSON text. */
-  readonly unmapped = new Map<string, string>();
-  /** Whether a member was met that has no field, and that one could be made of. */
-  hasUnknown = false;
-  /** Of what is being written: steps with their slash, indices of arrays as numbers. */
-  readonly path: (string | number)[] = [];
-
-  /** Where the writing is. */
-  pointer(): string {
-    return this.path.map((step) => (typeof step === 'number' ? `/${step}` : step)).join('');
-  }
-
-  noteNull(): void {
-    this.nulls.push(this.pointer());
-  }
-
-  /** That the value which is being written can only be told as it came. */
-  noteValue(value: JsonValue): void {
-    this.unmapped.set(this.pointer(), canonicalJson(value));
-  }
-}
+/**
+ * Writes a value, which isn't null, from JSON as it was sent, without parsing it, and moves the cursor behind it.
+ * Where that can't be done it is false, and nothing was read, written or noted.
+ *
+ * @throws SyntaxError when it isn't JSON.
+ */
+export type Read = (source: JsonCursor, out: AvroOutput, odd: Oddities) => boolean;
 
 /** How a type of Avro holds JSON values. */
 export interface Kind {
@@ -49,9 +34,39 @@ export interface Kind {
    * written. What it holds in part, and what is odd further in, it notes itself.
    */
   readonly write: (value: JsonValue, out: AvroOutput, odd: Oddities) => boolean;
+  /** Default none: what has to be parsed. */
+  readonly read?: Read;
   readonly toJson: (value: AvroValue) => JsonValue;
   /** Writes what stands in an array for an element that isn't held. */
   readonly writePlaceholder: (out: AvroOutput) => void;
+}
+
+/**
+ * Writes the value that a cursor is at, which isn't null, and moves the cursor behind it. Where the type doesn't hold it
+ * it is noted, false is given back, and nothing was written.
+ *
+ * @throws SyntaxError when it isn't JSON.
+ */
+export function readValue(kind: Kind, source: JsonCursor, out: AvroOutput, odd: Oddities): boolean {
+  if (kind.read?.(source, out, odd)) return true;
+  const value = source.value();
+  if (kind.write(value, out, odd)) return true;
+  odd.noteValue(value);
+  return false;
+}
+
+/** A value of several parts: where one of them can't be read, all that was done before it is undone. */
+export function allOrNothing(read: Read): Read {
+  return (source, out, odd) => {
+    const { at } = source;
+    const { length } = out;
+    const { noted } = odd;
+    if (read(source, out, odd)) return true;
+    source.at = at;
+    out.length = length;
+    odd.backTo(noted);
+    return false;
+  };
 }
 
 /**
@@ -111,6 +126,13 @@ const BOOLEAN: Kind = {
 
 const STRING: Kind = {
   write: (value, out) => typeof value === 'string' && out.string(value),
+  read: (source, out) => {
+    const end = source.endOfPlainText();
+    if (end < 0) return false;
+    out.utf8(source.page, source.at + 1, end);
+    source.at = end + 1;
+    return true;
+  },
   toJson: (value) => value as string,
   writePlaceholder: (out) => void out.string(''),
 };
@@ -179,6 +201,9 @@ function decimalKind(precision: number, scale: number): Kind {
 
 const ZERO = Buffer.alloc(1);
 
+/** Counts up to here take a byte. */
+const MOST_COUNTED = 63;
+
 export function arrayKind(items: Kind): Kind {
   return {
     write: (value, out, odd) => {
@@ -196,6 +221,27 @@ export function arrayKind(items: Kind): Kind {
       });
       return true;
     },
+    read: allOrNothing((source, out, odd) => {
+      if (!source.takes(OPEN_ARRAY)) return false;
+      const start = out.length;
+      out.byte(0); // their count, or the end
+      if (source.takes(CLOSE_ARRAY)) return true;
+      let count = 0;
+      do {
+        source.skipSpace();
+        odd.path.push(count);
+        if (source.takesNull()) {
+          odd.noteNull();
+          items.writePlaceholder(out);
+        } else if (!readValue(items, source, out, odd)) items.writePlaceholder(out);
+        odd.path.pop();
+        count += 1;
+      } while (source.takes(COMMA));
+      if (count > MOST_COUNTED || !source.takes(CLOSE_ARRAY)) return false;
+      out.replaceByte(start, count * 2);
+      out.byte(0);
+      return true;
+    }),
     toJson: (value) => (value as AvroValue[]).map(items.toJson),
     writePlaceholder: (out) => out.long(0),
   };

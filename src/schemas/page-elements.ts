@@ -1,3 +1,16 @@
+import {
+  BACKSLASH,
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COMMA,
+  endOfString,
+  endOfValue,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
+  skipSpace,
+  valueBehind,
+} from './json-bytes.ts';
 import { parseJson } from './json.ts';
 import type { JsonValue } from './json.ts';
 
@@ -87,62 +100,4 @@ export function parsedElement(page: Buffer, at: number): Element<JsonValue> {
   return { value: parseJson(page.toString('utf8', at, end)), end };
 }
 
-/** The place behind the JSON value that begins at `start`: somewhere, if there is none. */
-export function endOfValue(page: Buffer, start: number): number {
-  const { length } = page;
-  let depth = 0;
-  let at = start;
-  do {
-    const byte = page[at]!;
-    if (byte === QUOTE) at = endOfString(page, at);
-    else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
-      depth += 1;
-      at += 1;
-    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
-      depth -= 1;
-      if (depth < 0) return at; // of what the value stands in
-      at += 1;
-    } else if (depth > 0) {
-      at += 1;
-    } else {
-      while (at < length && !isEnd(page[at]!)) at += 1; // a number or a word
-    }
-  } while (depth > 0 && at < length);
-  return at;
-}
-
-/** The place behind the string whose quote is at `start`. */
-function endOfString(page: Buffer, start: number): number {
-  const { length } = page;
-  for (let at = start + 1; at < length; at += 1) {
-    const byte = page[at]!;
-    if (byte === QUOTE) return at + 1;
-    if (byte === BACKSLASH) at += 1;
-  }
-  return length;
-}
-
-/** Whether a byte ends a number or a word. */
-const isEnd = (byte: number): boolean =>
-  isSpace(byte) || byte === COMMA || byte === CLOSE_OBJECT || byte === CLOSE_ARRAY;
-
-/** Where the value of a name that ends at `end` begins; -1 where no colon follows it. */
-export function valueBehind(page: Buffer, end: number): number {
-  const at = skipSpace(page, end);
-  return page[at] === COLON ? skipSpace(page, at + 1) : -1;
-}
-
-function skipSpace(page: Buffer, start: number): number {
-  let at = start;
-  while (at < page.length && isSpace(page[at]!)) at += 1;
-  return at;
-}
-
-/** JSON's four: what else stands between elements is not parsed by anybody, and would pass. */
-const isSpace = (byte: number): boolean =>
-  byte <= SPACE && (byte === SPACE || byte === LF || byte === CR || byte === TAB);
-
 const DATA = Buffer.from('"data"');
-const [QUOTE, BACKSLASH, COLON, COMMA] = [0x22, 0x5c, 0x3a, 0x2c];
-const [SPACE, LF, CR, TAB] = [0x20, 0x0a, 0x0d, 0x09];
-const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY] = [0x7b, 0x7d, 0x5b, 0x5d];

@@ -1,13 +1,16 @@
 import avro from 'avsc';
 import { asBuffer } from './avro-bytes.ts';
 import { AvroOutput } from './avro-output.ts';
-import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
-import { arrayKind, Oddities, simpleKind, writeBlock } from './field-kinds.ts';
-import type { AvroValue, Kind } from './field-kinds.ts';
-import { isJsonObject, parseJson, setOwn } from './json.ts';
-import type { JsonObject, JsonValue } from './json.ts';
-import { pointerStep, withPart } from './pointer.ts';
-import { speaksForAny } from './shape.ts';
+import type { RecordSchema } from './avro-schema.ts';
+import { writeBlock } from './field-kinds.ts';
+import type { AvroValue } from './field-kinds.ts';
+import { OPEN_OBJECT } from './json-bytes.ts';
+import { JsonCursor } from './json-cursor.ts';
+import { parseJson, setOwn } from './json.ts';
+import type { JsonObject } from './json.ts';
+import { Oddities } from './oddities.ts';
+import { withPart } from './pointer.ts';
+import { recordKind } from './record-kind.ts';
 
 /** The API's JSON to a record image in Avro, and back. */
 export interface RecordCodec {
@@ -22,6 +25,19 @@ export interface RecordCodec {
    */
   encode(record: JsonObject, onUnknown?: () => void): Buffer;
   /**
+   * The same of the record that begins at a place of a page, from its bytes: they are parsed only where they
+   * have to be. Undefined where another value than an object stands.
+   *
+   * @param wanted Names of fields of the schema whose values are needed besides.
+   * @throws SyntaxError when it isn't JSON.
+   */
+  transcode(
+    page: Buffer,
+    at: number,
+    wanted: readonly string[],
+    onUnknown?: () => void,
+  ): Transcoded | undefined;
+  /**
    * The API's JSON again, its keys in no order to rely on. A time that said no more than an instant
    * comes in one form, in UTC with ms.
    *
@@ -30,6 +46,15 @@ export interface RecordCodec {
   decode(bytes: Uint8Array): JsonObject;
   /** The same from a value that {@link type} has read. */
   toJson(value: unknown): JsonObject;
+}
+
+/** A record that was read from a page. */
+export interface Transcoded {
+  readonly image: Buffer;
+  /** The place behind it. */
+  readonly end: number;
+  /** Those that were wanted, if it has them, and maybe others. */
+  readonly fields: JsonObject;
 }
 
 /** The two fields at the end of every image, and of no nested record. */
@@ -56,10 +81,11 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   const out = new AvroOutput();
 
-  const encode = (record: JsonObject, onUnknown?: () => void): Buffer => {
+  /** What `fill` makes of a record, and what it has noted. */
+  const image = (fill: (odd: Oddities) => void, onUnknown: (() => void) | undefined): Buffer => {
     out.length = 0; // what an error has left
     const odd = new Oddities();
-    root.write(record, out, odd);
+    fill(odd);
     if (odd.hasUnknown) onUnknown?.();
     writeBlock(out, odd.nulls.sort(), (pointer) => out.string(pointer));
     writeBlock(out, sorted(odd.unmapped), ([pointer, text]) => {
@@ -67,6 +93,30 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
       out.string(text);
     });
     return out.take();
+  };
+
+  const encode = (record: JsonObject, onUnknown?: () => void): Buffer =>
+    image((odd) => root.write(record, out, odd), onUnknown);
+
+  const transcode: RecordCodec['transcode'] = (page, at, wanted, onUnknown) => {
+    if (page[at] !== OPEN_OBJECT) return undefined;
+    const source = new JsonCursor(page, at);
+    let fields: JsonObject = {};
+    let end = at;
+    const bytes = image((odd) => {
+      if (root.read(source, out, odd)) {
+        end = source.at;
+        for (const [name, place] of root.placesOf(wanted)) {
+          source.at = place;
+          setOwn(fields, name, source.takesNull() ? null : source.value());
+        }
+      } else {
+        fields = source.value() as JsonObject;
+        end = source.at;
+        root.write(fields, out, odd);
+      }
+    }, onUnknown);
+    return { image: bytes, end, fields };
   };
 
   const toJson = (value: unknown): JsonObject => {
@@ -83,103 +133,7 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
 
   const decode = (bytes: Uint8Array): JsonObject => toJson(type.fromBuffer(asBuffer(bytes)));
 
-  return { schema, type, encode, decode, toJson };
-}
-
-/** A field and its place in both worlds. */
-interface Field {
-  readonly avroName: string;
-  readonly jsonName: string;
-  readonly step: string;
-  readonly kind: Kind;
-  /** Whether every object seems to have it: `constructor`. */
-  readonly isInherited: boolean;
-}
-
-/** Branches 0 and 1 of `["null", T]`, as Avro writes their index. */
-const [NULL_BRANCH, VALUE_BRANCH] = [0, 2];
-
-function recordKind({ name, fields: schemas }: RecordSchema): Kind {
-  const fields = schemas.map((field) => compile(name, field));
-  const known = new Set(fields.map(({ jsonName }) => jsonName));
-
-  const write = (value: JsonValue, out: AvroOutput, odd: Oddities): boolean => {
-    if (!isJsonObject(value)) return false;
-    let met = 0;
-    for (const { jsonName, step, kind, isInherited } of fields) {
-      const item = value[jsonName];
-      if (item === undefined || (isInherited && !Object.hasOwn(value, jsonName))) {
-        out.byte(NULL_BRANCH);
-        continue;
-      }
-      met += 1;
-      odd.path.push(step);
-      if (item === null) {
-        odd.noteNull();
-        out.byte(NULL_BRANCH);
-      } else {
-        const start = out.length;
-        out.byte(VALUE_BRANCH);
-        if (!kind.write(item, out, odd)) {
-          out.length = start;
-          out.byte(NULL_BRANCH);
-          odd.noteValue(item);
-        }
-      }
-      odd.path.pop();
-    }
-    const keys = Object.keys(value);
-    if (keys.length !== met) {
-      for (const key of keys) if (!known.has(key)) noteUnknown(value, key, odd);
-    }
-    return true;
-  };
-
-  const toJson = (value: AvroValue): JsonObject => {
-    const held = value as Record<string, AvroValue>;
-    const object: JsonObject = {};
-    for (const { avroName, jsonName, kind } of fields) {
-      const item = held[avroName];
-      if (item !== null && item !== undefined) setOwn(object, jsonName, kind.toJson(item));
-    }
-    return object;
-  };
-
-  const writePlaceholder = (out: AvroOutput) => fields.forEach(() => out.byte(NULL_BRANCH));
-  return { write, toJson, writePlaceholder };
-}
-
-/** Keeps what has no field. Avro can't spell a name with half a surrogate pair: then all of it. */
-function noteUnknown(object: JsonObject, key: string, odd: Oddities): void {
-  const item = object[key];
-  if (item === undefined) return;
-  if (speaksForAny(item)) odd.hasUnknown = true;
-  if (!key.isWellFormed()) return odd.noteValue(object);
-  odd.path.push(pointerStep(key));
-  if (item === null) odd.noteNull();
-  else odd.noteValue(item);
-  odd.path.pop();
-}
-
-function compile(
-  record: string,
-  { name, type, json = name, contentMediaType }: FieldSchema,
-): Field {
-  const [first, second, ...others] = Array.isArray(type) ? (type as AvroType[]) : [];
-  const kind = first === 'null' && second && !others.length && kindOf(second, contentMediaType);
-  if (!kind || name === '__proto__')
-    throw new TypeError(`${record}.${name}: no such field can be held`);
-  const isInherited = json in Object.prototype;
-  return { avroName: name, jsonName: json, step: pointerStep(json), kind, isInherited };
-}
-
-function kindOf(type: AvroType, contentMediaType?: string): Kind | undefined {
-  if (typeof type === 'object' && 'fields' in type) return recordKind(type);
-  if (typeof type === 'object' && 'items' in type) {
-    const items = kindOf(type.items);
-    return items && arrayKind(items);
-  }
-  return simpleKind(type, contentMediaType);
+  return { schema, type, encode, transcode, decode, toJson };
 }
 
 function sorted(texts: ReadonlyMap<string, string>): readonly (readonly [string, string])[] {

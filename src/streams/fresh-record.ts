@@ -1,6 +1,6 @@
-import { isJsonObject } from '../schemas/json.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { parsedElement } from '../schemas/page-elements.ts';
+import type { Element } from '../schemas/page-elements.ts';
 import type { ImageCodec } from './change.ts';
 import { instantOf, updatedAtOf } from './diff.ts';
 import type { KeyOf } from './records.ts';
@@ -40,37 +40,62 @@ export class FreshRecord extends SentRecord {
   }
 }
 
-/** What {@link freshRecord} needs. */
-export interface FreshOptions {
-  readonly keyOf: KeyOf;
-  /** The image of a record, if there is a schema that has a field for whatever it holds. */
-  readonly encode: (record: JsonObject) => Encoded | undefined;
+/** A record that was encoded from its bytes. */
+export interface EncodedElement extends Encoded {
+  /** The place behind it. */
+  readonly end: number;
+  /** Those that were wanted, if it has them, and maybe others. */
+  readonly fields: JsonObject;
 }
 
+/** What {@link freshRecord} needs. */
+export interface FreshOptions {
+  /** The fields that a key is made of. */
+  readonly keyFields: readonly string[];
+  /** The key of a record that has them. */
+  readonly keyOf: KeyOf;
+  /**
+   * The image of the record that begins at a place of a page, and the fields that are wanted; undefined where it isn't
+   * one, or there is no schema yet that has a field for whatever it holds.
+   */
+  readonly encode: (
+    page: Buffer,
+    at: number,
+    wanted: readonly string[],
+  ) => EncodedElement | undefined;
+}
+
+/** Reads the record that begins at a place of a page; undefined where it has no key, or can't be encoded yet. */
+export type FreshReader = (page: Buffer, at: number) => Element<FreshRecord> | undefined;
+
 /**
- * A record that was parsed just now, encoded: what is left of it then is its image and its bytes.
+ * Encodes records as they arrive: what is left of one then is its image and its bytes.
  *
- * @returns undefined where it has no key, or can't be encoded yet.
+ * @param textOf What to keep of its bytes. Default nothing.
  */
-export function freshRecord(
-  record: JsonObject,
-  bytes: Buffer,
-  { keyOf, encode }: FreshOptions,
-  text?: SentText,
-): FreshRecord | undefined {
-  const key = keyOf(record);
-  const encoded = key === undefined ? undefined : encode(record);
-  if (key === undefined || !encoded) return undefined;
-  const updatedAt = text ? text.updatedAt : updatedAtOf(record);
-  const createdAt = instantOf(record, 'created_at');
-  return new FreshRecord(key, bytes, { ...encoded, updatedAt, createdAt, text });
+export function freshRecords(
+  { keyFields, keyOf, encode }: FreshOptions,
+  textOf: (bytes: Buffer, updatedAt: number | null) => SentText | undefined = () => undefined,
+): FreshReader {
+  const wanted = [...new Set([...keyFields, 'created_at', 'updated_at'])];
+  return (page, at) => {
+    const encoded = encode(page, at, wanted);
+    const key = encoded && keyOf(encoded.fields);
+    if (key === undefined) return undefined;
+    const { image, values, end, fields } = encoded!;
+    const bytes = page.subarray(at, end);
+    const updatedAt = updatedAtOf(fields);
+    const createdAt = instantOf(fields, 'created_at');
+    const text = textOf(bytes, updatedAt);
+    return {
+      value: new FreshRecord(key, bytes, { image, values, updatedAt, createdAt, text }),
+      end,
+    };
+  };
 }
 
 /** Reads the elements of a page, each record as a {@link FreshRecord} where that can be. */
 export function freshReader(options: FreshOptions): ElementReader {
-  return (page, at) => {
-    const { value, end } = parsedElement(page, at);
-    if (!isJsonObject(value)) return { value, end };
-    return { value: freshRecord(value, page.subarray(at, end), options) ?? value, end };
-  };
+  const fresh = freshRecords(options);
+  return (page, at) => fresh(page, at) ?? parsedElement(page, at);
 }

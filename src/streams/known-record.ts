@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
 import { isJsonObject, setOwn } from '../schemas/json.ts';
 import type { JsonObject } from '../schemas/json.ts';
-import { endOfValue, parsedElement, valueBehind } from '../schemas/page-elements.ts';
+import { endOfValue, valueBehind } from '../schemas/json-bytes.ts';
+import { parsedElement } from '../schemas/page-elements.ts';
 import { updatedAtOf } from './diff.ts';
-import { freshRecord } from './fresh-record.ts';
+import { freshRecords } from './fresh-record.ts';
 import type { FreshOptions } from './fresh-record.ts';
-import type { KeyOf } from './records.ts';
 import { SentRecord } from './sent-record.ts';
 import type { ElementReader, SentText } from './sent-record.ts';
 
@@ -37,16 +37,12 @@ export interface Recogniser {
 }
 
 /** What {@link recogniser} needs. */
-export interface RecogniserOptions {
-  /** The fields that a key is made of. */
-  readonly keyFields: readonly string[];
-  /** The key of a record that has them. */
-  readonly keyOf: KeyOf;
+export interface RecogniserOptions extends Omit<FreshOptions, 'encode'> {
   /** What was kept of the record of a key. */
   readonly known: (key: string) => SentText | undefined;
   /** Rises whenever something else may be known. */
   readonly asOf: () => number;
-  /** As {@link freshRecord} needs it for records that are parsed. Default: they stay as they are parsed. */
+  /** For records that are not known. Default: they are parsed. */
   readonly encode?: FreshOptions['encode'];
 }
 
@@ -58,6 +54,7 @@ export interface RecogniserOptions {
 export function recogniser(options: RecogniserOptions): Recogniser {
   const { keyFields, keyOf, known, asOf, encode = () => undefined } = options;
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
+  const fresh = freshRecords({ keyFields, keyOf, encode }, textOf);
   const parsed = new WeakMap<JsonObject, SentText>();
 
   /** Pages in whose rest a field of the key is not found: else each record would look to their end. */
@@ -91,14 +88,13 @@ export function recogniser(options: RecogniserOptions): Recogniser {
           return { value: new KnownRecord(key, asOf(), text, bytes), end: at + text.length };
         }
       }
-      const { value, end } = parsedElement(page, at);
-      if (!isJsonObject(value)) return { value, end };
-      const bytes = page.subarray(at, end);
-      const { length } = bytes;
-      const own = { digest: digestOf(bytes), length, updatedAt: updatedAtOf(value) };
-      const fresh = freshRecord(value, bytes, { keyOf, encode }, own);
-      if (!fresh) parsed.set(value, own);
-      return { value: fresh ?? value, end };
+      const encoded = fresh(page, at);
+      if (encoded) return encoded;
+      const element = parsedElement(page, at);
+      const { value, end } = element;
+      if (isJsonObject(value))
+        parsed.set(value, textOf(page.subarray(at, end), updatedAtOf(value)));
+      return element;
     },
     textOf: (record) => parsed.get(record),
   };
@@ -112,6 +108,12 @@ function behindName(page: Buffer, name: Buffer, at: number): number {
   }
   return -1;
 }
+
+const textOf = (bytes: Buffer, updatedAt: number | null): SentText => ({
+  digest: digestOf(bytes),
+  length: bytes.length,
+  updatedAt,
+});
 
 function digestOf(bytes: Buffer): string {
   return hash('sha256', bytes, 'binary').slice(0, 16);

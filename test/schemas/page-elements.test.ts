@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { canonicalJson, isJsonObject, parseJson, stringifyJson } from '../../src/schemas/json.ts';
 import type { JsonValue } from '../../src/schemas/json.ts';
-import { endOfValue, pageElements, parsedElement } from '../../src/schemas/page-elements.ts';
+import { endOfValue } from '../../src/schemas/json-bytes.ts';
+import { pageElements, parsedElement } from '../../src/schemas/page-elements.ts';
 import { atOnce } from '../support/at-once.ts';
 import { jsonValues } from '../support/json-values.ts';
 

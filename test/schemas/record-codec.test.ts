@@ -1,35 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { AvroType, RecordSchema } from '../../src/schemas/avro-schema.ts';
+import type { AvroType } from '../../src/schemas/avro-schema.ts';
 import { canonicalJson, JsonNumber, parseJson } from '../../src/schemas/json.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { orderSchema } from '../../src/schemas/order.ts';
 import { createRecordCodec } from '../../src/schemas/record-codec.ts';
+import { everyKind, imageSchema, nullable } from './every-kind.ts';
 import { inOneForm, oddRecords, turned } from './odd-records.ts';
-
-/** One field of every kind, under names that JSON allows and Avro doesn't. */
-const everyKind: RecordSchema = imageSchema({
-  flag: 'boolean',
-  small: 'int',
-  count: 'long',
-  ratio: 'double',
-  label: 'string',
-  price: { type: 'bytes', logicalType: 'decimal', precision: 18, scale: 4 },
-  at: { type: 'long', logicalType: 'timestamp-millis' },
-  day: { type: 'int', logicalType: 'date' },
-  any: ['json', 'string'],
-  times: { type: 'array', items: { type: 'long', logicalType: 'timestamp-millis' } },
-  grid: { type: 'array', items: { type: 'array', items: 'double' } },
-  part: { type: 'record', name: 'Part', fields: [nullable('label', 'string', '~a/b')] },
-  parts: {
-    type: 'array',
-    items: {
-      type: 'record',
-      name: 'Parts',
-      fields: [nullable('proto', 'string', '__proto__'), nullable('nulls', 'long')],
-    },
-  },
-});
 
 describe.each([
   ['orders', orderSchema],
@@ -363,25 +340,3 @@ describe('createRecordCodec', () => {
     expect(() => createRecordCodec(schema)).toThrow(TypeError);
   });
 });
-
-function nullable(name: string, type: AvroType, json?: string) {
-  return { name, type: ['null', type] as const, default: null, ...(json ? { json } : {}) };
-}
-
-function imageSchema(types: Record<string, AvroType | ['json', 'string']>): RecordSchema {
-  const fields = Object.entries(types).map(([name, type]) =>
-    Array.isArray(type)
-      ? { ...nullable(name, 'string'), contentMediaType: 'application/json' }
-      : nullable(name, type),
-  );
-  return {
-    type: 'record',
-    name: 'Value',
-    namespace: 'cellarstream.test',
-    fields: [
-      ...fields,
-      { name: 'nulls', type: { type: 'array', items: 'string' }, default: [] },
-      { name: 'unmapped', type: { type: 'map', values: 'string' }, default: {} },
-    ],
-  };
-}

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/schemas/json.ts';
 import type { ImageCodec } from '../../src/streams/change.ts';
 import { FreshRecord, freshReader } from '../../src/streams/fresh-record.ts';
 import { keyOfFields } from '../../src/streams/records.ts';
+import { encodeParsed } from '../support/encode-parsed.ts';
 import { jsonOf, keyIn, updatedAtIn } from '../../src/streams/sent-record.ts';
 
 const values: ImageCodec = {
@@ -10,11 +10,12 @@ const values: ImageCodec = {
   decode: () => ({}),
 };
 /** Has no field for what is called `more`. */
-const encode = (record: JsonObject) =>
-  'more' in record ? undefined : { image: values.encode(record), values };
+const encode = encodeParsed((record) =>
+  'more' in record ? undefined : { image: values.encode(record), values },
+);
 
 const read = (text: string, at = 0) =>
-  freshReader({ keyOf: keyOfFields(['id']), encode })(Buffer.from(text), at);
+  freshReader({ keyFields: ['id'], keyOf: keyOfFields(['id']), encode })(Buffer.from(text), at);
 
 describe('freshReader', () => {
   it('leaves of a record its image, its key, its times and its bytes', () => {

@@ -9,6 +9,7 @@ import type { RecogniserOptions } from '../../src/streams/known-record.ts';
 import { jsonOf, keyIn, updatedAtIn } from '../../src/streams/sent-record.ts';
 import type { Sent, SentText } from '../../src/streams/sent-record.ts';
 import { keyOfFields } from '../../src/streams/records.ts';
+import { encodeParsed } from '../support/encode-parsed.ts';
 
 /** A recogniser, and what is kept by key: by itself it keeps nothing. */
 function recognising(...keyFields: string[]) {
@@ -90,8 +91,9 @@ describe('recogniser', () => {
 
   it('encodes what it does not know, and tells its text', () => {
     const values: ImageCodec = { encode: () => Buffer.from('image'), decode: () => ({}) };
-    const encode = (record: JsonObject) =>
-      record.more === undefined ? { image: values.encode(record), values } : undefined;
+    const encode = encodeParsed((record) =>
+      record.more === undefined ? { image: values.encode(record), values } : undefined,
+    );
     const { read, keep, kept } = recognisingBy({ keyFields: ['id'], encode });
     const text = '{"id":7,"updated_at":"2026-03-05T12:00:00Z"}';
     const { value } = read(text);

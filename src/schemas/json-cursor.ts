@@ -1,0 +1,147 @@
+import { isUtf8 } from 'node:buffer';
+import { BACKSLASH, COLON, endOfValue, isEnd, QUOTE, skipSpace } from './json-bytes.ts';
+import { parseJson } from './json.ts';
+import type { JsonValue } from './json.ts';
+
+/**
+ * A place in JSON as it was sent, which moves on with what is read. What is read is JSON, or it is
+ * a SyntaxError; what comes behind it was not looked at.
+ */
+export class JsonCursor {
+  page: Buffer;
+  at: number;
+
+  constructor(page: Buffer, at: number) {
+    this.page = page;
+    this.at = at;
+  }
+
+  skipSpace(): void {
+    this.at = skipSpace(this.page, this.at);
+  }
+
+  /** Over white space, and over one byte if it stands there. */
+  takes(byte: number): boolean {
+    this.skipSpace();
+    const isThere = this.page[this.at] === byte;
+    if (isThere) this.at += 1;
+    return isThere;
+  }
+
+  /** Over a name of a member, quotes and all, and its colon, if they stand here. */
+  takesName(name: Uint8Array): boolean {
+    const end = this.#endOf(name);
+    if (end < 0) return false;
+    const { at } = this;
+    this.at = end;
+    if (this.takes(COLON)) return true;
+    this.at = at;
+    return false;
+  }
+
+  /** Over `null`, if that is what stands here. */
+  takesNull(): boolean {
+    return this.#takesWord(NULL);
+  }
+
+  /**
+   * Where the text that begins here closes, if its bytes are what it says: in UTF-8, without an
+   * escape. -1 for any other text, and for what is none.
+   */
+  endOfPlainText(): number {
+    const { page } = this;
+    if (page[this.at] !== QUOTE) return -1;
+    const start = this.at + 1;
+    let at = start;
+    let all = 0;
+    let byte = page[at]!;
+    while (byte !== QUOTE) {
+      // Also behind the end, where there is no byte.
+      if (!(byte >= FIRST_IN_TEXT) || byte === BACKSLASH) return -1;
+      all |= byte;
+      byte = page[++at]!;
+    }
+    return all <= LAST_ASCII || isUtf8(page.subarray(start, at)) ? at : -1;
+  }
+
+  /** @throws SyntaxError when it isn't JSON. */
+  value(): JsonValue {
+    const quick = this.#quickValue();
+    if (quick !== undefined) return quick;
+    const end = endOfValue(this.page, this.at);
+    const value = parseJson(this.page.toString('utf8', this.at, end));
+    this.at = end;
+    return value;
+  }
+
+  /** What most values are, without a call of `JSON.parse`: plain texts, short numbers, the words. */
+  #quickValue(): boolean | number | string | undefined {
+    switch (this.page[this.at]) {
+      case QUOTE:
+        return this.#plainText();
+      case LOWER_T:
+        return this.#takesWord(TRUE) || undefined;
+      case LOWER_F:
+        return this.#takesWord(FALSE) ? false : undefined;
+      default:
+        return this.#shortNumber();
+    }
+  }
+
+  #plainText(): string | undefined {
+    const end = this.endOfPlainText();
+    if (end < 0) return undefined;
+    const text = this.page.toString('utf8', this.at + 1, end);
+    this.at = end + 1;
+    return text;
+  }
+
+  /** Up to 15 digits and a power of ten are doubles themselves, so that dividing them rounds once, as reading does. */
+  #shortNumber(): number | undefined {
+    const { page } = this;
+    const isNegative = page[this.at] === MINUS;
+    const start = isNegative ? this.at + 1 : this.at;
+    let at = start;
+    let number = 0;
+    for (; isDigit(page[at]!); at++) number = number * 10 + page[at]! - ZERO;
+    let digits = at - start;
+    let decimals = 0;
+    if (digits === 0 || (digits > 1 && page[start] === ZERO)) return undefined;
+    if (page[at] === POINT) {
+      const point = at;
+      for (at++; isDigit(page[at]!); at++) number = number * 10 + page[at]! - ZERO;
+      decimals = at - point - 1;
+      digits += decimals;
+      if (decimals === 0) return undefined;
+    }
+    if (digits > MOST_DIGITS || !isEnd(page[at]!)) return undefined;
+    this.at = at;
+    if (decimals > 0) number /= POWERS_OF_TEN[decimals]!;
+    return isNegative ? -number : number;
+  }
+
+  #takesWord(word: Uint8Array): boolean {
+    const end = this.#endOf(word);
+    if (end < 0 || !isEnd(this.page[end]!)) return false;
+    this.at = end;
+    return true;
+  }
+
+  /** The place behind these bytes, if they stand here; else -1. */
+  #endOf(bytes: Uint8Array): number {
+    const { page, at } = this;
+    const { length } = bytes;
+    for (let k = 0; k < length; k++) if (page[at + k] !== bytes[k]) return -1;
+    return at + length;
+  }
+}
+
+const isDigit = (byte: number): boolean => byte >= ZERO && byte <= 0x39;
+
+const [NULL, TRUE, FALSE] = [Buffer.from('null'), Buffer.from('true'), Buffer.from('false')];
+const [MINUS, POINT, ZERO, LOWER_T, LOWER_F] = [0x2d, 0x2e, 0x30, 0x74, 0x66];
+/** Before it are control characters, which JSON's texts don't have. */
+const FIRST_IN_TEXT = 0x20;
+const LAST_ASCII = 0x7f;
+const MOST_DIGITS = 15;
+const POWERS_OF_TEN = Array.from({ length: MOST_DIGITS + 1 }, (_, nth) => 10 ** nth);
