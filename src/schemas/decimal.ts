@@ -1,9 +1,11 @@
+import type { AvroOutput } from './avro-output.ts';
+
 /** Avro's `decimal`: a whole number of `10^-scale`, big-endian two's complement, no byte too many. */
 
 /** Numbers to bytes and back, for one precision and scale. */
 export interface DecimalFormat {
-  /** The bytes that rebuild exactly this number, or undefined where none do. */
-  encode(value: number): Buffer | undefined;
+  /** Writes the bytes that rebuild exactly this number; false where none do, and nothing was written. */
+  write(value: number, out: AvroOutput): boolean;
   /** The number nearest to the decimal. */
   decode(bytes: Uint8Array): number;
 }
@@ -22,24 +24,27 @@ export function decimalFormat(precision: number, scale: number): DecimalFormat {
   const unit = 10 ** scale;
   const limit = 10 ** precision;
 
-  const encode = (value: number): Buffer | undefined => {
+  const write = (value: number, out: AvroOutput): boolean => {
     const unscaled = Math.round(value * unit);
-    if (Math.abs(unscaled) > MAX_EXACT) return encodeDigits(value);
-    if (unscaled / unit !== value || Object.is(value, -0)) return undefined;
-    return Math.abs(unscaled) < limit ? bytesOf(unscaled) : undefined;
+    if (Math.abs(unscaled) > MAX_EXACT) return writeDigits(value, out);
+    if (unscaled / unit !== value || Object.is(value, -0)) return false;
+    if (Math.abs(unscaled) >= limit) return false;
+    writeInteger(unscaled, out);
+    return true;
   };
 
   /** The slow way, for what is beyond arithmetic: by the digits of the shortest text. */
-  const encodeDigits = (value: number): Buffer | undefined => {
+  const writeDigits = (value: number, out: AvroOutput): boolean => {
     const [whole = '', fraction = ''] = String(value).split('.');
-    if (!/^-?\d+$/.test(whole) || fraction.length > scale) return undefined;
+    if (!/^-?\d+$/.test(whole) || fraction.length > scale) return false;
     const unscaled = BigInt(whole + fraction.padEnd(scale, '0'));
-    if (whole.replace('-', '').length > precision - scale) return undefined;
+    if (whole.replace('-', '').length > precision - scale) return false;
     const bytes = Buffer.allocUnsafe(8);
     bytes.writeBigInt64BE(unscaled);
     let start = 0; // a leading byte goes that only repeats the sign of the next
     while (start < 7 && bytes.readInt8(start) === bytes.readInt8(start + 1) >> 7) start++;
-    return bytes.subarray(start);
+    out.bytes(bytes.subarray(start));
+    return true;
   };
 
   const decode = (bytes: Uint8Array): number => {
@@ -53,19 +58,15 @@ export function decimalFormat(precision: number, scale: number): DecimalFormat {
     return Number(`${unscaled < 0n ? '-' : ''}${digits.slice(0, split)}.${digits.slice(split)}`);
   };
 
-  return { encode, decode };
+  return { write, decode };
 }
 
-/** The fewest bytes of two's complement that hold an integer below 2^53. */
-function bytesOf(integer: number): Buffer {
+/** Writes the fewest bytes of two's complement that hold an integer below 2^53. */
+function writeInteger(integer: number, out: AvroOutput): void {
   const magnitude = integer < 0 ? -integer - 1 : integer;
   let length = 1;
-  for (let limit = 0x80; magnitude >= limit; limit *= 0x100) length++;
-  const bytes = Buffer.allocUnsafe(length);
-  let rest = integer;
-  for (let at = length - 1; at >= 0; at--) {
-    bytes[at] = rest; // the low 8 bits
-    rest = Math.floor(rest / 0x100);
-  }
-  return bytes;
+  let limit = 0x80;
+  for (; magnitude >= limit; limit *= 0x100) length++;
+  out.long(length);
+  for (let unit = limit / 0x80; unit >= 1; unit /= 0x100) out.byte(Math.floor(integer / unit));
 }

@@ -188,12 +188,7 @@ const JSON_TEXT: Kind = {
 function decimalKind(precision: number, scale: number): Kind {
   const format = decimalFormat(precision, scale);
   return {
-    write: (value, out) => {
-      const bytes = typeof value === 'number' ? format.encode(value) : undefined;
-      if (bytes === undefined) return false;
-      out.bytes(bytes);
-      return true;
-    },
+    write: (value, out) => typeof value === 'number' && format.write(value, out),
     toJson: (value) => format.decode(value as Uint8Array),
     writePlaceholder: (out) => out.bytes(ZERO),
   };

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { BACKSLASH, COLON, endOfValue, isEnd, QUOTE, skipSpace } from './json-bytes.ts';
+import { BACKSLASH, COLON, endOfValue, isEnd, QUOTE, skipSpace, SPACE } from './json-bytes.ts';
 import { parseJson } from './json.ts';
 import type { JsonValue } from './json.ts';
 
@@ -17,15 +17,18 @@ export class JsonCursor {
   }
 
   skipSpace(): void {
-    this.at = skipSpace(this.page, this.at);
+    // Mostly there is none.
+    if (!(this.page[this.at]! > SPACE)) this.at = skipSpace(this.page, this.at);
   }
 
   /** Over white space, and over one byte if it stands there. */
   takes(byte: number): boolean {
-    this.skipSpace();
-    const isThere = this.page[this.at] === byte;
-    if (isThere) this.at += 1;
-    return isThere;
+    if (this.page[this.at] !== byte) {
+      this.skipSpace();
+      if (this.page[this.at] !== byte) return false;
+    }
+    this.at += 1;
+    return true;
   }
 
   /** Over a name of a member, quotes and all, and its colon, if they stand here. */

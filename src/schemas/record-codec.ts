@@ -81,11 +81,8 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   const out = new AvroOutput();
 
-  /** What `fill` makes of a record, and what it has noted. */
-  const image = (fill: (odd: Oddities) => void, onUnknown: (() => void) | undefined): Buffer => {
-    out.length = 0; // what an error has left
-    const odd = new Oddities();
-    fill(odd);
+  /** The image, once the fields are written: what was noted of them stands behind them. */
+  const image = (odd: Oddities, onUnknown: (() => void) | undefined): Buffer => {
     if (odd.hasUnknown) onUnknown?.();
     writeBlock(out, odd.nulls.sort(), (pointer) => out.string(pointer));
     writeBlock(out, sorted(odd.unmapped), ([pointer, text]) => {
@@ -95,28 +92,30 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
     return out.take();
   };
 
-  const encode = (record: JsonObject, onUnknown?: () => void): Buffer =>
-    image((odd) => root.write(record, out, odd), onUnknown);
+  const encode = (record: JsonObject, onUnknown?: () => void): Buffer => {
+    const odd = new Oddities();
+    out.length = 0; // what an error has left
+    root.write(record, out, odd);
+    return image(odd, onUnknown);
+  };
 
   const transcode: RecordCodec['transcode'] = (page, at, wanted, onUnknown) => {
     if (page[at] !== OPEN_OBJECT) return undefined;
     const source = new JsonCursor(page, at);
-    let fields: JsonObject = {};
-    let end = at;
-    const bytes = image((odd) => {
-      if (root.read(source, out, odd)) {
-        end = source.at;
-        for (const [name, place] of root.placesOf(wanted)) {
-          source.at = place;
-          setOwn(fields, name, source.takesNull() ? null : source.value());
-        }
-      } else {
-        fields = source.value() as JsonObject;
-        end = source.at;
-        root.write(fields, out, odd);
-      }
-    }, onUnknown);
-    return { image: bytes, end, fields };
+    const odd = new Oddities();
+    out.length = 0;
+    if (!root.read(source, out, odd)) {
+      const fields = source.value() as JsonObject;
+      root.write(fields, out, odd);
+      return { image: image(odd, onUnknown), end: source.at, fields };
+    }
+    const end = source.at;
+    const fields: JsonObject = {};
+    for (const name of wanted) {
+      source.at = root.placeOf(name);
+      if (source.at >= 0) setOwn(fields, name, source.takesNull() ? null : source.value());
+    }
+    return { image: image(odd, onUnknown), end, fields };
   };
 
   const toJson = (value: unknown): JsonObject => {

@@ -13,8 +13,8 @@ import { speaksForAny } from './shape.ts';
 /** A record of nullable fields. */
 export interface RecordKind extends Kind {
   readonly read: Read;
-  /** Where the values of these fields began in what was read last, without those that it lacked. */
-  readonly placesOf: (names: readonly string[]) => readonly (readonly [name: string, at: number])[];
+  /** Where the value of a field began in what was read last; -1 where it had none. */
+  readonly placeOf: (name: string) => number;
 }
 
 /** A field and its place in both worlds. */
@@ -93,7 +93,7 @@ export function recordKind({ name, fields: schemas }: RecordSchema): RecordKind 
  * Reads members in the order in which they come, which is mostly that of the record before. Fields stand
  * in the schema's: where that is another one, they are put in order at the end.
  */
-function reader(fields: readonly Field[]): Pick<RecordKind, 'read' | 'placesOf'> {
+function reader(fields: readonly Field[]): Pick<RecordKind, 'read' | 'placeOf'> {
   const { length } = fields;
   const names = fields.map(({ jsonName }) => Buffer.from(JSON.stringify(jsonName)));
   const byName = new Map(names.map((name, nth) => [name.toString('latin1'), nth]));
@@ -196,13 +196,12 @@ function reader(fields: readonly Field[]): Pick<RecordKind, 'read' | 'placesOf'>
     return true;
   });
 
-  const placesOf = (wanted: readonly string[]) =>
-    wanted.flatMap((name) => {
-      const nth = byField.get(name);
-      return nth !== undefined && met[nth] === number ? [[name, place[nth]!] as const] : [];
-    });
+  const placeOf = (name: string): number => {
+    const nth = byField.get(name);
+    return nth !== undefined && met[nth] === number ? place[nth]! : -1;
+  };
 
-  return { read, placesOf };
+  return { read, placeOf };
 }
 
 /** Keeps what has no field; false where there is such a member already. */
