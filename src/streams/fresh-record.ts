@@ -13,6 +13,14 @@ export interface Encoded {
   readonly values: ImageCodec;
 }
 
+/** A record that was encoded from its bytes. */
+export interface EncodedElement extends Encoded {
+  /** The place behind it. */
+  readonly end: number;
+  /** Those that were wanted, if it has them, and maybe others. */
+  readonly fields: JsonObject;
+}
+
 /** A record that was encoded as it arrived. */
 export class FreshRecord extends SentRecord {
   readonly image: Buffer;
@@ -27,10 +35,11 @@ export class FreshRecord extends SentRecord {
 
   constructor(
     key: string,
-    bytes: Buffer,
-    about: Encoded & Pick<FreshRecord, 'updatedAt' | 'createdAt' | 'text'>,
+    page: Buffer,
+    at: number,
+    about: EncodedElement & Pick<FreshRecord, 'updatedAt' | 'createdAt' | 'text'>,
   ) {
-    super(key, bytes);
+    super(key, page, at, about.end);
     this.image = about.image;
     this.values = about.values;
     this.updatedAt = about.updatedAt;
@@ -40,15 +49,7 @@ export class FreshRecord extends SentRecord {
   }
 }
 
-/** A record that was encoded from its bytes. */
-export interface EncodedElement extends Encoded {
-  /** The place behind it. */
-  readonly end: number;
-  /** Those that were wanted, if it has them, and maybe others. */
-  readonly fields: JsonObject;
-}
-
-/** What {@link freshRecord} needs. */
+/** What {@link freshRecords} needs. */
 export interface FreshOptions {
   /** The fields that a key is made of. */
   readonly keyFields: readonly string[];
@@ -75,20 +76,20 @@ export type FreshReader = (page: Buffer, at: number) => Element<FreshRecord> | u
  */
 export function freshRecords(
   { keyFields, keyOf, encode }: FreshOptions,
-  textOf: (bytes: Buffer, updatedAt: number | null) => SentText | undefined = () => undefined,
+  textOf?: (bytes: Buffer, updatedAt: number | null) => SentText,
 ): FreshReader {
   const wanted = [...new Set([...keyFields, 'created_at', 'updated_at'])];
   return (page, at) => {
     const encoded = encode(page, at, wanted);
-    const key = encoded && keyOf(encoded.fields);
+    if (!encoded) return undefined;
+    const { end, fields } = encoded;
+    const key = keyOf(fields);
     if (key === undefined) return undefined;
-    const { image, values, end, fields } = encoded!;
-    const bytes = page.subarray(at, end);
     const updatedAt = updatedAtOf(fields);
     const createdAt = instantOf(fields, 'created_at');
-    const text = textOf(bytes, updatedAt);
+    const text = textOf?.(page.subarray(at, end), updatedAt);
     return {
-      value: new FreshRecord(key, bytes, { image, values, updatedAt, createdAt, text }),
+      value: new FreshRecord(key, page, at, { ...encoded, updatedAt, createdAt, text }),
       end,
     };
   };

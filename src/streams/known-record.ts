@@ -17,8 +17,8 @@ export class KnownRecord extends SentRecord {
   readonly isSame = true;
   readonly text: SentText;
 
-  constructor(key: string, asOf: number, text: SentText, bytes: Buffer) {
-    super(key, bytes);
+  constructor(key: string, asOf: number, text: SentText, page: Buffer, at: number) {
+    super(key, page, at, at + text.length);
     this.asOf = asOf;
     this.text = text;
   }
@@ -83,9 +83,9 @@ export function recogniser(options: RecogniserOptions): Recogniser {
       const key = guess(page, at);
       const text = key === undefined ? undefined : known(key);
       if (key !== undefined && text && at + text.length <= page.length) {
-        const bytes = page.subarray(at, at + text.length);
-        if (digestOf(bytes) === text.digest) {
-          return { value: new KnownRecord(key, asOf(), text, bytes), end: at + text.length };
+        const end = at + text.length;
+        if (digestOf(page.subarray(at, end)) === text.digest) {
+          return { value: new KnownRecord(key, asOf(), text, page, at), end };
         }
       }
       const encoded = fresh(page, at);

@@ -27,17 +27,22 @@ export abstract class SentRecord {
   abstract readonly updatedAt: number | null;
   /** Of its bytes, where somebody looked. */
   abstract readonly text: SentText | undefined;
-  readonly #bytes: Buffer;
+  readonly #page: Buffer;
+  readonly #at: number;
+  readonly #end: number;
   #record: JsonObject | undefined;
 
-  /** @param bytes JSON, of an object. */
-  constructor(key: string, bytes: Buffer) {
+  /** The object in a page, from its first byte to behind its last one. */
+  constructor(key: string, page: Buffer, at: number, end: number) {
     this.key = key;
-    this.#bytes = bytes;
+    this.#page = page;
+    this.#at = at;
+    this.#end = end;
   }
 
   get record(): JsonObject {
-    return (this.#record ??= parseJson(this.#bytes.toString()) as JsonObject);
+    const text = () => this.#page.toString('utf8', this.#at, this.#end);
+    return (this.#record ??= parseJson(text()) as JsonObject);
   }
 }
 

@@ -24,7 +24,8 @@ const joint = (at: Position, text: string): Joint => join(at, page(text), option
 function parts(record: JsonObject) {
   const bytes = Buffer.from(JSON.stringify(record));
   const digest = hash('sha256', bytes, 'binary').slice(0, 16);
-  return [keyOfId(record)!, 0, { digest, length: bytes.length, updatedAt: null }, bytes] as const;
+  const text = { digest, length: bytes.length, updatedAt: null };
+  return [keyOfId(record)!, 0, text, bytes, 0] as const;
 }
 
 /** Known by their bytes. */
