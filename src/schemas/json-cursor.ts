@@ -117,7 +117,7 @@ export class JsonCursor {
       digits += decimals;
       if (decimals === 0) return undefined;
     }
-    if (digits > MOST_DIGITS || !isEnd(page[at]!)) return undefined;
+    if (digits > MOST_DIGITS || !isEnd(page[at]!)) return undefined; // an exponent, or no number
     this.at = at;
     if (decimals > 0) number /= POWERS_OF_TEN[decimals]!;
     return isNegative ? -number : number;
@@ -125,9 +125,8 @@ export class JsonCursor {
 
   #takesWord(word: Uint8Array): boolean {
     const end = this.#endOf(word);
-    if (end < 0 || !isEnd(this.page[end]!)) return false;
-    this.at = end;
-    return true;
+    if (end >= 0) this.at = end;
+    return end >= 0;
   }
 
   /** The place behind these bytes, if they stand here; else -1. */
