@@ -107,7 +107,7 @@ export type { StatusChange, StatusField, StatusSubject } from './streams/order-s
 export { growSchema } from './schemas/infer.ts';
 export type { GrowOptions } from './schemas/infer.ts';
 export { createRecordCodec } from './schemas/record-codec.ts';
-export type { RecordCodec } from './schemas/record-codec.ts';
+export type { RecordCodec, Transcoded } from './schemas/record-codec.ts';
 export { createEnvelopeCodec, envelopeCodec, envelopeSchema } from './schemas/envelope.ts';
 export type {
   ChangeEvent,

@@ -7,7 +7,8 @@ const MOST_NUMBER_BYTES = 10;
 
 /**
  * Avro's binary encoding, written from front to back into a buffer that is used again for each value.
- * What was written last can be taken back: remember `length`, and set it again.
+ * What was written last can be taken back: remember `length`, and set it again. `repeat` and `cut` put in another order
+ * what was written.
  */
 export class AvroOutput {
   /** Bytes written. */
@@ -81,7 +82,7 @@ export class AvroOutput {
     return true;
   }
 
-  /** A string whose UTF-8 stands in other bytes. */
+  /** A string whose UTF-8 stands in other bytes, and is well-formed: nobody looks at it again. */
   utf8(source: Buffer, from: number, to: number): void {
     const size = to - from;
     this.long(size);
@@ -93,20 +94,29 @@ export class AvroOutput {
     this.length += size;
   }
 
-  /** Another byte in place of one that was written. */
-  replaceByte(at: number, value: number): void {
-    this.#bytes[at] = value;
+  /** A long in place of a byte that was written for it: what is behind that moves, if it takes more. */
+  longAt(at: number, value: number): void {
+    const end = this.length;
+    this.long(value);
+    const size = this.length - end;
+    const long = this.#bytes.subarray(end, end + size);
+    if (size > 1) {
+      const taken = Buffer.from(long);
+      this.#bytes.copyWithin(at + size, at + 1, end);
+      this.#bytes.set(taken, at);
+    } else this.#bytes[at] = long[0]!;
+    this.length = end + size - 1;
   }
 
   /** Once more what was written there. */
-  again(from: number, to: number): void {
+  repeat(from: number, to: number): void {
     this.#room(to - from);
     this.#bytes.copyWithin(this.length, from, to);
     this.length += to - from;
   }
 
   /** Takes back what was written there: what follows it moves up. */
-  drop(from: number, to: number): void {
+  cut(from: number, to: number): void {
     this.#bytes.copyWithin(from, to, this.length);
     this.length -= to - from;
   }

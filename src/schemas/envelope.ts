@@ -3,7 +3,7 @@ import { asBuffer } from './avro-bytes.ts';
 import { AvroOutput } from './avro-output.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 import type { JsonObject } from './json.ts';
-import { writeBlock } from './field-kinds.ts';
+import { writeBlock } from './array-kind.ts';
 import { createRecordCodec } from './record-codec.ts';
 import type { RecordCodec } from './record-codec.ts';
 import { writeHeader } from './wire.ts';

@@ -9,65 +9,10 @@ import {
   utcMillis,
   zonedMillis,
 } from './instant.ts';
-import { CLOSE_ARRAY, COMMA, OPEN_ARRAY } from './json-bytes.ts';
-import type { JsonCursor } from './json-cursor.ts';
 import { canonicalJson, parseJson } from './json.ts';
 import type { JsonValue } from './json.ts';
+import type { Kind } from './kind.ts';
 import type { Oddities } from './oddities.ts';
-
-/** A value as avsc reads it; of logical types, the underlying number or bytes. */
-export type AvroValue =
-  null | boolean | number | string | Uint8Array | AvroValue[] | { [name: string]: AvroValue };
-
-/**
- * Writes a value, which isn't null, from JSON as it was sent, without parsing it, and moves the cursor behind it.
- * Where that can't be done it is false, and nothing was read, written or noted.
- *
- * @throws SyntaxError when it isn't JSON.
- */
-export type Read = (source: JsonCursor, out: AvroOutput, odd: Oddities) => boolean;
-
-/** How a type of Avro holds JSON values. */
-export interface Kind {
-  /**
-   * Writes a JSON value (never null). Where the type doesn't hold it exactly it is false, and nothing was
-   * written. What it holds in part, and what is odd further in, it notes itself.
-   */
-  readonly write: (value: JsonValue, out: AvroOutput, odd: Oddities) => boolean;
-  /** Default none: what has to be parsed. */
-  readonly read?: Read;
-  readonly toJson: (value: AvroValue) => JsonValue;
-  /** Writes what stands in an array for an element that isn't held. */
-  readonly writePlaceholder: (out: AvroOutput) => void;
-}
-
-/**
- * Writes the value that a cursor is at, which isn't null, and moves the cursor behind it. Where the type doesn't hold it
- * it is noted, false is given back, and nothing was written.
- *
- * @throws SyntaxError when it isn't JSON.
- */
-export function readValue(kind: Kind, source: JsonCursor, out: AvroOutput, odd: Oddities): boolean {
-  if (kind.read?.(source, out, odd)) return true;
-  const value = source.value();
-  if (kind.write(value, out, odd)) return true;
-  odd.noteValue(value);
-  return false;
-}
-
-/** A value of several parts: where one of them can't be read, all that was done before it is undone. */
-export function allOrNothing(read: Read): Read {
-  return (source, out, odd) => {
-    const { at } = source;
-    const { length } = out;
-    const { noted } = odd;
-    if (read(source, out, odd)) return true;
-    source.at = at;
-    out.length = length;
-    odd.backTo(noted);
-    return false;
-  };
-}
 
 /**
  * The longs that avsc reads as they were written. It counts in doubles: it takes one less than the safe
@@ -195,65 +140,6 @@ function decimalKind(precision: number, scale: number): Kind {
 }
 
 const ZERO = Buffer.alloc(1);
-
-/** Counts up to here take a byte. */
-const MOST_COUNTED = 63;
-
-export function arrayKind(items: Kind): Kind {
-  return {
-    write: (value, out, odd) => {
-      if (!Array.isArray(value)) return false;
-      writeBlock(out, value, (item, index) => {
-        odd.path.push(index);
-        if (item === null) {
-          odd.noteNull();
-          items.writePlaceholder(out);
-        } else if (!items.write(item, out, odd)) {
-          odd.noteValue(item);
-          items.writePlaceholder(out);
-        }
-        odd.path.pop();
-      });
-      return true;
-    },
-    read: allOrNothing((source, out, odd) => {
-      if (!source.takes(OPEN_ARRAY)) return false;
-      const start = out.length;
-      out.byte(0); // their count, or the end
-      if (source.takes(CLOSE_ARRAY)) return true;
-      let count = 0;
-      do {
-        source.skipSpace();
-        odd.path.push(count);
-        if (source.takesNull()) {
-          odd.noteNull();
-          items.writePlaceholder(out);
-        } else if (!readValue(items, source, out, odd)) items.writePlaceholder(out);
-        odd.path.pop();
-        count += 1;
-      } while (source.takes(COMMA));
-      if (count > MOST_COUNTED || !source.takes(CLOSE_ARRAY)) return false;
-      out.replaceByte(start, count * 2);
-      out.byte(0);
-      return true;
-    }),
-    toJson: (value) => (value as AvroValue[]).map(items.toJson),
-    writePlaceholder: (out) => out.long(0),
-  };
-}
-
-/** An array or a map: its items in one block, if there are any, and the end. */
-export function writeBlock<T>(
-  out: AvroOutput,
-  items: readonly T[],
-  write: (item: T, index: number) => void,
-): void {
-  if (items.length > 0) {
-    out.long(items.length);
-    items.forEach(write);
-  }
-  out.long(0);
-}
 
 /** The kind of a type that has no parts; undefined for one that has, or that isn't supported. */
 export function simpleKind(type: AvroType, contentMediaType?: string): Kind | undefined {

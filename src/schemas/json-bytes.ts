@@ -5,7 +5,7 @@ export const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY] = [0x7b, 0x7d,
 export const SPACE = 0x20;
 const [LF, CR, TAB] = [0x0a, 0x0d, 0x09];
 
-/** The place behind the JSON value that begins at `start`: somewhere, if there is none. */
+/** The place behind the JSON value that begins at `start`; of what is no JSON any place from there on: parse what lies between. */
 export function endOfValue(page: Uint8Array, start: number): number {
   const { length } = page;
   let depth = 0;

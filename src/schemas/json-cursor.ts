@@ -8,7 +8,7 @@ import type { JsonValue } from './json.ts';
  * a SyntaxError; what comes behind it was not looked at.
  */
 export class JsonCursor {
-  page: Buffer;
+  readonly page: Buffer;
   at: number;
 
   constructor(page: Buffer, at: number) {
@@ -31,15 +31,12 @@ export class JsonCursor {
     return true;
   }
 
-  /** Over a name of a member, quotes and all, and its colon, if they stand here. */
+  /** Over a name of a member, quotes and all, and its colon, if they stand here: the name alone is no JSON. */
   takesName(name: Uint8Array): boolean {
     const end = this.#endOf(name);
     if (end < 0) return false;
-    const { at } = this;
     this.at = end;
-    if (this.takes(COLON)) return true;
-    this.at = at;
-    return false;
+    return this.takes(COLON);
   }
 
   /** Over `null`, if that is what stands here. */
@@ -59,8 +56,8 @@ export class JsonCursor {
     let all = 0;
     let byte = page[at]!;
     while (byte !== QUOTE) {
-      // Also behind the end, where there is no byte.
-      if (!(byte >= FIRST_IN_TEXT) || byte === BACKSLASH) return -1;
+      // A control character is no JSON; and behind the end there is no byte.
+      if (!(byte >= SPACE) || byte === BACKSLASH) return -1;
       all |= byte;
       byte = page[++at]!;
     }
@@ -78,10 +75,12 @@ export class JsonCursor {
   }
 
   /** What most values are, without a call of `JSON.parse`: plain texts, short numbers, the words. */
-  #quickValue(): boolean | number | string | undefined {
+  #quickValue(): null | boolean | number | string | undefined {
     switch (this.page[this.at]) {
       case QUOTE:
         return this.#plainText();
+      case LOWER_N:
+        return this.takesNull() ? null : undefined;
       case LOWER_T:
         return this.#takesWord(TRUE) || undefined;
       case LOWER_F:
@@ -141,9 +140,8 @@ export class JsonCursor {
 const isDigit = (byte: number): boolean => byte >= ZERO && byte <= 0x39;
 
 const [NULL, TRUE, FALSE] = [Buffer.from('null'), Buffer.from('true'), Buffer.from('false')];
-const [MINUS, POINT, ZERO, LOWER_T, LOWER_F] = [0x2d, 0x2e, 0x30, 0x74, 0x66];
-/** Before it are control characters, which JSON's texts don't have. */
-const FIRST_IN_TEXT = 0x20;
+const [MINUS, POINT, ZERO] = [0x2d, 0x2e, 0x30];
+const [LOWER_F, LOWER_N, LOWER_T] = [0x66, 0x6e, 0x74];
 const LAST_ASCII = 0x7f;
 const MOST_DIGITS = 15;
 const POWERS_OF_TEN = Array.from({ length: MOST_DIGITS + 1 }, (_, nth) => 10 ** nth);

@@ -1,12 +1,13 @@
 import { canonicalJson } from './json.ts';
 import type { JsonValue } from './json.ts';
+import { pointerStep } from './pointer.ts';
+import { speaksForAny } from './shape.ts';
 
 /** How much was noted. */
 export interface Noted {
   readonly nulls: number;
   readonly unmapped: number;
   readonly hasUnknown: boolean;
-  readonly depth: number;
 }
 
 /** What is met in a record that its typed fields can't say, by JSON Pointer; and how far its writing is. */
@@ -36,23 +37,28 @@ export class Oddities {
     this.unmapped.set(this.pointer(), canonicalJson(value));
   }
 
-  /** Whether anything was noted of where the writing is. */
-  isNoted(): boolean {
-    const pointer = this.pointer();
-    return this.unmapped.has(pointer) || this.nulls.includes(pointer);
+  /** Keeps a member of what is being written that has no field. */
+  noteUnknown(key: string, item: JsonValue): void {
+    this.hasUnknown ||= speaksForAny(item);
+    this.path.push(pointerStep(key));
+    if (item === null) this.noteNull();
+    else this.noteValue(item);
+    this.path.pop();
   }
 
   /** To come {@link backTo}. */
   get noted(): Noted {
-    const { nulls, unmapped, hasUnknown, path } = this;
-    return { nulls: nulls.length, unmapped: unmapped.size, hasUnknown, depth: path.length };
+    const { nulls, unmapped, hasUnknown } = this;
+    return { nulls: nulls.length, unmapped: unmapped.size, hasUnknown };
   }
 
   /** Forgets what was noted since. */
-  backTo({ nulls, unmapped, hasUnknown, depth }: Noted): void {
+  backTo({ nulls, unmapped, hasUnknown }: Noted): void {
     this.nulls.length = nulls;
-    for (const pointer of [...this.unmapped.keys()].slice(unmapped)) this.unmapped.delete(pointer);
+    if (this.unmapped.size > unmapped) {
+      const since = [...this.unmapped.keys()].slice(unmapped);
+      for (const pointer of since) this.unmapped.delete(pointer);
+    }
     this.hasUnknown = hasUnknown;
-    this.path.length = depth;
   }
 }

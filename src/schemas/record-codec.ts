@@ -2,12 +2,12 @@ import avro from 'avsc';
 import { asBuffer } from './avro-bytes.ts';
 import { AvroOutput } from './avro-output.ts';
 import type { RecordSchema } from './avro-schema.ts';
-import { writeBlock } from './field-kinds.ts';
-import type { AvroValue } from './field-kinds.ts';
+import { writeBlock } from './array-kind.ts';
 import { OPEN_OBJECT } from './json-bytes.ts';
 import { JsonCursor } from './json-cursor.ts';
 import { parseJson, setOwn } from './json.ts';
 import type { JsonObject } from './json.ts';
+import type { AvroValue } from './kind.ts';
 import { Oddities } from './oddities.ts';
 import { withPart } from './pointer.ts';
 import { recordKind } from './record-kind.ts';
@@ -28,7 +28,8 @@ export interface RecordCodec {
    * The same of the record that begins at a place of a page, from its bytes: they are parsed only where they
    * have to be. Undefined where another value than an object stands.
    *
-   * @param wanted Names of fields of the schema whose values are needed besides.
+   * @param at The first byte of it, no white space.
+   * @param wanted Names, in JSON, of fields of the record itself whose values are needed besides.
    * @throws SyntaxError when it isn't JSON.
    */
   transcode(
@@ -53,7 +54,7 @@ export interface Transcoded {
   readonly image: Buffer;
   /** The place behind it. */
   readonly end: number;
-  /** Those that were wanted, if it has them, and maybe others. */
+  /** Values of those that were wanted, as far as the record has them and the schema a field; of one that was parsed, of all. */
   readonly fields: JsonObject;
 }
 

@@ -1,6 +1,6 @@
-import type { JsonObject } from '../schemas/json.ts';
 import { parsedElement } from '../schemas/page-elements.ts';
 import type { Element } from '../schemas/page-elements.ts';
+import type { Transcoded } from '../schemas/record-codec.ts';
 import type { ImageCodec } from './change.ts';
 import { instantOf, updatedAtOf } from './diff.ts';
 import type { KeyOf } from './records.ts';
@@ -14,12 +14,7 @@ export interface Encoded {
 }
 
 /** A record that was encoded from its bytes. */
-export interface EncodedElement extends Encoded {
-  /** The place behind it. */
-  readonly end: number;
-  /** Those that were wanted, if it has them, and maybe others. */
-  readonly fields: JsonObject;
-}
+export interface EncodedElement extends Encoded, Transcoded {}
 
 /** A record that was encoded as it arrived. */
 export class FreshRecord extends SentRecord {

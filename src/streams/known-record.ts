@@ -9,7 +9,7 @@ import type { FreshOptions } from './fresh-record.ts';
 import { SentRecord } from './sent-record.ts';
 import type { ElementReader, SentText } from './sent-record.ts';
 
-/** A record sent in the very bytes that were parsed before. */
+/** A record sent in the very bytes that were read before. */
 export class KnownRecord extends SentRecord {
   /** The state of things that it was known in. */
   readonly asOf: number;
@@ -30,7 +30,7 @@ export class KnownRecord extends SentRecord {
 
 /** Tells records that were sent before by their bytes. */
 export interface Recogniser {
-  /** Reads a record as a {@link KnownRecord}, or parses it. */
+  /** Reads a record as a {@link KnownRecord}, else as a `FreshRecord` where it can be encoded; any other is parsed. */
   readonly read: ElementReader;
   /** What to keep of a record that was parsed here and stays so. */
   readonly textOf: (record: JsonObject) => SentText | undefined;
@@ -54,7 +54,7 @@ export interface RecogniserOptions extends Omit<FreshOptions, 'encode'> {
 export function recogniser(options: RecogniserOptions): Recogniser {
   const { keyFields, keyOf, known, asOf, encode = () => undefined } = options;
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
-  const fresh = freshRecords({ keyFields, keyOf, encode }, textOf);
+  const fresh = freshRecords({ keyFields, keyOf, encode }, sentText);
   const parsed = new WeakMap<JsonObject, SentText>();
 
   /** Pages in whose rest a field of the key is not found: else each record would look to their end. */
@@ -93,7 +93,7 @@ export function recogniser(options: RecogniserOptions): Recogniser {
       const element = parsedElement(page, at);
       const { value, end } = element;
       if (isJsonObject(value))
-        parsed.set(value, textOf(page.subarray(at, end), updatedAtOf(value)));
+        parsed.set(value, sentText(page.subarray(at, end), updatedAtOf(value)));
       return element;
     },
     textOf: (record) => parsed.get(record),
@@ -109,7 +109,7 @@ function behindName(page: Buffer, name: Buffer, at: number): number {
   return -1;
 }
 
-const textOf = (bytes: Buffer, updatedAt: number | null): SentText => ({
+const sentText = (bytes: Buffer, updatedAt: number | null): SentText => ({
   digest: digestOf(bytes),
   length: bytes.length,
   updatedAt,

@@ -41,8 +41,11 @@ export abstract class SentRecord {
   }
 
   get record(): JsonObject {
-    const text = () => this.#page.toString('utf8', this.#at, this.#end);
-    return (this.#record ??= parseJson(text()) as JsonObject);
+    return (this.#record ??= this.#parsed());
+  }
+
+  #parsed(): JsonObject {
+    return parseJson(this.#page.toString('utf8', this.#at, this.#end)) as JsonObject;
   }
 }
 

@@ -332,6 +332,11 @@ describe('createRecordCodec', () => {
 
   it('refuses a field that avsc can not set', () => {
     expect(() => createRecordCodec(imageSchema({ ['__proto__']: 'string' }))).toThrow(TypeError);
+    const twice = [nullable('a', 'string', 'x'), nullable('b', 'string', 'x')];
+    const fields = [...twice, ...imageSchema({}).fields];
+    expect(() => createRecordCodec({ ...imageSchema({}), fields })).toThrow(
+      'Value: two fields of one name in JSON',
+    );
   });
 
   it('refuses a schema that does not end with nulls and unmapped', () => {

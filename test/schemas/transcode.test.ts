@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { canonicalJson, isJsonObject, JsonNumber } from '../../src/schemas/json.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { orderSchema } from '../../src/schemas/order.ts';
@@ -127,12 +127,15 @@ describe('transcode', () => {
     ['a name twice in a part', '{"flag":7,"part":{"~a/b":7,"~a/b":"b"},"small":true}'],
     ['a name without a field', '{"stranger":"a","label":"b"}'],
     ['a name without a field, twice', '{"stranger":null,"label":"b","stranger":1}'],
+    ['a name without a field, twice, and null at last', '{"stranger":1,"stranger":null}'],
+    ['a name without a field, twice in a part', '{"part":{"s":1,"s":null},"parts":[{"s":null,"s":2}]}'],
     ['a name without a field that is null', '{"label":"b","stranger":null,"count":3}'],
     ['a name that is half a surrogate pair', '{"label":"b","\\ud83d":1}'],
     ['__proto__ as a name', '{"__proto__":{"label":1},"parts":[{"__proto__":"x"}]}'],
     ['no item', '{"times":[],"grid":[[]],"parts":[{}]}'],
     ['as many items as a byte counts', JSON.stringify({ parts: items(63) })],
-    ['more items', JSON.stringify({ parts: items(64) })],
+    ['more items', JSON.stringify({ parts: items(64), label: 'behind them' })],
+    ['many items', JSON.stringify({ parts: items(9_000), times: [], label: 'behind them' })],
     ['items that are null or odd', '{"grid":[[1,null,"x"],null,7,[2]],"parts":[null,7,{"nulls":1}]}'],
     ['another value than a part', '{"part":[],"parts":{},"grid":7,"label":"a"}'],
     ['the least and the most', '{"count":9007199254740990,"small":-2147483648,"ratio":5e-324}'],
@@ -175,6 +178,54 @@ describe('transcode', () => {
     const odd = '{"parts":[{"nulls":"odd","proto":1,"nulls":5},{"nulls":7}]}';
     const { read, parsed } = transcoded(codec, Buffer.from(odd));
     expect(read).toEqual(parsed);
+  });
+
+  it('throws a SyntaxError wherever a page ends too soon', () => {
+    const text = '{"label":"Grüner","part":{"~a/b":"x"},"times":["x"],"count":12,"stranger":null}';
+    const page = Buffer.from(text);
+    for (let end = 1; end < page.length; end++) {
+      expect(() => codec.transcode(page.subarray(0, end), 0, [])).toThrow(SyntaxError);
+    }
+  });
+
+  it('makes room for what is long, in any order', () => {
+    for (const length of [16_370, 16_384, 40_000, 200_000]) {
+      for (const text of ['x'.repeat(length), 'ü'.repeat(length)]) {
+        const record = { flag: true, label: text, count: 1, times: [], any: text };
+        for (const one of [record, Object.fromEntries(Object.entries(record).reverse())]) {
+          const fresh = createRecordCodec(everyKind); // its buffer is as small as ever
+          const { image } = fresh.transcode(Buffer.from(JSON.stringify(one)), 0, [])!;
+          expect(image.equals(codec.encode(record))).toBe(true);
+        }
+      }
+    }
+  });
+
+  it('parses nothing but what is odd', () => {
+    const parse = vi.spyOn(JSON, 'parse');
+    onTestFinished(() => parse.mockRestore());
+    const calls = (text: string) => {
+      parse.mockClear();
+      codec.transcode(Buffer.from(text), 0, ['label', 'count']);
+      return parse.mock.calls.map(([text]) => text);
+    };
+    const plain = {
+      ...{ flag: true, small: -1, count: 9_007_199_254_740, ratio: 0.25, label: 'Grüner', price: 1.5 },
+      ...{ at: '2024-05-01T12:34:56.789Z', day: '2024-05-01', times: ['2024-05-01T12:34Z'], grid: [[1], []] },
+      ...{ part: { '~a/b': 'x' }, parts: [{ nulls: 1 }, { nulls: null }, null], any: 'plain', stranger: null },
+    };
+    expect(calls(JSON.stringify(plain))).toEqual([]);
+    const turned = Object.fromEntries(Object.entries(plain).reverse());
+    expect(calls(JSON.stringify(turned))).toEqual([]);
+    const odd = '{"ratio":1e3,"label":"a\\n","part":{"~a/b":"x","~a/b":"y"},"any":{"a":[1]},"count":1}';
+    expect(calls(odd)).toEqual(['1e3', '"a\\n"', '{"~a/b":"x","~a/b":"y"}', '{"a":[1]}']);
+  }); // prettier-ignore
+
+  it('gives wanted fields by any name', () => {
+    const fields = [nullable('proto', 'long', '__proto__'), nullable('a', 'long')];
+    const named = createRecordCodec({ ...everyKind, fields: [...fields, ...everyKind.fields.slice(-2)] }); // prettier-ignore
+    const { fields: found } = named.transcode(Buffer.from('{"a":null,"__proto__":7}'), 0, ['a', '__proto__', 'b'])!; // prettier-ignore
+    expect(Object.entries(found)).toEqual([['a', null], ['__proto__', 7]]); // prettier-ignore
   });
 
   it('reads on after an error as before it', () => {

@@ -7,9 +7,13 @@ import type { Encoded, FreshOptions } from '../../src/streams/fresh-record.ts';
 export function encodeParsed(
   encode: (record: JsonObject) => Encoded | undefined,
 ): FreshOptions['encode'] {
-  return (page, at) => {
+  return (page, at, wanted) => {
     const { value, end } = parsedElement(page, at);
-    const encoded = isJsonObject(value) ? encode(value) : undefined;
-    return encoded && { ...encoded, end, fields: value as JsonObject };
+    if (!isJsonObject(value)) return undefined;
+    const encoded = encode(value);
+    const fields = Object.fromEntries(
+      Object.entries(value).filter(([name]) => wanted.includes(name)),
+    );
+    return encoded && { ...encoded, end, fields };
   };
 }
