@@ -108,7 +108,7 @@ const BREAKS = [
   ['what a schema has no field for is encoded at once', 'src/schema-book.ts', 'return !read || isLacking ? undefined : { ...read, values };', 'return read && { ...read, values };'],
   ['what was encoded as it arrived is right for any schema', 'src/encoded-readings.ts', '(each instanceof FreshRecord ? each.values : values) === book.values', '(each instanceof FreshRecord ? book.values : values) === book.values'],
   ['what is encoded as it arrives is new', 'src/resource-events.ts', 'each.isNew = isNewSince(each.createdAt);', 'each.isNew = true;'],
-  ['bytes are not kept of what was encoded as it arrived', 'src/streams/known-record.ts', 'freshRecords({ keyFields, keyOf, encode }, textOf)', 'freshRecords({ keyFields, keyOf, encode })'],
+  ['bytes are not kept of what was encoded as it arrived', 'src/streams/known-record.ts', 'freshRecords({ keyFields, keyOf, encode }, sentText)', 'freshRecords({ keyFields, keyOf, encode })'],
   ['a long work goes on when nobody wants it', 'src/streams/stepwise.ts', 'return done ? of(value) : timer(0, scheduler).pipe(switchMap(goOn));', 'return done ? of(value) : goOn();'],
   ['a page is taken apart at one go', 'src/schemas/page-elements.ts', 'if (at < stop) continue;', 'if (at >= 0 * stop) continue;'],
   ['any number of a sweep counts as seen', 'src/state/entries.ts', 'return seen === since || seen === since + 1;', 'return seen >= since;'],
