@@ -206,7 +206,7 @@ describe('transcode', () => {
     onTestFinished(() => parse.mockRestore());
     const calls = (text: string) => {
       parse.mockClear();
-      codec.transcode(Buffer.from(text), 0, ['label', 'count']);
+      codec.transcode(Buffer.from(text), 0, ['count']);
       return parse.mock.calls.map(([text]) => text);
     };
     const plain = {
