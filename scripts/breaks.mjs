@@ -144,7 +144,7 @@ const BREAKS = [
   ['the first value of a name without a field counts', 'src/schemas/record-reader.ts', ' || unknown?.has(key)', ''],
   ['what a part noted in vain stays noted', 'src/schemas/kind.ts', 'odd.backTo(noted);', 'void noted;'],
   ['what a part wrote in vain stays written', 'src/schemas/kind.ts', 'out.length = length;', 'void length;'],
-  ['a count that takes more than a byte is written over what follows', 'src/schemas/avro-output.ts', 'this.#bytes.copyWithin(at + size, at + 1, end);', ''],
+  ['a count that takes more than a byte is written over what follows', 'src/schemas/avro-output.ts', 'this.repeat(at + 1, end);\n      this.cut(at, end);', 'this.cut(at, at + 1);'],
   ['a text is written without room for it', 'src/schemas/avro-output.ts', 'this.long(size);\n    this.#room(size);\n    const bytes', 'this.long(size);\n    const bytes'],
   ['fields are put in order without room for it', 'src/schemas/avro-output.ts', 'this.#room(to - from);', ''],
   ['all records are parsed', 'src/schemas/kind.ts', 'if (kind.read?.(source, out, odd)) return true;', ''],

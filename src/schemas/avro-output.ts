@@ -98,14 +98,13 @@ export class AvroOutput {
   longAt(at: number, value: number): void {
     const end = this.length;
     this.long(value);
-    const size = this.length - end;
-    const long = this.#bytes.subarray(end, end + size);
-    if (size > 1) {
-      const taken = Buffer.from(long);
-      this.#bytes.copyWithin(at + size, at + 1, end);
-      this.#bytes.set(taken, at);
-    } else this.#bytes[at] = long[0]!;
-    this.length = end + size - 1;
+    if (this.length > end + 1) {
+      this.repeat(at + 1, end);
+      this.cut(at, end);
+    } else {
+      this.#bytes[at] = this.#bytes[end]!;
+      this.length = end;
+    }
   }
 
   /** Once more what was written there. */

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { BACKSLASH, COLON, endOfValue, isEnd, QUOTE, skipSpace, SPACE } from './json-bytes.ts';
-import { parseJson } from './json.ts';
+import { BACKSLASH, COLON, isEnd, QUOTE, skipSpace, SPACE } from './json-bytes.ts';
 import type { JsonValue } from './json.ts';
+import { parsedElement } from './page-elements.ts';
 
 /**
  * A place in JSON as it was sent, which moves on with what is read. What is read is JSON, or it is
@@ -68,8 +68,7 @@ export class JsonCursor {
   value(): JsonValue {
     const quick = this.#quickValue();
     if (quick !== undefined) return quick;
-    const end = endOfValue(this.page, this.at);
-    const value = parseJson(this.page.toString('utf8', this.at, end));
+    const { value, end } = parsedElement(this.page, this.at);
     this.at = end;
     return value;
   }

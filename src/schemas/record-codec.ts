@@ -114,7 +114,7 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
     const fields: JsonObject = {};
     for (const name of wanted) {
       source.at = root.placeOf(name);
-      if (source.at >= 0) setOwn(fields, name, source.takesNull() ? null : source.value());
+      if (source.at >= 0) setOwn(fields, name, source.value());
     }
     return { image: image(odd, onUnknown), end, fields };
   };
