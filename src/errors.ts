@@ -31,6 +31,8 @@ export type ErrorCode =
   | 'CURSOR_UNREADABLE'
   /** A topic exists with settings that would lose data. */
   | 'TOPIC_SETTINGS'
+  /** A topic has another number of partitions than before, was made anew, or is gone. */
+  | 'TOPIC_CHANGED'
   /** A topic, or an offset in it, from which to read is not there. */
   | 'POSITION'
   /** A message is not in the format of its topic; the context has its place. */
@@ -95,6 +97,7 @@ const OF_ONE_RESOURCE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'CURSOR_UNREADABLE',
   'KEY_FIELDS',
   'REGISTRY_REFUSED',
+  'TOPIC_CHANGED',
 ]);
 
 /** Not found (yet), timeout, conflict, locked, too early. */

@@ -4,7 +4,6 @@ import { loadConfig } from '../config.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
 import { allHooks } from '../ops/all-hooks.ts';
 import { openOperations } from '../ops/operations.ts';
-import { useQuickGzip } from '../sinks/gzip-codec.ts';
 import { VERSION } from '../version.ts';
 import { logHooks } from './log-hooks.ts';
 import { logReadiness } from './log-readiness.ts';
@@ -33,7 +32,6 @@ export async function runCommand(): Promise<void> {
       logger.error({ event: 'operations', err: error }, 'metrics, status or page went wrong'),
   });
   logger.info({ event: 'listening', url: operations.url }, 'status page, metrics and health');
-  useQuickGzip();
   const telling = logReadiness(logger, operations.check, steadyScheduler);
   try {
     await run({

@@ -1,3 +1,4 @@
+import { protocolReader } from './protocol-reader.ts';
 import type { AbortedTransaction } from './record-batches.ts';
 
 /** What a broker answers to a fetch of a partition. */
@@ -21,31 +22,21 @@ export interface FetchAnswer {
 
 /** Reads the answer to a fetch of one topic, version 10: https://kafka.apache.org/protocol#The_Messages_Fetch */
 export function fetchAnswer(bytes: Buffer): FetchAnswer {
-  let at = 0;
-  const int16 = () => bytes.readInt16BE((at += 2) - 2);
-  const int32 = () => bytes.readInt32BE((at += 4) - 4);
-  const int64 = () => bytes.readBigInt64BE((at += 8) - 8);
-  const view = (length: number) => bytes.subarray(at, (at += Math.max(0, length)));
-  const array = <T>(one: () => T): T[] => {
-    const items: T[] = [];
-    for (let left = int32(); left > 0; left--) items.push(one());
-    return items;
-  };
-
-  const aborted = () => ({ producerId: int64(), firstOffset: int64() });
+  const answer = protocolReader(bytes);
+  const aborted = () => ({ producerId: answer.int64(), firstOffset: answer.int64() });
   const partition = (): PartitionAnswer => {
-    const head = { partition: int32(), errorCode: int16() };
-    int64(); // the high watermark
-    const lastStableOffset = int64();
-    int64(); // where the log begins
-    return { ...head, lastStableOffset, aborted: array(aborted), records: view(int32()) };
+    const head = { partition: answer.int32(), errorCode: answer.int16() };
+    answer.int64(); // the high watermark
+    const lastStableOffset = answer.int64();
+    answer.int64(); // where the log begins
+    return { ...head, lastStableOffset, aborted: answer.array(aborted), records: answer.bytes() };
   };
-  const clientSideThrottleTime = int32();
-  const errorCode = int16();
-  int32(); // the session, of which we have none
-  const topics = array(() => {
-    view(int16()); // its name
-    return array(partition);
+  const clientSideThrottleTime = answer.int32();
+  const errorCode = answer.int16();
+  answer.int32(); // the session, of which we have none
+  const topics = answer.array(() => {
+    answer.string(); // its name
+    return answer.array(partition);
   });
   return { clientSideThrottleTime, errorCode, partitions: topics.flat() };
 }

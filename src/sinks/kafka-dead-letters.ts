@@ -1,6 +1,5 @@
-import type { Kafka, KafkaMessage, Producer } from 'kafkajs';
+import type { Kafka, KafkaMessage } from 'kafkajs';
 import { CellarstreamError, describeError } from '../errors.ts';
-import { kafkaError } from './kafka-error.ts';
 import { plainProducer } from './plain-producer.ts';
 
 /** A message that a consumer gave up, and why. */
@@ -28,17 +27,10 @@ const MOST_ERROR_CHARS = 1_000;
 
 /** Connects when there is the first letter to write. */
 export function kafkaDeadLetters(kafka: Kafka, topic: string, groupId: string): DeadLetters {
-  let opened: Promise<Producer> | undefined;
-
-  /** Its sequence numbers are in doubt after a failure, so the next letter has a new producer. */
-  const discard = async (failed: Promise<Producer>): Promise<void> => {
-    if (opened === failed) opened = undefined;
-    await failed.then((producer) => producer.disconnect()).catch(() => undefined); // said already
-  };
+  const producer = plainProducer(kafka);
   return {
     write: async ({ topic: origin, partition, message, error, tries }) => {
       const { key, value, headers, offset } = message;
-      const producer = (opened ??= open(kafka));
       try {
         const about = {
           'dlq-topic': origin,
@@ -48,23 +40,13 @@ export function kafkaDeadLetters(kafka: Kafka, topic: string, groupId: string): 
           'dlq-error': describeError(error).slice(0, MOST_ERROR_CHARS),
           'dlq-tries': String(tries),
         };
-        const letter = { key, value, headers: { ...headers, ...about } };
-        await (await producer).send({ topic, acks: -1, messages: [letter] });
+        await producer.send(topic, { key, value, headers: { ...headers, ...about } });
       } catch (cause) {
-        await discard(producer);
-        throw isTooLarge(cause) ? tooLarge(topic, cause) : kafkaError(cause);
+        throw isTooLarge(cause) ? tooLarge(topic, cause) : cause;
       }
     },
-    close: async () => {
-      if (opened) await (await opened).disconnect();
-    },
+    close: () => Promise.resolve(producer.close()),
   };
-}
-
-async function open(kafka: Kafka): Promise<Producer> {
-  const producer = plainProducer(kafka);
-  await producer.connect();
-  return producer;
 }
 
 function isTooLarge(error: unknown): boolean {

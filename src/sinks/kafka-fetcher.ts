@@ -4,6 +4,7 @@ import fetchRequest from 'kafkajs/src/protocol/requests/fetch/v10/request.js';
 import { fetchAnswer } from './fetch-answer.ts';
 import type { FetchAnswer, PartitionAnswer } from './fetch-answer.ts';
 import type { Offsets } from './broker.ts';
+import { clusterOf } from './kafkajs-inner.ts';
 
 /** A topic's partitions, fetched from the brokers that lead them. */
 export interface Fetcher {
@@ -43,7 +44,11 @@ const OFFSET_OUT_OF_RANGE = 1;
  * @throws kafkajs' errors.
  */
 export async function openFetcher(kafka: Kafka, topic: string): Promise<Fetcher> {
-  const cluster = clusterOf(kafka);
+  const cluster = clusterOf(kafka, {
+    metadataMaxAge: METADATA_MAX_AGE_MS,
+    allowAutoTopicCreation: false,
+    isolationLevel: READ_COMMITTED,
+  });
   try {
     await cluster.connect();
     await cluster.addTargetTopic(topic);
@@ -109,48 +114,4 @@ export function errorOf({ errorCode }: { readonly errorCode: number }): Error | 
 
 export function isOutOfRange({ errorCode }: PartitionAnswer): boolean {
   return errorCode === OFFSET_OUT_OF_RANGE;
-}
-
-/** The part of kafkajs' cluster that is in use here. */
-interface Cluster {
-  connect(): Promise<void>;
-  disconnect(): Promise<void>;
-  /** Fetches its metadata. */
-  addTargetTopic(topic: string): Promise<void>;
-  refreshMetadataIfNecessary(): Promise<void>;
-  findTopicPartitionMetadata(
-    topic: string,
-  ): readonly { readonly partitionId: number; readonly leader: number }[];
-  /** Connects to it. */
-  findBroker(which: { nodeId: string }): Promise<{ readonly connectionPool: Connections }>;
-}
-
-interface Connections {
-  send<T>(exchange: {
-    readonly request: { readonly apiName: string };
-    readonly response: {
-      readonly decode: (bytes: Buffer) => T;
-      readonly parse: (decoded: T) => T;
-    };
-  }): Promise<T>;
-}
-
-/** The name of the symbol under which a `Kafka` has what makes a cluster of its settings. */
-const CREATE_CLUSTER = 'private:Kafka:createCluster';
-
-function clusterOf(kafka: Kafka): Cluster {
-  const key = Object.getOwnPropertySymbols(kafka).find(
-    (each) => each.description === CREATE_CLUSTER,
-  );
-  const create: unknown = key && Reflect.get(kafka, key);
-  if (typeof create !== 'function') {
-    throw new TypeError('this is no Kafka of kafkajs 2.2: topics can be read with that one alone');
-  }
-  return Reflect.apply(create, kafka, [
-    {
-      metadataMaxAge: METADATA_MAX_AGE_MS,
-      allowAutoTopicCreation: false,
-      isolationLevel: READ_COMMITTED,
-    },
-  ]) as Cluster;
 }

@@ -1,6 +1,18 @@
-import { CompressionTypes, Partitioners } from 'kafkajs';
-import type { Kafka, Message as KafkaMessage, Producer, TopicMessages } from 'kafkajs';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Kafka } from 'kafkajs';
 import { kafkaError } from './kafka-error.ts';
+import { batchesOf, MOST_BATCH_BYTES } from './producer/batches.ts';
+import type { PlacedRecord } from './producer/batches.ts';
+import { brokersOf } from './producer/brokers.ts';
+import { addPartitionsToTxn, endTxn, initProducerId, NOBODY } from './producer/calls.ts';
+import type { OfTopic, ProducerIdentity } from './producer/calls.ts';
+import { transactionCoordinator } from './producer/coordinator.ts';
+import { deliver } from './producer/delivery.ts';
+import type { Delivered } from './producer/delivery.ts';
+import { leadersOf } from './producer/leaders.ts';
+import { partitionOf } from './producer/partition-of.ts';
+import { kafkasOf, patience } from './producer/patience.ts';
+import { sequences } from './producer/sequences.ts';
 import type { Ends, Message, TransactionalSink } from './sink.ts';
 
 /** What {@link openKafkaProducer} needs. */
@@ -12,139 +24,175 @@ export interface KafkaProducerOptions {
   readonly partitions: ReadonlyMap<string, number>;
 }
 
-/** Most bytes of messages in one batch for one partition: brokers take 1 MiB, unless told otherwise. */
-const MOST_BATCH_BYTES = 900_000;
 /** Most bytes of one message's value, so that a batch can hold it with its key and headers. */
 export const MOST_EVENT_BYTES = MOST_BATCH_BYTES - 10_000;
 /** After this long the broker gives up a transaction that was left open. */
 const TRANSACTION_TIMEOUT_MS = 60_000;
-/** What a message adds to a batch beside its key, value and headers, at most. */
-const MESSAGE_OVERHEAD = 64;
+/** How long a transaction, or the opening, is tried: what is too long for that is begun again from what was committed. */
+const PATIENCE_MS = 30_000;
+/** How long an abort is tried: who opens the next producer of the id brings it about as well. */
+const ABORT_WITHIN_MS = 2_000;
 
 /**
- * A transactional sink on Kafka. Opening it fences every older producer of the same id and ends
- * whatever transaction that one had open, so that what is read back afterwards is final.
+ * A transactional sink on Kafka, as Kafka's own producer works: all partitions of a transaction are added
+ * before anything is sent; what is not answered is sent again as the same bytes with the same sequence; nothing is
+ * committed unless the leader of every partition that was meant has answered with it.
  *
- * @throws CellarstreamError `KAFKA_UNREACHABLE`.
+ * Opening it fences every older producer of the same id and ends whatever transaction that one had open, so that
+ * what is read back afterwards is final.
+ *
+ * @throws CellarstreamError `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, `TLS_REFUSED`.
  */
 export async function openKafkaProducer(options: KafkaProducerOptions): Promise<TransactionalSink> {
   const { kafka, transactionalId, partitions } = options;
-  const producer = kafka.producer({
-    transactionalId,
-    idempotent: true,
-    maxInFlightRequests: 1,
-    allowAutoTopicCreation: false,
-    transactionTimeout: TRANSACTION_TIMEOUT_MS,
-    createPartitioner: Partitioners.DefaultPartitioner, // murmur2, as the Java client's
-  });
-  try {
-    await producer.connect();
-    await fence(producer);
-  } catch (error) {
-    await producer.disconnect().catch(() => undefined); // the first error says more
-    throw kafkaError(error);
-  }
+  const brokers = brokersOf(kafka);
+  const leaders = leadersOf(brokers, partitions);
+  const coordinator = transactionCoordinator(brokers, transactionalId);
+  const patiently = () => patience(PATIENCE_MS, brokers.closed);
 
-  const partition = partitioner(partitions);
+  /** A new identity, with which all sequences begin at 0. */
+  const renewed = async (own: ProducerIdentity) => {
+    const call = initProducerId({ transactionalId, transactionTimeoutMs: TRANSACTION_TIMEOUT_MS, own }); // prettier-ignore
+    const { answer } = await coordinator.ask(call, {
+      patience: patiently(),
+      codeOf: ({ errorCode }) => errorCode,
+      isRepeatable: true,
+    });
+    return { own: answer, sequences: sequences() };
+  };
+
+  let producer: Awaited<ReturnType<typeof renewed>>;
+  try {
+    producer = await renewed(NOBODY);
+  } catch (error) {
+    brokers.close();
+    throw kafkaError(kafkasOf(error));
+  }
+  /** A late copy of what was sent before may join the next transaction of the same identity. */
+  let isInDoubt = false;
+  let isDone = false;
+
+  const transaction = async (messages: readonly Message[]): Promise<readonly Delivered[]> => {
+    if (isInDoubt) producer = await renewed(producer.own);
+    isInDoubt = false;
+    const { own, sequences } = producer;
+    const placed = placedBy(messages, partitions);
+    const topics = partitionsOf(placed);
+    const limit = patiently();
+    const added = leaders
+      .learn(
+        topics.map(({ topic }) => topic),
+        limit,
+      )
+      .then(() =>
+        coordinator.ask(addPartitionsToTxn(transactionalId, own, topics), {
+          patience: limit,
+          codeOf: (answer) => worstOf(answer.flatMap(({ partitions }) => partitions)),
+          isRepeatable: true,
+          onUnknown: leaders.refresh,
+        }),
+      );
+    // While the coordinator writes down the partitions, what they get is packed.
+    const [{ stayedOut: addingStayedOut }, batches] = await Promise.all([added, batchesOf(placed)]);
+    const { delivered, stayedOut } = await deliver(batches, {
+      brokers,
+      leaders,
+      transactionalId,
+      own,
+      sequences,
+      patience: limit,
+    });
+    expectAll(topics, delivered);
+    isInDoubt = addingStayedOut || stayedOut;
+    return delivered;
+  };
+
+  const end = (outcome: 'commit' | 'abort', ms: number) =>
+    coordinator.ask(endTxn(transactionalId, producer.own, outcome), {
+      patience: patience(ms, brokers.closed),
+      codeOf: ({ errorCode }) => errorCode,
+      // A late copy of it would end the next transaction: what has come of it is found out anew.
+      isRepeatable: false,
+    });
+
   return {
     commit: async (messages) => {
+      if (isDone) throw new Error('this producer has failed, or was closed: open another one');
+      if (messages.length === 0) return new Map();
+      let isSent = false;
       try {
-        return await commit(producer, batches(messages, partition));
+        const delivered = await transaction(messages);
+        isSent = true;
+        await end('commit', PATIENCE_MS);
+        return endsOf(delivered);
       } catch (error) {
-        throw kafkaError(error, 'COMMIT_FAILED');
+        isDone = true;
+        // The next opening would do it too, but readers wait for it.
+        if (!isSent)
+          await Promise.race([end('abort', ABORT_WITHIN_MS), pause(ABORT_WITHIN_MS)]).catch(
+            () => undefined,
+          ); // the first error says more
+        brokers.close();
+        throw kafkaError(kafkasOf(error), 'COMMIT_FAILED');
       }
     },
-    close: () => producer.disconnect(),
+    close: () => {
+      isDone = true;
+      brokers.close();
+      return Promise.resolve();
+    },
   };
 }
 
-/** `connect()` does not fence; the first `transaction()` does. Nothing was sent, so nothing is aborted. */
-async function fence(producer: Producer): Promise<void> {
-  const transaction = await producer.transaction();
-  await transaction.abort();
-}
-
-async function commit(producer: Producer, batches: readonly TopicMessages[][]): Promise<Ends> {
-  const transaction = await producer.transaction();
-  const ends = new Map<string, Map<number, bigint>>();
-  for (const topicMessages of batches) {
-    const sent = await transaction.sendBatch({
-      topicMessages,
-      acks: -1,
-      compression: CompressionTypes.GZIP,
-    });
-    for (const { topicName, partition, baseOffset } of sent) {
-      const topic = topicMessages.find(({ topic }) => topic === topicName);
-      const count = topic?.messages.filter((message) => message.partition === partition).length;
-      const ofTopic = ends.get(topicName) ?? new Map<number, bigint>();
-      ends.set(topicName, ofTopic);
-      // Behind the messages stands the transaction's marker.
-      ofTopic.set(partition, BigInt(baseOffset ?? 0) + BigInt(count ?? 0) + 1n);
-    }
-  }
-  await transaction.commit();
-  return ends;
-}
-
-/**
- * Splits messages into requests in which no partition gets more bytes than a batch may have:
- * kafkajs makes one batch a partition of whatever it is given, and the broker refuses large ones.
- * The order within a partition is kept.
- */
-function batches(
+function placedBy(
   messages: readonly Message[],
-  partition: (message: Message) => number,
-): TopicMessages[][] {
-  const requests: Map<string, KafkaMessage[]>[] = [];
-  const filled = new Map<string, { request: number; bytes: number }>();
-  for (const message of messages) {
-    const { topic, key, value, headers } = message;
-    const place = partition(message);
-    const bytes = sizeOf(message);
-    const id = `${topic}:${place}`;
-    const at = filled.get(id) ?? { request: 0, bytes: 0 };
-    if (at.bytes > 0 && at.bytes + bytes > MOST_BATCH_BYTES) {
-      at.request += 1;
-      at.bytes = 0;
-    }
-    at.bytes += bytes;
-    filled.set(id, at);
-    const request = (requests[at.request] ??= new Map<string, KafkaMessage[]>());
-    const ofTopic = request.get(topic) ?? [];
-    request.set(topic, ofTopic);
-    ofTopic.push({ key, value, partition: place, ...(headers && { headers: { ...headers } }) });
+  partitions: ReadonlyMap<string, number>,
+): PlacedRecord[] {
+  return messages.map((message, place) => {
+    const count = partitions.get(message.topic);
+    if (count === undefined) throw new Error(`nothing is known of the topic ${message.topic}`); // a bug: it was not made
+    const { key } = message;
+    const partition = key === null ? place % count : partitionOf(key, count);
+    return { ...message, partition };
+  });
+}
+
+function partitionsOf(records: readonly PlacedRecord[]): OfTopic<number>[] {
+  const topics = new Map<string, Set<number>>();
+  for (const { topic, partition } of records) {
+    const partitions = topics.get(topic) ?? new Set();
+    topics.set(topic, partitions.add(partition));
   }
-  return requests.map((request) => [...request].map(([topic, messages]) => ({ topic, messages })));
+  return [...topics].map(([topic, partitions]) => ({ topic, partitions: [...partitions] }));
 }
 
-function sizeOf({ key, value, headers }: Message): number {
-  const text = Object.entries(headers ?? {}).reduce(
-    (sum, [k, v]) => sum + k.length + 3 * v.length,
-    0,
-  );
-  return MESSAGE_OVERHEAD + 3 * (key?.length ?? 0) + (value?.length ?? 0) + text;
+const NONE = 0;
+/** Said of partitions because of another one of the same request. */
+const OPERATION_NOT_ATTEMPTED = 55;
+
+function worstOf(partitions: readonly { readonly errorCode: number }[]): number {
+  const codes = partitions.map(({ errorCode }) => errorCode).filter((code) => code !== NONE);
+  return codes.find((code) => code !== OPERATION_NOT_ATTEMPTED) ?? codes[0] ?? NONE;
 }
 
-function partitioner(partitions: ReadonlyMap<string, number>): (message: Message) => number {
-  const hash = Partitioners.DefaultPartitioner();
-  const metadata = new Map(
-    [...partitions].map(([topic, count]) => [
-      topic,
-      Array.from({ length: count }, (_, partitionId) => ({
-        partitionId,
-        leader: 0,
-        replicas: [],
-        isr: [],
-        partitionErrorCode: 0,
-        offlineReplicas: [],
-      })),
-    ]),
-  );
-  return ({ topic, key, value }) => {
-    const partitionMetadata = metadata.get(topic);
-    if (!partitionMetadata) {
-      throw new Error(`nothing is known of the topic ${topic}`); // a bug: it was not made
+/** The last look before a commit: what was meant for a partition, and is not there, would be lost for good. */
+function expectAll(meant: readonly OfTopic<number>[], delivered: readonly Delivered[]): void {
+  const there = new Set(delivered.map(({ topic, partition }) => `${topic} ${partition}`));
+  for (const { topic, partitions } of meant) {
+    for (const partition of partitions) {
+      if (!there.has(`${topic} ${partition}`)) {
+        throw new Error(`nothing was sent to partition ${partition} of ${topic}`); // a bug
+      }
     }
-    return hash({ topic, partitionMetadata, message: { key, value } });
-  };
+  }
+}
+
+function endsOf(delivered: readonly Delivered[]): Ends {
+  const ends = new Map<string, Map<number, bigint>>();
+  for (const { topic, partition, end } of delivered) {
+    if (end === undefined) continue;
+    const ofTopic = ends.get(topic) ?? new Map<number, bigint>();
+    ends.set(topic, ofTopic.set(partition, end + 1n)); // behind the messages stands the transaction's marker
+  }
+  return ends;
 }

@@ -1,9 +1,7 @@
-import { CompressionTypes } from 'kafkajs';
 import type { Kafka } from 'kafkajs';
 import { firstValueFrom, map, Observable, race, timer } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
 import type { Offsets, TailMessage } from './broker.ts';
-import { kafkaError } from './kafka-error.ts';
 import { openReader } from './kafka-reader.ts';
 import type { TopicReader } from './kafka-reader.ts';
 import type { Message } from './sink.ts';
@@ -79,19 +77,10 @@ export function kafkaSignals(kafka: Kafka, name: string): SignalTopic {
       }),
     send: async (message) => {
       const producer = plainProducer(kafka);
-      const { topic, key, value } = message;
       try {
-        await producer.connect();
-        await producer.send({
-          topic,
-          messages: [{ key, value }],
-          acks: -1,
-          compression: CompressionTypes.None,
-        });
-      } catch (error) {
-        throw kafkaError(error);
+        await producer.send(message.topic, message);
       } finally {
-        await producer.disconnect().catch(() => undefined); // what came before it says more
+        producer.close();
       }
     },
     close: () => firstValueFrom(race(Promise.all(closing), timer(CLOSE_WITHIN_MS)).pipe(map(() => undefined))), // prettier-ignore

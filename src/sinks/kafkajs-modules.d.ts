@@ -1,4 +1,4 @@
-// Parts of kafkajs that it has no types for: see kafka-fetcher.ts.
+// Parts of kafkajs that it has no types for: see kafka-fetcher.ts and kafkajs-inner.ts.
 
 declare module 'kafkajs/src/protocol/requests/fetch/v10/request.js' {
   interface FetchRequest {

@@ -1,0 +1,274 @@
+import { protocolReader } from '../protocol-reader.ts';
+import type { ProtocolReader } from '../protocol-reader.ts';
+
+/**
+ * The requests of a producer, and how their answers are read: https://kafka.apache.org/protocol#protocol_messages
+ * The versions are those that all brokers from 2.5 on speak, and that say all that a producer has to know.
+ */
+export interface Call<T> {
+  readonly name: string;
+  readonly key: number;
+  readonly version: number;
+  /** Newer requests and answers carry fields by their numbers: here always none. */
+  readonly isFlexible?: true;
+  readonly body: Buffer;
+  readonly read: (answer: ProtocolReader) => T;
+}
+
+/** Some partitions of a topic. */
+export interface OfTopic<T> {
+  readonly topic: string;
+  readonly partitions: readonly T[];
+}
+
+/** Who sends: both change when a producer is opened anew. */
+export interface ProducerIdentity {
+  readonly producerId: bigint;
+  readonly epoch: number;
+}
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface Metadata {
+  readonly brokers: readonly (Address & { readonly id: number })[];
+  readonly topics: readonly (OfTopic<{ readonly partition: number; readonly leader: number }> & {
+    readonly errorCode: number;
+  })[];
+}
+
+export function metadata(topics: readonly string[]): Call<Metadata> {
+  return {
+    name: 'Metadata',
+    key: 3,
+    version: 6,
+    body: Buffer.concat([array(topics, string), int8(0)]), // no topic is made for having been asked for
+    read: (answer) => {
+      answer.int32(); // throttled, ms
+      const brokers = answer.array(() => {
+        const broker = { id: answer.int32(), host: answer.string()!, port: answer.int32() };
+        answer.string(); // its rack
+        return broker;
+      });
+      answer.string(); // the cluster
+      answer.int32(); // its controller
+      const ofTopics = answer.array(() => {
+        const head = { errorCode: answer.int16(), topic: answer.string()! };
+        answer.int8(); // whether it is internal
+        const partitions = answer.array(() => {
+          answer.int16(); // an error: then it has no leader
+          const found = { partition: answer.int32(), leader: answer.int32() };
+          for (let lists = 3; lists > 0; lists--) answer.array(() => answer.int32()); // replicas
+          return found;
+        });
+        return { ...head, partitions };
+      });
+      return { brokers, topics: ofTopics };
+    },
+  };
+}
+
+export interface Coordinator extends Address {
+  readonly errorCode: number;
+}
+
+/** Who coordinates the transactions of an id. */
+export function findCoordinator(transactionalId: string): Call<Coordinator> {
+  const OF_TRANSACTIONS = 1;
+  return {
+    name: 'FindCoordinator',
+    key: 10,
+    version: 2,
+    body: Buffer.concat([string(transactionalId), int8(OF_TRANSACTIONS)]),
+    read: (answer) => {
+      answer.int32(); // throttled, ms
+      const errorCode = answer.int16();
+      answer.string(); // the error in words
+      answer.int32(); // its id
+      return { errorCode, host: answer.string() ?? '', port: answer.int32() };
+    },
+  };
+}
+
+/** None yet: whoever asks so fences every other producer of the id. */
+export const NOBODY: ProducerIdentity = { producerId: -1n, epoch: -1 };
+
+/**
+ * A new identity. Who gives its own gets the next epoch of it, unless another producer of the id was
+ * opened since: that is PRODUCER_FENCED (KIP-360).
+ */
+export function initProducerId(options: {
+  /** Null without transactions. */
+  readonly transactionalId: string | null;
+  readonly transactionTimeoutMs: number;
+  readonly own: ProducerIdentity;
+}): Call<ProducerIdentity & { readonly errorCode: number }> {
+  const { transactionalId, transactionTimeoutMs, own } = options;
+  return {
+    name: 'InitProducerId',
+    key: 22,
+    version: 4,
+    isFlexible: true,
+    body: Buffer.concat([compactString(transactionalId), int32(transactionTimeoutMs), identity(own), NO_TAGS]), // prettier-ignore
+    read: (answer) => {
+      answer.int32(); // throttled, ms
+      return { errorCode: answer.int16(), producerId: answer.int64(), epoch: answer.int16() };
+    },
+  };
+}
+
+export function addPartitionsToTxn(
+  transactionalId: string,
+  own: ProducerIdentity,
+  topics: readonly OfTopic<number>[],
+): Call<readonly OfTopic<{ readonly partition: number; readonly errorCode: number }>[]> {
+  return {
+    name: 'AddPartitionsToTxn',
+    key: 24,
+    version: 1,
+    body: Buffer.concat([
+      string(transactionalId),
+      identity(own),
+      array(topics, ({ topic, partitions }) => Buffer.concat([string(topic), array(partitions, int32)])), // prettier-ignore
+    ]),
+    read: (answer) => {
+      answer.int32(); // throttled, ms
+      return answer.array(() => ({
+        topic: answer.string()!,
+        partitions: answer.array(() => ({
+          partition: answer.int32(),
+          errorCode: answer.int16(),
+        })),
+      }));
+    },
+  };
+}
+
+/** What a leader says of a batch. */
+export interface Produced {
+  readonly partition: number;
+  readonly errorCode: number;
+  /** Of its first record; -1 where there is none to tell. */
+  readonly baseOffset: bigint;
+}
+
+export function produce(
+  transactionalId: string | null,
+  /** Most ms until as many replicas have it as it takes. */
+  timeoutMs: number,
+  topics: readonly OfTopic<{ readonly partition: number; readonly batch: Buffer }>[],
+): Call<readonly OfTopic<Produced>[]> {
+  const ALL_IN_SYNC = -1;
+  return {
+    name: 'Produce',
+    key: 0,
+    version: 7,
+    body: Buffer.concat([
+      string(transactionalId),
+      int16(ALL_IN_SYNC),
+      int32(timeoutMs),
+      int32(topics.length),
+      ...topics.flatMap(({ topic, partitions }) => [
+        string(topic),
+        int32(partitions.length),
+        ...partitions.flatMap(({ partition, batch }) => [
+          int32(partition),
+          int32(batch.length),
+          batch,
+        ]),
+      ]),
+    ]),
+    read: (answer) =>
+      answer.array(() => ({
+        topic: answer.string()!,
+        partitions: answer.array(() => {
+          const produced = {
+            partition: answer.int32(),
+            errorCode: answer.int16(),
+            baseOffset: answer.int64(),
+          };
+          answer.int64(); // the broker's time, where that is the topic's
+          answer.int64(); // where the log begins
+          return produced;
+        }),
+      })),
+  };
+}
+
+export function endTxn(
+  transactionalId: string,
+  own: ProducerIdentity,
+  outcome: 'commit' | 'abort',
+): Call<{ readonly errorCode: number }> {
+  return {
+    name: 'EndTxn',
+    key: 26,
+    version: 1,
+    body: Buffer.concat([
+      string(transactionalId),
+      identity(own),
+      int8(outcome === 'commit' ? 1 : 0),
+    ]),
+    read: (answer) => {
+      answer.int32(); // throttled, ms
+      return { errorCode: answer.int16() };
+    },
+  };
+}
+
+/** What a call is read from: what comes behind the number that tells which call it answers. */
+export function readAnswer<T>(call: Call<T>, bytes: Buffer): T {
+  const answer = protocolReader(bytes);
+  if (call.isFlexible) answer.int8(); // no tags
+  return call.read(answer);
+}
+
+/** What a call has behind the name of the client. */
+export function bodyOf({ isFlexible, body }: Call<unknown>): Buffer {
+  return isFlexible ? Buffer.concat([NO_TAGS, body]) : body;
+}
+
+const NO_TAGS = Buffer.of(0);
+
+function int8(value: number): Buffer {
+  return Buffer.of(value);
+}
+
+function int16(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(2);
+  bytes.writeInt16BE(value);
+  return bytes;
+}
+
+function int32(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(4);
+  bytes.writeInt32BE(value);
+  return bytes;
+}
+
+function identity({ producerId, epoch }: ProducerIdentity): Buffer {
+  const bytes = Buffer.allocUnsafe(8 + 2);
+  bytes.writeInt16BE(epoch, bytes.writeBigInt64BE(producerId));
+  return bytes;
+}
+
+function string(text: string | null): Buffer {
+  if (text === null) return int16(-1);
+  return Buffer.concat([int16(Buffer.byteLength(text)), Buffer.from(text)]);
+}
+
+/** Its length is one more than it has bytes, in seven bits a byte. */
+function compactString(text: string | null): Buffer {
+  if (text === null) return Buffer.of(0);
+  const length: number[] = [];
+  for (let rest = Buffer.byteLength(text) + 1; rest > 0; rest >>>= 7) {
+    length.push(rest > 0x7f ? (rest & 0x7f) | 0x80 : rest);
+  }
+  return Buffer.concat([Buffer.from(length), Buffer.from(text)]);
+}
+
+function array<T>(items: readonly T[], one: (item: T) => Buffer): Buffer {
+  return Buffer.concat([int32(items.length), ...items.map(one)]);
+}

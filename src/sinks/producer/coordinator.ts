@@ -1,0 +1,80 @@
+import type { Brokers } from './brokers.ts';
+import { NoAnswer } from './brokers.ts';
+import { findCoordinator } from './calls.ts';
+import type { Address, Call } from './calls.ts';
+import type { Patience } from './patience.ts';
+import { meaningOf, protocolError } from './protocol-errors.ts';
+
+/** The broker that keeps a transactional id's transactions, whichever that is just now. */
+export interface TransactionCoordinator {
+  /**
+   * Asks until it has done so.
+   *
+   * @throws what `patience` does, kafkajs' error with the broker's word, and {@link NoAnswer} at once where the
+   * call may not be repeated.
+   */
+  ask<T>(call: Call<T>, options: AskOptions<T>): Promise<Answered<T>>;
+}
+
+export interface AskOptions<T> {
+  readonly patience: Patience;
+  /** The error code in an answer. */
+  readonly codeOf: (answer: T) => number;
+  /** Whether the same may be said twice. */
+  readonly isRepeatable: boolean;
+  /** What the transaction is about is not known to the broker yet, or not any more. */
+  readonly onUnknown?: () => Promise<void>;
+}
+
+export interface Answered<T> {
+  readonly answer: T;
+  /** An answer to the same call stayed out before: a late copy of it may still arrive. */
+  readonly stayedOut: boolean;
+}
+
+export function transactionCoordinator(
+  brokers: Brokers,
+  transactionalId: string,
+): TransactionCoordinator {
+  let address: Address | undefined;
+
+  const find = async (): Promise<Address> => {
+    const { errorCode, ...found } = await brokers.askAny(findCoordinator(transactionalId));
+    if (errorCode !== 0) throw protocolError(errorCode, 'FindCoordinator');
+    return found;
+  };
+
+  return {
+    ask: async (call, { patience, codeOf, isRepeatable, onUnknown }) => {
+      let stayedOut = false;
+      for (;;) {
+        try {
+          address ??= await find();
+        } catch (error) {
+          await patience.wait(error);
+          continue;
+        }
+        let code: number;
+        try {
+          const answer = await brokers.ask(address, call);
+          code = codeOf(answer);
+          if (meaningOf(code) === 'done') return { answer, stayedOut };
+        } catch (error) {
+          address = undefined;
+          if (error instanceof NoAnswer) {
+            stayedOut = true;
+            if (!isRepeatable) throw error;
+          }
+          await patience.wait(error);
+          continue;
+        }
+        const error = protocolError(code, call.name);
+        const meaning = meaningOf(code);
+        if (meaning === 'coordinator') address = undefined;
+        else if (meaning === 'leader') await onUnknown?.();
+        else if (meaning !== 'again') throw error;
+        await patience.wait(error);
+      }
+    },
+  };
+}

@@ -1,0 +1,41 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { isRetryable } from '../../errors.ts';
+import { kafkaError } from '../kafka-error.ts';
+import { NoAnswer, NotSent } from './brokers.ts';
+
+/** How long something may be tried, and the pauses in between. */
+export interface Patience {
+  /**
+   * Waits before the next try. Pauses double, from 20 ms to half a second.
+   *
+   * @throws `error`, why the last try came to nothing, when the time is over, nobody waits for it any more,
+   * or no later try will do.
+   */
+  wait(error: unknown): Promise<void>;
+}
+
+const FIRST_PAUSE_MS = 20;
+const MOST_PAUSE_MS = 500;
+
+/** @param closed Whoever wants it done has gone. */
+export function patience(ms: number, closed: AbortSignal): Patience {
+  const until = performance.now() + ms;
+  let next = FIRST_PAUSE_MS;
+  return {
+    wait: async (error) => {
+      const known = kafkaError(kafkasOf(error));
+      const left = until - performance.now();
+      if (closed.aborted || left <= 0 || !isRetryable(known)) throw error;
+      const now = Math.min(next, left);
+      next = Math.min(2 * next, MOST_PAUSE_MS);
+      await pause(now, undefined, { signal: closed }).catch(() => {
+        throw error;
+      });
+    },
+  };
+}
+
+/** What kafkajs has thrown, where a connection is to blame. */
+export function kafkasOf(error: unknown): unknown {
+  return error instanceof NoAnswer || error instanceof NotSent ? error.cause : error;
+}
