@@ -89,7 +89,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
           patience: limit,
           codeOf: (answer) => worstOf(answer.flatMap(({ partitions }) => partitions)),
           isRepeatable: true,
-          onUnknown: leaders.refresh,
+          onUnknown: () => leaders.refresh(),
         }),
       );
     // While the coordinator writes down the partitions, what they get is packed.

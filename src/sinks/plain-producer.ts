@@ -72,6 +72,6 @@ export function plainProducer(kafka: Kafka): PlainProducer {
       last = turn.catch(() => undefined); // its sender has the error
       return turn;
     },
-    close: brokers.close,
+    close: () => brokers.close(),
   };
 }
