@@ -26,6 +26,20 @@ const REFUSALS: Readonly<Record<string, string>> = {
   TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
     'its ACLs must let this user write with the transactional id cellarstream.*',
   INVALID_REPLICATION_FACTOR: 'set TOPIC_REPLICATION to no more than the number of brokers',
+  INVALID_TOPIC_EXCEPTION:
+    'a topic may not have that name, or is internal: set another TOPIC_PREFIX',
+  INVALID_REQUIRED_ACKS: 'a topic takes no messages that all replicas must have: see its settings',
+  INVALID_TIMESTAMP:
+    "messages are too old or too new for a topic: check this machine's clock, and the topic's message.timestamp.* settings",
+  UNSUPPORTED_VERSION: 'KAFKA_BROKERS must be Kafka 2.5 or newer',
+  INVALID_REQUEST: 'KAFKA_BROKERS must be Kafka 2.5 or newer, or speak just as it does',
+  UNSUPPORTED_FOR_MESSAGE_FORMAT:
+    'a topic keeps a format from before Kafka 0.11: unset its message.format.version',
+  POLICY_VIOLATION: "the cluster's policy forbids it: ask who runs the cluster",
+  INVALID_TRANSACTION_TIMEOUT: "set the brokers' transaction.max.timeout.ms to 60000 or more",
+  UNSUPPORTED_COMPRESSION_TYPE: 'a topic takes no gzip: set its compression.type to producer',
+  INVALID_RECORD:
+    'a topic takes no such message: a compacted one takes none without a key, and brokers may check values',
 };
 
 const SERVER = {

@@ -1,0 +1,63 @@
+import kafkajs from 'kafkajs';
+import { describe, expect, it } from 'vitest';
+import { NoAnswer, NotSent } from '../../../src/sinks/producer/brokers.ts';
+import { kafkasOf, patience } from '../../../src/sinks/producer/patience.ts';
+import { protocolError } from '../../../src/sinks/producer/protocol-errors.ts';
+
+const open = () => new AbortController().signal;
+const passing = () => protocolError(6, 'orders');
+
+describe('patience', () => {
+  it('waits twice as long each time', async () => {
+    const limit = patience(60_000, open());
+    const began = performance.now();
+    for (let n = 0; n < 3; n++) await limit.wait(passing());
+    expect(performance.now() - began).toBeGreaterThan(20 + 40 + 80 - 5); // timers may be early by a ms
+  });
+
+  it('is over when its time is', async () => {
+    const error = passing();
+    const limit = patience(50, open());
+    await limit.wait(error);
+    await expect(limit.wait(error).then(() => limit.wait(error))).rejects.toBe(error);
+    await expect(patience(0, open()).wait(error)).rejects.toBe(error);
+  });
+
+  it('has none with what no later try changes', async () => {
+    const bug = new TypeError('a bug');
+    await expect(patience(60_000, open()).wait(bug)).rejects.toBe(bug);
+    const refused = protocolError(29, 'orders');
+    await expect(patience(60_000, open()).wait(refused)).rejects.toBe(refused);
+  });
+
+  it('looks at what a connection has failed of', async () => {
+    const lost = new NoAnswer('x', {
+      cause: new kafkajs.KafkaJSConnectionError('Closed connection'),
+    });
+    await patience(60_000, open()).wait(lost);
+    const bug = new NoAnswer('x', { cause: new RangeError('a bug') });
+    await expect(patience(60_000, open()).wait(bug)).rejects.toBe(bug);
+  });
+
+  it('ends with whoever wanted it, at once', async () => {
+    const closing = new AbortController();
+    const error = passing();
+    const limit = patience(60_000, closing.signal);
+    for (let n = 0; n < 4; n++) await limit.wait(error); // the next pause is 320 ms
+    const began = performance.now();
+    const waiting = limit.wait(error);
+    closing.abort();
+    await expect(waiting).rejects.toBe(error);
+    await expect(limit.wait(error)).rejects.toBe(error);
+    expect(performance.now() - began).toBeLessThan(200);
+  });
+});
+
+describe('kafkasOf', () => {
+  it('is what kafkajs has thrown', () => {
+    const cause = new Error('of kafkajs');
+    expect(kafkasOf(new NotSent('x', { cause }))).toBe(cause);
+    expect(kafkasOf(new NoAnswer('x', { cause }))).toBe(cause);
+    expect(kafkasOf(cause)).toBe(cause);
+  });
+});

@@ -1,0 +1,158 @@
+import Decoder from 'kafkajs/src/protocol/decoder.js';
+import decodeBatch from 'kafkajs/src/protocol/recordBatch/v0/decoder.js';
+import { describe, expect, it } from 'vitest';
+import { mostBytesOf, packed, recordBatch } from '../../../src/sinks/producer/record-batch.ts';
+import type { HeaderValue, ProducerRecord } from '../../../src/sinks/producer/record-batch.ts';
+import { messagesOf, recordBatches } from '../../../src/sinks/record-batches.ts';
+import { mulberry32 } from '../../support/mulberry32.ts';
+import { slowCrc32c } from '../../support/slow-crc32c.ts';
+
+const STAMP = {
+  producerId: 2n ** 62n + 7n,
+  epoch: 32_767,
+  sequence: 2 ** 31 - 2,
+  isTransactional: true,
+  timestamp: 1.7e12 + 1,
+};
+/** Where a varint takes another byte, as zigzag has it, on both sides. */
+const EDGES = [0, 1, 63, 64, 65, 8_191, 8_192, 8_193, 1_048_575, 1_048_576];
+
+type Plain = string | null | (string | null)[];
+const hex = (value: HeaderValue): string | null =>
+  value == null ? null : Buffer.from(value).toString('hex');
+const hexOf = (value: HeaderValue | readonly HeaderValue[]): Plain =>
+  Array.isArray(value) ? value.map(hex) : hex(value as HeaderValue);
+/** What is compared quickly: buffers are not. */
+const plain = ({ key, value, headers = {} }: ProducerRecord) =>
+  [hex(key), hex(value), Object.entries(headers).map(([name, content]) => [name, hexOf(content)])]; // prettier-ignore
+
+/** Read by kafkajs, and by our own reader, which was written after Kafka's documentation apart from the writer. */
+async function readByBoth(records: readonly ProducerRecord[]) {
+  const bytes = recordBatch(await packed(records), STAMP);
+  const theirs = await decodeBatch(new Decoder(bytes));
+  const [batch, ...others] = recordBatches(bytes);
+  expect(others).toEqual([]);
+  return { bytes, theirs, batch: batch!, ours: await messagesOf(batch!) };
+}
+
+function someRecords(seed: number): ProducerRecord[] {
+  const random = mulberry32(seed);
+  const below = (bound: number) => Math.floor(random() * bound);
+  const bytes = () => Buffer.alloc(below(3) * below(9_000), below(256));
+  const text = () => ['', 'k', 'é', '🍷', 'x'.repeat(below(200))][below(5)]!;
+  const header = () => [text(), bytes(), [text(), bytes()]][below(3)]!;
+  return Array.from({ length: 1 + below(200) }, () => ({
+    key: [null, text(), bytes()][below(3)]!,
+    value: below(4) === 0 ? null : bytes(),
+    ...(below(3) > 0 && {
+      headers: Object.fromEntries(Array.from({ length: below(4) }, (_, n) => [`${text()}${n}`, header()])), // prettier-ignore
+    }),
+  }));
+}
+
+describe('recordBatch', () => {
+  it('is read by kafkajs and by our reader as it was written, whatever it is', async () => {
+    for (let seed = 0; seed < 25; seed++) {
+      const records = someRecords(seed);
+      const { theirs, ours } = await readByBoth(records);
+      expect(theirs.records.map(plain)).toEqual(records.map(plain));
+      expect(ours.map(plain)).toEqual(records.map(plain));
+      expect(ours.map(({ offset }) => Number(offset))).toEqual(records.map((_, n) => n));
+      expect(theirs.records.map(({ offset }) => Number(offset))).toEqual(records.map((_, n) => n));
+    }
+  });
+
+  it.each(EDGES)('holds keys, values and headers of %i bytes', async (length) => {
+    const bytes = Buffer.alloc(length, 7);
+    const text = 'é'.repeat(length / 2) + (length % 2 ? 'e' : '');
+    const records = [
+      { key: bytes, value: null },
+      { key: text, value: Buffer.alloc(0) },
+      { key: null, value: bytes, headers: { [text]: 'v', name: bytes, text } },
+      { key: '', value: bytes, headers: { '': '' } },
+    ];
+    const { theirs, ours } = await readByBoth(records);
+    expect(theirs.records.map(plain)).toEqual(records.map(plain));
+    expect(ours.map(plain)).toEqual(records.map(plain));
+  });
+
+  it.each([63, 64, 65, 8_191, 8_192, 8_193])('holds %i records', async (count) => {
+    const records = Array.from({ length: count }, (_, n) => ({ key: String(n), value: null }));
+    const { theirs, ours, batch } = await readByBoth(records);
+    expect([batch.count, batch.lastOffset, theirs.lastOffsetDelta]).toEqual([count, count - 1, count - 1]); // prettier-ignore
+    expect(ours.map(({ key }) => String(key))).toEqual(records.map(({ key }) => key));
+    expect(theirs.records.map(({ key }) => String(key))).toEqual(records.map(({ key }) => key));
+  });
+
+  it.each([63, 64, 65])('holds %i headers, the last one null', async (count) => {
+    const names = Array.from({ length: count }, (_, n) => `h${n}`);
+    const headers = { ...Object.fromEntries(names.map((name) => [name, name])), none: undefined };
+    const { ours } = await readByBoth([{ key: 'k', value: null, headers }]);
+    expect(Object.keys(ours[0]!.headers)).toEqual([...names, 'none']);
+    expect(ours[0]!.headers.none).toBeUndefined();
+  });
+
+  it('keeps headers of one name in their order', async () => {
+    const headers = { one: ['1', Buffer.from('2'), '3'], other: 'x' };
+    const { theirs, ours } = await readByBoth([{ key: 'k', value: null, headers }]);
+    for (const [record] of [theirs.records, ours]) {
+      expect(plain(record!)).toEqual(plain({ key: 'k', value: null, headers }));
+    }
+  });
+
+  it('says who has sent it, what it follows on, and when it was', async () => {
+    const { theirs, batch, ours } = await readByBoth([
+      { key: '1', value: null },
+      { key: '2', value: null },
+    ]);
+    expect(theirs).toMatchObject({
+      firstOffset: '0',
+      producerId: String(STAMP.producerId),
+      producerEpoch: STAMP.epoch,
+      firstSequence: STAMP.sequence,
+      firstTimestamp: String(STAMP.timestamp),
+      maxTimestamp: String(STAMP.timestamp),
+      partitionLeaderEpoch: -1,
+      inTransaction: true,
+      isControlBatch: false,
+    });
+    expect(batch).toMatchObject({ attributes: 0x10 | 1, producerId: STAMP.producerId });
+    const times = [...theirs.records, ...ours].map(({ timestamp }) => timestamp);
+    expect(new Set(times)).toEqual(new Set([String(STAMP.timestamp)]));
+  });
+
+  it('says nothing of a transaction where there is none', async () => {
+    const records = await packed([{ key: 'k', value: null }]);
+    const [batch] = recordBatches(recordBatch(records, { ...STAMP, isTransactional: false }));
+    expect(batch!.attributes).toBe(1);
+  });
+
+  it('has the checksum of all that stands behind it, and its own length', async () => {
+    for (let seed = 0; seed < 20; seed++) {
+      const bytes = recordBatch(await packed(someRecords(seed).slice(0, 5)), STAMP);
+      expect(bytes.readUInt32BE(17)).toBe(slowCrc32c(bytes.subarray(21)));
+      expect(bytes.readInt32BE(8)).toBe(bytes.length - 12);
+      expect(bytes.readInt8(16)).toBe(2);
+    }
+  });
+
+  it('leaves what it is made of as it was: the next one of it is the same', async () => {
+    const records = await packed(someRecords(3));
+    const first = recordBatch(records, STAMP);
+    recordBatch(records, { ...STAMP, sequence: 9 });
+    expect(recordBatch(records, STAMP).equals(first)).toBe(true);
+  });
+});
+
+describe('mostBytesOf', () => {
+  it('is at least what a record takes', () => {
+    for (let seed = 0; seed < 30; seed++) {
+      for (const record of someRecords(seed)) {
+        const { key, value, headers = {} } = record;
+        const fields = [key, value, ...Object.entries(headers).flat(2)];
+        const content = fields.reduce((sum, each) => sum + Buffer.byteLength(each ?? ''), 0);
+        expect(mostBytesOf(record)).toBeGreaterThan(content);
+      }
+    }
+  });
+});

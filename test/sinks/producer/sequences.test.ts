@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest';
+import { sequences } from '../../../src/sinks/producer/sequences.ts';
+
+it('counts each partition by itself, from 0', () => {
+  const counts = sequences();
+  const calls = [['a', 0, 3], ['a', 1, 5], ['b', 0, 7], ['a', 0, 1], ['a', 0, 2], ['a 0', 1, 1]] as const; // prettier-ignore
+  expect(calls.map(([topic, partition, count]) => counts.next(topic, partition, count))).toEqual([0, 0, 0, 3, 4, 0]); // prettier-ignore
+});
+
+it('begins again at 0 behind the greatest number of 31 bits, as brokers do', () => {
+  const counts = sequences();
+  counts.next('t', 0, 2 ** 31 - 2);
+  expect(counts.next('t', 0, 1)).toBe(2 ** 31 - 2);
+  expect(counts.next('t', 0, 1)).toBe(2 ** 31 - 1);
+  expect(counts.next('t', 0, 5)).toBe(0);
+});
+
+it('counts on where the end lies within a batch', () => {
+  const counts = sequences();
+  counts.next('t', 0, 2 ** 31 - 2);
+  expect(counts.next('t', 0, 5)).toBe(2 ** 31 - 2);
+  expect(counts.next('t', 0, 1)).toBe(3);
+});
