@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Kafka } from 'kafkajs';
 import { kafkaError } from './kafka-error.ts';
 import { batchesOf, MOST_BATCH_BYTES } from './producer/batches.ts';
@@ -128,10 +127,11 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
       } catch (error) {
         isDone = true;
         // The next opening would do it too, but readers wait for it.
-        if (!isSent)
-          await Promise.race([end('abort', ABORT_WITHIN_MS), pause(ABORT_WITHIN_MS)]).catch(
-            () => undefined,
-          ); // the first error says more
+        if (!isSent) {
+          const late = setTimeout(() => brokers.close(), ABORT_WITHIN_MS);
+          await end('abort', ABORT_WITHIN_MS).catch(() => undefined); // the first error says more
+          clearTimeout(late);
+        }
         brokers.close();
         throw kafkaError(kafkasOf(error), 'COMMIT_FAILED');
       }

@@ -32,7 +32,7 @@ declare module 'kafkajs/src/protocol/encoder.js' {
 declare module 'kafkajs/src/protocol/recordBatch/v0/decoder.js' {
   import type Decoder from 'kafkajs/src/protocol/decoder.js';
 
-  interface DecodedRecord {
+  export interface DecodedRecord {
     readonly offset: string;
     readonly timestamp: string;
     readonly key: Buffer | null;
@@ -40,7 +40,7 @@ declare module 'kafkajs/src/protocol/recordBatch/v0/decoder.js' {
     readonly headers: Readonly<Record<string, Buffer | readonly Buffer[] | undefined>>;
   }
 
-  interface DecodedBatch {
+  export interface DecodedBatch {
     readonly firstOffset: string;
     readonly firstTimestamp: string;
     readonly maxTimestamp: string;

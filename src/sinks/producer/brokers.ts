@@ -60,11 +60,20 @@ export function brokersOf(kafka: Kafka): Brokers {
     const connectionPool = await cluster.connectionPoolBuilder.build(address);
     const broker = cluster.brokerPool.createBroker({ connectionPool, logger: cluster.rootLogger });
     const [connection] = connectionPool.pool;
+    const connecting = broker.connect();
+    const giveUp = (error: Error) => {
+      end(connection, error);
+      void connecting.finally(() => end(connection, error)).catch(() => undefined); // it may just have begun
+    };
+    const onClose = () => giveUp(isClosed());
+    closing.signal.addEventListener('abort', onClose);
     try {
-      await within(CONNECT_WITHIN_MS, broker.connect(), nameOf(address), 'no connection');
+      await within(CONNECT_WITHIN_MS, connecting, nameOf(address), 'no connection');
     } catch (error) {
-      end(connection, error as Error);
+      giveUp(error as Error);
       throw error;
+    } finally {
+      closing.signal.removeEventListener('abort', onClose);
     }
     connection.reauthenticationThreshold = 0;
     return broker;

@@ -71,7 +71,8 @@ export function transactionCoordinator(
         const error = protocolError(code, call.name);
         const meaning = meaningOf(code);
         if (meaning === 'coordinator') address = undefined;
-        else if (meaning === 'leader') await onUnknown?.();
+        else if (meaning === 'leader')
+          await onUnknown?.().catch((cause: unknown) => patience.wait(cause));
         else if (meaning !== 'again') throw error;
         await patience.wait(error);
       }

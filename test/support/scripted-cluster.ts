@@ -1,0 +1,153 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Fault, Received } from './scripted-cluster/fault.ts';
+import { ScriptedLog } from './scripted-cluster/log.ts';
+import type { LoggedRecord } from './scripted-cluster/log.ts';
+import { readRequest, writeAnswer } from './scripted-cluster/protocol.ts';
+import type { Api, BrokerAddress } from './scripted-cluster/protocol.ts';
+import { answerTo } from './scripted-cluster/serve.ts';
+import { Transactions } from './scripted-cluster/transactions.ts';
+import type { Transaction } from './scripted-cluster/transactions.ts';
+
+export interface ScriptedClusterOptions {
+  /** Default 1. */
+  readonly brokers?: number;
+  /** By topic, how many partitions; leaders take turns. */
+  readonly topics: Readonly<Record<string, number>>;
+  /** How long a login is good for, ms; without it nobody is asked for one. */
+  readonly loginMs?: number;
+}
+
+/**
+ * A Kafka of one to three brokers on loopback, as a transactional producer sees it: with a small model of its
+ * coordinator and logs, and with faults for chosen requests.
+ */
+export class ScriptedCluster {
+  readonly requests: Received[] = [];
+  /** What no server would have expected. */
+  readonly errors: unknown[] = [];
+  readonly addresses: BrokerAddress[] = [];
+  readonly partitions: Map<string, number>;
+  readonly loginMs: number;
+  coordinator = 0;
+  readonly transactions = new Transactions((partitions, own) => {
+    for (const partition of partitions) this.#log(partition).mark(own);
+  });
+  readonly #leaders = new Map<string, number>();
+  readonly #logs = new Map<string, ScriptedLog>();
+  readonly #faults: (Fault & { left: number })[] = [];
+  readonly #sockets = new Set<Socket>();
+  readonly #servers: ReturnType<typeof createServer>[] = [];
+  #connections = 0;
+
+  private constructor({ topics, loginMs = 0 }: ScriptedClusterOptions) {
+    this.partitions = new Map(Object.entries(topics));
+    this.loginMs = loginMs;
+  }
+
+  static async start(options: ScriptedClusterOptions): Promise<ScriptedCluster> {
+    const cluster = new ScriptedCluster(options);
+    for (let id = 0; id < (options.brokers ?? 1); id++) {
+      const server = createServer((socket) => cluster.#serve(id, socket)).listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      cluster.#servers.push(server);
+      cluster.addresses.push({ id, host: '127.0.0.1', port });
+    }
+    return cluster;
+  }
+
+  get brokers(): string[] {
+    return this.addresses.map(({ host, port }) => `${host}:${port}`);
+  }
+
+  /** How many connections are open. */
+  get open(): number {
+    return this.#sockets.size;
+  }
+
+  fault(fault: Fault): void {
+    this.#faults.push({ ...fault, left: fault.times ?? 1 });
+  }
+
+  of<A extends Api>(api: A): Received<A>[] {
+    return this.requests.filter((each): each is Received<A> => each.api === api);
+  }
+
+  /** -1 is nobody. */
+  leader(topic: string, partition: number): number {
+    return this.#leaders.get(`${topic} ${partition}`) ?? partition % this.addresses.length;
+  }
+
+  lead(topic: string, partition: number, broker: number): void {
+    this.#leaders.set(`${topic} ${partition}`, broker);
+  }
+
+  /** As a `read_committed` consumer has them. */
+  committed(topic: string, partition: number): LoggedRecord[] {
+    return this.#log(`${topic} ${partition}`).read((each) => (each as Transaction).outcome === 'commit'); // prettier-ignore
+  }
+
+  /** All that was ever written. */
+  written(topic: string, partition: number): LoggedRecord[] {
+    return this.#log(`${topic} ${partition}`).written();
+  }
+
+  end(topic: string, partition: number): number {
+    return this.#log(`${topic} ${partition}`).end;
+  }
+
+  append(topic: string, partition: number, batch: Buffer, transaction: object | undefined) {
+    return this.#log(`${topic} ${partition}`).append(batch, transaction);
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await Promise.all(this.#servers.map((server) => once(server.close(), 'close')));
+  }
+
+  #log(name: string): ScriptedLog {
+    let log = this.#logs.get(name);
+    if (!log) this.#logs.set(name, (log = new ScriptedLog()));
+    return log;
+  }
+
+  #serve(broker: number, socket: Socket): void {
+    const connection = this.#connections++;
+    this.#sockets.add(socket);
+    socket.on('close', () => this.#sockets.delete(socket)).on('error', () => socket.destroy());
+    let bytes = Buffer.alloc(0);
+    let turn: Promise<unknown> = Promise.resolve();
+    socket.on('data', (chunk) => {
+      bytes = Buffer.concat([bytes, chunk]);
+      while (bytes.length >= 4 && bytes.length >= 4 + bytes.readInt32BE(0)) {
+        const end = 4 + bytes.readInt32BE(0);
+        const frame = bytes.subarray(4, end);
+        bytes = bytes.subarray(end);
+        turn = turn
+          .then(() => this.#receive({ ...readRequest(frame), broker, connection }, socket))
+          .catch((error: unknown) => {
+            this.errors.push(error);
+            socket.destroy();
+          });
+      }
+    });
+  }
+
+  async #receive(received: Received, socket: Socket): Promise<void> {
+    this.requests.push(received);
+    const fault = this.#faults.find(
+      ({ api, left, when = () => true }) => api === received.api && left > 0 && when(received),
+    );
+    if (fault) fault.left -= 1;
+    await fault?.first?.();
+    const deed = fault?.deed ?? 'do as asked';
+    if (deed === 'hang up before') socket.destroy();
+    if (deed === 'lose request' || deed === 'hang up before') return;
+    const answer = await answerTo(this, received, deed);
+    if (deed === 'hang up after') socket.destroy();
+    if (deed === 'lose answer' || deed === 'hang up after') return;
+    if (!socket.destroyed) socket.write(writeAnswer(received, answer));
+  }
+}

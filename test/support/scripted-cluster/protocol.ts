@@ -1,0 +1,239 @@
+import Decoder from 'kafkajs/src/protocol/decoder.js';
+import Encoder from 'kafkajs/src/protocol/encoder.js';
+
+/**
+ * The server's side of the calls that a producer makes, by kafkajs' decoder and encoder, so that nothing of the
+ * product is held against itself: https://kafka.apache.org/protocol#protocol_messages
+ */
+export interface OfTopic<T> {
+  readonly topic: string;
+  readonly partitions: readonly T[];
+}
+
+export interface Identity {
+  readonly producerId: string;
+  readonly epoch: number;
+}
+
+export interface Bodies {
+  ApiVersions: Record<never, never>;
+  SaslHandshake: { readonly mechanism: string };
+  SaslAuthenticate: Record<never, never>;
+  Metadata: { readonly topics: readonly string[] };
+  FindCoordinator: { readonly transactionalId: string };
+  InitProducerId: { readonly transactionalId: string | null; readonly own: Identity };
+  AddPartitionsToTxn: {
+    readonly transactionalId: string;
+    readonly own: Identity;
+    readonly topics: readonly OfTopic<number>[];
+  };
+  Produce: {
+    readonly transactionalId: string | null;
+    readonly topics: readonly OfTopic<{ readonly partition: number; readonly batch: Buffer }>[];
+  };
+  EndTxn: {
+    readonly transactionalId: string;
+    readonly own: Identity;
+    readonly outcome: 'commit' | 'abort';
+  };
+}
+
+export type Api = keyof Bodies;
+
+const KEYS: Readonly<Record<Api, readonly [key: number, version: number]>> = {
+  Produce: [0, 7],
+  Metadata: [3, 6],
+  FindCoordinator: [10, 2],
+  SaslHandshake: [17, 1],
+  ApiVersions: [18, 2],
+  InitProducerId: [22, 4],
+  AddPartitionsToTxn: [24, 1],
+  EndTxn: [26, 1],
+  SaslAuthenticate: [36, 1],
+};
+const NAMES = new Map(Object.entries(KEYS).map(([name, [key]]) => [key, name as Api]));
+
+export interface Request<A extends Api = Api> {
+  readonly api: A;
+  readonly correlationId: number;
+  readonly body: Bodies[A];
+}
+
+/** @param frame What stands behind its length. */
+export function readRequest(frame: Buffer): Request {
+  const decoder = new Decoder(frame);
+  const key = decoder.readInt16();
+  const version = decoder.readInt16();
+  const api = NAMES.get(key);
+  if (!api || KEYS[api][1] !== version) throw new Error(`nobody speaks ${key} in version ${version}`); // prettier-ignore
+  const correlationId = decoder.readInt32();
+  decoder.readString(); // the client
+  return { api, correlationId, body: READERS[api](decoder) };
+}
+
+const identityOf = (from: Decoder): Identity => ({
+  producerId: from.readInt64().toString(),
+  epoch: from.readInt16(),
+});
+
+const READERS: { readonly [A in Api]: (from: Decoder) => Bodies[A] } = {
+  ApiVersions: () => ({}),
+  SaslHandshake: (from) => ({ mechanism: from.readString()! }),
+  SaslAuthenticate: () => ({}),
+  Metadata: (from) => ({ topics: from.readArray((each) => each.readString()!) }),
+  FindCoordinator: (from) => ({ transactionalId: from.readString()! }),
+  InitProducerId: (from) => {
+    from.readInt8(); // tags of its header
+    const transactionalId = from.readUVarIntString();
+    from.readInt32(); // its time limit
+    return { transactionalId, own: identityOf(from) };
+  },
+  AddPartitionsToTxn: (from) => ({
+    transactionalId: from.readString()!,
+    own: identityOf(from),
+    topics: from.readArray((topic) => ({
+      topic: topic.readString()!,
+      partitions: topic.readArray((each) => each.readInt32()),
+    })),
+  }),
+  Produce: (from) => {
+    const transactionalId = from.readString();
+    if (from.readInt16() !== -1) throw new Error('not all replicas must have it');
+    from.readInt32(); // how long they may take
+    const topics = from.readArray((topic) => ({
+      topic: topic.readString()!,
+      partitions: topic.readArray((each) => ({
+        partition: each.readInt32(),
+        batch: each.readBytes()!,
+      })),
+    }));
+    return { transactionalId, topics };
+  },
+  EndTxn: (from) => ({
+    transactionalId: from.readString()!,
+    own: identityOf(from),
+    outcome: from.readInt8() === 1 ? 'commit' : 'abort',
+  }),
+};
+
+export interface PartitionAnswer {
+  readonly partition: number;
+  readonly errorCode: number;
+  readonly baseOffset?: number;
+}
+
+export interface BrokerAddress {
+  readonly id: number;
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface Answers {
+  ApiVersions: Record<never, never>;
+  SaslHandshake: Record<never, never>;
+  SaslAuthenticate: { readonly lifetimeMs: number };
+  Metadata: {
+    readonly brokers: readonly BrokerAddress[];
+    readonly topics: readonly (OfTopic<{ partition: number; leader: number }> & {
+      readonly errorCode: number;
+    })[];
+  };
+  FindCoordinator: { readonly errorCode: number; readonly broker: BrokerAddress };
+  InitProducerId: Identity & { readonly errorCode: number };
+  AddPartitionsToTxn: { readonly topics: readonly OfTopic<PartitionAnswer>[] };
+  Produce: { readonly topics: readonly OfTopic<PartitionAnswer>[] };
+  EndTxn: { readonly errorCode: number };
+}
+
+/** An answer with its length. */
+export function writeAnswer<A extends Api>(request: Request<A>, answer: Answers[A]): Buffer {
+  const body = WRITERS[request.api](answer);
+  const content = new Encoder().writeInt32(request.correlationId).writeEncoder(body).buffer;
+  return new Encoder().writeBytes(content).buffer;
+}
+
+const enc = () => new Encoder();
+const list = <T>(items: readonly T[], one: (item: T) => Encoder) =>
+  enc().writeArray(items.map(one));
+const NOT_THROTTLED = 0;
+
+const WRITERS: { readonly [A in Api]: (answer: Answers[A]) => Encoder } = {
+  ApiVersions: () =>
+    enc()
+      .writeInt16(0)
+      .writeEncoder(
+        list(Object.values(KEYS), ([key, version]) =>
+          enc().writeInt16(key).writeInt16(0).writeInt16(version),
+        ),
+      )
+      .writeInt32(NOT_THROTTLED),
+  SaslHandshake: () => enc().writeInt16(0).writeInt32(1).writeString('PLAIN'),
+  SaslAuthenticate: ({ lifetimeMs }) =>
+    enc().writeInt16(0).writeString(null).writeBytes(Buffer.alloc(0)).writeInt64(lifetimeMs),
+  Metadata: ({ brokers, topics }) =>
+    enc()
+      .writeInt32(NOT_THROTTLED)
+      .writeEncoder(
+        list(brokers, ({ id, host, port }) =>
+          enc().writeInt32(id).writeString(host).writeInt32(port).writeString(null),
+        ),
+      ) // prettier-ignore
+      .writeString('a cluster')
+      .writeInt32(brokers[0]!.id)
+      .writeEncoder(
+        list(topics, ({ errorCode, topic, partitions }) =>
+          enc()
+            .writeInt16(errorCode)
+            .writeString(topic)
+            .writeInt8(0)
+            .writeEncoder(list(partitions, metadataOf)),
+        ),
+      ),
+  FindCoordinator: ({ errorCode, broker: { id, host, port } }) =>
+    enc()
+      .writeInt32(NOT_THROTTLED)
+      .writeInt16(errorCode)
+      .writeString(null)
+      .writeInt32(id)
+      .writeString(host)
+      .writeInt32(port),
+  InitProducerId: ({ errorCode, producerId, epoch }) =>
+    enc()
+      .writeInt8(0) // tags of its header
+      .writeInt32(NOT_THROTTLED)
+      .writeInt16(errorCode)
+      .writeInt64(producerId)
+      .writeInt16(epoch)
+      .writeInt8(0),
+  AddPartitionsToTxn: ({ topics }) =>
+    enc()
+      .writeInt32(NOT_THROTTLED)
+      .writeEncoder(topicsOf(topics, ({ partition, errorCode }) => enc().writeInt32(partition).writeInt16(errorCode))), // prettier-ignore
+  Produce: ({ topics }) =>
+    enc()
+      .writeEncoder(
+        topicsOf(
+          topics,
+          ({ partition, errorCode, baseOffset = -1 }) =>
+          enc().writeInt32(partition).writeInt16(errorCode).writeInt64(baseOffset).writeInt64(-1).writeInt64(0), // prettier-ignore
+        ),
+      )
+      .writeInt32(NOT_THROTTLED),
+  EndTxn: ({ errorCode }) => enc().writeInt32(NOT_THROTTLED).writeInt16(errorCode),
+};
+
+function metadataOf({ partition, leader }: { partition: number; leader: number }): Encoder {
+  const LEADER_NOT_AVAILABLE = 5;
+  const replicas = leader < 0 ? [] : [enc().writeInt32(leader)];
+  return enc()
+    .writeInt16(leader < 0 ? LEADER_NOT_AVAILABLE : 0)
+    .writeInt32(partition)
+    .writeInt32(leader)
+    .writeArray(replicas)
+    .writeArray(replicas)
+    .writeArray([]);
+}
+
+function topicsOf<T>(topics: readonly OfTopic<T>[], one: (partition: T) => Encoder): Encoder {
+  return list(topics, ({ topic, partitions }) => enc().writeString(topic).writeEncoder(list(partitions, one))); // prettier-ignore
+}

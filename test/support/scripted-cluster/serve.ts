@@ -1,0 +1,145 @@
+import type { Deed, Received } from './fault.ts';
+import type { Answers, Api, BrokerAddress, Identity, PartitionAnswer } from './protocol.ts';
+import type { Transactions } from './transactions.ts';
+
+const NONE = 0;
+const UNKNOWN_TOPIC_OR_PARTITION = 3;
+const NOT_LEADER_OR_FOLLOWER = 6;
+const NOT_COORDINATOR = 16;
+const OPERATION_NOT_ATTEMPTED = 55;
+
+/** What a broker knows of its cluster. */
+export interface ClusterState {
+  readonly addresses: readonly BrokerAddress[];
+  readonly partitions: ReadonlyMap<string, number>;
+  readonly loginMs: number;
+  readonly coordinator: number;
+  readonly transactions: Transactions;
+  leader(topic: string, partition: number): number;
+  append(
+    topic: string,
+    partition: number,
+    batch: Buffer,
+    transaction: object | undefined,
+  ): Promise<{ readonly errorCode: number; readonly baseOffset: number }>;
+}
+
+/** Carries a request out, but for what is to be refused, and says what has come of it. */
+export function answerTo<A extends Api>(
+  cluster: ClusterState,
+  received: Received<A>,
+  deed: Deed,
+): Promise<Answers[A]> | Answers[A] {
+  return SERVE[received.api](cluster, received, deed);
+}
+
+type Serve<A extends Api> = (
+  cluster: ClusterState,
+  received: Received<A>,
+  deed: Deed,
+) => Promise<Answers[A]> | Answers[A];
+
+const SERVE: { readonly [A in Api]: Serve<A> } = {
+  ApiVersions: () => ({}),
+  SaslHandshake: () => ({}),
+  SaslAuthenticate: ({ loginMs }) => ({ lifetimeMs: loginMs }),
+
+  Metadata: (cluster, { body }, deed) => ({
+    brokers: cluster.addresses,
+    topics: body.topics.map((topic) => {
+      const count = cluster.partitions.get(topic) ?? 0;
+      const errorCode = refusalOf(deed, { topic }) ?? (count ? NONE : UNKNOWN_TOPIC_OR_PARTITION);
+      const partitions = Array.from({ length: errorCode ? 0 : count }, (_, partition) => ({
+        partition,
+        leader: cluster.leader(topic, partition),
+      }));
+      return { topic, errorCode, partitions };
+    }),
+  }),
+
+  FindCoordinator: (cluster, _, deed) => ({
+    errorCode: refusalOf(deed) ?? NONE,
+    broker: cluster.addresses[cluster.coordinator]!,
+  }),
+
+  InitProducerId: (cluster, { body, broker }, deed) => {
+    const isForeign = body.transactionalId !== null && broker !== cluster.coordinator;
+    const errorCode = refusalOf(deed) ?? (isForeign ? NOT_COORDINATOR : NONE);
+    if (errorCode !== NONE) return { errorCode, producerId: '-1', epoch: -1 };
+    return cluster.transactions.init(body);
+  },
+
+  AddPartitionsToTxn: (cluster, { body, broker }, deed) => {
+    const all = body.topics.flatMap(({ topic, partitions }) =>
+      partitions.map((partition) => ({ topic, partition })),
+    );
+    const answer = (codeOf: (each: (typeof all)[number]) => number) => ({
+      topics: body.topics.map(({ topic, partitions }) => ({
+        topic,
+        partitions: partitions.map((partition) => ({
+          partition,
+          errorCode: codeOf({ topic, partition }),
+        })),
+      })),
+    });
+    const refused = all.find((each) => refusalOf(deed, each) !== undefined);
+    if (refused) return answer((each) => refusalOf(deed, each) ?? OPERATION_NOT_ATTEMPTED);
+    if (broker !== cluster.coordinator) return answer(() => NOT_COORDINATOR);
+    const errorCode = cluster.transactions.add(body, all.map(nameOf));
+    return answer(() => errorCode);
+  },
+
+  Produce: async (cluster, { body, broker }, deed) => {
+    const write = async (
+      topic: string,
+      { partition, batch }: { partition: number; batch: Buffer },
+    ): Promise<PartitionAnswer> => {
+      const refusal = refusalOf(deed, { topic, partition });
+      if (refusal !== undefined) return { partition, errorCode: refusal };
+      if (cluster.leader(topic, partition) !== broker) {
+        return { partition, errorCode: NOT_LEADER_OR_FOLLOWER };
+      }
+      const { transactionalId } = body;
+      if (transactionalId === null) {
+        return { partition, ...(await cluster.append(topic, partition, batch, undefined)) };
+      }
+      const transaction = cluster.transactions.verify(transactionalId, senderOf(batch), nameOf({ topic, partition })); // prettier-ignore
+      if (typeof transaction === 'number') return { partition, errorCode: transaction };
+      return { partition, ...(await cluster.append(topic, partition, batch, transaction)) };
+    };
+    const topics = body.topics.map(async ({ topic, partitions }) => {
+      const answers = await Promise.all(partitions.map((each) => write(topic, each)));
+      return { topic, partitions: answers.filter(({ partition }) => !isOmitted(deed, partition)) };
+    });
+    return { topics: await Promise.all(topics) };
+  },
+
+  EndTxn: (cluster, { body, broker }, deed) => {
+    const isForeign = broker !== cluster.coordinator;
+    const refusal = refusalOf(deed) ?? (isForeign ? NOT_COORDINATOR : undefined);
+    return { errorCode: refusal ?? cluster.transactions.end(body) };
+  },
+};
+
+function nameOf({ topic, partition }: { topic: string; partition: number }): string {
+  return `${topic} ${partition}`;
+}
+
+/** Undefined where it is not to be refused. */
+function refusalOf(
+  deed: Deed,
+  of: { readonly topic?: string; readonly partition?: number } = {},
+): number | undefined {
+  if (typeof deed !== 'object' || !('refuse' in deed)) return undefined;
+  if (deed.topic !== undefined && deed.topic !== of.topic) return undefined;
+  if (deed.partition !== undefined && deed.partition !== of.partition) return undefined;
+  return deed.refuse;
+}
+
+function isOmitted(deed: Deed, partition: number): boolean {
+  return typeof deed === 'object' && 'omit' in deed && deed.omit === partition;
+}
+
+function senderOf(batch: Buffer): Identity {
+  return { producerId: String(batch.readBigInt64BE(43)), epoch: batch.readInt16BE(51) };
+}
