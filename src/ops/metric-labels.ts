@@ -85,6 +85,7 @@ export const LABELS = {
       KEY_FIELDS: 0,
       CURSOR_UNREADABLE: 0,
       TOPIC_SETTINGS: 0,
+      TOPIC_CHANGED: 0,
       POSITION: 0,
       VALUE_UNREADABLE: 0,
       REGISTRY_UNREACHABLE: 0,
