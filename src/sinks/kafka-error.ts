@@ -74,7 +74,11 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
   const all = chain(error);
   const advice = all.map(adviceOf).find(Boolean);
   if (advice !== undefined) {
-    return new CellarstreamError('KAFKA_REFUSED', `Kafka refuses: ${advice}`, { cause: error });
+    const isOfTopic = all.some((at) => typeOf(at) === 'TOPIC_AUTHORIZATION_FAILED');
+    return new CellarstreamError('KAFKA_REFUSED', `Kafka refuses: ${advice}`, {
+      cause: error,
+      ...(isOfTopic && { context: { concerns: 'topic' } }),
+    });
   }
   const insecure = all
     .map((at) => tlsError(at, { ...SERVER, who: whoOf(at), unreachable: code }))

@@ -96,15 +96,15 @@ export async function readCursor(
   { broker, cursorTopic, task }: CursorPlace,
   known: KnownCursor | undefined,
 ): Promise<KnownCursor> {
-  const to = await broker.ends(cursorTopic);
-  const end = to.get(0) ?? 0n;
+  const { low, high: end } = (await broker.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
   const seen = BigInt(known?.cursorEnd ?? 0);
-  let cursor = seen <= end ? (known?.cursor ?? null) : null;
+  // Where the topic was made anew what is known is the word of the one before, until there is a newer one.
+  let cursor = known?.cursor ?? null;
   let at: bigint | undefined;
   await broker.readTail({
     topic: cursorTopic,
-    from: new Map([[0, seen <= end ? seen : 0n]]),
-    to,
+    from: new Map([[0, seen < low || seen > end ? low : seen]]),
+    to: new Map([[0, end]]),
     onMessages: (messages) => {
       for (const { key, value, offset } of messages) {
         if (key === null) continue;
