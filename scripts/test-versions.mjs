@@ -124,13 +124,21 @@ function counts(report) {
   }
   const { numPassedTests, numFailedTests, numTotalTests } =
     /** @type {{ numPassedTests: number, numFailedTests: number, numTotalTests: number }} */ (
-      JSON.parse(text)
+      parsed(text)
     );
   return {
     passed: numPassedTests,
     failed: numFailedTests,
     skipped: numTotalTests - numPassedTests - numFailedTests,
   };
+}
+
+/**
+ * @param {string} text
+ * @returns {unknown}
+ */
+function parsed(text) {
+  return JSON.parse(text);
 }
 
 /** @param {string} name of a property */

@@ -18,6 +18,7 @@ const MANIFEST = 'complete.json';
 export interface Jars {
   /** Folder of Kafka's jar and all it depends on. */
   readonly kafka: string;
+  readonly kafkaVersion: string;
   /** Folder of the registry's unpacked distribution. */
   readonly registry: string;
   readonly registryVersion: string;
@@ -44,9 +45,14 @@ export async function isCached(options: LaunchOptions): Promise<boolean> {
  */
 export async function cachedJars(options: LaunchOptions): Promise<Jars> {
   const wanted = place(options);
-  const { folder, registryVersion } = wanted;
+  const { folder, kafkaVersion, registryVersion } = wanted;
   if (!(await isComplete(folder))) await fetchJars(wanted, options);
-  return { kafka: join(folder, 'kafka'), registry: join(folder, 'registry'), registryVersion };
+  return {
+    kafka: join(folder, 'kafka'),
+    kafkaVersion,
+    registry: join(folder, 'registry'),
+    registryVersion,
+  };
 }
 
 function place(options: LaunchOptions): Place {
