@@ -56,7 +56,7 @@ export default defineConfig({
           ],
           isolate: false,
           testTimeout: 20_000,
-          maxWorkers: ALL_CORES,
+          maxWorkers: Number(process.env.TEST_WORKERS) || ALL_CORES,
         },
       },
       // One seed, one run of the whole pipeline: 250 with the other tests, 10,000 by themselves.

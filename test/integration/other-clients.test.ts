@@ -30,6 +30,8 @@ const PARTITIONS = 3;
 const MANY = 4_000;
 /** More than two batches' bytes. */
 const LARGE = 40;
+/** Four programs in Java, on a machine that is busy with other tests. */
+const HOOK_TIMEOUT_MS = 240_000;
 
 const java = await findJava(process.env);
 const jars = (await isCached(serverVersions())) || (await findMaven(process.env)).found;
@@ -37,9 +39,7 @@ const canStart = java.found && jars;
 if (!canStart) console.warn('no Java, or no jars: what we write is shown to no other client');
 if (!hasKcat) console.warn('kcat is not on the PATH: what we write is not shown to librdkafka');
 
-/**
- * Each reads the same log on its own: what one of them forgives another may not. The broker is the test's own, as its files are read.
- */
+/** Each reads the same log on its own: what one of them forgives another may not. The broker is the test's own: its files are read. */
 describe.runIf(canStart)('what openKafkaProducer writes', () => {
   const folder = mkdtempSync(join(tmpdir(), 'cellarstream-strangers-'));
   const command = java.found ? java.command : '';
@@ -122,7 +122,7 @@ describe.runIf(canStart)('what openKafkaProducer writes', () => {
       const keys = new Set(records.map(({ key }) => key?.toString()));
       return last.every(({ key }) => keys.has(key!));
     });
-  });
+  }, HOOK_TIMEOUT_MS);
   afterAll(async () => {
     for (const close of closing.reverse()) await close();
     await services?.stop();
