@@ -90,6 +90,14 @@ export interface LaunchOptions {
   readonly readyTimeoutMs?: number;
   /** Told what is going on, a line at a time; about one a second while Maven downloads. */
   readonly onProgress?: (line: string) => void;
+  /**
+   * Versions other than those of `pom.xml`, as Maven calls them: for tests, on Java, even where Docker
+   * answers. Each pair has a folder of its own in the cache.
+   */
+  readonly versions?: {
+    readonly kafka?: string | undefined;
+    readonly registry?: string | undefined;
+  };
   /** Where jars are kept; default `$XDG_CACHE_HOME/cellarstream`, or `~/.cache/cellarstream`. */
   readonly cacheDir?: string;
   /** Where `PATH`, `JAVA_HOME` and `XDG_CACHE_HOME` are looked up; default `process.env`. */
