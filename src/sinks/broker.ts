@@ -1,4 +1,4 @@
-import type { TransactionalSink } from './sink.ts';
+import type { ProducerIdentity, TransactionalSink } from './sink.ts';
 import type { Bounds } from './topic-bounds.ts';
 
 /** A committed message, as it was read back. */
@@ -31,8 +31,11 @@ export interface Broker {
   /**
    * A sink of this transactional id. Opening it fences every older one and ends whatever transaction
    * that one had open, so that what is read back afterwards is final.
+   *
+   * @param own who the last sink of this process was: then an error with `context.epoch` says that another one was
+   * opened since, and nothing has come of this.
    */
-  open(transactionalId: string): Promise<TransactionalSink>;
+  open(transactionalId: string, own?: ProducerIdentity): Promise<TransactionalSink>;
   /** Names the cluster: another one has other offsets. */
   clusterId(): Promise<string>;
   /** Where the partitions of a topic end just now. */

@@ -11,7 +11,7 @@ import { withAdmin } from './with-admin.ts';
  */
 export function kafkaBroker(kafka: Kafka, partitions: ReadonlyMap<string, number>): Broker {
   return {
-    open: (transactionalId) => openKafkaProducer({ kafka, transactionalId, partitions }),
+    open: (transactionalId, own) => openKafkaProducer({ kafka, transactionalId, partitions, own }),
     clusterId: () => withAdmin(kafka, async (admin) => (await admin.describeCluster()).clusterId),
     ends: (topic) => topicEnds(kafka, topic),
     bounds: (topic) => withAdmin(kafka, (admin) => topicBounds(admin, topic)),

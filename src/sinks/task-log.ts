@@ -9,7 +9,7 @@ import type { LostEvents } from './lost-events.ts';
 import { notedSweep, offsetTexts, restore, withIds } from './restore.ts';
 import type { RestoreOptions } from './restore.ts';
 import type { Message } from './sink.ts';
-import { claim, expectMine, graceFor } from './tenure.ts';
+import { claim, expectMine, openSink } from './tenure.ts';
 import type { Tenure } from './tenure.ts';
 
 export interface TaskLogOptions extends RestoreOptions {
@@ -74,14 +74,11 @@ export interface TaskBatch extends TaskNotes {
 export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
   const { broker, store, task, topic, cursorTopic, instance, transactionalId } = options;
   const { tenure, onLost } = options;
-  await graceFor(tenure.lost, options.scheduler);
   const before = await expectMine(options, store.memory());
   tenure.begin ??= (await broker.ends(cursorTopic)).get(0) ?? 0n;
 
-  const sink = await broker.open(transactionalId);
+  const sink = await openSink(broker, transactionalId, tenure);
   try {
-    // Another process may have claimed the task between the look and the opening. Its producer has
-    // been fenced just now; it finds its own cursor, opens another one and goes on.
     const { known, hadCursor, lost, ...restored } = await restore(
       options,
       await expectMine(options, before),

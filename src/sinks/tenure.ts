@@ -1,10 +1,9 @@
-import { lastValueFrom, timer } from 'rxjs';
-import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
 import type { TaskMemory } from '../state/store.ts';
 import type { Broker } from './broker.ts';
 import { parseCursor } from './cursor.ts';
 import { isEpochError } from './kafka-error.ts';
+import type { TransactionalSink } from './sink.ts';
 
 /** Where the cursor of a task is. */
 export interface CursorPlace {
@@ -27,16 +26,30 @@ export interface Tenure {
    * for.)
    */
   begin?: bigint;
+  /** The newest that was opened. */
+  sink?: TransactionalSink;
   /** What ended the newest log, or kept it from being opened. Set by whoever opens logs. */
   lost?: unknown;
 }
 
-/** How long a process that has just been fenced waits for its replacement to say so in the cursor. */
-const CLAIM_GRACE_MS = 3_000;
-
-/** Waits, if the producer was fenced. */
-export async function graceFor(lost: unknown, scheduler: SchedulerLike): Promise<void> {
-  if (isEpochError(lost)) await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
+/**
+ * Opens the task's sink. The first one takes the place of whoever had the task. Those after it take the place
+ * of this process's own: the brokers know whether anybody else has opened one since, even before that one has
+ * claimed the task, and this process never takes it back.
+ *
+ * @throws CellarstreamError `FENCED`.
+ */
+export async function openSink(
+  broker: Broker,
+  transactionalId: string,
+  tenure: Tenure,
+): Promise<TransactionalSink> {
+  const own = tenure.sink?.producer;
+  try {
+    return (tenure.sink = await broker.open(transactionalId, own));
+  } catch (error) {
+    throw own && isEpochError(error) ? fenced(error) : error;
+  }
 }
 
 /** A claim that is refused was overtaken by another process that is starting: leave it to that one. */

@@ -34,6 +34,8 @@ interface Log {
 
 interface Producer {
   epoch: number;
+  /** That of who opened it, where that was the same process. */
+  before?: number | undefined;
   open: Transaction | undefined;
 }
 
@@ -82,9 +84,13 @@ export class SimBroker {
   }
 
   /** Fences whoever had the id, and aborts what was left open. The epoch to write with. */
-  open(transactionalId: string): number {
+  open(transactionalId: string, own?: number): number {
     const producer = this.#producers.get(transactionalId) ?? { epoch: 0, open: undefined };
     this.#producers.set(transactionalId, producer);
+    // Who was not told that it was opened asks again for the one before.
+    if (own !== undefined && own === producer.before) return producer.epoch;
+    if (own !== undefined && own !== producer.epoch) throw outdated();
+    producer.before = own;
     producer.epoch += 1;
     if (producer.open) this.#end(producer, 'aborted');
     return producer.epoch;
@@ -189,9 +195,7 @@ export class SimBroker {
     const producer = this.#producers.get(transactionalId)!;
     if (producer.epoch !== epoch) {
       this.refused += 1;
-      throw new CellarstreamError('COMMIT_FAILED', 'an outdated producer', {
-        context: { epoch: true },
-      });
+      throw outdated();
     }
     return producer;
   }
@@ -239,12 +243,13 @@ export interface BrokerLine {
 /** The broker as one process sees it. */
 export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Broker {
   return {
-    open: async (transactionalId) => {
+    open: async (transactionalId, own) => {
       await step('open');
-      const epoch = broker.open(transactionalId);
+      const epoch = broker.open(transactionalId, own?.epoch);
       await step('opened');
       let used = false;
       return {
+        producer: { producerId: 1n, epoch },
         commit: async (messages) => {
           if (used) throw new Error('a sink was used after a commit that failed');
           const outcome = fate();
@@ -294,6 +299,12 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Br
       }
     },
   };
+}
+
+function outdated(): CellarstreamError {
+  return new CellarstreamError('COMMIT_FAILED', 'an outdated producer', {
+    context: { epoch: true },
+  });
 }
 
 function lost(): CellarstreamError {

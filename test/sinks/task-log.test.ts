@@ -33,6 +33,7 @@ async function opened(failure?: Error, held: readonly (TailMessage & { topic: st
     open: () => {
       done.push('open');
       return Promise.resolve({
+        producer: { producerId: 1n, epoch: 0 },
         commit: (messages) => {
           done.push([...messages]);
           return fails ? Promise.reject(failure!) : Promise.resolve(new Map());
