@@ -30,6 +30,9 @@ export interface Links {
 /** How often kafkajs asks again by itself before an error comes out: for some four seconds. */
 const KAFKA_RETRIES = 7;
 
+/** How long before its end a login is renewed, ms. */
+const LOG_IN_BEFORE_MS = 1_000;
+
 export interface KafkaOptions {
   readonly log?: logCreator | undefined;
   /** For those who want to know soon. */
@@ -52,6 +55,9 @@ export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {
         password: sasl.password.reveal(),
       } as NonNullable<KafkaJsConfig['sasl']>,
     }),
+    // kafkajs logs in again so long before a login is over: with its own 10 s, where logins last 3 s, before every
+    // request, which brokers refuse.
+    reauthenticationThreshold: LOG_IN_BEFORE_MS,
     // Transactions one after the other meet the end of the one before: ask again soon. Not for
     // ever: in the end the task begins again from what was really committed.
     retry: { initialRetryTime: 30, multiplier: 2, maxRetryTime: 5_000, retries: kafkaRetries },
