@@ -3,7 +3,7 @@ import { Chance } from '../sim/chance.ts';
 import { faultsFor, inRandomOrder } from './fault-queue.ts';
 import { FAULTS } from './faults.ts';
 import { Rounds } from './rounds.ts';
-import { BROKERS, ONLY, reportOf, SECONDS, SEED } from './settings.ts';
+import { BROKERS, GOES_ON, ONLY, reportOf, SECONDS, SEED } from './settings.ts';
 import { World } from './world.ts';
 
 const faults = faultsFor(FAULTS);
@@ -18,7 +18,7 @@ it.skipIf(BROKERS === '3')(
     const report = reportOf(1);
     if (report !== undefined) onTestFinished(() => world.saveLogs(report));
     const chance = new Chance(SEED);
-    const rounds = new Rounds(world, chance, report);
+    const rounds = new Rounds(world, chance, { report, goesOn: GOES_ON });
 
     await rounds.begin();
     const until = performance.now() + SECONDS * 1_000;

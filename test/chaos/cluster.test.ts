@@ -6,6 +6,7 @@ import { FAULTS } from './faults.ts';
 import { Rounds } from './rounds.ts';
 import {
   BROKERS,
+  GOES_ON,
   IS_REAUTHENTICATED,
   IS_SHORT,
   ONLY,
@@ -38,7 +39,7 @@ it.skipIf(BROKERS === '1')(
     const report = reportOf(3);
     if (report !== undefined) onTestFinished(() => world.saveLogs(report));
     const chance = new Chance(SEED);
-    const rounds = new Rounds(world, chance, report);
+    const rounds = new Rounds(world, chance, { report, goesOn: GOES_ON });
 
     await rounds.begin();
     const began = performance.now();

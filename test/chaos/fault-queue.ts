@@ -5,7 +5,8 @@ import { IS_SHORT, ONLY } from './settings.ts';
 /** Those that a run of this length can afford. */
 export function faultsFor(faults: readonly Fault[]): Fault[] {
   const isLeftOut = ({ isLong }: Fault) => IS_SHORT && isLong && ONLY === '';
-  return faults.filter((fault) => fault.name.includes(ONLY) && !isLeftOut(fault));
+  const isWanted = ({ name }: Fault) => ONLY.split('|').some((part) => name.includes(part));
+  return faults.filter((fault) => isWanted(fault) && !isLeftOut(fault));
 }
 
 /** Every fault once, in an order of its own; then again, in another. */

@@ -95,6 +95,7 @@ export function kindsOf(violations: readonly string[]): Record<string, number> {
   for (const violation of violations) {
     const [topic = '', ...rest] = violation.split('\n')[0]!.split(': ');
     const kind = `${topic}: ${rest.join(': ').replace(/^[^:]*\d[^:]*: /, '')}`
+      .replace(/[0-9a-f]{16,}/g, 'H')
       .replace(/\d+/g, 'N')
       .slice(0, 90);
     kinds[kind] = (kinds[kind] ?? 0) + 1;
