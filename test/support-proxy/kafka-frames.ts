@@ -9,6 +9,7 @@ export const API_KEYS = {
   InitProducerId: 22,
   AddPartitionsToTxn: 24,
   EndTxn: 26,
+  SaslAuthenticate: 36,
 } as const;
 export type ApiName = keyof typeof API_KEYS;
 
