@@ -18,7 +18,7 @@ export interface TopicFinding {
   readonly wanted: string;
   /** What comes of it. */
   readonly why: string;
-  /** Whether data would be lost, or could not be written at all: then it is refused. */
+  /** Whether data would be lost: then it is refused. */
   readonly isRefused: boolean;
 }
 
@@ -39,8 +39,8 @@ export const DEFAULT_MESSAGE_BYTES = 1_048_588;
 const LEAST_MESSAGE_BYTES = 65_536;
 
 /**
- * Holds a topic against how it would have been made. Refused is what loses data, or takes none; what
- * is only unwise is said. More partitions, more copies and longer history than were asked for are fine.
+ * Holds a topic against how it would have been made. Refused is what loses data; what is only unwise is
+ * said. More partitions, more copies and longer history than were asked for are fine.
  *
  * @param brokers How many there are.
  */
@@ -99,12 +99,9 @@ export function topicFindings(
   const inSync = numberOf('min.insync.replicas');
   const copies = Math.min(3, brokers);
   if (inSync !== undefined && inSync > replication) {
-    refuse(
-      'min.insync.replicas',
-      inSync,
-      replication,
-      'with so many copies nothing can be written',
-    );
+    // Newer brokers ask for no more copies than there are; older ones take no message at all.
+    const why = 'there are no more copies, and older brokers take nothing then';
+    doubt('min.insync.replicas', inSync, replication, why);
   } else if (inSync === 1 && replication >= 3) {
     const why = 'what one broker alone has confirmed is lost with it';
     doubt('min.insync.replicas', inSync, 2, why);
