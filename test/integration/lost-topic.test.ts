@@ -65,8 +65,8 @@ function forgetImages({ STATE_DIR = '' }: Env): void {
 }
 
 /**
- * A change and a new order are published as ever, and no other status change has ever been but those of
- * orders that were `changed` before, in the same way.
+ * A change and a new order are published as ever, and no other status change has ever been; but maybe those
+ * of orders that were changed `before`, in the same way.
  */
 async function goesOn(
   prefix: string,
@@ -84,7 +84,9 @@ async function goesOn(
   expect(keysOf(await after(), 'u')).toEqual([String(changed)]);
   const statuses = await read(`${prefix}.order-status-changes`);
   const told = statuses.filter(({ key }) => key !== made);
-  expect(told.map(({ key }) => Number(key)).sort()).toEqual([changed, ...before].sort());
+  const keys = told.map(({ key }) => Number(key)).filter((key) => !before.includes(key));
+  expect(keys).toEqual([changed]);
+  expect(told.length).toBeLessThanOrEqual(1 + before.length);
   for (const { value } of told) {
     expect(value).toMatchObject({ field: 'payment_status', to: 'refunded' });
   }
