@@ -120,8 +120,10 @@ function startsOf(bounds: ReadonlyMap<number, Bounds>): Record<string, string> {
 /**
  * With another number keys go to other partitions, and compaction would keep an image of a key in each. An
  * empty topic has none.
+ *
+ * @throws CellarstreamError `TOPIC_CHANGED`.
  */
-function expectPartitions(
+export function expectPartitions(
   { partitions }: Cursor,
   topic: string,
   bounds: ReadonlyMap<number, Bounds>,

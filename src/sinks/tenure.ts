@@ -130,3 +130,25 @@ export async function readCursor(
   });
   return { cursor, cursorEnd: String(end), ...(at !== undefined && { offset: at }) };
 }
+
+/** By task, the newest cursor of each. */
+export async function newestCursors(
+  broker: Broker,
+  cursorTopic: string,
+): Promise<ReadonlyMap<string, string>> {
+  const { low, high } = (await broker.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
+  const newest = new Map<string, string>();
+  await broker.readTail({
+    topic: cursorTopic,
+    from: new Map([[0, low]]),
+    to: new Map([[0, high]]),
+    onMessages: (messages) => {
+      for (const { key, value } of messages) {
+        if (key && value) newest.set(key.toString(), value.toString());
+        else if (key) newest.delete(key.toString());
+      }
+      return Promise.resolve();
+    },
+  });
+  return newest;
+}

@@ -95,6 +95,8 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
       deadLetters: { topic: 'sim.dead-letters', schemaId: 901 },
       cursors: 'sim.cursors',
       partitions: new Map(),
+      maxMessageBytes: new Map(),
+      look: () => Promise.resolve([]),
     },
     trace: tell && ((line) => tell(`${((time.now() - START) / 1_000).toFixed(3)} ${line}`)),
   };
