@@ -8,6 +8,13 @@ const ALL_CORES = '100%';
 
 const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 'test/types/**'];
 const ALONE = ['test/integration/freshness.test.ts'];
+/** Those that read and write Kafka: what another version of it, or of the registry, could make fail. */
+const ON_KAFKA = [
+  ...['broker-contract', 'kafka-producer', 'other-clients', 'unknown-commit', 'kill', 'outage'],
+  ...['resync', 'dead-letters', 'registry', 'evolution'],
+  ...['resume', 'written-since', 'compacted', 'secured'],
+  ...['replay', 'replay-cli', 'replay-outage', 'replay-pressure', 'table', 'group', 'group-kill'],
+].map((name) => `test/integration/${name}.test.ts`);
 /** Those that put something in the place of a module: what one file puts there is seen by no other. */
 const MOCKED = ['test/**/*.mocked.test.ts'];
 
@@ -49,7 +56,7 @@ export default defineConfig({
           ],
           isolate: false,
           testTimeout: 20_000,
-          maxWorkers: ALL_CORES,
+          maxWorkers: Number(process.env.TEST_WORKERS) || ALL_CORES,
         },
       },
       // One seed, one run of the whole pipeline: 250 with the other tests, 10,000 by themselves.
@@ -96,6 +103,18 @@ export default defineConfig({
           maxWorkers: 2,
         },
       },
+      // With servers of the versions that scripts/test-versions.mjs names.
+      {
+        test: {
+          name: 'versions-all',
+          include: ON_KAFKA,
+          globalSetup: ['test/integration/services.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 3,
+          isolate: false,
+        },
+      },
       // Servers of its own, which it breaks: a minute with the other tests, up to 20 minutes by itself.
       {
         test: {
@@ -113,7 +132,7 @@ export default defineConfig({
           include: ['test/chaos/**/*.test.ts'],
           env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '900' },
           hookTimeout: 120_000,
-          maxWorkers: ALL_CORES,
+          maxWorkers: 1, // one broker, then three
         },
       },
       {

@@ -7,8 +7,10 @@ import { orderStatusChangeCodec } from './schemas/order-status-change.ts';
 import { createRegistry } from './schemas/registry.ts';
 import type { Registry } from './schemas/registry.ts';
 import { topicNames, topicTable, valueSubject } from './schemas/topics.ts';
-import { ensureTopics } from './sinks/kafka-topics.ts';
+import { openTopics } from './sinks/kafka-topics.ts';
 import type { TopicsOptions } from './sinks/kafka-topics.ts';
+import { findingText } from './sinks/topic-findings.ts';
+import type { TopicFinding } from './sinks/topic-findings.ts';
 import type { SchemaTopic } from './sinks/messages.ts';
 
 /** Where events go: topics that exist, and the schemas of our own records. */
@@ -19,7 +21,17 @@ export interface Destination {
   readonly statusChanges: SchemaTopic | undefined;
   readonly deadLetters: SchemaTopic;
   readonly cursors: string;
+  /** Of each topic, as of the newest look at it. */
   readonly partitions: ReadonlyMap<string, number>;
+  /** By topic, the most bytes of a batch, `max.message.bytes`, as of the newest look; where it is known. */
+  readonly maxMessageBytes: ReadonlyMap<string, number>;
+  /**
+   * Looks at the topics that a resource is written to, and makes those that are gone. Gives what is unwise of them; of
+   * topics that all resources share each thing once.
+   *
+   * @throws CellarstreamError `TOPIC_SETTINGS`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
+   */
+  readonly look: (resource: Resource) => Promise<readonly TopicFinding[]>;
 }
 
 export interface Links {
@@ -29,6 +41,9 @@ export interface Links {
 
 /** How often kafkajs asks again by itself before an error comes out: for some four seconds. */
 const KAFKA_RETRIES = 7;
+
+/** How long before its end a login is renewed, ms. */
+const LOG_IN_BEFORE_MS = 1_000;
 
 export interface KafkaOptions {
   readonly log?: logCreator | undefined;
@@ -52,6 +67,9 @@ export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {
         password: sasl.password.reveal(),
       } as NonNullable<KafkaJsConfig['sasl']>,
     }),
+    // kafkajs logs in again so long before a login is over: with its own 10 s, where logins last 3 s, before every
+    // request, which brokers refuse.
+    reauthenticationThreshold: LOG_IN_BEFORE_MS,
     // Transactions one after the other meet the end of the one before: ask again soon. Not for
     // ever: in the end the task begins again from what was really committed.
     retry: { initialRetryTime: 30, multiplier: 2, maxRetryTime: 5_000, retries: kafkaRetries },
@@ -85,7 +103,7 @@ export async function openDestination(
   { kafka, registry }: Links,
 ): Promise<Destination> {
   const names = topicNames(config.topics.prefix);
-  const partitions = await ensureTopics(topicsOf(config, kafka));
+  const topics = await lookedAt(config, kafka);
 
   const register = async (topic: string, schema: RecordSchema): Promise<SchemaTopic> => ({
     topic,
@@ -98,16 +116,56 @@ export async function openDestination(
       : undefined,
     deadLetters: await register(names.deadLetters, deadLetterCodec.schema),
     cursors: names.cursors,
-    partitions,
+    ...topics,
   };
 }
 
-/** The topics that the service writes to. */
-export function topicsOf({ topics, resources }: ConfigWith<'kafka'>, kafka: Kafka): TopicsOptions {
+/** The topics, made or found; and looked at again, when a resource is taken over again. */
+async function lookedAt(
+  config: ConfigWith<'kafka'>,
+  kafka: Kafka,
+): Promise<Pick<Destination, 'partitions' | 'maxMessageBytes' | 'look'>> {
+  const first = await openTopics(topicsOf(config, kafka));
+  const partitions = new Map(first.partitions);
+  const maxMessageBytes = new Map(first.maxMessageBytes);
+  const { topics } = topicsOf(config, kafka);
+  const resourceOf = new Map(topics(1).map(({ topic, resource }) => [topic, resource]));
+  /** Resources whose topics have been looked at just now. */
+  const fresh = new Set(config.resources);
+  /** What was said of topics that all resources share. */
+  const said = new Set<string>();
+  const isNews = (finding: TopicFinding) => {
+    const text = findingText(finding);
+    return !said.has(text) && said.add(text);
+  };
+  const look = async (resource: Resource) => {
+    if (fresh.delete(resource)) return doubtsOf(resource, first.doubts);
+    const found = await openTopics(topicsOf(config, kafka, resource));
+    for (const [topic, count] of found.partitions) partitions.set(topic, count);
+    for (const [topic, bytes] of found.maxMessageBytes) maxMessageBytes.set(topic, bytes);
+    return doubtsOf(resource, found.doubts);
+  };
+  const doubtsOf = (resource: Resource, doubts: readonly TopicFinding[]) =>
+    doubts.filter((doubt) => {
+      const owner = resourceOf.get(doubt.topic);
+      return owner === resource || (owner === undefined && isNews(doubt));
+    });
+  return { partitions, maxMessageBytes, look };
+}
+
+/** The topics that the service writes to; with a resource those that are written to for it. */
+export function topicsOf(
+  { topics, resources }: ConfigWith<'kafka'>,
+  kafka: Kafka,
+  only?: Resource,
+): TopicsOptions {
   const { prefix, partitions, replication } = topics;
   return {
     kafka,
     replication,
-    topics: (copies) => topicTable({ prefix, resources, partitions, replication: copies }),
+    topics: (copies) =>
+      topicTable({ prefix, resources, partitions, replication: copies }).filter(
+        ({ resource }) => only === undefined || resource === undefined || resource === only,
+      ),
   };
 }

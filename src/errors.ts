@@ -96,8 +96,11 @@ const OF_ONE_RESOURCE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'API_STATUS',
   'CURSOR_UNREADABLE',
   'KEY_FIELDS',
+  'POSITION',
   'REGISTRY_REFUSED',
   'TOPIC_CHANGED',
+  'TOPIC_SETTINGS',
+  'VALUE_UNREADABLE',
 ]);
 
 /** Not found (yet), timeout, conflict, locked, too early. */
@@ -115,9 +118,14 @@ export function isRetryable(error: unknown): boolean {
   return status >= 500 || (status >= 300 && status < 400) || PASSING_STATUSES.has(status);
 }
 
-/** Whether other resources can go on after an error of one that can't pass. */
+/**
+ * Whether other resources can go on after an error of one that can't pass. What Kafka refuses concerns
+ * one where the context names what of Kafka it `concerns`: a `topic`.
+ */
 export function isOfOneResource(error: unknown): boolean {
-  return error instanceof CellarstreamError && OF_ONE_RESOURCE.has(error.code);
+  if (!(error instanceof CellarstreamError)) return false;
+  if (error.code === 'KAFKA_REFUSED') return error.context.concerns === 'topic';
+  return OF_ONE_RESOURCE.has(error.code);
 }
 
 /** An error's text on one line, with the texts of its causes: what a person should read. */

@@ -1,5 +1,7 @@
 import type { Change } from './streams/change.ts';
 import type { KeyedStatusChange } from './publisher.ts';
+import type { LostEvents } from './sinks/lost-events.ts';
+import type { TopicFinding } from './sinks/topic-findings.ts';
 import type { ScanTrouble } from './streams/pages.ts';
 import type { RejectReason } from './streams/records.ts';
 import type { Proof } from './streams/sweep-progress.ts';
@@ -197,6 +199,13 @@ export interface Hooks {
   readonly onSignalsFailed?: (failed: { error: unknown; delayMs: number }) => void;
   /** The images of all resources were damaged and thrown away: they are read back from Kafka. */
   readonly onDiscarded?: (discarded: { reason: string }) => void;
+  /** Something of a topic that a resource is written to is unwise. Each time it is taken over. */
+  readonly onTopicDoubt?: (doubt: { resource: string; finding: TopicFinding }) => void;
+  /**
+   * Events that were published are no longer in a resource's topic: its list is read anew, and what the topic
+   * lacks is published again, as `r`.
+   */
+  readonly onLost?: (lost: { resource: string; lost: LostEvents }) => void;
   /** Images were read back from Kafka, because the store had not seen them. */
   readonly onRestored?: (restored: { resource: string; images: number }) => void;
 }

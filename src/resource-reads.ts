@@ -196,7 +196,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
       return scan('first-read', query, position ? { from: position } : {}).pipe(
         map((page): Reading => {
           // A server may never tell its time: then nobody can say what was made after the beginning.
-          startedAt ??= page.answer.serverTime ?? null;
+          startedAt ??= beginning(page.answer.serverTime, from.since);
           const done = page.next === undefined;
           const firstRead: FirstRead = { startedAt, position: page.next ?? null, done };
           const next = arrived('first-read', page.answer);
@@ -311,4 +311,12 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     readClock: reads,
     readAgain: again.readAgain,
   };
+}
+
+/**
+ * What was made after it is new. A first read that begins anew, after earlier polls, takes nothing for new
+ * that they can have brought: the clock that stamps records may be ahead.
+ */
+function beginning(serverTime: number | undefined, since: number | null): number | null {
+  return serverTime === undefined ? null : Math.max(serverTime, since ?? -Infinity);
 }

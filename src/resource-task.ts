@@ -78,6 +78,9 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
   const tenure: Tenure = {};
 
   const open = async () => {
+    for (const finding of await destination.look(resource)) {
+      hooks.onTopicDoubt?.({ resource, finding });
+    }
     const book = await openSchemaBook({
       registry,
       subject: valueSubject(topic),
@@ -100,6 +103,7 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       tenure,
       scheduler,
       onRestored: (images) => hooks.onRestored?.({ resource, images }),
+      onLost: (lost) => hooks.onLost?.({ resource, lost }),
     });
     try {
       await Promise.all(log.schemaIds().map(book.load));

@@ -37,6 +37,8 @@ const destination: Destination = {
   deadLetters: { topic: 'wine.dead-letters', schemaId: 3 },
   cursors: 'wine.cursors',
   partitions: new Map(),
+  maxMessageBytes: new Map(),
+  look: () => Promise.resolve([]),
 };
 
 /** A list request that waits for its answer. */

@@ -64,6 +64,8 @@ const destination: Destination = {
   deadLetters: { topic: 'wine.dead-letters', schemaId: 3 },
   cursors: 'wine.cursors',
   partitions: new Map(),
+  maxMessageBytes: new Map(),
+  look: () => Promise.resolve([]),
 };
 const registry: Partial<Registry> = {
   latest: () => Promise.resolve(undefined),

@@ -1,3 +1,4 @@
+import type { Kafka } from 'kafkajs';
 import pc from 'picocolors';
 import { firstValueFrom, merge, Subject, throwError, timeout } from 'rxjs';
 import type { Observable } from 'rxjs';
@@ -13,7 +14,13 @@ import { namedFields } from '../personal-fields-of.ts';
 import { quotas } from '../quotas.ts';
 import { topicNames, valueSubject } from '../schemas/topics.ts';
 import { settingWarnings } from '../setting-warnings.ts';
+import { parseCursor } from '../sinks/cursor.ts';
+import { kafkaBroker } from '../sinks/kafka-broker.ts';
 import { inspectTopics } from '../sinks/kafka-topics.ts';
+import { expectPartitions } from '../sinks/restore.ts';
+import { newestCursors } from '../sinks/tenure.ts';
+import { findingText } from '../sinks/topic-findings.ts';
+import type { TopicFinding } from '../sinks/topic-findings.ts';
 import { refuseUnsupported } from '../unsupported.ts';
 import { jsonOf } from '../streams/sent-record.ts';
 
@@ -21,6 +28,8 @@ import { jsonOf } from '../streams/sent-record.ts';
 export interface Finding {
   readonly what: string;
   readonly fine: boolean;
+  /** Whether it works, but is unwise. Default false. */
+  readonly isUnwise?: boolean;
   readonly detail: string;
 }
 
@@ -105,12 +114,14 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
   const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
   const { kafka, registry } = openLinks(config, { log, kafkaRetries: 2 });
   try {
-    return await Promise.all([
+    let doubts: readonly TopicFinding[] = [];
+    const found = await Promise.all([
       attempt('kafka', async () => {
-        const { brokers, absent } = await inspectTopics(topicsOf(config, kafka));
-        const topics =
-          absent.length > 0 ? `run will make ${absent.join(', ')}` : 'all topics there';
-        return `${brokers} broker${brokers === 1 ? '' : 's'}; ${topics}`;
+        const { brokers, absent, ...topics } = await inspectTopics(topicsOf(config, kafka));
+        ({ doubts } = topics);
+        await expectPartitionsOf(config, kafka, absent);
+        const there = absent.length > 0 ? `run will make ${absent.join(', ')}` : 'all topics there';
+        return `${brokers} broker${brokers === 1 ? '' : 's'}; ${there}`;
       }),
       attempt('registry', async () => {
         const { records } = topicNames(config.topics.prefix);
@@ -126,8 +137,30 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
           : 'no schema yet, run will register them';
       }),
     ]);
+    const unwise = doubts.map((doubt) => ({ what: 'topic', fine: true, isUnwise: true, detail: findingText(doubt) })); // prettier-ignore
+    return [...found, ...unwise];
   } finally {
     await registry.close();
+  }
+}
+
+/** Whether the topics of events have the partitions that their events were written with. */
+async function expectPartitionsOf(
+  config: ConfigWith<'kafka'>,
+  kafka: Kafka,
+  absent: readonly string[],
+): Promise<void> {
+  const { records, cursors } = topicNames(config.topics.prefix);
+  if (absent.includes(cursors)) return;
+  const broker = kafkaBroker(kafka, new Map());
+  const written = config.resources.filter((resource) => !absent.includes(records(resource)));
+  const newest = await newestCursors(broker, cursors);
+  for (const resource of written) {
+    const task = `${config.account}/${resource}`;
+    const text = newest.get(task);
+    if (text === undefined) continue;
+    const bounds = await broker.bounds(records(resource));
+    expectPartitions(parseCursor(text, task), records(resource), bounds);
   }
 }
 
@@ -148,8 +181,9 @@ function table(findings: readonly Finding[]): string {
   const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);
   const width = Math.max(...findings.map(({ what }) => what.length));
   return findings
-    .map(({ what, fine, detail }) => {
-      const mark = fine ? colors.green('ok  ') : colors.red('FAIL');
+    .map(({ what, fine, isUnwise = false, detail }) => {
+      const good = isUnwise ? colors.yellow('warn') : colors.green('ok  ');
+      const mark = fine ? good : colors.red('FAIL');
       return `${what.padEnd(width)}  ${mark}  ${detail}\n`;
     })
     .join('');

@@ -1,6 +1,8 @@
 import { CellarstreamError } from '../errors.ts';
 import type { Hooks } from '../hooks.ts';
 import type { Logger } from '../log.ts';
+import { lossText } from '../sinks/lost-events.ts';
+import { findingText } from '../sinks/topic-findings.ts';
 import { countPage, tellsWhatIsGone } from '../ops/page-counts.ts';
 import { gathered } from './gathered.ts';
 
@@ -159,6 +161,18 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
         { event: 'discarded', reason },
         'the stored images are thrown away, and read back from Kafka',
       ),
+    onTopicDoubt: ({ resource, finding }) => {
+      const { topic, setting, found, wanted } = finding;
+      logger.warn(
+        { event: 'topic-setting', resource, topic, setting, found, wanted },
+        findingText(finding),
+      );
+    },
+    onLost: ({ resource, lost }) => {
+      const { topic, offsets } = lost;
+      const partitions = lost.gaps.map(({ partition }) => partition);
+      logger.warn({ event: 'topic-lost', resource, topic, partitions, offsets }, lossText(lost));
+    },
     onRestored: ({ resource, images }) =>
       logger.info({ event: 'restored', resource, images }, 'images read back from Kafka'),
   };

@@ -17,6 +17,10 @@ export interface TopicSpec {
   readonly cleanupPolicy: CleanupPolicy;
   /** Whether an existing topic must have just `numPartitions`. */
   readonly fixedPartitions: boolean;
+  /** The resource whose events alone are in it; undefined where it is of all of them. */
+  readonly resource: string | undefined;
+  /** The topic that has the same keys, and is to have as many partitions. */
+  readonly keyedAs: string | undefined;
 }
 
 /** The names under one prefix. */
@@ -59,6 +63,7 @@ export interface TopicTableOptions {
 export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
   const { prefix, resources, partitions, replication } = options;
   const names = topicNames(prefix);
+  const isOfOrders = (topic: string) => topic === names.orderStatusChanges;
   const spec = (
     topic: string,
     cleanupPolicy: CleanupPolicy,
@@ -77,6 +82,8 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
     cleanupPolicy,
     // An acknowledgement is behind its request; a cursor is found by reading one partition through.
     fixedPartitions: topic === names.cursors || topic === names.signals,
+    resource: resources.find((each) => topic === names.records(each)) ?? (isOfOrders(topic) ? 'orders' : undefined), // prettier-ignore
+    keyedAs: isOfOrders(topic) ? names.records('orders') : undefined,
   });
 
   const history = { 'min.compaction.lag.ms': 30 * DAY_MS };

@@ -18,8 +18,16 @@ const MANIFEST = 'complete.json';
 export interface Jars {
   /** Folder of Kafka's jar and all it depends on. */
   readonly kafka: string;
+  readonly kafkaVersion: string;
   /** Folder of the registry's unpacked distribution. */
   readonly registry: string;
+  readonly registryVersion: string;
+}
+
+/** Where the jars are, and what Maven is told of their versions. */
+interface Place {
+  readonly folder: string;
+  readonly kafkaVersion: string;
   readonly registryVersion: string;
 }
 
@@ -36,30 +44,43 @@ export async function isCached(options: LaunchOptions): Promise<boolean> {
  * @throws CellarstreamError `SERVICES`, with the end of Maven's log, when they can't be fetched.
  */
 export async function cachedJars(options: LaunchOptions): Promise<Jars> {
-  const { folder, registryVersion } = place(options);
-  if (!(await isComplete(folder))) await fetchJars(folder, options);
-  return { kafka: join(folder, 'kafka'), registry: join(folder, 'registry'), registryVersion };
+  const wanted = place(options);
+  const { folder, kafkaVersion, registryVersion } = wanted;
+  if (!(await isComplete(folder))) await fetchJars(wanted, options);
+  return {
+    kafka: join(folder, 'kafka'),
+    kafkaVersion,
+    registry: join(folder, 'registry'),
+    registryVersion,
+  };
 }
 
-function place(options: LaunchOptions): { folder: string; registryVersion: string } {
+function place(options: LaunchOptions): Place {
   const env = options.env ?? process.env;
   const cacheDir =
     options.cacheDir ?? join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'cellarstream');
   const pom = readFileSync(POM, 'utf8');
   const version = (name: string) => new RegExp(`<${name}\\.version>(.+?)<`).exec(pom)![1]!;
-  const registryVersion = version('apicurio');
+  const kafkaVersion = options.versions?.kafka ?? version('kafka');
+  const registryVersion = options.versions?.registry ?? version('apicurio');
   return {
-    folder: join(cacheDir, `kafka-${version('kafka')}-apicurio-${registryVersion}`),
+    folder: join(cacheDir, `kafka-${kafkaVersion}-apicurio-${registryVersion}`),
+    kafkaVersion,
     registryVersion,
   };
 }
 
-async function fetchJars(folder: string, options: LaunchOptions): Promise<void> {
+async function fetchJars(wanted: Place, options: LaunchOptions): Promise<void> {
+  const { folder, kafkaVersion, registryVersion } = wanted;
   // What is cut off goes with the tether, whose folder it is.
   const tethered = await Tethered.start(`${folder}.partial-`, options.env ?? process.env);
   try {
     const fresh = join(tethered.folder, 'services');
-    const args = ['-B', '-f', POM, `-Dservices.dir=${fresh}`, 'process-resources'];
+    const args = [
+      ...['-B', '-f', POM, `-Dservices.dir=${fresh}`],
+      ...[`-Dkafka.version=${kafkaVersion}`, `-Dapicurio.version=${registryVersion}`],
+      'process-resources',
+    ];
     const maven = await tethered.run('maven', 'mvn', args);
     await report(maven, options.onProgress);
     if ((await maven.whenEnded) !== 'exit code 0') {

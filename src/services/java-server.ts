@@ -1,6 +1,6 @@
 import { CellarstreamError } from '../errors.ts';
 import { freeLoopbackPorts } from './loopback-ports.ts';
-import type { ServiceControl } from './services.ts';
+import type { StoppableControl } from './services.ts';
 import type { Program, Tethered } from './tethered.ts';
 import { untilReady, type Probe } from './until-ready.ts';
 
@@ -25,8 +25,12 @@ export interface JavaServerKind {
   readonly portCount: number;
   /** What its log says when a port is taken. */
   readonly portTaken: RegExp;
-  /** Done once before each first start on new ports: files the server needs. */
-  prepare(ports: readonly number[]): Promise<void>;
+  /**
+   * Done once before each first start on new ports: files the server needs.
+   *
+   * @param all The ports of all that are started together, this one's among them, in their order.
+   */
+  prepare(ports: readonly number[], all: readonly (readonly number[])[]): Promise<void>;
   /** Arguments of `java`. */
   args(ports: readonly number[]): readonly string[];
   /** Whether it is this very server, and no stranger on its port, that answers. */
@@ -34,7 +38,7 @@ export interface JavaServerKind {
 }
 
 /** A server as a JVM in a tethered folder, with the controls that tests need. */
-export class JavaServer implements ServiceControl {
+export class JavaServer implements StoppableControl {
   readonly #kind: JavaServerKind;
   readonly #java: string;
   readonly #tethered: Tethered;
@@ -54,18 +58,41 @@ export class JavaServer implements ServiceControl {
     readyTimeoutMs: number,
     preferredPorts: readonly number[] = [],
   ): Promise<JavaServer> {
-    const server = new JavaServer(kind, java, tethered, readyTimeoutMs);
+    const servers = await JavaServer.startTogether([kind], java, tethered, readyTimeoutMs, preferredPorts); // prettier-ignore
+    return servers[0]!;
+  }
+
+  /**
+   * Servers of which each is told the ports of all. Resolves when each of them answers.
+   *
+   * @param preferredPorts As for {@link start}: the first one's first.
+   */
+  static async startTogether(
+    kinds: readonly JavaServerKind[],
+    java: string,
+    tethered: Tethered,
+    readyTimeoutMs: number,
+    preferredPorts: readonly number[] = [],
+  ): Promise<JavaServer[]> {
+    const servers = kinds.map((kind) => new JavaServer(kind, java, tethered, readyTimeoutMs));
+    const count = kinds.reduce((sum, { portCount }) => sum + portCount, 0);
     for (let tries = 1; ; tries++) {
-      server.#ports = await freeLoopbackPorts(kind.portCount, tries === 1 ? preferredPorts : []);
-      await kind.prepare(server.#ports);
-      try {
-        await server.start();
-        return server;
-      } catch (error) {
-        const log = (await server.#program?.log()) ?? '';
-        if (tries === PORT_TRIES || !kind.portTaken.test(log)) throw error;
-        await server.kill();
-      }
+      const ports = await freeLoopbackPorts(count, tries === 1 ? preferredPorts : []);
+      for (const server of servers) server.#ports = ports.splice(0, server.#kind.portCount);
+      const all = servers.map((server) => server.#ports);
+      await Promise.all(kinds.map((kind, k) => kind.prepare(all[k]!, all)));
+      const started = await Promise.allSettled(servers.map((server) => server.start()));
+      const failed = started.find((one) => one.status === 'rejected');
+      if (!failed) return servers;
+      if (tries === PORT_TRIES || !(await anyLostItsPort(servers))) throw failed.reason;
+      await Promise.all(servers.map((server) => server.kill()));
+    }
+
+    async function anyLostItsPort(servers: readonly JavaServer[]): Promise<boolean> {
+      const found = servers.map(async (server) =>
+        server.#kind.portTaken.test((await server.#program?.log()) ?? ''),
+      );
+      return (await Promise.all(found)).includes(true);
     }
   }
 
@@ -105,6 +132,11 @@ export class JavaServer implements ServiceControl {
 
   async kill(): Promise<void> {
     this.#signal('SIGKILL');
+    await this.#program?.whenEnded;
+  }
+
+  async stop(): Promise<void> {
+    this.#signal('SIGTERM');
     await this.#program?.whenEnded;
   }
 

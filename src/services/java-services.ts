@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cachedJars } from './jar-cache.ts';
 import { JavaServer } from './java-server.ts';
-import { kafkaServer, listenersOf } from './kafka-server.ts';
+import { startKafka } from './kafka-nodes.ts';
 import { registryServer, registryUrlOf } from './registry-server.ts';
 import type { JavaServices, LaunchOptions } from './services.ts';
 import { Tethered } from './tethered.ts';
@@ -22,27 +22,24 @@ export async function startOnJava(
 ): Promise<JavaServices> {
   const jars = await cachedJars(options);
   const env = options.env ?? process.env;
-  const ports = options.ports && {
-    kafka: [options.ports.kafka],
-    registry: [options.ports.registry],
-  };
+  const registryPort = options.ports && [options.ports.registry];
   const timeoutMs = options.readyTimeoutMs ?? READY_TIMEOUT_MS;
   options.onProgress?.('starting Kafka and the schema registry');
 
   const tethered = await Tethered.start(join(tmpdir(), 'cellarstream-services-'), env);
   try {
-    const kafkaKind = kafkaServer(jars.kafka, java, tethered, options);
     const registryKind = registryServer(jars.registry, jars.registryVersion, tethered);
-    const [kafka, registry] = await Promise.all([
-      JavaServer.start(kafkaKind, java, tethered, timeoutMs, ports?.kafka),
-      JavaServer.start(registryKind, java, tethered, timeoutMs, ports?.registry),
+    const [{ nodes, listeners }, registry] = await Promise.all([
+      startKafka(jars.kafka, java, tethered, timeoutMs, options),
+      JavaServer.start(registryKind, java, tethered, timeoutMs, registryPort),
     ]);
     return {
       origin: 'java',
-      listeners: listenersOf(options, kafka.ports),
-      brokers: [`127.0.0.1:${kafka.ports[0]!}`],
+      listeners,
+      brokers: nodes.map(({ address }) => address),
       registryUrl: registryUrlOf('127.0.0.1', registry.ports[0]!),
-      kafka,
+      kafka: nodes[0]!,
+      nodes,
       registry,
       stop: () => tethered.end(),
     };

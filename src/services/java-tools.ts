@@ -12,15 +12,15 @@ export type Tool =
   | { readonly found: true; readonly command: string; readonly reason?: undefined }
   | { readonly found: false; readonly reason: string };
 
-/** The `java` of `JAVA_HOME` if that is set, else the one on the `PATH`. */
-export async function findJava(env: NodeJS.ProcessEnv): Promise<Tool> {
+/** The `java` of `JAVA_HOME` if that is set, else the one on the `PATH`; `oldest` or newer, default 17. */
+export async function findJava(env: NodeJS.ProcessEnv, oldest = OLDEST_JAVA): Promise<Tool> {
   const home = env.JAVA_HOME;
   const command = home ? join(home, 'bin', 'java') : 'java';
   const where = home ? 'in JAVA_HOME' : 'on the PATH';
   const text = await versionText(command, '-version', env);
   if (text === undefined) return { found: false, reason: `no working java ${where}` };
   const version = /version "(?:1\.)?(\d+)/.exec(text)?.[1] ?? 'of an unknown version';
-  return Number(version) >= OLDEST_JAVA
+  return Number(version) >= oldest
     ? { found: true, command }
     : { found: false, reason: `the java ${where} is ${version}` };
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
@@ -8,20 +7,14 @@ import type { LaunchOptions } from './services.ts';
 import { lastLines, type Tethered } from './tethered.ts';
 import type { Probe } from './until-ready.ts';
 
-/** A single node: broker and controller in one, every topic with one replica. */
+/** A node is broker and controller in one. */
 const SETTINGS: Readonly<Record<string, string>> = {
   'process.roles': 'broker,controller',
-  'node.id': '1',
   'inter.broker.listener.name': 'BROKER',
   'controller.listener.names': 'CONTROLLER',
   'auto.create.topics.enable': 'false',
-  'offsets.topic.replication.factor': '1',
   'offsets.topic.num.partitions': '4',
-  'transaction.state.log.replication.factor': '1',
-  'transaction.state.log.min.isr': '1',
   'transaction.state.log.num.partitions': '4',
-  'share.coordinator.state.topic.replication.factor': '1',
-  'share.coordinator.state.topic.min.isr': '1',
   'group.initial.rebalance.delay.ms': '0',
   // A broker that was killed is let in again when its last session has run out.
   'broker.session.timeout.ms': '3000',
@@ -30,56 +23,88 @@ const SETTINGS: Readonly<Record<string, string>> = {
   'log.cleaner.dedupe.buffer.size': '16777216',
 };
 
+/** Of a cluster: what makes it go on without one node, and lets tests move leaders by the order of replicas. */
+const OF_CLUSTER: Readonly<Record<string, string>> = {
+  'controlled.shutdown.enable': 'true',
+  'auto.leader.rebalance.enable': 'true',
+  'leader.imbalance.check.interval.seconds': '1',
+  'leader.imbalance.per.broker.percentage': '0',
+};
+
+/** How many replicas topics have, Kafka's own too, and how many of those have to be in sync. */
+function replicas(count: number, inSync: number): Record<string, string> {
+  const [all, least] = [String(count), String(inSync)];
+  return {
+    'default.replication.factor': all,
+    'min.insync.replicas': least,
+    'offsets.topic.replication.factor': all,
+    'transaction.state.log.replication.factor': all,
+    'transaction.state.log.min.isr': least,
+    'share.coordinator.state.topic.replication.factor': all,
+    'share.coordinator.state.topic.min.isr': least,
+  };
+}
+
 /** The broker's and the controller's. */
 const OWN_PORTS = 2;
-const PROPERTIES_FILE = 'server.properties';
 
 /** What of a launch concerns Kafka. */
 type KafkaOptions = Pick<LaunchOptions, 'kafkaSettings' | 'kafkaListeners' | 'kafkaUsers'>;
 
+export interface KafkaServerOptions {
+  /** From 1. */
+  readonly id: number;
+  /** How many nodes there are. */
+  readonly isOneOf: number;
+  readonly clusterId: string;
+  /** Folder of Kafka and all it depends on. */
+  readonly jars: string;
+  readonly java: string;
+  readonly tethered: Tethered;
+  readonly options: KafkaOptions;
+}
+
 /**
- * Apache Kafka in KRaft mode; its first port is the broker's, its second the controller's, the rest those
- * of further listeners.
- *
- * @param jars Folder of Kafka and all it depends on.
+ * A node of Apache Kafka in KRaft mode; its first port is the broker's, its second the controller's, the
+ * rest those of further listeners.
  */
-export function kafkaServer(
-  jars: string,
-  java: string,
-  tethered: Tethered,
-  options: KafkaOptions,
-): JavaServerKind {
+export function kafkaServer(node: KafkaServerOptions): JavaServerKind {
+  const { id, isOneOf, clusterId, jars, java, tethered, options } = node;
   const listeners = Object.keys(options.kafkaListeners ?? {});
-  const clusterId = newClusterId();
   const classPath = ['-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-cp', join(jars, '*')];
+  const [title, name] = isOneOf === 1 ? ['Kafka', 'kafka'] : [`Kafka's node ${id}`, `kafka-${id}`];
+  const file = join(tethered.folder, `${name}.properties`);
 
   return {
-    title: 'Kafka',
-    name: 'kafka',
+    title,
+    name,
     portCount: OWN_PORTS + listeners.length,
     portTaken: /Address already in use/,
-    prepare: async (ports) => {
-      const file = join(tethered.folder, PROPERTIES_FILE);
-      await writeFile(file, properties(ports, tethered.folder, options));
+    prepare: async (ports, all) => {
+      const folder = join(tethered.folder, `${name}-data`);
+      await writeFile(file, properties(node, folder, ports, all));
       const tool = ['kafka.tools.StorageTool', 'format', '--ignore-formatted'];
       const users = scramUsers(options.kafkaUsers);
       const args = [...classPath, ...tool, '--cluster-id', clusterId, '--config', file, ...users];
-      const format = await tethered.run('kafka-format', java, ['-XX:TieredStopAtLevel=1', ...args]);
+      const format = await tethered.run(`${name}-format`, java, ['-XX:TieredStopAtLevel=1', ...args]); // prettier-ignore
       if ((await format.whenEnded) === 'exit code 0') return;
       const log = lastLines(await format.log());
-      throw new CellarstreamError('SERVICES', `Kafka could not format its data folder:\n${log}`);
+      throw new CellarstreamError('SERVICES', `${title} could not format its data folder:\n${log}`);
     },
-    args: () => ['-Xmx512m', ...classPath, 'kafka.Kafka', join(tethered.folder, PROPERTIES_FILE)],
-    probe: ([port]) => kafkaAnswers([`127.0.0.1:${port!}`], clusterId),
+    args: () => [isOneOf === 1 ? '-Xmx512m' : '-Xmx256m', ...classPath, 'kafka.Kafka', file],
+    probe: ([port]) => kafkaAnswers([`127.0.0.1:${port!}`], { clusterId, ids: [id] }),
   };
 }
 
 /**
  * Asks for the cluster.
  *
- * @param clusterId The only one to be content with; default any.
+ * @param wanted The only one to be content with, and the nodes that it must have. Default any.
  */
-export function kafkaAnswers(brokers: string[], clusterId?: string): Probe {
+export function kafkaAnswers(
+  brokers: string[],
+  wanted?: { readonly clusterId: string; readonly ids: readonly number[] },
+): Probe {
   return async () => {
     const kafka = new Kafka({
       brokers,
@@ -93,8 +118,9 @@ export function kafkaAnswers(brokers: string[], clusterId?: string): Probe {
     try {
       await admin.connect();
       const cluster = await admin.describeCluster();
-      const ours = clusterId === undefined || cluster.clusterId === clusterId;
-      return ours && cluster.brokers.length > 0;
+      if (!wanted) return cluster.brokers.length > 0;
+      const found = cluster.brokers.map(({ nodeId }) => nodeId);
+      return cluster.clusterId === wanted.clusterId && wanted.ids.every((id) => found.includes(id));
     } finally {
       await admin.disconnect();
     }
@@ -112,7 +138,12 @@ export function listenersOf(
   );
 }
 
-function properties(ports: readonly number[], folder: string, options: KafkaOptions): string {
+function properties(
+  { id, isOneOf, options }: KafkaServerOptions,
+  folder: string,
+  ports: readonly number[],
+  all: readonly (readonly number[])[],
+): string {
   const [broker, controller] = ports;
   const { kafkaListeners = {}, kafkaSettings } = options;
   const ways = Object.entries({
@@ -120,18 +151,20 @@ function properties(ports: readonly number[], folder: string, options: KafkaOpti
     ...listenersOf(options, ports),
   }).map(([name, address]) => `${name}://${address}`);
   const protocols = { BROKER: 'PLAINTEXT', CONTROLLER: 'PLAINTEXT', ...kafkaListeners };
-  const all = {
+  const settings = {
     ...SETTINGS,
+    ...(isOneOf === 1 ? replicas(1, 1) : { ...replicas(isOneOf, 2), ...OF_CLUSTER }),
+    'node.id': String(id),
     'listener.security.protocol.map': Object.entries(protocols)
       .map(([name, protocol]) => `${name}:${protocol}`)
       .join(),
     listeners: [...ways, `CONTROLLER://127.0.0.1:${controller!}`].join(),
     'advertised.listeners': ways.join(),
-    'controller.quorum.voters': `1@127.0.0.1:${controller!}`,
-    'log.dirs': join(folder, 'kafka-data'),
+    'controller.quorum.voters': all.map(([, port], k) => `${k + 1}@127.0.0.1:${port!}`).join(),
+    'log.dirs': folder,
     ...kafkaSettings,
   };
-  return Object.entries(all)
+  return Object.entries(settings)
     .map(([name, value]) => `${name}=${escaped(value)}\n`)
     .join('');
 }
@@ -148,11 +181,4 @@ function scramUsers(users: KafkaOptions['kafkaUsers'] = {}): string[] {
       `${mechanism}=[name=${name},password=${password}]`,
     ]),
   );
-}
-
-/** Sixteen bytes in Kafka's text form, which must not begin with a hyphen. */
-function newClusterId(): string {
-  const bytes = randomBytes(16);
-  bytes[0]! &= 0x7f;
-  return bytes.toString('base64url');
 }

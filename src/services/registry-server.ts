@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { JavaServerKind } from './java-server.ts';
 import type { Tethered } from './tethered.ts';
@@ -31,14 +32,18 @@ export function registryServer(
       '-Dquarkus.http.host=127.0.0.1',
       `-Dquarkus.http.port=${port!}`,
       `-Dapicurio.datasource.url=${database}`,
+      `-DREGISTRY_DATASOURCE_URL=${database}`, // its name before version 3
       '-Dquarkus.banner.enabled=false',
       '-Dquarkus.log.level=WARN',
       '-Dquarkus.log.category."io.apicurio".level=WARN',
       '-Dquarkus.http.access-log.enabled=false',
+      // Some versions have a second port, by default the same on all interfaces.
+      '-Dquarkus.management.host=127.0.0.1',
+      '-Dquarkus.management.port=0',
       // For the one line that says where it listens.
       '-Dquarkus.log.category."io.quarkus".level=INFO',
       '-jar',
-      join(folder, `apicurio-registry-app-${version}-runner.jar`),
+      jarOf(folder, version),
     ],
     probe: ([port], program) => {
       const answers = registryAnswers(registryUrlOf('127.0.0.1', port!));
@@ -46,6 +51,14 @@ export function registryServer(
       return async () => (await program.log()).includes('Listening on') && (await answers());
     },
   };
+}
+
+/** What `java -jar` starts: newer distributions are laid out as Quarkus does it by default. */
+function jarOf(folder: string, version: string): string {
+  const byDefault = join(folder, 'quarkus-run.jar');
+  return existsSync(byDefault)
+    ? byDefault
+    : join(folder, `apicurio-registry-app-${version}-runner.jar`);
 }
 
 /** Asks for the subjects. */

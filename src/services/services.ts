@@ -16,6 +16,23 @@ export interface ServiceControl {
   resume(): void;
 }
 
+/** A server that can also be told to end. */
+export interface StoppableControl extends ServiceControl {
+  /**
+   * SIGTERM: it ends in its own time, a broker after its leaders have moved to others. Resolves when the
+   * process is gone. Port and data are kept for the next start.
+   */
+  stop(): Promise<void>;
+}
+
+/** A node of Kafka: broker and controller in one. */
+export interface BrokerControl extends StoppableControl {
+  /** `node.id`: from 1. */
+  readonly id: number;
+  /** `host:port` of the listener that needs no login. */
+  readonly address: string;
+}
+
 interface Endpoints {
   /** `host:port`, as `KAFKA_BROKERS` lists them. */
   readonly brokers: string[];
@@ -33,9 +50,12 @@ export interface PlainServices extends Endpoints {
 /** Servers that run as JVMs on this machine's loopback interface. */
 export interface JavaServices extends Endpoints {
   readonly origin: 'java';
-  /** By name, the `host:port` of each of {@link LaunchOptions.kafkaListeners}. */
+  /** By name, where each of {@link LaunchOptions.kafkaListeners} is: `host:port` of each node, with commas between. */
   readonly listeners: Readonly<Record<string, string>>;
+  /** The first node: the only one by default. */
   readonly kafka: ServiceControl;
+  /** {@link LaunchOptions.kafkaNodes}, in the order of their ids. */
+  readonly nodes: readonly BrokerControl[];
   readonly registry: ServiceControl;
 }
 
@@ -45,9 +65,16 @@ export type Services = PlainServices | JavaServices;
 /** How servers are started; nothing here matters when both are named in the settings. */
 export interface LaunchOptions {
   /**
+   * How many nodes Kafka has, on Java alone: each is broker and controller, so that the others go on
+   * without one of three. Topics, Kafka's own too, get three replicas then, and `min.insync.replicas` 2.
+   * 1 or 3; default 1.
+   */
+  readonly kafkaNodes?: 1 | 3;
+  /**
    * Broker settings (`server.properties` names) over the launcher's own. Of those, the ones that
    * differ from Kafka's defaults for speed: `group.initial.rebalance.delay.ms` is 0, `broker.session.timeout.ms`
-   * 3,000, the internal topics have 4 partitions; and `auto.create.topics.enable` is false.
+   * 3,000, the internal topics have 4 partitions, a leader that is not the preferred one is changed within a
+   * second; and `auto.create.topics.enable` is false.
    */
   readonly kafkaSettings?: Readonly<Record<string, string>>;
   /**
@@ -57,12 +84,20 @@ export interface LaunchOptions {
   readonly kafkaListeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>;
   /** Passwords of the broker's SCRAM users by their names, on Java alone. Default none. */
   readonly kafkaUsers?: Readonly<Record<string, string>>;
-  /** Ports of this machine to be reached at, each where it is free. Default: any free ones. */
+  /** Ports of this machine to be reached at, Kafka's first node, each where it is free. Default: any free ones. */
   readonly ports?: { readonly kafka: number; readonly registry: number };
   /** How long a server may take until it answers, in ms; default 60,000. */
   readonly readyTimeoutMs?: number;
   /** Told what is going on, a line at a time; about one a second while Maven downloads. */
   readonly onProgress?: (line: string) => void;
+  /**
+   * Versions other than those of `pom.xml`, as Maven calls them: for tests, on Java, even where Docker
+   * answers. Each pair has a folder of its own in the cache.
+   */
+  readonly versions?: {
+    readonly kafka?: string | undefined;
+    readonly registry?: string | undefined;
+  };
   /** Where jars are kept; default `$XDG_CACHE_HOME/cellarstream`, or `~/.cache/cellarstream`. */
   readonly cacheDir?: string;
   /** Where `PATH`, `JAVA_HOME` and `XDG_CACHE_HOME` are looked up; default `process.env`. */

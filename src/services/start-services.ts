@@ -13,6 +13,7 @@ export interface StartServicesOptions extends LaunchOptions {
   readonly registryUrl?: string | undefined;
 }
 
+const VERSIONED = { found: false, reason: 'versions are chosen, which only Java has' } as const;
 const CACHED = { found: true, reason: undefined } as const;
 
 /**
@@ -38,7 +39,8 @@ export async function startServices(options: StartServicesOptions = {}): Promise
     );
   }
 
-  const docker = await findDocker();
+  // Images have versions of their own.
+  const docker = options.versions ? VERSIONED : await findDocker();
   if (docker.found) return startOnDocker(docker, options);
 
   const env = options.env ?? process.env;

@@ -1,4 +1,5 @@
-import type { TransactionalSink } from './sink.ts';
+import type { ProducerIdentity, TransactionalSink } from './sink.ts';
+import type { Bounds } from './topic-bounds.ts';
 
 /** A committed message, as it was read back. */
 export interface TailMessage {
@@ -13,7 +14,7 @@ export type Offsets = ReadonlyMap<number, bigint>;
 
 export interface Tail {
   readonly topic: string;
-  /** By partition, the first offset to read; a partition that is not here is read whole. */
+  /** By partition, the first offset to read, which must be there; one that is not here is read from 0. */
   readonly from: Offsets;
   readonly to: Offsets;
   /**
@@ -30,12 +31,17 @@ export interface Broker {
   /**
    * A sink of this transactional id. Opening it fences every older one and ends whatever transaction
    * that one had open, so that what is read back afterwards is final.
+   *
+   * @param own who the last sink of this process was: then an error with `context.epoch` says that another one was
+   * opened since, and nothing has come of this.
    */
-  open(transactionalId: string): Promise<TransactionalSink>;
+  open(transactionalId: string, own?: ProducerIdentity): Promise<TransactionalSink>;
   /** Names the cluster: another one has other offsets. */
   clusterId(): Promise<string>;
   /** Where the partitions of a topic end just now. */
   ends(topic: string): Promise<Offsets>;
+  /** Where they begin too: above 0 where records were deleted from the beginning. */
+  bounds(topic: string): Promise<ReadonlyMap<number, Bounds>>;
   /**
    * Reads a topic from one set of offsets to another, `read_committed`, and resolves when all of it
    * has been handed over.

@@ -18,6 +18,17 @@ export interface Cursor {
   readonly since: number | null;
   /** What the records' keys are made of; null until that was chosen. Never changes after. */
   readonly keyFields: readonly string[] | null;
+  /** The number of partitions that its events were written with. Absent in older cursors. */
+  readonly partitions?: number;
+  /**
+   * By partition of the topic of its events: where it ended after the commit before this one, and where it
+   * began when what is gone from it was last read again (absent: at 0). A topic that ends sooner or begins
+   * later has lost events since. Absent in older cursors.
+   */
+  readonly ends?: Readonly<Record<string, string>>;
+  readonly starts?: Readonly<Record<string, string>>;
+  /** How often the topic has lost events: images of before are of another topic. Default 0. */
+  readonly losses?: number;
 }
 
 export interface FirstRead {
@@ -30,17 +41,19 @@ export interface FirstRead {
 
 /** The cursor of a task that has read nothing yet. */
 export function newCursor(instance: string): Cursor {
-  const firstRead: FirstRead = { startedAt: null, position: null, done: false };
   return {
     version: 1,
     instance,
     generation: 0,
     sequence: 0,
-    firstRead,
+    firstRead: NOTHING_READ,
     since: null,
     keyFields: null,
   };
 }
+
+/** Of a first read that begins. */
+export const NOTHING_READ: FirstRead = { startedAt: null, position: null, done: false };
 
 /** @throws CellarstreamError `CURSOR_UNREADABLE` when the text is no cursor of this version. */
 export function parseCursor(text: string, task: string): Cursor {

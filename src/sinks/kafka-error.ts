@@ -31,8 +31,8 @@ const REFUSALS: Readonly<Record<string, string>> = {
   INVALID_REQUIRED_ACKS: 'a topic takes no messages that all replicas must have: see its settings',
   INVALID_TIMESTAMP:
     "messages are too old or too new for a topic: check this machine's clock, and the topic's message.timestamp.* settings",
-  UNSUPPORTED_VERSION: 'KAFKA_BROKERS must be Kafka 2.5 or newer',
-  INVALID_REQUEST: 'KAFKA_BROKERS must be Kafka 2.5 or newer, or speak just as it does',
+  UNSUPPORTED_VERSION: 'KAFKA_BROKERS must be Kafka 2.7 or newer',
+  INVALID_REQUEST: 'KAFKA_BROKERS must be Kafka 2.7 or newer, or speak just as it does',
   UNSUPPORTED_FOR_MESSAGE_FORMAT:
     'a topic keeps a format from before Kafka 0.11: unset its message.format.version',
   POLICY_VIOLATION: "the cluster's policy forbids it: ask who runs the cluster",
@@ -88,7 +88,11 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
   const all = chain(error);
   const advice = all.map(adviceOf).find(Boolean);
   if (advice !== undefined) {
-    return new CellarstreamError('KAFKA_REFUSED', `Kafka refuses: ${advice}`, { cause: error });
+    const isOfTopic = all.some((at) => typeOf(at) === 'TOPIC_AUTHORIZATION_FAILED');
+    return new CellarstreamError('KAFKA_REFUSED', `Kafka refuses: ${advice}`, {
+      cause: error,
+      ...(isOfTopic && { context: { concerns: 'topic' } }),
+    });
   }
   const insecure = all
     .map((at) => tlsError(at, { ...SERVER, who: whoOf(at), unreachable: code }))

@@ -4,7 +4,7 @@ import { batchesOf, MOST_BATCH_BYTES } from './producer/batches.ts';
 import type { PlacedRecord } from './producer/batches.ts';
 import { brokersOf } from './producer/brokers.ts';
 import { addPartitionsToTxn, endTxn, initProducerId, NOBODY } from './producer/calls.ts';
-import type { OfTopic, ProducerIdentity } from './producer/calls.ts';
+import type { OfTopic } from './producer/calls.ts';
 import { transactionCoordinator } from './producer/coordinator.ts';
 import { deliver } from './producer/delivery.ts';
 import type { Delivered } from './producer/delivery.ts';
@@ -12,7 +12,7 @@ import { leadersOf } from './producer/leaders.ts';
 import { partitionOf } from './producer/partition-of.ts';
 import { kafkasOf, patience } from './producer/patience.ts';
 import { sequences } from './producer/sequences.ts';
-import type { Ends, Message, TransactionalSink } from './sink.ts';
+import type { Ends, Message, ProducerIdentity, TransactionalSink } from './sink.ts';
 
 /** What {@link openKafkaProducer} needs. */
 export interface KafkaProducerOptions {
@@ -21,6 +21,12 @@ export interface KafkaProducerOptions {
   readonly transactionalId: string;
   /** Partitions of each topic that is written to. */
   readonly partitions: ReadonlyMap<string, number>;
+  /**
+   * Who the last producer of this process was. The new one takes its place, and only its: if another producer of
+   * the id was opened since, that is an error with `context.epoch`. A transaction that ran out of time is none.
+   * Default: takes the place of whoever it is.
+   */
+  readonly own?: ProducerIdentity | undefined;
 }
 
 /** Most bytes of one message's value, so that a batch can hold it with its key and headers. */
@@ -43,7 +49,7 @@ const ABORT_WITHIN_MS = 2_000;
  * @throws CellarstreamError `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, `TLS_REFUSED`.
  */
 export async function openKafkaProducer(options: KafkaProducerOptions): Promise<TransactionalSink> {
-  const { kafka, transactionalId, partitions } = options;
+  const { kafka, transactionalId, partitions, own = NOBODY } = options;
   const brokers = brokersOf(kafka);
   const leaders = leadersOf(brokers, partitions);
   const coordinator = transactionCoordinator(brokers, transactionalId);
@@ -62,7 +68,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
 
   let producer: Awaited<ReturnType<typeof renewed>>;
   try {
-    producer = await renewed(NOBODY);
+    producer = await renewed(own);
   } catch (error) {
     brokers.close();
     throw kafkaError(kafkasOf(error));
@@ -115,6 +121,9 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
     });
 
   return {
+    get producer() {
+      return producer.own;
+    },
     commit: async (messages) => {
       if (isDone) throw new Error('this producer has failed, or was closed: open another one');
       if (messages.length === 0) return new Map();

@@ -201,7 +201,7 @@ function unreadable(topic: string, partition: number, at: bigint): CellarstreamE
   return new CellarstreamError(
     'KAFKA_REFUSED',
     `partition ${partition} of ${topic} holds something at offset ${at} that is no whole batch of messages`,
-    { context: { topic, partition } },
+    { context: { concerns: 'topic', topic, partition } },
   );
 }
 

@@ -3,7 +3,6 @@ import { kafkaError } from './kafka-error.ts';
 import { batchesOf } from './producer/batches.ts';
 import { brokersOf } from './producer/brokers.ts';
 import { initProducerId, NOBODY } from './producer/calls.ts';
-import type { ProducerIdentity } from './producer/calls.ts';
 import { deliver } from './producer/delivery.ts';
 import { leadersOf } from './producer/leaders.ts';
 import { partitionOf } from './producer/partition-of.ts';
@@ -13,6 +12,7 @@ import { protocolError } from './producer/protocol-errors.ts';
 import type { ProducerRecord } from './producer/record-batch.ts';
 import { sequences } from './producer/sequences.ts';
 import type { Sequences } from './producer/sequences.ts';
+import type { ProducerIdentity } from './sink.ts';
 
 /** A producer that knows no transactions. */
 export interface PlainProducer {

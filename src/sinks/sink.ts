@@ -10,11 +10,19 @@ export interface Message {
 /** What a commit wrote: by topic and partition, the offset after the commit's own marker. */
 export type Ends = ReadonlyMap<string, ReadonlyMap<number, bigint>>;
 
+/** Who a producer is to the brokers: each that is opened of a transactional id has a higher epoch than those before. */
+export interface ProducerIdentity {
+  readonly producerId: bigint;
+  readonly epoch: number;
+}
+
 /**
  * Where messages go. All messages of one commit become readable at once, or none does; the cursor
  * that says how far the source was read is one of them.
  */
 export interface TransactionalSink {
+  /** Its newest. */
+  readonly producer: ProducerIdentity;
   /**
    * One commit at a time. An error means that the outcome is not known: the sink is of no more use,
    * and what was committed has to be read back.

@@ -1,45 +1,26 @@
 import type { SchedulerLike } from 'rxjs';
-import type {
-  ImageUpdate,
-  Notes,
-  StoredImage,
-  TaskMemory,
-  TaskStore,
-  UnseenKeys,
-} from '../state/store.ts';
-import { NO_SWEEP, takenOver } from '../streams/sweep-progress.ts';
+import { CellarstreamError } from '../errors.ts';
+import type { ImageUpdate, Notes, StoredImage, TaskStore, UnseenKeys } from '../state/store.ts';
+import { takenOver } from '../streams/sweep-progress.ts';
 import type { SweepProgress } from '../streams/sweep-progress.ts';
-import type { Broker, Offsets } from './broker.ts';
-import { newCursor, parseCursor } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
+import { isMadeAnew } from './lost-events.ts';
+import type { LostEvents } from './lost-events.ts';
+import { notedSweep, offsetTexts, restore, withIds } from './restore.ts';
+import type { RestoreOptions } from './restore.ts';
 import type { Message } from './sink.ts';
-import { claim, expectMine, graceFor, readCursor } from './tenure.ts';
-import type { KnownCursor, Tenure } from './tenure.ts';
+import { claim, expectMine, openSink } from './tenure.ts';
+import type { Tenure } from './tenure.ts';
 
-/** An event as it is found in the resource's topic, as far as the image store needs it. */
-export interface PublishedImage {
-  readonly sequence: number;
-  readonly image: { readonly schemaId: number; readonly bytes: Buffer } | null;
-}
-
-export interface TaskLogOptions {
-  readonly broker: Broker;
-  readonly store: TaskStore;
-  /** `<account>/<resource>`: the cursor's key. */
-  readonly task: string;
-  readonly topic: string;
-  readonly cursorTopic: string;
+export interface TaskLogOptions extends RestoreOptions {
   readonly transactionalId: string;
-  /** Names this process. */
-  readonly instance: string;
-  /** Reads an event of the topic; only asked for messages that are not tombstones. */
-  readonly readImage: (value: Buffer) => Promise<PublishedImage>;
   /** The same object for every log of a task that a process opens. */
   readonly tenure: Tenure;
   /** Whether single records can be asked for; see {@link takenOver}. */
   readonly canBeAsked: boolean;
   readonly scheduler: SchedulerLike;
-  readonly onRestored?: (images: number) => void;
+  /** Events that were published are no longer in the topic: the task begins to read anew. */
+  readonly onLost?: (lost: LostEvents) => void;
 }
 
 /** A task's place in Kafka: its cursor, its exclusive right to write, and its images beside it. */
@@ -82,52 +63,49 @@ export interface TaskBatch extends TaskNotes {
   readonly cursor: Pick<Cursor, 'sequence' | 'firstRead' | 'since' | 'keyFields'>;
 }
 
-/** Of what is in the store: a folder that an older version left is read anew from Kafka. */
-const STORE_VERSION = 3;
-
-/** A deletion whose event was compacted away: only its tombstone is left, and it is the last word. */
-const TOMBSTONE: PublishedImage = { sequence: Number.MAX_VALUE, image: null };
-
 /**
  * Takes a task over: fences whoever had it, reads the cursor and the images that the store has not
- * seen, and claims the task with a commit of its own.
+ * seen, and claims the task with a commit of its own. Where the topic has lost events the claim says that
+ * all is read anew: what the topic still has stays known, the rest is published again.
  *
  * @throws CellarstreamError `FENCED` when a newer process has the task: nothing was taken from it.
- * Otherwise `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
+ * `TOPIC_CHANGED` as {@link restore}. Otherwise `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
  */
 export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
-  const { broker, store, task, topic, cursorTopic, instance, transactionalId, tenure } = options;
-  await graceFor(tenure.lost, options.scheduler);
+  const { broker, store, task, topic, cursorTopic, instance, transactionalId } = options;
+  const { tenure, onLost } = options;
   const before = await expectMine(options, store.memory());
   tenure.begin ??= (await broker.ends(cursorTopic)).get(0) ?? 0n;
 
-  const sink = await broker.open(transactionalId);
+  const sink = await openSink(broker, transactionalId, tenure);
   try {
-    // Another process may have claimed the task between the look and the opening. Its producer has
-    // been fenced just now; it finds its own cursor, opens another one and goes on.
-    const { known, sequence } = await restore(options, await expectMine(options, before));
-    let cursor = known.cursor ? parseCursor(known.cursor, task) : newCursor(instance);
-    // While another task's transaction is open, what was committed to the cursors behind its beginning
-    // can't be read; the events that went with it can: no other task writes to their topic.
-    cursor = { ...cursor, sequence: Math.max(cursor.sequence, sequence) };
-    if (tenure.predecessor === undefined) {
-      tenure.predecessor = known.cursor === null ? null : cursor.instance;
-    }
+    const { known, hadCursor, lost, ...restored } = await restore(
+      options,
+      await expectMine(options, before),
+    );
+    let { cursor } = restored;
+    if (tenure.predecessor === undefined) tenure.predecessor = hadCursor ? cursor.instance : null;
     let memory = known;
-    let sweep = takenOver(noted(known), options.canBeAsked);
+    let sweep = takenOver(notedSweep(known), options.canBeAsked);
 
     const commit = async (batch: TaskBatch): Promise<void> => {
       const { messages, images, cursor: progress, sweep: swept = sweep, ...notes } = batch;
-      const next: Cursor = { ...cursor, ...progress, instance };
+      const next: Cursor = { ...cursor, ...progress, instance, ends: memory.ends };
       const text = JSON.stringify(next);
       const ends = await sink.commit([
         ...messages,
         { topic: cursorTopic, key: task, value: Buffer.from(text) },
       ]);
+      const written = ends.get(topic) ?? new Map<number, bigint>();
+      const count = messages.filter((message) => message.topic === topic).length;
+      if (written.size > 0 && isMadeAnew(written, memory.ends, count)) {
+        await store.put([], { ...memory, lost: true });
+        throw madeAnew(topic);
+      }
       cursor = next;
       memory = {
         ...memory,
-        ends: { ...memory.ends, ...offsetTexts(ends.get(topic) ?? new Map<number, bigint>()) },
+        ends: { ...memory.ends, ...offsetTexts(written) },
         cursorEnd: String(ends.get(cursorTopic)?.get(0) ?? memory.cursorEnd),
         cursor: text,
         schemaIds: withIds(memory.schemaIds, images),
@@ -143,7 +121,9 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
     };
 
     cursor = { ...cursor, generation: cursor.generation + 1 };
+    memory = { ...memory, lost: false };
     await claim(() => commit({ messages: [], images: [], cursor }));
+    if (lost) onLost?.(lost);
     return {
       get cursor() {
         return cursor;
@@ -169,76 +149,11 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
   }
 }
 
-/** Brings the store up to what the topics say; tells what it knows then, and the last sequence it read. */
-async function restore(
-  options: TaskLogOptions,
-  found: KnownCursor | undefined,
-): Promise<{ readonly known: TaskMemory; readonly sequence: number }> {
-  const { broker, store, topic, readImage, onRestored } = options;
-  const home = `${STORE_VERSION} ${await broker.clusterId()} ${topic}`;
-  const ends = await broker.ends(topic);
-
-  let memory = store.memory();
-  const seenEnd = (partition: number) => BigInt(memory?.ends[partition] ?? 0);
-  const outlived = [...ends].some(([partition, end]) => seenEnd(partition) > end);
-  if (memory && (memory.home !== home || outlived)) {
-    await store.clear(); // another cluster's, or of a topic that was made anew
-    memory = undefined;
-  }
-  const nothing = { home, ends: {}, cursorEnd: '0', cursor: null, schemaIds: [], sweep: null };
-  let known: TaskMemory = memory ?? nothing;
-  const moved = [...ends].some(([partition, end]) => seenEnd(partition) !== end);
-  if (moved || known.cursor === null) {
-    // Otherwise nothing was published since. A cursor that has moved without an event only spares
-    // reads: it is not worth one.
-    found = await readCursor(options, found ?? known);
-  }
-  if (found) known = { ...known, cursor: found.cursor, cursorEnd: found.cursorEnd };
-  // What was published while this store was away was there then: no sweep need have seen it.
-  const { number: sweep } = noted(known);
-
-  let restored = 0;
-  let sequence = 0;
-  const from = new Map(Object.entries(known.ends).map(([p, end]) => [Number(p), BigInt(end)]));
-  await broker.readTail({
-    topic,
-    from,
-    to: ends,
-    onMessages: async (messages) => {
-      const last = messages.at(-1);
-      if (!last) return;
-      const images: ImageUpdate[] = [];
-      for (const { key, value } of messages) {
-        if (key === null) continue;
-        const image = value ? await readImage(value) : TOMBSTONE;
-        if (image !== TOMBSTONE) sequence = Math.max(sequence, image.sequence);
-        images.push({ key: key.toString(), ...image });
-      }
-      restored += images.length;
-      const end = String(BigInt(last.offset) + 1n);
-      known = {
-        ...known,
-        ends: { ...known.ends, [last.partition]: end },
-        schemaIds: withIds(known.schemaIds, images),
-      };
-      const keys = images.flatMap(({ key, image }) => (image ? [key] : []));
-      await store.put(images, known, { seen: { keys, sweep, bySweep: false } });
-    },
-  });
-  if (restored > 0) onRestored?.(restored);
-  return { known: { ...known, ends: { ...known.ends, ...offsetTexts(ends) } }, sequence };
-}
-
-function noted({ sweep }: TaskMemory): SweepProgress {
-  return sweep === null ? NO_SWEEP : (JSON.parse(sweep) as SweepProgress);
-}
-
-function offsetTexts(offsets: Offsets): Record<string, string> {
-  return Object.fromEntries([...offsets].map(([partition, end]) => [partition, String(end)]));
-}
-
-function withIds(ids: readonly number[], images: readonly ImageUpdate[]): readonly number[] {
-  const all = new Set(ids);
-  for (const { image } of images) if (image) all.add(image.schemaId);
-  return all.size === ids.length ? ids : [...all];
+/** The events of the commit are there, and those before are not: that is for the next opening to see to. */
+function madeAnew(topic: string): CellarstreamError {
+  return new CellarstreamError(
+    'COMMIT_FAILED',
+    `${topic} was deleted and made anew while it was written to: its list is taken over again, and read anew`,
+    { context: { topic } },
+  );
 }

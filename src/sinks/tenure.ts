@@ -1,10 +1,9 @@
-import { lastValueFrom, timer } from 'rxjs';
-import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
 import type { TaskMemory } from '../state/store.ts';
 import type { Broker } from './broker.ts';
 import { parseCursor } from './cursor.ts';
 import { isEpochError } from './kafka-error.ts';
+import type { TransactionalSink } from './sink.ts';
 
 /** Where the cursor of a task is. */
 export interface CursorPlace {
@@ -27,16 +26,30 @@ export interface Tenure {
    * for.)
    */
   begin?: bigint;
+  /** The newest that was opened. */
+  sink?: TransactionalSink;
   /** What ended the newest log, or kept it from being opened. Set by whoever opens logs. */
   lost?: unknown;
 }
 
-/** How long a process that has just been fenced waits for its replacement to say so in the cursor. */
-const CLAIM_GRACE_MS = 3_000;
-
-/** Waits, if the producer was fenced. */
-export async function graceFor(lost: unknown, scheduler: SchedulerLike): Promise<void> {
-  if (isEpochError(lost)) await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
+/**
+ * Opens the task's sink. The first one takes the place of whoever had the task. Those after it take the place
+ * of this process's own: the brokers know whether anybody else has opened one since, even before that one has
+ * claimed the task, and this process never takes it back.
+ *
+ * @throws CellarstreamError `FENCED`.
+ */
+export async function openSink(
+  broker: Broker,
+  transactionalId: string,
+  tenure: Tenure,
+): Promise<TransactionalSink> {
+  const own = tenure.sink?.producer;
+  try {
+    return (tenure.sink = await broker.open(transactionalId, own));
+  } catch (error) {
+    throw own && isEpochError(error) ? fenced(error) : error;
+  }
 }
 
 /** A claim that is refused was overtaken by another process that is starting: leave it to that one. */
@@ -96,15 +109,15 @@ export async function readCursor(
   { broker, cursorTopic, task }: CursorPlace,
   known: KnownCursor | undefined,
 ): Promise<KnownCursor> {
-  const to = await broker.ends(cursorTopic);
-  const end = to.get(0) ?? 0n;
+  const { low, high: end } = (await broker.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
   const seen = BigInt(known?.cursorEnd ?? 0);
-  let cursor = seen <= end ? (known?.cursor ?? null) : null;
+  // Where the topic was made anew what is known is the word of the one before, until there is a newer one.
+  let cursor = known?.cursor ?? null;
   let at: bigint | undefined;
   await broker.readTail({
     topic: cursorTopic,
-    from: new Map([[0, seen <= end ? seen : 0n]]),
-    to,
+    from: new Map([[0, seen < low || seen > end ? low : seen]]),
+    to: new Map([[0, end]]),
     onMessages: (messages) => {
       for (const { key, value, offset } of messages) {
         if (key === null) continue;
@@ -116,4 +129,26 @@ export async function readCursor(
     },
   });
   return { cursor, cursorEnd: String(end), ...(at !== undefined && { offset: at }) };
+}
+
+/** By task, the newest cursor of each. */
+export async function newestCursors(
+  broker: Broker,
+  cursorTopic: string,
+): Promise<ReadonlyMap<string, string>> {
+  const { low, high } = (await broker.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
+  const newest = new Map<string, string>();
+  await broker.readTail({
+    topic: cursorTopic,
+    from: new Map([[0, low]]),
+    to: new Map([[0, high]]),
+    onMessages: (messages) => {
+      for (const { key, value } of messages) {
+        if (key && value) newest.set(key.toString(), value.toString());
+        else if (key) newest.delete(key.toString());
+      }
+      return Promise.resolve();
+    },
+  });
+  return newest;
 }

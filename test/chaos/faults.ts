@@ -124,7 +124,8 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: 'broker killed and started',
-    strike: async ({ services: { kafka } }) => {
+    strike: async (world, chance) => {
+      const kafka = world.broker(chance);
       await kafka.kill();
       await kafka.start();
     },
@@ -132,7 +133,8 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'broker gone for 30 s',
     isLong: true,
-    strike: async ({ services: { kafka } }) => {
+    strike: async (world, chance) => {
+      const kafka = world.broker(chance);
       await kafka.kill();
       await sleep(30_000);
       await kafka.start();
@@ -141,7 +143,8 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'broker paused for 30 s',
     isLong: true,
-    strike: async ({ services: { kafka } }) => {
+    strike: async (world, chance) => {
+      const kafka = world.broker(chance);
       kafka.pause();
       await sleep(30_000);
       kafka.resume();
@@ -254,7 +257,11 @@ function overwrite(state: string, chance: Chance): void {
   closeSync(fd);
 }
 
-async function until(isSo: () => boolean, withinMs: number, otherwise: string): Promise<void> {
+export async function until(
+  isSo: () => boolean,
+  withinMs: number,
+  otherwise: string,
+): Promise<void> {
   const end = performance.now() + withinMs;
   while (!isSo()) {
     if (performance.now() > end) throw new Error(otherwise);

@@ -9,33 +9,77 @@ export interface Round {
   readonly agreedAt: number;
 }
 
-export interface Recovery {
-  readonly fault: string;
-  readonly rounds: number;
-  /** From the end of the fault to the first event of a change that was made after it, s. */
+/** Of the rounds of a fault, s. */
+export interface Times {
   readonly seconds: readonly number[];
+  readonly mean: number;
   readonly median: number;
   readonly worst: number;
 }
 
-/** How long it took after each kind of fault until changes came through again. */
+export interface Recovery {
+  readonly fault: string;
+  readonly rounds: number;
+  /** From the beginning of the fault to the first event of a change that was made after it. */
+  readonly fromBegin: Times;
+  /** From the end of the fault to the first event of a change that was made after it. */
+  readonly fromEnd: Times;
+  /** The longest that no event was published, between the fault's beginning and the agreement after it. */
+  readonly silence: Times;
+}
+
+/** How long it took with each kind of fault until changes came through again. */
 export function recoveries(rounds: readonly Round[], events: readonly Read[]): Recovery[] {
   const changes = events.flatMap(({ value, timestamp }) => {
     const after = value?.after as { updated_at?: string } | null | undefined;
     return after?.updated_at ? [{ changedAt: Date.parse(after.updated_at), timestamp }] : [];
   });
-  const taken = new Map<string, number[]>();
-  for (const { fault, liftedAt } of rounds) {
-    const times = changes.flatMap(({ changedAt, timestamp }) =>
-      changedAt >= liftedAt ? [timestamp] : [],
-    );
-    if (times.length === 0) continue;
-    const first = times.reduce((least, at) => Math.min(least, at));
-    taken.set(fault, [...(taken.get(fault) ?? []), (first - liftedAt) / 1_000]);
-  }
-  return [...taken].map(([fault, seconds]) => {
-    const sorted = [...seconds].sort((a, b) => a - b);
-    const median = sorted[Math.floor(sorted.length / 2)]!;
-    return { fault, rounds: seconds.length, seconds, median, worst: sorted.at(-1)! };
+  const published = changes.map(({ timestamp }) => timestamp).sort((a, b) => a - b);
+  const firstAfter = (at: number): number[] => {
+    const times = changes.filter(({ changedAt }) => changedAt >= at);
+    if (times.length === 0) return [];
+    return [times.reduce((least, { timestamp }) => Math.min(least, timestamp), Infinity) - at];
+  };
+  const silenceIn = ({ struckAt, agreedAt }: Round): number[] => {
+    const within = published.filter((at) => at >= struckAt && at <= agreedAt);
+    const begin = published.findLast((at) => at < struckAt) ?? struckAt;
+    const gaps = [begin, ...within].map((at, k) => (within[k] ?? at) - at);
+    return [Math.max(0, ...gaps)];
+  };
+  return [...new Set(rounds.map(({ fault }) => fault))].map((fault) => {
+    const those = rounds.filter((round) => round.fault === fault);
+    return {
+      fault,
+      rounds: those.length,
+      fromBegin: times(those.flatMap(({ struckAt }) => firstAfter(struckAt))),
+      fromEnd: times(those.flatMap(({ liftedAt }) => firstAfter(liftedAt))),
+      silence: times(those.flatMap(silenceIn)),
+    };
   });
+}
+
+/** The same as a row of a table for people. */
+export function rowOf({ fault, rounds, fromBegin, fromEnd, silence }: Recovery) {
+  return {
+    fault,
+    rounds,
+    'from begin: mean': fromBegin.mean,
+    worst: fromBegin.worst,
+    'from end: mean': fromEnd.mean,
+    median: fromEnd.median,
+    'worst from end': fromEnd.worst,
+    'longest silence': silence.worst,
+  };
+}
+
+function times(ms: readonly number[]): Times {
+  const seconds = ms.map((each) => each / 1_000);
+  const sorted = [...seconds].sort((a, b) => a - b);
+  const sum = seconds.reduce((total, each) => total + each, 0);
+  return {
+    seconds,
+    mean: Number((sum / seconds.length).toFixed(2)),
+    median: sorted[Math.floor(sorted.length / 2)] ?? NaN,
+    worst: sorted.at(-1) ?? NaN,
+  };
 }

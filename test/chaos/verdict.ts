@@ -3,6 +3,7 @@ import type { Endpoint, Resource } from '../../src/sandbox/index.ts';
 import { canonical, checkOrders, checkStatusChanges } from '../integration/support/checker.ts';
 import { checkRecords, recordOf, truthOf } from '../integration/support/record-checker.ts';
 import type { Read } from '../integration/support/topic-reader.ts';
+import { checkSequences } from '../support/sequences.ts';
 import { API_KEY, LOGIN_QUOTA, PREFIX, QUOTA } from './world.ts';
 import type { World } from './world.ts';
 
@@ -14,6 +15,8 @@ const ENDPOINTS: readonly Endpoint[] = ['login', ...RESOURCES];
 export interface Verdict {
   /** Every promise that was broken, in words. */
   readonly violations: readonly string[];
+  /** How many of them a commit that is under way can explain, for a moment. */
+  readonly passing: number;
   readonly events: number;
   readonly deletions: number;
   readonly statusChanges: number;
@@ -55,6 +58,7 @@ export function judge(world: World, isCalm: (begin: number, end: number) => bool
 
   let events = 0;
   let deletions = 0;
+  let passing = 0;
   for (const resource of RESOURCES) {
     const found =
       resource === 'orders'
@@ -62,6 +66,12 @@ export function judge(world: World, isCalm: (begin: number, end: number) => bool
         : checkRecords(of(resource), truthOf(sandbox, resource));
     say(resource, found.violations);
     say(resource, falseDeletions(of(resource), world, resource));
+    const cursors = topics
+      .notes(`${PREFIX}.cursors`)
+      .filter(({ key }) => key.endsWith(`/${resource}`));
+    const counted = checkSequences(of(resource), cursors);
+    say(resource, [...counted.violations, ...counted.missing]);
+    passing += counted.missing.length;
     events += of(resource).length;
     deletions += found.ops.d ?? 0;
   }
@@ -76,7 +86,21 @@ export function judge(world: World, isCalm: (begin: number, end: number) => bool
   say('cursors', returned(world));
   say('quota', overQuota(world));
   say('output', secretsIn(world));
-  return { violations, events, deletions, statusChanges: statuses.count, sighted: seen.checked };
+  return { violations, passing, events, deletions, statusChanges: statuses.count, sighted: seen.checked }; // prettier-ignore
+}
+
+/** Violations by their kind: what is said without the keys and the numbers, and how often. */
+export function kindsOf(violations: readonly string[]): Record<string, number> {
+  const kinds: Record<string, number> = {};
+  for (const violation of violations) {
+    const [topic = '', ...rest] = violation.split('\n')[0]!.split(': ');
+    const kind = `${topic}: ${rest.join(': ').replace(/^[^:]*\d[^:]*: /, '')}`
+      .replace(/[0-9a-f]{16,}/g, 'H')
+      .replace(/\d+/g, 'N')
+      .slice(0, 90);
+    kinds[kind] = (kinds[kind] ?? 0) + 1;
+  }
+  return kinds;
 }
 
 /** Deletions of what was there, and tombstones without one. The API gives no key twice. */
@@ -131,12 +155,12 @@ function overQuota({ sandbox }: World): string[] {
 }
 
 /** Nothing secret and nobody's address is in what processes wrote, nor a secret in the topics. */
-function secretsIn({ processes, tokens, topics, sandbox }: World): string[] {
+function secretsIn({ processes, tokens, topics, sandbox, cluster }: World): string[] {
   const written = processes.map((each) => each.stdout() + each.stderr()).join('\n');
   const published = JSON.stringify(
     topics.events(`${PREFIX}.dead-letters`).map(({ value }) => value),
   );
-  const secrets = [API_KEY, ...tokens].filter(
+  const secrets = [API_KEY, ...tokens, ...(cluster?.secrets ?? [])].filter(
     (secret) => written.includes(secret) || published.includes(secret),
   );
   const people = [...sandbox.truth.records('customers')].map((customer) => String((customer as { email?: string }).email)); // prettier-ignore

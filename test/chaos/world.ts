@@ -4,14 +4,20 @@ import { join } from 'node:path';
 import { RESOURCES, startSandbox } from '../../src/sandbox/index.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { startServices } from '../../src/services/start-services.ts';
-import type { JavaServices } from '../../src/services/services.ts';
+import type { BrokerControl, JavaServices } from '../../src/services/services.ts';
 import { runCli } from '../integration/support/cli.ts';
 import type { Cli } from '../integration/support/cli.ts';
+import { startCluster } from '../integration/support/cluster.ts';
+import type { Chance } from '../sim/chance.ts';
+import { Cluster, clusterLaunch } from './cluster.ts';
+import type { ClusterOptions } from './cluster.ts';
 import { Sightings } from './sightings.ts';
 import { ApiTap } from './tap.ts';
 import { Topics } from './topics.ts';
 
 export const PREFIX = 'chaos';
+/** Of the task that reads orders. */
+export const TRANSACTIONAL_ID = `cellarstream.${PREFIX}.default.orders`;
 /** What the API allows, and what the service is told: the true limits. */
 export const QUOTA = 100;
 export const LOGIN_QUOTA = 10;
@@ -26,12 +32,20 @@ const RECORDS = {
   products: 80,
 };
 
+export interface WorldOptions {
+  readonly seed: number;
+  /** Three brokers, and a proxy before them. Default one broker, and none. */
+  readonly cluster?: ClusterOptions;
+}
+
 /**
  * The service as a process beside real servers and an API that changes, all of which can be broken;
  * and what was to be seen of it from outside.
  */
 export class World {
   readonly services: JavaServices;
+  /** Undefined where there is one broker. */
+  readonly cluster: Cluster | undefined;
   readonly sandbox: Sandbox;
   readonly tap: ApiTap;
   readonly sightings: Sightings;
@@ -46,12 +60,15 @@ export class World {
   state: string;
   service: Cli;
 
-  static async start(seed: number): Promise<World | string> {
-    const services = await startServices();
+  /** A text says why there is none. */
+  static async start({ seed, cluster: options }: WorldOptions): Promise<World | string> {
+    const services = options ? await startCluster(clusterLaunch(options)) : await startServices();
+    if (typeof services === 'string') return services;
     if (services.origin !== 'java') {
       await services.stop();
       return 'servers are only broken where they are our own: neither KAFKA_BROKERS nor Docker';
     }
+    const cluster = options && (await Cluster.open(services, options));
     const sandbox = await startSandbox({
       seed,
       apiKey: API_KEY,
@@ -69,18 +86,20 @@ export class World {
       )?.[1];
       if (token) tokens.add(token);
     });
-    return new World(seed, services, sandbox, tap, sightings, tokens);
+    return new World(seed, services, cluster, sandbox, tap, sightings, tokens);
   }
 
   private constructor(
     seed: number,
     services: JavaServices,
+    cluster: Cluster | undefined,
     sandbox: Sandbox,
     tap: ApiTap,
     sightings: Sightings,
     tokens: Set<string>,
   ) {
     this.services = services;
+    this.cluster = cluster;
     this.sandbox = sandbox;
     this.tap = tap;
     this.sightings = sightings;
@@ -114,6 +133,7 @@ export class World {
       LOGIN_QUOTA_PER_MINUTE: String(LOGIN_QUOTA),
       SWEEP_INTERVAL_MS: '5000',
       ...this.#polls,
+      ...this.cluster?.settings,
       LOG_LEVEL: 'debug',
     };
     const cli = runCli(['run'], env, shell);
@@ -124,6 +144,12 @@ export class World {
   /** The service again, as a supervisor would start it. */
   restart(): void {
     this.service = this.launch(this.state);
+  }
+
+  /** Any of the brokers. */
+  broker(chance: Chance): BrokerControl {
+    const { nodes } = this.services;
+    return nodes.length === 1 ? nodes[0]! : chance.pick(nodes);
   }
 
   async ready(service = this.service): Promise<void> {
@@ -154,6 +180,7 @@ export class World {
       await end('SIGKILL');
     }
     await this.tap.close();
+    await this.cluster?.close();
     await this.sandbox.close();
     await this.services.stop();
     for (const folder of this.folders) rmSync(folder, { recursive: true, force: true });

@@ -9,6 +9,7 @@ import { topicEnds } from '../../src/sinks/kafka-tail.ts';
 import { createRegistry } from '../../src/schemas/registry.ts';
 import { startServices } from '../../src/services/start-services.ts';
 import type { Services } from '../../src/services/services.ts';
+import { serverVersions } from './support/server-versions.ts';
 import { numbers, writtenTopic } from './support/written-topic.ts';
 import type { Clients } from './support/written-topic.ts';
 
@@ -31,6 +32,7 @@ let services: Services;
 let clients: Clients;
 beforeAll(async () => {
   services = await startServices({
+    ...serverVersions(),
     kafkaSettings: { 'log.cleaner.backoff.ms': '300' },
   });
   clients = {

@@ -20,6 +20,7 @@ for argument in "$@"; do
   case "$argument" in -Dservices.dir=*) dir="\${argument#*=}" ;; esac
 done
 echo $$ >> "$FAKE_MAVEN_RUNS"
+echo "$@" > "$FAKE_MAVEN_RUNS.arguments"
 mkdir -p "$dir/kafka" "$dir/registry/lib"
 echo some-jar > "$dir/kafka/a.jar"
 case "$FAKE_MAVEN" in
@@ -64,6 +65,27 @@ it('fetches once, and finds what it fetched', async () => {
   expect(await cachedJars(options())).toEqual(jars);
   expect(runs()).toHaveLength(1);
   expect(entries()).toEqual([`kafka-4.1.1-apicurio-${jars.registryVersion}`]);
+});
+
+it('keeps each version in a folder of its own, and asks Maven for that', async () => {
+  await cachedJars(options());
+  for (const versions of [{ kafka: '3.9.2' }, { registry: '2.6.13.Final' }]) {
+    const wanted = { ...options(), versions };
+    expect(await isCached(wanted)).toBe(false);
+    expect(await cachedJars(wanted)).toMatchObject({
+      registryVersion: versions.registry ?? '3.0.9',
+    });
+    expect(await isCached(wanted)).toBe(true);
+    const told = readFileSync(`${runsFile}.arguments`, 'utf8').split(/\s/);
+    expect(told).toContain(`-Dkafka.version=${versions.kafka ?? '4.1.1'}`);
+    expect(told).toContain(`-Dapicurio.version=${versions.registry ?? '3.0.9'}`);
+  }
+  expect(runs()).toHaveLength(3);
+  expect(entries().sort()).toEqual([
+    'kafka-3.9.2-apicurio-3.0.9',
+    'kafka-4.1.1-apicurio-2.6.13.Final',
+    'kafka-4.1.1-apicurio-3.0.9',
+  ]);
 });
 
 it.each([

@@ -11,6 +11,7 @@ import { checkOrders, checkStatusChanges } from './support/checker.ts';
 import { runCli } from './support/cli.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { publishedTruth } from './support/published-truth.ts';
+import { serverVersions } from './support/server-versions.ts';
 import { readTopic } from './support/topic-reader.ts';
 
 const PREFIX = 'outage';
@@ -30,7 +31,7 @@ describe('run, while Kafka or the registry is away', () => {
   let state: string;
   let service: Cli;
   beforeAll(async () => {
-    services = await startServices(); // its own: those of the others must live
+    services = await startServices(serverVersions()); // its own: those of the others must live
     sandbox = await startSandbox({
       records: { orders: 8_000, customers: 1_000 },
       quotaPerMinute: QUOTA,

@@ -6,13 +6,14 @@ import { topicsUnder } from '../../src/consumers/topic.ts';
 import { createRegistry } from '../../src/schemas/registry.ts';
 import { startServices } from '../../src/services/start-services.ts';
 import type { Services } from '../../src/services/services.ts';
+import { serverVersions } from './support/server-versions.ts';
 import { numbers, writtenTopic } from './support/written-topic.ts';
 
 const PATIENCE = { timeout: 100_000, interval: 100 };
 
 let services: Services;
 beforeAll(async () => {
-  services = await startServices();
+  services = await startServices(serverVersions());
 });
 afterAll(() => services.stop());
 

@@ -1,5 +1,6 @@
 import type { TestProject } from 'vitest/node';
 import { startServices } from '../../src/services/start-services.ts';
+import { serverVersions } from './support/server-versions.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -15,6 +16,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const services = await startServices({
     brokers: process.env.KAFKA_BROKERS?.split(',').filter((broker) => broker !== ''),
     registryUrl: process.env.SCHEMA_REGISTRY_URL,
+    ...serverVersions(),
     onProgress: (line) => console.error(line),
   });
   project.provide('brokers', services.brokers);

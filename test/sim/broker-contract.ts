@@ -78,6 +78,21 @@ export function brokerContract(name: string, open: () => Promise<Tried>): void {
       await Promise.allSettled([old.close(), other.close()]);
     });
 
+    it('opens again for whoever was opened last, and for nobody who was replaced since', async () => {
+      const tried = await open();
+      const { broker, topic } = tried;
+      const id = `${ID}-${topic}`;
+      const first = await broker.open(id);
+      await first.commit([message(topic, 'a', '1')]);
+      const again = await broker.open(id, first.producer);
+      const other = await broker.open(id);
+      const late = await broker.open(id, again.producer).catch((error: unknown) => error);
+      expect(isEpochError(late)).toBe(true);
+      const ends = await other.commit([message(topic, 'a', '2')]);
+      await reached(tried, ends.get(topic)!.get(0)!);
+      await Promise.allSettled([first.close(), again.close(), other.close()]);
+    });
+
     it('keeps transactional ids apart', async () => {
       const tried = await open();
       const { broker, topic } = tried;

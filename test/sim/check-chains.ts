@@ -6,7 +6,8 @@ import type { SimList } from './sim-list.ts';
 /**
  * Holds what was published against what could be seen: chains whole, sequences rising, nothing
  * twice, nothing made up, never back to an older state, no deletion of what was there, and in the
- * end the truth.
+ * end the truth. What was taken away from the topic comes again as `r`, if it is still there, and as
+ * nothing else.
  *
  * Back to an older state only where the list itself says that it is the newer one, by a later
  * `updated_at`: the clock was set back in between, or two commits that were late became visible in the
@@ -28,7 +29,9 @@ export function checkChains(chains: Chains, list: SimList): string[] {
         return;
       }
       const { op, sequence, at, before, record } = event;
-      if (!isSame(last ?? null, event)) say(`before is not the previous after, at ${sequence}`);
+      const isAgain = op === 'r' && before === null && last !== undefined && last.lostAt <= at;
+      if (!isAgain && !isSame(last ?? null, event))
+        say(`before is not the previous after, at ${sequence}`);
       const isRepeated = op === 'r' && before !== null;
       const isUnchanged = before !== null && event.after?.equals(before) === true;
       if (isUnchanged !== isRepeated) say(isRepeated ? 'repeated with a change' : 'an event without a change'); // prettier-ignore
@@ -46,7 +49,9 @@ export function checkChains(chains: Chains, list: SimList): string[] {
         ? (placeOf.get(record.version) ?? -1)
         : sights.findIndex(({ json }, n) => n > place && json === null);
       const sight = sights[found];
-      const isBack = found <= place && !isStampedLater(sight?.json, sights[place]?.json);
+      const isBack =
+        (isAgain ? found < place : found <= place) &&
+        !isStampedLater(sight?.json, sights[place]?.json);
       if (!sight || isBack || sight.at > at || !isEqual(sight.json, record))
         say(`${text(record)} was never to be seen, or before what is published already`);
       else place = found;
@@ -58,11 +63,14 @@ export function checkChains(chains: Chains, list: SimList): string[] {
     const last = chains.get(key)?.at(-1);
     const image = last && last !== 'tombstone' ? last.record : null;
     if (!image) violations.push(`${key}: is there, and not published`);
+    else if (last !== 'tombstone' && last!.lostAt < Infinity)
+      violations.push(`${key}: was taken away, and has not come again`);
     else if (!isEqual(image, json))
       violations.push(`${key}: ${text(image)} is not the truth: ${text(json)}`);
   }
   for (const [key, chain] of chains) {
-    if (chain.at(-1) !== 'tombstone' && !truth.has(key))
+    const last = chain.at(-1)!;
+    if (last !== 'tombstone' && last.lostAt === Infinity && !truth.has(key))
       violations.push(`${key}: is gone, and not deleted`);
   }
   return violations;

@@ -15,6 +15,8 @@ export interface PublishedEvent {
   readonly before: Buffer | null;
   readonly after: Buffer | null;
   readonly record: JsonObject | null;
+  /** When it was taken away from the topic; Infinity while it is there. */
+  readonly lostAt: number;
   /** Reads an image of the event's schema. */
   readonly decode: (image: Buffer) => JsonObject;
 }
@@ -24,32 +26,38 @@ export type Chains = ReadonlyMap<string, readonly (PublishedEvent | 'tombstone')
 
 export function chainsOf(events: readonly SimMessage[], registry: SimRegistry): Chains {
   const chains = new Map<string, (PublishedEvent | 'tombstone')[]>();
-  for (const { key, value, at } of events) {
+  for (const { key, value, at, lostAt } of events) {
     const chain = chains.get(key!) ?? [];
     chains.set(key!, chain);
-    chain.push(value ? eventOf(registry, value, at) : 'tombstone');
+    chain.push(value ? eventOf(registry, value, at, lostAt) : 'tombstone');
   }
   return chains;
 }
 
-function eventOf(registry: SimRegistry, value: Buffer, at: number): PublishedEvent {
+function eventOf(registry: SimRegistry, value: Buffer, at: number, lostAt: number): PublishedEvent {
   const { schemaId, payload } = unframe(value);
   const codec = registry.codec(schemaId);
   const { before, after, op, sequence } = codec.images(payload);
   const decode = (image: Buffer) => codec.values.decode(image);
   const record = after && decode(after);
-  return { op, sequence, at, schemaId, before, after, record, decode };
+  return { op, sequence, at, lostAt, schemaId, before, after, record, decode };
 }
 
 /** The newest record of each key, as it is when asked for; only what is new is read. */
 export function imagesOf(broker: SimBroker, registry: SimRegistry, topic: string) {
   const images = new Map<string, JsonObject>();
   const read = new Map<number, number>();
+  let { losses } = broker;
   return (): ReadonlyMap<string, JsonObject> => {
-    for (const [partition, end] of broker.ends(topic)) {
-      const from = read.get(partition) ?? 0;
+    if (losses !== broker.losses) {
+      images.clear();
+      read.clear();
+      ({ losses } = broker);
+    }
+    for (const [partition, { low, high: end }] of broker.bounds(topic)) {
+      const from = read.get(partition) ?? Number(low);
       for (const { key, value } of broker.slice(topic, partition, from, Number(end))) {
-        const record = value && eventOf(registry, value, 0).record;
+        const record = value && eventOf(registry, value, 0, Infinity).record;
         if (record) images.set(String(key), record);
         else images.delete(String(key));
       }

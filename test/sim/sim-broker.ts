@@ -1,6 +1,7 @@
 import { CellarstreamError } from '../../src/errors.ts';
 import type { Broker, Offsets, TailMessage } from '../../src/sinks/broker.ts';
 import type { Message } from '../../src/sinks/sink.ts';
+import type { Bounds } from '../../src/sinks/topic-bounds.ts';
 
 /** What a partition holds at an offset: a message, or the marker that ends a transaction. */
 type Entry =
@@ -25,10 +26,16 @@ interface Log {
   readonly topic: string;
   readonly partition: number;
   readonly entries: Entry[];
+  /** The first offset that is still there. */
+  start: number;
+  /** When entries were taken away, and up to which offset. */
+  readonly losses: { readonly at: number; readonly end: number }[];
 }
 
 interface Producer {
   epoch: number;
+  /** That of who opened it, where that was the same process. */
+  before?: number | undefined;
   open: Transaction | undefined;
 }
 
@@ -49,6 +56,8 @@ export interface SimMessage {
   readonly at: number;
   /** The number of its transaction: they rise with time. */
   readonly transaction: number;
+  /** When it was taken away from the topic; Infinity while it is there. */
+  readonly lostAt: number;
 }
 
 /**
@@ -58,11 +67,15 @@ export interface SimMessage {
  */
 export class SimBroker {
   readonly #logs = new Map<string, Log[]>();
+  /** Those of topics that were deleted since, in that order. */
+  readonly #gone: Log[] = [];
   readonly #producers = new Map<string, Producer>();
   readonly #partitions: (topic: string) => number;
   #begun = 0;
   /** Names the cluster. */
   clusterId = 'sim';
+  /** Times that somebody deleted a topic, or what stood at its beginning. */
+  losses = 0;
   /** Times that a producer that was replaced tried to write, or to commit what it had written. */
   refused = 0;
 
@@ -71,9 +84,13 @@ export class SimBroker {
   }
 
   /** Fences whoever had the id, and aborts what was left open. The epoch to write with. */
-  open(transactionalId: string): number {
+  open(transactionalId: string, own?: number): number {
     const producer = this.#producers.get(transactionalId) ?? { epoch: 0, open: undefined };
     this.#producers.set(transactionalId, producer);
+    // Who was not told that it was opened asks again for the one before.
+    if (own !== undefined && own === producer.before) return producer.epoch;
+    if (own !== undefined && own !== producer.epoch) throw outdated();
+    producer.before = own;
     producer.epoch += 1;
     if (producer.open) this.#end(producer, 'aborted');
     return producer.epoch;
@@ -106,9 +123,38 @@ export class SimBroker {
     );
   }
 
+  bounds(topic: string): Map<number, Bounds> {
+    return new Map(
+      this.#topic(topic).map((log) => [
+        log.partition,
+        { low: BigInt(log.start), high: BigInt(this.#stableOffset(log)) },
+      ]),
+    );
+  }
+
+  /** Somebody deletes a topic and makes it anew. */
+  makeAnew(topic: string, at: number): void {
+    this.losses += 1;
+    for (const log of this.#topic(topic)) {
+      log.losses.push({ at, end: Infinity });
+      this.#gone.push(log);
+    }
+    this.#logs.delete(topic);
+  }
+
+  /** Somebody deletes what stands at the beginning of a partition, up to a part of it. */
+  truncate(topic: string, part: number, at: number): void {
+    this.losses += 1;
+    const logs = this.#topic(topic);
+    const log = logs[this.losses % logs.length]!;
+    log.start = Math.max(log.start, Math.floor(part * this.#stableOffset(log)));
+    log.losses.push({ at, end: log.start });
+  }
+
   /** Committed messages of one partition between two offsets. */
   slice(topic: string, partition: number, from: number, to: number): TailMessage[] {
-    const { entries } = this.#topic(topic)[partition]!;
+    const { entries, start } = this.#topic(topic)[partition]!;
+    if (from < start && from < to) throw new CellarstreamError('POSITION', `offset ${from} was deleted`); // prettier-ignore
     return entries.slice(from, to).flatMap((entry, place): TailMessage[] => {
       if (entry.kind === 'marker' || entry.transaction.state !== 'committed') return [];
       const { key, value } = entry;
@@ -117,14 +163,16 @@ export class SimBroker {
     });
   }
 
-  /** All that a `read_committed` reader finds, partition by partition. */
+  /** All that a `read_committed` reader has found, partition by partition, with what is gone since. */
   read(topic: string): SimMessage[] {
-    return this.#topic(topic).flatMap((log) => {
+    const gone = this.#gone.filter((log) => log.topic === topic);
+    return [...gone, ...this.#topic(topic)].flatMap((log) => {
       const found: SimMessage[] = [];
-      for (const entry of log.entries.slice(0, this.#stableOffset(log))) {
+      for (const [offset, entry] of log.entries.slice(0, this.#stableOffset(log)).entries()) {
         if (entry.kind === 'marker' || entry.transaction.state !== 'committed') continue;
         const { key, value, at, transaction } = entry;
-        found.push({ key, value, at, transaction: transaction.number });
+        const lostAt = log.losses.find(({ end }) => offset < end)?.at ?? Infinity;
+        found.push({ key, value, at, transaction: transaction.number, lostAt });
       }
       return found;
     });
@@ -147,9 +195,7 @@ export class SimBroker {
     const producer = this.#producers.get(transactionalId)!;
     if (producer.epoch !== epoch) {
       this.refused += 1;
-      throw new CellarstreamError('COMMIT_FAILED', 'an outdated producer', {
-        context: { epoch: true },
-      });
+      throw outdated();
     }
     return producer;
   }
@@ -167,7 +213,13 @@ export class SimBroker {
     const known = this.#logs.get(topic);
     if (known) return known;
     const length = this.#partitions(topic);
-    const logs = Array.from({ length }, (_, partition): Log => ({ topic, partition, entries: [] }));
+    const logs = Array.from({ length }, (_, partition): Log => ({
+      topic,
+      partition,
+      entries: [],
+      start: 0,
+      losses: [],
+    }));
     this.#logs.set(topic, logs);
     return logs;
   }
@@ -191,12 +243,13 @@ export interface BrokerLine {
 /** The broker as one process sees it. */
 export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Broker {
   return {
-    open: async (transactionalId) => {
+    open: async (transactionalId, own) => {
       await step('open');
-      const epoch = broker.open(transactionalId);
+      const epoch = broker.open(transactionalId, own?.epoch);
       await step('opened');
       let used = false;
       return {
+        producer: { producerId: 1n, epoch },
         commit: async (messages) => {
           if (used) throw new Error('a sink was used after a commit that failed');
           const outcome = fate();
@@ -230,6 +283,10 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Br
       await step('ends');
       return broker.ends(topic);
     },
+    bounds: async (topic) => {
+      await step('bounds');
+      return broker.bounds(topic);
+    },
     readTail: async ({ topic, from, to, onMessages }) => {
       for (const [partition, end] of to) {
         let at = Number(from.get(partition) ?? 0n);
@@ -242,6 +299,12 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Br
       }
     },
   };
+}
+
+function outdated(): CellarstreamError {
+  return new CellarstreamError('COMMIT_FAILED', 'an outdated producer', {
+    context: { epoch: true },
+  });
 }
 
 function lost(): CellarstreamError {

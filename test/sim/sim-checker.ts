@@ -59,6 +59,7 @@ export function check({ broker, registry, api, processes, isSafe, isScarce }: Fi
     processes: processes.length,
     fenced: processes.filter(({ isFenced }) => isFenced).length,
     'writes of replaced ones': broker.refused,
+    'events taken away': broker.losses,
     requests: api.arrivals.length,
     events: events.length,
     deletions: events.filter(({ value }) => value === null).length,

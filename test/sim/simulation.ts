@@ -3,6 +3,7 @@ import { Chance } from './chance.ts';
 import { draw, LOOKBACK_MS, SAFE } from './draw.ts';
 import type { Draw } from './draw.ts';
 import { SimApi } from './sim-api.ts';
+import type { ApiTraits } from './sim-api.ts';
 import { SimBroker } from './sim-broker.ts';
 import { check } from './sim-checker.ts';
 import { imagesOf, isTruth } from './published.ts';
@@ -28,6 +29,8 @@ const SCARCE_CALM_MS = 3_600_000;
 /** Even when all seems well: two sweeps, and what a process that wakes up late might do. */
 const LEAST_CALM_MS = 45_000;
 const STEP_MS = 5_000;
+/** In so long each process has come to a step. */
+const REOPEN_MS = 45_000;
 
 const CONFIG = loadConfig({
   env: {
@@ -46,11 +49,24 @@ const CONFIG = loadConfig({
   needs: ['api', 'kafka', 'registry'],
 });
 
+/** Each so manieth run somebody deletes what was published. */
+const LOSSY = 5;
+
+/**
+ * Clocks by which nothing that is published seems to be made later than it was: what comes again would
+ * pass for new.
+ */
+function withTrueClocks(traits: ApiTraits): ApiTraits {
+  return { ...traits, stampSkewMs: Math.min(traits.stampSkewMs, traits.dateSkewMs) };
+}
+
 /** One run of the whole pipeline of one resource, all of it decided by the seed. */
 export async function simulate(seed: number, tell?: (line: string) => void): Promise<Run> {
   const chance = new Chance(seed);
   const drawn = draw(chance);
-  const { traits, dangers, isSafe, isScarce, pageSize } = drawn;
+  const { dangers, isSafe, isScarce, pageSize } = drawn;
+  const isLossy = !isSafe && seed % LOSSY === 1; // drawn, it would change what all seeds are
+  const traits = isLossy ? withTrueClocks(drawn.traits) : drawn.traits;
   const time = new SimTime(START);
   const api = new SimApi(traits, chance, time, drawn.records);
   api.isPersonal = seed % 3 === 0; // drawn, it would change what all seeds are
@@ -79,6 +95,8 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
       deadLetters: { topic: 'sim.dead-letters', schemaId: 901 },
       cursors: 'sim.cursors',
       partitions: new Map(),
+      maxMessageBytes: new Map(),
+      look: () => Promise.resolve([]),
     },
     trace: tell && ((line) => tell(`${((time.now() - START) / 1_000).toFixed(3)} ${line}`)),
   };
@@ -114,6 +132,14 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     const order_number = isOne ? Number(chance.pick(keys)) : null;
     ask(broker, { ...resync, resources: [traits.resource], order_number, since: null }, time.now());
   };
+  const topic = `sim.${traits.resource}`;
+  const lose = (lot: number) => {
+    if (lot < 0.77) broker.makeAnew(topic, time.now());
+    else broker.truncate(topic, (lot - 0.77) / 0.01, time.now());
+    world.trace?.(
+      lot < 0.77 ? 'the topic is made anew' : 'the beginning of a partition is deleted',
+    );
+  };
   api.faultiness = drawn.faultiness;
   while (time.now() < START + drawn.stormMs && !problem) {
     await time.pass(200 + chance.below(2_500));
@@ -121,6 +147,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     if (lot < 0.7) for (let n = 1 + chance.below(3); n > 0; n--) api.list.change();
     else if (lot < 0.74) older = process.folder.copy();
     else if (lot < 0.76) api.isDown = !api.isDown && !isSafe;
+    else if (isLossy && lot < 0.78) lose(lot);
     else if (lot < 0.77) api.list.stampSkewMs += chance.pick([-60_000, -5_000, 5_000]);
     else if (lot < 0.78) api.dateSkewMs += chance.pick([-60_000, -5_000, 5_000]);
     else if (lot < 0.82) request();
@@ -130,12 +157,17 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   }
 
   // The world calms down, and all that could be seen has to be there.
-  const calmAt = time.now();
   api.faultiness = 0;
   api.isDown = false;
+  if (isLossy) {
+    // Whoever has the task opens it once more: that part of a topic is gone is seen when it is opened.
+    for (const each of processes) each.dangers = { ...SAFE, crash: 1 };
+    await time.pass(REOPEN_MS);
+  }
+  const calmAt = time.now();
   for (const each of processes) each.dangers = SAFE;
   const most = isScarce ? SCARCE_CALM_MS : CALM_MS;
-  const published = imagesOf(broker, registry, `sim.${traits.resource}`);
+  const published = imagesOf(broker, registry, topic);
   const isWell = () => running().length === 1 && isTruth(published(), api.list);
   while (!problem) {
     const calmFor = time.now() - calmAt;

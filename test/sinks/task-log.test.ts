@@ -28,10 +28,12 @@ const batch: TaskBatch = {
 async function opened(failure?: Error, held: readonly (TailMessage & { topic: string })[] = []) {
   const done: (Message[] | string)[] = [];
   let fails = false;
+  const endOf = (topic: string) => BigInt(held.filter((message) => message.topic === topic).length);
   const broker: Broker = {
     open: () => {
       done.push('open');
       return Promise.resolve({
+        producer: { producerId: 1n, epoch: 0 },
         commit: (messages) => {
           done.push([...messages]);
           return fails ? Promise.reject(failure!) : Promise.resolve(new Map());
@@ -40,10 +42,8 @@ async function opened(failure?: Error, held: readonly (TailMessage & { topic: st
       });
     },
     clusterId: () => Promise.resolve('cluster'),
-    ends: (topic) => {
-      const { length } = held.filter((message) => message.topic === topic);
-      return Promise.resolve(new Map(length > 0 ? [[0, BigInt(length)]] : []));
-    },
+    ends: (topic) => Promise.resolve(new Map([[0, endOf(topic)]])),
+    bounds: (topic) => Promise.resolve(new Map([[0, { low: 0n, high: endOf(topic) }]])),
     readTail: ({ topic, onMessages }) =>
       onMessages(held.filter((message) => message.topic === topic)),
   };
@@ -86,7 +86,15 @@ describe('a commit of a task', () => {
     expect(rest).toEqual(['stored 1']);
     expect(messages).toEqual([event, status, expect.objectContaining({ topic: 'wine.cursors' })]);
     expect(cursorIn(messages as Message[])).toEqual([
-      { version: 1, instance: 'this one', generation: 1, ...batch.cursor },
+      {
+        version: 1,
+        instance: 'this one',
+        generation: 1,
+        ...batch.cursor,
+        partitions: 1,
+        starts: {},
+        ends: { 0: '0' },
+      },
     ]);
     expect(log.cursor).toMatchObject(batch.cursor);
   });

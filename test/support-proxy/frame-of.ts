@@ -1,8 +1,8 @@
 import { readRequest } from './kafka-frames.ts';
 import type { KafkaRequest } from './kafka-frames.ts';
 
-/** A text with its length before it, null in its place, or a number as so many bytes. */
-export type Part = string | null | readonly [bytes: 1 | 2 | 4, value: number];
+/** A text with its length before it, null in its place, a number as so many bytes, or bytes. */
+export type Part = string | null | readonly [bytes: 1 | 2 | 4, value: number] | Buffer;
 
 /** A frame of Kafka's protocol that consists of these, with its size before it. */
 export function frame(...parts: readonly Part[]): Buffer {
@@ -23,6 +23,7 @@ export function int(bytes: 1 | 2 | 4, value: number): Buffer {
 
 function bytesOf(part: Part): Buffer {
   if (part === null) return int(2, -1);
+  if (Buffer.isBuffer(part)) return part;
   if (typeof part !== 'string') return int(...part);
   return Buffer.concat([int(2, Buffer.byteLength(part)), Buffer.from(part)]);
 }

@@ -1,92 +1,23 @@
-import { correlationOf, errorCodeOf, FrameReader, readRequest, withPort } from './kafka-frames.ts';
+import { Aims } from './aims.ts';
+import type { Aim, Strike } from './aims.ts';
+import { pass } from './exchange.ts';
+import type { Exchange, Fault } from './exchange.ts';
+import { correlationOf, errorCodeOf, FrameReader, readRequest, withPorts } from './kafka-frames.ts';
 import type { ApiName, KafkaRequest } from './kafka-frames.ts';
 import { TcpProxy } from './tcp-proxy.ts';
 import type { ProxiedConnection, Tap } from './tcp-proxy.ts';
 
-/** One request on its way to the broker, in the hands of a {@link Fault}. */
-export interface Exchange {
-  readonly request: KafkaRequest;
-  /** Gives the request to the broker; resolves with the answer, of which the client has nothing yet. */
-  readonly forward: () => Promise<Answer>;
-  /** Gives the client an answer; does nothing when its connection is gone. */
-  readonly reply: (answer: Answer) => void;
-  /** Keeps the connection to the broker until then, though the client closes its own. */
-  readonly stay: (until: PromiseLike<unknown>) => void;
-  /** Resets the connection that it came on. */
-  readonly cut: () => void;
-  /** Leaves all connections of the client in the dark: open, and dead. New ones are served. */
-  readonly darken: () => void;
-}
+export type { Aim, Strike } from './aims.ts';
+export * from './exchange.ts';
 
-export interface Answer {
-  readonly frame: Buffer;
-  /** As {@link errorCodeOf} reads it; 0 is success. */
-  readonly errorCode: number | undefined;
-}
-
-/** What becomes of one request. Faults are made of what an {@link Exchange} can do. */
-export type Fault = (exchange: Exchange) => void | Promise<void>;
-
-/** Nothing happens to it. */
-export const pass: Fault = async ({ forward, reply }) => reply(await forward());
-
-/** The broker does it, the client never hears of it: its connection is reset instead. */
-export const loseAnswer: Fault = async ({ forward, cut }) => {
-  await forward();
-  cut();
-};
-
-/** The broker never gets it: the connection is reset. */
-export const loseRequest: Fault = ({ cut }) => cut();
-
-/** The broker does it, and all connections of the client are dead from then on without a sign. */
-export const goDark: Fault = async ({ forward, darken }) => {
-  await forward();
-  darken();
-};
-
-/** Something to wait for; asked for when the request has come. */
-export type Until = () => PromiseLike<unknown>;
-
-/** The broker does it at once, and the client hears of it when that has happened. */
-export const holdAnswer =
-  (until: Until): Fault =>
-  async ({ forward, reply }) => {
-    const held = until();
-    const answer = await forward();
-    await held;
-    reply(answer);
-  };
-
-/** The broker gets it when that has happened: perhaps long after the client has given it up. */
-export const holdRequest =
-  (until: Until): Fault =>
-  async ({ forward, reply, stay }) => {
-    const answer = Promise.resolve(until()).then(forward);
-    stay(answer);
-    reply(await answer);
-  };
-
-/** Which request a fault strikes. */
-export interface Aim {
-  readonly api: ApiName;
-  /** Lets so many of those pass before. Default 0. */
-  readonly skip?: number;
-  /** Which of them count. Default all. */
-  readonly where?: (request: KafkaRequest) => boolean;
-}
-
-export interface Strike {
-  /** Resolves when the request has come. */
-  readonly begun: Promise<void>;
-  /** Resolves when the fault has done all that it does, with what the broker said, if it was asked. */
-  readonly done: Promise<Answer | undefined>;
-}
-
-interface Armed {
-  readonly aim: Aim;
-  left: number;
-  readonly strike: Fault;
+/** What a proxy shares with those of the other brokers of its cluster. */
+export interface KafkaProxyOptions {
+  /** The port of the proxy that stands for a broker, by its `host:port`. Default always this one's. */
+  readonly portFor?: (broker: string) => number;
+  /** Aims at requests to any of the brokers. Default none. */
+  readonly aims?: Aims;
+  /** Leaves the connections of all proxies in the dark. Default this one's. */
+  readonly darken?: () => void;
 }
 
 /**
@@ -96,20 +27,21 @@ interface Armed {
  */
 export class KafkaProxy {
   readonly #tcp: TcpProxy;
-  readonly #armed: Armed[] = [];
-  readonly #counts = new Map<ApiName, number>();
+  readonly #options: KafkaProxyOptions;
+  readonly #aims = new Aims();
 
-  /** @param broker `host:port` of a cluster of one broker. */
-  static async listen(broker: string): Promise<KafkaProxy> {
+  /** @param broker Its `host:port`; that of a cluster of one broker, unless the options say more. */
+  static async listen(broker: string, options: KafkaProxyOptions = {}): Promise<KafkaProxy> {
     const [host = '', port] = broker.split(':');
     const tap = (connection: ProxiedConnection) => proxy.#tap(connection);
     const tcp = await TcpProxy.listen({ target: { host, port: Number(port) }, tap });
-    const proxy: KafkaProxy = new KafkaProxy(tcp);
+    const proxy: KafkaProxy = new KafkaProxy(tcp, options);
     return proxy;
   }
 
-  private constructor(tcp: TcpProxy) {
+  private constructor(tcp: TcpProxy, options: KafkaProxyOptions) {
     this.#tcp = tcp;
+    this.#options = options;
   }
 
   /** `host:port`, as `KAFKA_BROKERS` lists it. */
@@ -122,29 +54,19 @@ export class KafkaProxy {
     return this.#tcp;
   }
 
-  /** How many such requests have come. */
+  /** How many such requests have come to this broker. */
   count(api: ApiName): number {
-    return this.#counts.get(api) ?? 0;
+    return this.#aims.count(api);
   }
 
-  /** Arms a fault for one request to come; of several that fit, the one armed first strikes. */
+  /** As {@link Aims.strike}, at requests to this broker; before what is aimed at all of them. */
   strike(aim: Aim, fault: Fault): Strike {
-    let begin: () => void;
-    const begun = new Promise<void>((resolve) => (begin = resolve));
-    const done = new Promise<Answer | undefined>((resolve) => {
-      const strike = async (exchange: Exchange) => {
-        begin();
-        let answer: Answer | undefined;
-        await fault({ ...exchange, forward: async () => (answer = await exchange.forward()) });
-        return answer;
-      };
-      this.#armed.push({
-        aim,
-        left: aim.skip ?? 0,
-        strike: (exchange) => resolve(strike(exchange)),
-      });
-    });
-    return { begun, done };
+    return this.#aims.strike(aim, fault);
+  }
+
+  /** As {@link Aims.afflict}, at requests to this broker. */
+  afflict(aim: Aim, fault: Fault): () => void {
+    return this.#aims.afflict(aim, fault);
   }
 
   close(): Promise<void> {
@@ -155,13 +77,14 @@ export class KafkaProxy {
     const requests = new FrameReader();
     const answers = new FrameReader();
     const waiting = new Map<number, (frame: Buffer) => void>();
+    const { portFor = () => this.#tcp.port, darken = () => this.#tcp.darken() } = this.#options;
 
     const exchangeOf = (request: KafkaRequest): Exchange => ({
       request,
       forward: () =>
         new Promise((resolve) => {
           waiting.set(request.correlationId, (answer) => {
-            const frame = withPort(request, answer, this.#tcp.port);
+            const frame = withPorts(request, answer, portFor);
             resolve({ frame, errorCode: errorCodeOf(request, frame) });
           });
           connection.toTarget(request.frame);
@@ -169,7 +92,7 @@ export class KafkaProxy {
       reply: ({ frame }) => connection.toClient(frame),
       stay: (until) => connection.stay(until),
       cut: () => connection.cut(),
-      darken: () => this.#tcp.darken(),
+      darken,
     });
     return {
       fromClient: (chunk) => {
@@ -189,14 +112,9 @@ export class KafkaProxy {
   }
 
   #faultFor(request: KafkaRequest): Fault {
-    const { api } = request;
-    if (api === undefined) return pass;
-    this.#counts.set(api, this.count(api) + 1);
-    const fits = this.#armed.filter(({ aim }) => aim.api === api && (aim.where?.(request) ?? true));
-    const next = fits.find(({ left }) => left === 0);
-    for (const armed of fits) if (armed.left > 0) armed.left -= 1;
-    if (!next) return pass;
-    this.#armed.splice(this.#armed.indexOf(next), 1);
-    return next.strike;
+    const { aims } = this.#options;
+    this.#aims.note(request);
+    aims?.note(request);
+    return this.#aims.faultFor(request) ?? aims?.faultFor(request) ?? pass;
   }
 }

@@ -93,6 +93,21 @@ describe('TcpProxy', () => {
     expect(arrived[0]!.destroyed).toBe(false); // the target is not told either
   });
 
+  it('falls silent: connections are taken and nothing is answered, until it answers new ones', async () => {
+    const early = await client();
+    await echoOf(early, 'there');
+    proxy.fallSilent();
+    const late = await client();
+    let heard = 0;
+    for (const socket of [early, late]) socket.on('data', () => (heard += 1)).write('anybody?');
+    proxy.answer();
+    expect(await echoOf(await client(), 'here')).toBe('here');
+    for (const socket of [early, late]) socket.write('and now?');
+    expect(await echoOf(await client(), 'still here')).toBe('still here');
+    expect(heard).toBe(0);
+    expect([early.destroyed, late.destroyed]).toEqual([false, false]);
+  });
+
   it('refuses new connections until it admits them again, on the same port', async () => {
     const socket = await client();
     await echoOf(socket, 'before');

@@ -112,6 +112,7 @@ export class TcpProxy {
   #port = 0;
   #accepted = 0;
   #delayMs = 0;
+  #isSilent = false;
 
   /** Listens on a free port. */
   static async listen(options: TcpProxyOptions): Promise<TcpProxy> {
@@ -169,6 +170,17 @@ export class TcpProxy {
     for (const connection of this.#open) connection.darken();
   }
 
+  /** As {@link darken}, and new connections are accepted and get no answer either, until {@link answer}. */
+  fallSilent(): void {
+    this.#isSilent = true;
+    this.darken();
+  }
+
+  /** New connections are served again. Those that were dark stay so. */
+  answer(): void {
+    this.#isSilent = false;
+  }
+
   /** Delays all connections, new ones too; 0 ends it. */
   delay(ms: number): void {
     this.#delayMs = ms;
@@ -188,6 +200,7 @@ export class TcpProxy {
     const { target, tap } = this.#options;
     const connection = new ProxiedConnection(client, connect(target), tap);
     connection.delay(this.#delayMs);
+    if (this.#isSilent) connection.darken();
     this.#open.add(connection);
     void connection.closed.then(() => this.#open.delete(connection));
     client.resume();

@@ -1,9 +1,10 @@
 import { protocolReader } from '../protocol-reader.ts';
 import type { ProtocolReader } from '../protocol-reader.ts';
+import type { ProducerIdentity } from '../sink.ts';
 
 /**
  * The requests of a producer, and how their answers are read: https://kafka.apache.org/protocol#protocol_messages
- * The versions are those that all brokers from 2.5 on speak, and that say all that a producer has to know.
+ * The versions are those that all brokers from Kafka 2.7 on speak, and that say all that a producer has to know.
  */
 export interface Call<T> {
   readonly name: string;
@@ -19,12 +20,6 @@ export interface Call<T> {
 export interface OfTopic<T> {
   readonly topic: string;
   readonly partitions: readonly T[];
-}
-
-/** Who sends: both change when a producer is opened anew. */
-export interface ProducerIdentity {
-  readonly producerId: bigint;
-  readonly epoch: number;
 }
 
 export interface Address {

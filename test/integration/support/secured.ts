@@ -10,6 +10,7 @@ import { authority, selfSigned } from '../../support/certificates.ts';
 import type { Certificate } from '../../support/certificates.ts';
 import { frontOf } from '../../support/tls-front.ts';
 import type { Front } from '../../support/tls-front.ts';
+import { serverVersions } from './server-versions.ts';
 import type { Env } from './service.ts';
 
 const java = await findJava(process.env);
@@ -64,6 +65,7 @@ export async function startSecured(): Promise<Secured> {
   };
   const [services, sandbox] = await Promise.all([
     startOnJava(java.command, {
+      ...serverVersions(),
       kafkaListeners: {
         TLS: 'SSL',
         LOGIN: 'SASL_PLAINTEXT',

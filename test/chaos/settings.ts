@@ -1,0 +1,26 @@
+import { join } from 'node:path';
+
+/**
+ * What a run of chaos is told by the environment:
+ *
+ * - `CHAOS_SECONDS`: how long rounds go on; short runs leave out what takes long.
+ * - `CHAOS_SEED`: the order of the faults.
+ * - `CHAOS_FAULT`: only those with this in their names; of several, with `|` between.
+ * - `CHAOS_REPORT`: a folder for what was found and measured, and for what the processes said.
+ * - `CHAOS_BROKERS`: 1 or 3, the runs on so many brokers alone. Default both.
+ * - `CHAOS_GO_ON=1`: what is found ends the run at its end only, so that all is seen.
+ * - `CHAOS_REAUTH=1`: on three brokers the service logs in, and each of its connections again every three seconds.
+ */
+export const SECONDS = Number(process.env.CHAOS_SECONDS ?? 60);
+export const SEED = Number(process.env.CHAOS_SEED ?? 1);
+export const ONLY = process.env.CHAOS_FAULT ?? '';
+export const BROKERS = process.env.CHAOS_BROKERS ?? '';
+export const IS_REAUTHENTICATED = process.env.CHAOS_REAUTH === '1';
+export const GOES_ON = process.env.CHAOS_GO_ON === '1';
+export const IS_SHORT = SECONDS < 600;
+
+/** Of the run on so many brokers. */
+export function reportOf(brokers: 1 | 3): string | undefined {
+  const folder = process.env.CHAOS_REPORT;
+  return folder === undefined ? undefined : brokers === 1 ? folder : join(folder, 'cluster');
+}

@@ -1,0 +1,22 @@
+import { startServices } from '../../../src/services/start-services.ts';
+import type { BrokerControl, JavaServices, LaunchOptions } from '../../../src/services/services.ts';
+
+/**
+ * Three brokers of a test's own, which it may break, or why there are none: a text for `skip`, which is
+ * also written where nobody can overlook it.
+ */
+export async function startCluster(options: LaunchOptions = {}): Promise<JavaServices | string> {
+  const services = await startServices({ ...options, kafkaNodes: 3 });
+  if (services.origin === 'java') return services;
+  await services.stop();
+  const reason = `SKIPPED: three brokers are started on Java alone, and here is ${services.origin}`;
+  console.warn(reason);
+  return reason;
+}
+
+/** The node with this id. */
+export function nodeOf({ nodes }: Pick<JavaServices, 'nodes'>, id: number): BrokerControl {
+  const node = nodes.find((one) => one.id === id);
+  if (!node) throw new Error(`there is no node ${id}`);
+  return node;
+}
