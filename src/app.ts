@@ -100,7 +100,7 @@ async function serve(options: RunOptions): Promise<void> {
     switchMap(() => destination$),
     takeUntil(stop$),
     switchMap((destination) => {
-      const broker = kafkaBroker(links.kafka, destination.partitions);
+      const broker = kafkaBroker(links.kafka, destination);
       const { registry } = links;
       const shared = { config, instance, api, quota, broker, registry, destination, store };
       const tasks = resources.map(

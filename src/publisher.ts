@@ -2,7 +2,7 @@ import type { Destination } from './destination.ts';
 import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
 import type { SchemaBook } from './schema-book.ts';
-import { MOST_EVENT_BYTES } from './sinks/kafka-producer.ts';
+import { mostEventBytes } from './sinks/producer/batches.ts';
 import { changeMessages, deadLetterMessages, statusMessage } from './sinks/messages.ts';
 import type { Origin } from './sinks/messages.ts';
 import type { Message } from './sinks/sink.ts';
@@ -58,6 +58,7 @@ export function publicationOf(
   const { destination, book, origin, records, isNews, offset, now } = options;
   const { deadLetters } = destination;
   const topic = destination.records(origin.resource);
+  const mostBytes = mostEventBytes(destination.maxMessageBytes.get(topic));
   const statuses = RULES[origin.resource].statusFields && destination.statusChanges;
   const messages: Message[] = [];
   const images: ImageUpdate[] = [];
@@ -73,7 +74,7 @@ export function publicationOf(
     const { schemaId, codec } = book.current()!; // what was read into a change has a schema
     const to = { topic, schemaId };
     const events = changeMessages(change, sequence + 1, { to, codec, origin, now });
-    const isTooLarge = events.some(({ value }) => value && value.length > MOST_EVENT_BYTES);
+    const isTooLarge = events.some(({ value }) => value && value.length > mostBytes);
     // What a deletion shows has been published before: it is not much larger now.
     if (isTooLarge && op !== 'd') {
       const raw = records.findLast((each) => each.key === key)?.record ?? change.after;
@@ -93,7 +94,14 @@ export function publicationOf(
     const image = after && { schemaId, bytes: after };
     images.push({ key, sequence, image });
   }
-  const at = { to: deadLetters, resource: origin.resource, offset, now };
+  const mostLetterBytes = mostEventBytes(destination.maxMessageBytes.get(deadLetters.topic));
+  const at = {
+    to: deadLetters,
+    resource: origin.resource,
+    offset,
+    now,
+    mostBytes: mostLetterBytes,
+  };
   for (const record of rejected) messages.push(...deadLetterMessages(record, at));
   return { messages, images, statusChanges: found, rejected, sequence };
 }

@@ -152,7 +152,7 @@ async function expectPartitionsOf(
 ): Promise<void> {
   const { records, cursors } = topicNames(config.topics.prefix);
   if (absent.includes(cursors)) return;
-  const broker = kafkaBroker(kafka, new Map());
+  const broker = kafkaBroker(kafka, { partitions: new Map() });
   const written = config.resources.filter((resource) => !absent.includes(records(resource)));
   const newest = await newestCursors(broker, cursors);
   for (const resource of written) {

@@ -1,17 +1,20 @@
 import type { Kafka } from 'kafkajs';
 import type { Broker } from './broker.ts';
 import { openKafkaProducer } from './kafka-producer.ts';
+import type { KafkaProducerOptions } from './kafka-producer.ts';
 import { readTail, topicEnds } from './kafka-tail.ts';
 import { topicBounds } from './topic-bounds.ts';
 import { withAdmin } from './with-admin.ts';
 
 /**
- * Kafka, as tasks see it. `partitions` are those of each topic that is written to, as they are when a sink
- * is opened.
+ * Kafka, as tasks see it. `topics` are those that are written to, as they are when a sink is opened.
  */
-export function kafkaBroker(kafka: Kafka, partitions: ReadonlyMap<string, number>): Broker {
+export function kafkaBroker(
+  kafka: Kafka,
+  topics: Pick<KafkaProducerOptions, 'partitions' | 'maxMessageBytes'>,
+): Broker {
   return {
-    open: (transactionalId, own) => openKafkaProducer({ kafka, transactionalId, partitions, own }),
+    open: (transactionalId, own) => openKafkaProducer({ kafka, transactionalId, ...topics, own }),
     clusterId: () => withAdmin(kafka, async (admin) => (await admin.describeCluster()).clusterId),
     ends: (topic) => topicEnds(kafka, topic),
     bounds: (topic) => withAdmin(kafka, (admin) => topicBounds(admin, topic)),

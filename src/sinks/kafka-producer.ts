@@ -1,6 +1,6 @@
 import type { Kafka } from 'kafkajs';
 import { kafkaError } from './kafka-error.ts';
-import { batchesOf, MOST_BATCH_BYTES } from './producer/batches.ts';
+import { batchesOf } from './producer/batches.ts';
 import type { PlacedRecord } from './producer/batches.ts';
 import { brokersOf } from './producer/brokers.ts';
 import { addPartitionsToTxn, endTxn, initProducerId, NOBODY } from './producer/calls.ts';
@@ -21,6 +21,8 @@ export interface KafkaProducerOptions {
   readonly transactionalId: string;
   /** Partitions of each topic that is written to. */
   readonly partitions: ReadonlyMap<string, number>;
+  /** By topic, the most bytes of a batch, its `max.message.bytes`. Default a broker's own, 1 MiB. */
+  readonly maxMessageBytes?: ReadonlyMap<string, number>;
   /**
    * Who the last producer of this process was. The new one takes its place, and only its: if another producer of
    * the id was opened since, that is an error with `context.epoch`. A transaction that ran out of time is none.
@@ -29,8 +31,6 @@ export interface KafkaProducerOptions {
   readonly own?: ProducerIdentity | undefined;
 }
 
-/** Most bytes of one message's value, so that a batch can hold it with its key and headers. */
-export const MOST_EVENT_BYTES = MOST_BATCH_BYTES - 10_000;
 /** After this long the broker gives up a transaction that was left open. */
 const TRANSACTION_TIMEOUT_MS = 60_000;
 /** How long a transaction, or the opening, is tried: what is too long for that is begun again from what was committed. */
@@ -98,7 +98,10 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
         }),
       );
     // While the coordinator writes down the partitions, what they get is packed.
-    const [{ stayedOut: addingStayedOut }, batches] = await Promise.all([added, batchesOf(placed)]);
+    const [{ stayedOut: addingStayedOut }, batches] = await Promise.all([
+      added,
+      batchesOf(placed, options.maxMessageBytes),
+    ]);
     const { delivered, stayedOut } = await deliver(batches, {
       brokers,
       leaders,

@@ -122,9 +122,12 @@ export function deadLetterMessages(
     /** Of the page that it came on. */
     readonly offset: number;
     readonly now: number;
+    /** Of one message. */
+    readonly mostBytes: number;
   },
 ): Message[] {
   const { to, resource, offset, now } = at;
+  const mostChars = Math.min(MOST_PART_CHARS, Math.floor(at.mostBytes / MOST_CHAR_BYTES));
   const text = stringifyJson(raw);
   const letter = { resource, reason, message: REASONS[reason], offset, observed_at: now };
   const message = (part: Pick<DeadLetter, 'raw' | 'sha256' | 'length' | 'part' | 'parts'>) => ({
@@ -132,21 +135,22 @@ export function deadLetterMessages(
     key,
     value: frame(to.schemaId, deadLetterCodec.encode({ ...letter, ...part })),
   });
-  if (text.length <= MOST_PART_CHARS) {
+  if (text.length <= mostChars) {
     return [message({ raw: text, sha256: null, length: null, part: null, parts: null })];
   }
   const sha256 = createHash('sha256').update(text).digest('hex');
   const length = Buffer.byteLength(text);
-  const pieces = text.match(PIECES) ?? [];
+  const pieces = text.match(piecesOf(mostChars)) ?? [];
   return pieces.map((raw, place) =>
     message({ raw, sha256, length, part: place + 1, parts: pieces.length }),
   );
 }
 
-/** In UTF-8 at most four times as many bytes: well within a message. */
 const MOST_PART_CHARS = 200_000;
-/** By code points: no piece begins or ends within one. */
-const PIECES = new RegExp(`.{1,${MOST_PART_CHARS / 2}}`, 'gsu');
+/** In UTF-8, with room for what a letter says beside its text. */
+const MOST_CHAR_BYTES = 4;
+/** By code points, of two chars at most: no piece begins or ends within one. */
+const piecesOf = (mostChars: number) => new RegExp(`.{1,${Math.floor(mostChars / 2)}}`, 'gsu');
 
 const REASONS: Readonly<Record<RejectedRecord['reason'], string>> = {
   'not-an-object': 'the element of data is not an object',

@@ -141,7 +141,7 @@ describe('deadLetterMessages', () => {
   const letters = (raw: string) =>
     deadLetterMessages(
       { reason: 'too-large', raw, key: 'k' },
-      { to, resource: 'orders', offset: 90, now: 9 },
+      { to, resource: 'orders', offset: 90, mostBytes: 800_000, now: 9 },
     ).map(({ key, value }) => ({ key, ...deadLetterCodec.decode(unframe(value!).payload) }));
 
   it('is one message with the JSON as it came', () => {
@@ -160,7 +160,7 @@ describe('deadLetterMessages', () => {
     const letter = (reason: RejectReason, key: string | null) => {
       const messages = deadLetterMessages(
         { reason, raw: {}, key },
-        { to, resource: 'orders', offset: 90, now: 9 },
+        { to, resource: 'orders', offset: 90, mostBytes: 800_000, now: 9 },
       );
       return {
         key: messages[0]!.key,

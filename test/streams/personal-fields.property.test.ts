@@ -57,7 +57,13 @@ function leavesAt(value: JsonValue | undefined, path: readonly string[]): string
 
 const keyOf = keyOfFields(['id']);
 const origin = { account: 'a', resource: 'customers', version: '1' };
-const at = { to: { topic: 't', schemaId: 1 }, resource: 'customers', offset: 0, now: 1 };
+const at = {
+  to: { topic: 't', schemaId: 1 },
+  resource: 'customers',
+  offset: 0,
+  now: 1,
+  mostBytes: 800_000,
+};
 
 /** All that comes of elements of data: events and dead letters as bytes and as JSON, images, digests. */
 async function outcome(

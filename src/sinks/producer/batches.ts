@@ -8,8 +8,22 @@ export interface PartitionBatches {
   readonly batches: readonly PackedRecords[];
 }
 
-/** Most bytes of messages in one batch, before they are compressed: brokers take 1 MiB, unless told otherwise. */
+/** Of messages in one batch, before they are compressed: brokers take 1 MiB, unless told otherwise. */
 export const MOST_BATCH_BYTES = 900_000;
+/** What a batch has beside its messages, and what gzip may add to bytes that it can't make fewer. */
+const BATCH_OVERHEAD_BYTES = 1_000;
+/** For a message's key and headers. */
+const KEY_AND_HEADER_BYTES = 10_000;
+
+/** Most bytes of messages in one batch, where a topic takes batches of `max.message.bytes`. Default a broker's own. */
+function mostBatchBytes(maxMessageBytes = Infinity): number {
+  return Math.min(MOST_BATCH_BYTES, maxMessageBytes - BATCH_OVERHEAD_BYTES);
+}
+
+/** Most bytes of one message's value, so that a batch can hold it with its key and headers. */
+export function mostEventBytes(maxMessageBytes?: number): number {
+  return mostBatchBytes(maxMessageBytes) - KEY_AND_HEADER_BYTES;
+}
 
 /** A message that knows its partition. */
 export interface PlacedRecord extends ProducerRecord {
@@ -21,7 +35,10 @@ export interface PlacedRecord extends ProducerRecord {
  * Packs messages into batches of no more bytes than a broker takes, each partition's in the order given. All
  * are packed side by side, so that they take as long as the processors do.
  */
-export function batchesOf(records: Iterable<PlacedRecord>): Promise<PartitionBatches[]> {
+export function batchesOf(
+  records: Iterable<PlacedRecord>,
+  maxMessageBytes: ReadonlyMap<string, number> = new Map(),
+): Promise<PartitionBatches[]> {
   const partitions = new Map<string, Filling>();
   for (const record of records) {
     const { topic, partition } = record;
@@ -29,7 +46,7 @@ export function batchesOf(records: Iterable<PlacedRecord>): Promise<PartitionBat
     let filling = partitions.get(name);
     if (!filling) partitions.set(name, (filling = { topic, partition, bytes: 0, batches: [[]] }));
     const bytes = mostBytesOf(record);
-    if (filling.bytes > 0 && filling.bytes + bytes > MOST_BATCH_BYTES) {
+    if (filling.bytes > 0 && filling.bytes + bytes > mostBatchBytes(maxMessageBytes.get(topic))) {
       filling.batches.push([]);
       filling.bytes = 0;
     }

@@ -1,6 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { batchesOf, MOST_BATCH_BYTES } from '../../../src/sinks/producer/batches.ts';
+import {
+  batchesOf,
+  MOST_BATCH_BYTES,
+  mostEventBytes,
+} from '../../../src/sinks/producer/batches.ts';
 import type { PlacedRecord } from '../../../src/sinks/producer/batches.ts';
 import { recordBatch } from '../../../src/sinks/producer/record-batch.ts';
 import type { PackedRecords } from '../../../src/sinks/producer/record-batch.ts';
@@ -22,6 +26,15 @@ const keysOf = async (batches: readonly PackedRecords[]) =>
   );
 
 describe('batchesOf', () => {
+  it("keeps to a topic's own max.message.bytes, as the broker counts them", async () => {
+    const most = 100_000;
+    const records = Array.from({ length: 20 }, (_, n) => record('small', 0, String(n), 30_000));
+    const largest = record('small', 0, 'largest', mostEventBytes(most));
+    const [{ batches } = { batches: [] }] = await batchesOf([...records, largest], new Map([['small', most]])); // prettier-ignore
+    expect((await keysOf(batches)).flat()).toEqual([...records.map(({ key }) => key), 'largest']);
+    for (const batch of batches) expect(recordBatch(batch, STAMP).length).toBeLessThanOrEqual(most);
+  });
+
   it('keeps the order of each partition, and those of topics apart', async () => {
     const all = await batchesOf([
       record('a', 1, '1'),
