@@ -28,7 +28,6 @@ const OF_CLUSTER: Readonly<Record<string, string>> = {
   'controlled.shutdown.enable': 'true',
   'auto.leader.rebalance.enable': 'true',
   'leader.imbalance.check.interval.seconds': '1',
-  'leader.imbalance.per.broker.percentage': '0',
 };
 
 /** How many replicas topics have, Kafka's own too, and how many of those have to be in sync. */

@@ -54,6 +54,7 @@ it.skipIf(BROKERS === '1')(
     }
     if (IS_REAUTHENTICATED) {
       const seconds = (performance.now() - began) / 1_000;
+      console.log('logins', world.cluster!.logins(), 'in', Math.round(seconds), 's');
       expect(world.cluster!.logins()).toBeGreaterThan(seconds * LOGINS_PER_SECOND);
     }
     await rounds.end(SEED);

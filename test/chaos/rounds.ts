@@ -46,9 +46,20 @@ export class Rounds {
 
   /** Resolves when the service has read everything. */
   async begin(): Promise<void> {
-    await this.#world.ready();
+    await this.#ready();
     await this.#agreed('at the start');
     this.#calmSince = Date.now();
+  }
+
+  /** @throws Error with what the service said last, when it does not come so far as to read in some minutes. */
+  async #ready(): Promise<void> {
+    const late = new AbortController();
+    const tooLate = sleep(PATIENCE_MS, undefined, { signal: late.signal }).then(() => {
+      const last = this.#world.service.stderr().split('\n').slice(-15).join('\n');
+      throw new Error(`the service does not become ready:\n${last}`);
+    });
+    tooLate.catch(() => undefined); // it was in time
+    await Promise.race([this.#world.ready(), tooLate]).finally(() => late.abort());
   }
 
   /** Changes, and no fault, for so long: whatever is seen has to be published. */
