@@ -155,6 +155,8 @@ export type { Framed } from './schemas/wire.ts';
 export { topicNames, topicTable, valueSubject } from './schemas/topics.ts';
 export type { CleanupPolicy, TopicNames, TopicSpec, TopicTableOptions } from './schemas/topics.ts';
 export { ensureTopics } from './sinks/kafka-topics.ts';
+export type { TopicFinding } from './sinks/topic-findings.ts';
+export type { Gap, LostEvents } from './sinks/lost-events.ts';
 export type { TopicsOptions } from './sinks/kafka-topics.ts';
 export { openKafkaProducer } from './sinks/kafka-producer.ts';
 export type { KafkaProducerOptions } from './sinks/kafka-producer.ts';
