@@ -37,7 +37,7 @@ const BREAKS = [
   ['a topic whose beginning was deleted has lost nothing', 'src/sinks/lost-events.ts', 'if (now > before) gaps.push', 'if (now < 0n) gaps.push'],
   ['a topic that is made anew under the service is not noticed', 'src/sinks/lost-events.ts', 'return passed < BigInt(count);', 'return passed < 0n;'],
   ['what a topic has lost stays known', 'src/sinks/restore.ts', 'await store.clear();\n    known = { ...nothing, cursor: text, cursorEnd, lost: true };', 'known = { ...known, lost: true };'],
-  ['a lost topic is not read anew', 'src/sinks/restore.ts', 'firstRead: NOTHING_READ, losses', 'losses'],
+  ['a lost topic is not read anew', 'src/sinks/restore.ts', 'firstRead: NOTHING_READ,\n      losses', 'losses'],
   ['images of a topic that was lost since stay known', 'src/sinks/restore.ts', 'if (memory && (parsed()?.losses ?? 0) > losses) {', 'if (memory && losses < 0) {'],
   ['a first read that begins anew takes what was stamped ahead for new', 'src/resource-reads.ts', 'Math.max(serverTime, since ?? -Infinity)', 'serverTime'],
   ['one sweep is enough for all', 'src/streams/sweep-progress.ts', 'return isProven ? number - 1 : undefined;', 'return number;'],

@@ -29,6 +29,8 @@ export interface Cursor {
   readonly starts?: Readonly<Record<string, string>>;
   /** How often the topic has lost events: images of before are of another topic. Default 0. */
   readonly losses?: number;
+  /** The sequence as that was last found: what has been published since has a higher one. Default 0. */
+  readonly lostSequence?: number;
 }
 
 export interface FirstRead {

@@ -22,8 +22,8 @@ export interface LostEvents {
 }
 
 /**
- * Holds a topic against what cursor and store say that was written to it. A cursor without `ends`, of an
- * older version, tells no more than whether anything was.
+ * Holds a topic against what cursor and store say that was written to it. Of its own commit, and where an older
+ * version wrote it, a cursor tells no more than whether there was anything.
  */
 export function lostEvents(
   topic: string,
@@ -46,7 +46,7 @@ export function lostEvents(
     if (now > before) gaps.push({ partition, kind: 'begins', before, now });
   }
   const isEmpty = [...bounds.values()].every(({ high }) => high === 0n);
-  const isAnew = memory?.lost === true || (!cursor.ends && isEmpty && cursor.sequence > 0);
+  const isAnew = memory?.lost === true || (isEmpty && cursor.sequence > (cursor.lostSequence ?? 0));
   if (gaps.length === 0 && !isAnew) return undefined;
   const offsets = gaps.reduce((sum, { before, now }) => sum + Math.abs(Number(before - now)), 0);
   return { topic, gaps, offsets };

@@ -96,7 +96,13 @@ export async function restore(
     known = { ...nothing, cursor: text, cursorEnd, lost: true };
     await store.put([], known);
     const { losses: count = 0 } = cursor;
-    cursor = { ...cursor, firstRead: NOTHING_READ, losses: count + 1, starts: startsOf(bounds) };
+    cursor = {
+      ...cursor,
+      firstRead: NOTHING_READ,
+      losses: count + 1,
+      lostSequence: cursor.sequence,
+      starts: startsOf(bounds),
+    };
   } else if (text === null) {
     cursor = { ...cursor, starts: startsOf(bounds) }; // what is gone was before all that is known
   }

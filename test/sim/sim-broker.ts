@@ -142,6 +142,12 @@ export class SimBroker {
     this.#logs.delete(topic);
   }
 
+  /** Somebody adds a partition. */
+  grow(topic: string): void {
+    const logs = this.#topic(topic);
+    logs.push({ topic, partition: logs.length, entries: [], start: 0, losses: [] });
+  }
+
   /** Somebody deletes what stands at the beginning of a partition, up to a part of it. */
   truncate(topic: string, part: number, at: number): void {
     this.losses += 1;

@@ -29,8 +29,8 @@ const SCARCE_CALM_MS = 3_600_000;
 /** Even when all seems well: two sweeps, and what a process that wakes up late might do. */
 const LEAST_CALM_MS = 45_000;
 const STEP_MS = 5_000;
-/** In so long each process has come to a step. */
-const REOPEN_MS = 45_000;
+/** In so long each process has come to a step: where the quota is scarce it may wait for two windows. */
+const REOPEN_MS = 150_000;
 
 const CONFIG = loadConfig({
   env: {
@@ -160,9 +160,10 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   api.faultiness = 0;
   api.isDown = false;
   if (isLossy) {
-    // Whoever has the task opens it once more: that part of a topic is gone is seen when it is opened.
-    for (const each of processes) each.dangers = { ...SAFE, crash: 1 };
-    await time.pass(REOPEN_MS);
+    // Whoever has the task dies: that the beginning of a topic is gone is seen when it is taken over.
+    process.dangers = { ...SAFE, crash: 1 };
+    const until = time.now() + REOPEN_MS;
+    while (process.state === 'running' && time.now() < until) await time.pass(STEP_MS);
   }
   const calmAt = time.now();
   for (const each of processes) each.dangers = SAFE;

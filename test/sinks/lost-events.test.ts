@@ -41,8 +41,10 @@ describe('lostEvents', () => {
     expect(lost([[6, 7]], { ends: { 0: '7' }, starts: { 0: '5' } })).toMatchObject({ offsets: 1 });
   });
 
-  it('knows of an older cursor whether anything was published', () => {
+  it('knows of a cursor, whose own commit may be its first, and of an older one whether anything was published', () => {
     expect(lost([[0, 0]], {})).toEqual({ topic: TOPIC, gaps: [], offsets: 0 });
+    expect(lost([[0, 0]], { ends: { 0: '0' } })).toBeDefined();
+    expect(lost([[0, 0]], { ends: { 0: '0' }, lostSequence: 9 })).toBeUndefined();
     expect(lost([[0, 0]], { sequence: 0 })).toBeUndefined();
     expect(lost([[0, 2]], {})).toBeUndefined();
   });

@@ -1,0 +1,141 @@
+import { VirtualTimeScheduler } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import type { LostEvents } from '../../src/sinks/lost-events.ts';
+import { openTaskLog } from '../../src/sinks/task-log.ts';
+import type { TaskLog } from '../../src/sinks/task-log.ts';
+import { brokerOf, SimBroker } from '../sim/sim-broker.ts';
+import type { CommitFate } from '../sim/sim-broker.ts';
+import { SimFolder, storeOf } from '../sim/sim-store.ts';
+
+const TASK = 'estate/orders';
+const TOPIC = 'wine.orders';
+const image = { schemaId: 1, bytes: Buffer.from('image') };
+const step = () => Promise.resolve();
+
+/** A cluster whose topic of orders has so many partitions, and processes that open the task's log. */
+function cluster(partitions = 1) {
+  const now = { partitions };
+  const kafka = new SimBroker((topic) => (topic === TOPIC ? now.partitions : 1));
+  const lost: LostEvents[] = [];
+  const open = (instance: string, folder: SimFolder, claim: CommitFate = 'done') => {
+    let fate = claim;
+    const broker = brokerOf(kafka, { step, fate: () => fate, now: () => 0 });
+    return openTaskLog({
+      broker,
+      store: storeOf(folder, step).task(TASK),
+      task: TASK,
+      topic: TOPIC,
+      cursorTopic: 'wine.cursors',
+      transactionalId: 'cellarstream.wine.estate.orders',
+      instance,
+      readImage: (event) => Promise.resolve({ sequence: Number(event.toString()), image }),
+      tenure: {},
+      canBeAsked: true,
+      scheduler: new VirtualTimeScheduler(),
+      onLost: (each) => lost.push(each),
+    }).then((log) => {
+      fate = 'done';
+      return log;
+    });
+  };
+  return { kafka, open, lost, now };
+}
+
+/** Publishes an event of each key, as of a first read that is done. */
+async function publish(log: TaskLog, ...keys: readonly string[]): Promise<void> {
+  const { sequence: before } = log.cursor;
+  const sequences = keys.map((_, nth) => before + nth + 1);
+  await log.commit({
+    messages: keys.map((key, nth) => ({ topic: TOPIC, key, value: Buffer.from(String(sequences[nth])) })), // prettier-ignore
+    images: keys.map((key, nth) => ({ key, sequence: sequences[nth]!, image })),
+    cursor: {
+      ...log.cursor,
+      sequence: before + keys.length,
+      firstRead: { startedAt: 1, position: null, done: true },
+    },
+  });
+}
+
+const known = (log: TaskLog, keys: string) => [...keys].filter((key) => log.get(key) !== undefined);
+
+describe('a task whose topic has lost events', () => {
+  it('begins to read anew, knows what is left, and goes on counting', async () => {
+    const { kafka, open, lost } = cluster();
+    const folder = new SimFolder();
+    await publish(await open('one', folder), 'a', 'b', 'c');
+    kafka.truncate(TOPIC, 0.5, 1); // of four offsets two are left: c, and a marker
+    const log = await open('two', folder);
+    expect(log.cursor).toMatchObject({ sequence: 3, losses: 1, starts: { 0: '2' } });
+    expect(log.cursor.firstRead).toEqual({ startedAt: null, position: null, done: false });
+    expect(known(log, 'abc')).toEqual(['c']);
+    expect(lost).toHaveLength(1);
+
+    const again = await open('three', new SimFolder());
+    expect(known(again, 'abc')).toEqual(['c']);
+    expect(lost).toHaveLength(1); // it is dealt with
+  });
+
+  it('does so again, if it died before anybody was told', async () => {
+    const { kafka, open, lost } = cluster();
+    const folder = new SimFolder();
+    await publish(await open('one', folder), 'a', 'b');
+    kafka.makeAnew(TOPIC, 1);
+    await expect(open('two', folder, 'refused')).rejects.toMatchObject({ code: 'COMMIT_FAILED' });
+    expect(lost).toEqual([]);
+    const log = await open('three', folder);
+    expect(log.cursor.firstRead.done).toBe(false);
+    expect(lost).toHaveLength(1);
+  });
+
+  it('finds out by its next commit, though that is longer than all that was there', async () => {
+    const { kafka, open, lost } = cluster();
+    const folder = new SimFolder();
+    const log = await open('one', folder);
+    await publish(log, 'a');
+    kafka.makeAnew(TOPIC, 1);
+    await expect(publish(log, 'b', 'c', 'd', 'e')).rejects.toMatchObject({ code: 'COMMIT_FAILED' });
+    const again = await open('one', folder);
+    expect(known(again, 'abcde')).toEqual(['b', 'c', 'd', 'e']);
+    expect(again.cursor.firstRead.done).toBe(false);
+    expect(lost).toHaveLength(1);
+  });
+
+  it('forgets a store from before a loss that another process has made good', async () => {
+    const { kafka, open } = cluster();
+    const old = new SimFolder();
+    await publish(await open('one', old), 'a', 'b');
+    kafka.makeAnew(TOPIC, 1);
+    await publish(await open('two', new SimFolder()), 'b', 'c', 'd', 'e', 'f');
+    const log = await open('three', old);
+    expect(known(log, 'abcdef')).toEqual(['b', 'c', 'd', 'e', 'f']);
+    expect(log.cursor.firstRead.done).toBe(true);
+  });
+
+  it('knows its cursor where the topic of cursors was lost', async () => {
+    const { kafka, open, lost } = cluster();
+    const folder = new SimFolder();
+    await publish(await open('one', folder), 'a', 'b');
+    kafka.makeAnew('wine.cursors', 1);
+    const log = await open('two', folder);
+    expect(log.cursor).toMatchObject({ sequence: 2, firstRead: { done: true } });
+    expect(lost).toEqual([]);
+  });
+});
+
+describe('a task whose topic has another number of partitions', () => {
+  it('is refused, until the topic is empty', async () => {
+    const { kafka, open, now, lost } = cluster(2);
+    const folder = new SimFolder();
+    await publish(await open('one', folder), 'a', 'b');
+    now.partitions = 3;
+    kafka.grow(TOPIC);
+    await expect(open('two', folder)).rejects.toMatchObject({
+      code: 'TOPIC_CHANGED',
+      message: expect.stringMatching(/^wine\.orders has 3 partitions, its events were written with 2: .* TOPIC_PREFIX$/) as string, // prettier-ignore
+    });
+    kafka.makeAnew(TOPIC, 1);
+    const log = await open('two', folder);
+    expect(log.cursor).toMatchObject({ partitions: 3, firstRead: { done: false } });
+    expect(lost).toHaveLength(1);
+  });
+});
