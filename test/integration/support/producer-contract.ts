@@ -73,7 +73,7 @@ export function producerContract(name: string, brokersOf: () => readonly string[
       ];
       await own.commit(sent);
       const read = await readByKafkajs(kafka, topic, sent.length);
-      const text = (value: unknown) => (value == null ? null : String(value));
+      const text = (value: Buffer | string | null) => value?.toString() ?? null;
       const plain = ({ key, value, headers = {} }: Pick<Message, 'key' | 'value' | 'headers'>) =>
         JSON.stringify([key, text(value), Object.entries(headers)]);
       const found = read.map(({ key, value, headers = {} }) => {

@@ -15,12 +15,12 @@ export const PARTITIONS = 6;
 export interface Written {
   readonly kafka: Kafka;
   readonly topic: string;
-  open(own?: ProducerIdentity): Promise<TransactionalSink>;
-  message(partition: number, value: Buffer | string | null): Message;
+  readonly open: (own?: ProducerIdentity) => Promise<TransactionalSink>;
+  readonly message: (partition: number, value: Buffer | string | null) => Message;
   /** One for each partition. */
-  page(value: string): Message[];
+  readonly page: (value: string) => Message[];
   /** By partition, the values that were committed, once there are as many in all: markers come a little later. */
-  committed(count: number): Promise<string[][]>;
+  readonly committed: (count: number) => Promise<string[][]>;
 }
 
 export async function writtenOn(brokers: readonly string[]): Promise<Written> {

@@ -92,7 +92,7 @@ export function told(cluster: ScriptedCluster): string[] {
 
 export interface Gate {
   readonly isOpen: Promise<void>;
-  open(): void;
+  readonly open: () => void;
 }
 
 export function gate(): Gate {

@@ -87,8 +87,8 @@ function refused(errorCode: number) {
 function recordsOf(batch: DecodedBatch, baseOffset: number): LoggedRecord[] {
   return batch.records.map(({ key, value, headers }, n) => ({
     offset: baseOffset + n,
-    key: key && key.toString(),
-    value: value && value.toString(),
+    key: key?.toString() ?? null,
+    value: value?.toString() ?? null,
     headers: Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, String(text)])), // prettier-ignore
   }));
 }
