@@ -71,6 +71,7 @@ export class Cluster {
     this.#brokers = brokers;
     this.#kafka = new Kafka({
       brokers,
+      connectionTimeout: 15_000, // of a machine that is busy
       retry: { retries: 15, initialRetryTime: 100, maxRetryTime: 2_000 },
       logLevel: logLevel.NOTHING,
     });

@@ -43,6 +43,7 @@ export class Topics {
     this.#kafka = new Kafka({
       brokers: [...services.brokers],
       logLevel: logLevel.NOTHING,
+      connectionTimeout: 15_000, // of a machine that is busy
       requestTimeout: 10_000, // of a broker that says nothing
       retry: { retries: 15, initialRetryTime: 100, maxRetryTime: 2_000 },
     });

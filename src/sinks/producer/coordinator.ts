@@ -70,6 +70,10 @@ export function transactionCoordinator(
         }
         const error = protocolError(code, call.name);
         const meaning = meaningOf(code);
+        if (meaning === 'soon') {
+          await patience.soon(error);
+          continue;
+        }
         if (meaning === 'coordinator') address = undefined;
         else if (meaning === 'leader')
           await onUnknown?.().catch((cause: unknown) => patience.wait(cause));

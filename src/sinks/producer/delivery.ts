@@ -80,7 +80,7 @@ export async function deliver(
         return;
       }
       const error = protocolError(code, `partition ${partition} of ${topic}`);
-      if (meaning !== 'again' && meaning !== 'leader') throw error;
+      if (meaning !== 'again' && meaning !== 'soon' && meaning !== 'leader') throw error;
       later.push(outgoing);
       troubles.push({ error, hasMoved: meaning === 'leader' });
     };

@@ -12,26 +12,33 @@ export interface Patience {
    * or no later try will do.
    */
   wait(error: unknown): Promise<void>;
+  /** The same after 10 ms, however often: for what is a matter of moments. */
+  soon(error: unknown): Promise<void>;
 }
 
 const FIRST_PAUSE_MS = 20;
 const MOST_PAUSE_MS = 500;
+const SOON_MS = 10;
 
 /** @param closed Whoever wants it done has gone. */
 export function patience(ms: number, closed: AbortSignal): Patience {
   const until = performance.now() + ms;
   let next = FIRST_PAUSE_MS;
+  const waitFor = async (pauseMs: number, error: unknown): Promise<void> => {
+    const known = kafkaError(kafkasOf(error));
+    const left = until - performance.now();
+    if (closed.aborted || left <= 0 || !isRetryable(known)) throw error;
+    await pause(Math.min(pauseMs, left), undefined, { signal: closed }).catch(() => {
+      throw error;
+    });
+  };
   return {
     wait: async (error) => {
-      const known = kafkaError(kafkasOf(error));
-      const left = until - performance.now();
-      if (closed.aborted || left <= 0 || !isRetryable(known)) throw error;
-      const now = Math.min(next, left);
+      const now = next;
       next = Math.min(2 * next, MOST_PAUSE_MS);
-      await pause(now, undefined, { signal: closed }).catch(() => {
-        throw error;
-      });
+      await waitFor(now, error);
     },
+    soon: (error) => waitFor(SOON_MS, error),
   };
 }
 

@@ -6,13 +6,15 @@ import type { KafkaJSProtocolError } from 'kafkajs';
  *
  * - `done`: it is as it was asked for;
  * - `again`: the same bytes again, after a pause;
+ * - `soon`: the same bytes again, in a moment: the transaction before is being ended;
  * - `leader`: the same bytes again, to whoever leads the partition now;
  * - `coordinator`: the same bytes again, to whoever coordinates the transactional id now;
  * - `abort`: this transaction can't be committed, another one may;
  * - `epoch`: this producer is not the newest of its id any more: a newer one has been opened, or its transaction ran out of time;
  * - `refused`: no later try will do, until somebody changes rights or settings.
  */
-export type Meaning = 'done' | 'again' | 'leader' | 'coordinator' | 'abort' | 'epoch' | 'refused';
+export type Meaning =
+  'done' | 'again' | 'soon' | 'leader' | 'coordinator' | 'abort' | 'epoch' | 'refused';
 
 /**
  * The errors that brokers answer a producer with, by their codes:
@@ -52,7 +54,7 @@ const ERRORS: ReadonlyMap<number, readonly [name: string, meaning: Meaning]> = n
   [48, ['INVALID_TXN_STATE', 'abort']],
   [49, ['INVALID_PRODUCER_ID_MAPPING', 'epoch']],
   [50, ['INVALID_TRANSACTION_TIMEOUT', 'refused']],
-  [51, ['CONCURRENT_TRANSACTIONS', 'again']], // the markers of the one before are being written
+  [51, ['CONCURRENT_TRANSACTIONS', 'soon']], // the markers of the one before are being written
   [53, ['TRANSACTIONAL_ID_AUTHORIZATION_FAILED', 'refused']],
   [55, ['OPERATION_NOT_ATTEMPTED', 'again']], // because of another partition of the same request
   [56, ['KAFKA_STORAGE_ERROR', 'leader']],
