@@ -15,6 +15,14 @@ describe('patience', () => {
     expect(performance.now() - began).toBeGreaterThan(20 + 40 + 80 - 5); // timers may be early by a ms
   });
 
+  it('goes on soon as long as it goes on at all', async () => {
+    const limit = patience(60_000, open());
+    for (let n = 0; n < 3; n++) await limit.soon(passing());
+    const error = passing();
+    await expect(patience(0, open()).soon(error)).rejects.toBe(error);
+    await expect(patience(60_000, AbortSignal.abort()).soon(error)).rejects.toBe(error);
+  });
+
   it('is over when its time is', async () => {
     const error = passing();
     const limit = patience(50, open());
