@@ -41,7 +41,9 @@ export function recoveries(rounds: readonly Round[], events: readonly Read[]): R
     return [times.reduce((least, { timestamp }) => Math.min(least, timestamp), Infinity) - at];
   };
   const silenceIn = ({ struckAt, agreedAt }: Round): number[] => {
-    const within = published.filter((at) => at >= struckAt && at <= agreedAt);
+    // One event at least: the next, where none came in time.
+    const next = published.find((at) => at >= struckAt) ?? agreedAt;
+    const within = published.filter((at) => at >= struckAt && at <= Math.max(agreedAt, next));
     const begin = published.findLast((at) => at < struckAt) ?? struckAt;
     const gaps = [begin, ...within].map((at, k) => (within[k] ?? at) - at);
     return [Math.max(0, ...gaps)];
