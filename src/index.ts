@@ -160,7 +160,7 @@ export type { Gap, LostEvents } from './sinks/lost-events.ts';
 export type { TopicsOptions } from './sinks/kafka-topics.ts';
 export { openKafkaProducer } from './sinks/kafka-producer.ts';
 export type { KafkaProducerOptions } from './sinks/kafka-producer.ts';
-export type { Ends, Message, TransactionalSink } from './sinks/sink.ts';
+export type { Ends, Message, ProducerIdentity, TransactionalSink } from './sinks/sink.ts';
 export { consoleSink } from './sinks/console.ts';
 export type { ConsoleSinkOptions } from './sinks/console.ts';
 
