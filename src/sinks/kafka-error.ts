@@ -42,6 +42,8 @@ const REFUSALS: Readonly<Record<string, string>> = {
     'a topic takes no such message: a compacted one takes none without a key, and brokers may check values',
 };
 
+const TOO_LARGE = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE']);
+
 const SERVER = {
   address: 'KAFKA_BROKERS (and what the brokers advertise)',
   ca: 'KAFKA_SSL_CA_FILE',
@@ -93,6 +95,14 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
       cause: error,
       ...(isOfTopic && { context: { concerns: 'topic' } }),
     });
+  }
+  const tooLarge = all.find((at) => TOO_LARGE.has(typeOf(at)));
+  if (tooLarge) {
+    return new CellarstreamError(
+      'TOPIC_SETTINGS',
+      `a batch of messages is larger than its topic takes (${tooLarge.message}): raise its max.message.bytes, and segment.bytes if that is smaller`,
+      { cause: error },
+    );
   }
   const insecure = all
     .map((at) => tlsError(at, { ...SERVER, who: whoOf(at), unreachable: code }))

@@ -11,6 +11,7 @@ import type { Delivered } from './producer/delivery.ts';
 import { leadersOf } from './producer/leaders.ts';
 import { partitionOf } from './producer/partition-of.ts';
 import { kafkasOf, patience } from './producer/patience.ts';
+import type { Patience } from './producer/patience.ts';
 import { sequences } from './producer/sequences.ts';
 import type { Ends, Message, ProducerIdentity, TransactionalSink } from './sink.ts';
 
@@ -24,8 +25,9 @@ export interface KafkaProducerOptions {
   /** By topic, the most bytes of a batch, its `max.message.bytes`. Default a broker's own, 1 MiB. */
   readonly maxMessageBytes?: ReadonlyMap<string, number>;
   /**
-   * Who the last producer of this process was. The new one takes its place, and only its: if another producer of
-   * the id was opened since, that is an error with `context.epoch`. A transaction that ran out of time is none.
+   * Who the last producer of this process was. The new one takes its place, and only its: where its epoch is over, as
+   * another producer of the id was opened since, or its transaction ran out of time, that is an error with
+   * `context.epoch`, and nothing has come of it.
    * Default: takes the place of whoever it is.
    */
   readonly own?: ProducerIdentity | undefined;
@@ -35,6 +37,8 @@ export interface KafkaProducerOptions {
 const TRANSACTION_TIMEOUT_MS = 60_000;
 /** How long a transaction, or the opening, is tried: what is too long for that is begun again from what was committed. */
 const PATIENCE_MS = 30_000;
+/** How long the end of a transaction is tried. */
+const END_WITHIN_MS = 15_000;
 /** How long an abort is tried: who opens the next producer of the id brings it about as well. */
 const ABORT_WITHIN_MS = 2_000;
 
@@ -55,8 +59,20 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
   const coordinator = transactionCoordinator(brokers, transactionalId);
   const patiently = () => patience(PATIENCE_MS, brokers.closed);
 
+  const end = (own: ProducerIdentity, outcome: 'commit' | 'abort', limit: Patience) =>
+    coordinator.ask(endTxn(transactionalId, own, outcome), {
+      patience: limit,
+      // What is committed already can't be aborted, and need not be.
+      codeOf: ({ errorCode }) =>
+        outcome === 'abort' && errorCode === INVALID_TXN_STATE ? NONE : errorCode,
+      // A late copy of a commit would end the next transaction: what has come of it is found out anew.
+      isRepeatable: outcome === 'abort',
+    });
+
   /** A new identity, with which all sequences begin at 0. */
   const renewed = async (own: ProducerIdentity) => {
+    // EndTxn goes by the epoch. InitProducerId would end whatever is open, of a newer producer too.
+    if (own !== NOBODY) await end(own, 'abort', patiently());
     const call = initProducerId({ transactionalId, transactionTimeoutMs: TRANSACTION_TIMEOUT_MS, own }); // prettier-ignore
     const { answer } = await coordinator.ask(call, {
       patience: patiently(),
@@ -115,14 +131,6 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
     return delivered;
   };
 
-  const end = (outcome: 'commit' | 'abort', ms: number) =>
-    coordinator.ask(endTxn(transactionalId, producer.own, outcome), {
-      patience: patience(ms, brokers.closed),
-      codeOf: ({ errorCode }) => errorCode,
-      // A late copy of it would end the next transaction: what has come of it is found out anew.
-      isRepeatable: false,
-    });
-
   return {
     get producer() {
       return producer.own;
@@ -134,14 +142,16 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
       try {
         const delivered = await transaction(messages);
         isSent = true;
-        await end('commit', PATIENCE_MS);
+        await end(producer.own, 'commit', patience(END_WITHIN_MS, brokers.closed));
         return endsOf(delivered);
       } catch (error) {
         isDone = true;
         // The next opening would do it too, but readers wait for it.
         if (!isSent) {
           const late = setTimeout(() => brokers.close(), ABORT_WITHIN_MS);
-          await end('abort', ABORT_WITHIN_MS).catch(() => undefined); // the first error says more
+          await end(producer.own, 'abort', patience(ABORT_WITHIN_MS, brokers.closed)).catch(
+            () => undefined,
+          ); // the first error says more
           clearTimeout(late);
         }
         brokers.close();
@@ -179,6 +189,7 @@ function partitionsOf(records: readonly PlacedRecord[]): OfTopic<number>[] {
 }
 
 const NONE = 0;
+const INVALID_TXN_STATE = 48;
 /** Said of partitions because of another one of the same request. */
 const OPERATION_NOT_ATTEMPTED = 55;
 
@@ -199,12 +210,14 @@ function expectAll(meant: readonly OfTopic<number>[], delivered: readonly Delive
   }
 }
 
+/** Of the topics of which every end is known: what is not known of one partition makes the others' say less. */
 function endsOf(delivered: readonly Delivered[]): Ends {
   const ends = new Map<string, Map<number, bigint>>();
   for (const { topic, partition, end } of delivered) {
-    if (end === undefined) continue;
     const ofTopic = ends.get(topic) ?? new Map<number, bigint>();
-    ends.set(topic, ofTopic.set(partition, end + 1n)); // behind the messages stands the transaction's marker
+    ends.set(topic, ofTopic);
+    if (end !== undefined) ofTopic.set(partition, end + 1n); // behind the messages stands the transaction's marker
   }
+  for (const { topic, end } of delivered) if (end === undefined) ends.delete(topic);
   return ends;
 }

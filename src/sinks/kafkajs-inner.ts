@@ -34,6 +34,10 @@ export interface Cluster {
 /** A broker's address, and how to speak to it. */
 export interface Broker {
   readonly connectionPool: ConnectionPool;
+  /** By request, the versions that it speaks; known once it is connected. */
+  readonly versions?: Readonly<
+    Record<number, { readonly minVersion: number; readonly maxVersion: number } | undefined>
+  > | null;
   /** Resolves when it has told which versions it speaks, and has taken the login. */
   connect(): Promise<void>;
 }

@@ -65,6 +65,9 @@ export function isMadeAnew(
   before: TaskMemory['ends'],
   count: number,
 ): boolean {
+  for (const [partition, end] of written) {
+    if (end < BigInt(before[partition] ?? 0) + 2n) return true; // no room for a message and its marker
+  }
   let passed = 0n;
   for (const [partition, end] of written) passed += end - BigInt(before[partition] ?? 0) - 1n;
   return passed < BigInt(count);

@@ -72,12 +72,12 @@ export interface TaskBatch extends TaskNotes {
  * `TOPIC_CHANGED` as {@link restore}. Otherwise `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
  */
 export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
-  const { broker, store, task, topic, cursorTopic, instance, transactionalId } = options;
+  const { broker, store, task, topic, cursorTopic, instance } = options;
   const { tenure, onLost } = options;
   const before = await expectMine(options, store.memory());
   tenure.begin ??= (await broker.ends(cursorTopic)).get(0) ?? 0n;
 
-  const sink = await openSink(broker, transactionalId, tenure);
+  const sink = await openSink(options, before);
   try {
     const { known, hadCursor, lost, ...restored } = await restore(
       options,

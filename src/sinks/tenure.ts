@@ -1,4 +1,6 @@
 import { CellarstreamError } from '../errors.ts';
+import { lastValueFrom, timer } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
 import type { TaskMemory } from '../state/store.ts';
 import type { Broker } from './broker.ts';
 import { parseCursor } from './cursor.ts';
@@ -32,24 +34,36 @@ export interface Tenure {
   lost?: unknown;
 }
 
+/** How long a process whose epoch is over waits for a replacement to say so in the cursor. */
+const CLAIM_GRACE_MS = 3_000;
+
 /**
- * Opens the task's sink. The first one takes the place of whoever had the task. Those after it take the place
- * of this process's own: the brokers know whether anybody else has opened one since, even before that one has
- * claimed the task, and this process never takes it back.
+ * Opens the task's sink. The first one takes the place of whoever had the task. Those after it take the place of
+ * this process's own. Where its epoch is over that can be for a replacement, or for a transaction that ran out of
+ * time: brokers don't tell, the cursor does.
  *
  * @throws CellarstreamError `FENCED`.
  */
 export async function openSink(
-  broker: Broker,
-  transactionalId: string,
-  tenure: Tenure,
+  options: CursorPlace & {
+    readonly instance: string;
+    readonly transactionalId: string;
+    readonly tenure: Tenure;
+    readonly scheduler: SchedulerLike;
+  },
+  known: KnownCursor | undefined,
 ): Promise<TransactionalSink> {
-  const own = tenure.sink?.producer;
+  const { broker, transactionalId, tenure, scheduler } = options;
   try {
-    return (tenure.sink = await broker.open(transactionalId, own));
+    tenure.sink = await broker.open(transactionalId, tenure.sink?.producer);
   } catch (error) {
-    throw own && isEpochError(error) ? fenced(error) : error;
+    if (!tenure.sink || !isEpochError(error)) throw error;
+    tenure.lost = error;
+    await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
+    await expectMine(options, known);
+    tenure.sink = await broker.open(transactionalId);
   }
+  return tenure.sink;
 }
 
 /** A claim that is refused was overtaken by another process that is starting: leave it to that one. */

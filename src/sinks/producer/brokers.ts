@@ -3,7 +3,8 @@ import type { Kafka } from 'kafkajs';
 import { clusterOf } from '../kafkajs-inner.ts';
 import type { Broker, Connection, Exchange } from '../kafkajs-inner.ts';
 import { bodyOf, readAnswer } from './calls.ts';
-import type { Address, Call } from './calls.ts';
+import type { Address, Answer, Call } from './calls.ts';
+import { protocolError } from './protocol-errors.ts';
 
 /** A call that no broker has got: nothing has come of it. */
 export class NotSent extends Error {
@@ -35,6 +36,8 @@ const CONNECT_WITHIN_MS = 5_000;
 const ANY_ANSWER_WITHIN_MS = 3_000;
 /** How long an answer may take, ms. Behind it the connection is closed: what it still brings belongs to nothing. */
 const ANSWER_WITHIN_MS = 10_000;
+/** What is sent may take its time on the way: a call of so many bytes has a millisecond more. */
+const LEAST_BYTES_PER_MS = 100;
 /**
  * A login is used up to that part of its life, and then there is a new connection. kafkajs would log in again
  * among answers that are still to come, and take the next of them for that of the login.
@@ -49,6 +52,8 @@ export function brokersOf(kafka: Kafka): Brokers {
     allowAutoTopicCreation: false,
   });
   const links = new Map<string, Promise<Broker>>();
+  /** By address, until when a broker reads nothing, as it has a quota: `performance.now()`. */
+  const throttled = new Map<string, number>();
   const closing = new AbortController();
   let known: readonly Address[] = [];
 
@@ -79,21 +84,21 @@ export function brokersOf(kafka: Kafka): Brokers {
     return broker;
   };
 
-  const linkTo = async (address: Address): Promise<Connection> => {
+  const linkTo = async (address: Address): Promise<Broker> => {
     const name = nameOf(address);
     const found = links.get(name);
     if (found) {
       const [connection] = (await found).connectionPool.pool;
-      if (isFit(connection)) return connection;
+      if (isFit(connection)) return found;
       drop(found, name);
       end(connection, new kafkajs.KafkaJSConnectionError('the login has run out'));
     }
     const link = connect(address);
     links.set(name, link);
     try {
-      const [connection] = (await link).connectionPool.pool;
-      if (closing.signal.aborted) end(connection, isClosed());
-      return connection;
+      const broker = await link;
+      if (closing.signal.aborted) end(broker.connectionPool.pool[0], isClosed());
+      return broker;
     } catch (error) {
       drop(link, name);
       throw error;
@@ -109,13 +114,21 @@ export function brokersOf(kafka: Kafka): Brokers {
     let connection: Connection;
     try {
       if (closing.signal.aborted) throw isClosed();
-      connection = await linkTo(address);
+      const broker = await linkTo(address);
+      expectSpoken(broker, call);
+      [connection] = broker.connectionPool.pool;
       if (!connection.isConnected()) throw new kafkajs.KafkaJSConnectionError('Closed connection');
     } catch (cause) {
+      if (cause instanceof kafkajs.KafkaJSProtocolError) throw cause;
       throw new NotSent(`${call.name} was not sent to ${name}`, { cause });
     }
     try {
-      return await within(withinMs, connection.send(exchangeOf(call)), name, call.name);
+      const quietMs = Math.max(0, (throttled.get(name) ?? 0) - performance.now());
+      const limitMs = withinMs + quietMs + call.body.length / LEAST_BYTES_PER_MS;
+      const sent = connection.send(exchangeOf(call));
+      const { value, throttleMs } = await within(limitMs, sent, name, call.name);
+      if (throttleMs > 0) throttled.set(name, performance.now() + throttleMs);
+      return value;
     } catch (cause) {
       end(connection, cause as Error);
       throw new NoAnswer(`${name} has not answered ${call.name}`, { cause });
@@ -178,6 +191,16 @@ function isClosed(): Error {
   return new kafkajs.KafkaJSConnectionError('the producer is closed');
 }
 
+const UNSUPPORTED_VERSION = 35;
+
+/** A broker closes the connection on what it does not understand: whoever asks would try it for ever. */
+function expectSpoken({ versions }: Broker, { name, key, version }: Call<unknown>): void {
+  const spoken = versions?.[key];
+  if (spoken && (version < spoken.minVersion || version > spoken.maxVersion)) {
+    throw protocolError(UNSUPPORTED_VERSION, name);
+  }
+}
+
 /** Whether the next call can go over it, as far as this side knows. */
 function isFit(connection: Connection): boolean {
   if (!connection.isConnected()) return false;
@@ -212,7 +235,7 @@ async function within<T>(ms: number, work: Promise<T>, broker: string, what: str
 }
 
 /** A call as kafkajs' connections take it. */
-function exchangeOf<T>(call: Call<T>): Exchange<T> {
+function exchangeOf<T>(call: Call<T>): Exchange<Answer<T>> {
   const { name, key, version } = call;
   const buffer = bodyOf(call);
   return {

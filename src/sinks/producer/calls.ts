@@ -14,6 +14,14 @@ export interface Call<T> {
   readonly isFlexible?: true;
   readonly body: Buffer;
   readonly read: (answer: ProtocolReader) => T;
+  /** Where an answer says for how long the broker reads nothing more of this client. Default in front. */
+  readonly saysThrottle?: 'behind';
+}
+
+/** What a broker said, and for how long it reads nothing more of this client, ms. */
+export interface Answer<T> {
+  readonly value: T;
+  readonly throttleMs: number;
 }
 
 /** Some partitions of a topic. */
@@ -41,7 +49,6 @@ export function metadata(topics: readonly string[]): Call<Metadata> {
     version: 6,
     body: Buffer.concat([array(topics, string), int8(0)]), // no topic is made for having been asked for
     read: (answer) => {
-      answer.int32(); // throttled, ms
       const brokers = answer.array(() => {
         const broker = { id: answer.int32(), host: answer.string()!, port: answer.int32() };
         answer.string(); // its rack
@@ -78,7 +85,6 @@ export function findCoordinator(transactionalId: string): Call<Coordinator> {
     version: 2,
     body: Buffer.concat([string(transactionalId), int8(OF_TRANSACTIONS)]),
     read: (answer) => {
-      answer.int32(); // throttled, ms
       const errorCode = answer.int16();
       answer.string(); // the error in words
       answer.int32(); // its id
@@ -108,7 +114,6 @@ export function initProducerId(options: {
     isFlexible: true,
     body: Buffer.concat([compactString(transactionalId), int32(transactionTimeoutMs), identity(own), NO_TAGS]), // prettier-ignore
     read: (answer) => {
-      answer.int32(); // throttled, ms
       return { errorCode: answer.int16(), producerId: answer.int64(), epoch: answer.int16() };
     },
   };
@@ -129,7 +134,6 @@ export function addPartitionsToTxn(
       array(topics, ({ topic, partitions }) => Buffer.concat([string(topic), array(partitions, int32)])), // prettier-ignore
     ]),
     read: (answer) => {
-      answer.int32(); // throttled, ms
       return answer.array(() => ({
         topic: answer.string()!,
         partitions: answer.array(() => ({
@@ -160,6 +164,7 @@ export function produce(
     name: 'Produce',
     key: 0,
     version: 7,
+    saysThrottle: 'behind',
     body: Buffer.concat([
       string(transactionalId),
       int16(ALL_IN_SYNC),
@@ -207,17 +212,19 @@ export function endTxn(
       int8(outcome === 'commit' ? 1 : 0),
     ]),
     read: (answer) => {
-      answer.int32(); // throttled, ms
       return { errorCode: answer.int16() };
     },
   };
 }
 
 /** What a call is read from: what comes behind the number that tells which call it answers. */
-export function readAnswer<T>(call: Call<T>, bytes: Buffer): T {
+export function readAnswer<T>(call: Call<T>, bytes: Buffer): Answer<T> {
   const answer = protocolReader(bytes);
   if (call.isFlexible) answer.int8(); // no tags
-  return call.read(answer);
+  if (call.saysThrottle === 'behind')
+    return { value: call.read(answer), throttleMs: answer.int32() };
+  const throttleMs = answer.int32();
+  return { value: call.read(answer), throttleMs };
 }
 
 /** What a call has behind the name of the client. */

@@ -49,7 +49,7 @@ export function leadersOf(
         if (meaningOf(errorCode) === 'refused') throw protocolError(errorCode, topic);
         const since = missingSince.get(topic) ?? performance.now();
         missingSince.set(topic, since);
-        if (performance.now() - since > GONE_AFTER_MS) throw gone(topic);
+        if (performance.now() - since > GONE_AFTER_MS) throw gone(topic, expected.has(topic));
         continue;
       }
       missingSince.delete(topic);
@@ -93,7 +93,12 @@ function changed(topic: string, expected: number, found: number): CellarstreamEr
   );
 }
 
-function gone(topic: string): CellarstreamError {
+function gone(topic: string, isOurs: boolean): CellarstreamError {
+  if (!isOurs) {
+    return new CellarstreamError('POSITION', `there is no topic ${topic}: make it first`, {
+      context: { topic },
+    });
+  }
   return new CellarstreamError(
     'TOPIC_CHANGED',
     `the brokers know no topic ${topic} any more: it is made anew when its list begins again`,

@@ -12,13 +12,14 @@ export interface Patience {
    * or no later try will do.
    */
   wait(error: unknown): Promise<void>;
-  /** The same after 10 ms, however often: for what is a matter of moments. */
+  /** The same after 10 ms, for what is a matter of moments; once a second of it has gone by, as `wait`. */
   soon(error: unknown): Promise<void>;
 }
 
 const FIRST_PAUSE_MS = 20;
 const MOST_PAUSE_MS = 500;
 const SOON_MS = 10;
+const MOST_SOON = 100;
 
 /** @param closed Whoever wants it done has gone. */
 export function patience(ms: number, closed: AbortSignal): Patience {
@@ -32,14 +33,16 @@ export function patience(ms: number, closed: AbortSignal): Patience {
       throw error;
     });
   };
-  return {
+  let soons = 0;
+  const limit: Patience = {
     wait: async (error) => {
       const now = next;
       next = Math.min(2 * next, MOST_PAUSE_MS);
       await waitFor(now, error);
     },
-    soon: (error) => waitFor(SOON_MS, error),
+    soon: (error) => ((soons += 1) > MOST_SOON ? limit.wait(error) : waitFor(SOON_MS, error)),
   };
+  return limit;
 }
 
 /** What kafkajs has thrown, where a connection is to blame. */

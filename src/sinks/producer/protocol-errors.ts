@@ -41,7 +41,6 @@ const ERRORS: ReadonlyMap<number, readonly [name: string, meaning: Meaning]> = n
   [29, ['TOPIC_AUTHORIZATION_FAILED', 'refused']],
   [31, ['CLUSTER_AUTHORIZATION_FAILED', 'refused']],
   [32, ['INVALID_TIMESTAMP', 'refused']],
-  [34, ['ILLEGAL_SASL_STATE', 'again']], // the login has run out: the next connection has a new one
   [35, ['UNSUPPORTED_VERSION', 'refused']],
   [41, ['NOT_CONTROLLER', 'again']],
   [42, ['INVALID_REQUEST', 'refused']],

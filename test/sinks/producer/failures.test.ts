@@ -8,10 +8,17 @@ type Cluster = Awaited<ReturnType<typeof startCluster>>;
 const outcomes = (cluster: Cluster) => cluster.of('EndTxn').map(({ body }) => body.outcome);
 
 describe('a transaction that can not be committed', () => {
+  it.each([10, 18])('is for somebody to mend where a batch is too large: %i', async (refuse) => {
+    const cluster = await startCluster();
+    const sink = await openOn(cluster);
+    cluster.fault({ api: 'Produce', deed: { refuse, partition: 2 } });
+    await expect(sink.commit(messages('1'))).rejects.toMatchObject({ code: 'TOPIC_SETTINGS' });
+    expect(outcomes(cluster)).toEqual(['abort']);
+  });
+
   it.each([
     ['OUT_OF_ORDER_SEQUENCE_NUMBER', 45, false],
     ['UNKNOWN_PRODUCER_ID', 59, false],
-    ['MESSAGE_TOO_LARGE', 10, false],
     ['INVALID_TXN_STATE', 48, false],
     ['TRANSACTION_ABORTABLE', 120, false],
     ['an error of no name', 999, false],

@@ -97,7 +97,7 @@ describe('what passes is sent again as the same bytes, and is there once', () =>
     cluster.fault({ api: 'Produce', deed: { refuse: DUPLICATE_SEQUENCE_NUMBER, partition: 1 } });
     const ends = await sink.commit(messages('1'));
     expect(committed(cluster)).toEqual(each('1'));
-    expect([...ends.get(TOPIC)!.keys()].toSorted()).toEqual([0, 2, 3, 4, 5]);
+    expect(ends.has(TOPIC)).toBe(false); // one end is not known
   });
 
   it('a broker that does not answer is asked again by another connection', async () => {
@@ -133,7 +133,7 @@ describe('what passes is sent again as the same bytes, and is there once', () =>
       const before = cluster.requests.length;
       await sink.commit(messages('2'));
       const next = cluster.requests.slice(before).filter(({ api }) => api !== 'Metadata');
-      expect(next.map(({ api }) => api)).toEqual(['InitProducerId', ...COMMIT]);
+      expect(next.map(({ api }) => api)).toEqual(['EndTxn', 'InitProducerId', ...COMMIT]); // what a newer one has open stays
       const [first] = cluster.of('InitProducerId');
       const [, second] = cluster.of('InitProducerId');
       expect(first!.body.own).toEqual({ producerId: '-1', epoch: -1 });
