@@ -48,6 +48,7 @@ export async function openPlatformaticSink(brokers, transactionalId) {
     ...(compatibilityPartitioner !== undefined && { partitioner: compatibilityPartitioner }),
   });
   return {
+    producer: { producerId: -1n, epoch: -1 }, // it keeps that to itself
     commit: async (messages) => {
       const transaction = await producer.beginTransaction({});
       const { offsets = [] } = await transaction.send({
