@@ -7,7 +7,7 @@ import { topicBounds } from './topic-bounds.ts';
 import { withAdmin } from './with-admin.ts';
 
 /**
- * Kafka, as tasks see it. `topics` are those that are written to, as they are when a sink is opened.
+ * Kafka, as tasks see it. `topics` are those that are written to, looked up whenever something is sent.
  */
 export function kafkaBroker(
   kafka: Kafka,
