@@ -3,7 +3,13 @@ import { kafkaError } from './kafka-error.ts';
 import { batchesOf } from './producer/batches.ts';
 import type { PlacedRecord } from './producer/batches.ts';
 import { brokersOf } from './producer/brokers.ts';
-import { addPartitionsToTxn, endTxn, initProducerId, NOBODY } from './producer/calls.ts';
+import {
+  addPartitionsToTxn,
+  describeTransaction,
+  endTxn,
+  initProducerId,
+  NOBODY,
+} from './producer/calls.ts';
 import type { OfTopic } from './producer/calls.ts';
 import { transactionCoordinator } from './producer/coordinator.ts';
 import { deliver } from './producer/delivery.ts';
@@ -39,6 +45,8 @@ const TRANSACTION_TIMEOUT_MS = 60_000;
 const PATIENCE_MS = 30_000;
 /** How long the end of a transaction is tried. */
 const END_WITHIN_MS = 15_000;
+/** How long the markers of a commit are waited for. */
+const VISIBLE_WITHIN_MS = 2_000;
 /** How long an abort is tried: who opens the next producer of the id brings it about as well. */
 const ABORT_WITHIN_MS = 2_000;
 
@@ -68,6 +76,20 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
       // A late copy of a commit would end the next transaction: what has come of it is found out anew.
       isRepeatable: outcome === 'abort',
     });
+
+  /**
+   * Resolves when readers can see what is committed: EndTxn is answered before the markers are written. It is
+   * committed all the same: where that takes too long, or the broker does not tell (before 3.0), it is not waited for.
+   */
+  const visible = async (): Promise<void> => {
+    const known = coordinator.ask(describeTransaction(transactionalId), {
+      patience: patience(VISIBLE_WITHIN_MS, brokers.closed),
+      codeOf: ({ errorCode, state }) =>
+        state === 'PrepareCommit' ? CONCURRENT_TRANSACTIONS : errorCode,
+      isRepeatable: true,
+    });
+    await known.catch(() => undefined); // as said
+  };
 
   /** A new identity, with which all sequences begin at 0. */
   const renewed = async (own: ProducerIdentity) => {
@@ -143,6 +165,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
         const delivered = await transaction(messages);
         isSent = true;
         await end(producer.own, 'commit', patience(END_WITHIN_MS, brokers.closed));
+        await visible();
         return endsOf(delivered);
       } catch (error) {
         isDone = true;
@@ -190,6 +213,7 @@ function partitionsOf(records: readonly PlacedRecord[]): OfTopic<number>[] {
 
 const NONE = 0;
 const INVALID_TXN_STATE = 48;
+const CONCURRENT_TRANSACTIONS = 51;
 /** Said of partitions because of another one of the same request. */
 const OPERATION_NOT_ATTEMPTED = 55;
 

@@ -5,6 +5,9 @@ export interface ProtocolReader {
   int32(): number;
   int64(): bigint;
   string(): string | null;
+  /** Of newer answers: a length, or a number of items, and one more than that. */
+  uvarint(): number;
+  compactString(): string | null;
   /** A view of so many bytes, behind their length of 32 bits; empty where that is -1. */
   bytes(): Buffer;
   array<T>(one: () => T): T[];
@@ -26,6 +29,18 @@ export function protocolReader(bytes: Buffer): ProtocolReader {
     int64: () => bytes.readBigInt64BE((at += 8) - 8),
     string: () => {
       const length = reader.int16();
+      return length < 0 ? null : view(length).toString();
+    },
+    uvarint: () => {
+      let value = 0;
+      for (let shift = 0; ; shift += 7) {
+        const byte = bytes.readUInt8((at += 1) - 1);
+        value |= (byte & 0x7f) << shift;
+        if (byte < 0x80) return value;
+      }
+    },
+    compactString: () => {
+      const length = reader.uvarint() - 1;
       return length < 0 ? null : view(length).toString();
     },
     bytes: () => view(reader.int32()),

@@ -196,7 +196,7 @@ const UNSUPPORTED_VERSION = 35;
 /** A broker closes the connection on what it does not understand: whoever asks would try it for ever. */
 function expectSpoken({ versions }: Broker, { name, key, version }: Call<unknown>): void {
   const spoken = versions?.[key];
-  if (spoken && (version < spoken.minVersion || version > spoken.maxVersion)) {
+  if (!spoken || version < spoken.minVersion || version > spoken.maxVersion) {
     throw protocolError(UNSUPPORTED_VERSION, name);
   }
 }

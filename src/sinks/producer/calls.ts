@@ -217,6 +217,26 @@ export function endTxn(
   };
 }
 
+/** How far an id's transaction is: `PrepareCommit` as long as the markers of one that is committed are being written. */
+export function describeTransaction(
+  transactionalId: string,
+): Call<{ readonly errorCode: number; readonly state: string }> {
+  const ONE = 1;
+  return {
+    name: 'DescribeTransactions',
+    key: 65,
+    version: 0,
+    isFlexible: true,
+    body: Buffer.concat([int8(ONE + 1), compactString(transactionalId), NO_TAGS]),
+    read: (answer) => {
+      answer.uvarint(); // how many: it is one
+      const errorCode = answer.int16();
+      answer.compactString(); // the id
+      return { errorCode, state: answer.compactString() ?? '' };
+    },
+  };
+}
+
 /** What a call is read from: what comes behind the number that tells which call it answers. */
 export function readAnswer<T>(call: Call<T>, bytes: Buffer): Answer<T> {
   const answer = protocolReader(bytes);

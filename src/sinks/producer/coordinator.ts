@@ -1,5 +1,5 @@
 import type { Brokers } from './brokers.ts';
-import { NoAnswer } from './brokers.ts';
+import { NoAnswer, NotSent } from './brokers.ts';
 import { findCoordinator } from './calls.ts';
 import type { Address, Call } from './calls.ts';
 import type { Patience } from './patience.ts';
@@ -60,6 +60,7 @@ export function transactionCoordinator(
           code = codeOf(answer);
           if (meaningOf(code) === 'done') return { answer, stayedOut };
         } catch (error) {
+          if (!(error instanceof NoAnswer || error instanceof NotSent)) throw error; // it does not speak it
           address = undefined;
           if (error instanceof NoAnswer) {
             stayedOut = true;
