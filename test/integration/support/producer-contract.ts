@@ -46,19 +46,22 @@ export function producerContract(name: string, brokersOf: () => readonly string[
       expect(Object.fromEntries(found)).toEqual(JAVA);
     });
 
-    on('keeps the order, and tells where each partition ends: readers see all of it by then', async () => {
-      const { kafka, topic, open, message, committed } = await fresh();
-      const own = await open();
-      const values = Array.from({ length: 500 }, (_, n) => String(n));
-      for (let from = 0; from < 500; from += 100) {
-        const ends = await own.commit(
-          values.slice(from, from + 100).map((each) => message(3, each)),
-        );
-        expect((await topicEnds(kafka, topic)).get(3)).toBe(ends.get(topic)?.get(3));
-      }
-      expect((await committed(500))[3]).toEqual(values);
-      await own.close();
-    });
+    on(
+      'keeps the order, and tells where each partition ends: readers see all of it by then',
+      async () => {
+        const { kafka, topic, open, message, committed } = await fresh();
+        const own = await open();
+        const values = Array.from({ length: 500 }, (_, n) => String(n));
+        for (let from = 0; from < 500; from += 100) {
+          const ends = await own.commit(
+            values.slice(from, from + 100).map((each) => message(3, each)),
+          );
+          expect((await topicEnds(kafka, topic)).get(3)).toBe(ends.get(topic)?.get(3));
+        }
+        expect((await committed(500))[3]).toEqual(values);
+        await own.close();
+      },
+    );
 
     on('keeps headers, tombstones, and keys and values of nothing', async () => {
       const { kafka, topic, open } = await fresh();
