@@ -41,7 +41,8 @@ async function setConfig(topic: string, name: string, value: string): Promise<vo
 /** A service whose first read is done, and the sandbox that it reads. */
 async function published(prefix: string, more: Readonly<Record<string, string>> = {}) {
   const sandbox = await sandboxForTest({ records: { orders: ORDERS, products: 20 } });
-  const env = { ...settings(sandbox, prefix, folderForTest()), ...more };
+  // Else a service that is started again would wait for what the one before has used up.
+  const env = { ...settings(sandbox, prefix, folderForTest()), QUOTA_PER_MINUTE: '1000', ...more };
   const service = cliForTest(['run'], env);
   await firstReadDone(service);
   return { sandbox, env, service };
