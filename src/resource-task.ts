@@ -78,9 +78,6 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
   const tenure: Tenure = {};
 
   const open = async () => {
-    for (const finding of await destination.look(resource)) {
-      hooks.onTopicDoubt?.({ resource, finding });
-    }
     const book = await openSchemaBook({
       registry,
       subject: valueSubject(topic),
@@ -90,6 +87,9 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       pause: () => firstValueFrom(timer(0, scheduler)),
       ...(compile && { compile }),
     });
+    for (const finding of await destination.look(resource)) {
+      hooks.onTopicDoubt?.({ resource, finding });
+    }
     const log = await openTaskLog({
       broker,
       store: store.task(task),
