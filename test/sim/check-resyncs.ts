@@ -14,13 +14,7 @@ export function checkResyncs(
   list: SimList,
 ): string[] {
   const violations: string[] = [];
-  const acks = new Map<string, string[]>();
-  const requests: { readonly request: ResyncRequest; readonly at: number }[] = [];
-  for (const { key, value, at } of signals) {
-    const signal = parseSignal({ key: Buffer.from(key!), value });
-    if (signal.type === 'resync') requests.push({ request: signal, at });
-    else acks.set(signal.id, [...(acks.get(signal.id) ?? []), signal.status]);
-  }
+  const { requests, acks } = sorted(signals);
   const truth = list.truth();
   for (const { request, at } of requests) {
     const { id, order_number } = request;
@@ -34,6 +28,23 @@ export function checkResyncs(
     }
   }
   return violations;
+}
+
+/** Whether each request has an acknowledgement: where the quota is scarce that takes a window or two. */
+export function areAnswered(signals: readonly SimMessage[]): boolean {
+  const { requests, acks } = sorted(signals);
+  return requests.every(({ request }) => acks.has(request.id));
+}
+
+function sorted(signals: readonly SimMessage[]) {
+  const acks = new Map<string, string[]>();
+  const requests: { readonly request: ResyncRequest; readonly at: number }[] = [];
+  for (const { key, value, at } of signals) {
+    const signal = parseSignal({ key: Buffer.from(key!), value });
+    if (signal.type === 'resync') requests.push({ request: signal, at });
+    else acks.set(signal.id, [...(acks.get(signal.id) ?? []), signal.status]);
+  }
+  return { requests, acks };
 }
 
 function isEvent(event: PublishedEvent | 'tombstone'): event is PublishedEvent {

@@ -5,6 +5,7 @@ import type { Draw } from './draw.ts';
 import { SimApi } from './sim-api.ts';
 import type { ApiTraits } from './sim-api.ts';
 import { SimBroker } from './sim-broker.ts';
+import { areAnswered } from './check-resyncs.ts';
 import { check } from './sim-checker.ts';
 import { imagesOf, isTruth } from './published.ts';
 import { SimProcess } from './sim-process.ts';
@@ -169,7 +170,8 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   for (const each of processes) each.dangers = SAFE;
   const most = isScarce ? SCARCE_CALM_MS : CALM_MS;
   const published = imagesOf(broker, registry, topic);
-  const isWell = () => running().length === 1 && isTruth(published(), api.list);
+  const isWell = () =>
+    running().length === 1 && isTruth(published(), api.list) && areAnswered(broker.read(SIGNALS));
   while (!problem) {
     const calmFor = time.now() - calmAt;
     if (calmFor > most || (calmFor > LEAST_CALM_MS && isWell())) break;
