@@ -94,11 +94,11 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
   const ready = (service: Cli) =>
     service.logged(({ event, ready }) => event === 'readiness' && ready === true);
   /** Resolves when all of these have been seen firing, of this instance. */
-  const fire = (instance: string, ...alerts: string[]) =>
-    vi.waitFor(
-      () => expect(alerts.filter((alert) => !seen.has(`${alert} ${instance}`))).toEqual([]),
-      PATIENCE,
-    );
+  const fire = (instance: string, ...alerts: string[]) => {
+    const last = () => services.get(instance)?.stderr().slice(-3_000);
+    const missing = () => alerts.filter((alert) => !seen.has(`${alert} ${instance}`));
+    return vi.waitFor(() => expect(missing(), last()).toEqual([]), PATIENCE);
+  };
 
   beforeAll(async () => {
     const place = mkdtempSync(join(tmpdir(), 'cellarstream-prometheus-'));

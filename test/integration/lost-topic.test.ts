@@ -41,10 +41,9 @@ async function setConfig(topic: string, name: string, value: string): Promise<vo
 /** A service whose first read is done, and the sandbox that it reads. */
 async function published(prefix: string, more: Readonly<Record<string, string>> = {}) {
   const sandbox = await sandboxForTest({ records: { orders: ORDERS, products: 20 } });
-  // Else a service that is started again would wait for what the one before has used up.
-  const env = { ...settings(sandbox, prefix, folderForTest()), QUOTA_PER_MINUTE: '1000', ...more };
+  const env = { ...settings(sandbox, prefix, folderForTest()), ...more };
   const service = cliForTest(['run'], env);
-  await firstReadDone(service);
+  await firstReadDone(service, 'orders');
   return { sandbox, env, service };
 }
 
@@ -218,7 +217,7 @@ describe('partitions that are added', () => {
   it('stop the list whose records would be in two of them, and no other; check says so', async () => {
     const both = { RESOURCES: 'orders,products' };
     const { sandbox, env, service } = await published('added', both);
-    await service.logged(({ event, resource, done }) => event === 'first-read' && resource === 'products' && done === true); // prettier-ignore
+    await firstReadDone(service, 'products');
     await service.end('SIGTERM');
     await admin((all) =>
       all.createPartitions({ topicPartitions: [{ topic: 'added.products', count: 8 }] }),

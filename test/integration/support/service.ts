@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject, onTestFinished } from 'vitest';
+import type { Resource } from '../../../src/resources.ts';
 import { startSandbox } from '../../../src/sandbox/index.ts';
 import type { Sandbox, SandboxOptions } from '../../../src/sandbox/index.ts';
 import { runCli } from './cli.ts';
-import type { Cli } from './cli.ts';
+import type { Cli, LogLine } from './cli.ts';
 
 export type Env = Readonly<Record<string, string>>;
 
@@ -56,7 +57,8 @@ export function cliForTest(args: readonly string[], env: Env): Cli {
   return cli;
 }
 
-/** Resolves when the first read is done. */
-export async function firstReadDone(service: Cli): Promise<void> {
-  await service.logged(({ event, done }) => event === 'first-read' && done === true);
+/** Resolves when the first read of a list is done; of whichever it is, where there is but one. */
+export async function firstReadDone(service: Cli, resource?: Resource): Promise<void> {
+  const isOf = (line: LogLine) => resource === undefined || line.resource === resource;
+  await service.logged((line) => line.event === 'first-read' && line.done === true && isOf(line));
 }
