@@ -111,6 +111,20 @@ describe('a task whose topic has lost events', () => {
     expect(log.cursor.firstRead.done).toBe(true);
   });
 
+  it('goes on counting with a store from before its first event, and one that ends as the new topic does', async () => {
+    const { kafka, open } = cluster();
+    const [empty, old] = [new SimFolder(), new SimFolder()];
+    await open('one', empty);
+    await publish(await open('two', old), 'a', 'b');
+    kafka.makeAnew(TOPIC, 1);
+    const log = await open('three', empty);
+    expect(log.cursor).toMatchObject({ sequence: 2, losses: 1, firstRead: { done: false } });
+    await publish(log, 'c', 'd');
+    const again = await open('four', old);
+    expect(again.cursor).toMatchObject({ sequence: 4, losses: 1 });
+    expect(known(again, 'abcd')).toEqual(['c', 'd']);
+  });
+
   it('knows its cursor where the topic of cursors was lost', async () => {
     const { kafka, open, lost } = cluster();
     const folder = new SimFolder();
