@@ -13,6 +13,8 @@ export interface Reading {
   readonly page?: ScanPage;
   /** How far the reads have come once it is dealt with. */
   readonly progress: Partial<Pick<Cursor, 'firstRead' | 'since'>>;
+  /** Whether with it all has turned up that the first read has missed: see `FirstRead.caughtUp`. */
+  readonly catchesUp?: boolean;
   /** The same of a sweep. */
   readonly step?: SweepStep;
   /** For which request it was read. */

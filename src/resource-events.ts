@@ -107,13 +107,14 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   });
 
   /**
-   * New is what was made after the first read began, or turns up after it is done; but not what
-   * START_FROM had left out.
+   * New is what was made after the first read began, or turns up after it is done and nothing that it has missed can;
+   * but not what START_FROM had left out. Where nothing says when it was made, what turns up behind it is new.
    */
   const isNewSince = (createdAt: number | null): boolean => {
-    const { done, startedAt } = firstRead;
+    const { done, startedAt, caughtUp = true } = firstRead;
     if (createdAt !== null && startFrom !== undefined && createdAt < startFrom) return false;
-    if (done || createdAt === null) return done || options.wasEmpty;
+    if (createdAt === null) return done || options.wasEmpty;
+    if (done && caughtUp) return true;
     return startedAt !== null && createdAt >= startedAt;
   };
   const images: Images = {
@@ -191,6 +192,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const offset = page?.offset ?? 0;
     firstRead = progress.firstRead ?? firstRead;
     since = progress.since ?? since;
+    if (firstRead.done && read.reading.catchesUp) firstRead = { ...firstRead, caughtUp: true };
 
     const publication = publicationOf(changes, others, {
       destination,

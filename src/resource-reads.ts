@@ -198,7 +198,8 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
           // A server may never tell its time: then nobody can say what was made after the beginning.
           startedAt ??= beginning(page.answer.serverTime, from.since);
           const done = page.next === undefined;
-          const firstRead: FirstRead = { startedAt, position: page.next ?? null, done };
+          const at = { startedAt, position: page.next ?? null };
+          const firstRead: FirstRead = { ...at, done, caughtUp: false };
           const next = arrived('first-read', page.answer);
           const newest = clock.newest();
           // An empty list tells nothing of the clock that will stamp its first record.
@@ -220,11 +221,16 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     const isAsking = byKey !== undefined && options.sweep().phase === 'removing';
     return isAsking || isResyncing ? 'asking' : 'nothing';
   };
+  /** Whether the poll that goes on began behind the first read. */
+  let isBehind = false;
   const polls$ = began$.pipe(
     take(1),
     switchMap((startedAt) =>
       poll({
-        scan: (dates) => scan('poll', dates),
+        scan: (dates) => {
+          isBehind = firstReadDone();
+          return scan('poll', dates);
+        },
         scanBack: (dates) => scan('look-back', dates),
         clock,
         since: from.since ?? startedAt,
@@ -235,9 +241,11 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
       }),
     ),
     map(({ page, since, looksBack }): Reading => {
-      const progress = since === undefined ? {} : { since };
+      const isLast = since !== undefined;
+      const progress = isLast ? { since } : {};
       const place = looksBack ? 'look-back' : 'poll';
-      return { ...arrived('poll', page.answer, place), page, progress };
+      const catchesUp = isLast && isBehind;
+      return { ...arrived('poll', page.answer, place), page, progress, catchesUp };
     }),
   );
 
@@ -274,6 +282,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
         settling: (span) => settling('sweep', span),
       }),
     ),
+    map((read): Reading => ({ ...read, catchesUp: !windowed && read.step?.kind === 'end' })),
   );
 
   const again = rereads({

@@ -38,6 +38,8 @@ const lanesWith = (spacingMs: Lanes['spacingMs']): Lanes => ({
 
 interface More extends Partial<Omit<ResourceReadsOptions, 'config'>> {
   readonly poll?: Partial<Config['poll']>;
+  /** Default {@link LATENCY_MS}. */
+  readonly latencyMs?: number;
   /** Default as many as there are. */
   readonly total?: number;
   /** Default every page is the last. */
@@ -58,7 +60,7 @@ function reading(
     firstRead: { startedAt: null, position: null, done: false },
     since: null,
   },
-  { poll, total, hasNextPage = () => false, ...options }: More = {},
+  { poll, total, latencyMs = LATENCY_MS, hasNextPage = () => false, ...options }: More = {},
 ): void {
   const scheduler = virtualTime();
   scheduler.run(() => {
@@ -68,7 +70,7 @@ function reading(
       (query: ListQuery, limit: Limit): Observable<Answer> => {
         asked.push({ ...query, ...(limit as Limit & { lane: string }) });
         const begin = clock!.begin();
-        return timer(LATENCY_MS, scheduler).pipe(
+        return timer(latencyMs, scheduler).pipe(
           map(() => ({
             data: records(query) as Answer['data'],
             pagination: {
@@ -183,6 +185,28 @@ describe('resourceReads', () => {
       undefined,
       { hasNextPage: isOfFirstRead, firstReadDone: () => false },
     );
+  });
+
+  it('has what the first read has missed with the end of the first poll that began behind it', () => {
+    let isCommitted = false;
+    const found: string[] = [];
+    reading(
+      () => [order(1)],
+      ({ readings$, asked, at }) => {
+        const reading$ = readings$.subscribe(({ lane, catchesUp = false, settle }) => {
+          found.push(`${lane} ${catchesUp}`);
+          settle();
+        });
+        at(50, () => {
+          expect(asked).toHaveLength(2);
+          isCommitted = true; // while a poll is under way
+        });
+        at(1_000, () => reading$.unsubscribe());
+      },
+      undefined,
+      { firstReadDone: () => isCommitted, poll: { intervalMs: 100 }, latencyMs: 40 },
+    );
+    expect(found.slice(0, 4)).toEqual(['first-read false', 'poll false', 'poll true', 'poll true']);
   });
 
   it('keeps its window while no order tells of the clock that stamps them', () => {
@@ -345,6 +369,7 @@ describe('the sweeps of a resource', () => {
           if (page.step?.kind === 'end') {
             ends += 1;
             expect(readClock.oldest()).toBe(page.span.begin); // its own: all others are settled
+            expect(page.catchesUp).toBe(true); // there are no polls to do so
             sweep = { ...sweep, phase: 'done' };
           }
           if (ends < 2) page.settle();

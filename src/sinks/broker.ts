@@ -44,7 +44,7 @@ export interface Broker {
   bounds(topic: string): Promise<ReadonlyMap<number, Bounds>>;
   /**
    * Reads a topic from one set of offsets to another, `read_committed`, and resolves when all of it
-   * has been handed over.
+   * has been handed over. What is gone meanwhile is an error that a later try may mend, with other offsets.
    */
   readTail(tail: Tail): Promise<void>;
 }

@@ -39,6 +39,12 @@ export interface FirstRead {
   /** Where it goes on; null at the beginning. */
   readonly position: Position | null;
   readonly done: boolean;
+  /**
+   * Whether a poll that began behind its end has been read since, or a sweep where there are no polls. Until then what
+   * turns up may be what it has missed: a record that changed meanwhile and moved to where it had been already.
+   * Default true: of older cursors.
+   */
+  readonly caughtUp?: boolean;
 }
 
 /** The cursor of a task that has read nothing yet. */

@@ -100,8 +100,12 @@ export function openReader(options: ReaderOptions): TopicReader {
       if (!read && hadRoom) throw unreadable(topic, partition, at);
       return { partition, at, messages: [], next: at, ...read };
     }
-    const isSuspicious = hadRoom && lastStableOffset > at;
+    // Nothing of the one before comes any more, and what comes of the new one is not what was asked for.
+    const end = follow ? undefined : ends.get(partition);
+    const isShort = end !== undefined && lastStableOffset < end;
+    const isSuspicious = isShort || (hadRoom && lastStableOffset > at);
     const times = isSuspicious ? (nothing.get(partition) ?? 0) + 1 : 0;
+    if (isShort && times === ENOUGH) return refuseLoss({ kafka, topic, partition, at: end });
     const isOver = times === ENOUGH && (await isCompacted());
     nothing.set(partition, times % ENOUGH);
     return { partition, at, messages: [], next: isOver ? lastStableOffset : at };
@@ -157,8 +161,9 @@ interface Read extends PartitionBatch {
 
 /**
  * So many answers in a row that bring nothing, each of which waits for something: then compaction has
- * left nothing up to the end. A broker answers so, too, while it can't reach its remote storage; Kafka
- * keeps no compacted topic there.
+ * left nothing up to the end, or the end is one of a topic that was made anew since. A broker answers so, too, while
+ * it can't reach its remote storage; Kafka keeps no compacted topic there. (And a new leader tells of
+ * a sooner end at first.)
  */
 const ENOUGH = 8;
 

@@ -1,5 +1,6 @@
 import type { Kafka } from 'kafkajs';
-import { lastValueFrom } from 'rxjs';
+import { catchError, lastValueFrom } from 'rxjs';
+import { CellarstreamError } from '../errors.ts';
 import type { Offsets, Tail, TailMessage } from './broker.ts';
 import type { PartitionBatch } from './kafka-reader.ts';
 import { readBatches } from './read-batches.ts';
@@ -34,6 +35,9 @@ export function writtenSince(kafka: Kafka, topic: string, at: number): Promise<b
  * Reads a topic from one set of offsets to another, `read_committed`, and resolves when all of it
  * has been handed over. Partitions that have nothing to read are done at once; when that is all of
  * them nothing is asked of the broker.
+ *
+ * @throws CellarstreamError `KAFKA_UNREACHABLE` also where something of it is gone by now: whoever asks anew
+ * where the topic begins and ends finds out.
  */
 export async function readTail(options: TailOptions): Promise<void> {
   const { kafka, topic, from, to, onMessages } = options;
@@ -41,7 +45,22 @@ export async function readTail(options: TailOptions): Promise<void> {
   // Who asked says that Kafka is away, and begins again.
   const reading = { kafka, topic, from: starts, ends: to, isPatient: false };
   const read$ = readBatches(reading, (batch) => onMessages(tailMessages(batch)));
-  await lastValueFrom(read$, { defaultValue: undefined });
+  const refused$ = catchError((error: unknown) => {
+    throw isGone(error) ? changed(topic, error) : error;
+  });
+  await lastValueFrom(read$.pipe(refused$), { defaultValue: undefined });
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof CellarstreamError && error.code === 'POSITION';
+}
+
+function changed(topic: string, cause: unknown): CellarstreamError {
+  return new CellarstreamError(
+    'KAFKA_UNREACHABLE',
+    `${topic} was deleted, made anew or cut while it was read back: it is read back again`,
+    { cause, context: { topic } },
+  );
 }
 
 function tailMessages({ partition, messages }: PartitionBatch): TailMessage[] {

@@ -72,15 +72,10 @@ export async function restore(
     return cursor ? lostEvents(topic, bounds, { cursor, memory }) : undefined;
   };
 
-  const moved = [...bounds].some(([at, { high }]) => BigInt(known.ends[at] ?? 0) !== high);
-  let found = seen;
-  if (moved || known.cursor === null || lost()) {
-    // Otherwise nothing was published since. A cursor that has moved without an event only spares
-    // reads: it is not worth one.
-    found = await readCursor(options, seen ?? known);
-  }
+  // Also where the topic ends as it did: one that was made anew may, and only the cursor tells.
+  const found = seen ?? (await readCursor(options, known));
   const losses = parsed()?.losses ?? 0;
-  if (found) known = { ...known, cursor: found.cursor, cursorEnd: found.cursorEnd };
+  known = { ...known, cursor: found.cursor, cursorEnd: found.cursorEnd };
   const { cursor: text, cursorEnd } = known;
   if (memory && (parsed()?.losses ?? 0) > losses) {
     await store.clear(); // of the topic as it was before another process found events lost

@@ -24,8 +24,7 @@ export interface Tenure {
   predecessor?: string | null;
   /**
    * Where the cursors ended before this process first opened a log: what stands before is the word of
-   * predecessors. (The last of them may be unknown: a cursor that came without events is not looked
-   * for.)
+   * predecessors.
    */
   begin?: bigint;
   /** The newest that was opened. */

@@ -61,6 +61,19 @@ export function brokerContract(name: string, open: () => Promise<Tried>): void {
       await sink.close();
     });
 
+    it('says that a later try may do, where a topic does not reach as far as it did', async () => {
+      const tried = await open();
+      const { broker, topic } = tried;
+      const sink = await broker.open(`${ID}-${topic}`);
+      await sink.commit([message(topic, 'a', '1')]);
+      await reached(tried, 2n);
+      const refused = { code: 'KAFKA_UNREACHABLE' };
+      await expect(read(tried, new Map(), new Map([[0, 9n]]))).rejects.toMatchObject(refused);
+      await expect(read(tried, new Map([[0, 2n]]), new Map([[0, 9n]]))).rejects.toMatchObject(refused); // prettier-ignore
+      await expect(read(tried, new Map([[0, 5n]]), new Map([[0, 9n]]))).rejects.toMatchObject(refused); // prettier-ignore
+      await sink.close();
+    });
+
     it('lets nobody commit who was replaced, and says why', async () => {
       const tried = await open();
       const { broker, topic } = tried;

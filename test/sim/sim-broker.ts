@@ -299,6 +299,8 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Br
         while (at < Number(end)) {
           await step('read');
           const next = Math.min(Number(end), at + 10);
+          const { low, high } = broker.bounds(topic).get(partition) ?? { low: 0n, high: 0n };
+          if (at < low || end > high) throw changed(topic);
           await onMessages(broker.slice(topic, partition, at, next));
           at = next;
         }
@@ -311,6 +313,10 @@ function outdated(): CellarstreamError {
   return new CellarstreamError('COMMIT_FAILED', 'an outdated producer', {
     context: { epoch: true },
   });
+}
+
+function changed(topic: string): CellarstreamError {
+  return new CellarstreamError('KAFKA_UNREACHABLE', `${topic} was changed while it was read back`);
 }
 
 function lost(): CellarstreamError {

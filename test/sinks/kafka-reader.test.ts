@@ -57,8 +57,8 @@ describe('openReader', () => {
   it('passes what compaction has emptied: batches, and the rest of a log', async () => {
     const reader = open();
     const emptied = batchBytes({ records: [], baseOffset: 10, lastOffset: 17 });
-    (await fake.nextFetch()).answer({ partition: 0, records: emptied }, { partition: 1 });
     const none = { records: Buffer.alloc(0), lastStableOffset: 30n };
+    (await fake.nextFetch()).answer({ partition: 0, records: emptied }, { partition: 1, ...none });
     for (let time = 1; time <= 8; time++) {
       const fetch = await fake.nextFetch();
       expect(seen).toEqual(['0>18']); // once may be an accident
@@ -353,6 +353,18 @@ describe('openReader', () => {
       await reader.close();
     },
   );
+
+  it('ends with an error where a topic that was made anew does not reach its end, and waits no more for it', async () => {
+    fake.bounds.set(0, [0, 10]).set(1, [0, 10]);
+    const reader = open();
+    const short = { partition: 0, lastStableOffset: 10n };
+    for (let time = 1; time <= 8; time++) {
+      (await fake.nextFetch()).answer({ partition: 1, lastStableOffset: 10n }, short);
+    }
+    const message = expect.stringMatching(/partition 0 of wine\.orders ends at 10, it was at 20/) as string; // prettier-ignore
+    await expect(reader.done).rejects.toMatchObject({ code: 'POSITION', message });
+    await reader.close();
+  });
 
   it('ends with what the receiver throws', async () => {
     const bug = new TypeError('a bug');

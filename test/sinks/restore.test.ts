@@ -17,7 +17,12 @@ function cluster(partitions = 1) {
   const now = { partitions };
   const kafka = new SimBroker((topic) => (topic === TOPIC ? now.partitions : 1));
   const lost: LostEvents[] = [];
-  const open = (instance: string, folder: SimFolder, claim: CommitFate = 'done') => {
+  const open = (
+    instance: string,
+    folder: SimFolder,
+    claim: CommitFate = 'done',
+    onRead = () => undefined as void,
+  ) => {
     let fate = claim;
     const broker = brokerOf(kafka, { step, fate: () => fate, now: () => 0 });
     return openTaskLog({
@@ -28,7 +33,10 @@ function cluster(partitions = 1) {
       cursorTopic: 'wine.cursors',
       transactionalId: 'cellarstream.wine.estate.orders',
       instance,
-      readImage: (event) => Promise.resolve({ sequence: Number(event.toString()), image }),
+      readImage: (event) => {
+        onRead();
+        return Promise.resolve({ sequence: Number(event.toString()), image });
+      },
       tenure: {},
       canBeAsked: true,
       scheduler: new VirtualTimeScheduler(),
@@ -109,6 +117,33 @@ describe('a task whose topic has lost events', () => {
     const log = await open('three', old);
     expect(known(log, 'abcdef')).toEqual(['b', 'c', 'd', 'e', 'f']);
     expect(log.cursor.firstRead.done).toBe(true);
+  });
+
+  it('takes nothing for published that it could not read back, as the topic was made anew meanwhile', async () => {
+    const { kafka, open, lost } = cluster(2);
+    await publish(await open('one', new SimFolder()), 'a', 'b');
+    const folder = new SimFolder();
+    const opened = open('two', folder, 'done', () => kafka.makeAnew(TOPIC, 1));
+    await expect(opened).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE' });
+    expect(lost).toEqual([]);
+    const log = await open('two', folder);
+    expect(log.cursor).toMatchObject({ sequence: 2, firstRead: { done: false } });
+    expect(known(log, 'ab')).toEqual([]);
+    expect(lost).toHaveLength(1);
+  });
+
+  it('goes on counting with a store from before its first event, and one that ends as the new topic does', async () => {
+    const { kafka, open } = cluster();
+    const [empty, old] = [new SimFolder(), new SimFolder()];
+    await open('one', empty);
+    await publish(await open('two', old), 'a', 'b');
+    kafka.makeAnew(TOPIC, 1);
+    const log = await open('three', empty);
+    expect(log.cursor).toMatchObject({ sequence: 2, losses: 1, firstRead: { done: false } });
+    await publish(log, 'c', 'd');
+    const again = await open('four', old);
+    expect(again.cursor).toMatchObject({ sequence: 4, losses: 1 });
+    expect(known(again, 'abcd')).toEqual(['c', 'd']);
   });
 
   it('knows its cursor where the topic of cursors was lost', async () => {
