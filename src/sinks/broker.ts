@@ -23,6 +23,15 @@ export interface Tail {
   readonly onMessages: (messages: readonly TailMessage[]) => Promise<void>;
 }
 
+/** A sink that knows of all that was committed before it was opened. */
+export interface FencedSink extends TransactionalSink {
+  /**
+   * As {@link Broker.bounds}, with nothing missing of the transactions of its id: brokers that were replaced as leaders, and have
+   * not heard of it, would tell of less.
+   */
+  bounds(topic: string): Promise<ReadonlyMap<number, Bounds>>;
+}
+
 /**
  * What a task needs of Kafka. All of it throws CellarstreamError: `KAFKA_UNREACHABLE` where a later
  * try may do, else `KAFKA_REFUSED`.
@@ -35,12 +44,15 @@ export interface Broker {
    * @param own who the last sink of this process was: then an error with `context.epoch` says that another one was
    * opened since, and nothing has come of this.
    */
-  open(transactionalId: string, own?: ProducerIdentity): Promise<TransactionalSink>;
+  open(transactionalId: string, own?: ProducerIdentity): Promise<FencedSink>;
   /** Names the cluster: another one has other offsets. */
   clusterId(): Promise<string>;
   /** Where the partitions of a topic end just now. */
   ends(topic: string): Promise<Offsets>;
-  /** Where they begin too: above 0 where records were deleted from the beginning. */
+  /**
+   * Where they begin too: above 0 where records were deleted from the beginning. As any broker knows it, which may be
+   * less than there is by now; see {@link FencedSink.bounds}.
+   */
   bounds(topic: string): Promise<ReadonlyMap<number, Bounds>>;
   /**
    * Reads a topic from one set of offsets to another, `read_committed`, and resolves when all of it

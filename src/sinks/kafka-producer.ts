@@ -1,5 +1,6 @@
 import type { Kafka } from 'kafkajs';
 import { kafkaError } from './kafka-error.ts';
+import { boundsOf } from './producer/bounds.ts';
 import { batchesOf } from './producer/batches.ts';
 import type { PlacedRecord } from './producer/batches.ts';
 import { brokersOf } from './producer/brokers.ts';
@@ -19,7 +20,8 @@ import { partitionOf } from './producer/partition-of.ts';
 import { kafkasOf, patience } from './producer/patience.ts';
 import type { Patience } from './producer/patience.ts';
 import { sequences } from './producer/sequences.ts';
-import type { Ends, Message, ProducerIdentity, TransactionalSink } from './sink.ts';
+import type { FencedSink } from './broker.ts';
+import type { Ends, Message, ProducerIdentity } from './sink.ts';
 
 /** What {@link openKafkaProducer} needs. */
 export interface KafkaProducerOptions {
@@ -60,7 +62,7 @@ const ABORT_WITHIN_MS = 2_000;
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, `TLS_REFUSED`.
  */
-export async function openKafkaProducer(options: KafkaProducerOptions): Promise<TransactionalSink> {
+export async function openKafkaProducer(options: KafkaProducerOptions): Promise<FencedSink> {
   const { kafka, transactionalId, partitions, own = NOBODY } = options;
   const brokers = brokersOf(kafka);
   const leaders = leadersOf(brokers, partitions);
@@ -179,6 +181,13 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
         }
         brokers.close();
         throw kafkaError(kafkasOf(error), 'COMMIT_FAILED');
+      }
+    },
+    bounds: async (topic) => {
+      try {
+        return await boundsOf(topic, { brokers, coordinator, patience: patiently() });
+      } catch (error) {
+        throw kafkaError(kafkasOf(error));
       }
     },
     close: () => {

@@ -79,9 +79,14 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
 
   const sink = await openSink(options, before);
   try {
+    // What the sink's opening has made final is not to be missed.
+    const final = {
+      ...options,
+      broker: { ...broker, bounds: (name: string) => sink.bounds(name) },
+    };
     const { known, hadCursor, lost, ...restored } = await restore(
-      options,
-      await expectMine(options, before),
+      final,
+      await expectMine(final, before),
     );
     let { cursor } = restored;
     if (tenure.predecessor === undefined) tenure.predecessor = hadCursor ? cursor.instance : null;

@@ -2,10 +2,9 @@ import { CellarstreamError } from '../errors.ts';
 import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { TaskMemory } from '../state/store.ts';
-import type { Broker } from './broker.ts';
+import type { Broker, FencedSink } from './broker.ts';
 import { parseCursor } from './cursor.ts';
 import { isEpochError } from './kafka-error.ts';
-import type { TransactionalSink } from './sink.ts';
 
 /** Where the cursor of a task is. */
 export interface CursorPlace {
@@ -28,7 +27,7 @@ export interface Tenure {
    */
   begin?: bigint;
   /** The newest that was opened. */
-  sink?: TransactionalSink;
+  sink?: FencedSink;
   /** What ended the newest log, or kept it from being opened. Set by whoever opens logs. */
   lost?: unknown;
 }
@@ -51,7 +50,7 @@ export async function openSink(
     readonly scheduler: SchedulerLike;
   },
   known: KnownCursor | undefined,
-): Promise<TransactionalSink> {
+): Promise<FencedSink> {
   const { broker, transactionalId, tenure, scheduler } = options;
   try {
     tenure.sink = await broker.open(transactionalId, tenure.sink?.producer);

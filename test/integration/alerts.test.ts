@@ -122,35 +122,39 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
     for (const close of closing.reverse()) await close();
   });
 
-  it('and none of a service that is well', async ({ onTestFailed }) => {
-    onTestFailed(() => {
-      console.log(`fired: ${[...seen].join(', ')}`);
-      for (const [instance, service] of services) {
-        console.log(`${instance} said:\n${service.stderr().slice(-1_500)}`);
-      }
-    });
-    const began = performance.now();
-    const healthy = await start('healthy', calm, {});
-    await ready(healthy.service);
-    prometheus.add('healthy', healthy.url); // once it is caught up: the start is another matter
+  it(
+    'and none of a service that is well',
+    async ({ onTestFailed }) => {
+      onTestFailed(() => {
+        console.log(`fired: ${[...seen].join(', ')}`);
+        for (const [instance, service] of services) {
+          console.log(`${instance} said:\n${service.stderr().slice(-1_500)}`);
+        }
+      });
+      const began = performance.now();
+      const healthy = await start('healthy', calm, {});
+      await ready(healthy.service);
+      prometheus.add('healthy', healthy.url); // once it is caught up: the start is another matter
 
-    await Promise.all([
-      failingData(),
-      failingLogin(),
-      failingKafka(),
-      replaced(),
-      shortOfEverything(),
-      fullDisk(),
-    ]);
+      await Promise.all([
+        failingData(),
+        failingLogin(),
+        failingKafka(),
+        replaced(),
+        shortOfEverything(),
+        fullDisk(),
+      ]);
 
-    const { groups } = parse(RULES) as { groups: { rules: { alert: string }[] }[] };
-    const shown = new Set([...seen].map((one) => one.split(' ')[0]));
-    const all = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
-    expect(all.filter((alert) => !shown.has(alert))).toEqual([]);
-    const fired = await prometheus.fired((performance.now() - began) / 1_000);
-    const ofHealthy = fired.filter(({ instance }) => instance === 'healthy');
-    expect(ofHealthy.filter(({ alert }) => !OF_THE_MACHINE.includes(alert))).toEqual([]);
-  }, TIMEOUT_MS);
+      const { groups } = parse(RULES) as { groups: { rules: { alert: string }[] }[] };
+      const shown = new Set([...seen].map((one) => one.split(' ')[0]));
+      const all = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
+      expect(all.filter((alert) => !shown.has(alert))).toEqual([]);
+      const fired = await prometheus.fired((performance.now() - began) / 1_000);
+      const ofHealthy = fired.filter(({ instance }) => instance === 'healthy');
+      expect(ofHealthy.filter(({ alert }) => !OF_THE_MACHINE.includes(alert))).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
 
   /** The API, list by list: what it sends, and what it answers. */
   async function failingData() {

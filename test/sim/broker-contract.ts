@@ -58,6 +58,7 @@ export function brokerContract(name: string, open: () => Promise<Tried>): void {
       expect(all).toEqual([['a', '1'], ['b', undefined], ['a', '2']]); // prettier-ignore
       expect(await read(tried, new Map([[0, 3n]]), await broker.ends(topic))).toEqual([['a', '2']]);
       expect(await read(tried, new Map([[0, 5n]]), await broker.ends(topic))).toEqual([]);
+      expect((await sink.bounds(topic)).get(0)).toEqual({ low: 0n, high: 5n });
       await sink.close();
     });
 

@@ -248,6 +248,10 @@ export interface BrokerLine {
 
 /** The broker as one process sees it. */
 export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Broker {
+  const bounds = async (topic: string) => {
+    await step('bounds');
+    return broker.bounds(topic);
+  };
   return {
     open: async (transactionalId, own) => {
       await step('open');
@@ -278,6 +282,7 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Br
             throw error;
           }
         },
+        bounds: (topic) => bounds(topic),
         close: () => step('close'),
       };
     },
@@ -289,10 +294,7 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Br
       await step('ends');
       return broker.ends(topic);
     },
-    bounds: async (topic) => {
-      await step('bounds');
-      return broker.bounds(topic);
-    },
+    bounds,
     readTail: async ({ topic, from, to, onMessages }) => {
       for (const [partition, end] of to) {
         let at = Number(from.get(partition) ?? 0n);

@@ -1,5 +1,6 @@
 import { VirtualTimeScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
+import type { Bounds } from '../../src/sinks/topic-bounds.ts';
 import type { LostEvents } from '../../src/sinks/lost-events.ts';
 import { openTaskLog } from '../../src/sinks/task-log.ts';
 import type { TaskLog } from '../../src/sinks/task-log.ts';
@@ -17,6 +18,7 @@ function cluster(partitions = 1) {
   const now = { partitions };
   const kafka = new SimBroker((topic) => (topic === TOPIC ? now.partitions : 1));
   const lost: LostEvents[] = [];
+  let heard: ReadonlyMap<string, ReadonlyMap<number, Bounds>> | undefined;
   const open = (
     instance: string,
     folder: SimFolder,
@@ -25,8 +27,9 @@ function cluster(partitions = 1) {
   ) => {
     let fate = claim;
     const broker = brokerOf(kafka, { step, fate: () => fate, now: () => 0 });
+    const told = (topic: string) => Promise.resolve(heard?.get(topic) ?? kafka.bounds(topic));
     return openTaskLog({
-      broker,
+      broker: { ...broker, bounds: told },
       store: storeOf(folder, step).task(TASK),
       task: TASK,
       topic: TOPIC,
@@ -46,7 +49,11 @@ function cluster(partitions = 1) {
       return log;
     });
   };
-  return { kafka, open, lost, now };
+  /** From now on any broker but the coordinator tells what it knows now. */
+  const heardBefore = () => {
+    heard = new Map([TOPIC, 'wine.cursors'].map((topic) => [topic, kafka.bounds(topic)]));
+  };
+  return { kafka, open, lost, now, heardBefore };
 }
 
 /** Publishes an event of each key, as of a first read that is done. */
@@ -130,6 +137,19 @@ describe('a task whose topic has lost events', () => {
     expect(log.cursor).toMatchObject({ sequence: 2, firstRead: { done: false } });
     expect(known(log, 'ab')).toEqual([]);
     expect(lost).toHaveLength(1);
+  });
+
+  it('misses nothing where a broker that leads no longer tells of less than there is', async () => {
+    const { kafka, open, heardBefore } = cluster(2);
+    const folder = new SimFolder();
+    await publish(await open('one', folder), 'a');
+    const old = folder.copy();
+    heardBefore();
+    await publish(await open('one', folder), 'b', 'c');
+    const log = await open('two', old);
+    expect(log.cursor).toMatchObject({ sequence: 3, firstRead: { done: true } });
+    expect(known(log, 'abc')).toEqual(['a', 'b', 'c']);
+    expect(kafka.losses).toBe(0);
   });
 
   it('goes on counting with a store from before its first event, and one that ends as the new topic does', async () => {

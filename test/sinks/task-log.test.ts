@@ -38,6 +38,7 @@ async function opened(failure?: Error, held: readonly (TailMessage & { topic: st
           done.push([...messages]);
           return fails ? Promise.reject(failure!) : Promise.resolve(new Map());
         },
+        bounds: (topic) => broker.bounds(topic),
         close: () => Promise.resolve(),
       });
     },

@@ -7,6 +7,7 @@ import type { LoggedRecord } from './scripted-cluster/log.ts';
 import { readRequest, writeAnswer } from './scripted-cluster/protocol.ts';
 import type { Api, BrokerAddress } from './scripted-cluster/protocol.ts';
 import { answerTo } from './scripted-cluster/serve.ts';
+import type { KnownPartition } from './scripted-cluster/serve.ts';
 import { Transactions } from './scripted-cluster/transactions.ts';
 import type { Transaction } from './scripted-cluster/transactions.ts';
 
@@ -35,6 +36,9 @@ export class ScriptedCluster {
     for (const partition of partitions) this.#log(partition).mark(own);
   });
   readonly #leaders = new Map<string, number>();
+  readonly #epochs = new Map<string, number>();
+  /** What those that stand still know, by broker and partition. */
+  readonly #still = new Map<number, ReadonlyMap<string, KnownPartition>>();
   readonly #logs = new Map<string, ScriptedLog>();
   readonly #faults: (Fault & { left: number })[] = [];
   readonly #sockets = new Set<Socket>();
@@ -81,7 +85,33 @@ export class ScriptedCluster {
   }
 
   lead(topic: string, partition: number, broker: number): void {
-    this.#leaders.set(`${topic} ${partition}`, broker);
+    const name = `${topic} ${partition}`;
+    this.#leaders.set(name, broker);
+    this.#epochs.set(name, (this.#epochs.get(name) ?? 0) + 1);
+  }
+
+  /** From now on a broker hears of nothing, and takes itself for what it is now. */
+  standStill(broker: number): void {
+    const known = [...this.partitions].flatMap(([topic, count]) =>
+      Array.from(
+        { length: count },
+        (_, partition) => [`${topic} ${partition}`, this.known(-1, topic, partition)] as const,
+      ),
+    );
+    this.#still.set(broker, new Map(known));
+  }
+
+  /** It hears of all. */
+  wakeUp(broker: number): void {
+    this.#still.delete(broker);
+  }
+
+  known(broker: number, topic: string, partition: number): KnownPartition {
+    const name = `${topic} ${partition}`;
+    const then = this.#still.get(broker)?.get(name);
+    if (then) return then;
+    const leader = this.leader(topic, partition);
+    return { leader, leaderEpoch: this.#epochs.get(name) ?? 0, end: this.#log(name).end };
   }
 
   /** As a `read_committed` consumer has them. */

@@ -20,8 +20,11 @@ export class NoAnswer extends Error {
 export interface Brokers {
   /** @throws {@link NotSent} or {@link NoAnswer}, with kafkajs' error as their cause. */
   ask<T>(address: Address, call: Call<T>, withinMs?: number): Promise<T>;
-  /** Asks whoever answers: those that are known, then those that the settings name. Throws as the last of them. */
-  askAny<T>(call: Call<T>): Promise<T>;
+  /**
+   * Asks whoever answers: those that are known, then those that the settings name. First whoever has answered last; or
+   * `others` before: what that one knows may be old. Throws as the last of them.
+   */
+  askAny<T>(call: Call<T>, first?: 'others'): Promise<T>;
   /** Who is in the cluster, as its metadata have it. */
   know(addresses: readonly Address[]): void;
   /** Aborted by {@link close}. */
@@ -146,8 +149,9 @@ export function brokersOf(kafka: Kafka): Brokers {
     }
   };
 
-  const askAny = async <T>(call: Call<T>): Promise<T> => {
-    const all = new Map([...known, ...(await seeds())].map((each) => [nameOf(each), each]));
+  const askAny = async <T>(call: Call<T>, first?: 'others'): Promise<T> => {
+    const inOrder = first === 'others' ? [...known.slice(1), ...known.slice(0, 1)] : known;
+    const all = new Map([...inOrder, ...(await seeds())].map((each) => [nameOf(each), each]));
     let last: unknown;
     for (const address of all.values()) {
       try {

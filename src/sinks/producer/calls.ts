@@ -37,16 +37,23 @@ export interface Address {
 
 export interface Metadata {
   readonly brokers: readonly (Address & { readonly id: number })[];
-  readonly topics: readonly (OfTopic<{ readonly partition: number; readonly leader: number }> & {
-    readonly errorCode: number;
-  })[];
+  readonly topics: readonly (OfTopic<Led> & { readonly errorCode: number })[];
+}
+
+/** A partition, and the broker that leads it. */
+export interface Led {
+  readonly partition: number;
+  /** -1 where there is none. */
+  readonly leader: number;
+  /** How often the leader has changed: who says less has not heard of it. */
+  readonly leaderEpoch: number;
 }
 
 export function metadata(topics: readonly string[]): Call<Metadata> {
   return {
     name: 'Metadata',
     key: 3,
-    version: 6,
+    version: 7,
     body: Buffer.concat([array(topics, string), int8(0)]), // no topic is made for having been asked for
     read: (answer) => {
       const brokers = answer.array(() => {
@@ -61,7 +68,11 @@ export function metadata(topics: readonly string[]): Call<Metadata> {
         answer.int8(); // whether it is internal
         const partitions = answer.array(() => {
           answer.int16(); // an error: then it has no leader
-          const found = { partition: answer.int32(), leader: answer.int32() };
+          const found = {
+            partition: answer.int32(),
+            leader: answer.int32(),
+            leaderEpoch: answer.int32(),
+          };
           for (let lists = 3; lists > 0; lists--) answer.array(() => answer.int32()); // replicas
           return found;
         });
@@ -69,6 +80,57 @@ export function metadata(topics: readonly string[]): Call<Metadata> {
       });
       return { brokers, topics: ofTopics };
     },
+  };
+}
+
+/** What a leader says of one of its partitions. */
+export interface Listed {
+  readonly partition: number;
+  readonly errorCode: number;
+  readonly offset: bigint;
+}
+
+/**
+ * Where partitions begin, or where what is committed ends. A leader that is none any more, and has not heard of it, refuses
+ * who knows of a newer one (KIP-320).
+ */
+export function listOffsets(
+  which: 'earliest' | 'latest',
+  topic: string,
+  partitions: readonly Led[],
+): Call<readonly Listed[]> {
+  const NO_REPLICA = -1;
+  const READ_COMMITTED = 1;
+  const TIME = { latest: -1n, earliest: -2n };
+  return {
+    name: 'ListOffsets',
+    key: 2,
+    version: 4,
+    body: Buffer.concat([
+      int32(NO_REPLICA),
+      int8(READ_COMMITTED),
+      array([topic], (name) =>
+        Buffer.concat([
+          string(name),
+          array(partitions, ({ partition, leaderEpoch }) =>
+            Buffer.concat([int32(partition), int32(leaderEpoch), int64(TIME[which])]),
+          ),
+        ]),
+      ),
+    ]),
+    read: (answer) =>
+      answer
+        .array(() => {
+          answer.string(); // the topic
+          return answer.array(() => {
+            const head = { partition: answer.int32(), errorCode: answer.int16() };
+            answer.int64(); // its time
+            const offset = answer.int64();
+            answer.int32(); // the epoch of the leader that wrote it
+            return { ...head, offset };
+          });
+        })
+        .flat(),
   };
 }
 
@@ -267,6 +329,12 @@ function int16(value: number): Buffer {
 function int32(value: number): Buffer {
   const bytes = Buffer.allocUnsafe(4);
   bytes.writeInt32BE(value);
+  return bytes;
+}
+
+function int64(value: bigint): Buffer {
+  const bytes = Buffer.allocUnsafe(8);
+  bytes.writeBigInt64BE(value);
   return bytes;
 }
 

@@ -13,7 +13,7 @@ export interface Leaders {
   of(topic: string, partition: number): Address | undefined;
   /** How many partitions it has; undefined while that is not known. */
   partitions(topic: string): number | undefined;
-  /** Asks again, of all topics that were learned of. */
+  /** Asks again, of all topics that were learned of: first other brokers than the one whose word was wrong. */
   refresh(): Promise<void>;
 }
 
@@ -39,8 +39,8 @@ export function leadersOf(
   const missingSince = new Map<string, number>();
   let learnedAt = -Infinity;
 
-  const refresh = async () => {
-    const answer = await brokers.askAny(metadata([...wanted]));
+  const ask = async (first?: 'others') => {
+    const answer = await brokers.askAny(metadata([...wanted]), first);
     const addresses = new Map(answer.brokers.map(({ id, host, port }) => [id, { host, port }]));
     brokers.know([...addresses.values()]);
     for (const { topic, errorCode, partitions } of answer.topics) {
@@ -65,19 +65,21 @@ export function leadersOf(
   };
 
   return {
-    refresh,
+    refresh: () => ask('others'),
     of: (topic, partition) => topics.get(topic)?.[partition],
     partitions: (topic) => topics.get(topic)?.length,
     learn: async (names, patience) => {
       for (const name of names) wanted.add(name);
       const unknown = () => names.find((name) => !topics.has(name));
       if (performance.now() - learnedAt > MOST_AGE_MS) learnedAt = -Infinity;
+      let first: 'others' | undefined;
       while (learnedAt === -Infinity || unknown() !== undefined) {
         try {
-          await refresh();
+          await ask(first);
           const name = unknown();
           if (name !== undefined) throw protocolError(UNKNOWN_TOPIC_OR_PARTITION, name);
         } catch (error) {
+          first = 'others';
           await patience.wait(error);
         }
       }

@@ -26,7 +26,7 @@ const ERRORS: ReadonlyMap<number, readonly [name: string, meaning: Meaning]> = n
   [3, ['UNKNOWN_TOPIC_OR_PARTITION', 'leader']], // also of a broker that has not heard of it yet
   [5, ['LEADER_NOT_AVAILABLE', 'leader']],
   [6, ['NOT_LEADER_OR_FOLLOWER', 'leader']],
-  [7, ['REQUEST_TIMED_OUT', 'again']], // written, but not to as many replicas as it takes
+  [7, ['REQUEST_TIMED_OUT', 'leader']], // written, but not to as many replicas as it takes: perhaps others follow another leader
   [9, ['REPLICA_NOT_AVAILABLE', 'leader']],
   [10, ['MESSAGE_TOO_LARGE', 'abort']],
   [13, ['NETWORK_EXCEPTION', 'again']],
@@ -61,6 +61,7 @@ const ERRORS: ReadonlyMap<number, readonly [name: string, meaning: Meaning]> = n
   [74, ['FENCED_LEADER_EPOCH', 'leader']],
   [75, ['UNKNOWN_LEADER_EPOCH', 'leader']],
   [76, ['UNSUPPORTED_COMPRESSION_TYPE', 'refused']],
+  [78, ['OFFSET_NOT_AVAILABLE', 'leader']], // it leads only just now
   [87, ['INVALID_RECORD', 'refused']],
   [89, ['THROTTLING_QUOTA_EXCEEDED', 'again']],
   [90, ['PRODUCER_FENCED', 'epoch']],

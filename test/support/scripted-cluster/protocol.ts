@@ -20,6 +20,14 @@ export interface Bodies {
   SaslHandshake: { readonly mechanism: string };
   SaslAuthenticate: Record<never, never>;
   Metadata: { readonly topics: readonly string[] };
+  ListOffsets: {
+    readonly topics: readonly OfTopic<{
+      readonly partition: number;
+      readonly leaderEpoch: number;
+      /** -1 is the end, -2 the beginning. */
+      readonly time: number;
+    }>[];
+  };
   FindCoordinator: { readonly transactionalId: string };
   InitProducerId: { readonly transactionalId: string | null; readonly own: Identity };
   AddPartitionsToTxn: {
@@ -42,7 +50,8 @@ export type Api = keyof Bodies;
 
 const KEYS: Readonly<Record<Api, readonly [key: number, version: number]>> = {
   Produce: [0, 7],
-  Metadata: [3, 6],
+  ListOffsets: [2, 4],
+  Metadata: [3, 7],
   FindCoordinator: [10, 2],
   SaslHandshake: [17, 1],
   ApiVersions: [18, 2],
@@ -81,6 +90,20 @@ const READERS: { readonly [A in Api]: (from: Decoder) => Bodies[A] } = {
   SaslHandshake: (from) => ({ mechanism: from.readString()! }),
   SaslAuthenticate: () => ({}),
   Metadata: (from) => ({ topics: from.readArray((each) => each.readString()!) }),
+  ListOffsets: (from) => {
+    from.readInt32(); // no replica
+    if (from.readInt8() !== 1) throw new Error('what is not committed counts, too');
+    return {
+      topics: from.readArray((topic) => ({
+        topic: topic.readString()!,
+        partitions: topic.readArray((each) => ({
+          partition: each.readInt32(),
+          leaderEpoch: each.readInt32(),
+          time: Number(each.readInt64().toString()),
+        })),
+      })),
+    };
+  },
   FindCoordinator: (from) => ({ transactionalId: from.readString()! }),
   InitProducerId: (from) => {
     from.readInt8(); // tags of its header
@@ -122,6 +145,12 @@ export interface PartitionAnswer {
   readonly baseOffset?: number;
 }
 
+export interface Led {
+  readonly partition: number;
+  readonly leader: number;
+  readonly leaderEpoch: number;
+}
+
 export interface BrokerAddress {
   readonly id: number;
   readonly host: string;
@@ -134,9 +163,10 @@ export interface Answers {
   SaslAuthenticate: { readonly lifetimeMs: number };
   Metadata: {
     readonly brokers: readonly BrokerAddress[];
-    readonly topics: readonly (OfTopic<{ partition: number; leader: number }> & {
-      readonly errorCode: number;
-    })[];
+    readonly topics: readonly (OfTopic<Led> & { readonly errorCode: number })[];
+  };
+  ListOffsets: {
+    readonly topics: readonly OfTopic<PartitionAnswer & { readonly offset?: number }>[];
   };
   FindCoordinator: { readonly errorCode: number; readonly broker: BrokerAddress };
   InitProducerId: Identity & { readonly errorCode: number };
@@ -189,6 +219,14 @@ const WRITERS: { readonly [A in Api]: (answer: Answers[A]) => Encoder } = {
             .writeEncoder(list(partitions, metadataOf)),
         ),
       ),
+  ListOffsets: ({ topics }) =>
+    enc()
+      .writeInt32(NOT_THROTTLED)
+      .writeEncoder(
+        topicsOf(topics, ({ partition, errorCode, offset = -1 }) =>
+          enc().writeInt32(partition).writeInt16(errorCode).writeInt64(-1).writeInt64(offset).writeInt32(0),
+        ),
+      ), // prettier-ignore
   FindCoordinator: ({ errorCode, broker: { id, host, port } }) =>
     enc()
       .writeInt32(NOT_THROTTLED)
@@ -222,13 +260,14 @@ const WRITERS: { readonly [A in Api]: (answer: Answers[A]) => Encoder } = {
   EndTxn: ({ errorCode }) => enc().writeInt32(NOT_THROTTLED).writeInt16(errorCode),
 };
 
-function metadataOf({ partition, leader }: { partition: number; leader: number }): Encoder {
+function metadataOf({ partition, leader, leaderEpoch }: Led): Encoder {
   const LEADER_NOT_AVAILABLE = 5;
   const replicas = leader < 0 ? [] : [enc().writeInt32(leader)];
   return enc()
     .writeInt16(leader < 0 ? LEADER_NOT_AVAILABLE : 0)
     .writeInt32(partition)
     .writeInt32(leader)
+    .writeInt32(leaderEpoch)
     .writeArray(replicas)
     .writeArray(replicas)
     .writeArray([]);

@@ -7,6 +7,15 @@ const UNKNOWN_TOPIC_OR_PARTITION = 3;
 const NOT_LEADER_OR_FOLLOWER = 6;
 const NOT_COORDINATOR = 16;
 const OPERATION_NOT_ATTEMPTED = 55;
+const FENCED_LEADER_EPOCH = 74;
+const UNKNOWN_LEADER_EPOCH = 75;
+const EARLIEST = -2;
+
+export interface KnownPartition {
+  readonly leader: number;
+  readonly leaderEpoch: number;
+  readonly end: number;
+}
 
 /** What a broker knows of its cluster. */
 export interface ClusterState {
@@ -16,6 +25,8 @@ export interface ClusterState {
   readonly coordinator: number;
   readonly transactions: Transactions;
   leader(topic: string, partition: number): number;
+  /** What a broker knows of a partition; one that stands still knows what it knew. */
+  known(broker: number, topic: string, partition: number): KnownPartition;
   append(
     topic: string,
     partition: number,
@@ -44,17 +55,37 @@ const SERVE: { readonly [A in Api]: Serve<A> } = {
   SaslHandshake: () => ({}),
   SaslAuthenticate: ({ loginMs }) => ({ lifetimeMs: loginMs }),
 
-  Metadata: (cluster, { body }, deed) => ({
+  Metadata: (cluster, { body, broker }, deed) => ({
     brokers: cluster.addresses,
     topics: body.topics.map((topic) => {
       const count = cluster.partitions.get(topic) ?? 0;
       const errorCode = refusalOf(deed, { topic }) ?? (count ? NONE : UNKNOWN_TOPIC_OR_PARTITION);
       const partitions = Array.from({ length: errorCode ? 0 : count }, (_, partition) => ({
         partition,
-        leader: cluster.leader(topic, partition),
+        ...cluster.known(broker, topic, partition),
       }));
       return { topic, errorCode, partitions };
     }),
+  }),
+
+  ListOffsets: (cluster, { body, broker }, deed) => ({
+    topics: body.topics.map(({ topic, partitions }) => ({
+      topic,
+      partitions: partitions.map(({ partition, leaderEpoch, time }) => {
+        const known = cluster.known(broker, topic, partition);
+        const errorCode =
+          refusalOf(deed, { topic, partition }) ??
+          (known.leader !== broker
+            ? NOT_LEADER_OR_FOLLOWER
+            : leaderEpoch > known.leaderEpoch
+              ? UNKNOWN_LEADER_EPOCH
+              : leaderEpoch < known.leaderEpoch && leaderEpoch >= 0
+                ? FENCED_LEADER_EPOCH
+                : NONE);
+        if (errorCode !== NONE) return { partition, errorCode };
+        return { partition, errorCode, offset: time === EARLIEST ? 0 : known.end };
+      }),
+    })),
   }),
 
   FindCoordinator: (cluster, _, deed) => ({
