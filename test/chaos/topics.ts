@@ -4,6 +4,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import type { Consumer } from 'kafkajs';
 import { avroDecoder } from '../integration/support/topic-reader.ts';
 import type { Read } from '../integration/support/topic-reader.ts';
+import { withAdmin } from '../../src/sinks/with-admin.ts';
 import { onCrash } from '../support/crash.ts';
 
 /** How long the ends may take to be reached: an open transaction keeps readers waiting for a minute. */
@@ -164,9 +165,7 @@ export class Topics {
 
   /** By `topic partition`: the ends that are not reached yet. */
   async #behind(): Promise<Map<string, bigint>> {
-    const admin = this.#kafka.admin();
-    await admin.connect();
-    try {
+    return withAdmin(this.#kafka, async (admin) => {
       const left = new Map<string, bigint>();
       for (const topic of [...this.#avro, ...this.#json]) {
         for (const { partition, high } of await admin.fetchTopicOffsets(topic)) {
@@ -176,9 +175,7 @@ export class Topics {
         }
       }
       return left;
-    } finally {
-      await admin.disconnect();
-    }
+    });
   }
 
   /** A message, decoded: what is returned takes it. */
