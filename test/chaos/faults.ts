@@ -231,8 +231,13 @@ export const FAULTS: readonly Fault[] = [
       const kib = Math.ceil(statSync(join(world.state, 'images.mdb')).size / 1_024);
       // No file may grow beyond what the images have now: all writes behind that fail.
       const full = world.launch(world.state, `ulimit -f ${kib}`);
-      world.sandbox.changeSome(500);
-      await full.logged(({ event, what }) => event === 'retry' && what === 'state folder');
+      // Pages that are free in the file take some: new records come until they are used up.
+      const more = setInterval(() => {
+        for (let k = 0; k < 200; k++) world.sandbox.create('orders');
+      }, 1_000);
+      const isFull = () =>
+        full.lines().some(({ event, what }) => event === 'retry' && what === 'state folder');
+      await until(isFull, 60_000, 'the disk is not full').finally(() => clearInterval(more));
       await sleep(10_000);
       if (full.process.exitCode !== null) throw new Error('a full disk has ended the service');
       await full.end('SIGKILL');
