@@ -198,8 +198,12 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
           // A server may never tell its time: then nobody can say what was made after the beginning.
           startedAt ??= beginning(page.answer.serverTime, from.since);
           const done = page.next === undefined;
-          const at = { startedAt, position: page.next ?? null };
-          const firstRead: FirstRead = { ...at, done, caughtUp: false };
+          const firstRead: FirstRead = {
+            startedAt,
+            position: page.next ?? null,
+            done,
+            caughtUp: false,
+          };
           const next = arrived('first-read', page.answer);
           const newest = clock.newest();
           // An empty list tells nothing of the clock that will stamp its first record.

@@ -1,6 +1,6 @@
-import { CellarstreamError } from '../errors.ts';
 import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
+import { CellarstreamError } from '../errors.ts';
 import type { TaskMemory } from '../state/store.ts';
 import type { Broker, FencedSink } from './broker.ts';
 import { parseCursor } from './cursor.ts';

@@ -97,11 +97,11 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
   const ready = (service: Cli) =>
     service.logged(({ event, ready }) => event === 'readiness' && ready === true);
   /** Resolves when all of these have been seen firing, of this instance. */
-  const fire = (instance: string, ...alerts: string[]) => {
-    const last = () => services.get(instance)?.stderr().slice(-3_000);
-    const missing = () => alerts.filter((alert) => !seen.has(`${alert} ${instance}`));
-    return vi.waitFor(() => expect(missing(), last()).toEqual([]), PATIENCE);
-  };
+  const fire = (instance: string, ...alerts: string[]) =>
+    vi.waitFor(
+      () => expect(alerts.filter((alert) => !seen.has(`${alert} ${instance}`))).toEqual([]),
+      PATIENCE,
+    );
 
   beforeAll(async () => {
     const place = mkdtempSync(join(tmpdir(), 'cellarstream-prometheus-'));
@@ -122,39 +122,35 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
     for (const close of closing.reverse()) await close();
   });
 
-  it(
-    'and none of a service that is well',
-    async ({ onTestFailed }) => {
-      onTestFailed(() => {
-        console.log(`fired: ${[...seen].join(', ')}`);
-        for (const [instance, service] of services) {
-          console.log(`${instance} said:\n${service.stderr().slice(-1_500)}`);
-        }
-      });
-      const began = performance.now();
-      const healthy = await start('healthy', calm, {});
-      await ready(healthy.service);
-      prometheus.add('healthy', healthy.url); // once it is caught up: the start is another matter
+  it('and none of a service that is well', { timeout: TIMEOUT_MS }, async ({ onTestFailed }) => {
+    onTestFailed(() => {
+      console.log(`fired: ${[...seen].join(', ')}`);
+      for (const [instance, service] of services) {
+        console.log(`${instance} said:\n${service.stderr().slice(-1_500)}`);
+      }
+    });
+    const began = performance.now();
+    const healthy = await start('healthy', calm, {});
+    await ready(healthy.service);
+    prometheus.add('healthy', healthy.url); // once it is caught up: the start is another matter
 
-      await Promise.all([
-        failingData(),
-        failingLogin(),
-        failingKafka(),
-        replaced(),
-        shortOfEverything(),
-        fullDisk(),
-      ]);
+    await Promise.all([
+      failingData(),
+      failingLogin(),
+      failingKafka(),
+      replaced(),
+      shortOfEverything(),
+      fullDisk(),
+    ]);
 
-      const { groups } = parse(RULES) as { groups: { rules: { alert: string }[] }[] };
-      const shown = new Set([...seen].map((one) => one.split(' ')[0]));
-      const all = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
-      expect(all.filter((alert) => !shown.has(alert))).toEqual([]);
-      const fired = await prometheus.fired((performance.now() - began) / 1_000);
-      const ofHealthy = fired.filter(({ instance }) => instance === 'healthy');
-      expect(ofHealthy.filter(({ alert }) => !OF_THE_MACHINE.includes(alert))).toEqual([]);
-    },
-    TIMEOUT_MS,
-  );
+    const { groups } = parse(RULES) as { groups: { rules: { alert: string }[] }[] };
+    const shown = new Set([...seen].map((one) => one.split(' ')[0]));
+    const all = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
+    expect(all.filter((alert) => !shown.has(alert))).toEqual([]);
+    const fired = await prometheus.fired((performance.now() - began) / 1_000);
+    const ofHealthy = fired.filter(({ instance }) => instance === 'healthy');
+    expect(ofHealthy.filter(({ alert }) => !OF_THE_MACHINE.includes(alert))).toEqual([]);
+  });
 
   /** The API, list by list: what it sends, and what it answers. */
   async function failingData() {

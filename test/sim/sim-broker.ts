@@ -282,7 +282,7 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Br
             throw error;
           }
         },
-        bounds: (topic) => bounds(topic),
+        bounds,
         close: () => step('close'),
       };
     },

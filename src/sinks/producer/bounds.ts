@@ -1,18 +1,16 @@
 import type { Bounds } from '../topic-bounds.ts';
 import type { Brokers } from './brokers.ts';
-import { listOffsets, metadata } from './calls.ts';
+import { addressesIn, listOffsets, metadata } from './calls.ts';
 import type { Address, Led, Listed } from './calls.ts';
 import type { TransactionCoordinator } from './coordinator.ts';
 import type { Patience } from './patience.ts';
-import { meaningOf, protocolError } from './protocol-errors.ts';
+import { meaningOf, noLeader, partitionError } from './protocol-errors.ts';
 
 export interface BoundsOptions {
   readonly brokers: Brokers;
   readonly coordinator: TransactionCoordinator;
   readonly patience: Patience;
 }
-
-const LEADER_NOT_AVAILABLE = 5;
 
 /**
  * Where the partitions of a topic begin, and where what is committed ends, with all that was committed before this producer was
@@ -47,13 +45,13 @@ async function askedOnce(
     codeOf: ({ topics }) => topics[0]?.errorCode ?? 0,
     isRepeatable: true,
   });
-  const addresses = new Map(answer.brokers.map(({ id, host, port }) => [id, { host, port }]));
+  const addresses = addressesIn(answer);
   const partitions = answer.topics[0]?.partitions ?? [];
   const found = await Promise.all(
     [...new Set(partitions.map(({ leader }) => leader))].map((leader) => {
       const led = partitions.filter((each) => each.leader === leader);
       const address = addresses.get(leader);
-      if (!address) throw protocolError(LEADER_NOT_AVAILABLE, nameOf(topic, led[0]!));
+      if (!address) throw noLeader(topic, led[0]!.partition);
       return listed(brokers, address, topic, led);
     }),
   );
@@ -81,11 +79,7 @@ async function listed(
   });
 }
 
-function offsetOf(topic: string, listed: Listed): bigint {
-  if (meaningOf(listed.errorCode) === 'done') return listed.offset;
-  throw protocolError(listed.errorCode, nameOf(topic, listed));
-}
-
-function nameOf(topic: string, { partition }: { readonly partition: number }): string {
-  return `partition ${partition} of ${topic}`;
+function offsetOf(topic: string, { partition, errorCode, offset }: Listed): bigint {
+  if (meaningOf(errorCode) === 'done') return offset;
+  throw partitionError(errorCode, topic, partition);
 }

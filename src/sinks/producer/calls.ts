@@ -49,6 +49,11 @@ export interface Led {
   readonly leaderEpoch: number;
 }
 
+/** Where each broker is, by its id. */
+export function addressesIn({ brokers }: Metadata): ReadonlyMap<number, Address> {
+  return new Map(brokers.map(({ id, host, port }) => [id, { host, port }]));
+}
+
 export function metadata(topics: readonly string[]): Call<Metadata> {
   return {
     name: 'Metadata',

@@ -6,7 +6,7 @@ import type { Address } from './calls.ts';
 import type { ProducerIdentity } from '../sink.ts';
 import type { Leaders } from './leaders.ts';
 import type { Patience } from './patience.ts';
-import { meaningOf, protocolError } from './protocol-errors.ts';
+import { meaningOf, noLeader, partitionError } from './protocol-errors.ts';
 import { recordBatch } from './record-batch.ts';
 import type { Sequences } from './sequences.ts';
 
@@ -79,7 +79,7 @@ export async function deliver(
         else delivered.push({ topic, partition, end });
         return;
       }
-      const error = protocolError(code, `partition ${partition} of ${topic}`);
+      const error = partitionError(code, topic, partition);
       if (meaning !== 'again' && meaning !== 'soon' && meaning !== 'leader') throw error;
       later.push(outgoing);
       troubles.push({ error, hasMoved: meaning === 'leader' });
@@ -114,7 +114,11 @@ export async function deliver(
 
     const { ready, leaderless } = byLeader(waiting, leaders);
     later.push(...leaderless);
-    if (leaderless.length > 0) troubles.push({ error: noLeader(leaderless[0]!), hasMoved: true });
+    const [one] = leaderless;
+    if (one) {
+      const { topic, partition } = one.batches;
+      troubles.push({ error: noLeader(topic, partition), hasMoved: true });
+    }
     // All have ended before anything else is said: what was sent must not go on behind an abort.
     const sent = await Promise.allSettled(
       ready.map(([address, batches]) => send(address, batches)),
@@ -161,12 +165,6 @@ function byLeader(waiting: readonly Outgoing[], leaders: Leaders) {
     ofLeader[1].push(each);
   }
   return { ready: [...ready.values()], leaderless };
-}
-
-const LEADER_NOT_AVAILABLE = 5;
-
-function noLeader({ batches: { topic, partition } }: Outgoing): Error {
-  return protocolError(LEADER_NOT_AVAILABLE, `partition ${partition} of ${topic}`);
 }
 
 function byTopic(batches: readonly Outgoing[]) {

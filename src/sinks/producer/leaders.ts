@@ -1,6 +1,6 @@
 import { CellarstreamError } from '../../errors.ts';
 import type { Brokers } from './brokers.ts';
-import { metadata } from './calls.ts';
+import { addressesIn, metadata } from './calls.ts';
 import type { Address } from './calls.ts';
 import type { Patience } from './patience.ts';
 import { meaningOf, protocolError } from './protocol-errors.ts';
@@ -41,7 +41,7 @@ export function leadersOf(
 
   const ask = async (first?: 'others') => {
     const answer = await brokers.askAny(metadata([...wanted]), first);
-    const addresses = new Map(answer.brokers.map(({ id, host, port }) => [id, { host, port }]));
+    const addresses = addressesIn(answer);
     brokers.know([...addresses.values()]);
     for (const { topic, errorCode, partitions } of answer.topics) {
       if (errorCode !== 0) {

@@ -81,3 +81,19 @@ export function protocolError(code: number, what: string): KafkaJSProtocolError 
     Object.assign(new Error(`${what}: ${type}`), { type, code }),
   );
 }
+
+/** The same of a partition. */
+export function partitionError(
+  code: number,
+  topic: string,
+  partition: number,
+): KafkaJSProtocolError {
+  return protocolError(code, `partition ${partition} of ${topic}`);
+}
+
+const LEADER_NOT_AVAILABLE = 5;
+
+/** Nobody is known to lead a partition: as a broker would say it. */
+export function noLeader(topic: string, partition: number): KafkaJSProtocolError {
+  return partitionError(LEADER_NOT_AVAILABLE, topic, partition);
+}
