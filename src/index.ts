@@ -160,7 +160,14 @@ export type { Gap, LostEvents } from './sinks/lost-events.ts';
 export type { TopicsOptions } from './sinks/kafka-topics.ts';
 export { openKafkaProducer } from './sinks/kafka-producer.ts';
 export type { KafkaProducerOptions } from './sinks/kafka-producer.ts';
-export type { Ends, Message, ProducerIdentity, TransactionalSink } from './sinks/sink.ts';
+export type {
+  Bounds,
+  Ends,
+  FencedSink,
+  Message,
+  ProducerIdentity,
+  TransactionalSink,
+} from './sinks/sink.ts';
 export { consoleSink } from './sinks/console.ts';
 export type { ConsoleSinkOptions } from './sinks/console.ts';
 

@@ -2,7 +2,7 @@ import type { Admin, Kafka } from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
 import type { Offsets } from '../sinks/broker.ts';
 import { requireTopic, topicBounds } from '../sinks/topic-bounds.ts';
-import type { Bounds } from '../sinks/topic-bounds.ts';
+import type { Bounds } from '../sinks/sink.ts';
 import { withAdmin } from '../sinks/with-admin.ts';
 
 /**

@@ -1,5 +1,4 @@
-import type { ProducerIdentity, TransactionalSink } from './sink.ts';
-import type { Bounds } from './topic-bounds.ts';
+import type { Bounds, FencedSink, ProducerIdentity } from './sink.ts';
 
 /** A committed message, as it was read back. */
 export interface TailMessage {
@@ -21,15 +20,6 @@ export interface Tail {
    * Messages of one partition, in order; the next ones wait until it is done.
    */
   readonly onMessages: (messages: readonly TailMessage[]) => Promise<void>;
-}
-
-/** A sink that knows of all that was committed before it was opened. */
-export interface FencedSink extends TransactionalSink {
-  /**
-   * As {@link Broker.bounds}, with nothing missing of the transactions of its id: brokers that were replaced as leaders, and have
-   * not heard of it, would tell of less.
-   */
-  bounds(topic: string): Promise<ReadonlyMap<number, Bounds>>;
 }
 
 /**

@@ -20,8 +20,7 @@ import { partitionOf } from './producer/partition-of.ts';
 import { kafkasOf, patience } from './producer/patience.ts';
 import type { Patience } from './producer/patience.ts';
 import { sequences } from './producer/sequences.ts';
-import type { FencedSink } from './broker.ts';
-import type { Ends, Message, ProducerIdentity } from './sink.ts';
+import type { Ends, FencedSink, Message, ProducerIdentity } from './sink.ts';
 
 /** What {@link openKafkaProducer} needs. */
 export interface KafkaProducerOptions {

@@ -4,10 +4,9 @@ import { CellarstreamError } from '../errors.ts';
 import type { Offsets, TailMessage } from './broker.ts';
 import { openReader } from './kafka-reader.ts';
 import type { TopicReader } from './kafka-reader.ts';
-import type { Message } from './sink.ts';
+import type { Bounds, Message } from './sink.ts';
 import { plainProducer } from './plain-producer.ts';
 import { requireTopic, topicBounds } from './topic-bounds.ts';
-import type { Bounds } from './topic-bounds.ts';
 import { withAdmin } from './with-admin.ts';
 
 /** What of a partition has been read, in one go. */

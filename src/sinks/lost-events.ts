@@ -1,6 +1,6 @@
 import type { TaskMemory } from '../state/store.ts';
 import type { Cursor } from './cursor.ts';
-import type { Bounds } from './topic-bounds.ts';
+import type { Bounds } from './sink.ts';
 
 /** What a partition lacks: it ends sooner than it did, or begins later. */
 export interface Gap {

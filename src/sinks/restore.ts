@@ -9,7 +9,7 @@ import { lostEvents } from './lost-events.ts';
 import type { LostEvents } from './lost-events.ts';
 import { readCursor } from './tenure.ts';
 import type { CursorPlace, KnownCursor } from './tenure.ts';
-import type { Bounds } from './topic-bounds.ts';
+import type { Bounds } from './sink.ts';
 
 /** An event as it is found in the resource's topic, as far as the image store needs it. */
 export interface PublishedImage {

@@ -31,3 +31,18 @@ export interface TransactionalSink {
   /** Gives its connections back. */
   close(): Promise<void>;
 }
+
+/** Of a partition: the offset of the first message there is, and that behind the last committed one. */
+export interface Bounds {
+  readonly low: bigint;
+  readonly high: bigint;
+}
+
+/** A sink that knows of all that was committed before it was opened. */
+export interface FencedSink extends TransactionalSink {
+  /**
+   * By partition, where a topic begins and ends, with nothing missing of the transactions of this sink's id: a broker
+   * that was replaced as leader, and has not heard of it, would tell of less.
+   */
+  bounds(topic: string): Promise<ReadonlyMap<number, Bounds>>;
+}

@@ -2,7 +2,8 @@ import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
 import type { TaskMemory } from '../state/store.ts';
-import type { Broker, FencedSink } from './broker.ts';
+import type { Broker } from './broker.ts';
+import type { FencedSink } from './sink.ts';
 import { parseCursor } from './cursor.ts';
 import { isEpochError } from './kafka-error.ts';
 

@@ -1,12 +1,7 @@
 import kafkajs from 'kafkajs';
 import type { Admin } from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
-
-/** Of a partition: the offset of the first message there is, and that behind the last committed one. */
-export interface Bounds {
-  readonly low: bigint;
-  readonly high: bigint;
-}
+import type { Bounds } from './sink.ts';
 
 /**
  * Asked before anything else of a topic: kafkajs looks long for one that is not there.

@@ -1,7 +1,6 @@
 import { CellarstreamError } from '../../src/errors.ts';
 import type { Broker, Offsets, TailMessage } from '../../src/sinks/broker.ts';
-import type { Message } from '../../src/sinks/sink.ts';
-import type { Bounds } from '../../src/sinks/topic-bounds.ts';
+import type { Bounds, Message } from '../../src/sinks/sink.ts';
 
 /** What a partition holds at an offset: a message, or the marker that ends a transaction. */
 type Entry =

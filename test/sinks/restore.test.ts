@@ -1,6 +1,6 @@
 import { VirtualTimeScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import type { Bounds } from '../../src/sinks/topic-bounds.ts';
+import type { Bounds } from '../../src/sinks/sink.ts';
 import type { LostEvents } from '../../src/sinks/lost-events.ts';
 import { openTaskLog } from '../../src/sinks/task-log.ts';
 import type { TaskLog } from '../../src/sinks/task-log.ts';

@@ -1,4 +1,4 @@
-import type { Bounds } from '../topic-bounds.ts';
+import type { Bounds } from '../sink.ts';
 import type { Brokers } from './brokers.ts';
 import { addressesIn, listOffsets, metadata } from './calls.ts';
 import type { Address, Led, Listed } from './calls.ts';
