@@ -8,6 +8,7 @@ import { RESOURCES, RULES } from './resources.ts';
 import type { Retry } from './streams/backoff.ts';
 import type { AnswerSeen } from './streams/http.ts';
 import type { ElementReader } from './streams/sent-record.ts';
+import { leased } from './streams/leased.ts';
 import { login } from './streams/login.ts';
 import { listRequest } from './streams/request.ts';
 import type { ListRequest, Refusals } from './streams/request.ts';
@@ -25,6 +26,8 @@ export interface ApiOptions {
   readonly onRequest?: Hooks['onRequest'];
   /** Connections. Default one's own, with the limits of a careful client. */
   readonly dispatcher?: Dispatcher;
+  /** Whether a request that is about to be written to its socket may be sent. Default it may. */
+  readonly mayBeSent?: () => boolean;
   /** Uniform in [0, 1), for the jitter. Default Math.random. */
   readonly random?: () => number;
 }
@@ -45,7 +48,12 @@ const CONNECTIONS = 24;
 
 export function openApi(options: ApiOptions): Api {
   const { config, loginLimit, scheduler, onRetry, onLogin, onRequest } = options;
-  const { dispatcher = connectionsTo(config), random = Math.random } = options;
+  const {
+    dispatcher: connections = connectionsTo(config),
+    mayBeSent,
+    random = Math.random,
+  } = options;
+  const dispatcher = mayBeSent ? leased(connections, mayBeSent) : connections;
   const retrying = (what: string, resource?: Resource) =>
     onRetry
       ? { onRetry: (retry: Retry) => onRetry({ what, ...(resource && { resource }), ...retry }) }
@@ -88,7 +96,7 @@ export function openApi(options: ApiOptions): Api {
         ...answered(resource),
         ...retrying(resource, resource),
       }),
-    close: () => dispatcher.destroy(),
+    close: () => connections.destroy(),
   };
 }
 

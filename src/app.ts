@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import type { logCreator } from 'kafkajs';
 import {
   defer,
   delay,
   ignoreElements,
   lastValueFrom,
+  map,
   merge,
   switchMap,
   take,
   takeUntil,
+  timer,
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { openApi } from './api.ts';
@@ -16,13 +19,21 @@ import { steadyScheduler } from './clock.ts';
 import type { ConfigWith } from './config.ts';
 import { openDestination, openLinks } from './destination.ts';
 import type { Hooks } from './hooks.ts';
+import { openLedger } from './ledger.ts';
+import type { Inheritance } from './ledger.ts';
+import { parseLedger } from './ledger-record.ts';
 import { quotas, WINDOW_MS } from './quotas.ts';
 import { MOST_PAUSE_MS, resourceTask, serviceOf } from './resource-task.ts';
 import { resyncRequests } from './resync-requests.ts';
 import { topicNames } from './schemas/topics.ts';
+import type { Broker } from './sinks/broker.ts';
+import { parseCursor } from './sinks/cursor.ts';
 import { kafkaBroker } from './sinks/kafka-broker.ts';
+import { accountLog } from './sinks/kafka-ledger.ts';
 import { kafkaSignals } from './sinks/kafka-signals.ts';
 import { writtenSince } from './sinks/kafka-tail.ts';
+import { newestCursors } from './sinks/tenure.ts';
+import { ledgerWriter } from './state/ledger-writer.ts';
 import { lockFolder } from './state/lock.ts';
 import { openStore } from './state/store.ts';
 import { backoff } from './streams/backoff.ts';
@@ -41,6 +52,8 @@ export interface RunOptions {
 
 /** How long a stop waits for the page in hand, ms; what is not committed then is read again. */
 const STOP_WITHIN_MS = 8_000;
+/** How long a stop waits for the ledger, ms. */
+const SETTLE_WITHIN_MS = 3_000;
 /** A cursor is written so long after the newest answer, at most, unless Kafka is slow. */
 const IN_HAND_MS = 10_000;
 
@@ -68,26 +81,57 @@ async function serve(options: RunOptions): Promise<void> {
   const instance = randomUUID();
 
   const store = openStore(stateDir, (reason) => hooks.onDiscarded?.({ reason }));
-  const quota = quotas({ config, scheduler, stateDir });
+  const ledger = openLedger({ instance, scheduler, ...hooks });
+  const writer = ledgerWriter(join(stateDir, 'quota', account, 'writer'));
+  const quota = quotas({ config, scheduler, stateDir, ledger, writer, instance });
   hooks.onStart?.({ quotas: quota.use });
-  const api = openApi({ config: config.api, loginLimit: quota.login, scheduler, ...hooks });
+  const mayBeSent = ledger.isRunning;
+  const api = openApi({
+    config: config.api,
+    loginLimit: quota.login,
+    mayBeSent,
+    scheduler,
+    ...hooks,
+  });
   const links = openLinks(config, { log: options.kafkaLog });
   const signals = kafkaSignals(links.kafka, topicNames(config.topics.prefix).signals);
   const resyncs = resyncRequests({ topic: signals, account, resources, scheduler, hooks });
 
   const loggedIn$ = api.tokens.token$.pipe(take(1));
-  /** Requests that this folder does not know of: it was put back, or another process had its turn. */
-  const heedOthers = async (cursors: string) => {
+  /** Whether cursors were written in the last minute by somebody of whose requests nothing is known here: an older version, which has no ledger. */
+  const hasStrangers = async (broker: Broker, cursors: string, { record }: Inheritance) => {
     const now = scheduler.now();
-    const since = Math.max(quota.lastAsked() + IN_HAND_MS, now - WINDOW_MS);
-    if (since >= now || !(await writtenSince(links.kafka, cursors, since))) return;
-    quota.distrust();
-    for (const resource of resources) hooks.onTakenOver?.({ resource });
+    const knownUntil = record ? 0 : quota.lastAsked() + IN_HAND_MS;
+    const since = Math.max(knownUntil, now - WINDOW_MS);
+    if (since >= now || !(await writtenSince(links.kafka, cursors, since))) return false;
+    if (!record) return true;
+    const newest = await newestCursors(broker, cursors);
+    return resources.some((resource) => {
+      const task = `${account}/${resource}`;
+      const text = newest.get(task);
+      return text !== undefined && !record.writers.includes(parseCursor(text, task).instance);
+    });
   };
   const open = async () => {
     const destination = await openDestination(config, links);
-    await heedOthers(destination.cursors);
-    return destination;
+    const { kafka } = links;
+    const broker = kafkaBroker(kafka, destination);
+    const inherited = await ledger.claim(
+      accountLog({
+        ...{ kafka, broker, account, scheduler },
+        topic: destination.ledger,
+        transactionalId: `cellarstream.${config.topics.prefix}.${account}.ledger`,
+        isMine: (text) => parseLedger(text)?.instance === instance,
+      }),
+    );
+    const areStrangers = await hasStrangers(broker, destination.cursors, inherited);
+    quota.inherit(inherited);
+    if (areStrangers) {
+      quota.distrust();
+      for (const resource of resources) hooks.onTakenOver?.({ resource });
+    }
+    ledger.begin(inherited);
+    return { destination, broker };
   };
   const destination$ = defer(open).pipe(
     backoff({
@@ -96,11 +140,11 @@ async function serve(options: RunOptions): Promise<void> {
       onRetry: (retry) => hooks.onRetry?.({ what: serviceOf(retry.error), ...retry }),
     }),
   );
-  const service$ = loggedIn$.pipe(
-    switchMap(() => destination$),
+  // Nobody logs in before that was declared.
+  const service$ = destination$.pipe(
+    switchMap((opened) => loggedIn$.pipe(map(() => opened))),
     takeUntil(stop$),
-    switchMap((destination) => {
-      const broker = kafkaBroker(links.kafka, destination);
+    switchMap(({ destination, broker }) => {
       const { registry } = links;
       const shared = { config, instance, api, quota, broker, registry, destination, store };
       const tasks = resources.map(
@@ -115,11 +159,17 @@ async function serve(options: RunOptions): Promise<void> {
 
   try {
     await lastValueFrom(
-      merge(service$, renewing$).pipe(takeUntil(stop$.pipe(delay(STOP_WITHIN_MS, scheduler)))),
+      merge(service$, renewing$, ledger.failed$.pipe(takeUntil(stop$))).pipe(
+        takeUntil(stop$.pipe(delay(STOP_WITHIN_MS, scheduler))),
+      ),
       { defaultValue: undefined },
     );
   } finally {
     await Promise.allSettled([api.close(), links.registry.close(), store.close(), signals.close()]);
+    // Behind the last request. A successor that can't be told waits a little longer.
+    const settled$ = merge(defer(ledger.settle), timer(SETTLE_WITHIN_MS, scheduler)).pipe(take(1));
+    await lastValueFrom(settled$, { defaultValue: undefined }).catch(() => undefined);
+    await ledger.close();
     quota.close();
   }
 }

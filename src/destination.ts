@@ -21,6 +21,7 @@ export interface Destination {
   readonly statusChanges: SchemaTopic | undefined;
   readonly deadLetters: SchemaTopic;
   readonly cursors: string;
+  readonly ledger: string;
   /** Of each topic, as of the newest look at it. */
   readonly partitions: ReadonlyMap<string, number>;
   /** By topic, the most bytes of a batch, `max.message.bytes`, as of the newest look; where it is known. */
@@ -116,6 +117,7 @@ export async function openDestination(
       : undefined,
     deadLetters: await register(names.deadLetters, deadLetterCodec.schema),
     cursors: names.cursors,
+    ledger: names.ledger,
     ...topics,
   };
 }

@@ -15,6 +15,8 @@ export type ErrorCode =
   | 'API_STATUS'
   /** The API's answer is not what its description promises: cut off, no JSON, no envelope. */
   | 'API_ANSWER'
+  /** A request was not sent: the time for which it had been declared was over. */
+  | 'LEASE_OVER'
   /** No answer from the API: connection refused, reset, timed out. */
   | 'API_UNREACHABLE'
   /** No answer from the brokers. */
@@ -79,6 +81,7 @@ export class CellarstreamError extends Error {
 const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TOKEN_REJECTED',
   'QUOTA_EXCEEDED',
+  'LEASE_OVER',
   'API_ANSWER',
   'API_UNREACHABLE',
   'KAFKA_UNREACHABLE',

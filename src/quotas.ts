@@ -4,6 +4,11 @@ import type { Config, Resource } from './config.ts';
 import type { QuotaUse } from './hooks.ts';
 import { lanesOf } from './lanes.ts';
 import type { Lanes } from './lanes.ts';
+import { AHEAD_MS, BLOCK_MS } from './ledger.ts';
+import type { Inheritance, Ledger } from './ledger.ts';
+import { ALL, arrivals, countedIn, LATE_MS, LOGIN } from './ledger-record.ts';
+import type { TimedCount } from './ledger-record.ts';
+import type { LedgerWriter } from './state/ledger-writer.ts';
 import { recentStarts } from './state/recent-starts.ts';
 import type { RecentStarts } from './state/recent-starts.ts';
 import { tokenBucket } from './streams/token-bucket.ts';
@@ -15,7 +20,8 @@ export interface Quotas {
   readonly login: Limit;
   /**
    * The lanes of a list; the same for every call. `seenBefore` says that an earlier process has
-   * asked this list: if its request times are lost, the first request waits for a whole window.
+   * asked this list: if its request times are lost, and no ledger tells of them, the first request waits for a whole
+   * window.
    */
   readonly lanes: (resource: Resource, seenBefore: boolean) => Lanes;
   /**
@@ -25,18 +31,14 @@ export interface Quotas {
   readonly lastAsked: () => number;
   /** Another process has asked since then: each list waits for a whole window before it asks. */
   readonly distrust: () => void;
+  /**
+   * What an earlier process has declared, once: in its own place if it was on this machine, else in the place of what is
+   * known here. Where there is a ledger nothing starts before.
+   */
+  readonly inherit: (inherited: Inheritance) => void;
   /** Of the login and of each list, or of all together. */
   readonly use: () => readonly QuotaUse[];
   readonly close: () => void;
-}
-
-interface ListQuota {
-  readonly all: TokenBucket;
-  readonly lanes: Lanes;
-  readonly seen: (before: boolean) => void;
-  readonly distrust: () => void;
-  /** Of the times that were kept. */
-  readonly lastAsked: number;
 }
 
 export interface QuotasOptions {
@@ -46,6 +48,25 @@ export interface QuotasOptions {
   readonly stateDir?: string;
   /** The request times of a quota, by its name. Default: a file each, in `stateDir`. */
   readonly startsOf?: (name: string, capacity: number) => RecentStarts;
+  /** Where requests are declared before they are sent. Default they are not. */
+  readonly ledger?: Pick<Ledger, 'part'>;
+  /** Whose declarations the request times of this machine belong to. Default nobody's. */
+  readonly writer?: LedgerWriter;
+  /** Names this process. */
+  readonly instance?: string;
+}
+
+/** The quota of the logins, or of one list, or of all of them. */
+interface Quota {
+  readonly name: string;
+  readonly capacity: number;
+  readonly bucket: TokenBucket;
+  /** What this machine knows of earlier processes; nothing where nothing is kept. */
+  readonly file: RecentStarts | undefined;
+  /** Requests of others, by the time from which they count. */
+  readonly count: (requests: readonly TimedCount[]) => void;
+  /** Whether all requests of earlier processes are counted. */
+  isSure: boolean;
 }
 
 /**
@@ -54,79 +75,133 @@ export interface QuotasOptions {
  */
 const HEADROOM_MS = 200;
 export const WINDOW_MS = 60_000 + HEADROOM_MS;
-/** What a process that was killed had on its way arrived so long after its start, at most. */
-const LATE_MS = 1_000;
+/** A time that was kept is not further ahead than what a predecessor may have declared: else a clock was set back. */
+const MOST_AHEAD_MS = BLOCK_MS + AHEAD_MS + LATE_MS;
+
 /** The quotas of one account at the API, kept across restarts of the process. */
 export function quotas(options: QuotasOptions): Quotas {
-  const { config, scheduler, stateDir } = options;
+  const { config, scheduler, stateDir, ledger, writer, instance } = options;
   const { quota, account, poll, resources } = config;
   const { startsOf = stateDir === undefined ? undefined : filesIn(join(stateDir, 'quota', account)) } = options; // prettier-ignore
   /** Lists that draw on one quota share its time. */
   const lists = quota.scope === 'key' ? resources.length : 1;
-  const files: RecentStarts[] = [];
-  const kept = new Map<string, ListQuota>();
+  const kept = new Map<string, { readonly quota: Quota; readonly lanes: Lanes }>();
   const asked = new Set<Resource>();
 
-  const bucket = (name: string, capacity: number) => {
-    const limit = { capacity, windowMs: WINDOW_MS, scheduler };
-    if (!startsOf) return { all: tokenBucket(limit), isKnown: true, times: [] };
-    const file = startsOf(name, capacity);
-    files.push(file);
-    const all = tokenBucket({
-      ...limit,
-      starts: file.times.map((at) => at + LATE_MS),
-      onStart: file.add,
+  const open = (name: string, capacity: number): Quota => {
+    const file = startsOf?.(name, capacity);
+    const part = ledger?.part(name, capacity, name === LOGIN);
+    const bucket = tokenBucket({
+      capacity,
+      windowMs: WINDOW_MS,
+      scheduler,
+      ...(part && { gate: part.gate }),
+      onStart: (at) => {
+        const declared = part?.onStart(at);
+        const written = file?.add(at);
+        return (end, isAnswered) => {
+          declared?.(end, isAnswered);
+          written?.(end);
+        };
+      },
     });
-    return { all, isKnown: file.known, times: file.times };
+    const opened: Quota = {
+      ...{ name, capacity, bucket, file, isSure: file?.known ?? true },
+      count: (requests) => {
+        bucket.count(timesOf(requests, capacity));
+        part?.count(requests);
+      },
+    };
+    if (!part) countFile(opened);
+    return opened;
   };
-  const open = (name: string): ListQuota => {
-    const { all, isKnown, times } = bucket(name, quota.perMinute);
-    let isSure = isKnown;
-    /** Others may have used it up; the process after this one has to wait for that too. */
-    const distrust = () => {
-      isSure = true;
-      all.exhaust();
-    };
-    const seen = (before: boolean) => {
-      if (before && !isSure) distrust();
-    };
+  const countFile = ({ file, count }: Quota): void => {
+    const latest = scheduler.now() + MOST_AHEAD_MS;
+    const times = file?.times.map((at) => Math.min(at + LATE_MS, latest)) ?? [];
+    count(times.map((at) => ({ at, count: 1 })));
+  };
+  /** What others may have asked; the process after this one has to count it, too. */
+  const countOthers = (of: Quota, requests: readonly TimedCount[]): void => {
+    of.isSure = true;
+    of.count(requests);
+    of.file?.addAll(timesOf(requests, of.capacity));
+  };
+  /** What is free comes one by one within a window: used up at once, it would leave nothing until the oldest request counts no more. */
+  const spreadFree = ({ bucket, capacity }: Quota): void => {
+    const free = capacity - bucket.used();
+    const begin = scheduler.now() - WINDOW_MS;
+    bucket.count(Array.from({ length: free }, (_, k) => begin + (k * WINDOW_MS) / free));
+  };
+  const distrust = (of: Quota): void =>
+    countOthers(of, [{ at: scheduler.now(), count: of.capacity }]);
+
+  const login = open(LOGIN, quota.loginsPerMinute);
+  const listOf = (resource: Resource) => {
+    const name = quota.scope === 'key' ? ALL : resource;
+    const known = kept.get(name);
+    if (known) return known;
+    const opened = open(name, quota.perMinute);
     const lanes = lanesOf({
-      all,
+      all: opened.bucket,
       quota,
       lists,
       intervalMs: poll.intervalMs,
       windowMs: WINDOW_MS,
       scheduler,
     });
-    return { all, lanes, seen, distrust, lastAsked: newestOf(times) };
-  };
-  const listOf = (resource: Resource): ListQuota => {
-    const name = quota.scope === 'key' ? 'all' : resource;
-    const list = kept.get(name) ?? open(name);
+    const list = { quota: opened, lanes };
     kept.set(name, list);
     return list;
   };
-  const login = bucket('login', quota.loginsPerMinute).all;
+  const listQuotas = () => [...new Set(resources.map((resource) => listOf(resource).quota))];
+  const inherit = ({ record, sentBefore, isDoubtful }: Inheritance): void => {
+    const isOurs = record !== undefined && record.instance === writer?.get();
+    for (const one of [login, ...listQuotas()]) {
+      const isKnown = one.file?.known ?? false;
+      if (!record || (isOurs && isKnown)) countFile(one);
+      else {
+        const requests = countedIn(one.name, record).flatMap((declared) =>
+          arrivals(declared, record.blockMs, sentBefore),
+        );
+        countOthers(one, requests);
+        spreadFree(one);
+      }
+      if (isDoubtful) distrust(one);
+      if (record) one.isSure = true;
+    }
+    if (instance !== undefined) writer?.set(instance);
+  };
+  if (ledger) listQuotas();
   return {
-    login,
+    login: login.bucket,
     lanes: (resource, seenBefore) => {
       const list = listOf(resource);
       // Once a resource: what this very process has asked is known.
-      if (!asked.has(resource)) list.seen(seenBefore);
+      if (!asked.has(resource) && seenBefore && !list.quota.isSure) distrust(list.quota);
       asked.add(resource);
       return list.lanes;
     },
-    lastAsked: () => newestOf(resources.map((resource) => listOf(resource).lastAsked)),
-    distrust: () => new Set(resources.map(listOf)).forEach((list) => list.distrust()),
-    use: () => {
-      for (const resource of resources) listOf(resource);
-      const lists = [...kept].map(([name, { all }]) => [name, all, quota.perMinute] as const);
-      return [...lists, ['login', login, quota.loginsPerMinute] as const].map(
-        ([name, all, limit]) => ({ name, used: all.used(), limit }),
-      );
-    },
-    close: () => files.forEach((file) => file.close()),
+    lastAsked: () => newestOf(listQuotas().map(({ file }) => newestOf(file?.times ?? []))),
+    distrust: () => listQuotas().forEach(distrust),
+    inherit,
+    use: () =>
+      [...listQuotas(), login].map(({ name, bucket, capacity }) => ({
+        name,
+        used: bucket.used(),
+        limit: capacity,
+      })),
+    close: () => [login, ...listQuotas()].forEach(({ file }) => file?.close()),
   };
+}
+
+/** One by one; no more than make a difference. */
+function timesOf(requests: readonly TimedCount[], most: number): number[] {
+  const newest = requests.toSorted((a, b) => b.at - a.at);
+  const times: number[] = [];
+  for (const { at, count } of newest) {
+    for (let k = 0; k < count && times.length < most; k++) times.push(at);
+  }
+  return times;
 }
 
 /** Not by spreading them: there may be as many as the quota is large. */

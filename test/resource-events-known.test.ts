@@ -36,6 +36,7 @@ const destination: Destination = {
   statusChanges: { topic: 'wine.order-status-changes', schemaId: 2 },
   deadLetters: { topic: 'wine.dead-letters', schemaId: 3 },
   cursors: 'wine.cursors',
+  ledger: 'ledger',
   partitions: new Map(),
   maxMessageBytes: new Map(),
   look: () => Promise.resolve([]),

@@ -74,6 +74,7 @@ export const LABELS = {
       API_KEY_REJECTED: 0,
       TOKEN_REJECTED: 0,
       QUOTA_EXCEEDED: 0,
+      LEASE_OVER: 0,
       API_STATUS: 0,
       API_ANSWER: 0,
       API_UNREACHABLE: 0,

@@ -31,6 +31,7 @@ export interface TopicNames {
   readonly deadLetters: string;
   readonly cursors: string;
   readonly signals: string;
+  readonly ledger: string;
 }
 
 /** The names of all topics under a prefix. */
@@ -41,6 +42,7 @@ export function topicNames(prefix: string): TopicNames {
     deadLetters: `${prefix}.dead-letters`,
     cursors: `${prefix}.cursors`,
     signals: `${prefix}.signals`,
+    ledger: `${prefix}.ledger`,
   };
 }
 
@@ -67,7 +69,7 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
   const spec = (
     topic: string,
     cleanupPolicy: CleanupPolicy,
-    settings: Readonly<Record<string, number>>,
+    settings: Readonly<Record<string, number | string>>,
     numPartitions: number,
   ): TopicSpec => ({
     topic,
@@ -80,8 +82,8 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
       ...(replication >= 3 ? [{ name: 'min.insync.replicas', value: '2' }] : []),
     ],
     cleanupPolicy,
-    // An acknowledgement is behind its request; a cursor is found by reading one partition through.
-    fixedPartitions: topic === names.cursors || topic === names.signals,
+    // An acknowledgement is behind its request; cursors and ledgers are found by reading one partition through.
+    fixedPartitions: [names.cursors, names.signals, names.ledger].includes(topic),
     resource: resources.find((each) => topic === names.records(each)) ?? (isOfOrders(topic) ? 'orders' : undefined), // prettier-ignore
     keyedAs: isOfOrders(topic) ? names.records('orders') : undefined,
   });
@@ -98,5 +100,7 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
     spec(names.deadLetters, 'delete', {}, 1),
     spec(names.cursors, 'compact', cursors, 1),
     spec(names.signals, 'delete', { 'retention.ms': 7 * DAY_MS }, 1),
+    // How long ago something was declared is told by the clock of one broker, not by those of two instances.
+    spec(names.ledger, 'compact', { ...cursors, 'message.timestamp.type': 'LogAppendTime' }, 1),
   ];
 }

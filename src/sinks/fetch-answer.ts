@@ -6,6 +6,8 @@ export interface PartitionAnswer {
   readonly partition: number;
   /** Of the protocol; 0 where nothing is wrong. */
   readonly errorCode: number;
+  /** The end of what all replicas in sync have. */
+  readonly highWatermark: bigint;
   /** The end of what a `read_committed` reader sees. */
   readonly lastStableOffset: bigint;
   readonly aborted: readonly AbortedTransaction[];
@@ -26,10 +28,9 @@ export function fetchAnswer(bytes: Buffer): FetchAnswer {
   const aborted = () => ({ producerId: answer.int64(), firstOffset: answer.int64() });
   const partition = (): PartitionAnswer => {
     const head = { partition: answer.int32(), errorCode: answer.int16() };
-    answer.int64(); // the high watermark
-    const lastStableOffset = answer.int64();
+    const ends = { highWatermark: answer.int64(), lastStableOffset: answer.int64() };
     answer.int64(); // where the log begins
-    return { ...head, lastStableOffset, aborted: answer.array(aborted), records: answer.bytes() };
+    return { ...head, ...ends, aborted: answer.array(aborted), records: answer.bytes() };
   };
   const clientSideThrottleTime = answer.int32();
   const errorCode = answer.int16();

@@ -6,12 +6,15 @@ import type { FetchAnswer, PartitionAnswer } from './fetch-answer.ts';
 import type { Offsets } from './broker.ts';
 import { clusterOf } from './kafkajs-inner.ts';
 
+/** Whether what is not committed, or was aborted, is read too. */
+export type Isolation = 'committed' | 'uncommitted';
+
 /** A topic's partitions, fetched from the brokers that lead them. */
 export interface Fetcher {
   /** By partition, the id of its leader, of metadata that are a few minutes old at most. */
   leaders(): Promise<ReadonlyMap<number, number>>;
   /**
-   * What these partitions hold from these offsets on, as far as it is committed and fits into an answer.
+   * What these partitions hold from these offsets on, as far as it is to be read and fits into an answer.
    * The first of them is answered with a batch at least, however large; a broker without anything new
    * waits a moment.
    *
@@ -31,7 +34,8 @@ const MOST_WAIT_MS = 250;
 const METADATA_MAX_AGE_MS = 300_000;
 
 const CONSUMER = -1; // no replica
-const READ_COMMITTED = 1;
+/** By the protocol. */
+const ISOLATION = { uncommitted: 0, committed: 1 } as const;
 const OFFSET_OUT_OF_RANGE = 1;
 
 /**
@@ -43,11 +47,15 @@ const OFFSET_OUT_OF_RANGE = 1;
  *
  * @throws kafkajs' errors.
  */
-export async function openFetcher(kafka: Kafka, topic: string): Promise<Fetcher> {
+export async function openFetcher(
+  kafka: Kafka,
+  topic: string,
+  isolation: Isolation = 'committed',
+): Promise<Fetcher> {
   const cluster = clusterOf(kafka, {
     metadataMaxAge: METADATA_MAX_AGE_MS,
     allowAutoTopicCreation: false,
-    isolationLevel: READ_COMMITTED,
+    isolationLevel: ISOLATION[isolation],
   });
   try {
     await cluster.connect();
@@ -86,7 +94,7 @@ export async function openFetcher(kafka: Kafka, topic: string): Promise<Fetcher>
         maxWaitTime: MOST_WAIT_MS,
         minBytes: 1,
         maxBytes: ANSWER_BYTES,
-        isolationLevel: READ_COMMITTED,
+        isolationLevel: ISOLATION[isolation],
         topics: [{ topic, partitions }],
       }),
       response: { decode: fetchAnswer, parse: (decoded) => decoded },

@@ -1,11 +1,13 @@
-import type { Kafka, KafkaMessage } from 'kafkajs';
+import type { Kafka } from 'kafkajs';
 import { ReplaySubject } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
 import type { Offsets } from './broker.ts';
 import type { PartitionAnswer } from './fetch-answer.ts';
 import { fetchLoops } from './fetch-loops.ts';
 import { isOutOfRange } from './kafka-fetcher.ts';
-import { committedBatches, messagesOf, recordBatches } from './record-batches.ts';
+import type { Isolation } from './kafka-fetcher.ts';
+import { committedBatches, isNoMarker, messagesOf, recordBatches } from './record-batches.ts';
+import type { LogMessage } from './record-batches.ts';
 import { refuseLoss } from './refuse-loss.ts';
 import { cleanupPolicies } from './topic-bounds.ts';
 import { withAdmin } from './with-admin.ts';
@@ -13,8 +15,8 @@ import { withAdmin } from './with-admin.ts';
 /** What of a partition has been read, in one go. */
 export interface PartitionBatch {
   readonly partition: number;
-  /** Committed ones, in order; none comes twice. */
-  readonly messages: readonly KafkaMessage[];
+  /** In order; none comes twice. */
+  readonly messages: readonly LogMessage[];
   /** The offset to go on at: behind markers and gaps too. */
   readonly next: bigint;
 }
@@ -30,6 +32,8 @@ export interface ReaderOptions {
   readonly before?: number;
   /** Goes on behind the ends for ever, with partitions that are added as well. Default false. */
   readonly follow?: boolean;
+  /** Whether what is not committed, or was aborted, is read too. Default what is committed alone. */
+  readonly isolation?: Isolation;
   /** Whether a Kafka that goes away is waited for in silence, or is an error. Default it is waited for. */
   readonly isPatient?: boolean;
   /** Takes what was read; it may not wait, but call {@link TopicReader.pause}. */
@@ -49,12 +53,11 @@ export interface TopicReader {
 }
 
 /**
- * Reads a topic from one set of offsets to another, `read_committed`, without a consumer group: where
- * it is only the reader knows.
+ * Reads a topic from one set of offsets to another without a consumer group: where it is only the reader knows.
  */
 export function openReader(options: ReaderOptions): TopicReader {
   const { kafka, topic, from, ends, before = Infinity, follow = false, isPatient = true } = options;
-  const { onBatch, onCaughtUp } = options;
+  const { isolation = 'committed', onBatch, onCaughtUp } = options;
   /** By partition, the offset to go on at. What was read last is last, so that none is left behind. */
   const next = new Map(from);
   const paused = new Set<number>();
@@ -92,23 +95,24 @@ export function openReader(options: ReaderOptions): TopicReader {
   /** Answers in a row with nothing in them, by partition, although there was room. */
   const nothing = new Map<number, number>();
   const prepare = async (answer: PartitionAnswer, at: bigint, hadRoom: boolean): Promise<Read> => {
-    const { partition, records, lastStableOffset } = answer;
+    const { partition, records } = answer;
+    const readable = isolation === 'committed' ? answer.lastStableOffset : answer.highWatermark;
     if (isOutOfRange(answer)) return refuseLoss({ kafka, topic, partition, at });
     if (records.length > 0) {
       nothing.delete(partition);
-      const read = await contentOf(answer, at);
+      const read = await contentOf(answer, at, isolation);
       if (!read && hadRoom) throw unreadable(topic, partition, at);
       return { partition, at, messages: [], next: at, ...read };
     }
     // Nothing of the one before comes any more, and what comes of the new one is not what was asked for.
     const end = follow ? undefined : ends.get(partition);
-    const isShort = end !== undefined && lastStableOffset < end;
-    const isSuspicious = isShort || (hadRoom && lastStableOffset > at);
+    const isShort = end !== undefined && readable < end;
+    const isSuspicious = isShort || (hadRoom && readable > at);
     const times = isSuspicious ? (nothing.get(partition) ?? 0) + 1 : 0;
     if (isShort && times === ENOUGH) return refuseLoss({ kafka, topic, partition, at: end });
     const isOver = times === ENOUGH && (await isCompacted());
     nothing.set(partition, times % ENOUGH);
-    return { partition, at, messages: [], next: isOver ? lastStableOffset : at };
+    return { partition, at, messages: [], next: isOver ? readable : at };
   };
   const take = ({ partition, at, messages, next: read }: Read) => {
     // It may have been paused, or fetched from another leader, while this was on its way.
@@ -125,6 +129,7 @@ export function openReader(options: ReaderOptions): TopicReader {
       ? fetchLoops({
           kafka,
           topic,
+          isolation,
           isPatient,
           leave$,
           wanted,
@@ -181,12 +186,14 @@ function hadRoom(answers: readonly PartitionAnswer[], asked: Offsets): ReadonlyS
   return room;
 }
 
-/** What is committed in an answer from an offset on; undefined where it holds no whole batch. */
-async function contentOf({ records, aborted }: PartitionAnswer, at: bigint) {
+/** What is to be read of an answer from an offset on; undefined where it holds no whole batch. */
+async function contentOf({ records, aborted }: PartitionAnswer, at: bigint, isolation: Isolation) {
   const batches = recordBatches(records);
   const last = batches.at(-1);
   if (!last) return undefined;
-  const messages = await Promise.all(committedBatches(batches, aborted).map(messagesOf));
+  const wanted =
+    isolation === 'committed' ? committedBatches(batches, aborted) : batches.filter(isNoMarker);
+  const messages = await Promise.all(wanted.map(messagesOf));
   const first = Number(at); // a batch may begin before it
   return {
     messages: messages.flat().filter(({ offset }) => Number(offset) >= first),
@@ -195,7 +202,7 @@ async function contentOf({ records, aborted }: PartitionAnswer, at: bigint) {
 }
 
 /** Of what was read, what stands before an end, and before the first message of a time, ms since 1970. */
-function upTo(end: bigint, before: number, messages: readonly KafkaMessage[], next: bigint) {
+function upTo(end: bigint, before: number, messages: readonly LogMessage[], next: bigint) {
   const inside = messages.filter(({ offset }) => Number(offset) < Number(end));
   const late = inside.findIndex(({ timestamp }) => Number(timestamp) >= before);
   if (late < 0) return { messages: inside, next };

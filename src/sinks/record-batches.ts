@@ -9,6 +9,8 @@ export interface RecordBatch {
   readonly baseOffset: number;
   /** Also where compaction has taken the record that stood there. */
   readonly lastOffset: number;
+  /** Of the leader that wrote it. */
+  readonly leaderEpoch: number;
   readonly attributes: number;
   /** ms since 1970. */
   readonly baseTimestamp: number;
@@ -20,6 +22,14 @@ export interface RecordBatch {
   readonly records: Buffer;
 }
 
+/** A message, and what its batch tells of it. */
+export interface LogMessage extends RecordBatchEntry {
+  /** Of the leader that wrote it. */
+  readonly leaderEpoch: number;
+  /** Whether its timestamp is that of the broker that wrote it. */
+  readonly isAppendTime: boolean;
+}
+
 /** A transaction that was aborted: what this producer wrote from that offset on, up to the marker. */
 export interface AbortedTransaction {
   readonly producerId: bigint;
@@ -28,6 +38,7 @@ export interface AbortedTransaction {
 
 // Where the fields of a batch are: https://kafka.apache.org/documentation/#recordbatch
 const LENGTH_AT = 8;
+const LEADER_EPOCH_AT = 12;
 const MAGIC_AT = 16;
 const ATTRIBUTES_AT = 21;
 const LAST_OFFSET_DELTA_AT = 23;
@@ -70,6 +81,7 @@ export function recordBatches(bytes: Buffer): RecordBatch[] {
     batches.push({
       baseOffset,
       lastOffset: baseOffset + bytes.readInt32BE(at + LAST_OFFSET_DELTA_AT),
+      leaderEpoch: bytes.readInt32BE(at + LEADER_EPOCH_AT),
       attributes: bytes.readInt16BE(at + ATTRIBUTES_AT),
       baseTimestamp: Number(bytes.readBigInt64BE(at + BASE_TIMESTAMP_AT)),
       maxTimestamp: Number(bytes.readBigInt64BE(at + MAX_TIMESTAMP_AT)),
@@ -94,12 +106,17 @@ export function committedBatches(
       under.add(toCome.shift()!.producerId);
     }
     const { attributes, producerId } = batch;
-    if (attributes & CONTROL) {
+    if (!isNoMarker(batch)) {
       if (isAbort(batch)) under.delete(producerId);
       return false;
     }
     return !(attributes & TRANSACTIONAL && under.has(producerId));
   });
+}
+
+/** Whether a batch holds messages. */
+export function isNoMarker({ attributes }: RecordBatch): boolean {
+  return (attributes & CONTROL) === 0;
 }
 
 /** Of a marker; one that compaction has emptied ends nothing that is still to be read. */
@@ -112,7 +129,7 @@ function isAbort(marker: RecordBatch): boolean {
  *
  * @throws CellarstreamError `KAFKA_REFUSED`: compressed with a codec that kafkajs was not given.
  */
-export async function messagesOf(batch: RecordBatch): Promise<RecordBatchEntry[]> {
+export async function messagesOf(batch: RecordBatch): Promise<LogMessage[]> {
   if (batch.count === 0) return [];
   const type = batch.attributes & CODEC_MASK;
   if (type === 0) return read(batch, Buffer.from(batch.records)); // else all of the answer is kept with it
@@ -152,10 +169,11 @@ async function decompress(type: number, bytes: Buffer): Promise<Buffer> {
 }
 
 /** Records that are not compressed, or no longer. Keys and values are views of them, no copies. */
-function read(batch: RecordBatch, bytes: Buffer): RecordBatchEntry[] {
-  const { baseOffset, baseTimestamp, maxTimestamp, attributes, count } = batch;
+function read(batch: RecordBatch, bytes: Buffer): LogMessage[] {
+  const { baseOffset, baseTimestamp, maxTimestamp, leaderEpoch, attributes, count } = batch;
+  const isAppendTime = (attributes & LOG_APPEND_TIME) !== 0;
   const fields = fieldReader(bytes);
-  const messages: RecordBatchEntry[] = [];
+  const messages: LogMessage[] = [];
   for (let n = 0; n < count; n++) {
     const length = fields.varint();
     const end = fields.at + length;
@@ -164,7 +182,9 @@ function read(batch: RecordBatch, bytes: Buffer): RecordBatchEntry[] {
     const offset = baseOffset + fields.varint();
     messages.push({
       attributes: 0,
-      timestamp: String(attributes & LOG_APPEND_TIME ? maxTimestamp : timestamp),
+      timestamp: String(isAppendTime ? maxTimestamp : timestamp),
+      leaderEpoch,
+      isAppendTime,
       offset: String(offset),
       key: fields.bytes(),
       value: fields.bytes(),

@@ -34,7 +34,7 @@ export interface Tenure {
 }
 
 /** How long a process whose epoch is over waits for a replacement to say so in the cursor. */
-const CLAIM_GRACE_MS = 3_000;
+export const CLAIM_GRACE_MS = 3_000;
 
 /**
  * Opens the task's sink. The first one takes the place of whoever had the task. Those after it take the place of
@@ -91,7 +91,7 @@ export async function expectMine(
   return found;
 }
 
-function fenced(cause: unknown): CellarstreamError {
+export function fenced(cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'FENCED',
     'another instance has taken over this account: this one stops. Run one instance an account',

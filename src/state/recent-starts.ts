@@ -25,6 +25,8 @@ export interface RecentStarts {
    * that place.
    */
   readonly add: (at: number) => (later: number) => void;
+  /** Keeps many at once, with one write. */
+  readonly addAll: (times: readonly number[]) => void;
   /** Closes its file. */
   readonly close: () => void;
 }
@@ -69,22 +71,37 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
       // A disk that takes no change at all: nothing more can be done about it.
     }
   };
+  /** In the place of the oldest, in memory; gives what puts a later time there, and says where unless it is somebody else's by now. */
+  const place = (at: number) => {
+    const slot = oldest.get();
+    const owner = Symbol();
+    owners[slot] = owner;
+    const put = (time: number): number | undefined => {
+      if (owners[slot] !== owner) return undefined; // somebody newer has the place
+      oldest.set(slot, time);
+      putTime(bytes, slot, time);
+      return slot;
+    };
+    put(at);
+    return { slot, put };
+  };
+  const writeSlot = (slot: number) => {
+    if (isWhole) write(slot * SLOT.bytes, SLOT.bytes);
+    else write(0, bytes.length);
+  };
   return {
     times,
     known,
     add: (at) => {
-      const slot = oldest.get();
-      const owner = Symbol();
-      owners[slot] = owner;
-      const put = (time: number) => {
-        if (owners[slot] !== owner) return; // somebody newer has the place
-        oldest.set(slot, time);
-        putTime(bytes, slot, time);
-        if (isWhole) write(slot * SLOT.bytes, SLOT.bytes);
-        else write(0, bytes.length);
+      const { slot, put } = place(at);
+      writeSlot(slot);
+      return (later) => {
+        if (put(later) !== undefined) writeSlot(slot);
       };
-      put(at);
-      return put;
+    },
+    addAll: (times) => {
+      for (const at of times) place(at);
+      write(0, bytes.length);
     },
     close: () => closeSync(ring),
   };

@@ -18,9 +18,25 @@ export interface TokenBucketOptions {
   readonly starts?: readonly number[];
   /**
    * Told of every start before its value goes on, so that a later bucket can be given it. What it
-   * returns is told the end, where {@link during} knows it: that time counts then.
+   * returns is told the end, where {@link during} knows it: that time counts then. And whether that was an answer: what
+   * failed or was given up may still be on its way.
    */
-  readonly onStart?: (at: number) => void | ((end: number) => void);
+  readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
+  /** What else a start has to wait for. Default nothing. */
+  readonly gate?: Gate;
+}
+
+/** Lets starts through in its own time: those that were declared before, say. */
+export interface Gate {
+  /**
+   * When a start of a lane of this rank may be made, as far as the gate goes: ms; `now` or before is at once, Infinity
+   * until {@link opened$} says otherwise.
+   */
+  opensAt(now: number, rank: number): number;
+  /** A start waits, and knows of no time at which it may be made. */
+  want(): void;
+  /** Emits when {@link opensAt} may give an earlier time. */
+  readonly opened$: Observable<unknown>;
 }
 
 /** A place in the line of a {@link TokenBucket}. */
@@ -70,6 +86,8 @@ export interface TokenBucket extends Limit {
   lane(options: LaneOptions): LaneLimit;
   /** Counts as many starts as a window may have as made just now, by somebody unknown. */
   exhaust(): void;
+  /** Counts starts of somebody else: times in ms, which may be to come. */
+  count(starts: readonly number[]): void;
   /** Starts that count just now: 0 to the capacity. */
   used(): number;
 }
@@ -96,7 +114,7 @@ export interface TokenBucket extends Limit {
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough
  */
 export function tokenBucket(options: TokenBucketOptions): TokenBucket {
-  const { capacity, windowMs, scheduler = asyncScheduler, starts = [], onStart } = options;
+  const { capacity, windowMs, scheduler = asyncScheduler, starts = [], onStart, gate } = options;
   requireInteger('capacity', capacity, Infinity);
   if (!Number.isFinite(windowMs) || windowMs <= 0) {
     throw new RangeError(`windowMs must be a finite number > 0, got ${windowMs}`);
@@ -117,6 +135,11 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
     const some = isFull ? Math.min(...logs().map((one) => one.freesAt(now))) : now;
     return log.used(now) < share() ? some : Math.max(some, log.freesAt(now));
   };
+  /** Behind the gate too. */
+  const startsAt = (lane: Lane, now: number, isFull: boolean): number => {
+    const at = opensAt(lane, now, isFull);
+    return gate ? Math.max(at, gate.opensAt(now, lane.rank)) : at;
+  };
   const drain = (): void => {
     wakeUp = undefined;
     draining = true; // a start may ask for the next token: it joins the line, this loop serves it
@@ -124,11 +147,13 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
       const now = scheduler.now();
       const waiting = lanes.filter((lane) => lane.line.length > 0);
       const isFull = waiting.length > 0 && used(now) >= capacity;
-      const times = waiting.map((lane) => opensAt(lane, now, isFull));
+      const times = waiting.map((lane) => startsAt(lane, now, isFull));
       const next = waiting[times.findIndex((at) => at <= now)];
       if (!next) {
+        const soonest = Math.min(...times);
         // Worked out again on waking: a timer can fire early (Node's do, by up to 1 ms).
-        if (times.length > 0) wakeUp = scheduler.schedule(drain, Math.min(...times) - now);
+        if (soonest < Infinity) wakeUp = scheduler.schedule(drain, soonest - now);
+        else if (times.length > 0) gate?.want();
         break;
       }
       next.line.shift()!(now, onStart?.(now));
@@ -168,7 +193,7 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
       return (isAnswered: boolean) => {
         const end = scheduler.now();
         told(end, isAnswered);
-        onEnd?.(end);
+        onEnd?.(end, isAnswered);
         // It may have shown that others count no longer.
         if (lanes.some(({ line }) => line.length > 0)) drainAgain();
       };
@@ -203,8 +228,12 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
       onStart?.(now);
     }
   };
+  const count = (starts: readonly number[]): void => {
+    for (const at of starts) unknown.add(at);
+  };
   const usedNow = () => Math.min(capacity, used(scheduler.now()));
-  return Object.assign(lane({}), { lane, exhaust, used: usedNow });
+  gate?.opened$.subscribe(drainAgain);
+  return Object.assign(lane({}), { lane, exhaust, count, used: usedNow });
 }
 
 interface Lane {

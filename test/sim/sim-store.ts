@@ -53,6 +53,7 @@ export function startsIn({ starts }: SimFolder) {
           if (place >= 0) times[place] = later;
         };
       },
+      addAll: (more) => times.splice(0, Infinity, ...[...times, ...more].slice(-capacity)),
       close: () => undefined,
     };
   };

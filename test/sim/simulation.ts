@@ -95,6 +95,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
       statusChanges: { topic: 'sim.order-status-changes', schemaId: 900 },
       deadLetters: { topic: 'sim.dead-letters', schemaId: 901 },
       cursors: 'sim.cursors',
+      ledger: 'ledger',
       partitions: new Map(),
       maxMessageBytes: new Map(),
       look: () => Promise.resolve([]),

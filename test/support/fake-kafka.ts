@@ -133,6 +133,7 @@ export function fakeKafka(): FakeKafka {
 function full({ offsets = [], ...answer }: FakeAnswer): PartitionAnswer {
   return {
     errorCode: 0,
+    highWatermark: answer.lastStableOffset ?? 0n,
     lastStableOffset: 0n,
     aborted: [],
     records: Buffer.concat(offsets.map((offset) => batchBytes({ records: [{ offset }] }))),

@@ -1,5 +1,6 @@
-import type { KafkaMessage } from 'kafkajs';
+import type { KafkaMessage, RecordBatchEntry } from 'kafkajs';
 import type { ReaderOptions, TopicReader } from '../../src/sinks/kafka-reader.ts';
+import type { LogMessage } from '../../src/sinks/record-batches.ts';
 
 /** A reader of a topic that is not there: what it has read is what a test gives it. */
 export interface FakeReader {
@@ -22,7 +23,8 @@ export function openFakeReader(options: ReaderOptions): TopicReader {
   fakeReaders.push({
     options,
     end,
-    give: (partition, messages, next) => options.onBatch({ partition, messages, next }),
+    give: (partition, messages, next) =>
+      options.onBatch({ partition, messages: messages.map(logged), next }),
     get isClosed() {
       return isClosed;
     },
@@ -36,4 +38,8 @@ export function openFakeReader(options: ReaderOptions): TopicReader {
       return Promise.resolve();
     },
   };
+}
+
+function logged(message: KafkaMessage): LogMessage {
+  return { ...(message as RecordBatchEntry), leaderEpoch: 0, isAppendTime: false };
 }
