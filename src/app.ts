@@ -49,7 +49,8 @@ const IN_HAND_MS = 10_000;
  * can pass is waited for, and what concerns one resource holds up no other; resolves after a clean
  * stop.
  *
- * @throws CellarstreamError what a later try can't heal: `SETTINGS`, `API_KEY_REJECTED`, `FENCED`,
+ * @throws CellarstreamError what a later try can't heal: `SETTINGS`, `API_KEY_REJECTED` (of a key that has
+ * worked: only when it was refused for `keyPatienceMs`), `FENCED`,
  * `STATE_LOCKED`, `STATE_FOLDER` (at the start), `TLS_REFUSED`, `TOPIC_SETTINGS`, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, ...
  */
 export async function run(options: RunOptions): Promise<void> {

@@ -5,7 +5,7 @@
 export type ErrorCode =
   /** Wrong usage or settings; the message lists every setting that is wrong. */
   | 'SETTINGS'
-  /** The login refused the API key. */
+  /** The login refused the API key. It can pass (`canPass` in the context) where it was accepted before. */
   | 'API_KEY_REJECTED'
   /** A list request was answered 401 or 403. */
   | 'TOKEN_REJECTED'
@@ -75,7 +75,10 @@ export class CellarstreamError extends Error {
   }
 }
 
-/** Codes that a later try can heal without anyone's doing. `API_STATUS` is decided by its status. */
+/**
+ * Codes that a later try can heal without anyone's doing. `API_STATUS` is decided by its status,
+ * `API_KEY_REJECTED` by who knows whether the key has worked before.
+ */
 const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TOKEN_REJECTED',
   'QUOTA_EXCEEDED',
@@ -113,6 +116,7 @@ const PASSING_STATUSES: ReadonlySet<number> = new Set([404, 408, 409, 423, 425])
  */
 export function isRetryable(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return false;
+  if (error.code === 'API_KEY_REJECTED') return error.context.canPass === true;
   if (error.code !== 'API_STATUS') return PASSING.has(error.code);
   const status = Number(error.context.status);
   return status >= 500 || (status >= 300 && status < 400) || PASSING_STATUSES.has(status);
