@@ -55,6 +55,7 @@ const BREAKS = [
   ['an image stays after a deletion', 'src/publisher.ts', 'images.push({ key, sequence, image });', 'if (image) images.push({ key, sequence, image });'],
   ['older images are compared without a look at their schema', 'src/schema-book.ts', 'if (schemaId === now) return bytes;', 'if (schemaId === now || true) return bytes;'],
   ['a schema does not grow', 'src/schema-book.ts', 'if (after === before) return;', 'if (after === before || before) return;'],
+  ['events are stamped by what the clock said at the start', 'src/resource-events.ts', 'now: Math.round(wallClock()),', 'now: Math.round(scheduler.now()),', ['lifecycle']],
   ['a token comes back after half of its window', 'src/streams/token-bucket.ts', 'log: startLog(windowMs) };', 'log: startLog(windowMs / 2) };'],
   ['a token comes back a window after the request, not after its answer', 'src/streams/token-bucket.ts', 'const told = lane.log.begin(at);', 'lane.log.add(at);\n      const told = (...ended: [number, boolean]) => void ended;'],
   ['what an answer takes is taken from each end at once', 'src/streams/start-log.ts', 'confirmedUntil = Math.max(confirmedUntil, at - took);', 'confirmedUntil = at;'],

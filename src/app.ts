@@ -12,7 +12,7 @@ import {
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { openApi } from './api.ts';
-import { steadyScheduler } from './clock.ts';
+import { steadyScheduler, wallClock } from './clock.ts';
 import type { ConfigWith } from './config.ts';
 import { openDestination, openLinks } from './destination.ts';
 import type { Hooks } from './hooks.ts';
@@ -67,6 +67,7 @@ async function serve(options: RunOptions): Promise<void> {
   const { config, stop$, hooks = {}, scheduler = steadyScheduler } = options;
   const { stateDir, account, resources } = config;
   const instance = randomUUID();
+  const stamps = wallClock((backMs) => hooks.onClockSetBack?.({ backMs }));
 
   const store = openStore(stateDir, (reason) => hooks.onDiscarded?.({ reason }));
   const quota = quotas({ config, scheduler, stateDir });
@@ -106,7 +107,7 @@ async function serve(options: RunOptions): Promise<void> {
       const shared = { config, instance, api, quota, broker, registry, destination, store };
       const tasks = resources.map(
         (resource) =>
-        resourceTask({ resource, ...shared, stop$, resyncs: resyncs.task(resource), scheduler, hooks }), // prettier-ignore
+        resourceTask({ resource, ...shared, stop$, resyncs: resyncs.task(resource), scheduler, wallClock: stamps, hooks }), // prettier-ignore
       );
       return merge(...tasks, resyncs.following$.pipe(takeUntil(stop$)));
     }),

@@ -211,6 +211,30 @@ describe('run', () => {
     ]);
   });
 
+  it("stamps events by the machine's clock once that is set right, and not by what it said at the start", async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 10 } });
+    const HOUR = 3_600_000;
+    const setBack = `const { now } = Date; process.once('SIGUSR2', () => { Date.now = () => now() - ${HOUR}; });`;
+    const service = cliForTest(['run'], {
+      ...settings(sandbox, 'clock-set', folderForTest()),
+      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(setBack)}`,
+    });
+    await firstReadDone(service);
+    const began = Date.now();
+    service.process.kill('SIGUSR2');
+    sandbox.setStatus(100_001, 'payment_status', 'refunded');
+    await publishedTruth(inject('brokers'), inject('registryUrl'), 'clock-set', sandbox);
+    const { value } = (await ordersOf('clock-set')).find((event) => event.value?.op === 'u')!;
+    const { value: status } = (await readTopic(inject('brokers'), inject('registryUrl'), 'clock-set.order-status-changes')).at(-1)!; // prettier-ignore
+    for (const stamp of [Number(value?.ts_ms), Date.parse(String(status?.observed_at))]) {
+      expect(stamp + HOUR).toBeGreaterThanOrEqual(began);
+      expect(stamp + HOUR).toBeLessThan(began + HOUR / 2);
+    }
+    expect(await service.logged(({ event }) => event === 'clock-set-back')).toMatchObject({
+      backMs: expect.closeTo(HOUR, -6) as number,
+    });
+  });
+
   it('waits for an API that redirects, and goes on when it answers again', async () => {
     const sandbox = await sandboxForTest({ records: { orders: 10 } });
     const headers = { location: 'https://maintenance.example/' };
