@@ -51,8 +51,9 @@ export function configOf(set: Settings, cwd: string): Config {
 
 function apiOf(set: Settings): ApiConfig | undefined {
   const { API_BASE_URL: baseUrl, API_KEY: key, API_LOGIN_URL, API_CA_FILE: ca } = set;
+  const { API_KEY_PATIENCE_MS: keyPatienceMs } = set;
   if (baseUrl === undefined || key === undefined) return undefined;
-  return { baseUrl, loginUrl: API_LOGIN_URL ?? loginUrlOf(baseUrl), key, ca };
+  return { baseUrl, loginUrl: API_LOGIN_URL ?? loginUrlOf(baseUrl), key, keyPatienceMs, ca };
 }
 
 function kafkaOf(set: Settings): KafkaConfig | undefined {

@@ -20,6 +20,8 @@ export interface ApiConfig {
   readonly baseUrl: string;
   readonly loginUrl: string;
   readonly key: Secret;
+  /** So long may a key be refused that was accepted before. */
+  readonly keyPatienceMs: number;
   /** PEM text of the authorities to trust in place of Node's own. */
   readonly ca: string | undefined;
 }

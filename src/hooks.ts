@@ -116,6 +116,8 @@ export interface Hooks {
    * `aheadMs` before ours, less what the answer took; undefined when it did not tell.
    */
   readonly onLogin?: (login: { lifeMs: number; aheadMs: number | undefined }) => void;
+  /** The machine's clock was set back by so many ms: times in events may be lower than those before. */
+  readonly onClockSetBack?: (setBack: { backMs: number }) => void;
   /** Every request to the API, as it ends. */
   readonly onRequest?: (request: Requested) => void;
   /**

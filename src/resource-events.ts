@@ -51,6 +51,8 @@ export interface ResourceEventsOptions {
   /** What is to be published again. Default nothing. */
   readonly resyncs?: TaskResyncs | undefined;
   readonly scheduler: SchedulerLike;
+  /** The time that events are stamped with, ms since the epoch: it may step back. Default the scheduler's. */
+  readonly wallClock?: (() => number) | undefined;
   readonly hooks: Hooks;
 }
 
@@ -66,7 +68,7 @@ const PAGES_TO_INFER_FROM = 3;
  */
 export function resourceEvents(options: ResourceEventsOptions): Observable<Published> {
   const { resource, config, api, lanes, destination, book, log, keyFields } = options;
-  const { stop$, resyncs, scheduler, hooks } = options;
+  const { stop$, resyncs, scheduler, wallClock = () => scheduler.now(), hooks } = options;
   const { identities, windowed, byKey } = RULES[resource];
   const { startFrom } = config.poll;
   const origin = { account: config.account, resource, version: VERSION };
@@ -202,7 +204,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
       isNews,
       records: read.records,
       offset,
-      now: Math.round(scheduler.now()),
+      now: Math.round(wallClock()),
     });
     const { images, statusChanges, rejected } = publication;
     const acknowledgement =

@@ -11,6 +11,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Every default there is. A setting that is not here is unset by default. */
 export const DEFAULTS = {
+  API_KEY_PATIENCE_MS: 600_000,
   ACCOUNT_NAME: 'default',
   KAFKA_SSL: 'false',
   TOPIC_PREFIX: 'wine',
@@ -135,6 +136,7 @@ export const SCHEMA = z.object({
   API_LOGIN_URL: address.optional(),
   API_CA_FILE: certificates.optional(),
   API_KEY: secret.optional(),
+  API_KEY_PATIENCE_MS: milliseconds(0).default(DEFAULTS.API_KEY_PATIENCE_MS),
   ACCOUNT_NAME: matching(
     /^(?!\.+$)[\w.-]{1,100}$/,
     'must be 1 to 100 letters, digits, dots, hyphens or underscores',

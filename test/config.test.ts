@@ -92,6 +92,7 @@ describe('loadConfig', () => {
         API_LOGIN_URL: 'https://login.example/v1/auth/public/login/',
         API_CA_FILE: 'ca.pem',
         API_KEY: 'k3y',
+        API_KEY_PATIENCE_MS: '0',
         ACCOUNT_NAME: 'north.1',
         KAFKA_BROKERS: ' a.example:9092, 10.0.0.1:9093,',
         KAFKA_SSL: 'true',
@@ -139,6 +140,7 @@ describe('loadConfig', () => {
         baseUrl: 'https://api.example/wine',
         loginUrl: 'https://login.example/v1/auth/public/login/',
         key: expect.any(Secret) as Secret,
+        keyPatienceMs: 0,
         ca: PEM,
       },
       kafka: {
@@ -360,6 +362,7 @@ describe('loadConfig', () => {
       ['TOPIC_PARTITIONS', 1, 10_000],
       ['TOPIC_REPLICATION', 1, 100],
       ['POLL_INTERVAL_MS', 100, 2 ** 31 - 1],
+      ['API_KEY_PATIENCE_MS', 0, 2 ** 31 - 1],
       ['LOOKBACK_MS', 0, 2 ** 31 - 1],
       ['SWEEP_INTERVAL_MS', 100, 2 ** 31 - 1],
       ['QUOTA_PER_MINUTE', 1, 1_000_000],

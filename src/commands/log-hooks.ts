@@ -46,6 +46,11 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
 
   return {
     onLogin: () => logger.debug({ event: 'login' }, 'logged in'),
+    onClockSetBack: ({ backMs }) =>
+      logger.warn(
+        { event: 'clock-set-back', backMs },
+        "this machine's clock was set back: times in events are lower than those before, and their order is that of `sequence`",
+      ),
     onReady: ({ resource }) =>
       logger.info({ event: 'ready', resource }, 'logged in and connected, reading'),
     onEmpty: ({ resource }) =>
