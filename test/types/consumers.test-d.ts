@@ -31,7 +31,7 @@ describe('replay', () => {
     expectTypeOf(api.replay({ ...source, topic: 'wine.dead-letters' })).toEqualTypeOf<
       Observable<Consumed<DeadLetter>>
     >();
-    const anyName: string = 'wine.customers';
+    const anyName = String('wine.customers');
     expectTypeOf(api.replay({ ...source, topic: anyName })).toEqualTypeOf<
       Observable<Consumed<ChangeEvent<JsonObject>>>
     >();
