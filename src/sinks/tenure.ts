@@ -65,6 +65,22 @@ export async function openSink(
   return tenure.sink;
 }
 
+/**
+ * A commit of a sink whose epoch is over. Another one was opened, perhaps by a process that ended before its claim, or
+ * by a late copy of this one's own opening: the cursor says whose the task is, when it is opened again.
+ */
+export async function leftToCursor<T>(commit: () => Promise<T>): Promise<T> {
+  try {
+    return await commit();
+  } catch (error) {
+    if (!isEpochError(error)) throw error;
+    throw new CellarstreamError('COMMIT_FAILED', 'the commit came from an outdated producer', {
+      cause: error,
+      context: { epoch: true },
+    });
+  }
+}
+
 /** A claim that is refused was overtaken by another process that is starting: leave it to that one. */
 export async function claim(commit: () => Promise<void>): Promise<void> {
   try {
