@@ -4,7 +4,7 @@ import { lastValueFrom, merge, Subject } from 'rxjs';
 import { loadConfig } from '../config.ts';
 import type { TopicPosition } from '../consumers/position.ts';
 import { replay } from '../consumers/replay.ts';
-import { openLinks } from '../destination.ts';
+import { FIRST_RETRIES, openLinks } from '../destination.ts';
 import { CellarstreamError } from '../errors.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
 import { instant } from '../settings.ts';
@@ -42,7 +42,10 @@ export async function replayCommand(of: string, flags: ReplayFlags): Promise<voi
     needs: ['kafka', 'registry'],
   });
   const logger = await createLogger({ level: config.logLevel });
-  const { kafka, registry } = openLinks(config, { log: kafkaLogCreator(logger) });
+  const { kafka, registry } = openLinks(config, {
+    log: kafkaLogCreator(logger),
+    kafkaRetries: FIRST_RETRIES,
+  });
 
   const topic = await replayedTopic(of, config.topics.prefix, registry);
   const { key, limit = Infinity, byTime, pretty, follow } = flags;

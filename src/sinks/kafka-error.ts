@@ -75,6 +75,10 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     /Failed to find group coordinator/, // kafkajs keeps to itself that it may not ask for one
     'if it goes on, its ACLs must let this user write with the transactional id cellarstream.*, or read its own group',
   ],
+  [
+    /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|Connection timeout/,
+    'if it goes on, check KAFKA_BROKERS',
+  ],
 ];
 
 /** Brokers have the same words for both. */
