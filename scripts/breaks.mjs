@@ -53,6 +53,7 @@ const BREAKS = [
   ['an empty list proves absence', 'src/streams/sweep-progress.ts', "const proof = isEmpty ? 'nothing'", "const proof = isEmpty && false ? 'nothing'"],
   ['what sweeps saw is not marked', 'src/resource-events.ts', "bySweep: step?.kind === 'page' };", "bySweep: false };"],
   ['topics are made before anybody has looked at the registry', 'src/destination.ts', 'await registry.latest(valueSubject(names.deadLetters));', ''],
+  ['who wrote a cursor before anybody looked is alive', 'src/sinks/living-instance.ts', 'const begin = await endOf();', 'const begin = (await endOf()) - 1n;'],
   ['a table takes what comes late', 'src/consumers/in-sequence.ts', 'const isNewer = sequence > highest;', 'const isNewer = sequence > -1;'],
   ['no tombstone', 'src/sinks/messages.ts', "return change.op === 'd' ? [message, { topic, key: change.key, value: null }] : [message];", 'return [message];'],
   ['an image stays after a deletion', 'src/publisher.ts', 'images.push({ key, sequence, image });', 'if (image) images.push({ key, sequence, image });'],

@@ -123,7 +123,9 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
       await store.put([], memory, notes);
     };
 
-    cursor = { ...cursor, generation: cursor.generation + 1 };
+    const since = cursor.instance === instance ? cursor.heldSince : undefined;
+    const heldSince = since ?? Math.round(options.scheduler.now());
+    cursor = { ...cursor, generation: cursor.generation + 1, heldSince };
     memory = { ...memory, lost: false };
     await claim(() => commit({ messages: [], images: [], cursor }));
     if (lost) onLost?.(lost);

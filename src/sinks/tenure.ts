@@ -160,16 +160,17 @@ export async function readCursor(
   return { cursor, cursorEnd: String(end), ...(at !== undefined && { offset: at }) };
 }
 
-/** By task, the newest cursor of each. */
+/** By task, the newest cursor of each; with `since` of those from that offset on. */
 export async function newestCursors(
   broker: Broker,
   cursorTopic: string,
+  since = 0n,
 ): Promise<ReadonlyMap<string, string>> {
   const { low, high } = (await broker.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
   const newest = new Map<string, string>();
   await broker.readTail({
     topic: cursorTopic,
-    from: new Map([[0, low]]),
+    from: new Map([[0, since > low ? since : low]]),
     to: new Map([[0, high]]),
     onMessages: (messages) => {
       for (const { key, value } of messages) {
