@@ -87,7 +87,7 @@ async function serve(options: RunOptions): Promise<void> {
     for (const resource of resources) hooks.onTakenOver?.({ resource });
   };
   const open = async () => {
-    const destination = await openDestination(config, links);
+    const destination = await openDestination(config, links, options.kafkaLog);
     await heedOthers(destination.cursors);
     return destination;
   };

@@ -186,10 +186,13 @@ export type {
 } from './consumers/order-status-changes.ts';
 export { readAs, readEventsAs } from './consumers/read-as.ts';
 export { jsonEvents, orderEvents, topicsUnder } from './consumers/topic.ts';
-export type { Topic, Topics, ValueReader } from './consumers/topic.ts';
+export type { Topic, Topics, ValueIn, ValueReader } from './consumers/topic.ts';
 export type { Consumed } from './consumers/consumed.ts';
 export { subscribeGroup } from './consumers/subscribe-group.ts';
-export type { SubscribeGroupOptions } from './consumers/subscribe-group.ts';
+export type {
+  SubscribeGroupByNameOptions,
+  SubscribeGroupOptions,
+} from './consumers/subscribe-group.ts';
 export type {
   DeadLettered,
   GroupRetry,

@@ -193,7 +193,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
           : window(startFrom, clock.latest() ?? scheduler.now());
       const { position, startedAt: begun } = from.firstRead;
       let startedAt = begun;
-      return scan('first-read', query, position ? { from: position } : {}).pipe(
+      return scan('first-read', query, { from: position }).pipe(
         map((page): Reading => {
           // A server may never tell its time: then nobody can say what was made after the beginning.
           startedAt ??= beginning(page.answer.serverTime, from.since);
@@ -263,7 +263,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
             'sweep',
             {},
             {
-              ...(position && { from: position }),
+              from: position,
               onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled(),
             },
           ),

@@ -11,6 +11,8 @@ export interface Cursor {
    * that of the newest event.
    */
   readonly generation: number;
+  /** When it did so, ms since 1970 by its clock. Absent in older cursors. */
+  readonly heldSince?: number;
   /** Of the newest event: the next one's is higher, whatever became of the state folder. */
   readonly sequence: number;
   readonly firstRead: FirstRead;

@@ -9,7 +9,7 @@ import type { LostEvents } from './lost-events.ts';
 import { notedSweep, offsetTexts, restore, withIds } from './restore.ts';
 import type { RestoreOptions } from './restore.ts';
 import type { Message } from './sink.ts';
-import { claim, expectMine, openSink } from './tenure.ts';
+import { claim, expectMine, leftToCursor, openSink } from './tenure.ts';
 import type { Tenure } from './tenure.ts';
 
 export interface TaskLogOptions extends RestoreOptions {
@@ -97,10 +97,8 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
       const { messages, images, cursor: progress, sweep: swept = sweep, ...notes } = batch;
       const next: Cursor = { ...cursor, ...progress, instance, ends: memory.ends };
       const text = JSON.stringify(next);
-      const ends = await sink.commit([
-        ...messages,
-        { topic: cursorTopic, key: task, value: Buffer.from(text) },
-      ]);
+      const saved: Message = { topic: cursorTopic, key: task, value: Buffer.from(text) };
+      const ends = await leftToCursor(() => sink.commit([...messages, saved]));
       const written = ends.get(topic) ?? new Map<number, bigint>();
       const count = messages.filter((message) => message.topic === topic).length;
       if (written.size > 0 && isMadeAnew(written, memory.ends, count)) {
@@ -125,7 +123,9 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
       await store.put([], memory, notes);
     };
 
-    cursor = { ...cursor, generation: cursor.generation + 1 };
+    const since = cursor.instance === instance ? cursor.heldSince : undefined;
+    const heldSince = since ?? Math.round(options.scheduler.now());
+    cursor = { ...cursor, generation: cursor.generation + 1, heldSince };
     memory = { ...memory, lost: false };
     await claim(() => commit({ messages: [], images: [], cursor }));
     if (lost) onLost?.(lost);

@@ -42,8 +42,8 @@ export interface PagesOptions {
   readonly pageSize?: number;
   /** How many records before its end the next page begins: 1 to half a page. Default 10. */
   readonly overlap?: number;
-  /** Where to begin. Default the beginning. A scan that is resumed is not held against the total. */
-  readonly from?: Position;
+  /** Where to begin; null as undefined: nothing was read yet. Default the beginning. A scan that is resumed is not held against the total. */
+  readonly from?: Position | null | undefined;
   /** Times a scan that did not add up is repeated, each with five times the overlap. Default 2. */
   readonly repeats?: number;
   /** Waited for before each page is taken: back-pressure. Default no wait. */
@@ -76,7 +76,8 @@ export interface PagesOptions {
  * behind the reader's back, which is no trouble.
  */
 export function pages(options: PagesOptions): Observable<ScanPage> {
-  const { request, keyOf, from = BEGINNING, repeats = 2 } = options;
+  const { request, keyOf, repeats = 2 } = options;
+  const from = options.from ?? BEGINNING;
   const { room = () => of(undefined), ahead = 0, scheduler = asyncScheduler } = options;
   const { paceMs = 0, onDrop, onTrouble } = options;
   const pageSize = Math.max(2, options.pageSize ?? 1_000);

@@ -67,7 +67,7 @@ export interface Held {
 export interface SweepsOptions {
   /** As it was kept with the newest step that was settled. */
   readonly progress: () => SweepProgress;
-  /** Reads the list from where a position says, each page taking a place in `room`. */
+  /** Reads the list from where a position says, null for its beginning; each page takes a place in `room`. */
   readonly scan: (from: SweepProgress['position'], onUnsettled: () => void) => Observable<ScanPage>;
   /** Of one place: a step is kept before the next is taken. */
   readonly room: Room;

@@ -82,7 +82,7 @@ export function brokerContract(name: string, open: () => Promise<Tried>): void {
       await old.commit([message(topic, 'a', 'old')]);
       const other = await broker.open(`${ID}-${topic}`);
       const late = await old.commit([message(topic, 'a', 'late')]).catch((error: unknown) => error);
-      expect(late).toMatchObject({ code: 'COMMIT_FAILED' });
+      expect(late).toMatchObject({ code: 'FENCED' });
       expect(isEpochError(late)).toBe(true);
       const ends = await other.commit([message(topic, 'a', 'new')]);
       const end = ends.get(topic)!.get(0)!;

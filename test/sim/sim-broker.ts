@@ -95,7 +95,7 @@ export class SimBroker {
     return producer.epoch;
   }
 
-  /** @throws CellarstreamError `COMMIT_FAILED`, of an epoch that is over. */
+  /** @throws CellarstreamError `FENCED`, of an epoch that is over. */
   begin(transactionalId: string, epoch: number): void {
     const producer = this.#current(transactionalId, epoch);
     producer.open = { number: ++this.#begun, state: 'open', first: new Map() };
@@ -311,7 +311,7 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Br
 }
 
 function outdated(): CellarstreamError {
-  return new CellarstreamError('COMMIT_FAILED', 'an outdated producer', {
+  return new CellarstreamError('FENCED', 'an outdated producer', {
     context: { epoch: true },
   });
 }

@@ -91,6 +91,7 @@ describe('a commit of a task', () => {
         version: 1,
         instance: 'this one',
         generation: 1,
+        heldSince: expect.any(Number),
         ...batch.cursor,
         partitions: 1,
         starts: {},

@@ -85,7 +85,7 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
           pageSize,
           overlap: [10, 5, 3, 1][list.seed % 4]!,
           room: () => place.enter,
-          ...(from && { from }),
+          from,
           onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled(),
         }),
       room: place,

@@ -67,7 +67,7 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
           keyOf: keyOfId,
           pageSize: PAGE_SIZE,
           room: () => place.enter,
-          ...(from && { from }),
+          from,
           onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled(),
         }),
       room: place,
