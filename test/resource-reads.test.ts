@@ -271,7 +271,7 @@ describe('resourceReads', () => {
 });
 
 describe('the sweeps of a resource', () => {
-  const removing = { ...NO_SWEEP, number: 7, phase: 'removing', proof: 'exact', exact: 7, row: [{ number: 6, at: -1e6 }] } as const; // prettier-ignore
+  const removing = { ...NO_SWEEP, number: 7, phase: 'removing', proof: 'exact', row: [{ number: 6, at: -1e6 }] } as const; // prettier-ignore
   const unseen = (...keys: string[]) => ({
     count: () => 1_000,
     unseen: () => ({ keys, next: undefined }),
@@ -383,7 +383,7 @@ describe('the sweeps of a resource', () => {
           const { number } = sweep;
           if (page.step?.kind === 'page') {
             const row = [{ number, at: -PROOF_MS }];
-            sweep = { ...removing, number: number + 1, beganAt: 0, exact: number + 1, row };
+            sweep = { ...removing, number: number + 1, beganAt: 0, row };
           }
           if (page.step?.kind === 'end') {
             ends += 1;

@@ -8,8 +8,8 @@ import type { ScanPage } from './pages.ts';
  */
 export type Proof = 'nothing' | 'doubtful' | 'complete' | 'exact';
 
-/** A sweep that was complete, and when that was known: ms on the local clock. */
-export interface CompleteSweep {
+/** A sweep that was exact, and when that was known: ms on the local clock. */
+export interface ExactSweep {
   readonly number: number;
   readonly at: number;
 }
@@ -32,10 +32,8 @@ export interface SweepProgress {
   readonly distinct: number;
   /** Of the newest sweep that was read to its end. */
   readonly proof: Proof;
-  /** The number of the newest exact sweep; 0 before the first. */
-  readonly exact: number;
-  /** Complete sweeps that a proof may begin with, the oldest first: none since has shown nothing. */
-  readonly row: readonly CompleteSweep[];
+  /** Exact sweeps that a proof may begin with, the oldest first: none since has shown nothing. */
+  readonly row: readonly ExactSweep[];
   /** Up to which key the missing ones have been asked for once; null before the first. */
   readonly askedUpTo: string | null;
   /** When all of them had been, ms on the local clock; null before. */
@@ -57,7 +55,6 @@ export const NO_SWEEP: SweepProgress = {
   total: 'not known yet',
   distinct: 0,
   proof: 'nothing',
-  exact: 0,
   row: [],
   askedUpTo: null,
   askedAt: null,
@@ -116,9 +113,9 @@ export function withRemoved(sweep: SweepProgress, count: number, now: number): S
 
 /** The next sweep, whose first page was asked for at a time. */
 export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
-  const { number, proof, exact, row, removed } = last;
+  const { number, proof, row, removed } = last;
   const begun = { number: number + 1, beganAt, phase: 'reading' } as const;
-  return { ...NO_SWEEP, ...begun, proof, exact, row, removed };
+  return { ...NO_SWEEP, ...begun, proof, row, removed };
 }
 
 /** What a page comes to, beside what it says. */
@@ -157,7 +154,6 @@ export function sweepAfter(
     total,
     distinct,
     proof,
-    exact: proof === 'exact' ? sweep.number : sweep.exact,
     row: rowAfter(sweep, proof, now, proofMs),
   };
 }
@@ -165,25 +161,20 @@ export function sweepAfter(
 /** The row is kept short: of the sweeps within the time of a proof about so many. */
 const SWEEPS_A_PROOF = 10;
 
-/** One that is doubtful adds nothing to the row; one that shows nothing ends it. */
-function rowAfter(
-  sweep: SweepProgress,
-  proof: Proof,
-  now: number,
-  proofMs: number,
-): CompleteSweep[] {
+/** One that is not exact adds nothing to the row; one that shows nothing ends it. */
+function rowAfter(sweep: SweepProgress, proof: Proof, now: number, proofMs: number): ExactSweep[] {
   if (proof === 'nothing') return [];
   const { number, row } = sweep;
   const newest = row.at(-1);
   const isDue = !newest || now - newest.at >= proofMs / SWEEPS_A_PROOF;
-  const more = AGREEING.has(proof) && isDue ? [{ number, at: now }] : [];
+  const more = proof === 'exact' && isDue ? [{ number, at: now }] : [];
   // Whatever is gone since an earlier one is gone since the newest that is old enough.
   const begin = row.findLastIndex((each) => isOldEnough(each, sweep, proofMs));
   return [...row.slice(Math.max(0, begin)), ...more];
 }
 
 /** Whether a sweep was asked for only after a proof that began with another one. */
-function isOldEnough({ at }: CompleteSweep, { beganAt }: SweepProgress, proofMs: number): boolean {
+function isOldEnough({ at }: ExactSweep, { beganAt }: SweepProgress, proofMs: number): boolean {
   return at + proofMs <= beganAt;
 }
 
@@ -201,16 +192,14 @@ export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolea
  * Where nothing can be asked for: the number of the sweep since which a key must have been seen, or it
  * is gone; undefined when that can't be told yet.
  *
- * A key has to be absent from a complete sweep, from another that began `proofMs` later, and from each
- * in between; one of them has to be exact. The keys that a sweep can miss in a list that moves are few, and another sweep's are
- * others; an index that is wrong for a moment is right again when the second one reads it.
+ * A key has to be absent from an exact sweep, from another that began `proofMs` later, and from each
+ * in between. An index that is wrong for less shows itself to one of the two at most. Were the other not
+ * exact, it could have missed the key in a list that moves.
  */
 export function seenSince(sweep: SweepProgress, proofMs: number): number | undefined {
-  if (!showsAbsence(sweep, false)) return undefined;
-  const { number, exact, row } = sweep;
-  return row.findLast(
-    (each) => each.number < number && each.number <= exact && isOldEnough(each, sweep, proofMs),
-  )?.number;
+  const { phase, number, proof, row } = sweep;
+  if (phase !== 'removing' || proof !== 'exact') return undefined;
+  return row.findLast((each) => each.number < number && isOldEnough(each, sweep, proofMs))?.number;
 }
 
 /** How long what was asked for once still has to stay gone before it is asked for again, ms. */

@@ -143,7 +143,7 @@ describe('a task that is taken over', () => {
       ...{ cursor: JSON.stringify(cursor), schemaIds: [], sweep: JSON.stringify(sweep) },
       ...(sweepGeneration !== undefined && { sweepGeneration }),
     });
-    const sweep = { ...NO_SWEEP, number: 3, exact: 3, row, keptAt };
+    const sweep = { ...NO_SWEEP, number: 3, row, keptAt };
 
     it('goes on with the proofs that were begun', async () => {
       const options = { canBeAsked: false, memory: remembered(sweep, 4) };

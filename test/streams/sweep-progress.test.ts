@@ -80,7 +80,6 @@ describe('a sweep', () => {
       beganAt: 2_000,
       phase: 'reading',
       proof: 'exact',
-      exact: 1,
       row: [{ number: 1, at: KEPT_AT }],
     });
   });
@@ -105,7 +104,10 @@ describe('a sweep', () => {
     ['nothing', 'a list that is empty all at once', [{ total: 9, fresh: 5 }, { total: 0, fresh: 0, last: true, records: 0 }]], // prettier-ignore
     ['nothing', 'pages without a record of their own', [{ total: 9, fresh: 0 }, { total: 9, fresh: 0, last: true }]], // prettier-ignore
   ])('proves: %s, by %s', (proof, _, pages) => {
-    expect(read(first, ...pages)).toMatchObject({ proof, exact: proof === 'exact' ? 1 : 0 });
+    expect(read(first, ...pages)).toMatchObject({
+      proof,
+      row: proof === 'exact' ? [{ number: 1, at: KEPT_AT }] : [],
+    });
   });
 
   it('says of a total that moved no more than that, whatever it comes to', () => {
@@ -190,8 +192,8 @@ describe('showsAbsence', () => {
 describe('seenSince', () => {
   it.each<[Proof, Proof, number?]>([
     ['complete', 'complete'],
-    ['complete', 'exact', 1],
-    ['exact', 'complete', 1],
+    ['complete', 'exact'],
+    ['exact', 'complete'],
     ['exact', 'exact', 1],
     ['doubtful', 'exact'],
     ['exact', 'doubtful'],
@@ -212,20 +214,22 @@ describe('seenSince', () => {
     expect(sweepsAt(...often, [60_500, 'exact']).since.at(-1)).toBe(1);
   });
 
-  it('needs an exact one among those that agree', () => {
-    const { since } = sweepsAt([0, 'complete'], [30_000, 'complete'], [70_000, 'complete'], [80_000, 'exact'], [95_000, 'complete']); // prettier-ignore
-    expect(since).toEqual([undefined, undefined, undefined, 1, 2]);
+  it('a wrong index and a sweep that misses some prove nothing together, in whatever order', () => {
+    const { since } = sweepsAt([0, 'exact'], [70_000, 'complete'], [140_000, 'complete'], [150_000, 'exact'], [220_000, 'complete']); // prettier-ignore
+    expect(since).toEqual([undefined, undefined, undefined, 1, undefined]);
   });
 
-  it('lets one that is doubtful count for nothing, and begins anew after one that shows nothing', () => {
-    const between = (proof: Proof) =>
-      sweepsAt([0, 'exact'], [30_000, proof], [70_000, 'exact'], [140_000, 'exact']).since.slice(2);
-    expect(between('doubtful')).toEqual([1, 3]);
-    expect(between('nothing')).toEqual([undefined, 3]);
+  it.each<[Proof, (number | undefined)[]]>([
+    ['complete', [1, 3]],
+    ['doubtful', [1, 3]],
+    ['nothing', [undefined, 3]],
+  ])('after one in between that proves: %s', (proof, then) => {
+    const { since } = sweepsAt([0, 'exact'], [30_000, proof], [70_000, 'exact'], [140_000, 'exact']); // prettier-ignore
+    expect(since.slice(2)).toEqual(then);
   });
 
   it('keeps of however many sweeps only few', () => {
-    const often = Array.from({ length: 1_000 }, (_, k) => [k * 600, 'complete'] as [number, Proof]);
+    const often = Array.from({ length: 1_000 }, (_, k) => [k * 600, 'exact'] as [number, Proof]);
     expect(sweepsAt(...often).sweep.row.length).toBeLessThan(13);
     const daily = Array.from({ length: 50 }, (_, k) => [k * 86_400_000, 'exact'] as [number, Proof]); // prettier-ignore
     expect(sweepsAt(...daily).sweep.row).toHaveLength(2);
