@@ -22,6 +22,7 @@ export function configOf(set: Settings, cwd: string): Config {
       startFrom: set.START_FROM,
       pageSize: set.PAGE_SIZE,
       deleteLimitPercent: set.DELETE_LIMIT_PERCENT,
+      deleteProofMs: set.DELETE_PROOF_MS,
     },
     quota: {
       perMinute: set.QUOTA_PER_MINUTE,

@@ -83,6 +83,8 @@ export interface Config {
     readonly pageSize: number;
     /** 0 to 100. */
     readonly deleteLimitPercent: number;
+    /** How long what is absent has to stay so before it is deleted. */
+    readonly deleteProofMs: number;
   };
   readonly quota: {
     readonly perMinute: number;

@@ -151,7 +151,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     }
     return {
       reading,
-      keys: records.map(({ key }) => key),
+      keys: [...records.map(({ key }) => key), ...(reading.spared ?? [])],
       records: isWhole(reading) ? records.filter(isWanted) : records,
       gone: (reading.gone?.keys ?? []).filter((key) => log.isUnseen(key, reading.gone!.since)),
       span: reading.span,
@@ -163,11 +163,23 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const { step, progress } = reading;
     // The first read is a complete one: the first sweep is due an interval after it.
     if (progress.firstRead?.done) return { ...log.sweep, beganAt: scheduler.now() };
-    if (step?.kind === 'end') return { ...log.sweep, phase: 'done' };
-    if (step?.kind !== 'page') return log.sweep;
-    const { page, settled } = step;
-    const sweep = log.sweep.phase === 'reading' ? log.sweep : nextSweep(log.sweep, scheduler.now());
-    return sweepAfter(sweep, page, { fresh: log.unread(keys, sweep.number), settled });
+    const now = scheduler.now();
+    switch (step?.kind) {
+      case 'page': {
+        const { page, settled, beganAt } = step;
+        const sweep = log.sweep.phase === 'reading' ? log.sweep : nextSweep(log.sweep, beganAt);
+        const fresh = log.unread(keys, sweep.number);
+        return sweepAfter(sweep, page, { fresh, settled, now, proofMs: config.poll.deleteProofMs });
+      }
+      case 'asked':
+        return step.again ? log.sweep : { ...log.sweep, askedUpTo: step.key };
+      case 'asked-once':
+        return { ...log.sweep, askedAt: now };
+      case 'end':
+        return { ...log.sweep, phase: 'done' };
+      default:
+        return log.sweep;
+    }
   };
 
   const transaction = async (messages: number, work: () => Promise<void>): Promise<void> => {
@@ -211,7 +223,8 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
       resync && again ? again.acknowledge(resync, publication.sequence - sequence) : [];
     const messages = [...publication.messages, ...acknowledgement];
     const removed = changes.filter(({ op }) => op === 'd').length;
-    const sweep = withRemoved(sweepWith(read), removed, scheduler.now());
+    const now = scheduler.now();
+    const sweep = { ...withRemoved(sweepWith(read), removed, now), keptAt: now };
     const seen = { keys: read.keys, sweep: sweep.number, bySweep: step?.kind === 'page' };
     const notes = { sweep, seen, texts: texts?.toKeep(difference, images) ?? NO_TEXTS, rejects: rejected.map(rejectDigest) }; // prettier-ignore
     // Also when nothing has moved: a process that was replaced learns of it by a commit.
@@ -282,6 +295,6 @@ const NO_TEXTS: ReadonlyMap<string, KeptText> = new Map();
 /** A reading, and what it comes to beside what is stored. */
 interface Prepared extends ReadRecords {
   readonly reading: Reading;
-  /** Of all its records. */
+  /** Of all its records, and those that count as seen. */
   readonly keys: readonly string[];
 }

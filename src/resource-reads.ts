@@ -26,6 +26,7 @@ import type { Room } from './streams/room.ts';
 import { updatedAtIn } from './streams/sent-record.ts';
 import type { ElementReader } from './streams/sent-record.ts';
 import { MOST_BEHIND_MS, serverClock } from './streams/server-clock.ts';
+import { proofLeft } from './streams/sweep-progress.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
 import { sweeps } from './streams/sweeps.ts';
 import type { KnownRecords } from './streams/sweeps.ts';
@@ -91,8 +92,8 @@ const BOUND_MS = 1_000;
  */
 export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   const { resource, config, api, lanes, from, firstReadDone, scheduler, hooks } = options;
-  const { lookbackMs, intervalMs, sweepIntervalMs, startFrom, pageSize, deleteLimitPercent } =
-    config.poll;
+  const { lookbackMs, intervalMs, sweepIntervalMs, startFrom, pageSize } = config.poll;
+  const { deleteLimitPercent, deleteProofMs } = config.poll;
   const { windowed, byKey } = RULES[resource];
   const keyOf = keyOfFields(options.keyFields);
   const reads = readClock();
@@ -222,7 +223,9 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   let isResyncing = false;
   const beside = () => {
     if (!firstReadDone()) return 'first-read';
-    const isAsking = byKey !== undefined && options.sweep().phase === 'removing';
+    const sweep = options.sweep();
+    const isWaiting = proofLeft(sweep, scheduler.now(), deleteProofMs) > 0;
+    const isAsking = byKey !== undefined && sweep.phase === 'removing' && !isWaiting;
     return isAsking || isResyncing ? 'asking' : 'nothing';
   };
   /** Whether the poll that goes on began behind the first read. */
@@ -274,6 +277,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
         moment,
         intervalMs: windowed ? sweepIntervalMs : (intervalMs ?? 0),
         ...(!windowed && { spacingMs: () => lanes.paceMs }),
+        proofMs: deleteProofMs,
         limitPercent: deleteLimitPercent,
         onHeld: (held) => hooks.onHeld?.({ resource, ...held, limitPercent: deleteLimitPercent }),
         scheduler,

@@ -25,6 +25,7 @@ export const DEFAULTS = {
   FIRST_READ_PERCENT: 73,
   PAGE_SIZE: 1_000,
   DELETE_LIMIT_PERCENT: 5,
+  DELETE_PROOF_MS: 60_000,
   STATE_DIR: '.cellarstream',
   HTTP_HOST: '127.0.0.1',
   HTTP_PORT: 9_464,
@@ -56,6 +57,8 @@ const whole = (least: number, most: number, why = '') => {
 
 /** Node's timers overflow above this, and then fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** The longest that sweeps may wait for a proof. */
+const A_DAY_MS = 86_400_000;
 const milliseconds = (least = 100) => whole(least, LONGEST_TIMER_MS, ' milliseconds');
 
 const list = z.string().transform(itemsOf);
@@ -173,6 +176,7 @@ export const SCHEMA = z.object({
   )
     .transform(Number)
     .default(DEFAULTS.DELETE_LIMIT_PERCENT),
+  DELETE_PROOF_MS: whole(0, A_DAY_MS, ' milliseconds').default(DEFAULTS.DELETE_PROOF_MS),
   PII_DROP: fields.default([]),
   PII_MASK: fields.default([]),
   PII_HMAC: fields.default([]),

@@ -72,6 +72,7 @@ describe('loadConfig', () => {
         startFrom: undefined,
         pageSize: 1000,
         deleteLimitPercent: 5,
+        deleteProofMs: 60_000,
       },
       quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 73 },
       pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
@@ -118,6 +119,7 @@ describe('loadConfig', () => {
         FIRST_READ_PERCENT: '90',
         PAGE_SIZE: '21',
         DELETE_LIMIT_PERCENT: '2.5',
+        DELETE_PROOF_MS: '30000',
         PII_DROP: 'orders.email,orders.tender_info.last_four',
         PII_MASK: 'customers.phone',
         PII_HMAC: 'wine-club-members.email',
@@ -167,6 +169,7 @@ describe('loadConfig', () => {
         startFrom: Date.UTC(2025, 0, 31, 6),
         pageSize: 21,
         deleteLimitPercent: 2.5,
+        deleteProofMs: 30_000,
       },
       quota: { perMinute: 50, loginsPerMinute: 5, scope: 'key', firstReadPercent: 90 },
       pii: {
@@ -369,6 +372,7 @@ describe('loadConfig', () => {
       ['LOGIN_QUOTA_PER_MINUTE', 1, 1_000_000],
       ['FIRST_READ_PERCENT', 1, 95],
       ['PAGE_SIZE', 21, 1_000],
+      ['DELETE_PROOF_MS', 0, 86_400_000],
       ['HTTP_PORT', 0, 65_535],
     ] as const;
     it.each(integers)('%s is a whole number from %d to %d', (name, least, most) => {

@@ -28,7 +28,7 @@ const pass = <T>(source: Observable<T>) => source;
 const lanes: Lanes = { poll: pass, firstRead: pass, sweep: pass, whole: pass, ask: pass, spacingMs: () => 0, lookBack: pass, paceMs: 0 }; // prettier-ignore
 const CONFIG = {
   account: 'estate',
-  poll: { intervalMs: 1, lookbackMs: 10_000, pageSize: 100, sweepIntervalMs: 86_400_000, deleteLimitPercent: 5 },
+  poll: { intervalMs: 1, lookbackMs: 10_000, pageSize: 100, sweepIntervalMs: 86_400_000, deleteLimitPercent: 5, deleteProofMs: 0 },
   pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
 } as unknown as Config; // prettier-ignore
 const destination: Destination = {

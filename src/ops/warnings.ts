@@ -73,14 +73,14 @@ export function warnings(now: () => number): WarningsModel {
   return {
     hooks: {
       ...retries.hooks,
-      onHeld: ({ resource, gone, known, limitPercent }) => {
+      onHeld: ({ resource, gone, known }) => {
         held.add(resource);
         tell({
           kind: 'deletions-held',
           resource,
           forMs: Infinity,
           text: () =>
-            `${gone} of ${known} records are gone at once, more than ${limitPercent} %: none is published as deleted. If it is right, set DELETE_LIMIT_PERCENT to 100 until it is done`,
+            `${gone} of ${known} records are gone at once: none is published as deleted. If it is right, set DELETE_LIMIT_PERCENT to 100 until it is done`,
         });
       },
       onSwept: ({ resource, proof, canBeAsked }) => {

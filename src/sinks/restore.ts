@@ -187,7 +187,8 @@ async function readImages(
 
 /** How far the sweeps have come. */
 export function notedSweep({ sweep }: TaskMemory): SweepProgress {
-  return sweep === null ? NO_SWEEP : (JSON.parse(sweep) as SweepProgress);
+  // An older version kept less of it.
+  return sweep === null ? NO_SWEEP : { ...NO_SWEEP, ...(JSON.parse(sweep) as Partial<SweepProgress>) }; // prettier-ignore
 }
 
 export function offsetTexts(offsets: Offsets): Record<string, string> {

@@ -16,7 +16,7 @@ export interface TaskLogOptions extends RestoreOptions {
   readonly transactionalId: string;
   /** The same object for every log of a task that a process opens. */
   readonly tenure: Tenure;
-  /** Whether single records can be asked for; see {@link takenOver}. */
+  /** Whether single records can be asked for; see {@link takenOver}, which the clock is for, too. */
   readonly canBeAsked: boolean;
   readonly scheduler: SchedulerLike;
   /** Events that were published are no longer in the topic: the task begins to read anew. */
@@ -73,7 +73,7 @@ export interface TaskBatch extends TaskNotes {
  */
 export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
   const { broker, store, task, topic, cursorTopic, instance } = options;
-  const { tenure, onLost } = options;
+  const { tenure, canBeAsked, scheduler, onLost } = options;
   const before = await expectMine(options, store.memory());
   tenure.begin ??= (await broker.ends(cursorTopic)).get(0) ?? 0n;
 
@@ -91,7 +91,8 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
     let { cursor } = restored;
     if (tenure.predecessor === undefined) tenure.predecessor = hadCursor ? cursor.instance : null;
     let memory = known;
-    let sweep = takenOver(notedSweep(known), options.canBeAsked);
+    const byOthers = known.sweepGeneration !== cursor.generation;
+    let sweep = takenOver(notedSweep(known), { canBeAsked, now: scheduler.now(), byOthers });
 
     const commit = async (batch: TaskBatch): Promise<void> => {
       const { messages, images, cursor: progress, sweep: swept = sweep, ...notes } = batch;
@@ -113,6 +114,7 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
         cursor: text,
         schemaIds: withIds(memory.schemaIds, images),
         sweep: JSON.stringify(swept),
+        sweepGeneration: next.generation,
       };
       sweep = swept;
       await store.put(images, memory, notes);

@@ -37,6 +37,8 @@ export interface TaskMemory {
   readonly schemaIds: readonly number[];
   /** How far the sweeps have come, as text. */
   readonly sweep: string | null;
+  /** The generation of the cursor as that was written. Default unknown. */
+  readonly sweepGeneration?: number;
   /** Whether the topic has lost events, and the newest cursor does not say so yet. Default false. */
   readonly lost?: boolean;
 }

@@ -27,7 +27,7 @@ describe('warnings', () => {
     onSwept(swept);
     pass(1e9);
     expect(kinds()).toEqual([['deletions-held', 'orders']]);
-    expect(texts()[0]).toMatch(/^30 of 100 records are gone at once, more than 5 %/);
+    expect(texts()[0]).toMatch(/^30 of 100 records are gone at once: none is published as deleted/);
     onSwept(swept);
     expect(kinds()).toEqual([]);
   });

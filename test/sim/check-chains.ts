@@ -1,12 +1,13 @@
 import { canonicalJson } from '../../src/schemas/json.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
+import { PROOF_MS } from './draw.ts';
 import type { Chains, PublishedEvent } from './published.ts';
 import type { SimList } from './sim-list.ts';
 
 /**
  * Holds what was published against what could be seen: chains whole, sequences rising, nothing
- * twice, nothing made up, never back to an older state, no deletion of what was there, and in the
- * end the truth. What was taken away from the topic comes again as `r`, if it is still there, and as
+ * twice, nothing made up, never back to an older state, no deletion of what was there, nor of what has
+ * not been gone for long enough, and in the end the truth. What was taken away from the topic comes again as `r`, if it is still there, and as
  * nothing else.
  *
  * Back to an older state only where the list itself says that it is the newer one, by a later
@@ -40,8 +41,11 @@ export function checkChains(chains: Chains, list: SimList): string[] {
       if (last && sequence <= last.sequence) say(`sequence ${sequence} after ${last.sequence}`);
       if (!isRepeated && (before === null) !== (op === 'r' || op === 'c')) say(`${op} out of place`); // prettier-ignore
       if (op === 'd' && next !== 'tombstone') say('a deletion without a tombstone');
-      if (op === 'd' && !sights.some(({ at: gone, json }) => json === null && gone <= at))
-        say('deleted although it was there');
+      const goneAt = sights.findLast((sight) => sight.json === null && sight.at <= at)?.at;
+      if (op === 'd' && goneAt === undefined) say('deleted although it was there');
+      // One that was hidden may have gone before it was seen again.
+      const absentFor = at - Math.min(goneAt ?? -Infinity, list.hidden(key).from);
+      if (op === 'd' && absentFor < PROOF_MS) say(`deleted ${absentFor} ms after it was gone`);
 
       if (isRepeated) {
         last = event;

@@ -55,6 +55,8 @@ export class SimList {
   readonly #time: SimTime;
   readonly #rows = new Map<number, SimRecord>();
   readonly history = new Map<string, Sight[]>();
+  /** When its index was wrong: two of three records were not shown, nor counted, though they were there. */
+  #wrong: { readonly from: number; readonly to: number } | undefined;
   /** Of the clock that stamps records: it may be set back. */
   stampSkewMs: number;
   #next = 1_001;
@@ -94,11 +96,11 @@ export class SimList {
   /** A page, and how many records there are in all. */
   page({ offset, pageSize, orderNumber, window }: SimQuery): { rows: SimRecord[]; total: number } {
     if (orderNumber !== null) {
-      const row = this.#rows.get(Number(orderNumber));
+      const row = this.#isShown(orderNumber) && this.#rows.get(Number(orderNumber));
       return { rows: row ? [row] : [], total: row ? 1 : 0 };
     }
     const { boundsInclude, sort } = this.traits;
-    let rows = [...this.#rows];
+    let rows = [...this.#rows].filter(([key]) => this.#isShown(String(key)));
     if (window) {
       const [low, high] = window;
       rows = rows.filter(([, { updatedAt: at }]) =>
@@ -112,6 +114,21 @@ export class SimList {
     );
     const shown = rows.slice(offset, offset + pageSize).map(([, row]) => row);
     return { rows: shown, total: rows.length };
+  }
+
+  /** From when on some records are not shown, though they are there, and until when. */
+  hide(from: number, to: number): void {
+    this.#wrong = { from, to };
+  }
+
+  /** When a record was hidden, whether or not it was there; never, if it was not. */
+  hidden(key: string): { readonly from: number; readonly to: number } {
+    return (Number(key) % 3 > 0 && this.#wrong) || { from: Infinity, to: -Infinity };
+  }
+
+  #isShown(key: string): boolean {
+    const { from, to } = this.hidden(key);
+    return this.#time.now() < from || this.#time.now() >= to;
   }
 
   #newKey(): number {

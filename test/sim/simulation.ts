@@ -1,6 +1,6 @@
 import { loadConfig, RESOURCES } from '../../src/config.ts';
 import { Chance } from './chance.ts';
-import { draw, LOOKBACK_MS, SAFE } from './draw.ts';
+import { draw, LOOKBACK_MS, PROOF_MS, SAFE } from './draw.ts';
 import type { Draw } from './draw.ts';
 import { SimApi } from './sim-api.ts';
 import type { ApiTraits } from './sim-api.ts';
@@ -44,6 +44,7 @@ const CONFIG = loadConfig({
     LOOKBACK_MS: String(LOOKBACK_MS),
     SWEEP_INTERVAL_MS: '10000',
     DELETE_LIMIT_PERCENT: '100',
+    DELETE_PROOF_MS: String(PROOF_MS),
     PII_DROP: RESOURCES.map((resource) => `${resource}.contact`).join(),
   },
   cwd: '/nonexistent',
@@ -52,6 +53,8 @@ const CONFIG = loadConfig({
 
 /** Each so manieth run somebody deletes what was published. */
 const LOSSY = 5;
+/** Each so manieth run the index of the list is wrong for a while: it shows a part of the records. As above. */
+const WRONG = 3;
 
 /**
  * Clocks by which nothing that is published seems to be made later than it was: what comes again would
@@ -141,6 +144,12 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
       lot < 0.77 ? 'the topic is made anew' : 'the beginning of a partition is deleted',
     );
   };
+  // What a first read that begins anew does not see then is new when it is back: no other run shows that.
+  if (seed % WRONG === 2 && !isLossy) {
+    const from = START + Math.round(drawn.stormMs / 3);
+    api.list.hide(from, from + 500 + ((seed * 700) % (PROOF_MS - 1_000)));
+    world.trace?.(`the index is wrong from ${new Date(from).toISOString()} on`);
+  }
   api.faultiness = drawn.faultiness;
   while (time.now() < START + drawn.stormMs && !problem) {
     await time.pass(200 + chance.below(2_500));
