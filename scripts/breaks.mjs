@@ -152,6 +152,7 @@ const BREAKS = [
   ['nothing is learnt from what is known', 'src/streams/diff.ts', 'if (read.span) newest?.saw(key, read.span, each.updatedAt ?? null, true);', ''],
   ['bytes stay with an image that is another one', 'src/state/store.ts', 'mark(key, { hasImage: true, text: texts?.get(key), ...(isSeen && sighting) });', 'const text = texts?.get(key);\n              mark(key, { hasImage: true, ...(text && { text }), ...(isSeen && sighting) });'],
   ['bytes are kept with an image that is newer', 'src/state/store.ts', 'if (isSeen) mark(key, sighting!);\n            } else if (image) {', 'if (isSeen) mark(key, { ...sighting!, text: texts?.get(key) });\n            } else if (image) {'],
+  ['keys are stored as lmdb writes texts', 'src/state/store.ts', "keyEncoding: 'binary' ", ''],
   ['a write that failed leaves marks behind', 'src/state/store.ts', 'recentMarks.clear(); // some', 'void recentMarks; // some'],
   ['a deletion leaves its mark behind', 'src/state/store.ts', 'recentMarks.delete(key);', ''],
   ['a cleared store remembers marks', 'src/state/store.ts', 'recentMarks.clear();\n        rejected = 0;', 'rejected = 0;'],

@@ -38,7 +38,7 @@ export interface Restored {
 }
 
 /** Of what is in the store: a folder that an older version left is read anew from Kafka. */
-const STORE_VERSION = 3;
+const STORE_VERSION = 4;
 
 /** A deletion whose event was compacted away: only its tombstone is left, and it is the last word. */
 const TOMBSTONE: PublishedImage = { sequence: Number.MAX_VALUE, image: null };

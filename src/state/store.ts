@@ -144,21 +144,26 @@ export function openStore(folder: string, onDiscarded: OnDiscarded = () => undef
 type Reject = readonly [nth: number, digest: string];
 
 interface Databases {
-  readonly images: Database<Buffer, string>;
+  readonly images: Database<Buffer, Buffer>;
   /** By key: when it was seen last. Every image has one. */
-  readonly marks: Database<Buffer, string>;
+  readonly marks: Database<Buffer, Buffer>;
   /** A ring: the newest takes the place of the oldest. */
   readonly rejects: Database<Buffer, number>;
   readonly memories: Database<Buffer, string>;
 }
 
+/** A key as it is stored. lmdb's own way to write texts gives back others where U+0000 to U+0004 are in long ones. */
+const bytesOf = (key: string): Buffer => Buffer.from(key);
+
 function taskStore(file: ImageFile, name: string): TaskStore {
   const { images, marks, rejects, memories } = file.use((root): Databases => {
     const database = <K extends string | number>(kind: string) =>
       root.openDB<Buffer, K>({ name: `${kind} ${name}`, encoding: 'binary' });
+    const byKey = (kind: string) =>
+      root.openDB<Buffer, Buffer>({ name: `${kind} ${name}`, encoding: 'binary', keyEncoding: 'binary' }); // prettier-ignore
     return {
-      images: database('images'),
-      marks: database('marks'),
+      images: byKey('images'),
+      marks: byKey('marks'),
       rejects: database('rejects'),
       memories: database('memory'),
     };
@@ -184,7 +189,7 @@ function taskStore(file: ImageFile, name: string): TaskStore {
   };
 
   const imageOf = (key: string): StoredImage | undefined => {
-    const stored = images.get(key);
+    const stored = images.get(bytesOf(key));
     if (stored) return unpackImage(key, stored);
     // A page that lost it would have it published once more, as if it were new.
     if (markOf(key).hasImage) throw damaged('an image is gone');
@@ -198,7 +203,7 @@ function taskStore(file: ImageFile, name: string): TaskStore {
   const markOf = (key: string): Mark => {
     const recent = recentMarks.get(key);
     if (recent) return recent;
-    const stored = marks.get(key);
+    const stored = marks.get(bytesOf(key));
     return remember(key, stored ? unpackMark(key, stored) : UNMARKED);
   };
   const mark = (key: string, change: Partial<Mark>) => {
@@ -209,7 +214,8 @@ function taskStore(file: ImageFile, name: string): TaskStore {
       next.read === old.read &&
       next.hasImage === old.hasImage &&
       next.text === old.text;
-    if (!isSame || old === UNMARKED) marks.putSync(key, packMark(key, remember(key, next)));
+    if (!isSame || old === UNMARKED)
+      marks.putSync(bytesOf(key), packMark(key, remember(key, next)));
   };
 
   return {
@@ -231,11 +237,11 @@ function taskStore(file: ImageFile, name: string): TaskStore {
             if (old && old.sequence >= sequence) {
               if (isSeen) mark(key, sighting!);
             } else if (image) {
-              images.putSync(key, packImage(key, { sequence, ...image }));
+              images.putSync(bytesOf(key), packImage(key, { sequence, ...image }));
               mark(key, { hasImage: true, text: texts?.get(key), ...(isSeen && sighting) });
             } else {
-              images.removeSync(key);
-              marks.removeSync(key);
+              images.removeSync(bytesOf(key));
+              marks.removeSync(bytesOf(key));
               recentMarks.delete(key);
               if (isSeen) mark(key, sighting!);
             }
@@ -262,11 +268,12 @@ function taskStore(file: ImageFile, name: string): TaskStore {
         const keys: string[] = [];
         const range = {
           limit: MOST_LOOKED_AT,
-          ...(after !== undefined && { start: after, exclusiveStart: true }),
+          ...(after !== undefined && { start: bytesOf(after), exclusiveStart: true }),
         };
         let looked = 0;
-        for (const { key, value } of marks.getRange(range)) {
+        for (const { key: bytes, value } of marks.getRange(range)) {
           looked += 1;
+          const key = bytes.toString();
           if (!saysSeen(value, since) && isUnseen(unpackMark(key, value), since)) keys.push(key);
           if (keys.length === MOST_FOUND || looked === MOST_LOOKED_AT) return { keys, next: key };
         }

@@ -71,6 +71,19 @@ async function publish(log: TaskLog, ...keys: readonly string[]): Promise<void> 
   });
 }
 
+describe('a task whose folder an older version has left', () => {
+  it('reads it anew: nothing that is stored there is believed', async () => {
+    const { open } = cluster();
+    const folder = new SimFolder();
+    await publish(await open('one', folder), 'a', 'b');
+    const stored = folder.tasks.get(TASK)!;
+    stored.memory = { ...stored.memory!, home: stored.memory!.home.replace(/^\d+/, '3') };
+    stored.images.set('gone', { sequence: 1, ...image });
+    const log = await open('two', folder);
+    expect([log.count(), log.cursor.sequence]).toEqual([2, 2]);
+  });
+});
+
 const known = (log: TaskLog, keys: string) => [...keys].filter((key) => log.get(key) !== undefined);
 
 describe('a task whose topic has lost events', () => {

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { open } from 'lmdb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openStore } from '../../src/state/store.ts';
 import type { Notes, Store, TaskStore } from '../../src/state/store.ts';
@@ -25,6 +26,42 @@ describe('openStore', () => {
     expect(store.task('a').get('k')).toEqual({ sequence: 2 ** 40, ...image('one') });
     expect(store.task('a').memory()).toEqual(memory);
     expect(store.task('a').get('other')).toBeUndefined();
+  });
+
+  describe('a key of 64 characters or more with U+0000 to U+0003 in it', () => {
+    const long = ['x', 'é', 'ab', '\0', '\u0003', '\u0004'].map((text) => text.repeat(64));
+    const short = ['\0', '\0\0', 'a', 'a\0', 'a\0b', '\u0004', '\u0004\0', '\u001b', '😀'];
+    const odd = [0, 1, 2, 3, 4].map((code) => String.fromCharCode(code));
+    const inLong = long.flatMap((text) => odd.flatMap((each) => [text + each, text + each + 'y']));
+    const keys = [...new Set([...short, ...long, ...inLong])];
+
+    it('does not end the process that looks for what is gone, and is the key that is found', async () => {
+      const task = store.task('a');
+      const images = keys.map((key) => ({ key, sequence: 1, image: image(key) }));
+      const seen = { keys, sweep: 1, bySweep: true };
+      await task.put(images, memory, { seen });
+      expect(keys.map((key) => task.get(key)?.bytes.toString())).toEqual(keys);
+      expect(new Set(task.unseen(2, undefined).keys)).toEqual(new Set(keys));
+      expect(keys.flatMap((key) => task.unseen(2, key).keys.filter((each) => each === key))).toEqual([]); // prettier-ignore
+      await task.put(images.map((each) => ({ ...each, sequence: 2, image: null })), memory); // prettier-ignore
+      expect([task.count(), task.unseen(2, undefined).keys]).toEqual([0, []]);
+    });
+
+    it('of an older version keeps nobody from emptying the folder', async () => {
+      await store.close();
+      const older = open({ path: join(folder, 'images.mdb'), maxDbs: 9 });
+      for (const kind of ['images', 'marks']) {
+        const database = older.openDB<Buffer, string>({ name: `${kind} a`, encoding: 'binary' });
+        for (const key of keys) database.putSync(key, Buffer.from(key));
+      }
+      await older.close();
+      store = openStore(folder);
+      const task = store.task('a');
+      expect([task.memory(), task.count()]).toEqual([undefined, keys.length]);
+      await task.clear();
+      await task.put([{ key: 'k', sequence: 1, image: image('k') }], memory);
+      expect([task.count(), task.unseen(2, undefined).keys]).toEqual([1, ['k']]);
+    });
   });
 
   it('keeps tasks apart', async () => {
