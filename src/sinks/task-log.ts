@@ -113,6 +113,7 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
         cursorEnd: String(ends.get(cursorTopic)?.get(0) ?? memory.cursorEnd),
         cursor: text,
         schemaIds: withIds(memory.schemaIds, images),
+        whole: next.sequence,
         sweep: JSON.stringify(swept),
       };
       sweep = swept;

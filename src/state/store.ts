@@ -35,6 +35,10 @@ export interface TaskMemory {
   readonly cursor: string | null;
   /** Ids of the schemas that stored images are written in. */
   readonly schemaIds: readonly number[];
+  /** The images say all that was published up to this sequence. */
+  readonly whole: number;
+  /** How many later events have been found in the topic so far: while it is read back, else none. */
+  readonly found: number;
   /** How far the sweeps have come, as text. */
   readonly sweep: string | null;
   /** Whether the topic has lost events, and the newest cursor does not say so yet. Default false. */
