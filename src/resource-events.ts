@@ -73,7 +73,6 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   const { startFrom } = config.poll;
   const origin = { account: config.account, resource, version: VERSION };
   const personal = personalFieldsOf(config.pii, resource);
-  const isNews = knownRejects(log.rejects());
   const isInferred = book.current() === undefined;
   let { firstRead, since, sequence } = log.cursor;
   firstRead = { ...firstRead, startedAt: firstRead.startedAt ?? options.beganAt };
@@ -213,7 +212,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
       book,
       origin,
       sequence,
-      isNews,
+      isNews: knownRejects(log.isRejected), // of this page: what is committed with it is known to the next
       records: read.records,
       offset,
       now: Math.round(wallClock()),

@@ -99,7 +99,7 @@ async function orders(config: Partial<Config> = {}, more: Partial<TaskLog> = {})
     get: (key) => store.get(key),
     text: (key) => store.text(key),
     count: () => store.count(),
-    rejects: () => store.rejects(),
+    isRejected: (digest) => store.isRejected(digest),
     unread: (keys, number) => store.unread(keys, number),
     isUnseen: (key, since) => store.isUnseen(key, since),
     unseen: (since, after) => store.unseen(since, after),
@@ -312,6 +312,16 @@ describe('the bytes that are kept', () => {
     expect(eventsOf(0)).toEqual(['c 2']);
     expect([...commits, ...keeps].flatMap(keysOf)).toEqual(['2']);
   });
+});
+
+it('bad records make a dead letter each, however many there are and however often they are read', async () => {
+  const { polled, commits } = await orders();
+  const letters = () => commits.flatMap(({ messages }) => messages).length;
+  const bad = Array.from({ length: 10_001 }, (_, n) => `{"n":${n}}`);
+  for (let n = 0; n < 3; n++) await polled(...bad, bad[0]!);
+  expect(letters()).toBe(10_001);
+  await polled(...bad.slice(1), '{"n":0.5}');
+  expect(letters()).toBe(10_002);
 });
 
 it('a page that was encoded before the schema has grown is encoded again', async () => {

@@ -91,7 +91,7 @@ async function events(api: Api, more: Partial<TaskLog>, resyncs?: TaskResyncs, p
     sweep: { ...NO_SWEEP, beganAt: Date.now() },
     get: () => undefined,
     count: () => 0,
-    rejects: () => [],
+    isRejected: () => false,
     unread: () => 0,
     isUnseen: () => false,
     commit: () => Promise.resolve(),

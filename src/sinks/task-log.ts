@@ -36,8 +36,7 @@ export interface TaskLog {
   readonly unread: TaskStore['unread'];
   readonly isUnseen: TaskStore['isUnseen'];
   readonly unseen: (since: number, after: string | undefined) => UnseenKeys;
-  /** Digests of the newest records that went to dead letters, the oldest first. */
-  readonly rejects: () => readonly string[];
+  readonly isRejected: TaskStore['isRejected'];
   /** Ids of the schemas that the images are written in. */
   readonly schemaIds: () => readonly number[];
   /**
@@ -113,6 +112,7 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
         cursorEnd: String(ends.get(cursorTopic)?.get(0) ?? memory.cursorEnd),
         cursor: text,
         schemaIds: withIds(memory.schemaIds, images),
+        whole: next.sequence,
         sweep: JSON.stringify(swept),
         sweepGeneration: next.generation,
       };
@@ -144,7 +144,7 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
       unread: (keys, sweep) => store.unread(keys, sweep),
       isUnseen: (key, since) => store.isUnseen(key, since),
       unseen: (since, after) => store.unseen(since, after),
-      rejects: () => store.rejects(),
+      isRejected: (digest) => store.isRejected(digest),
       schemaIds: () => memory.schemaIds,
       commit,
       keep,

@@ -56,6 +56,9 @@ const LOSSY = 5;
 /** Each so manieth run the index of the list is wrong for a while: it shows a part of the records. As above. */
 const WRONG = 3;
 
+/** Each so manieth run what compaction takes is gone whenever a process takes another one's place. */
+const COMPACTED = 3;
+
 /**
  * Clocks by which nothing that is published seems to be made later than it was: what comes again would
  * pass for new.
@@ -70,6 +73,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   const drawn = draw(chance);
   const { dangers, isSafe, isScarce, pageSize } = drawn;
   const isLossy = !isSafe && seed % LOSSY === 1; // drawn, it would change what all seeds are
+  const isCompacted = seed % COMPACTED === 2;
   const traits = isLossy ? withTrueClocks(drawn.traits) : drawn.traits;
   const time = new SimTime(START);
   const api = new SimApi(traits, chance, time, drawn.records);
@@ -111,6 +115,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     processes.push(process);
     return process;
   };
+  const topic = `sim.${traits.resource}`;
   let process = start(new SimFolder(), dangers);
   let older = new SimFolder();
   let problem: string | undefined;
@@ -123,6 +128,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     if (state !== 'crashed' && !isFenced) problem = `ended with ${String(state.error)}`;
     if (problem ?? (isFenced && running().length > 0)) return;
     const lot = chance.next();
+    if (isCompacted) broker.compact(topic);
     const folder = lot < 0.1 ? new SimFolder() : lot < 0.2 ? older.copy() : process.folder;
     process = start(folder, withDangers);
   };
@@ -136,7 +142,6 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     const order_number = isOne ? Number(chance.pick(keys)) : null;
     ask(broker, { ...resync, resources: [traits.resource], order_number, since: null }, time.now());
   };
-  const topic = `sim.${traits.resource}`;
   const lose = (lot: number) => {
     if (lot < 0.77) broker.makeAnew(topic, time.now());
     else broker.truncate(topic, (lot - 0.77) / 0.01, time.now());
