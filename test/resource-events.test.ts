@@ -57,6 +57,7 @@ const config = {
     deleteLimitPercent: 5,
   },
   pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
+  volatileFields: [],
 } as unknown as Config;
 const destination: Destination = {
   records: (resource) => `wine.${resource}`,

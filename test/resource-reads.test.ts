@@ -95,6 +95,7 @@ function reading(
           ...poll,
         },
         pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
+        volatileFields: [],
       } as ResourceReadsOptions['config'],
       api: api as unknown as Api,
       lanes: lanesWith(() => 100),

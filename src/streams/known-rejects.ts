@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../schemas/json.ts';
 import type { RejectedRecord } from './records.ts';
+import type { VolatileFields } from './volatile-fields.ts';
 
 /** Whether a reject is news. */
 export type KnownRejects = (record: RejectedRecord) => boolean;
@@ -10,10 +11,14 @@ export type KnownRejects = (record: RejectedRecord) => boolean;
  * `known` digests: the same bad record is not reported again at every read. Its content counts: one
  * that has changed is news.
  */
-export function knownRejects(known: readonly string[] = [], most = 10_000): KnownRejects {
+export function knownRejects(
+  known: readonly string[] = [],
+  most = 10_000,
+  volatile?: VolatileFields,
+): KnownRejects {
   const digests = new Set<string>(known); // the oldest first
   return (record) => {
-    const digest = rejectDigest(record);
+    const digest = rejectDigest(record, volatile);
     const news = !digests.delete(digest);
     digests.add(digest);
     if (digests.size > most) digests.delete(digests.values().next().value!);
@@ -21,9 +26,9 @@ export function knownRejects(known: readonly string[] = [], most = 10_000): Know
   };
 }
 
-/** What tells rejects apart. */
-export function rejectDigest({ reason, raw }: RejectedRecord): string {
+/** What tells rejects apart; volatile fields do not. */
+export function rejectDigest({ reason, raw }: RejectedRecord, volatile?: VolatileFields): string {
   return createHash('sha256')
-    .update(`${reason} ${canonicalJson(raw)}`)
+    .update(`${reason} ${canonicalJson(volatile ? volatile.without(raw) : raw)}`)
     .digest('base64url');
 }
