@@ -103,14 +103,15 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   const anchorsWithout = leftOut(pointers, (fields) => hooks.onVolatile?.({ resource, fields }));
   const reads = readClock();
   const clock = serverClock();
-  const asSent = unseenFields(api.list(resource, reads), {
+  const lookedAt = unseenFields({
     pii: config.pii,
     volatile: pointers,
     resource,
     onUnseen: (field) => hooks.onUnseen?.({ resource, field }),
   });
-  const request = hidingList(asSent, options.personal);
-  const requestBy = (read?: ElementReader) => (read ? api.list(resource, reads, read) : request);
+  const request = hidingList(lookedAt(api.list(resource, reads)), options.personal);
+  const requestBy = (read?: ElementReader) =>
+    read ? lookedAt(api.list(resource, reads, read)) : request;
   const requestNew = requestBy(options.readNew);
   const requestAgain = requestBy(options.readAgain);
   /** When nothing was read: a moment in the order of the reads. */

@@ -20,11 +20,11 @@ export interface UnseenFieldsOptions {
 const ENOUGH = 100;
 
 /**
- * A list's request, looked at before anything is hidden: tells which of the fields that the settings name
+ * Looks at a list's requests, before anything is hidden: tells which of the fields that the settings name
  * none of its first 100 records has, nor any record of a whole list that has fewer. A name that is spelled
  * wrong does nothing.
  */
-export function unseenFields(request: ListRequest, options: UnseenFieldsOptions): ListRequest {
+export function unseenFields(options: UnseenFieldsOptions): (request: ListRequest) => ListRequest {
   const { pii, volatile = [], resource, onUnseen } = options;
   const fieldsIn = (data: readonly JsonValue[]) => [
     ...namedFields(pii, resource, data),
@@ -35,7 +35,7 @@ export function unseenFields(request: ListRequest, options: UnseenFieldsOptions)
   ];
   const unseen = new Set(fieldsIn([]).map(({ name }) => name));
   let looked = 0;
-  return (query, limit) =>
+  return (request) => (query, limit) =>
     request(query, limit).pipe(
       tap(({ data, pagination }) => {
         if (unseen.size === 0 || data.length === 0) return;

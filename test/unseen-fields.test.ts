@@ -28,12 +28,12 @@ async function told(
       span: { begin: 1, end: 2 },
       serverTime: undefined,
     });
-  const request = unseenFields(list, {
+  const request = unseenFields({
     pii,
     volatile,
     resource,
     onUnseen: (name) => names.push(name),
-  });
+  })(list);
   const after: (readonly string[])[] = [];
   for (const [records, query = {}, more = true] of pages) {
     data = records;

@@ -47,13 +47,13 @@ export async function peekCommand(
   const pointers = volatilePointers(config, resource);
   const anchorsWithout = leftOut(pointers, (fields) => onVolatile({ resource, fields }));
   const origin = { account: config.account, resource, version: VERSION };
-  const asSent = unseenFields(api.list(resource), {
+  const lookedAt = unseenFields({
     pii: config.pii,
     volatile: pointers,
     resource,
     onUnseen: (field) => onUnseen({ resource, field }),
   });
-  const request = hidingList(asSent, personalFieldsOf(config.pii, resource));
+  const request = hidingList(lookedAt(api.list(resource)), personalFieldsOf(config.pii, resource));
   const { poll } = quota.lanes(resource, false);
   const pageSize = Math.min(config.poll.pageSize, Math.max(2, limit));
   let sequence = 0;
