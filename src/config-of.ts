@@ -36,6 +36,7 @@ export function configOf(set: Settings, cwd: string): Config {
       hmac: set.PII_HMAC,
       hmacKey: set.PII_HMAC_KEY,
     },
+    volatileFields: set.VOLATILE_FIELDS,
     keyFields: {
       orders: set.KEY_FIELDS_ORDERS,
       customers: set.KEY_FIELDS_CUSTOMERS,

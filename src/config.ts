@@ -95,6 +95,8 @@ export interface Config {
     readonly firstReadPercent: number;
   };
   readonly pii: PiiConfig;
+  /** Fields whose change alone is no event. */
+  readonly volatileFields: readonly FieldPointer[];
   /** The fields that make a record's key, where they are set. */
   readonly keyFields: Readonly<Record<Resource, readonly string[] | undefined>>;
   /** An absolute path. */

@@ -30,7 +30,9 @@ import { hidingChange } from './streams/hiding-change.ts';
 import { keyOfFields } from './streams/records.ts';
 import { nextSweep, sweepAfter, withRemoved } from './streams/sweep-progress.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
+import { volatileFields } from './streams/volatile-fields.ts';
 import { VERSION } from './version.ts';
+import { volatilePointers } from './volatile-fields-of.ts';
 
 export interface ResourceEventsOptions {
   readonly resource: Resource;
@@ -73,6 +75,8 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   const { startFrom } = config.poll;
   const origin = { account: config.account, resource, version: VERSION };
   const personal = personalFieldsOf(config.pii, resource);
+  const pointers = volatilePointers(config, resource);
+  const volatile = pointers.length > 0 ? volatileFields(pointers) : undefined;
   const isInferred = book.current() === undefined;
   let { firstRead, since, sequence } = log.cursor;
   firstRead = { ...firstRead, startedAt: firstRead.startedAt ?? options.beganAt };
@@ -132,6 +136,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     isNew: (record) => isNewSince(instantOf(record, 'created_at')),
     newest: newestReads(reads.readClock),
     ...(identities && { identities }),
+    volatile,
   });
   const again = resyncs && resyncEvents({ resyncs, codec: () => book.values, images, hooks });
 
@@ -198,7 +203,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   const commit = async (difference: Difference<Prepared>): Promise<Published> => {
     const { read, unchanged, undecided } = difference;
     const { lane, page, progress, step, resync, rejected: others } = read.reading;
-    const repeated = resync && again ? again.again(resync, read.records, difference.changes) : [];
+    const repeated = resync && again ? again.again(resync, difference) : [];
     const changes = [...difference.changes, ...repeated].map((change) =>
       hidingChange(change, book.values, personal),
     );
@@ -212,7 +217,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
       book,
       origin,
       sequence,
-      isNews: knownRejects(log.isRejected), // of this page: what is committed with it is known to the next
+      isNews: knownRejects(log.isRejected, volatile), // of this page: what is committed with it is known to the next
       records: read.records,
       offset,
       now: Math.round(wallClock()),
@@ -225,7 +230,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const now = scheduler.now();
     const sweep = { ...withRemoved(sweepWith(read), removed, now), keptAt: now };
     const seen = { keys: read.keys, sweep: sweep.number, bySweep: step?.kind === 'page' };
-    const notes = { sweep, seen, texts: texts?.toKeep(difference, images) ?? NO_TEXTS, rejects: rejected.map(rejectDigest) }; // prettier-ignore
+    const notes = { sweep, seen, texts: texts?.toKeep(difference, images) ?? NO_TEXTS, rejects: rejected.map((each) => rejectDigest(each, volatile)) }; // prettier-ignore
     // Also when nothing has moved: a process that was replaced learns of it by a commit.
     const isDue = scheduler.now() - savedAt >= SAVE_EVERY_MS;
     if (messages.length > 0 || progress.firstRead || isDue) {

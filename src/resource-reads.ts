@@ -12,6 +12,7 @@ import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
 import type { Cursor, FirstRead } from './sinks/cursor.ts';
 import { singleRecords } from './single-records.ts';
+import { leftOut } from './streams/left-out.ts';
 import { pages } from './streams/pages.ts';
 import type { PagesOptions } from './streams/pages.ts';
 import { hidingList } from './streams/hiding-list.ts';
@@ -32,11 +33,13 @@ import { sweeps } from './streams/sweeps.ts';
 import type { KnownRecords } from './streams/sweeps.ts';
 import type { Limit } from './streams/token-bucket.ts';
 import { sweepReading } from './sweep-readings.ts';
+import { volatileFields } from './streams/volatile-fields.ts';
 import { unseenFields } from './unseen-fields.ts';
+import { volatilePointers } from './volatile-fields-of.ts';
 
 export interface ResourceReadsOptions {
   readonly resource: Resource;
-  readonly config: Pick<Config, 'poll' | 'pii'>;
+  readonly config: Pick<Config, 'poll' | 'pii' | 'volatileFields'>;
   readonly api: Api;
   readonly lanes: Lanes;
   /** What the records' keys are made of. */
@@ -62,7 +65,7 @@ export interface ResourceReadsOptions {
   readonly scheduler: SchedulerLike;
   readonly hooks: Pick<
     Hooks,
-    'onTrouble' | 'onDropped' | 'onHeld' | 'onRefused' | 'onResync' | 'onUnseen'
+    'onTrouble' | 'onVolatile' | 'onDropped' | 'onHeld' | 'onRefused' | 'onResync' | 'onUnseen'
   >;
 }
 
@@ -96,15 +99,20 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   const { deleteLimitPercent, deleteProofMs } = config.poll;
   const { windowed, byKey } = RULES[resource];
   const keyOf = keyOfFields(options.keyFields);
+  const pointers = volatilePointers(config, resource);
+  const volatile = volatileFields(pointers);
+  const anchorsWithout = leftOut(pointers, (fields) => hooks.onVolatile?.({ resource, fields }));
   const reads = readClock();
   const clock = serverClock();
-  const asSent = unseenFields(api.list(resource, reads), {
+  const lookedAt = unseenFields({
     pii: config.pii,
+    volatile: pointers,
     resource,
     onUnseen: (field) => hooks.onUnseen?.({ resource, field }),
   });
-  const request = hidingList(asSent, options.personal);
-  const requestBy = (read?: ElementReader) => (read ? api.list(resource, reads, read) : request);
+  const request = hidingList(lookedAt(api.list(resource, reads)), options.personal);
+  const requestBy = (read?: ElementReader) =>
+    read ? lookedAt(api.list(resource, reads, read)) : request;
   const requestNew = requestBy(options.readNew);
   const requestAgain = requestBy(options.readAgain);
   /** When nothing was read: a moment in the order of the reads. */
@@ -145,6 +153,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
       },
       keyOf,
       pageSize,
+      leftOut: anchorsWithout,
       room: () => rooms[lane].enter,
       ahead: MOST_AHEAD,
       paceMs: lanes.paceMs,
@@ -166,7 +175,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   };
   const arrived = (lane: Lane, answer: Answer, place: Place = lane): Reading => {
     const { span, data, serverTime } = answer;
-    const { keyed, rejected } = keyRecords(data, keyOf);
+    const { keyed, rejected } = keyRecords(data, keyOf, volatile);
     single.saw(keyed.map(({ key }) => key));
     clock.tell(serverTime);
     if (lane !== 'poll') clock.see(data.map(updatedAtIn)); // polls do

@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { RESOURCES } from './resources.ts';
 import type { Resource } from './resources.ts';
+import { pointerNames } from './schemas/pointer.ts';
 import { Secret } from './secret.ts';
 
 /** From the most talkative to none. */
@@ -88,6 +89,23 @@ const fields = items(
   all.map((item): FieldPointer => {
     const [resource, ...path] = item.split('.');
     return { resource: resource as Resource, path };
+  }),
+);
+
+/**
+ * A list, a colon and a JSON Pointer without places. What would name a field that nobody has is a slip, as
+ * above: the ways of other languages, places and spaces beside a slash.
+ */
+const POINTER = /^([^:]+):((?:\/(?!\s|(?:\d+|-)(?:\/|$))(?:[^~/[\]*]|~[01])+(?<!\s))+)$/;
+
+const pointers = items(
+  (item) => isResource(POINTER.exec(item)?.[1] ?? ''),
+  `must be JSON Pointers such as products:/image_url or products:/images/url, with commas between ` +
+    `(every element of an array is meant: no places in it, and no [ ] *); the word before the colon is one of ${RESOURCES.join(', ')}`,
+).transform((all) =>
+  all.map((item): FieldPointer => {
+    const [, resource, pointer] = POINTER.exec(item)!;
+    return { resource: resource as Resource, path: pointerNames(pointer!) };
   }),
 );
 
@@ -181,6 +199,7 @@ export const SCHEMA = z.object({
   PII_MASK: fields.default([]),
   PII_HMAC: fields.default([]),
   PII_HMAC_KEY: hmacKey.optional(),
+  VOLATILE_FIELDS: pointers.default([]),
   KEY_FIELDS_ORDERS: names.optional(),
   KEY_FIELDS_CUSTOMERS: names.optional(),
   KEY_FIELDS_INVENTORY: names.optional(),

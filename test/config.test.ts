@@ -76,6 +76,7 @@ describe('loadConfig', () => {
       },
       quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 73 },
       pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
+      volatileFields: [],
       keyFields: Object.fromEntries(RESOURCES.map((resource) => [resource, undefined])),
       stateDir: join(cwd, '.cellarstream'),
       http: { host: '127.0.0.1', port: 9464 },
@@ -124,6 +125,7 @@ describe('loadConfig', () => {
         PII_MASK: 'customers.phone',
         PII_HMAC: 'wine-club-members.email',
         PII_HMAC_KEY: 'sixteen letters.',
+        VOLATILE_FIELDS: 'products:/image_url, inventory:/a~1b/images/url',
         KEY_FIELDS_ORDERS: 'order_number',
         KEY_FIELDS_CUSTOMERS: 'id',
         KEY_FIELDS_INVENTORY: 'sku, location',
@@ -181,6 +183,10 @@ describe('loadConfig', () => {
         hmac: [{ resource: 'wine-club-members', path: ['email'] }],
         hmacKey: expect.any(Secret) as Secret,
       },
+      volatileFields: [
+        { resource: 'products', path: ['image_url'] },
+        { resource: 'inventory', path: ['a/b', 'images', 'url'] },
+      ],
       keyFields: {
         orders: ['order_number'],
         customers: ['id'],
@@ -438,6 +444,12 @@ describe('loadConfig', () => {
       ['PII_MASK', 'orders.', 'must be fields such as orders.email'],
       ['PII_DROP', 'orders. email', 'must be fields such as orders.email'],
       ['PII_MASK', 'orders.tender_info .last_four', 'must be fields such as orders.email'],
+      ['VOLATILE_FIELDS', 'image_url', 'must be JSON Pointers such as products:/image_url'],
+      ['VOLATILE_FIELDS', 'oders:/seen', 'the word before the colon is one of orders'],
+      ['VOLATILE_FIELDS', 'products:image_url', 'must be JSON Pointers'],
+      ['VOLATILE_FIELDS', 'products:/', 'must be JSON Pointers'],
+      ['VOLATILE_FIELDS', 'products:/images/ url', 'must be JSON Pointers'],
+      ['VOLATILE_FIELDS', 'products:/a~2b', 'must be JSON Pointers'],
       ['KEY_FIELDS_ORDERS', ',', 'must be names of fields'],
       ['KEY_FIELDS_ODERS', 'id', 'is of no resource: there are KEY_FIELDS_ORDERS, '],
       ['HTTP_HOST', 'http://0.0.0.0', 'must be a host name or an IP address'],
@@ -453,6 +465,32 @@ describe('loadConfig', () => {
     ])('is a personal field that is written as in other languages: %s', (field) => {
       const { PII_DROP } = wrong({ PII_DROP: `orders.email,${field}` });
       expect(PII_DROP).toMatch(/^must be fields such as .*: no places in it, and no \[ \] \/ \*\)/);
+    });
+
+    it.each([
+      'products:/images/0/url',
+      'products:/images/-',
+      'products:/images[0]',
+      'products:/*/url',
+    ])('is a volatile field with a place in it: %s', (field) => {
+      const { VOLATILE_FIELDS } = wrong({ VOLATILE_FIELDS: `products:/image_url,${field}` });
+      expect(VOLATILE_FIELDS).toMatch(
+        /^must be JSON Pointers such as .*: no places in it, and no \[ \] \*\)/,
+      );
+    });
+
+    it.each<[string, string]>([
+      ['products:/updated_at', "the service works by it, its changes can't be passed over"],
+      ['orders:/order_number', "the service works by it, its changes can't be passed over"],
+      ['orders:/payment_status', "the service works by it, its changes can't be passed over"],
+      [
+        'orders:/club_package_info',
+        'the service works by club_package_info.package_status in it; name the fields beside that one',
+      ],
+      ['customers:/id', 'KEY_FIELDS_CUSTOMERS makes keys of it'],
+    ])('is a volatile field whose changes are waited for: %s', (field, why) => {
+      const env = { VOLATILE_FIELDS: field, KEY_FIELDS_CUSTOMERS: 'shop, id' };
+      expect(wrong(env)).toEqual({ VOLATILE_FIELDS: `names ${field}: ${why}` });
     });
 
     it.each(['PII_DROPS', 'PII_HASH', 'PII_HMAC_KEYS'])('is %s, which is no setting', (name) => {

@@ -30,6 +30,7 @@ const CONFIG = {
   account: 'estate',
   poll: { intervalMs: 1, lookbackMs: 10_000, pageSize: 100, sweepIntervalMs: 86_400_000, deleteLimitPercent: 5, deleteProofMs: 0 },
   pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
+  volatileFields: [],
 } as unknown as Config; // prettier-ignore
 const destination: Destination = {
   records: (resource) => `wine.${resource}`,
@@ -254,6 +255,38 @@ describe('orders that come in the bytes of last time', () => {
     expect((await polled(...page)).events).toEqual(['c 1']);
     for (let n = 0; n < 2; n++) expect(await polled(...page)).toEqual({ known: [], events: [] });
     expect([...commits, ...keeps].map(keysOf).flat()).toEqual([]);
+  });
+});
+
+describe('an order of which a volatile field alone differs', () => {
+  const volatileFields = [{ resource: 'orders', path: ['viewed'] }] as const;
+  const viewed = (n: number, more = '') => order(1, `"viewed":${n}${more}`);
+
+  it('makes no event, nor keeps its bytes; an event that has another reason has the newest value', async () => {
+    const { polled, commits, keeps, store, book } = await orders({ volatileFields });
+    const stored = () => book.values.decode(store.get('1')!.bytes).viewed;
+    expect((await polled(viewed(1))).events).toEqual(['c 1']);
+    for (const n of [2, 3]) expect((await polled(viewed(n))).events).toEqual([]);
+    expect([stored(), commits.length, keeps.map(keysOf).flat()]).toEqual([1, 1, []]);
+    expect((await polled(viewed(4, `,${OPEN}`))).events).toEqual(['u 1']);
+    expect(stored()).toBe(4);
+  });
+
+  it('is an event where nothing is said of that field', async () => {
+    const { polled } = await orders();
+    await polled(viewed(1));
+    expect((await polled(viewed(2))).events).toEqual(['u 1']);
+  });
+
+  it('is published again with its newest value', async () => {
+    const { polled, whole, resync, published, store, book } = await orders({ volatileFields });
+    await polled(viewed(1));
+    resync();
+    (await whole()).answer([viewed(2)]);
+    await until(() => published.some(({ lane }) => lane === 'resync'));
+    const [again] = published.find(({ lane }) => lane === 'resync')!.changes;
+    expect([again?.op, again?.before?.viewed, again?.after?.viewed]).toEqual(['r', 1, 2]);
+    expect(book.values.decode(store.get('1')!.bytes).viewed).toBe(2);
   });
 });
 

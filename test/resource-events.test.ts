@@ -59,6 +59,7 @@ const config = {
     deleteProofMs: 0,
   },
   pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
+  volatileFields: [],
 } as unknown as Config;
 const destination: Destination = {
   records: (resource) => `wine.${resource}`,

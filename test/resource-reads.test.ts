@@ -9,6 +9,7 @@ import { resourceReads } from '../src/resource-reads.ts';
 import type { Reading } from '../src/reading.ts';
 import type { ResourceReadsOptions } from '../src/resource-reads.ts';
 import type { Resync } from '../src/resync-requests.ts';
+import { parsedElement } from '../src/schemas/page-elements.ts';
 import type { ReadClock } from '../src/streams/read-clock.ts';
 import type { Answer, ListQuery } from '../src/streams/request.ts';
 import { NO_SWEEP } from '../src/streams/sweep-progress.ts';
@@ -40,6 +41,7 @@ const lanesWith = (spacingMs: Lanes['spacingMs']): Lanes => ({
 
 interface More extends Partial<Omit<ResourceReadsOptions, 'config'>> {
   readonly poll?: Partial<Config['poll']>;
+  readonly volatileFields?: Config['volatileFields'];
   /** Default {@link LATENCY_MS}. */
   readonly latencyMs?: number;
   /** Default as many as there are. */
@@ -62,7 +64,14 @@ function reading(
     firstRead: { startedAt: null, position: null, done: false },
     since: null,
   },
-  { poll, total, latencyMs = LATENCY_MS, hasNextPage = () => false, ...options }: More = {},
+  {
+    poll,
+    volatileFields = [],
+    total,
+    latencyMs = LATENCY_MS,
+    hasNextPage = () => false,
+    ...options
+  }: More = {},
 ): void {
   const scheduler = virtualTime();
   scheduler.run(() => {
@@ -98,6 +107,7 @@ function reading(
           ...poll,
         },
         pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
+        volatileFields,
       } as ResourceReadsOptions['config'],
       api: api as unknown as Api,
       lanes: lanesWith(() => 100),
@@ -128,6 +138,30 @@ const windows = (asked: readonly ListQuery[]) =>
   asked.flatMap(({ modifiedFromDate: from }) => (from === undefined ? [] : [Date.parse(from)]));
 
 describe('resourceReads', () => {
+  it('tells a volatile field that no record has, of records that nobody parses too', () => {
+    const unseen: string[] = [];
+    const fields = ['notes', 'noets'].map(
+      (name) => ({ resource: 'orders', path: [name] }) as const,
+    );
+    reading(
+      () => Array.from({ length: 100 }, (_, n) => ({ ...order(n), notes: 'x' })),
+      ({ readings$, at }) => {
+        const reading$ = readings$.subscribe(({ settle }) => settle());
+        at(1_000, () => {
+          reading$.unsubscribe();
+          expect(unseen).toEqual(['/noets']);
+        });
+      },
+      undefined,
+      {
+        volatileFields: fields,
+        readNew: parsedElement,
+        readAgain: parsedElement,
+        hooks: { onUnseen: ({ field }) => unseen.push(field) },
+      },
+    );
+  });
+
   it('stops asking while nothing is committed, however many windows that would be', () => {
     reading(
       () => [order(1, '2025-12-31T23:59:00.000Z')],

@@ -166,6 +166,18 @@ describe('warnings', () => {
     ]);
   });
 
+  it('name the fields that differ in every answer, and the setting for them, for as long as the process runs', () => {
+    const { onVolatile, texts, kinds, pass } = told();
+    onVolatile({ resource: 'products', fields: ['/seen', '/images/url'] });
+    pass(24 * 60 * A_MINUTE);
+    expect(kinds()).toEqual([['volatile-fields', 'products']]);
+    expect(texts()[0]).toMatch(
+      /^differs in every answer: \/seen, \/images\/url\. .* VOLATILE_FIELDS=products:\/seen,products:\/images\/url$/,
+    );
+    onVolatile({ resource: 'orders', fields: Array.from({ length: 50 }, (_, n) => `/${n}`.repeat(90)) }); // prettier-ignore
+    expect(Math.max(...texts().map((text) => text.length))).toBeLessThan(1_000);
+  });
+
   it('are few, whatever the errors say', () => {
     const { onRefused, onTrouble, texts } = told();
     for (let n = 0; n < 1_000; n++) {

@@ -128,6 +128,7 @@ export class SimProcess {
           if (trace) for (const { op, key } of changes) tell(`${lane} publishes ${op} ${key}`);
         },
         onResync: ({ id, status, events }) => tell(`request ${id} is ${status}, ${events} events`),
+        onVolatile: ({ fields }) => tell(`finds volatile: ${fields.join()}`),
         onTrouble: ({ trouble, offset }) => tell(`${trouble} at ${offset}`),
         onDropped: ({ offset }) => {
           tell(`drops the page at ${offset}`);

@@ -2,7 +2,7 @@ import { loadConfig, RESOURCES } from '../../src/config.ts';
 import { Chance } from './chance.ts';
 import { draw, LOOKBACK_MS, PROOF_MS, SAFE } from './draw.ts';
 import type { Draw } from './draw.ts';
-import { SimApi } from './sim-api.ts';
+import { SimApi, VOLATILE } from './sim-api.ts';
 import type { ApiTraits } from './sim-api.ts';
 import { SimBroker } from './sim-broker.ts';
 import { areAnswered } from './check-resyncs.ts';
@@ -46,10 +46,14 @@ const CONFIG = loadConfig({
     DELETE_LIMIT_PERCENT: '100',
     DELETE_PROOF_MS: String(PROOF_MS),
     PII_DROP: RESOURCES.map((resource) => `${resource}.contact`).join(),
+    VOLATILE_FIELDS: RESOURCES.map((resource) => `${resource}:/${VOLATILE}`).join(),
   },
   cwd: '/nonexistent',
   needs: ['api', 'kafka', 'registry'],
 });
+
+/** In so many runs there is a field that differs in every answer: told in the settings in one, in another not. */
+const VOLATILE_EACH = 7;
 
 /** Each so manieth run somebody deletes what was published. */
 const LOSSY = 5;
@@ -78,6 +82,8 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   const time = new SimTime(START);
   const api = new SimApi(traits, chance, time, drawn.records);
   api.isPersonal = seed % 3 === 0; // drawn, it would change what all seeds are
+  const volatility = ([, , 'told', , , 'untold'] as const)[seed % VOLATILE_EACH];
+  api.isVolatile = volatility !== undefined;
   const broker = new SimBroker((topic) => (['sim.cursors', SIGNALS].includes(topic) ? 1 : 3));
   const registry = new SimRegistry();
   const world: World = {
@@ -85,6 +91,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
       ...CONFIG,
       poll: { ...CONFIG.poll, pageSize },
       pii: api.isPersonal ? CONFIG.pii : { ...CONFIG.pii, drop: [] },
+      volatileFields: volatility === 'told' ? CONFIG.volatileFields : [],
       quota: {
         ...CONFIG.quota,
         perMinute: traits.quotaPerMinute,
@@ -193,6 +200,14 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     replace(SAFE);
   }
   if (running().length === 0) problem ??= 'does not stay alive in a calm world';
-  const { violations, sums } = check({ broker, registry, api, processes, isSafe, isScarce });
+  const { violations, sums } = check({
+    broker,
+    registry,
+    api,
+    processes,
+    isSafe,
+    isScarce,
+    volatility,
+  });
   return { violations: problem ? [problem, ...violations] : violations, draw: drawn, sums };
 }
