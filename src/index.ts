@@ -57,7 +57,7 @@ export type { PollOptions, PollPage, Window } from './streams/poll.ts';
 export { sweeps } from './streams/sweeps.ts';
 export type { Held, KnownRecords, SweepsOptions, SweepStep, Unseen } from './streams/sweeps.ts';
 export { NO_SWEEP, nextSweep, seenSince, sweepAfter } from './streams/sweep-progress.ts';
-export type { Proof, SweepProgress } from './streams/sweep-progress.ts';
+export type { ExactSweep, Proof, SweepProgress, SweptPage } from './streams/sweep-progress.ts';
 export { serverClock } from './streams/server-clock.ts';
 export type { ServerClock } from './streams/server-clock.ts';
 
