@@ -2,7 +2,7 @@ import { asyncScheduler, defer, map, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
-import { CellarstreamError } from '../errors.ts';
+import { CellarstreamError, isRetryableAtApi } from '../errors.ts';
 import { objectIn } from '../schemas/json.ts';
 import { backoff } from './backoff.ts';
 import type { Retry } from './backoff.ts';
@@ -59,7 +59,8 @@ const MAX_LOGIN_BYTES = 1_000_000;
 const KEY_PATIENCE_MS = 600_000;
 
 /**
- * Logs in: emits one token and completes. What can pass is tried again, through the quota.
+ * Logs in: emits one token and completes. What can pass is tried again, through the quota: redirects and
+ * 404 too, which gateways send while the API behind them is being replaced.
  *
  * Errors with `API_KEY_REJECTED` when the key is refused (400, as documented, or 401 and 403): at once if
  * it never had a token from this login, else when that has lasted for `keyPatienceMs`.
@@ -104,7 +105,12 @@ export function login(options: LoginOptions): Observable<Token> {
       );
     });
   const attempts = defer(() => during(limit, post(scheduler.now()))).pipe(
-    backoff({ scheduler, ...(random && { random }), ...(onRetry && { onRetry }) }),
+    backoff({
+      scheduler,
+      canPass: isRetryableAtApi,
+      ...(random && { random }),
+      ...(onRetry && { onRetry }),
+    }),
   );
   return defer(() => {
     patience.restart();

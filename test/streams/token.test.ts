@@ -242,11 +242,11 @@ describe('tokenSource', () => {
       const { login: good } = logins(scheduler, 30 * 60_000);
       let count = 0;
       const login = defer(() => (++count === 1 ? good : cold<Token>('-')));
-      const { token$, current } = tokenSource({ login, scheduler });
-      const subscription = token$.subscribe();
+      const source = tokenSource({ login, scheduler });
+      const subscription = source.token$.subscribe();
       const end = 30 * 60_000 - 2_000;
-      scheduler.schedule(() => expect(current()?.text).toBe('a'), end - 1);
-      scheduler.schedule(() => expect(current()).toBeUndefined(), end);
+      scheduler.schedule(() => expect(source.current()?.text).toBe('a'), end - 1);
+      scheduler.schedule(() => expect(source.current()).toBeUndefined(), end);
       scheduler.schedule(() => subscription.unsubscribe(), end + 1);
     });
     expect.assertions(2);
