@@ -158,9 +158,8 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   };
   // What a first read that begins anew does not see then is new when it is back: no other run shows that.
   if (seed % WRONG === 2 && !isLossy) {
-    const from = START + Math.round(drawn.stormMs / 3);
-    api.list.hide(from, from + 500 + ((seed * 700) % (PROOF_MS - 1_000)));
-    world.trace?.(`the index is wrong from ${new Date(from).toISOString()} on`);
+    const after = START + Math.round(drawn.stormMs / 4);
+    api.list.beWrong(after, 500 + ((seed * 700) % (PROOF_MS - 1_000)));
   }
   api.faultiness = drawn.faultiness;
   while (time.now() < START + drawn.stormMs && !problem) {
