@@ -35,6 +35,7 @@ import type { TaskLog } from './sinks/task-log.ts';
 import type { Tenure } from './sinks/tenure.ts';
 import type { Store } from './state/store.ts';
 import { backoff } from './streams/backoff.ts';
+import { transactionalIds } from './transactional-id.ts';
 
 export interface ResourceTaskOptions {
   readonly resource: Resource;
@@ -98,7 +99,7 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       task,
       topic,
       cursorTopic: destination.cursors,
-      transactionalId: `cellarstream.${config.topics.prefix}.${config.account}.${resource}`,
+      ...transactionalIds(config.topics.prefix, config.account, resource),
       instance,
       canBeAsked: RULES[resource].byKey !== undefined,
       readImage: book.imageIn,

@@ -4,6 +4,7 @@ import type { ImageUpdate, Notes, StoredImage, TaskStore, UnseenKeys } from '../
 import { takenOver } from '../streams/sweep-progress.ts';
 import type { SweepProgress } from '../streams/sweep-progress.ts';
 import type { Cursor } from './cursor.ts';
+import { leaveFormerId, writtenAs } from './former-id.ts';
 import { isMadeAnew } from './lost-events.ts';
 import type { LostEvents } from './lost-events.ts';
 import { notedSweep, offsetTexts, restore, withIds } from './restore.ts';
@@ -14,6 +15,8 @@ import type { Tenure } from './tenure.ts';
 
 export interface TaskLogOptions extends RestoreOptions {
   readonly transactionalId: string;
+  /** See {@link leaveFormerId}. */
+  readonly formerId?: string;
   /** The same object for every log of a task that a process opens. */
   readonly tenure: Tenure;
   /** Whether single records can be asked for; see {@link takenOver}, which the clock is for, too. */
@@ -76,6 +79,7 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
   const before = await expectMine(options, store.memory());
   tenure.begin ??= (await broker.ends(cursorTopic)).get(0) ?? 0n;
 
+  await leaveFormerId(options, before, store.memory());
   const sink = await openSink(options, before);
   try {
     // What the sink's opening has made final is not to be missed.
@@ -127,7 +131,7 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
 
     const since = cursor.instance === instance ? cursor.heldSince : undefined;
     const heldSince = since ?? Math.round(options.scheduler.now());
-    cursor = { ...cursor, generation: cursor.generation + 1, heldSince };
+    cursor = { ...cursor, generation: cursor.generation + 1, heldSince, ...writtenAs(options) };
     memory = { ...memory, lost: false };
     await claim(() => commit({ messages: [], images: [], cursor }));
     if (lost) onLost?.(lost);

@@ -8,7 +8,7 @@ import { SimBroker } from './sim-broker.ts';
 import { areAnswered } from './check-resyncs.ts';
 import { check } from './sim-checker.ts';
 import { imagesOf, isTruth } from './published.ts';
-import { SimProcess } from './sim-process.ts';
+import { DOTTED, SimProcess, SLASHED } from './sim-process.ts';
 import type { Dangers, World } from './sim-process.ts';
 import { SimRegistry } from './sim-registry.ts';
 import { ask, SIGNALS } from './sim-signals.ts';
@@ -60,6 +60,13 @@ const LOSSY = 5;
 /** Each so manieth run the index of the list is wrong for a while: it shows a part of the records. As above. */
 const WRONG = 3;
 
+/**
+ * Each so manieth run the first processes, until one has had the task, are of an older version, which writes under another
+ * transactional id. It knows of no other one, as it would where the prefix had no dot.
+ */
+const UPGRADED = 4;
+const OLDER = 2;
+
 /** Each so manieth run what compaction takes is gone whenever a process takes another one's place. */
 const COMPACTED = 3;
 
@@ -78,6 +85,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   const { dangers, isSafe, isScarce, pageSize } = drawn;
   const isLossy = !isSafe && seed % LOSSY === 1; // drawn, it would change what all seeds are
   const isCompacted = seed % COMPACTED === 2;
+  const isUpgraded = seed % UPGRADED === 3;
   const traits = isLossy ? withTrueClocks(drawn.traits) : drawn.traits;
   const time = new SimTime(START);
   const api = new SimApi(traits, chance, time, drawn.records);
@@ -117,8 +125,13 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   };
 
   const processes: SimProcess[] = [];
+  let isOlder = isUpgraded;
   const start = (folder: SimFolder, withDangers: Dangers) => {
-    const process = new SimProcess(`p${processes.length + 1}`, world, folder, withDangers);
+    const nth = processes.length + 1;
+    isOlder &&= nth <= OLDER || broker.read('sim.cursors').length === 0;
+    const prefix = isUpgraded ? (isOlder ? SLASHED : DOTTED) : CONFIG.topics.prefix;
+    const config = { ...world.config, topics: { ...CONFIG.topics, prefix } };
+    const process = new SimProcess(`p${nth}`, { ...world, config }, folder, withDangers);
     processes.push(process);
     return process;
   };

@@ -140,7 +140,7 @@ describe('a task that is taken over', () => {
     const keptAt = 1_000;
     const row = [{ number: 3, at: 900 }];
     const remembered = (sweep: object, sweepGeneration?: number): TaskMemory => ({
-      ...{ home: '3 cluster wine.orders', ends: {}, cursorEnd: '1', whole: 0, found: 0 },
+      ...{ home: '4 cluster wine.orders', ends: {}, cursorEnd: '1', whole: 0, found: 0 },
       ...{ cursor: JSON.stringify(cursor), schemaIds: [], sweep: JSON.stringify(sweep) },
       ...(sweepGeneration !== undefined && { sweepGeneration }),
     });
