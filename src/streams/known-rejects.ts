@@ -12,7 +12,7 @@ export type KnownRejects = (record: RejectedRecord) => boolean;
  * that has changed is news.
  */
 export function knownRejects(
-  isKnown: (digest: string) => boolean,
+  isKnown: (digest: string) => boolean = () => false,
   volatile?: VolatileFields,
 ): KnownRejects {
   const told = new Set<string>();
