@@ -10,7 +10,15 @@ const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 't
 const ALONE = ['test/integration/freshness.test.ts'];
 /** Those that read and write Kafka: what another version of it, or of the registry, could make fail. */
 const ON_KAFKA = [
-  ...['broker-contract', 'kafka-producer', 'other-clients', 'unknown-commit', 'kill', 'outage'],
+  ...[
+    'broker-contract',
+    'kafka-producer',
+    'other-clients',
+    'unknown-commit',
+    'former-id',
+    'kill',
+    'outage',
+  ],
   ...['resync', 'dead-letters', 'registry', 'evolution'],
   ...['resume', 'written-since', 'compacted', 'secured'],
   ...['replay', 'replay-cli', 'replay-outage', 'replay-pressure', 'table', 'group', 'group-kill'],

@@ -52,7 +52,7 @@ async function get(url) {
   return page;
 }
 
-/** What is tried again waits for the quota again. @param {string} url */
+/** What is tried again waits for the quota again: a 503, an API that is not up yet. @param {string} url */
 const request = (url) =>
   during(
     quota,
@@ -88,7 +88,10 @@ timer(0, 100)
   )
   .subscribe({ complete: () => console.error(`${readings} readings: ${api.told()}`) });
 
-/** The other API: 25 wines, ten a page. One is sold, one comes, one goes, and once there is a 503. */
+/**
+ * The other API: 25 wines, ten a page. One is sold, one comes, one goes, and once there is a 503. It is not up
+ * yet when it is first asked.
+ */
 async function startApi() {
   const wines = new Map(Array.from({ length: 25 }, (_, n) => [n + 1, { id: n + 1, stock: 12 }]));
   /** @type {number[]} */
@@ -114,6 +117,8 @@ async function startApi() {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
   const url = `http://127.0.0.1:${port}/wines`;
+  await once(server.close(), 'close');
+  setTimeout(() => server.listen(port, '127.0.0.1'), 300);
   const count = (/** @type {number} */ wanted) =>
     statuses.filter((status) => status === wanted).length;
   return {

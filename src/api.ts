@@ -67,6 +67,7 @@ export function openApi(options: ApiOptions): Api {
       url: new URL(config.loginUrl),
       setting: config.loginUrl === loginUrlOf(config.baseUrl) ? 'API_BASE_URL' : 'API_LOGIN_URL',
       apiKey: () => config.key.reveal(),
+      keyPatienceMs: config.keyPatienceMs,
       dispatcher,
       limit: loginLimit,
       scheduler,

@@ -15,7 +15,7 @@ import {
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { openApi } from './api.ts';
-import { steadyScheduler } from './clock.ts';
+import { steadyScheduler, wallClock } from './clock.ts';
 import type { ConfigWith } from './config.ts';
 import { openDestination, openLinks } from './destination.ts';
 import type { Hooks } from './hooks.ts';
@@ -62,7 +62,8 @@ const IN_HAND_MS = 10_000;
  * can pass is waited for, and what concerns one resource holds up no other; resolves after a clean
  * stop.
  *
- * @throws CellarstreamError what a later try can't heal: `SETTINGS`, `API_KEY_REJECTED`, `FENCED`,
+ * @throws CellarstreamError what a later try can't heal: `SETTINGS`, `API_KEY_REJECTED` (of a key that has
+ * worked: only when it was refused for `keyPatienceMs`), `FENCED`,
  * `STATE_LOCKED`, `STATE_FOLDER` (at the start), `TLS_REFUSED`, `TOPIC_SETTINGS`, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, ...
  */
 export async function run(options: RunOptions): Promise<void> {
@@ -79,6 +80,7 @@ async function serve(options: RunOptions): Promise<void> {
   const { config, stop$, hooks = {}, scheduler = steadyScheduler } = options;
   const { stateDir, account, resources } = config;
   const instance = randomUUID();
+  const stamps = wallClock((backMs) => hooks.onClockSetBack?.({ backMs }));
 
   const store = openStore(stateDir, (reason) => hooks.onDiscarded?.({ reason }));
   const ledger = openLedger({ instance, scheduler, ...hooks });
@@ -113,14 +115,14 @@ async function serve(options: RunOptions): Promise<void> {
     });
   };
   const open = async () => {
-    const destination = await openDestination(config, links);
+    const destination = await openDestination(config, links, options.kafkaLog);
     const { kafka } = links;
     const broker = kafkaBroker(kafka, destination);
     const inherited = await ledger.claim(
       accountLog({
         ...{ kafka, broker, account, scheduler },
         topic: destination.ledger,
-        transactionalId: `cellarstream.${config.topics.prefix}.${account}.ledger`,
+        transactionalId: `cellarstream.${config.topics.prefix}.ledger/${account}`,
         isMine: (text) => parseLedger(text)?.instance === instance,
       }),
     );
@@ -149,7 +151,7 @@ async function serve(options: RunOptions): Promise<void> {
       const shared = { config, instance, api, quota, broker, registry, destination, store };
       const tasks = resources.map(
         (resource) =>
-        resourceTask({ resource, ...shared, stop$, resyncs: resyncs.task(resource), scheduler, hooks }), // prettier-ignore
+        resourceTask({ resource, ...shared, stop$, resyncs: resyncs.task(resource), scheduler, wallClock: stamps, hooks }), // prettier-ignore
       );
       return merge(...tasks, resyncs.following$.pipe(takeUntil(stop$)));
     }),

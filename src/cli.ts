@@ -61,8 +61,9 @@ program
 program
   .command('replay')
   .description('decoded events from a topic, as JSON lines')
-  .addArgument(
-    new Argument('<topic>', 'whose events').choices([...RESOURCES, 'order-status-changes']),
+  .argument(
+    '<topic>',
+    `${RESOURCES.join(', ')}, order-status-changes, dead-letters, or another topic under TOPIC_PREFIX that holds events`,
   )
   .option(
     '--from <place>',

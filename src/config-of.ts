@@ -22,6 +22,7 @@ export function configOf(set: Settings, cwd: string): Config {
       startFrom: set.START_FROM,
       pageSize: set.PAGE_SIZE,
       deleteLimitPercent: set.DELETE_LIMIT_PERCENT,
+      deleteProofMs: set.DELETE_PROOF_MS,
     },
     quota: {
       perMinute: set.QUOTA_PER_MINUTE,
@@ -35,6 +36,7 @@ export function configOf(set: Settings, cwd: string): Config {
       hmac: set.PII_HMAC,
       hmacKey: set.PII_HMAC_KEY,
     },
+    volatileFields: set.VOLATILE_FIELDS,
     keyFields: {
       orders: set.KEY_FIELDS_ORDERS,
       customers: set.KEY_FIELDS_CUSTOMERS,
@@ -51,8 +53,9 @@ export function configOf(set: Settings, cwd: string): Config {
 
 function apiOf(set: Settings): ApiConfig | undefined {
   const { API_BASE_URL: baseUrl, API_KEY: key, API_LOGIN_URL, API_CA_FILE: ca } = set;
+  const { API_KEY_PATIENCE_MS: keyPatienceMs } = set;
   if (baseUrl === undefined || key === undefined) return undefined;
-  return { baseUrl, loginUrl: API_LOGIN_URL ?? loginUrlOf(baseUrl), key, ca };
+  return { baseUrl, loginUrl: API_LOGIN_URL ?? loginUrlOf(baseUrl), key, keyPatienceMs, ca };
 }
 
 function kafkaOf(set: Settings): KafkaConfig | undefined {

@@ -20,6 +20,8 @@ export interface ApiConfig {
   readonly baseUrl: string;
   readonly loginUrl: string;
   readonly key: Secret;
+  /** So long may a key be refused that was accepted before. */
+  readonly keyPatienceMs: number;
   /** PEM text of the authorities to trust in place of Node's own. */
   readonly ca: string | undefined;
 }
@@ -81,6 +83,8 @@ export interface Config {
     readonly pageSize: number;
     /** 0 to 100. */
     readonly deleteLimitPercent: number;
+    /** How long what is absent has to stay so before it is deleted. */
+    readonly deleteProofMs: number;
   };
   readonly quota: {
     readonly perMinute: number;
@@ -91,6 +95,8 @@ export interface Config {
     readonly firstReadPercent: number;
   };
   readonly pii: PiiConfig;
+  /** Fields whose change alone is no event. */
+  readonly volatileFields: readonly FieldPointer[];
   /** The fields that make a record's key, where they are set. */
   readonly keyFields: Readonly<Record<Resource, readonly string[] | undefined>>;
   /** An absolute path. */

@@ -42,6 +42,8 @@ export interface Links {
 
 /** How often kafkajs asks again by itself before an error comes out: for some four seconds. */
 const KAFKA_RETRIES = 7;
+/** The same of those who look whether it is there at all: for a second. */
+export const FIRST_RETRIES = 5;
 
 /** How long before its end a login is renewed, ms. */
 const LOG_IN_BEFORE_MS = 1_000;
@@ -94,7 +96,8 @@ export function openLinks(
 }
 
 /**
- * Makes topics and registers the schemas of our own records, or finds them as they should be.
+ * Makes topics and registers the schemas of our own records, or finds them as they should be. Nothing is made before
+ * both Kafka and the registry have answered.
  *
  * @throws CellarstreamError `KAFKA_UNREACHABLE`, `REGISTRY_UNREACHABLE`, or for good `TOPIC_SETTINGS`,
  * `KAFKA_REFUSED`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
@@ -102,9 +105,12 @@ export function openLinks(
 export async function openDestination(
   config: ConfigWith<'kafka' | 'registry'>,
   { kafka, registry }: Links,
+  log?: logCreator,
 ): Promise<Destination> {
   const names = topicNames(config.topics.prefix);
-  const topics = await lookedAt(config, kafka);
+  await registry.latest(valueSubject(names.deadLetters));
+  const first = openKafka(config, { log, kafkaRetries: FIRST_RETRIES });
+  const topics = await lookedAt(config, kafka, first);
 
   const register = async (topic: string, schema: RecordSchema): Promise<SchemaTopic> => ({
     topic,
@@ -126,8 +132,9 @@ export async function openDestination(
 async function lookedAt(
   config: ConfigWith<'kafka'>,
   kafka: Kafka,
+  soon: Kafka,
 ): Promise<Pick<Destination, 'partitions' | 'maxMessageBytes' | 'look'>> {
-  const first = await openTopics(topicsOf(config, kafka));
+  const first = await openTopics(topicsOf(config, soon));
   const partitions = new Map(first.partitions);
   const maxMessageBytes = new Map(first.maxMessageBytes);
   const { topics } = topicsOf(config, kafka);

@@ -1,3 +1,5 @@
+import { isNetworkError } from './network-error.ts';
+
 /**
  * What can go wrong, by a code that stays the same from release to release. Match on the code,
  * never on the text.
@@ -5,7 +7,7 @@
 export type ErrorCode =
   /** Wrong usage or settings; the message lists every setting that is wrong. */
   | 'SETTINGS'
-  /** The login refused the API key. */
+  /** The login refused the API key. It can pass (`canPass` in the context) where it was accepted before. */
   | 'API_KEY_REJECTED'
   /** A list request was answered 401 or 403. */
   | 'TOKEN_REJECTED'
@@ -77,7 +79,10 @@ export class CellarstreamError extends Error {
   }
 }
 
-/** Codes that a later try can heal without anyone's doing. `API_STATUS` is decided by its status. */
+/**
+ * Codes that a later try can heal without anyone's doing. `API_STATUS` is decided by its status,
+ * `API_KEY_REJECTED` by who knows whether the key has worked before.
+ */
 const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TOKEN_REJECTED',
   'QUOTA_EXCEEDED',
@@ -106,19 +111,32 @@ const OF_ONE_RESOURCE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'VALUE_UNREADABLE',
 ]);
 
-/** Not found (yet), timeout, conflict, locked, too early. */
-const PASSING_STATUSES: ReadonlySet<number> = new Set([404, 408, 409, 423, 425]);
+/** Timeout, conflict, locked, too early, too many. */
+const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
 
 /**
- * The one place that decides whether to try again. Errors that are not ours are bugs, and final.
- * Of statuses, those pass that speak of the server's state and not of the request: redirects and 404
- * too, which gateways send while the API behind them is being replaced.
+ * The one place that decides whether to try again. Of errors that are not ours those of the network pass,
+ * as `fetch` and undici throw them; the others are bugs, and final. Of statuses (`API_STATUS`, by the
+ * `status` in its context) those pass that speak of the server's state and not of the request: 5xx, 408, 409,
+ * 423, 425, 429. A 404 and a redirect are final: what is not there, or elsewhere, mostly stays so.
  */
 export function isRetryable(error: unknown): boolean {
-  if (!(error instanceof CellarstreamError)) return false;
+  if (!(error instanceof CellarstreamError)) return isNetworkError(error);
+  if (error.code === 'API_KEY_REJECTED') return error.context.canPass === true;
   if (error.code !== 'API_STATUS') return PASSING.has(error.code);
   const status = Number(error.context.status);
-  return status >= 500 || (status >= 300 && status < 400) || PASSING_STATUSES.has(status);
+  return status >= 500 || PASSING_STATUSES.has(status);
+}
+
+/**
+ * The same of an API at an address that is known to be right: redirects and 404 pass too, which gateways
+ * send while the API behind them is being replaced.
+ */
+export function isRetryableAtApi(error: unknown): boolean {
+  if (isRetryable(error)) return true;
+  if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return false;
+  const status = Number(error.context.status);
+  return status === 404 || (status >= 300 && status < 400);
 }
 
 /**

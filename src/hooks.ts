@@ -116,6 +116,8 @@ export interface Hooks {
    * `aheadMs` before ours, less what the answer took; undefined when it did not tell.
    */
   readonly onLogin?: (login: { lifeMs: number; aheadMs: number | undefined }) => void;
+  /** The machine's clock was set back by so many ms: times in events may be lower than those before. */
+  readonly onClockSetBack?: (setBack: { backMs: number }) => void;
   /** Every request to the API, as it ends. */
   readonly onRequest?: (request: Requested) => void;
   /**
@@ -132,8 +134,8 @@ export interface Hooks {
   /** The fields that a resource's keys are made of were chosen. */
   readonly onKeyFields?: (chosen: { resource: string; keyFields: readonly string[] }) => void;
   /**
-   * None of the first records has a field that the settings hide: `tender_info.last_four`, without the
-   * list. A name that is spelled wrong hides nothing.
+   * None of the first records has a field that the settings name, here without the list: `tender_info.last_four` is
+   * to be hidden, and `/image_url` volatile. A name that is spelled wrong does nothing.
    */
   readonly onUnseen?: (unseen: { resource: string; field: string }) => void;
   /** The schema that events are written in from now on: at the start, and when it has grown. */
@@ -177,6 +179,11 @@ export interface Hooks {
     trouble: ScanTrouble;
     offset: number;
   }) => void;
+  /**
+   * Fields, as JSON Pointers, that differ in every answer of a list: pages are tied together without them, and
+   * each change of one is an event, unless `VOLATILE_FIELDS` names it.
+   */
+  readonly onVolatile?: (found: { resource: string; fields: readonly string[] }) => void;
   /** A page that was asked for before its turn has come, and is of no use: the list has moved. */
   readonly onDropped?: (dropped: { resource: string; offset: number }) => void;
   /** A record goes to dead letters. */

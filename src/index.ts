@@ -46,6 +46,10 @@ export { pages } from './streams/pages.ts';
 export type { PagesOptions, ScanPage, ScanTrouble } from './streams/pages.ts';
 export { BEGINNING, join } from './streams/anchors.ts';
 export type { Anchor, Joint, JoinOptions, Position } from './streams/anchors.ts';
+export { leftOut } from './streams/left-out.ts';
+export type { LeftOut } from './streams/left-out.ts';
+export { volatileFields } from './streams/volatile-fields.ts';
+export type { VolatileFields } from './streams/volatile-fields.ts';
 export { room } from './streams/room.ts';
 export type { Room } from './streams/room.ts';
 export { poll, window } from './streams/poll.ts';
@@ -53,7 +57,7 @@ export type { PollOptions, PollPage, Window } from './streams/poll.ts';
 export { sweeps } from './streams/sweeps.ts';
 export type { Held, KnownRecords, SweepsOptions, SweepStep, Unseen } from './streams/sweeps.ts';
 export { NO_SWEEP, nextSweep, seenSince, sweepAfter } from './streams/sweep-progress.ts';
-export type { Proof, SweepProgress } from './streams/sweep-progress.ts';
+export type { ExactSweep, Proof, SweepProgress, SweptPage } from './streams/sweep-progress.ts';
 export { serverClock } from './streams/server-clock.ts';
 export type { ServerClock } from './streams/server-clock.ts';
 
@@ -186,10 +190,13 @@ export type {
 } from './consumers/order-status-changes.ts';
 export { readAs, readEventsAs } from './consumers/read-as.ts';
 export { jsonEvents, orderEvents, topicsUnder } from './consumers/topic.ts';
-export type { Topic, Topics, ValueReader } from './consumers/topic.ts';
+export type { Topic, Topics, ValueIn, ValueReader } from './consumers/topic.ts';
 export type { Consumed } from './consumers/consumed.ts';
 export { subscribeGroup } from './consumers/subscribe-group.ts';
-export type { SubscribeGroupOptions } from './consumers/subscribe-group.ts';
+export type {
+  SubscribeGroupByNameOptions,
+  SubscribeGroupOptions,
+} from './consumers/subscribe-group.ts';
 export type {
   DeadLettered,
   GroupRetry,

@@ -1,9 +1,7 @@
 import { describedType } from './described-type.ts';
-import { RULES } from './resources.ts';
-import type { Resource } from './resources.ts';
-import type { StatusSubject } from './schemas/order-status-change.ts';
+import { isWithin, neededAdvice } from './needed-fields.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
-import { itemsOf, keyFieldsSetting, SCHEMA } from './settings.ts';
+import { SCHEMA } from './settings.ts';
 import type { FieldPointer } from './settings.ts';
 
 const SETTINGS = ['PII_DROP', 'PII_MASK', 'PII_HMAC'] as const;
@@ -30,7 +28,7 @@ export function piiProblems(texts: SettingTexts): SettingProblem[] {
   return all.flatMap((field, place) => {
     const advice =
       twice(field, all.slice(0, place)) ??
-      neededAdvice(field, texts[keyFieldsSetting(field.resource)]) ??
+      neededAdvice(field, texts, "it can't be hidden") ??
       noTextAdvice(field);
     return advice === undefined ? [] : [{ name: field.setting, advice }];
   });
@@ -46,43 +44,6 @@ function twice(field: Named, earlier: readonly Named[]): string | undefined {
   return `names ${field.item}, and ${other.setting} names ${other.item}: one is part of the other`;
 }
 
-/** What the service itself goes by: keys, times, what tells elements apart, and statuses. */
-function neededAdvice(
-  { item, resource, path }: Named,
-  keyFields: string | undefined,
-): string | undefined {
-  if (keyFields !== undefined && itemsOf(keyFields).includes(path[0]!)) {
-    return `names ${item}: ${keyFieldsSetting(resource)} makes keys of it`;
-  }
-  const needed = neededOf(resource).find((each) => isWithin(each, path));
-  if (!needed) return undefined;
-  return needed.length > path.length
-    ? `names ${item}: the service works by ${needed.join('.')} in it; name the fields beside that one`
-    : `names ${item}: the service works by it, it can't be hidden`;
-}
-
-const SUBJECTS: Readonly<Record<StatusSubject, readonly string[]>> = {
-  order: [],
-  order_edit: ['order_edit'],
-  fulfillment: ['fulfillment_info'],
-  club_package: ['club_package_info'],
-};
-
-function neededOf(resource: Resource): readonly (readonly string[])[] {
-  const { keyCandidates, identities = {}, statusFields } = RULES[resource];
-  const statuses = Object.entries(statusFields ?? {}) as [StatusSubject, readonly string[]][];
-  return [
-    ...(keyCandidates.length === 1 ? keyCandidates[0]!.map((field) => [field]) : []),
-    ['created_at'],
-    ['updated_at'],
-    ...Object.entries(identities),
-    ...statuses.flatMap(([subject, fields]) =>
-      fields.map((field) => [...SUBJECTS[subject], field]),
-    ),
-    ...(statusFields ? [[...SUBJECTS.fulfillment, 'updated_at']] : []), // when a status changed
-  ];
-}
-
 /** A mask or an HMAC is a text: where the schema has another type it would have no place of its own. */
 function noTextAdvice({ setting, item, resource, path }: Named): string | undefined {
   const type = setting === 'PII_DROP' ? undefined : describedType(resource, path);
@@ -90,10 +51,4 @@ function noTextAdvice({ setting, item, resource, path }: Named): string | undefi
   return typeof type === 'object' && 'fields' in type
     ? `names ${item}, which has fields of its own: name those that are texts, or name it in PII_DROP`
     : `names ${item}, which is no text in the schema: name it in PII_DROP`;
-}
-
-/** Whether one path leads through the end of the other, or both are the same. */
-function isWithin(one: readonly string[], other: readonly string[]): boolean {
-  const length = Math.min(one.length, other.length);
-  return one.slice(0, length).join('\0') === other.slice(0, length).join('\0');
 }

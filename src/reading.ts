@@ -23,6 +23,8 @@ export interface Reading {
   readonly rejected: readonly RejectedRecord[];
   /** Keys that are gone, unless they have been seen since the sweep of that number. */
   readonly gone?: { readonly keys: readonly string[]; readonly since: number };
+  /** Keys that count as seen: nobody can say that they are gone. */
+  readonly spared?: readonly string[];
   readonly span: Span;
   /** To be called when it is dealt with: gives back its place in memory. */
   readonly settle: () => void;

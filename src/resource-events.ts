@@ -30,7 +30,9 @@ import { hidingChange } from './streams/hiding-change.ts';
 import { keyOfFields } from './streams/records.ts';
 import { nextSweep, sweepAfter, withRemoved } from './streams/sweep-progress.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
+import { volatileFields } from './streams/volatile-fields.ts';
 import { VERSION } from './version.ts';
+import { volatilePointers } from './volatile-fields-of.ts';
 
 export interface ResourceEventsOptions {
   readonly resource: Resource;
@@ -51,6 +53,8 @@ export interface ResourceEventsOptions {
   /** What is to be published again. Default nothing. */
   readonly resyncs?: TaskResyncs | undefined;
   readonly scheduler: SchedulerLike;
+  /** The time that events are stamped with, ms since the epoch: it may step back. Default the scheduler's. */
+  readonly wallClock?: (() => number) | undefined;
   readonly hooks: Hooks;
 }
 
@@ -66,12 +70,13 @@ const PAGES_TO_INFER_FROM = 3;
  */
 export function resourceEvents(options: ResourceEventsOptions): Observable<Published> {
   const { resource, config, api, lanes, destination, book, log, keyFields } = options;
-  const { stop$, resyncs, scheduler, hooks } = options;
+  const { stop$, resyncs, scheduler, wallClock = () => scheduler.now(), hooks } = options;
   const { identities, windowed, byKey } = RULES[resource];
   const { startFrom } = config.poll;
   const origin = { account: config.account, resource, version: VERSION };
   const personal = personalFieldsOf(config.pii, resource);
-  const isNews = knownRejects(log.rejects());
+  const pointers = volatilePointers(config, resource);
+  const volatile = pointers.length > 0 ? volatileFields(pointers) : undefined;
   const isInferred = book.current() === undefined;
   let { firstRead, since, sequence } = log.cursor;
   firstRead = { ...firstRead, startedAt: firstRead.startedAt ?? options.beganAt };
@@ -131,6 +136,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     isNew: (record) => isNewSince(instantOf(record, 'created_at')),
     newest: newestReads(reads.readClock),
     ...(identities && { identities }),
+    volatile,
   });
   const again = resyncs && resyncEvents({ resyncs, codec: () => book.values, images, hooks });
 
@@ -149,7 +155,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     }
     return {
       reading,
-      keys: records.map(({ key }) => key),
+      keys: [...records.map(({ key }) => key), ...(reading.spared ?? [])],
       records: isWhole(reading) ? records.filter(isWanted) : records,
       gone: (reading.gone?.keys ?? []).filter((key) => log.isUnseen(key, reading.gone!.since)),
       span: reading.span,
@@ -161,11 +167,23 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const { step, progress } = reading;
     // The first read is a complete one: the first sweep is due an interval after it.
     if (progress.firstRead?.done) return { ...log.sweep, beganAt: scheduler.now() };
-    if (step?.kind === 'end') return { ...log.sweep, phase: 'done' };
-    if (step?.kind !== 'page') return log.sweep;
-    const { page, settled } = step;
-    const sweep = log.sweep.phase === 'reading' ? log.sweep : nextSweep(log.sweep, scheduler.now());
-    return sweepAfter(sweep, page, { fresh: log.unread(keys, sweep.number), settled });
+    const now = scheduler.now();
+    switch (step?.kind) {
+      case 'page': {
+        const { page, settled, beganAt } = step;
+        const sweep = log.sweep.phase === 'reading' ? log.sweep : nextSweep(log.sweep, beganAt);
+        const fresh = log.unread(keys, sweep.number);
+        return sweepAfter(sweep, page, { fresh, settled, now, proofMs: config.poll.deleteProofMs });
+      }
+      case 'asked':
+        return step.again ? log.sweep : { ...log.sweep, askedUpTo: step.key };
+      case 'asked-once':
+        return { ...log.sweep, askedAt: now };
+      case 'end':
+        return { ...log.sweep, phase: 'done' };
+      default:
+        return log.sweep;
+    }
   };
 
   const transaction = async (messages: number, work: () => Promise<void>): Promise<void> => {
@@ -185,7 +203,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   const commit = async (difference: Difference<Prepared>): Promise<Published> => {
     const { read, unchanged, undecided } = difference;
     const { lane, page, progress, step, resync, rejected: others } = read.reading;
-    const repeated = resync && again ? again.again(resync, read.records, difference.changes) : [];
+    const repeated = resync && again ? again.again(resync, difference) : [];
     const changes = [...difference.changes, ...repeated].map((change) =>
       hidingChange(change, book.values, personal),
     );
@@ -199,19 +217,20 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
       book,
       origin,
       sequence,
-      isNews,
+      isNews: knownRejects(log.isRejected, volatile), // of this page: what is committed with it is known to the next
       records: read.records,
       offset,
-      now: Math.round(scheduler.now()),
+      now: Math.round(wallClock()),
     });
     const { images, statusChanges, rejected } = publication;
     const acknowledgement =
       resync && again ? again.acknowledge(resync, publication.sequence - sequence) : [];
     const messages = [...publication.messages, ...acknowledgement];
     const removed = changes.filter(({ op }) => op === 'd').length;
-    const sweep = withRemoved(sweepWith(read), removed, scheduler.now());
+    const now = scheduler.now();
+    const sweep = { ...withRemoved(sweepWith(read), removed, now), keptAt: now };
     const seen = { keys: read.keys, sweep: sweep.number, bySweep: step?.kind === 'page' };
-    const notes = { sweep, seen, texts: texts?.toKeep(difference, images) ?? NO_TEXTS, rejects: rejected.map(rejectDigest) }; // prettier-ignore
+    const notes = { sweep, seen, texts: texts?.toKeep(difference, images) ?? NO_TEXTS, rejects: rejected.map((each) => rejectDigest(each, volatile)) }; // prettier-ignore
     // Also when nothing has moved: a process that was replaced learns of it by a commit.
     const isDue = scheduler.now() - savedAt >= SAVE_EVERY_MS;
     if (messages.length > 0 || progress.firstRead || isDue) {
@@ -280,6 +299,6 @@ const NO_TEXTS: ReadonlyMap<string, KeptText> = new Map();
 /** A reading, and what it comes to beside what is stored. */
 interface Prepared extends ReadRecords {
   readonly reading: Reading;
-  /** Of all its records. */
+  /** Of all its records, and those that count as seen. */
   readonly keys: readonly string[];
 }

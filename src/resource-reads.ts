@@ -12,6 +12,7 @@ import { RULES } from './resources.ts';
 import type { Resource } from './resources.ts';
 import type { Cursor, FirstRead } from './sinks/cursor.ts';
 import { singleRecords } from './single-records.ts';
+import { leftOut } from './streams/left-out.ts';
 import { pages } from './streams/pages.ts';
 import type { PagesOptions } from './streams/pages.ts';
 import { hidingList } from './streams/hiding-list.ts';
@@ -26,16 +27,19 @@ import type { Room } from './streams/room.ts';
 import { updatedAtIn } from './streams/sent-record.ts';
 import type { ElementReader } from './streams/sent-record.ts';
 import { MOST_BEHIND_MS, serverClock } from './streams/server-clock.ts';
+import { proofLeft } from './streams/sweep-progress.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
 import { sweeps } from './streams/sweeps.ts';
 import type { KnownRecords } from './streams/sweeps.ts';
 import type { Limit } from './streams/token-bucket.ts';
 import { sweepReading } from './sweep-readings.ts';
+import { volatileFields } from './streams/volatile-fields.ts';
 import { unseenFields } from './unseen-fields.ts';
+import { volatilePointers } from './volatile-fields-of.ts';
 
 export interface ResourceReadsOptions {
   readonly resource: Resource;
-  readonly config: Pick<Config, 'poll' | 'pii'>;
+  readonly config: Pick<Config, 'poll' | 'pii' | 'volatileFields'>;
   readonly api: Api;
   readonly lanes: Lanes;
   /** What the records' keys are made of. */
@@ -61,7 +65,7 @@ export interface ResourceReadsOptions {
   readonly scheduler: SchedulerLike;
   readonly hooks: Pick<
     Hooks,
-    'onTrouble' | 'onDropped' | 'onHeld' | 'onRefused' | 'onResync' | 'onUnseen'
+    'onTrouble' | 'onVolatile' | 'onDropped' | 'onHeld' | 'onRefused' | 'onResync' | 'onUnseen'
   >;
 }
 
@@ -91,19 +95,24 @@ const BOUND_MS = 1_000;
  */
 export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   const { resource, config, api, lanes, from, firstReadDone, scheduler, hooks } = options;
-  const { lookbackMs, intervalMs, sweepIntervalMs, startFrom, pageSize, deleteLimitPercent } =
-    config.poll;
+  const { lookbackMs, intervalMs, sweepIntervalMs, startFrom, pageSize } = config.poll;
+  const { deleteLimitPercent, deleteProofMs } = config.poll;
   const { windowed, byKey } = RULES[resource];
   const keyOf = keyOfFields(options.keyFields);
+  const pointers = volatilePointers(config, resource);
+  const volatile = volatileFields(pointers);
+  const anchorsWithout = leftOut(pointers, (fields) => hooks.onVolatile?.({ resource, fields }));
   const reads = readClock();
   const clock = serverClock();
-  const asSent = unseenFields(api.list(resource, reads), {
+  const lookedAt = unseenFields({
     pii: config.pii,
+    volatile: pointers,
     resource,
     onUnseen: (field) => hooks.onUnseen?.({ resource, field }),
   });
-  const request = hidingList(asSent, options.personal);
-  const requestBy = (read?: ElementReader) => (read ? api.list(resource, reads, read) : request);
+  const request = hidingList(lookedAt(api.list(resource, reads)), options.personal);
+  const requestBy = (read?: ElementReader) =>
+    read ? lookedAt(api.list(resource, reads, read)) : request;
   const requestNew = requestBy(options.readNew);
   const requestAgain = requestBy(options.readAgain);
   /** When nothing was read: a moment in the order of the reads. */
@@ -144,6 +153,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
       },
       keyOf,
       pageSize,
+      leftOut: anchorsWithout,
       room: () => rooms[lane].enter,
       ahead: MOST_AHEAD,
       paceMs: lanes.paceMs,
@@ -165,7 +175,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   };
   const arrived = (lane: Lane, answer: Answer, place: Place = lane): Reading => {
     const { span, data, serverTime } = answer;
-    const { keyed, rejected } = keyRecords(data, keyOf);
+    const { keyed, rejected } = keyRecords(data, keyOf, volatile);
     single.saw(keyed.map(({ key }) => key));
     clock.tell(serverTime);
     if (lane !== 'poll') clock.see(data.map(updatedAtIn)); // polls do
@@ -193,7 +203,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
           : window(startFrom, clock.latest() ?? scheduler.now());
       const { position, startedAt: begun } = from.firstRead;
       let startedAt = begun;
-      return scan('first-read', query, position ? { from: position } : {}).pipe(
+      return scan('first-read', query, { from: position }).pipe(
         map((page): Reading => {
           // A server may never tell its time: then nobody can say what was made after the beginning.
           startedAt ??= beginning(page.answer.serverTime, from.since);
@@ -222,7 +232,9 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   let isResyncing = false;
   const beside = () => {
     if (!firstReadDone()) return 'first-read';
-    const isAsking = byKey !== undefined && options.sweep().phase === 'removing';
+    const sweep = options.sweep();
+    const isWaiting = proofLeft(sweep, scheduler.now(), deleteProofMs) > 0;
+    const isAsking = byKey !== undefined && sweep.phase === 'removing' && !isWaiting;
     return isAsking || isResyncing ? 'asking' : 'nothing';
   };
   /** Whether the poll that goes on began behind the first read. */
@@ -263,7 +275,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
             'sweep',
             {},
             {
-              ...(position && { from: position }),
+              from: position,
               onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled(),
             },
           ),
@@ -274,6 +286,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
         moment,
         intervalMs: windowed ? sweepIntervalMs : (intervalMs ?? 0),
         ...(!windowed && { spacingMs: () => lanes.paceMs }),
+        proofMs: deleteProofMs,
         limitPercent: deleteLimitPercent,
         onHeld: (held) => hooks.onHeld?.({ resource, ...held, limitPercent: deleteLimitPercent }),
         scheduler,

@@ -35,6 +35,7 @@ import type { TaskLog } from './sinks/task-log.ts';
 import type { Tenure } from './sinks/tenure.ts';
 import type { Store } from './state/store.ts';
 import { backoff } from './streams/backoff.ts';
+import { transactionalIds } from './transactional-id.ts';
 
 export interface ResourceTaskOptions {
   readonly resource: Resource;
@@ -51,6 +52,8 @@ export interface ResourceTaskOptions {
   /** What is to be published again. Default nothing. */
   readonly resyncs?: TaskResyncs;
   readonly scheduler: SchedulerLike;
+  /** The time that events are stamped with, ms since the epoch: it may step back. Default the scheduler's. */
+  readonly wallClock?: () => number;
   /** Uniform in [0, 1), for the jitter of pauses. Default Math.random. */
   readonly random?: () => number;
   readonly hooks: Hooks;
@@ -72,7 +75,7 @@ const TRY_AGAIN_MS = 60_000;
  */
 export function resourceTask(options: ResourceTaskOptions): Observable<Published> {
   const { resource, config, instance, api, quota, broker, registry, destination, store } = options;
-  const { stop$, resyncs, scheduler, random = Math.random, hooks, compile } = options;
+  const { stop$, resyncs, scheduler, wallClock, random = Math.random, hooks, compile } = options;
   const task = `${config.account}/${resource}`;
   const topic = destination.records(resource);
   const tenure: Tenure = {};
@@ -96,7 +99,7 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       task,
       topic,
       cursorTopic: destination.cursors,
-      transactionalId: `cellarstream.${config.topics.prefix}.${config.account}.${resource}`,
+      ...transactionalIds(config.topics.prefix, config.account, resource),
       instance,
       canBeAsked: RULES[resource].byKey !== undefined,
       readImage: book.imageIn,
@@ -137,7 +140,7 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       const events$ = key$.pipe(
         switchMap(
           ({ keyFields, beganAt, wasEmpty }) =>
-          resourceEvents({ resource, config, api, lanes, destination, book, log, keyFields, beganAt, wasEmpty, stop$, resyncs, scheduler, hooks }), // prettier-ignore
+          resourceEvents({ resource, config, api, lanes, destination, book, log, keyFields, beganAt, wasEmpty, stop$, resyncs, scheduler, wallClock, hooks }), // prettier-ignore
         ),
       );
       return closing(events$, () => log.close());

@@ -5,8 +5,7 @@ import type { Message } from './sinks/sink.ts';
 import { lastUpdateOf, updatedAtOf } from './streams/diff.ts';
 import { changeOf } from './streams/change.ts';
 import type { Change, ImageCodec } from './streams/change.ts';
-import type { Images } from './streams/diff.ts';
-import type { KeyedRecord } from './streams/records.ts';
+import type { Difference, Images, ReadRecords } from './streams/diff.ts';
 
 /** Keys that were published again and are remembered: overlapping pages bring them twice. */
 const MOST_REMEMBERED = 100_000;
@@ -24,12 +23,11 @@ export interface ResyncEventsOptions {
 export interface ResyncEvents {
   /**
    * A page's records once more, each as it is in the image that is the newest after the page's own
-   * changes; once a request. What the page itself publishes for the first time is left out.
+   * changes, with its volatile fields as they came; once a request. What the page itself publishes for the first time is left out.
    */
   readonly again: (
     step: ResyncStep,
-    records: readonly KeyedRecord[],
-    changes: readonly Change[],
+    difference: Pick<Difference<ReadRecords>, 'read' | 'changes' | 'refreshed'>,
   ) => Change[];
   /** The acknowledgement, if the step is the last; with `events` that are published with it. */
   readonly acknowledge: (step: ResyncStep, events: number) => Message[];
@@ -58,12 +56,12 @@ export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
   };
 
   return {
-    again: (step, records, changes) => {
+    again: (step, { read, changes, refreshed }) => {
       begin(step);
       const { since } = step.resync;
       const changed = new Map(changes.map((change) => [change.key, change]));
       const events: Change[] = [];
-      for (const each of records) {
+      for (const each of read.records) {
         const { key } = each;
         const updatedAt = lastUpdateOf(each);
         if (since !== null && updatedAt !== null && updatedAt < since) continue;
@@ -73,7 +71,7 @@ export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
         if (!image) continue; // undecided: it is read again, and published then
         remember(key);
         const isFirst = change?.images.before === null;
-        if (!isFirst) events.push(repetition(key, image, codec()));
+        if (!isFirst) events.push(repetition(key, image, refreshed.get(key) ?? image, codec()));
       }
       return events;
     },
@@ -93,8 +91,9 @@ export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
   };
 }
 
-function repetition(key: string, image: Buffer, codec: ImageCodec): Change {
+/** Beside its image a record may have newer volatile fields. */
+function repetition(key: string, before: Buffer, after: Buffer, codec: ImageCodec): Change {
   const decode = (bytes: Buffer) => codec.decode(bytes);
-  const images = { before: image, after: image };
-  return changeOf({ key, op: 'r', images, updatedAt: updatedAtOf(decode(image)) }, decode);
+  const images = { before, after };
+  return changeOf({ key, op: 'r', images, updatedAt: updatedAtOf(decode(after)) }, decode);
 }

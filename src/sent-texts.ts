@@ -41,13 +41,14 @@ export function sentTexts(log: Pick<TaskLog, 'text'>, fresh: FreshOptions): Sent
     recogniser: recognising,
     isStillKnown: ({ key, asOf, text }) =>
       asOf === generation || log.text(key)?.digest === text.digest,
-    toKeep: ({ read, same, changes }, images) => {
+    toKeep: ({ read, same, refreshed, changes }, images) => {
       const kept = new Map<string, KeptText>();
       const written = new Set(images.map(({ key }) => key));
       // An image may be published again beside a record that is older than it is.
       const changed = new Set(changes.map(({ key }) => key).filter((key) => written.has(key)));
       for (const each of [...same, ...read.records.filter(({ key }) => changed.has(key))]) {
         if (each.isSame && !written.has(each.key)) continue; // it is kept already
+        if (refreshed.has(each.key) && !written.has(each.key)) continue; // its image is of other bytes
         const text = each instanceof SentRecord ? each.text : recognising.textOf(each.record);
         if (text) kept.set(each.key, text);
       }

@@ -3,6 +3,7 @@ import { piiProblems } from './pii-problems.ts';
 import { SETTINGS } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 import type { Name } from './settings.ts';
+import { volatileProblems } from './volatile-fields-of.ts';
 
 const REQUIRED: Record<Need, Partial<Record<Name, string>>> = {
   api: {
@@ -59,7 +60,7 @@ function contradictions(texts: SettingTexts): SettingProblem[] {
   needsTls('SCHEMA_REGISTRY_CA_FILE', 'needs SCHEMA_REGISTRY_URL to begin with https://', [
     'SCHEMA_REGISTRY_URL',
   ]);
-  return [...problems, ...piiProblems(texts)];
+  return [...problems, ...piiProblems(texts), ...volatileProblems(texts)];
 }
 
 /** Of several settings of a kind one that is spelled wrong would do nothing, without a word. */

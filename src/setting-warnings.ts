@@ -4,11 +4,15 @@ import type { Config } from './config.ts';
 import { describedType } from './described-type.ts';
 import { RULES } from './resources.ts';
 import type { SettingProblem } from './setting-texts.ts';
+import type { FieldPointer } from './settings.ts';
 import { WAYS } from './streams/personal-fields.ts';
+import { volatileItem } from './volatile-fields-of.ts';
 
 /** What is allowed in the settings, but may be a slip: a field that nobody has described, a key sent in clear. */
-export function settingWarnings(config: Pick<Config, 'api' | 'pii'>): SettingProblem[] {
-  return [...clearText(config.api), ...undescribed(config.pii)];
+export function settingWarnings(
+  config: Pick<Config, 'api' | 'pii' | 'volatileFields'>,
+): SettingProblem[] {
+  return [...clearText(config.api), ...undescribed(config)];
 }
 
 function clearText(api: Config['api']): SettingProblem[] {
@@ -34,13 +38,20 @@ function isClearText({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && !isLoopback;
 }
 
-function undescribed(pii: Config['pii']): SettingProblem[] {
-  return WAYS.flatMap((way) =>
-    pii[way]
-      .filter(({ resource, path }) => RULES[resource].described && !describedType(resource, path))
-      .map(({ resource, path }) => ({
-        name: `PII_${way.toUpperCase()}`,
-        advice: `names ${resource}.${path.join('.')}, which is no field of the schema: a name that is spelled wrong hides nothing`,
-      })),
+function undescribed({ pii, volatileFields }: Pick<Config, 'pii' | 'volatileFields'>) {
+  const hidden = WAYS.flatMap((way) =>
+    pii[way].filter(isUndescribed).map(({ resource, path }) => ({
+      name: `PII_${way.toUpperCase()}`,
+      advice: `names ${resource}.${path.join('.')}, which is no field of the schema: a name that is spelled wrong hides nothing`,
+    })),
   );
+  const passedOver = volatileFields.filter(isUndescribed).map((field) => ({
+    name: 'VOLATILE_FIELDS',
+    advice: `names ${volatileItem(field)}, which is no field of the schema: a name that is spelled wrong does nothing`,
+  }));
+  return [...hidden, ...passedOver];
+}
+
+function isUndescribed({ resource, path }: FieldPointer): boolean {
+  return RULES[resource].described !== undefined && !describedType(resource, path);
 }

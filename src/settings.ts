@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { RESOURCES } from './resources.ts';
 import type { Resource } from './resources.ts';
+import { pointerNames } from './schemas/pointer.ts';
 import { Secret } from './secret.ts';
 
 /** From the most talkative to none. */
@@ -11,6 +12,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Every default there is. A setting that is not here is unset by default. */
 export const DEFAULTS = {
+  API_KEY_PATIENCE_MS: 600_000,
   ACCOUNT_NAME: 'default',
   KAFKA_SSL: 'false',
   TOPIC_PREFIX: 'wine',
@@ -24,6 +26,7 @@ export const DEFAULTS = {
   FIRST_READ_PERCENT: 73,
   PAGE_SIZE: 1_000,
   DELETE_LIMIT_PERCENT: 5,
+  DELETE_PROOF_MS: 60_000,
   STATE_DIR: '.cellarstream',
   HTTP_HOST: '127.0.0.1',
   HTTP_PORT: 9_464,
@@ -55,6 +58,8 @@ const whole = (least: number, most: number, why = '') => {
 
 /** Node's timers overflow above this, and then fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** The longest that sweeps may wait for a proof. */
+const A_DAY_MS = 86_400_000;
 const milliseconds = (least = 100) => whole(least, LONGEST_TIMER_MS, ' milliseconds');
 
 const list = z.string().transform(itemsOf);
@@ -84,6 +89,23 @@ const fields = items(
   all.map((item): FieldPointer => {
     const [resource, ...path] = item.split('.');
     return { resource: resource as Resource, path };
+  }),
+);
+
+/**
+ * A list, a colon and a JSON Pointer without places. What would name a field that nobody has is a slip, as
+ * above: the ways of other languages, places and spaces beside a slash.
+ */
+const POINTER = /^([^:]+):((?:\/(?!\s|(?:\d+|-)(?:\/|$))(?:[^~/[\]*]|~[01])+(?<!\s))+)$/;
+
+const pointers = items(
+  (item) => isResource(POINTER.exec(item)?.[1] ?? ''),
+  `must be JSON Pointers such as products:/image_url or products:/images/url, with commas between ` +
+    `(every element of an array is meant: no places in it, and no [ ] *); the word before the colon is one of ${RESOURCES.join(', ')}`,
+).transform((all) =>
+  all.map((item): FieldPointer => {
+    const [, resource, pointer] = POINTER.exec(item)!;
+    return { resource: resource as Resource, path: pointerNames(pointer!) };
   }),
 );
 
@@ -135,6 +157,7 @@ export const SCHEMA = z.object({
   API_LOGIN_URL: address.optional(),
   API_CA_FILE: certificates.optional(),
   API_KEY: secret.optional(),
+  API_KEY_PATIENCE_MS: milliseconds(0).default(DEFAULTS.API_KEY_PATIENCE_MS),
   ACCOUNT_NAME: matching(
     /^(?!\.+$)[\w.-]{1,100}$/,
     'must be 1 to 100 letters, digits, dots, hyphens or underscores',
@@ -171,10 +194,12 @@ export const SCHEMA = z.object({
   )
     .transform(Number)
     .default(DEFAULTS.DELETE_LIMIT_PERCENT),
+  DELETE_PROOF_MS: whole(0, A_DAY_MS, ' milliseconds').default(DEFAULTS.DELETE_PROOF_MS),
   PII_DROP: fields.default([]),
   PII_MASK: fields.default([]),
   PII_HMAC: fields.default([]),
   PII_HMAC_KEY: hmacKey.optional(),
+  VOLATILE_FIELDS: pointers.default([]),
   KEY_FIELDS_ORDERS: names.optional(),
   KEY_FIELDS_CUSTOMERS: names.optional(),
   KEY_FIELDS_INVENTORY: names.optional(),

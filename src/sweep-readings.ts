@@ -30,16 +30,18 @@ export function sweepReading(options: SweepReadingsOptions): (step: SweepStep) =
       case 'page':
         return { ...arrived(step.page.answer), page: step.page, step };
       case 'asked': {
-        const { key, since, answer } = step;
-        if (!answer) return empty(step, moment());
-        const read = { ...arrived(answer), step };
-        const isGone = answer.data.length === 0 && answer.pagination.total_records === 0;
+        const { key, since, answer, again } = step;
+        const read = answer ? { ...arrived(answer), step } : empty(step, moment());
+        const isGone = answer?.data.length === 0 && answer.pagination.total_records === 0;
+        // Gone for the first time it stays missing, and is asked for again. What can't be told is not.
+        if (!again) return isGone ? read : { ...read, spared: [key] };
         return isGone ? { ...read, gone: { keys: [key], since } } : read;
       }
       case 'absent': {
         const { keys, since, span } = step;
         return { ...empty(step, span), gone: { keys, since } };
       }
+      case 'asked-once':
       case 'end':
         return empty(step, moment());
     }

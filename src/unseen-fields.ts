@@ -1,14 +1,18 @@
 import { tap } from 'rxjs';
 import type { PiiConfig } from './config.ts';
+import type { JsonValue } from './schemas/json.ts';
 import { namedFields } from './personal-fields-of.ts';
 import type { Resource } from './resources.ts';
 import type { ListRequest } from './streams/request.ts';
 import { jsonOf } from './streams/sent-record.ts';
+import { volatileFields } from './streams/volatile-fields.ts';
 
 export interface UnseenFieldsOptions {
   readonly pii: PiiConfig;
+  /** Pointers to fields whose change alone is no event. Default none. */
+  readonly volatile?: readonly string[];
   readonly resource: Resource;
-  /** Told each name once, with dots and without the list: `tender_info.last_four`. */
+  /** Told each name once, without the list: `tender_info.last_four`, or the pointer of a volatile field. */
   readonly onUnseen: (field: string) => void;
 }
 
@@ -16,20 +20,27 @@ export interface UnseenFieldsOptions {
 const ENOUGH = 100;
 
 /**
- * A list's request, looked at before anything is hidden: tells which of the fields that the settings name
+ * Looks at a list's requests, before anything is hidden: tells which of the fields that the settings name
  * none of its first 100 records has, nor any record of a whole list that has fewer. A name that is spelled
- * wrong hides nothing.
+ * wrong does nothing.
  */
-export function unseenFields(request: ListRequest, options: UnseenFieldsOptions): ListRequest {
-  const { pii, resource, onUnseen } = options;
-  const unseen = new Set(namedFields(pii, resource, []).map(({ name }) => name));
+export function unseenFields(options: UnseenFieldsOptions): (request: ListRequest) => ListRequest {
+  const { pii, volatile = [], resource, onUnseen } = options;
+  const fieldsIn = (data: readonly JsonValue[]) => [
+    ...namedFields(pii, resource, data),
+    ...volatile.map((name) => {
+      const { without } = volatileFields([name]);
+      return { name, isSeen: data.some((each) => without(each) !== each) };
+    }),
+  ];
+  const unseen = new Set(fieldsIn([]).map(({ name }) => name));
   let looked = 0;
-  return (query, limit) =>
+  return (request) => (query, limit) =>
     request(query, limit).pipe(
       tap(({ data, pagination }) => {
         if (unseen.size === 0 || data.length === 0) return;
         looked += data.length;
-        for (const { name, isSeen } of namedFields(pii, resource, data.map(jsonOf))) {
+        for (const { name, isSeen } of fieldsIn(data.map(jsonOf))) {
           if (isSeen) unseen.delete(name);
         }
         const isWhole = query.modifiedFromDate === undefined && query.orderNumber === undefined;

@@ -72,9 +72,11 @@ describe('loadConfig', () => {
         startFrom: undefined,
         pageSize: 1000,
         deleteLimitPercent: 5,
+        deleteProofMs: 60_000,
       },
       quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 73 },
       pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
+      volatileFields: [],
       keyFields: Object.fromEntries(RESOURCES.map((resource) => [resource, undefined])),
       stateDir: join(cwd, '.cellarstream'),
       http: { host: '127.0.0.1', port: 9464 },
@@ -92,6 +94,7 @@ describe('loadConfig', () => {
         API_LOGIN_URL: 'https://login.example/v1/auth/public/login/',
         API_CA_FILE: 'ca.pem',
         API_KEY: 'k3y',
+        API_KEY_PATIENCE_MS: '0',
         ACCOUNT_NAME: 'north.1',
         KAFKA_BROKERS: ' a.example:9092, 10.0.0.1:9093,',
         KAFKA_SSL: 'true',
@@ -117,10 +120,12 @@ describe('loadConfig', () => {
         FIRST_READ_PERCENT: '90',
         PAGE_SIZE: '21',
         DELETE_LIMIT_PERCENT: '2.5',
+        DELETE_PROOF_MS: '30000',
         PII_DROP: 'orders.email,orders.tender_info.last_four',
         PII_MASK: 'customers.phone',
         PII_HMAC: 'wine-club-members.email',
         PII_HMAC_KEY: 'sixteen letters.',
+        VOLATILE_FIELDS: 'products:/image_url, inventory:/a~1b/images/url',
         KEY_FIELDS_ORDERS: 'order_number',
         KEY_FIELDS_CUSTOMERS: 'id',
         KEY_FIELDS_INVENTORY: 'sku, location',
@@ -139,6 +144,7 @@ describe('loadConfig', () => {
         baseUrl: 'https://api.example/wine',
         loginUrl: 'https://login.example/v1/auth/public/login/',
         key: expect.any(Secret) as Secret,
+        keyPatienceMs: 0,
         ca: PEM,
       },
       kafka: {
@@ -165,6 +171,7 @@ describe('loadConfig', () => {
         startFrom: Date.UTC(2025, 0, 31, 6),
         pageSize: 21,
         deleteLimitPercent: 2.5,
+        deleteProofMs: 30_000,
       },
       quota: { perMinute: 50, loginsPerMinute: 5, scope: 'key', firstReadPercent: 90 },
       pii: {
@@ -176,6 +183,10 @@ describe('loadConfig', () => {
         hmac: [{ resource: 'wine-club-members', path: ['email'] }],
         hmacKey: expect.any(Secret) as Secret,
       },
+      volatileFields: [
+        { resource: 'products', path: ['image_url'] },
+        { resource: 'inventory', path: ['a/b', 'images', 'url'] },
+      ],
       keyFields: {
         orders: ['order_number'],
         customers: ['id'],
@@ -360,12 +371,14 @@ describe('loadConfig', () => {
       ['TOPIC_PARTITIONS', 1, 10_000],
       ['TOPIC_REPLICATION', 1, 100],
       ['POLL_INTERVAL_MS', 100, 2 ** 31 - 1],
+      ['API_KEY_PATIENCE_MS', 0, 2 ** 31 - 1],
       ['LOOKBACK_MS', 0, 2 ** 31 - 1],
       ['SWEEP_INTERVAL_MS', 100, 2 ** 31 - 1],
       ['QUOTA_PER_MINUTE', 1, 1_000_000],
       ['LOGIN_QUOTA_PER_MINUTE', 1, 1_000_000],
       ['FIRST_READ_PERCENT', 1, 95],
       ['PAGE_SIZE', 21, 1_000],
+      ['DELETE_PROOF_MS', 0, 86_400_000],
       ['HTTP_PORT', 0, 65_535],
     ] as const;
     it.each(integers)('%s is a whole number from %d to %d', (name, least, most) => {
@@ -431,6 +444,12 @@ describe('loadConfig', () => {
       ['PII_MASK', 'orders.', 'must be fields such as orders.email'],
       ['PII_DROP', 'orders. email', 'must be fields such as orders.email'],
       ['PII_MASK', 'orders.tender_info .last_four', 'must be fields such as orders.email'],
+      ['VOLATILE_FIELDS', 'image_url', 'must be JSON Pointers such as products:/image_url'],
+      ['VOLATILE_FIELDS', 'oders:/seen', 'the word before the colon is one of orders'],
+      ['VOLATILE_FIELDS', 'products:image_url', 'must be JSON Pointers'],
+      ['VOLATILE_FIELDS', 'products:/', 'must be JSON Pointers'],
+      ['VOLATILE_FIELDS', 'products:/images/ url', 'must be JSON Pointers'],
+      ['VOLATILE_FIELDS', 'products:/a~2b', 'must be JSON Pointers'],
       ['KEY_FIELDS_ORDERS', ',', 'must be names of fields'],
       ['KEY_FIELDS_ODERS', 'id', 'is of no resource: there are KEY_FIELDS_ORDERS, '],
       ['HTTP_HOST', 'http://0.0.0.0', 'must be a host name or an IP address'],
@@ -446,6 +465,32 @@ describe('loadConfig', () => {
     ])('is a personal field that is written as in other languages: %s', (field) => {
       const { PII_DROP } = wrong({ PII_DROP: `orders.email,${field}` });
       expect(PII_DROP).toMatch(/^must be fields such as .*: no places in it, and no \[ \] \/ \*\)/);
+    });
+
+    it.each([
+      'products:/images/0/url',
+      'products:/images/-',
+      'products:/images[0]',
+      'products:/*/url',
+    ])('is a volatile field with a place in it: %s', (field) => {
+      const { VOLATILE_FIELDS } = wrong({ VOLATILE_FIELDS: `products:/image_url,${field}` });
+      expect(VOLATILE_FIELDS).toMatch(
+        /^must be JSON Pointers such as .*: no places in it, and no \[ \] \*\)/,
+      );
+    });
+
+    it.each<[string, string]>([
+      ['products:/updated_at', "the service works by it, its changes can't be passed over"],
+      ['orders:/order_number', "the service works by it, its changes can't be passed over"],
+      ['orders:/payment_status', "the service works by it, its changes can't be passed over"],
+      [
+        'orders:/club_package_info',
+        'the service works by club_package_info.package_status in it; name the fields beside that one',
+      ],
+      ['customers:/id', 'KEY_FIELDS_CUSTOMERS makes keys of it'],
+    ])('is a volatile field whose changes are waited for: %s', (field, why) => {
+      const env = { VOLATILE_FIELDS: field, KEY_FIELDS_CUSTOMERS: 'shop, id' };
+      expect(wrong(env)).toEqual({ VOLATILE_FIELDS: `names ${field}: ${why}` });
     });
 
     it.each(['PII_DROPS', 'PII_HASH', 'PII_HMAC_KEYS'])('is %s, which is no setting', (name) => {

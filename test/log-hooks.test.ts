@@ -37,6 +37,19 @@ describe('logHooks', () => {
     expect(lines).toEqual(['orders 1', 'products 2', 'orders 4', 'orders 5']);
   });
 
+  it('names fields that differ in every answer, and tells a volatile field that is unseen from a personal one', () => {
+    const lines: object[] = [];
+    const { onVolatile, onUnseen } = logHooks({ warn: (line: object) => lines.push(line) } as unknown as Logger); // prettier-ignore
+    onVolatile({ resource: 'products', fields: ['/seen'] });
+    onUnseen({ resource: 'products', field: '/sene' });
+    onUnseen({ resource: 'products', field: 'emial' });
+    expect(lines).toEqual([
+      { event: 'volatile-fields', resource: 'products', fields: ['/seen'] },
+      { event: 'volatile-unseen', resource: 'products', field: '/sene' },
+      { event: 'pii-unseen', resource: 'products', field: 'emial' },
+    ]);
+  });
+
   it('says that a list does not add up every ten minutes, each trouble of each list by itself', () => {
     const lines: string[] = [];
     const at = (level: string) => (fields: { resource: string; trouble: string }) =>

@@ -28,8 +28,9 @@ const pass = <T>(source: Observable<T>) => source;
 const lanes: Lanes = { poll: pass, firstRead: pass, sweep: pass, whole: pass, ask: pass, spacingMs: () => 0, lookBack: pass, paceMs: 0 }; // prettier-ignore
 const CONFIG = {
   account: 'estate',
-  poll: { intervalMs: 1, lookbackMs: 10_000, pageSize: 100, sweepIntervalMs: 86_400_000, deleteLimitPercent: 5 },
+  poll: { intervalMs: 1, lookbackMs: 10_000, pageSize: 100, sweepIntervalMs: 86_400_000, deleteLimitPercent: 5, deleteProofMs: 0 },
   pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
+  volatileFields: [],
 } as unknown as Config; // prettier-ignore
 const destination: Destination = {
   records: (resource) => `wine.${resource}`,
@@ -100,7 +101,7 @@ async function orders(config: Partial<Config> = {}, more: Partial<TaskLog> = {})
     get: (key) => store.get(key),
     text: (key) => store.text(key),
     count: () => store.count(),
-    rejects: () => store.rejects(),
+    isRejected: (digest) => store.isRejected(digest),
     unread: (keys, number) => store.unread(keys, number),
     isUnseen: (key, since) => store.isUnseen(key, since),
     unseen: (since, after) => store.unseen(since, after),
@@ -258,6 +259,38 @@ describe('orders that come in the bytes of last time', () => {
   });
 });
 
+describe('an order of which a volatile field alone differs', () => {
+  const volatileFields = [{ resource: 'orders', path: ['viewed'] }] as const;
+  const viewed = (n: number, more = '') => order(1, `"viewed":${n}${more}`);
+
+  it('makes no event, nor keeps its bytes; an event that has another reason has the newest value', async () => {
+    const { polled, commits, keeps, store, book } = await orders({ volatileFields });
+    const stored = () => book.values.decode(store.get('1')!.bytes).viewed;
+    expect((await polled(viewed(1))).events).toEqual(['c 1']);
+    for (const n of [2, 3]) expect((await polled(viewed(n))).events).toEqual([]);
+    expect([stored(), commits.length, keeps.map(keysOf).flat()]).toEqual([1, 1, []]);
+    expect((await polled(viewed(4, `,${OPEN}`))).events).toEqual(['u 1']);
+    expect(stored()).toBe(4);
+  });
+
+  it('is an event where nothing is said of that field', async () => {
+    const { polled } = await orders();
+    await polled(viewed(1));
+    expect((await polled(viewed(2))).events).toEqual(['u 1']);
+  });
+
+  it('is published again with its newest value', async () => {
+    const { polled, whole, resync, published, store, book } = await orders({ volatileFields });
+    await polled(viewed(1));
+    resync();
+    (await whole()).answer([viewed(2)]);
+    await until(() => published.some(({ lane }) => lane === 'resync'));
+    const [again] = published.find(({ lane }) => lane === 'resync')!.changes;
+    expect([again?.op, again?.before?.viewed, again?.after?.viewed]).toEqual(['r', 1, 2]);
+    expect(book.values.decode(store.get('1')!.bytes).viewed).toBe(2);
+  });
+});
+
 describe('the bytes that are kept', () => {
   it('are those of orders that have changed and of those that have not', async () => {
     const { polled, commits, keeps, store, book } = await orders();
@@ -313,6 +346,16 @@ describe('the bytes that are kept', () => {
     expect(eventsOf(0)).toEqual(['c 2']);
     expect([...commits, ...keeps].flatMap(keysOf)).toEqual(['2']);
   });
+});
+
+it('bad records make a dead letter each, however many there are and however often they are read', async () => {
+  const { polled, commits } = await orders();
+  const letters = () => commits.flatMap(({ messages }) => messages).length;
+  const bad = Array.from({ length: 10_001 }, (_, n) => `{"n":${n}}`);
+  for (let n = 0; n < 3; n++) await polled(...bad, bad[0]!);
+  expect(letters()).toBe(10_001);
+  await polled(...bad.slice(1), '{"n":0.5}');
+  expect(letters()).toBe(10_002);
 });
 
 it('a page that was encoded before the schema has grown is encoded again', async () => {

@@ -13,10 +13,11 @@ import { orderSchema } from '../src/schemas/order.ts';
 import type { Registry } from '../src/schemas/registry.ts';
 import { Secret } from '../src/secret.ts';
 import { newCursor } from '../src/sinks/cursor.ts';
-import type { TaskBatch, TaskLog } from '../src/sinks/task-log.ts';
+import type { TaskBatch, TaskLog, TaskNotes } from '../src/sinks/task-log.ts';
 import type { ReadClock } from '../src/streams/read-clock.ts';
 import type { Answer, ListQuery } from '../src/streams/request.ts';
 import { NO_SWEEP } from '../src/streams/sweep-progress.ts';
+import type { Limit } from '../src/streams/token-bucket.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 /** What the server's clock moves on between two requests. */
@@ -55,8 +56,10 @@ const config = {
     pageSize: 100,
     sweepIntervalMs: 86_400_000,
     deleteLimitPercent: 5,
+    deleteProofMs: 0,
   },
   pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
+  volatileFields: [],
 } as unknown as Config;
 const destination: Destination = {
   records: (resource) => `wine.${resource}`,
@@ -90,7 +93,7 @@ async function events(api: Api, more: Partial<TaskLog>, resyncs?: TaskResyncs, p
     sweep: { ...NO_SWEEP, beganAt: Date.now() },
     get: () => undefined,
     count: () => 0,
-    rejects: () => [],
+    isRejected: () => false,
     unread: () => 0,
     isUnseen: () => false,
     commit: () => Promise.resolve(),
@@ -138,7 +141,7 @@ describe('an order that the API has no more', () => {
   it('is deleted, unless somebody has seen it since it was found to be missing', async () => {
     const bytes = new Map<string, Buffer>();
     const { book, published$ } = await events(growingList().api, {
-      sweep: { ...NO_SWEEP, number: 3, phase: 'removing', proof: 'exact' },
+      sweep: { ...NO_SWEEP, number: 3, phase: 'removing', proof: 'exact', askedAt: 1 },
       count: () => 1_000,
       unseen: () => ({ keys: ['700', '800'], next: undefined }),
       isUnseen: (key, since) => key === '800' && since === 3,
@@ -152,6 +155,44 @@ describe('an order that the API has no more', () => {
 
     const changes = swept.flatMap((each) => each.changes.map(({ op, key }) => [op, key]));
     expect(changes).toEqual([['d', '800']]);
+  });
+
+  it('is not, the first time that it is asked for; and not asked for again where that tells nothing', async () => {
+    const { api } = growingList();
+    /** 700 is gone; of 800 the answer contradicts itself. */
+    const list = (...all: Parameters<Api['list']>) => {
+      const ask = api.list(...all);
+      return (query: ListQuery, limit: Limit) =>
+        ask(query, limit).pipe(
+          map((answer) =>
+            'orderNumber' in query
+              ? { ...answer, data: [], pagination: { ...answer.pagination, total_records: query.orderNumber === '800' ? 1 : 0 } } // prettier-ignore
+              : answer,
+          ),
+        );
+    };
+    const kept: TaskNotes[] = [];
+    const { published$ } = await events(
+      { ...api, list },
+      {
+        sweep: { ...NO_SWEEP, number: 3, phase: 'removing', proof: 'exact' },
+        count: () => 1_000,
+        unseen: () => ({ keys: ['700', '800'], next: undefined }),
+        isUnseen: () => true,
+        keep: (notes) => Promise.resolve(void kept.push(notes)),
+      },
+    );
+    const swept$ = published$.pipe(filter(({ lane }) => lane === 'sweep'));
+    const swept = await lastValueFrom(swept$.pipe(take(3), toArray()));
+
+    expect(swept.flatMap(({ changes }) => changes)).toEqual([]);
+    const found = kept.filter(({ sweep }) => sweep?.askedUpTo ?? sweep?.askedAt);
+    expect(found.map(({ sweep, seen }) => [sweep?.askedUpTo, seen?.keys])).toEqual([
+      ['700', []],
+      ['800', ['800']],
+      [null, []],
+    ]);
+    expect(found[2]!.sweep!.askedAt).toBeGreaterThan(0);
   });
 });
 

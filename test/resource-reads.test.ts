@@ -9,6 +9,7 @@ import { resourceReads } from '../src/resource-reads.ts';
 import type { Reading } from '../src/reading.ts';
 import type { ResourceReadsOptions } from '../src/resource-reads.ts';
 import type { Resync } from '../src/resync-requests.ts';
+import { parsedElement } from '../src/schemas/page-elements.ts';
 import type { ReadClock } from '../src/streams/read-clock.ts';
 import type { Answer, ListQuery } from '../src/streams/request.ts';
 import { NO_SWEEP } from '../src/streams/sweep-progress.ts';
@@ -18,6 +19,8 @@ import { virtualTime } from './support/virtual-time.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 const LATENCY_MS = 10;
+/** How long what is gone has to stay so. */
+const PROOF_MS = 100;
 
 /** A query as it was asked, and the lane of the quota that it waited in. */
 type Asked = ListQuery & { readonly lane: string };
@@ -38,6 +41,7 @@ const lanesWith = (spacingMs: Lanes['spacingMs']): Lanes => ({
 
 interface More extends Partial<Omit<ResourceReadsOptions, 'config'>> {
   readonly poll?: Partial<Config['poll']>;
+  readonly volatileFields?: Config['volatileFields'];
   /** Default {@link LATENCY_MS}. */
   readonly latencyMs?: number;
   /** Default as many as there are. */
@@ -60,7 +64,14 @@ function reading(
     firstRead: { startedAt: null, position: null, done: false },
     since: null,
   },
-  { poll, total, latencyMs = LATENCY_MS, hasNextPage = () => false, ...options }: More = {},
+  {
+    poll,
+    volatileFields = [],
+    total,
+    latencyMs = LATENCY_MS,
+    hasNextPage = () => false,
+    ...options
+  }: More = {},
 ): void {
   const scheduler = virtualTime();
   scheduler.run(() => {
@@ -92,9 +103,11 @@ function reading(
           pageSize: 100,
           sweepIntervalMs: 86_400_000,
           deleteLimitPercent: 5,
+          deleteProofMs: PROOF_MS,
           ...poll,
         },
         pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
+        volatileFields,
       } as ResourceReadsOptions['config'],
       api: api as unknown as Api,
       lanes: lanesWith(() => 100),
@@ -125,6 +138,30 @@ const windows = (asked: readonly ListQuery[]) =>
   asked.flatMap(({ modifiedFromDate: from }) => (from === undefined ? [] : [Date.parse(from)]));
 
 describe('resourceReads', () => {
+  it('tells a volatile field that no record has, of records that nobody parses too', () => {
+    const unseen: string[] = [];
+    const fields = ['notes', 'noets'].map(
+      (name) => ({ resource: 'orders', path: [name] }) as const,
+    );
+    reading(
+      () => Array.from({ length: 100 }, (_, n) => ({ ...order(n), notes: 'x' })),
+      ({ readings$, at }) => {
+        const reading$ = readings$.subscribe(({ settle }) => settle());
+        at(1_000, () => {
+          reading$.unsubscribe();
+          expect(unseen).toEqual(['/noets']);
+        });
+      },
+      undefined,
+      {
+        volatileFields: fields,
+        readNew: parsedElement,
+        readAgain: parsedElement,
+        hooks: { onUnseen: ({ field }) => unseen.push(field) },
+      },
+    );
+  });
+
   it('stops asking while nothing is committed, however many windows that would be', () => {
     reading(
       () => [order(1, '2025-12-31T23:59:00.000Z')],
@@ -268,16 +305,17 @@ describe('resourceReads', () => {
 });
 
 describe('the sweeps of a resource', () => {
-  const removing = { ...NO_SWEEP, number: 7, phase: 'removing', proof: 'exact', proofBefore: 'exact' } as const; // prettier-ignore
+  const removing = { ...NO_SWEEP, number: 7, phase: 'removing', proof: 'exact', row: [{ number: 6, at: -1e6 }] } as const; // prettier-ignore
   const unseen = (...keys: string[]) => ({
     count: () => 1_000,
     unseen: () => ({ keys, next: undefined }),
   });
-  const inShort = ({ lane, step, records, gone }: Reading) => ({
+  const inShort = ({ lane, step, records, gone, spared }: Reading) => ({
     lane,
     ...(step && { step: step.kind }),
     ...(records.length > 0 && { records: records.map(({ key }) => key) }),
     ...(gone && { gone }),
+    ...(spared && { spared }),
   });
 
   it('begin an interval after the first read, once it is dealt with', () => {
@@ -305,38 +343,51 @@ describe('the sweeps of a resource', () => {
     );
   });
 
-  it('ask for each order that they have missed by its number, and never for what is none', () => {
+  it('ask for each order that they have missed by its number, twice, and never for what is none', () => {
     const found: ReturnType<typeof inShort>[] = [];
+    let sweep: SweepProgress = removing;
+    let missing = ['7', '8', 'W-9'];
+    const records = { count: () => 1_000, unseen: () => ({ keys: missing, next: undefined }) };
     const query = ({ orderNumber }: ListQuery) => (orderNumber === '8' ? [order(8)] : []);
     reading(
       query,
       ({ readings$, readClock, asked, at }) => {
         const reading$ = readings$.subscribe((page) => {
           if (page.lane === 'sweep') found.push(inShort(page));
+          if (page.spared) missing = missing.filter((key) => !page.spared!.includes(key));
+          if (page.step?.kind === 'asked-once') sweep = { ...sweep, askedAt: 2 * LATENCY_MS };
           if (page.lane !== 'sweep' || page.step?.kind !== 'end') page.settle(); // it ends there
           if (page.step?.kind === 'end') readClock.settle(page.span.begin);
         });
-        at(500, () => {
-          const alone = asked.filter(({ orderNumber }) => orderNumber !== undefined);
-          expect(alone).toEqual([
+        const alone = () => asked.filter(({ orderNumber }) => orderNumber !== undefined);
+        at(2 * LATENCY_MS + PROOF_MS - 1, () => {
+          expect(alone()).toEqual([
             { orderNumber: '7', lane: 'ask' },
             { orderNumber: '8', lane: 'ask' },
           ]);
+        });
+        at(500, () => {
+          expect(alone().slice(2)).toEqual([{ orderNumber: '7', lane: 'ask' }]);
           expect(readClock.oldest()).toBe(Infinity); // nothing is left open
           reading$.unsubscribe();
         });
       },
       isDone,
-      { sweep: () => removing, records: unseen('7', '8', 'W-9'), poll: { intervalMs: 60_000 } },
+      { sweep: () => sweep, records, poll: { intervalMs: 60_000 } },
     );
     expect(found).toEqual([
+      { lane: 'sweep', step: 'asked' },
+      { lane: 'sweep', step: 'asked', records: ['8'], spared: ['8'] },
+      { lane: 'sweep', step: 'asked-once' },
       { lane: 'sweep', step: 'asked', gone: { keys: ['7'], since: 7 } },
-      { lane: 'sweep', step: 'asked', records: ['8'] },
       { lane: 'sweep', step: 'end' },
     ]);
   });
 
-  it('do not take an order for gone when the answer contradicts itself', () => {
+  it.each([
+    ['the first time', removing, ['7']],
+    ['again', { ...removing, askedAt: -PROOF_MS }, undefined],
+  ])('do not take an order for gone when the answer contradicts itself: %s', (_, sweep, spared) => {
     reading(
       () => [],
       ({ readings$, at }) => {
@@ -345,11 +396,12 @@ describe('the sweeps of a resource', () => {
         at(500, () => {
           expect(found.map(({ step }) => step?.kind)).toEqual(['asked']);
           expect(found[0]!.gone).toBeUndefined();
+          expect(found[0]!.spared).toEqual(spared);
           reading$.unsubscribe();
         });
       },
       isDone,
-      { sweep: () => removing, records: unseen('7'), poll: { intervalMs: 60_000 }, total: 1 },
+      { sweep: () => sweep, records: unseen('7'), poll: { intervalMs: 60_000 }, total: 1 },
     );
   });
 
@@ -364,7 +416,8 @@ describe('the sweeps of a resource', () => {
           found.push(inShort(page));
           const { number } = sweep;
           if (page.step?.kind === 'page') {
-            sweep = { ...removing, number: number + 1, beganAt: 0 };
+            const row = [{ number, at: -PROOF_MS }];
+            sweep = { ...removing, number: number + 1, beganAt: 0, row };
           }
           if (page.step?.kind === 'end') {
             ends += 1;

@@ -18,6 +18,18 @@ const order = (n: number, status = 'paid', updated_at = '2026-01-01T00:00:00Z') 
 });
 const keyed = (...records: ReturnType<typeof order>[]) =>
   records.map((record) => ({ key: String(record.order_number), record }));
+/** What a page of records came to. */
+const page = (
+  records: ReturnType<typeof order>[],
+  changes: Change[] = [],
+  refreshed: JsonObject[] = [],
+) => ({
+  read: { records: keyed(...records) },
+  changes,
+  refreshed: new Map(
+    refreshed.map((record) => [String(record.order_number as number), bytes(record)]),
+  ),
+});
 const change = (before: JsonObject | null, after: ReturnType<typeof order>): Change => ({
   key: String(after.order_number),
   op: before ? 'u' : 'c',
@@ -63,7 +75,7 @@ describe('resyncEvents', () => {
   it('makes an r of each record, from the image that is published, with nothing changed', () => {
     publish(order(1), order(2, 'packed'));
     // The reading is older than what is published: that stays the last word.
-    const again = events().again(step('a'), keyed(order(1), order(2, 'paid')), []);
+    const again = events().again(step('a'), page([order(1), order(2, 'paid')]));
     expect(again).toMatchObject([
       { key: '1', op: 'r', before: order(1), after: order(1), changed: [] },
       { key: '2', op: 'r', before: order(2, 'packed'), after: order(2, 'packed'), changed: [] },
@@ -76,15 +88,22 @@ describe('resyncEvents', () => {
     publish(order(1));
     const [changed, created] = [order(1, 'packed'), order(2)];
     const changes = [change(order(1), changed), change(null, created)];
-    const again = events().again(step('a'), keyed(changed, created, order(3)), changes);
+    const again = events().again(step('a'), page([changed, created, order(3)], changes));
     expect(again).toMatchObject([{ key: '1', op: 'r', before: changed, after: changed }]);
+  });
+
+  it('gives volatile fields as they came, beside the image that is published', () => {
+    publish(order(1));
+    const seen = { ...order(1), viewed: 7 };
+    const again = events().again(step('a'), page([order(1)], [], [seen]));
+    expect(again).toMatchObject([{ op: 'r', before: order(1), after: seen, changed: [] }]);
   });
 
   it('tells of a key once a request, on however many pages it is', () => {
     publish(order(1), order(2), order(3));
     const all = events();
     const keys = (id: string, ...records: ReturnType<typeof order>[]) =>
-      all.again(step(id), keyed(...records), []).map(({ key }) => key);
+      all.again(step(id), page(records)).map(({ key }) => key);
     expect(keys('a', order(1), order(2))).toEqual(['1', '2']);
     expect(keys('a', order(2), order(3))).toEqual(['3']);
     expect(keys('b', order(2))).toEqual(['2']);
@@ -95,7 +114,7 @@ describe('resyncEvents', () => {
     const timeless = { ...order(3), updated_at: '' };
     publish(early, late, timeless);
     const since = Date.parse('2026-02-01T00:00:00Z');
-    const again = events().again(step('a', { since }), keyed(early, late, timeless), []);
+    const again = events().again(step('a', { since }), page([early, late, timeless]));
     expect(again.map(({ key }) => key)).toEqual(['2', '3']);
   });
 

@@ -18,6 +18,13 @@ it('doubts a personal field of orders that their schema does not describe', () =
   ]);
 });
 
+it('doubts a volatile field of orders that their schema does not describe', () => {
+  const names = 'orders:/fulfillment_info/tracking/seen,orders:/notes,customers:/emial';
+  expect(doubted({ VOLATILE_FIELDS: names })).toEqual([
+    'VOLATILE_FIELDS names orders:/fulfillment_info/tracking/seen, which is no field of the schema: a name that is spelled wrong does nothing',
+  ]);
+});
+
 it.each<[string, string | undefined, readonly string[]]>([
   ['https://api.example', undefined, []],
   ['http://127.0.0.1:8080', undefined, []],

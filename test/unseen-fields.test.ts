@@ -16,6 +16,7 @@ const pii: PiiConfig = {
 async function told(
   pages: readonly (readonly [data: readonly JsonValue[], query?: ListQuery, hasNext?: boolean])[],
   resource: 'orders' | 'customers' | 'products' = 'orders',
+  volatile: readonly string[] = [],
 ): Promise<readonly (readonly string[])[]> {
   const names: string[] = [];
   let data: readonly JsonValue[] = [];
@@ -27,7 +28,12 @@ async function told(
       span: { begin: 1, end: 2 },
       serverTime: undefined,
     });
-  const request = unseenFields(list, { pii, resource, onUnseen: (name) => names.push(name) });
+  const request = unseenFields({
+    pii,
+    volatile,
+    resource,
+    onUnseen: (name) => names.push(name),
+  })(list);
   const after: (readonly string[])[] = [];
   for (const [records, query = {}, more = true] of pages) {
     data = records;
@@ -64,4 +70,10 @@ it('does not tell it of the few records that a poll brings, or one that was aske
 it('tells nothing of a list of which nothing is to be hidden, or all is there', async () => {
   expect(await told([[plain(100)]], 'products')).toEqual([[]]);
   expect(await told([[[...plain(99), { email: null }]]], 'customers')).toEqual([[]]);
+});
+
+it('tells of volatile fields, too', async () => {
+  const records = [...plain(99), { images: [{ url: 1 }] }];
+  const pointers = ['/images/url', '/image'];
+  expect(await told([[records]], 'products', pointers)).toEqual([['/image']]);
 });

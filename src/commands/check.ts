@@ -17,12 +17,14 @@ import { settingWarnings } from '../setting-warnings.ts';
 import { parseCursor } from '../sinks/cursor.ts';
 import { kafkaBroker } from '../sinks/kafka-broker.ts';
 import { inspectTopics } from '../sinks/kafka-topics.ts';
+import type { LivingInstance } from '../sinks/living-instance.ts';
 import { expectPartitions } from '../sinks/restore.ts';
 import { newestCursors } from '../sinks/tenure.ts';
 import { findingText } from '../sinks/topic-findings.ts';
 import type { TopicFinding } from '../sinks/topic-findings.ts';
 import { refuseUnsupported } from '../unsupported.ts';
 import { jsonOf } from '../streams/sent-record.ts';
+import { instanceText, whoRuns } from '../who-runs.ts';
 
 /** What was found of one thing that the service needs. */
 export interface Finding {
@@ -115,11 +117,13 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
   const { kafka, registry } = openLinks(config, { log, kafkaRetries: 2 });
   try {
     let doubts: readonly TopicFinding[] = [];
+    let living: LivingInstance | undefined;
     const found = await Promise.all([
       attempt('kafka', async () => {
         const { brokers, absent, ...topics } = await inspectTopics(topicsOf(config, kafka));
         ({ doubts } = topics);
         await expectPartitionsOf(config, kafka, absent);
+        living = await whoRuns(config, kafka);
         const there = absent.length > 0 ? `run will make ${absent.join(', ')}` : 'all topics there';
         return `${brokers} broker${brokers === 1 ? '' : 's'}; ${there}`;
       }),
@@ -138,7 +142,8 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
       }),
     ]);
     const unwise = doubts.map((doubt) => ({ what: 'topic', fine: true, isUnwise: true, detail: findingText(doubt) })); // prettier-ignore
-    return [...found, ...unwise];
+    const taken = living ? [{ what: 'account', fine: true, isUnwise: true, detail: takenText(config.account, living) }] : []; // prettier-ignore
+    return [...found, ...taken, ...unwise];
   } finally {
     await registry.close();
   }
@@ -162,6 +167,10 @@ async function expectPartitionsOf(
     const bounds = await broker.bounds(records(resource));
     expectPartitions(parseCursor(text, task), records(resource), bounds);
   }
+}
+
+function takenText(account: string, living: LivingInstance): string {
+  return `${instanceText(living)} runs ${account}: run would take over from it, and it would end. Stop it first, or set another TOPIC_PREFIX`;
 }
 
 /** What nobody mends within seconds, so that it is no use to wait: a handshake that failed. */

@@ -1,11 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { logCreator } from 'kafkajs';
 import pc from 'picocolors';
 import { firstValueFrom } from 'rxjs';
 import { run } from '../app.ts';
 import { loadConfig } from '../config.ts';
-import type { Config } from '../config.ts';
+import type { Config, ConfigWith } from '../config.ts';
+import { FIRST_RETRIES, openKafka } from '../destination.ts';
 import { CellarstreamError } from '../errors.ts';
 import type { Hooks, Progress } from '../hooks.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
@@ -17,6 +19,7 @@ import { registryUrlOf } from '../services/registry-server.ts';
 import type { Services } from '../services/services.ts';
 import { startServices } from '../services/start-services.ts';
 import type { Operation } from '../streams/change.ts';
+import { instanceText, whoRuns } from '../who-runs.ts';
 import { changeLines } from './change-lines.ts';
 import { logHooks } from './log-hooks.ts';
 import { progressLine } from './progress-line.ts';
@@ -41,10 +44,14 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   // Also when a second signal ends the process at once.
   process.once('exit', () => rmSync(state, { recursive: true, force: true }));
 
-  line.show('starting Kafka and a schema registry');
+  const brokers = process.env.KAFKA_BROKERS?.split(',').filter(Boolean) ?? [];
+  const registryUrl = process.env.SCHEMA_REGISTRY_URL;
+  line.show(
+    brokers.length > 0 ? 'looking at KAFKA_BROKERS' : 'starting Kafka and a schema registry',
+  );
   const starting = startServices({
-    brokers: process.env.KAFKA_BROKERS?.split(',').filter(Boolean),
-    registryUrl: process.env.SCHEMA_REGISTRY_URL,
+    brokers,
+    registryUrl,
     ports: PORTS,
     onProgress: (text) => line.show(text),
   });
@@ -69,6 +76,13 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
     needs: ['api', 'kafka', 'registry'],
   });
   const logger = await createLogger({ level: config.logLevel });
+  if (services.origin === 'settings') {
+    line.end(
+      `the Kafka and the registry are those of KAFKA_BROKERS (${services.brokers.join(',')}) and SCHEMA_REGISTRY_URL`,
+    );
+    const log = kafkaLogCreator(logger);
+    await Promise.race([expectNobody(config, log, line), firstValueFrom(stop$)]);
+  }
   const operations = await openSomewhere(config, (error) =>
     logger.error({ event: 'operations', err: error }, 'metrics, status or page went wrong'),
   );
@@ -123,6 +137,29 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
     );
     await Promise.allSettled([operations.close(), sandbox.close(), services.stop()]);
   }
+}
+
+/**
+ * A demo takes nobody's place: what it would end may have started the Kafka that both are on.
+ *
+ * @throws CellarstreamError `SETTINGS`.
+ */
+async function expectNobody(
+  config: ConfigWith<'kafka'>,
+  log: logCreator,
+  line: ReturnType<typeof progressLine>,
+): Promise<void> {
+  const kafka = openKafka(config, { log, kafkaRetries: FIRST_RETRIES });
+  const { prefix } = config.topics;
+  const living = await whoRuns(config, kafka, () =>
+    line.show(`looking whether somebody publishes under TOPIC_PREFIX=${prefix} there`),
+  );
+  line.clear();
+  if (!living) return;
+  throw new CellarstreamError(
+    'SETTINGS',
+    `another service publishes to KAFKA_BROKERS under TOPIC_PREFIX=${prefix}, ${instanceText(living)}: set another TOPIC_PREFIX, or stop it; or unset KAFKA_BROKERS and SCHEMA_REGISTRY_URL, for a Kafka of the demo's own`,
+  );
 }
 
 /** On the port of the settings; or, where none is set and the usual one is taken, on another. */

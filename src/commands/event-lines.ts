@@ -1,5 +1,6 @@
 import type pc from 'picocolors';
 import type { Consumed } from '../consumers/consumed.ts';
+import type { DeadLetter } from '../schemas/dead-letter.ts';
 import type { ChangeEvent } from '../schemas/envelope.ts';
 import { stringifyJson } from '../schemas/json.ts';
 import type { JsonObject } from '../schemas/json.ts';
@@ -8,8 +9,8 @@ import { somePaths, statusName, WORDS } from './change-words.ts';
 
 type Colors = ReturnType<typeof pc.createColors>;
 
-/** What `replay` shows: an event of a resource, or a status change. */
-export type Replayed = ChangeEvent | OrderStatusChange;
+/** What `replay` shows: an event of a resource, a status change, or a dead letter. */
+export type Replayed = ChangeEvent | OrderStatusChange | DeadLetter;
 
 /**
  * A message as JSON: its place, time and key, then the fields of its value, or `tombstone` where it
@@ -42,6 +43,11 @@ export function eventLine(message: Consumed<Replayed>, of: string, colors: Color
 
 function textOf(key: string | null, value: Replayed | null, of: string, colors: Colors): string {
   if (value === null) return `${'tombstone'.padEnd(9)} ${of} ${key}`;
+  if ('reason' in value) {
+    const { resource, reason, message, part, parts } = value;
+    const which = part === null ? '' : ` (part ${part} of ${parts})`;
+    return `${'rejected'.padEnd(9)} ${resource} ${key ?? '∅'}  ${reason}${which} ${colors.dim(message)}`;
+  }
   if (!('op' in value)) {
     const { subject, subject_id, field, from, to } = value;
     const name = statusName(subject, subject_id, field);

@@ -4,6 +4,7 @@ import type { Logger } from '../log.ts';
 import { lossText } from '../sinks/lost-events.ts';
 import { findingText } from '../sinks/topic-findings.ts';
 import { countPage, tellsWhatIsGone } from '../ops/page-counts.ts';
+import { fewNames } from '../ops/shortened.ts';
 import { gathered } from './gathered.ts';
 
 /** Signals that are away for less are back by themselves: by the pause before the next try. */
@@ -46,6 +47,11 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
 
   return {
     onLogin: () => logger.debug({ event: 'login' }, 'logged in'),
+    onClockSetBack: ({ backMs }) =>
+      logger.warn(
+        { event: 'clock-set-back', backMs },
+        "this machine's clock was set back: times in events are lower than those before, and their order is that of `sequence`",
+      ),
     onReady: ({ resource }) =>
       logger.info({ event: 'ready', resource }, 'logged in and connected, reading'),
     onEmpty: ({ resource }) =>
@@ -53,10 +59,15 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
     onKeyFields: ({ resource, keyFields }) =>
       logger.info({ event: 'key-fields', resource, keyFields }, 'keys are made of these fields'),
     onUnseen: ({ resource, field }) =>
-      logger.warn(
-        { event: 'pii-unseen', resource, field },
-        'a field to be hidden is in none of the first records: if its name is spelled wrong, nothing is hidden',
-      ),
+      field.startsWith('/')
+        ? logger.warn(
+            { event: 'volatile-unseen', resource, field },
+            'a field of VOLATILE_FIELDS is in none of the first records: if its name is spelled wrong, it does nothing',
+          )
+        : logger.warn(
+            { event: 'pii-unseen', resource, field },
+            'a field to be hidden is in none of the first records: if its name is spelled wrong, nothing is hidden',
+          ),
     onSchema: ({ resource, schemaId }) =>
       logger.info({ event: 'schema', resource, schemaId }, 'events are written in this schema'),
     onProgress: ({ resource, read, total, done }) => {
@@ -124,6 +135,11 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
         'the list moved under the reader, or does not add up',
       );
     },
+    onVolatile: ({ resource, fields }) =>
+      logger.warn(
+        { event: 'volatile-fields', resource, fields: fewNames(fields) },
+        'these fields differ in every answer: pages are tied together without them. If their change alone is to be no event, name them in VOLATILE_FIELDS',
+      ),
     onRejected: (told) => rejected(`${told.resource} ${told.reason}`, told),
     onRetry: ({ what, resource, error, count, delayMs }) =>
       logger.warn(

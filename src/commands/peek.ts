@@ -11,6 +11,7 @@ import { stringifyJson } from '../schemas/json.ts';
 import { changeFacts } from '../sinks/messages.ts';
 import { diff } from '../streams/diff.ts';
 import { hidingList } from '../streams/hiding-list.ts';
+import { leftOut } from '../streams/left-out.ts';
 import { pages } from '../streams/pages.ts';
 import { keyOfFields, keyRecords } from '../streams/records.ts';
 import { unseenFields } from '../unseen-fields.ts';
@@ -20,6 +21,8 @@ import { logHooks } from './log-hooks.ts';
 import { logSettings } from './log-settings.ts';
 import { stopSignals } from './stop.ts';
 import { jsonOf } from '../streams/sent-record.ts';
+import { volatileFields } from '../streams/volatile-fields.ts';
+import { volatilePointers } from '../volatile-fields-of.ts';
 
 /**
  * `cellarstream peek RESOURCE`: one whole read, as the events that a first read would publish, a JSON
@@ -33,7 +36,7 @@ export async function peekCommand(
   refuseUnsupported(config);
   const logger = await createLogger({ level: config.logLevel });
   logSettings(logger, config);
-  const { onRetry, onUnseen } = logHooks(logger);
+  const { onRetry, onUnseen, onVolatile } = logHooks(logger);
   const quota = quotas({ config, scheduler: steadyScheduler });
   const api = openApi({
     config: config.api,
@@ -41,13 +44,16 @@ export async function peekCommand(
     scheduler: steadyScheduler,
     onRetry,
   });
+  const pointers = volatilePointers(config, resource);
+  const anchorsWithout = leftOut(pointers, (fields) => onVolatile({ resource, fields }));
   const origin = { account: config.account, resource, version: VERSION };
-  const asSent = unseenFields(api.list(resource), {
+  const lookedAt = unseenFields({
     pii: config.pii,
+    volatile: pointers,
     resource,
     onUnseen: (field) => onUnseen({ resource, field }),
   });
-  const request = hidingList(asSent, personalFieldsOf(config.pii, resource));
+  const request = hidingList(lookedAt(api.list(resource)), personalFieldsOf(config.pii, resource));
   const { poll } = quota.lanes(resource, false);
   const pageSize = Math.min(config.poll.pageSize, Math.max(2, limit));
   let sequence = 0;
@@ -62,13 +68,16 @@ export async function peekCommand(
   const records$ = keyFields$.pipe(
     map(keyOfFields),
     switchMap((keyOf) =>
-      pages({ request: (query) => request(query, poll), keyOf, pageSize }).pipe(
-        map(({ answer }) => ({ records: keyRecords(answer.data, keyOf).keyed })),
-      ),
+      pages({
+        request: (query) => request(query, poll),
+        keyOf,
+        pageSize,
+        leftOut: anchorsWithout,
+      }).pipe(map(({ answer }) => ({ records: keyRecords(answer.data, keyOf).keyed }))),
     ),
   );
   const lines$ = records$.pipe(
-    diff({ isNew: () => false }),
+    diff({ isNew: () => false, volatile: volatileFields(pointers) }),
     map(({ changes }) => {
       for (const change of changes.slice(0, limit - sequence)) {
         sequence += 1;

@@ -3,19 +3,15 @@ import pc from 'picocolors';
 import { lastValueFrom, merge, Subject } from 'rxjs';
 import { loadConfig } from '../config.ts';
 import type { TopicPosition } from '../consumers/position.ts';
-import { readAs } from '../consumers/read-as.ts';
 import { replay } from '../consumers/replay.ts';
-import { jsonEvents } from '../consumers/topic.ts';
-import type { Topic, ValueReader } from '../consumers/topic.ts';
-import { openLinks } from '../destination.ts';
+import { FIRST_RETRIES, openLinks } from '../destination.ts';
 import { CellarstreamError } from '../errors.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
-import { topicNames } from '../schemas/topics.ts';
 import { instant } from '../settings.ts';
 import { eventLine, jsonLine } from './event-lines.ts';
-import type { Replayed } from './event-lines.ts';
 import { lineWriter } from './line-writer.ts';
 import { progressLine } from './progress-line.ts';
+import { replayedTopic } from './replayed-topic.ts';
 import { stopSignals } from './stop.ts';
 
 export interface ReplayFlags {
@@ -31,7 +27,6 @@ export interface ReplayFlags {
 const STDOUT = 1;
 /** Between two progress lines, at least. */
 const EVENTS_A_LINE = 5_000;
-const STATUS_CHANGES = 'order-status-changes';
 
 /**
  * `cellarstream replay`: the events of a topic from one place to another, a JSON object a line, or a
@@ -47,13 +42,12 @@ export async function replayCommand(of: string, flags: ReplayFlags): Promise<voi
     needs: ['kafka', 'registry'],
   });
   const logger = await createLogger({ level: config.logLevel });
-  const { kafka, registry } = openLinks(config, { log: kafkaLogCreator(logger) });
+  const { kafka, registry } = openLinks(config, {
+    log: kafkaLogCreator(logger),
+    kafkaRetries: FIRST_RETRIES,
+  });
 
-  const names = topicNames(config.topics.prefix);
-  const topic: Topic<Replayed> =
-    of === STATUS_CHANGES
-      ? { name: names.orderStatusChanges, values: asWritten }
-      : { name: names.records(of), values: jsonEvents };
+  const topic = await replayedTopic(of, config.topics.prefix, registry);
   const { key, limit = Infinity, byTime, pretty, follow } = flags;
   const lines = lineWriter(process.stdout);
   const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);
@@ -91,9 +85,6 @@ export async function replayCommand(of: string, flags: ReplayFlags): Promise<voi
     await registry.close();
   }
 }
-
-/** By the schema that wrote it: what is new in it shows. */
-const asWritten: ValueReader<Replayed> = (writer) => readAs<Replayed>(writer)(writer);
 
 /** @throws CellarstreamError `SETTINGS` for what is no such place. */
 function placeOf<Word extends string>(

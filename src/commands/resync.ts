@@ -3,7 +3,7 @@ import { filter, lastValueFrom, merge, mergeMap, NEVER, takeUntil, takeWhile, ta
 import type { Observable } from 'rxjs';
 import { loadConfig } from '../config.ts';
 import type { Config, Resource } from '../config.ts';
-import { openKafka } from '../destination.ts';
+import { FIRST_RETRIES, openKafka } from '../destination.ts';
 import { CellarstreamError } from '../errors.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
 import { topicNames } from '../schemas/topics.ts';
@@ -41,7 +41,7 @@ export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
   const config = loadConfig({ env: process.env, cwd: process.cwd(), needs: ['kafka'] });
   const request = requestOf(flags, config);
   const logger = await createLogger({ level: config.logLevel });
-  const kafka = openKafka(config, { log: kafkaLogCreator(logger) });
+  const kafka = openKafka(config, { log: kafkaLogCreator(logger), kafkaRetries: FIRST_RETRIES });
   const topic = kafkaSignals(kafka, topicNames(config.topics.prefix).signals);
   const stop$ = stopSignals();
 

@@ -69,7 +69,8 @@ function resolverOf(type: avro.Type, writer: RecordSchema): avro.Resolver {
   }
 }
 
-function fullName({ name, namespace }: RecordSchema): string {
+/** A schema's name with its namespace. */
+export function fullName({ name, namespace }: RecordSchema): string {
   return namespace && !name.includes('.') ? `${namespace}.${name}` : name;
 }
 

@@ -23,8 +23,8 @@ import { messageReader } from './consumed.ts';
 import type { Consumed } from './consumed.ts';
 import { resolveRange } from './position.ts';
 import type { From, To } from './position.ts';
-import { jsonEvents } from './topic.ts';
-import type { Topic } from './topic.ts';
+import { topicOf } from './topic.ts';
+import type { Topic, ValueIn } from './topic.ts';
 
 /** Where to read from, and which topic. */
 export interface Source<T> {
@@ -59,9 +59,12 @@ export interface ReplayOptions<T> extends Source<T> {
 /** Between two tries to reach the registry, at most: a long outage is not made longer. */
 const MOST_PAUSE_MS = 5_000;
 
-/** {@link ReplayOptions} of a resource's topic by its name: events as JSON. */
-export interface ReplayByNameOptions extends Omit<ReplayOptions<ChangeEvent>, 'topic'> {
-  readonly topic: string;
+/** {@link ReplayOptions} of a topic by its name: a resource's events as JSON, status changes or dead letters. */
+export interface ReplayByNameOptions<Name extends string = string> extends Omit<
+  ReplayOptions<ChangeEvent>,
+  'topic'
+> {
+  readonly topic: Name;
 }
 
 /**
@@ -82,7 +85,9 @@ export interface ReplayByNameOptions extends Omit<ReplayOptions<ChangeEvent>, 't
  * `REGISTRY_UNREACHABLE` (waited for where `to` is `never`), `REGISTRY_REFUSED`.
  */
 export function replay<T>(options: ReplayOptions<T>): Observable<Consumed<T>>;
-export function replay(options: ReplayByNameOptions): Observable<Consumed<ChangeEvent>>;
+export function replay<Name extends string>(
+  options: ReplayByNameOptions<Name>,
+): Observable<Consumed<ValueIn<Name>>>;
 /**
  * The same with each message handed to `handle`: the next one comes when what it gave (a promise, an
  * Observable) is done. Emits what `handle` gives.
@@ -91,9 +96,9 @@ export function replay<T, R>(
   options: ReplayOptions<T>,
   handle: (message: Consumed<T>) => ObservableInput<R>,
 ): Observable<R>;
-export function replay<R>(
-  options: ReplayByNameOptions,
-  handle: (message: Consumed<ChangeEvent>) => ObservableInput<R>,
+export function replay<R, Name extends string>(
+  options: ReplayByNameOptions<Name>,
+  handle: (message: Consumed<ValueIn<Name>>) => ObservableInput<R>,
 ): Observable<R>;
 export function replay<T>(
   options: ReplayOptions<T> | ReplayByNameOptions,
@@ -101,9 +106,7 @@ export function replay<T>(
 ): Observable<unknown> {
   const { kafka, registry, from = 'beginning', to = 'latest', key, order } = options;
   const { onCaughtUp, onRetry, stop$ = NEVER } = options;
-  const topic = (
-    typeof options.topic === 'string' ? { name: options.topic, values: jsonEvents } : options.topic
-  ) as Topic<T>;
+  const topic = topicOf<T>(options.topic);
   const keys = key === undefined ? undefined : new Set(typeof key === 'string' ? [key] : key);
   const since = from instanceof Date ? from.getTime() : -Infinity;
   const isWanted = ({ key, timestamp }: KafkaMessage) =>

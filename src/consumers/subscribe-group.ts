@@ -12,7 +12,8 @@ import { messageReader } from './consumed.ts';
 import { handling } from './handling.ts';
 import type { DeadLettered, GroupRetry, Handled, Handler, RetryOptions } from './handling.ts';
 import { keyedWork } from './keyed-work.ts';
-import type { Topic } from './topic.ts';
+import { topicOf } from './topic.ts';
+import type { Topic, ValueIn } from './topic.ts';
 
 /** What {@link subscribeGroup} needs. */
 export interface SubscribeGroupOptions<T> {
@@ -46,6 +47,14 @@ export interface SubscribeGroupOptions<T> {
   readonly onDeadLetter?: (letter: DeadLettered) => void;
   /** Told which partitions are this member's, each time the group has shared them out. */
   readonly onRebalance?: (partitions: readonly number[]) => void;
+}
+
+/** {@link SubscribeGroupOptions} of a topic by its name, as {@link replay} takes it. */
+export interface SubscribeGroupByNameOptions<Name extends string = string> extends Omit<
+  SubscribeGroupOptions<unknown>,
+  'topic'
+> {
+  readonly topic: Name;
 }
 
 const SESSION_TIMEOUT_MS = 30_000;
@@ -86,12 +95,21 @@ const MOST_PAUSE_MS = 5_000;
 export function subscribeGroup<T, R>(
   options: SubscribeGroupOptions<T>,
   handle: Handler<T, R>,
+): Observable<Handled<T, R>>;
+export function subscribeGroup<Name extends string, R>(
+  options: SubscribeGroupByNameOptions<Name>,
+  handle: Handler<ValueIn<Name>, R>,
+): Observable<Handled<ValueIn<Name>, R>>;
+export function subscribeGroup<T, R>(
+  options: SubscribeGroupOptions<T> | SubscribeGroupByNameOptions,
+  handle: Handler<T, R>,
 ): Observable<Handled<T, R>> {
   const { scheduler = steadyScheduler, random = Math.random, stop$ = NEVER, onRetry } = options;
   const { concurrency = CONCURRENCY } = options;
   const retry = { ...RETRY, ...options.retry };
-  if (options.deadLetters === options.topic.name) {
-    throw new RangeError(`deadLetters must be another topic than ${options.topic.name} itself`);
+  const topic = topicOf<T>(options.topic);
+  if (options.deadLetters === topic.name) {
+    throw new RangeError(`deadLetters must be another topic than ${topic.name} itself`);
   }
   atLeastOne({ concurrency, 'retry.tries': retry.tries });
 
@@ -107,7 +125,7 @@ export function subscribeGroup<T, R>(
       failure ??= { error };
       leave();
     };
-    const { kafka, registry, topic, groupId } = options;
+    const { kafka, registry, groupId } = options;
     const deadLetters =
       options.deadLetters === undefined
         ? undefined

@@ -2,6 +2,7 @@ import { Subject, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { ChangeEvent } from '../schemas/envelope.ts';
 import type { Consumed } from './consumed.ts';
+import { inSequence } from './in-sequence.ts';
 import { replay } from './replay.ts';
 import type { ReplayOptions, Source } from './replay.ts';
 
@@ -28,6 +29,11 @@ export interface Table<Image> {
   /** The record; undefined when there is none, or none yet. */
   get(key: string): Image | undefined;
   readonly size: number;
+  /**
+   * Events that were left out so far: their `sequence` was not above the highest of their partition, so that what they
+   * say is old, or was said before. 0 unless something is wrong with the topic.
+   */
+  readonly dropped: number;
   /** All of it, by key; in no order to rely on. */
   entries(): IterableIterator<[string, Image]>;
   /**
@@ -64,6 +70,8 @@ export function table<Image>(
   select: (image: Image, key: string) => unknown = (image) => image,
 ): Table<unknown> {
   const held = new Map<string, unknown>();
+  const isNewer = inSequence<Image>();
+  let dropped = 0;
   const changes$ = new Subject<TableChange<unknown>>();
   let failure: { readonly error: unknown } | undefined;
   let resolve!: () => void;
@@ -74,7 +82,9 @@ export function table<Image>(
   });
   ready.catch(() => undefined); // `changes$` tells as well: it need not be waited for
 
-  const apply = ({ key, value }: Consumed<ChangeEvent<Image>>) => {
+  const apply = (event: Consumed<ChangeEvent<Image>>) => {
+    const { key, value } = event;
+    if (!isNewer(event)) return void (dropped += 1);
     if (key === null) return;
     const before = held.get(key);
     const image = value?.after ?? null; // a tombstone has no value, a deletion no image
@@ -100,6 +110,9 @@ export function table<Image>(
     get: (key) => current().get(key),
     get size() {
       return current().size;
+    },
+    get dropped() {
+      return dropped;
     },
     entries: () => current().entries(),
     ready,

@@ -8,7 +8,7 @@ import type { Order } from '../schemas/order-type.ts';
 import { orderStatusChangeCodec } from '../schemas/order-status-change.ts';
 import type { OrderStatusChange } from '../schemas/order-status-change.ts';
 import { topicNames } from '../schemas/topics.ts';
-import { readAs, readEventsAs } from './read-as.ts';
+import { fullName, readAs, readEventsAs } from './read-as.ts';
 
 /**
  * What is made of a topic's bytes: given the schema that wrote a value, how such values are read.
@@ -30,6 +30,9 @@ export const jsonEvents: ValueReader<ChangeEvent> = (writer) => {
   const codec = envelopeCodec(writer);
   return (avro) => codec.decode(avro);
 };
+
+const statusChanges = readAs<OrderStatusChange>(orderStatusChangeCodec.schema);
+const deadLetters = readAs<DeadLetter>(deadLetterCodec.schema);
 
 /** Events of orders, resolved to the schema of {@link Order}, whichever schema wrote them. */
 export const orderEvents: ValueReader<ChangeEvent<Order>> = readEventsAs<Order>(
@@ -65,10 +68,31 @@ export function topicsUnder(prefix = 'wine'): Topics {
     wineClubs: json('wine-clubs'),
     wineClubMembers: json('wine-club-members'),
     products: json('products'),
-    orderStatusChanges: {
-      name: names.orderStatusChanges,
-      values: readAs<OrderStatusChange>(orderStatusChangeCodec.schema),
-    },
-    deadLetters: { name: names.deadLetters, values: readAs<DeadLetter>(deadLetterCodec.schema) },
+    orderStatusChanges: { name: names.orderStatusChanges, values: statusChanges },
+    deadLetters: { name: names.deadLetters, values: deadLetters },
   };
+}
+
+/** What a topic of the service holds, by its name alone: events as JSON, unless it's one of our own records. */
+export type ValueIn<Name extends string> = Name extends `${string}.order-status-changes`
+  ? OrderStatusChange
+  : Name extends `${string}.dead-letters`
+    ? DeadLetter
+    : ChangeEvent;
+
+/** A topic by its name alone: what its values are is told by the schemas that wrote them. */
+export function topicNamed<Name extends string>(name: Name): Topic<ValueIn<Name>> {
+  return { name, values: ownOrEvents as ValueReader<ValueIn<Name>> };
+}
+
+const OWN = new Map<string, ValueReader<OrderStatusChange | DeadLetter>>([
+  [fullName(orderStatusChangeCodec.schema), statusChanges],
+  [fullName(deadLetterCodec.schema), deadLetters],
+]);
+const ownOrEvents: ValueReader<OrderStatusChange | DeadLetter | ChangeEvent> = (writer) =>
+  (OWN.get(fullName(writer)) ?? jsonEvents)(writer);
+
+/** The topic, which may have been given by its name. */
+export function topicOf<T>(topic: Topic<T> | string): Topic<T> {
+  return typeof topic === 'string' ? (topicNamed(topic) as Topic<unknown> as Topic<T>) : topic;
 }

@@ -288,7 +288,11 @@ export const METRICS = {
     help: 'Tries that failed and are made again after a pause.',
     labels: ['service', 'resource', 'code'],
     zeros: [
-      { service: ['login'], resource: ['all'], code: ['API_UNREACHABLE', 'API_STATUS'] },
+      {
+        service: ['login'],
+        resource: ['all'],
+        code: ['API_UNREACHABLE', 'API_STATUS', 'API_KEY_REJECTED'],
+      },
       {
         service: ['api'],
         code: ['API_UNREACHABLE', 'API_STATUS', 'API_ANSWER', 'QUOTA_EXCEEDED', 'TOKEN_REJECTED'],

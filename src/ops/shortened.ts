@@ -15,3 +15,12 @@ export function shortened(text: string, most: number): string {
 export function errorLine(error: unknown): string {
   return shortened(describeError(error), MOST_ERROR);
 }
+
+/** Of several names, at most so many; and of each so many characters. */
+const MOST_NAMES = 5;
+const MOST_NAME = 60;
+
+/** Names that somebody else has given, no more of them than a line bears. */
+export function fewNames(names: readonly string[]): string[] {
+  return names.slice(0, MOST_NAMES).map((name) => shortened(name, MOST_NAME));
+}

@@ -44,6 +44,8 @@ export interface Warning {
     | 'list-moved'
     /** However often it is read: records may be missing. */
     | 'list-unsettled'
+    /** Fields differ in every answer. */
+    | 'volatile-fields'
     | 'tried-again'
     | 'not-asked'
     | 'dead-letters'

@@ -2,7 +2,7 @@ import type { Hooks } from '../hooks.ts';
 import type { ScanTrouble } from '../streams/pages.ts';
 import { tellsWhatIsGone } from './page-counts.ts';
 import type { Cause } from './readiness.ts';
-import { errorLine, MOST_ERROR, shortened } from './shortened.ts';
+import { errorLine, fewNames, MOST_ERROR, shortened } from './shortened.ts';
 import type { Warning } from './status-json.ts';
 import { times } from './times.ts';
 import { MANY_RETRIES, triedAgain } from './tried-again.ts';
@@ -12,6 +12,7 @@ export interface WarningsModel {
   readonly hooks: Pick<
     Required<Hooks>,
     | 'onTrouble'
+    | 'onVolatile'
     | 'onHeld'
     | 'onSwept'
     | 'onRefused'
@@ -73,14 +74,14 @@ export function warnings(now: () => number): WarningsModel {
   return {
     hooks: {
       ...retries.hooks,
-      onHeld: ({ resource, gone, known, limitPercent }) => {
+      onHeld: ({ resource, gone, known }) => {
         held.add(resource);
         tell({
           kind: 'deletions-held',
           resource,
           forMs: Infinity,
           text: () =>
-            `${gone} of ${known} records are gone at once, more than ${limitPercent} %: none is published as deleted. If it is right, set DELETE_LIMIT_PERCENT to 100 until it is done`,
+            `${gone} of ${known} records are gone at once: none is published as deleted. If it is right, set DELETE_LIMIT_PERCENT to 100 until it is done`,
         });
       },
       onSwept: ({ resource, proof, canBeAsked }) => {
@@ -125,6 +126,17 @@ export function warnings(now: () => number): WarningsModel {
           forMs: trouble === 'stepped-back' ? A_MINUTE_MS : TEN_MINUTES_MS,
           text: (count) => `${TROUBLES[trouble]} (${times(count)})`,
         }),
+      onVolatile: ({ resource, fields }) => {
+        const names = fewNames(fields);
+        tell({
+          kind: 'volatile-fields',
+          resource,
+          of: names.join(),
+          forMs: Infinity,
+          text: () =>
+            `differs in every answer: ${names.join(', ')}. Pages are tied together without it. If its change alone is to be no event, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
+        });
+      },
       onRejected: ({ resource, reason }) =>
         tell({
           kind: 'dead-letters',

@@ -6,6 +6,11 @@ export function pointerStep(name: string): string {
   return `/${name.includes('~') || name.includes('/') ? escape(name) : name}`;
 }
 
+/** The names that a JSON Pointer leads through. */
+export function pointerNames(pointer: string): string[] {
+  return pointer.split('/').slice(1).map(unescape);
+}
+
 function escape(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }

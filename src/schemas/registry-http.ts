@@ -48,7 +48,7 @@ const ADVICE: Readonly<Record<number, string>> = {
   401: 'check SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD',
   403: 'SCHEMA_REGISTRY_USERNAME needs the right to read and register schemas',
 };
-/** A proxy, most of the time. */
+/** A proxy, most of the time, or a registry whose API is at another path. */
 const UNKNOWN = 'no word that a registry would use';
 
 const TIMEOUT_MS = 10_000;
@@ -107,8 +107,15 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
     const words = typeof parsed?.message === 'string' ? oneLine(parsed.message) : undefined;
     // A port that speaks TLS answers plain text with a 400 of its own, if it answers.
     const isPlain = protocol === 'http:' && status === 400 && parsed === undefined;
-    const advice = isPlain ? ifTls(SERVER.address) : ADVICE[status];
-    const said = [words, advice].filter((part) => part !== undefined);
+    const isElsewhere = status === 200 || status === 404;
+    const advice = isPlain
+      ? ifTls(SERVER.address)
+      : isElsewhere
+        ? pathAdvice(base)
+        : ADVICE[status];
+    const said = [words ?? (isElsewhere ? UNKNOWN : undefined), advice].filter(
+      (part) => part !== undefined,
+    );
     const message = `${about}: ${where} answered ${status}: ${said.join(': ') || UNKNOWN}`;
     const passing = status === 408 || status === 429 || status >= 500;
     const code = passing ? 'REGISTRY_UNREACHABLE' : 'REGISTRY_REFUSED';
@@ -116,6 +123,13 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
   };
 
   return { ask, close: () => agent.destroy() };
+}
+
+/** What answers there is no registry. */
+function pathAdvice(base: string): string {
+  return base === ''
+    ? `give ${SERVER.address} the path of its API, as /apis/ccompat/v7 of Apicurio`
+    : `is its path the right one in ${SERVER.address}?`;
 }
 
 function basic(username: string, password: string): Record<string, string> {

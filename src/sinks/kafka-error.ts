@@ -75,7 +75,14 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     /Failed to find group coordinator/, // kafkajs keeps to itself that it may not ask for one
     'if it goes on, its ACLs must let this user write with the transactional id cellarstream.*, or read its own group',
   ],
+  [
+    /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|Connection timeout/,
+    'if it goes on, check KAFKA_BROKERS',
+  ],
 ];
+
+/** Brokers have the same words for both. */
+const OUTDATED = ' (another producer of its id was opened since, or it ran out of time)';
 
 /** A login that was not refused, but interrupted: kafkajs makes the same error of both. */
 const INTERRUPTED = /Closed connection|closed by the server|Connection (error|timeout)|timed out/;
@@ -108,12 +115,12 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
     .map((at) => tlsError(at, { ...SERVER, who: whoOf(at), unreachable: code }))
     .find(Boolean);
   if (insecure) return insecure;
+  const epoch = isEpochError(error);
   const what =
-    code === 'COMMIT_FAILED' ? 'a Kafka transaction failed' : `no answer from Kafka${hint(all)}`;
-  return new CellarstreamError(code, what, {
-    cause: error,
-    context: { epoch: isEpochError(error) },
-  });
+    code === 'COMMIT_FAILED'
+      ? `a Kafka transaction failed${epoch ? OUTDATED : ''}`
+      : `no answer from Kafka${hint(all)}`;
+  return new CellarstreamError(code, what, { cause: error, context: { epoch } });
 }
 
 /** The broker, where kafkajs says which. */

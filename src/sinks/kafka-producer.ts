@@ -15,6 +15,7 @@ import type { OfTopic } from './producer/calls.ts';
 import { transactionCoordinator } from './producer/coordinator.ts';
 import { deliver } from './producer/delivery.ts';
 import type { Delivered } from './producer/delivery.ts';
+import { fencing, TRANSACTION_TIMEOUT_MS } from './producer/fencing.ts';
 import { leadersOf } from './producer/leaders.ts';
 import { partitionOf } from './producer/partition-of.ts';
 import { kafkasOf, patience } from './producer/patience.ts';
@@ -40,8 +41,6 @@ export interface KafkaProducerOptions {
   readonly own?: ProducerIdentity | undefined;
 }
 
-/** After this long the broker gives up a transaction that was left open. */
-const TRANSACTION_TIMEOUT_MS = 60_000;
 /** How long a transaction, or the opening, is tried: what is too long for that is begun again from what was committed. */
 const PATIENCE_MS = 30_000;
 /** How long the end of a transaction is tried. */
@@ -115,8 +114,10 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
   /** A late copy of what was sent before may join the next transaction of the same identity. */
   let isInDoubt = false;
   let isDone = false;
+  const fences = fencing();
 
   const transaction = async (messages: readonly Message[]): Promise<readonly Delivered[]> => {
+    fences.begin(isInDoubt);
     if (isInDoubt) producer = await renewed(producer.own);
     isInDoubt = false;
     const { own, sequences } = producer;
@@ -179,7 +180,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
           clearTimeout(late);
         }
         brokers.close();
-        throw kafkaError(kafkasOf(error), 'COMMIT_FAILED');
+        throw fences.judge(error, kafkaError(kafkasOf(error), 'COMMIT_FAILED'));
       }
     },
     bounds: async (topic) => {

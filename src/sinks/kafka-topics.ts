@@ -2,7 +2,7 @@ import kafkajs from 'kafkajs';
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
 import { CellarstreamError } from '../errors.ts';
 import type { TopicSpec } from '../schemas/topics.ts';
-import { findingText, LOOKED_AT, topicFindings } from './topic-findings.ts';
+import { findingText, LOOKED_AT, mendingCommands, topicFindings } from './topic-findings.ts';
 import type { FoundTopic, TopicFinding } from './topic-findings.ts';
 import { withAdmin } from './with-admin.ts';
 
@@ -99,9 +99,10 @@ async function inspect(admin: Admin, specs: readonly TopicSpec[], brokers: numbe
   );
   const wrong = findings.filter(({ isRefused }) => isRefused);
   if (wrong.length > 0) {
+    const commands = mendingCommands(wrong);
     throw new CellarstreamError(
       'TOPIC_SETTINGS',
-      `topics exist with settings that would lose data: ${wrong.map(findingText).join('; ')}. Change them, or set another TOPIC_PREFIX`,
+      `topics exist with settings that would lose data: ${wrong.map(findingText).join('; ')}. Change them, or set another TOPIC_PREFIX${commands && `: ${commands}`}`,
     );
   }
   return {

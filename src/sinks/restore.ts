@@ -38,7 +38,7 @@ export interface Restored {
 }
 
 /** Of what is in the store: a folder that an older version left is read anew from Kafka. */
-const STORE_VERSION = 3;
+const STORE_VERSION = 4;
 
 /** A deletion whose event was compacted away: only its tombstone is left, and it is the last word. */
 const TOMBSTONE: PublishedImage = { sequence: Number.MAX_VALUE, image: null };
@@ -55,7 +55,7 @@ export async function restore(
   options: RestoreOptions,
   seen: KnownCursor | undefined,
 ): Promise<Restored> {
-  const { broker, store, task, topic, instance } = options;
+  const { broker, store, task, topic, instance, onRestored } = options;
   const home = `${STORE_VERSION} ${await broker.clusterId()} ${topic}`;
   const bounds = await broker.bounds(topic);
 
@@ -64,7 +64,7 @@ export async function restore(
     await store.clear(); // another cluster's
     memory = undefined;
   }
-  const nothing = { home, ends: {}, cursorEnd: '0', cursor: null, schemaIds: [], sweep: null };
+  const nothing = { home, ends: {}, cursorEnd: '0', cursor: null, schemaIds: [], whole: 0, found: 0, sweep: null }; // prettier-ignore
   let known: TaskMemory = memory ?? nothing;
   const parsed = () => (known.cursor === null ? null : parseCursor(known.cursor, task));
   const lost = () => {
@@ -77,18 +77,20 @@ export async function restore(
   const losses = parsed()?.losses ?? 0;
   known = { ...known, cursor: found.cursor, cursorEnd: found.cursorEnd };
   const { cursor: text, cursorEnd } = known;
-  if (memory && (parsed()?.losses ?? 0) > losses) {
+  let cursor = parsed() ?? newCursor(instance);
+  const anew: TaskMemory = { ...nothing, cursor: text, cursorEnd, whole: cursor.sequence };
+  if (memory && (cursor.losses ?? 0) > losses) {
     await store.clear(); // of the topic as it was before another process found events lost
     memory = undefined;
-    known = { ...nothing, cursor: text, cursorEnd };
   }
+  if (!memory) known = anew;
 
-  let cursor = parsed() ?? newCursor(instance);
   const loss = lost();
   expectPartitions(cursor, topic, bounds);
   if (loss) {
     await store.clear();
-    known = { ...nothing, cursor: text, cursorEnd, lost: true };
+    memory = undefined;
+    known = { ...anew, lost: true };
     await store.put([], known);
     const { losses: count = 0 } = cursor;
     cursor = {
@@ -101,15 +103,40 @@ export async function restore(
   } else if (text === null) {
     cursor = { ...cursor, starts: startsOf(bounds) }; // what is gone was before all that is known
   }
-  const read = await readImages(options, known, bounds);
+  let read = await readImages(options, known, bounds);
+  if (memory && isBehind(read, cursor)) {
+    await store.clear();
+    const all = await readImages(options, anew, bounds);
+    read = { ...all, restored: read.restored + all.restored };
+  }
+  if (read.restored > 0) onRestored?.(read.restored);
   // While another task's transaction is open, what was committed to the cursors behind its beginning
   // can't be read; the events that went with it can: no other task writes to their topic.
-  cursor = {
-    ...cursor,
-    sequence: Math.max(cursor.sequence, read.sequence),
-    partitions: bounds.size,
-  };
-  return { known: read.known, cursor, hadCursor: text !== null, lost: loss };
+  const sequence = Math.max(cursor.sequence, read.sequence);
+  cursor = { ...cursor, sequence, partitions: bounds.size };
+  known = { ...read.known, whole: sequence, found: 0 };
+  return { known, cursor, hadCursor: text !== null, lost: loss };
+}
+
+/**
+ * Whether events are missing between what the images say and what was published since: compaction has taken them. Most
+ * are no loss, as the newest image of each record stays. But of a deletion nothing stays, once its tombstone is gone as
+ * well: that record would be alive in the images, and be deleted a second time.
+ *
+ * Sequences tell, and no clock. A tombstone goes when `min.compaction.lag.ms` and then `delete.retention.ms` have passed, but
+ * by the producers' clocks and the brokers', with settings that anybody may have changed meanwhile.
+ */
+function isBehind({ known: { whole, found }, sequence }: ReadBack, cursor: Cursor): boolean {
+  return whole + found < Math.max(cursor.sequence, sequence);
+}
+
+/** What was read back from the topic. */
+interface ReadBack {
+  readonly known: TaskMemory;
+  /** The highest that was met. */
+  readonly sequence: number;
+  /** Number of messages. */
+  readonly restored: number;
 }
 
 /** Where partitions begin, of those that don't at 0. */
@@ -138,12 +165,12 @@ export function expectPartitions(
   );
 }
 
-/** Stores the images that are in the topic from where the store has come to; tells the last sequence, too. */
+/** Stores the images that are in the topic from where the store has come to. */
 async function readImages(
-  { broker, store, topic, readImage, onRestored }: RestoreOptions,
+  { broker, store, topic, readImage }: RestoreOptions,
   begun: TaskMemory,
   bounds: ReadonlyMap<number, Bounds>,
-): Promise<{ readonly known: TaskMemory; readonly sequence: number }> {
+): Promise<ReadBack> {
   let known = begun;
   // What was published while this store was away was there then: no sweep need have seen it.
   const { number: sweep } = notedSweep(known);
@@ -164,10 +191,14 @@ async function readImages(
       const last = messages.at(-1);
       if (!last) return;
       const images: ImageUpdate[] = [];
+      let { found } = known;
       for (const { key, value } of messages) {
         if (key === null) continue;
         const image = value ? await readImage(value) : TOMBSTONE;
-        if (image !== TOMBSTONE) sequence = Math.max(sequence, image.sequence);
+        if (image !== TOMBSTONE) {
+          sequence = Math.max(sequence, image.sequence);
+          if (image.sequence > known.whole) found += 1;
+        }
         images.push({ key: key.toString(), ...image });
       }
       restored += images.length;
@@ -176,18 +207,19 @@ async function readImages(
         ...known,
         ends: { ...known.ends, [last.partition]: end },
         schemaIds: withIds(known.schemaIds, images),
+        found,
       };
       const keys = images.flatMap(({ key, image }) => (image ? [key] : []));
       await store.put(images, known, { seen: { keys, sweep, bySweep: false } });
     },
   });
-  if (restored > 0) onRestored?.(restored);
-  return { known: { ...known, ends: { ...known.ends, ...offsetTexts(ends) } }, sequence };
+  return { known: { ...known, ends: { ...known.ends, ...offsetTexts(ends) } }, sequence, restored };
 }
 
 /** How far the sweeps have come. */
 export function notedSweep({ sweep }: TaskMemory): SweepProgress {
-  return sweep === null ? NO_SWEEP : (JSON.parse(sweep) as SweepProgress);
+  // An older version kept less of it.
+  return sweep === null ? NO_SWEEP : { ...NO_SWEEP, ...(JSON.parse(sweep) as Partial<SweepProgress>) }; // prettier-ignore
 }
 
 export function offsetTexts(offsets: Offsets): Record<string, string> {

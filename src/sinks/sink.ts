@@ -26,6 +26,10 @@ export interface TransactionalSink {
   /**
    * One commit at a time. An error means that the outcome is not known: the sink is of no more use,
    * and what was committed has to be read back.
+   *
+   * @throws CellarstreamError `FENCED` when another sink of the id was opened since: leave the work to that one.
+   * `COMMIT_FAILED` when a later try may do, with another sink; also where it can't be told whether this one was fenced
+   * or took too long (`context.epoch`).
    */
   commit(messages: readonly Message[]): Promise<Ends>;
   /** Gives its connections back. */

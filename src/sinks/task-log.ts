@@ -4,19 +4,22 @@ import type { ImageUpdate, Notes, StoredImage, TaskStore, UnseenKeys } from '../
 import { takenOver } from '../streams/sweep-progress.ts';
 import type { SweepProgress } from '../streams/sweep-progress.ts';
 import type { Cursor } from './cursor.ts';
+import { leaveFormerId, writtenAs } from './former-id.ts';
 import { isMadeAnew } from './lost-events.ts';
 import type { LostEvents } from './lost-events.ts';
 import { notedSweep, offsetTexts, restore, withIds } from './restore.ts';
 import type { RestoreOptions } from './restore.ts';
 import type { Message } from './sink.ts';
-import { claim, expectMine, openSink } from './tenure.ts';
+import { claim, expectMine, leftToCursor, openSink } from './tenure.ts';
 import type { Tenure } from './tenure.ts';
 
 export interface TaskLogOptions extends RestoreOptions {
   readonly transactionalId: string;
+  /** See {@link leaveFormerId}. */
+  readonly formerId?: string;
   /** The same object for every log of a task that a process opens. */
   readonly tenure: Tenure;
-  /** Whether single records can be asked for; see {@link takenOver}. */
+  /** Whether single records can be asked for; see {@link takenOver}, which the clock is for, too. */
   readonly canBeAsked: boolean;
   readonly scheduler: SchedulerLike;
   /** Events that were published are no longer in the topic: the task begins to read anew. */
@@ -36,8 +39,7 @@ export interface TaskLog {
   readonly unread: TaskStore['unread'];
   readonly isUnseen: TaskStore['isUnseen'];
   readonly unseen: (since: number, after: string | undefined) => UnseenKeys;
-  /** Digests of the newest records that went to dead letters, the oldest first. */
-  readonly rejects: () => readonly string[];
+  readonly isRejected: TaskStore['isRejected'];
   /** Ids of the schemas that the images are written in. */
   readonly schemaIds: () => readonly number[];
   /**
@@ -73,10 +75,11 @@ export interface TaskBatch extends TaskNotes {
  */
 export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
   const { broker, store, task, topic, cursorTopic, instance } = options;
-  const { tenure, onLost } = options;
+  const { tenure, canBeAsked, scheduler, onLost } = options;
   const before = await expectMine(options, store.memory());
   tenure.begin ??= (await broker.ends(cursorTopic)).get(0) ?? 0n;
 
+  await leaveFormerId(options, before, store.memory());
   const sink = await openSink(options, before);
   try {
     // What the sink's opening has made final is not to be missed.
@@ -91,16 +94,15 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
     let { cursor } = restored;
     if (tenure.predecessor === undefined) tenure.predecessor = hadCursor ? cursor.instance : null;
     let memory = known;
-    let sweep = takenOver(notedSweep(known), options.canBeAsked);
+    const byOthers = known.sweepGeneration !== cursor.generation;
+    let sweep = takenOver(notedSweep(known), { canBeAsked, now: scheduler.now(), byOthers });
 
     const commit = async (batch: TaskBatch): Promise<void> => {
       const { messages, images, cursor: progress, sweep: swept = sweep, ...notes } = batch;
       const next: Cursor = { ...cursor, ...progress, instance, ends: memory.ends };
       const text = JSON.stringify(next);
-      const ends = await sink.commit([
-        ...messages,
-        { topic: cursorTopic, key: task, value: Buffer.from(text) },
-      ]);
+      const saved: Message = { topic: cursorTopic, key: task, value: Buffer.from(text) };
+      const ends = await leftToCursor(() => sink.commit([...messages, saved]));
       const written = ends.get(topic) ?? new Map<number, bigint>();
       const count = messages.filter((message) => message.topic === topic).length;
       if (written.size > 0 && isMadeAnew(written, memory.ends, count)) {
@@ -114,7 +116,9 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
         cursorEnd: String(ends.get(cursorTopic)?.get(0) ?? memory.cursorEnd),
         cursor: text,
         schemaIds: withIds(memory.schemaIds, images),
+        whole: next.sequence,
         sweep: JSON.stringify(swept),
+        sweepGeneration: next.generation,
       };
       sweep = swept;
       await store.put(images, memory, notes);
@@ -125,7 +129,9 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
       await store.put([], memory, notes);
     };
 
-    cursor = { ...cursor, generation: cursor.generation + 1 };
+    const since = cursor.instance === instance ? cursor.heldSince : undefined;
+    const heldSince = since ?? Math.round(options.scheduler.now());
+    cursor = { ...cursor, generation: cursor.generation + 1, heldSince, ...writtenAs(options) };
     memory = { ...memory, lost: false };
     await claim(() => commit({ messages: [], images: [], cursor }));
     if (lost) onLost?.(lost);
@@ -142,7 +148,7 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
       unread: (keys, sweep) => store.unread(keys, sweep),
       isUnseen: (key, since) => store.isUnseen(key, since),
       unseen: (since, after) => store.unseen(since, after),
-      rejects: () => store.rejects(),
+      isRejected: (digest) => store.isRejected(digest),
       schemaIds: () => memory.schemaIds,
       commit,
       keep,

@@ -65,6 +65,22 @@ export async function openSink(
   return tenure.sink;
 }
 
+/**
+ * A commit of a sink whose epoch is over. Another one was opened, perhaps by a process that ended before its claim, or
+ * by a late copy of this one's own opening: the cursor says whose the task is, when it is opened again.
+ */
+export async function leftToCursor<T>(commit: () => Promise<T>): Promise<T> {
+  try {
+    return await commit();
+  } catch (error) {
+    if (!isEpochError(error)) throw error;
+    throw new CellarstreamError('COMMIT_FAILED', 'the commit came from an outdated producer', {
+      cause: error,
+      context: { epoch: true },
+    });
+  }
+}
+
 /** A claim that is refused was overtaken by another process that is starting: leave it to that one. */
 export async function claim(commit: () => Promise<void>): Promise<void> {
   try {
@@ -144,16 +160,17 @@ export async function readCursor(
   return { cursor, cursorEnd: String(end), ...(at !== undefined && { offset: at }) };
 }
 
-/** By task, the newest cursor of each. */
+/** By task, the newest cursor of each; with `since` of those from that offset on. */
 export async function newestCursors(
   broker: Broker,
   cursorTopic: string,
+  since = 0n,
 ): Promise<ReadonlyMap<string, string>> {
   const { low, high } = (await broker.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
   const newest = new Map<string, string>();
   await broker.readTail({
     topic: cursorTopic,
-    from: new Map([[0, low]]),
+    from: new Map([[0, since > low ? since : low]]),
     to: new Map([[0, high]]),
     onMessages: (messages) => {
       for (const { key, value } of messages) {

@@ -122,6 +122,14 @@ const LOST_BY = {
   delete: 'all but the newest event of a key would be deleted',
 } as const;
 
+/** What mends findings, for a shell; empty where nothing does but another topic. */
+export function mendingCommands(findings: readonly TopicFinding[]): string {
+  const isSetting = ({ setting }: TopicFinding) => LOOKED_AT.some((name) => name === setting);
+  const alter = ({ topic, setting, wanted }: TopicFinding) =>
+    `kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name ${topic} --add-config ${setting}=${wanted}`;
+  return findings.filter(isSetting).map(alter).join(' && ');
+}
+
 /** A finding in words, as part of a line. */
 export function findingText({
   topic,

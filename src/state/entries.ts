@@ -89,8 +89,8 @@ export function unpackMark(key: string, packed: Buffer): Mark {
 }
 
 /**
- * Whether a mark says that its key was seen since a sweep began, which is the newest one or the one
- * before: for who goes through all of them, and unpacks only those that say something else. It is not held against its
+ * Whether a mark says that its key was seen since a sweep began, by that one or
+ * the next: for who goes through all of them, and unpacks only those that say something else. It is not held against its
  * checksum: a mark that wrongly says so is unpacked a sweep later.
  */
 export function saysSeen(packed: Buffer, since: number): boolean {

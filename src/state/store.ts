@@ -35,8 +35,14 @@ export interface TaskMemory {
   readonly cursor: string | null;
   /** Ids of the schemas that stored images are written in. */
   readonly schemaIds: readonly number[];
+  /** The images say all that was published up to this sequence. */
+  readonly whole: number;
+  /** How many later events have been found in the topic so far: while it is read back, else none. */
+  readonly found: number;
   /** How far the sweeps have come, as text. */
   readonly sweep: string | null;
+  /** The generation of the cursor as that was written. Default unknown. */
+  readonly sweepGeneration?: number;
   /** Whether the topic has lost events, and the newest cursor does not say so yet. Default false. */
   readonly lost?: boolean;
 }
@@ -54,7 +60,7 @@ export interface Notes {
   readonly seen?: Sighting;
   /** By key, of records that were seen: what their images, as they are stored by then, were sent as. */
   readonly texts?: ReadonlyMap<string, KeptText>;
-  /** Digests of records that went to dead letters. */
+  /** Digests of records that went to dead letters: 16 bytes each, as `latin1`. */
   readonly rejects?: readonly string[];
 }
 
@@ -92,8 +98,8 @@ export interface TaskStore {
   isUnseen(key: string, since: number): boolean;
   /** Keys of images that {@link isUnseen} is true of, in order; a stretch behind `after`. */
   unseen(since: number, after: string | undefined): UnseenKeys;
-  /** The newest digests of rejects, the oldest first. */
-  rejects(): readonly string[];
+  /** Whether a reject of this digest is remembered. */
+  isRejected(digest: string): boolean;
   clear(): Promise<void>;
 }
 
@@ -112,8 +118,8 @@ export type OnDiscarded = (reason: string) => void;
 const MEMORY_KEY = 'memory';
 /** Marks that are remembered: those of as many pages as are asked for at once, and some megabytes. */
 const MOST_RECENT = 20_000;
-/** Rejects that are remembered. */
-const MOST_REJECTS = 10_000;
+/** Rejects of a task that are remembered: some 120 MB on disk, when there are so many. */
+const MOST_REJECTS = 1_000_000;
 /** Of a stretch of keys: how many are looked at, and found, at most. */
 const MOST_LOOKED_AT = 10_000;
 const MOST_FOUND = 500;
@@ -122,9 +128,14 @@ const MOST_FOUND = 500;
  * Opens the image store in a folder. It is written without waiting for the disk: a killed process
  * loses nothing, and after a killed machine all is read again from Kafka.
  *
+ * @param mostRejects How many rejects of a task are remembered at most; the newest half of them always is.
  * @throws CellarstreamError `STATE_FOLDER` when the folder can't be read or written.
  */
-export function openStore(folder: string, onDiscarded: OnDiscarded = () => undefined): Store {
+export function openStore(
+  folder: string,
+  onDiscarded: OnDiscarded = () => undefined,
+  mostRejects = MOST_REJECTS,
+): Store {
   let file = openImageFile(folder, onDiscarded);
   return {
     task: (name) => {
@@ -134,40 +145,39 @@ export function openStore(folder: string, onDiscarded: OnDiscarded = () => undef
         file.close().catch(() => undefined);
         file = openImageFile(folder, onDiscarded, damage);
       }
-      return taskStore(file, name);
+      return taskStore(file, name, mostRejects);
     },
     close: () => file.close(),
   };
 }
 
-/** A digest, and the how manieth reject it was. */
-type Reject = readonly [nth: number, digest: string];
-
 interface Databases {
-  readonly images: Database<Buffer, string>;
+  readonly images: Database<Buffer, Buffer>;
   /** By key: when it was seen last. Every image has one. */
-  readonly marks: Database<Buffer, string>;
-  /** A ring: the newest takes the place of the oldest. */
-  readonly rejects: Database<Buffer, number>;
-  readonly memories: Database<Buffer, string>;
+  readonly marks: Database<Buffer, Buffer>;
+  /** By digest. Where one is full the other is emptied, and takes the next: so one never is. */
+  readonly rejects: readonly [Database<Buffer, Buffer>, Database<Buffer, Buffer>];
+  readonly memories: Database<Buffer, Buffer>;
 }
 
-function taskStore(file: ImageFile, name: string): TaskStore {
+const digestBytes = (digest: string): Buffer => Buffer.from(digest, 'latin1');
+/** All there is to say of a digest is that it is there. */
+const THERE = Buffer.of(1);
+
+/** A key as it is stored. lmdb's own way to write texts gives back others where U+0000 to U+0004 are in long ones. */
+const bytesOf = (key: string): Buffer => Buffer.from(key);
+
+function taskStore(file: ImageFile, name: string, mostRejects: number): TaskStore {
   const { images, marks, rejects, memories } = file.use((root): Databases => {
-    const database = <K extends string | number>(kind: string) =>
-      root.openDB<Buffer, K>({ name: `${kind} ${name}`, encoding: 'binary' });
+    const database = (kind: string) =>
+      root.openDB<Buffer, Buffer>({ name: `${kind} ${name}`, encoding: 'binary', keyEncoding: 'binary' }); // prettier-ignore
     return {
       images: database('images'),
       marks: database('marks'),
-      rejects: database('rejects'),
+      rejects: [database('rejected'), database('rejected too')],
       memories: database('memory'),
     };
   });
-  const known = () =>
-    [...rejects.getRange()]
-      .map(({ key, value }) => unpackJson<Reject>(String(key), value))
-      .sort(([a], [b]) => a - b);
-  let rejected = file.use(() => (known().at(-1)?.[0] ?? -1) + 1);
 
   /** A page's marks are looked at several times before they are written. */
   const recentMarks = new Map<string, Mark>();
@@ -184,7 +194,7 @@ function taskStore(file: ImageFile, name: string): TaskStore {
   };
 
   const imageOf = (key: string): StoredImage | undefined => {
-    const stored = images.get(key);
+    const stored = images.get(bytesOf(key));
     if (stored) return unpackImage(key, stored);
     // A page that lost it would have it published once more, as if it were new.
     if (markOf(key).hasImage) throw damaged('an image is gone');
@@ -198,7 +208,7 @@ function taskStore(file: ImageFile, name: string): TaskStore {
   const markOf = (key: string): Mark => {
     const recent = recentMarks.get(key);
     if (recent) return recent;
-    const stored = marks.get(key);
+    const stored = marks.get(bytesOf(key));
     return remember(key, stored ? unpackMark(key, stored) : UNMARKED);
   };
   const mark = (key: string, change: Partial<Mark>) => {
@@ -209,15 +219,24 @@ function taskStore(file: ImageFile, name: string): TaskStore {
       next.read === old.read &&
       next.hasImage === old.hasImage &&
       next.text === old.text;
-    if (!isSame || old === UNMARKED) marks.putSync(key, packMark(key, remember(key, next)));
+    if (!isSame || old === UNMARKED)
+      marks.putSync(bytesOf(key), packMark(key, remember(key, next)));
   };
+
+  const reject = (digest: string) => {
+    const [one, other] = rejects;
+    const [newer, older] = isFull(one) ? [other, one] : [one, other];
+    newer.putSync(digestBytes(digest), THERE);
+    if (isFull(newer)) older.clearSync();
+  };
+  const isFull = (half: Database) => entriesOf(half) >= mostRejects / 2;
 
   return {
     get: (key) => read(() => imageOf(key)),
     text: (key) => read(() => markOf(key).text),
     memory: () =>
       read(() => {
-        const stored = memories.get(MEMORY_KEY);
+        const stored = memories.get(bytesOf(MEMORY_KEY));
         return stored && unpackJson<TaskMemory>(MEMORY_KEY, stored);
       }),
     put: (updates, memory, { seen, texts, rejects: digests = [] } = {}) =>
@@ -231,11 +250,11 @@ function taskStore(file: ImageFile, name: string): TaskStore {
             if (old && old.sequence >= sequence) {
               if (isSeen) mark(key, sighting!);
             } else if (image) {
-              images.putSync(key, packImage(key, { sequence, ...image }));
+              images.putSync(bytesOf(key), packImage(key, { sequence, ...image }));
               mark(key, { hasImage: true, text: texts?.get(key), ...(isSeen && sighting) });
             } else {
-              images.removeSync(key);
-              marks.removeSync(key);
+              images.removeSync(bytesOf(key));
+              marks.removeSync(bytesOf(key));
               recentMarks.delete(key);
               if (isSeen) mark(key, sighting!);
             }
@@ -244,16 +263,11 @@ function taskStore(file: ImageFile, name: string): TaskStore {
             const text = texts?.get(key);
             mark(key, { ...sighting, ...(text && { text }) });
           }
-          for (const [k, digest] of digests.entries()) {
-            const nth = rejected + k;
-            const place = nth % MOST_REJECTS;
-            rejects.putSync(place, packJson(String(place), [nth, digest] satisfies Reject));
-          }
-          memories.putSync(MEMORY_KEY, packJson(MEMORY_KEY, memory));
+          for (const digest of digests) reject(digest);
+          memories.putSync(bytesOf(MEMORY_KEY), packJson(MEMORY_KEY, memory));
         });
-        rejected += digests.length;
       }),
-    count: () => read(() => (images.getStats() as { entryCount: number }).entryCount),
+    count: () => read(() => entriesOf(images)),
     unread: (keys, sweep) =>
       read(() => [...new Set(keys)].filter((key) => markOf(key).read < sweep).length),
     isUnseen: (key, since) => read(() => markOf(key).seen < since),
@@ -262,24 +276,30 @@ function taskStore(file: ImageFile, name: string): TaskStore {
         const keys: string[] = [];
         const range = {
           limit: MOST_LOOKED_AT,
-          ...(after !== undefined && { start: after, exclusiveStart: true }),
+          ...(after !== undefined && { start: bytesOf(after), exclusiveStart: true }),
         };
         let looked = 0;
-        for (const { key, value } of marks.getRange(range)) {
+        for (const { key: bytes, value } of marks.getRange(range)) {
           looked += 1;
+          const key = bytes.toString();
           if (!saysSeen(value, since) && isUnseen(unpackMark(key, value), since)) keys.push(key);
           if (keys.length === MOST_FOUND || looked === MOST_LOOKED_AT) return { keys, next: key };
         }
         return { keys, next: undefined };
       }),
-    rejects: () => read(() => known().map(([, digest]) => digest)),
+    isRejected: (digest) => read(() => rejects.some((half) => half.doesExist(digestBytes(digest)))),
     clear: () =>
       settled(() => {
-        write(() => [images, marks, rejects, memories].forEach((database) => database.clearSync()));
+        write(() => {
+          for (const each of [images, marks, ...rejects, memories]) each.clearSync();
+        });
         recentMarks.clear();
-        rejected = 0;
       }),
   };
+}
+
+function entriesOf(database: Database): number {
+  return (database.getStats() as { entryCount: number }).entryCount;
 }
 
 const isUnseen = ({ seen, hasImage }: Mark, since: number): boolean => seen < since && hasImage;

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../schemas/json.ts';
+import { canonicalJson, isJsonObject } from '../schemas/json.ts';
 import type { JsonValue } from '../schemas/json.ts';
 import { jsonOf, keyIn, SentRecord } from './sent-record.ts';
 import type { Sent, SentText } from './sent-record.ts';
 import type { KeyOf } from './records.ts';
+import { volatileFields } from './volatile-fields.ts';
 
 /** A record that was read, by its key and a digest of its content or of the bytes that it was sent in. */
 export type Anchor = readonly [key: string, digest: string];
@@ -17,6 +18,8 @@ export interface Position {
   readonly anchors: readonly (readonly Anchor[])[];
   /** Steps back in a row that have led here. */
   readonly stepsBack: number;
+  /** Fields that the anchors leave out, as JSON Pointers, sorted. Absent where they leave out none. */
+  readonly leftOut?: readonly string[];
 }
 
 /** Where a scan of a whole list begins. */
@@ -39,6 +42,8 @@ export interface JoinOptions {
   /** How many records before the end of a page the next one begins; at most half the page is. */
   readonly overlap: number;
   readonly keyOf: KeyOf;
+  /** Fields that new anchors leave out, as JSON Pointers, sorted. Default none. */
+  readonly leftOut?: readonly string[];
 }
 
 const PAGES_KEPT = 4;
@@ -59,9 +64,14 @@ const MOST_STEPS_BACK = 8;
  *
  * The same reading of a list that was never sorted, or is sorted anew for each request, shows in
  * anchors that have changed places.
+ *
+ * Fields that differ in every answer would leave no record unchanged. Anchors leave them out; but not all
+ * that tells whether a record has changed: one of which nothing but its key is left is known by the keys
+ * of those that stand before it, or it might have moved.
  */
 export function join(at: Position, data: readonly Sent[], options: JoinOptions): Joint {
-  const page = identify(data, options.keyOf);
+  const { keyOf, leftOut = NONE } = options;
+  const page = identify(data, keyOf, at.leftOut ?? NONE);
   let anchored = at.offset === 0;
   let swapped = false;
   for (const anchors of at.anchors) {
@@ -83,33 +93,65 @@ export function join(at: Position, data: readonly Sent[], options: JoinOptions):
   // A server may give smaller pages than it was asked for: go by what came, and always forward.
   const overlap = Math.min(options.overlap, Math.floor(data.length / 2));
   const step = Math.max(1, data.length - overlap);
-  const anchors = [...at.anchors, choose(page, overlap)].slice(-PAGES_KEPT);
-  const next = { offset: at.offset + step, step, anchors, stepsBack: 0 };
+  const before = at.leftOut ?? NONE;
+  const isAsBefore =
+    leftOut.length === before.length && leftOut.every((field, place) => field === before[place]);
+  const anchors = isAsBefore
+    ? [...at.anchors, choose(page, overlap)].slice(-PAGES_KEPT)
+    : [choose(identify(data, keyOf, leftOut), overlap)]; // others would be of other contents
+  const next: Position = {
+    offset: at.offset + step,
+    step,
+    anchors,
+    stepsBack: 0,
+    ...(leftOut.length > 0 && { leftOut }),
+  };
   return { anchored, swapped, next, adrift: false };
 }
+
+const NONE: readonly string[] = [];
 
 interface Page {
   /** By place; undefined for a record that can't be known again. */
   readonly keys: readonly (string | undefined)[];
   readonly placeOf: ReadonlyMap<string | undefined, number>;
-  /** What an anchor keeps of the record at a place: of its content, or of its bytes where they are known. */
-  readonly digest: (place: number, of: 'content' | 'bytes') => string;
+  /**
+   * What an anchor keeps of the record at a place: of its content, or of its bytes where they are known;
+   * undefined where that says too little.
+   */
+  readonly digest: (place: number, of: 'content' | 'bytes') => string | undefined;
   /** Whether the record at a place is the one of which an anchor keeps this. */
   readonly isAsIn: (digest: string, place: number) => boolean;
 }
 
 /** A record without a key goes by the one before it: its like may be anywhere in the list. */
-function identify(data: readonly Sent[], keyOf: KeyOf): Page {
-  const contents: string[] = []; // worked out when asked for, once: it may take parsing
-  const content = (place: number) => (contents[place] ??= digestOf(jsonOf(data[place]!)));
+function identify(data: readonly Sent[], keyOf: KeyOf, leftOut: readonly string[]): Page {
+  const { without } = volatileFields(leftOut);
+  const keyAt = (place: number) => (place < 0 ? undefined : keyIn(data[place]!, keyOf));
+  const contents: (string | undefined)[] = []; // worked out when asked for, once: it may take parsing
+  const content = (place: number): string | undefined => {
+    if (!(place in contents)) contents[place] = contentOf(place);
+    return contents[place];
+  };
+  const contentOf = (place: number): string | undefined => {
+    const record = jsonOf(data[place]!);
+    const left = without(record);
+    if (left === record || !isKeyAlone(left, keyOf)) return digestOf(left);
+    const neighbours = Array.from({ length: NEIGHBOURS }, (_, k) => keyAt(place - k));
+    return neighbours.includes(undefined) ? undefined : digestOf(neighbours as string[]);
+  };
   const bytes = (place: number) => {
     const sent = data[place];
-    return sent instanceof SentRecord && sent.text ? digestOfBytes(sent.text) : undefined;
+    const isWhole = leftOut.length === 0;
+    return isWhole && sent instanceof SentRecord && sent.text
+      ? digestOfBytes(sent.text)
+      : undefined;
   };
-  const keys = data.map(
-    (record, place) =>
-      keyIn(record, keyOf) ?? (place > 0 ? `after ${content(place - 1)}` : undefined),
-  );
+  const behind = (place: number) => {
+    const before = place > 0 ? content(place - 1) : undefined;
+    return before === undefined ? undefined : `after ${before}`;
+  };
+  const keys = data.map((_, place) => keyAt(place) ?? behind(place));
   const placeOf = new Map(keys.map((key, place) => [key, place]));
   return {
     keys,
@@ -118,6 +160,20 @@ function identify(data: readonly Sent[], keyOf: KeyOf): Page {
     isAsIn: (digest, place) =>
       digest.startsWith(BY_BYTES) ? digest === bytes(place) : digest === content(place),
   };
+}
+
+/** So many keys in a row are a place in a list: a record that moves takes no neighbours along. */
+const NEIGHBOURS = 5;
+
+/** Whether nothing is left of a record but what its key is made of. */
+function isKeyAlone(left: JsonValue, keyOf: KeyOf): boolean {
+  if (!isJsonObject(left)) return false;
+  const members = Object.entries(left);
+  const key = keyOf(left);
+  return members.every((member) => {
+    const others = members.filter((other) => other !== member);
+    return keyOf(Object.fromEntries(others)) !== key;
+  });
 }
 
 /**
@@ -130,9 +186,10 @@ function choose({ keys, digest }: Page, overlap: number): readonly Anchor[] {
   const places = [...keys.keys()].filter(
     (place) => keys[place] !== undefined && (place >= last || place % stride === 0),
   );
-  return places.map((place, nth): Anchor => {
+  return places.flatMap((place, nth): Anchor[] => {
     const isByContent = (places.length - 1 - nth) % BY_CONTENT_EVERY === 0;
-    return [keys[place]!, digest(place, isByContent ? 'content' : 'bytes')];
+    const kept = digest(place, isByContent ? 'content' : 'bytes');
+    return kept === undefined ? [] : [[keys[place]!, kept]];
   });
 }
 

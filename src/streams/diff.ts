@@ -9,6 +9,7 @@ import type { Identities } from './identity.ts';
 import type { NewestReads, Verdict } from './newest.ts';
 import type { Span } from './read-clock.ts';
 import type { KeyedRecord } from './records.ts';
+import type { VolatileFields } from './volatile-fields.ts';
 
 /** The last published image of each record. */
 export interface Images {
@@ -44,6 +45,8 @@ export interface Difference<In extends ReadRecords> {
   readonly unchanged: number;
   /** The records that have not changed. */
   readonly same: readonly EncodedRecord[];
+  /** Of those whose volatile fields alone have: the images that they would have now, by key. */
+  readonly refreshed: ReadonlyMap<string, Buffer>;
   /** Keys whose newest content can't be told: to be read again. */
   readonly undecided: readonly string[];
 }
@@ -62,6 +65,8 @@ export interface DiffOptions {
   /** Needed where reads overlap: keeps an older answer from overwriting a newer one. */
   readonly newest?: NewestReads;
   readonly identities?: Identities;
+  /** Fields whose change alone is none. Default none. */
+  readonly volatile?: VolatileFields | undefined;
 }
 
 /**
@@ -72,7 +77,7 @@ export interface DiffOptions {
 export function diff<In extends ReadRecords>(
   options: DiffOptions = {},
 ): OperatorFunction<In, Difference<In>> {
-  const { isNew = () => true, newest, identities } = options;
+  const { isNew = () => true, newest, identities, volatile } = options;
   const kept = new Map<string, Buffer>();
   const images = options.images ?? kept;
 
@@ -87,6 +92,11 @@ export function diff<In extends ReadRecords>(
     const changes: Change[] = [];
     const undecided: string[] = [];
     const unchanged: EncodedRecord[] = [];
+    const refreshed = new Map<string, Buffer>();
+    const isRefreshed = (before: Buffer | undefined, after: Buffer): boolean =>
+      volatile !== undefined &&
+      before !== undefined &&
+      volatile.isSame(decode(before), decode(after));
 
     for (const each of read.records) {
       const { key } = each;
@@ -98,9 +108,12 @@ export function diff<In extends ReadRecords>(
       const after = each.image ?? codec.encode(each.record);
       const before = page.get(key) ?? images.get(key);
       const updatedAt = lastUpdateOf(each);
-      const same = before?.equals(after) ?? false;
-      if (same) unchanged.push(each);
-      else {
+      const isEqual = before?.equals(after) ?? false;
+      const same = isEqual || isRefreshed(before, after);
+      if (same) {
+        unchanged.push(each);
+        if (!isEqual) refreshed.set(key, after);
+      } else {
         const verdict = judge(key, read.span, updatedAt);
         if (verdict === 'undecided') undecided.push(key);
         if (verdict !== 'newer') continue;
@@ -126,7 +139,7 @@ export function diff<In extends ReadRecords>(
       kept.delete(key);
     }
     if (images === kept) for (const [key, image] of page) kept.set(key, image);
-    return { read, changes, unchanged: unchanged.length, same: unchanged, undecided };
+    return { read, changes, unchanged: unchanged.length, same: unchanged, refreshed, undecided };
   });
 }
 

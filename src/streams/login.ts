@@ -2,12 +2,13 @@ import { asyncScheduler, defer, map, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
-import { CellarstreamError } from '../errors.ts';
+import { CellarstreamError, isRetryableAtApi } from '../errors.ts';
 import { objectIn } from '../schemas/json.ts';
 import { backoff } from './backoff.ts';
 import type { Retry } from './backoff.ts';
 import { exchange, statusError, where } from './http.ts';
 import type { AnswerSeen, HttpAnswer } from './http.ts';
+import { keyPatience } from './key-patience.ts';
 import { during } from './token-bucket.ts';
 import type { Limit } from './token-bucket.ts';
 
@@ -30,6 +31,11 @@ export interface LoginOptions {
   readonly setting?: string;
   /** Called at each login, so that a key read from a rotated file is seen. */
   readonly apiKey: () => string;
+  /**
+   * A key that was accepted before may be refused for so many ms, by every answer, until it counts as
+   * wrong: a gateway in trouble refuses good keys too. Default 600,000; 0: one refusal is enough.
+   */
+  readonly keyPatienceMs?: number;
   /** Connections and their timeouts. Default undici's global dispatcher. */
   readonly dispatcher?: Dispatcher;
   /** Keeps to the logins' own quota. */
@@ -50,21 +56,27 @@ const DOCUMENTED_LIFE_MS = 30 * 60_000;
 const LEAST_LIFE_MS = 10_000;
 const MOST_LIFE_MS = 24 * 60 * 60_000;
 const MAX_LOGIN_BYTES = 1_000_000;
+const KEY_PATIENCE_MS = 600_000;
 
 /**
- * Logs in: emits one token and completes. What can pass is tried again, through the quota.
+ * Logs in: emits one token and completes. What can pass is tried again, through the quota: redirects and
+ * 404 too, which gateways send while the API behind them is being replaced.
  *
- * Errors with `API_KEY_REJECTED` when the key is refused (400, as documented, or 401 and 403).
+ * Errors with `API_KEY_REJECTED` when the key is refused (400, as documented, or 401 and 403): at once if
+ * it never had a token from this login, else when that has lasted for `keyPatienceMs`.
  */
 export function login(options: LoginOptions): Observable<Token> {
   const { url, apiKey, limit, scheduler = asyncScheduler, random, onAnswer } = options;
   const { dispatcher = getGlobalDispatcher(), setting = 'API_BASE_URL', onRetry } = options;
+  const { keyPatienceMs = KEY_PATIENCE_MS } = options;
+  const patience = keyPatience(keyPatienceMs, scheduler);
   const post = (waitsSince: number) =>
     defer(() => {
       const askedAt = scheduler.now();
       const waitedMs = askedAt - waitsSince;
       const elapsed = () => scheduler.now() - askedAt;
-      const body = JSON.stringify({ apiKey: apiKey() });
+      const key = apiKey();
+      const body = JSON.stringify({ apiKey: key });
       const headers = { 'content-type': 'application/json' };
       return exchange({
         dispatcher,
@@ -76,30 +88,54 @@ export function login(options: LoginOptions): Observable<Token> {
         setting,
       }).pipe(
         tap({
-          error: () => onAnswer?.({ status: undefined, elapsedMs: elapsed(), waitedMs }),
+          error: () => {
+            patience.restart();
+            onAnswer?.({ status: undefined, elapsedMs: elapsed(), waitedMs });
+          },
         }),
         map((answer) => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
-          refuseRejection(url, setting, answer);
-          return readToken(url, answer, askedAt, elapsedMs);
+          if (isRejection(answer)) throw rejection(url, setting, answer, patience.refused(key));
+          patience.restart();
+          const token = readToken(url, answer, askedAt, elapsedMs);
+          patience.accepted(key);
+          return token;
         }),
       );
     });
-  return defer(() => during(limit, post(scheduler.now()))).pipe(
-    backoff({ scheduler, ...(random && { random }), ...(onRetry && { onRetry }) }),
+  const attempts = defer(() => during(limit, post(scheduler.now()))).pipe(
+    backoff({
+      scheduler,
+      canPass: isRetryableAtApi,
+      ...(random && { random }),
+      ...(onRetry && { onRetry }),
+    }),
   );
+  return defer(() => {
+    patience.restart();
+    return attempts;
+  });
 }
 
-function refuseRejection(url: URL, setting: string, { status, text }: HttpAnswer): void {
-  if (![400, 401, 403].includes(status)) return;
+function isRejection({ status }: HttpAnswer): boolean {
+  return [400, 401, 403].includes(status);
+}
+
+function rejection(
+  url: URL,
+  setting: string,
+  { status, text }: HttpAnswer,
+  canPass: boolean,
+): CellarstreamError {
   // A port that speaks TLS answers plain text with a 400 of its own, if it answers.
   const isPlain = url.protocol === 'http:' && objectIn(text) === undefined;
   const advice = isPlain ? `, and whether ${setting} must begin with https://` : '';
-  throw new CellarstreamError(
+  const before = canPass ? ', which it has accepted before' : '';
+  return new CellarstreamError(
     'API_KEY_REJECTED',
-    `the login at ${where(url)} refused the API key (${status}): check API_KEY${advice}`,
-    { context: { status } },
+    `the login at ${where(url)} refused the API key (${status})${before}: check API_KEY${advice}`,
+    { context: { status, ...(canPass && { canPass }) } },
   );
 }
 

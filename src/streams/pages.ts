@@ -2,11 +2,14 @@ import { asyncScheduler, defer, EMPTY, expand, finalize, map, of, switchMap } fr
 import type { Observable, SchedulerLike } from 'rxjs';
 import { BEGINNING, join } from './anchors.ts';
 import type { Position } from './anchors.ts';
+import { leftOut as newLeftOut } from './left-out.ts';
+import type { LeftOut } from './left-out.ts';
 import { keyIn } from './sent-record.ts';
 import type { Sent } from './sent-record.ts';
 import type { KeyOf } from './records.ts';
 import { pagesAhead } from './pages-ahead.ts';
 import type { Answer } from './request.ts';
+import { standstill } from './standstill.ts';
 
 /** A page of a scan. */
 export interface ScanPage {
@@ -42,10 +45,12 @@ export interface PagesOptions {
   readonly pageSize?: number;
   /** How many records before its end the next page begins: 1 to half a page. Default 10. */
   readonly overlap?: number;
-  /** Where to begin. Default the beginning. A scan that is resumed is not held against the total. */
-  readonly from?: Position;
+  /** Where to begin; null as undefined: nothing was read yet. Default the beginning. A scan that is resumed is not held against the total. */
+  readonly from?: Position | null | undefined;
   /** Times a scan that did not add up is repeated, each with five times the overlap. Default 2. */
   readonly repeats?: number;
+  /** The fields that anchors leave out; kept by whoever scans the list again. Default those that this scan finds. */
+  readonly leftOut?: LeftOut;
   /** Waited for before each page is taken: back-pressure. Default no wait. */
   readonly room?: () => Observable<unknown>;
   /**
@@ -69,6 +74,10 @@ export interface PagesOptions {
  * added, changed and removed meanwhile, if the list has a total order: see {@link join}. Records
  * come more than once.
  *
+ * A list in which a field differs in every answer shows no record unchanged. When pages have not joined
+ * three times, and none has led further, anchors leave out the fields that differ in records with one
+ * `updated_at`: see {@link LeftOut}.
+ *
  * A second check does without that order: when `total_records` held still, as many records have to
  * come. If fewer did, or if the list betrayed itself by an order that changes from request to
  * request and its total moved, it is read again with a larger overlap, until as many have come. A
@@ -76,9 +85,10 @@ export interface PagesOptions {
  * behind the reader's back, which is no trouble.
  */
 export function pages(options: PagesOptions): Observable<ScanPage> {
-  const { request, keyOf, from = BEGINNING, repeats = 2 } = options;
+  const { request, keyOf, repeats = 2 } = options;
+  const from = options.from ?? BEGINNING;
   const { room = () => of(undefined), ahead = 0, scheduler = asyncScheduler } = options;
-  const { paceMs = 0, onDrop, onTrouble } = options;
+  const { paceMs = 0, onDrop, onTrouble, leftOut = newLeftOut() } = options;
   const pageSize = Math.max(2, options.pageSize ?? 1_000);
 
   return defer(() => {
@@ -88,12 +98,14 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
     let reordered = false;
     let short = false;
     let emptyAt: number | undefined;
+    let still = standstill(keyOf);
+    leftOut.add(from.leftOut ?? []);
 
     const take = (at: Position, answer: Answer): ScanPage => {
       const { data, pagination } = answer;
       const found = tally?.add(data, pagination.total_records);
       const missing = tally?.missing();
-      const joint = join(at, data, { overlap, keyOf });
+      const joint = join(at, data, { overlap, keyOf, leftOut: leftOut.fields() });
       const page = (next: Position | undefined): ScanPage => ({ answer, offset: at.offset, next });
       const tell = (trouble: ScanTrouble) => onTrouble?.(trouble, at.offset);
 
@@ -102,8 +114,10 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       if (data.length === 0) emptyAt = at.offset;
       if (!joint.anchored) {
         tell(joint.adrift ? 'adrift' : 'stepped-back');
+        leftOut.add(still.failed(data, leftOut.fields()));
         return page(joint.next);
       }
+      still.joined(at.offset + data.length, data, joint.next.anchors.at(-1) ?? []);
       // A list may claim a next page that is empty: it ends where nothing was, once it is seen again
       // that nothing moved in front of that place.
       const isAtEmpty = at.offset + data.length === emptyAt;
@@ -126,6 +140,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       overlap *= 5;
       reordered = false;
       short = false;
+      still = standstill(keyOf);
       return page(BEGINNING);
     };
     const asked = pagesAhead({

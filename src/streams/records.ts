@@ -1,4 +1,6 @@
-import { canonicalJson, isJsonObject, JsonNumber } from '../schemas/json.ts';
+import { isJsonObject, JsonNumber } from '../schemas/json.ts';
+import { volatileFields } from './volatile-fields.ts';
+import type { VolatileFields } from './volatile-fields.ts';
 import { jsonOf, keyIn, SentRecord } from './sent-record.ts';
 import type { Sent } from './sent-record.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
@@ -46,12 +48,15 @@ export function keyOfFields(fields: readonly string[]): KeyOf {
 
 /**
  * Splits a page into records with a key of their own and those that can't have one. Order is kept. Of
- * several with one key the first has it: the others are dropped if they say the same, else rejected.
+ * several with one key the first has it: the others are dropped if they say the same, volatile fields
+ * aside, else rejected.
  */
 export function keyRecords(
   data: readonly Sent[],
   keyOf: KeyOf,
+  volatile?: VolatileFields,
 ): { readonly keyed: KeyedRecord[]; readonly rejected: RejectedRecord[] } {
+  const { isSame } = volatile ?? volatileFields([]);
   const byKey = new Map<string, KeyedRecord>();
   const rejected: RejectedRecord[] = [];
   for (const raw of data) {
@@ -67,7 +72,7 @@ export function keyRecords(
     }
     const first = byKey.get(key);
     if (first === undefined) byKey.set(key, isKept ? raw : { key, record: raw });
-    else if (canonicalJson(jsonOf(raw)) !== canonicalJson(first.record)) {
+    else if (!isSame(jsonOf(raw) as JsonObject, first.record)) {
       rejected.push({ reason: 'conflicting-duplicate', raw: jsonOf(raw), key });
     }
   }

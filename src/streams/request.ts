@@ -2,7 +2,7 @@ import { asyncScheduler, catchError, defer, finalize, map, of, switchMap, take, 
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
-import { CellarstreamError } from '../errors.ts';
+import { CellarstreamError, isRetryableAtApi } from '../errors.ts';
 import { isJsonObject, parseJson } from '../schemas/json.ts';
 import type { JsonValue } from '../schemas/json.ts';
 import { pageElements, parsedElement } from '../schemas/page-elements.ts';
@@ -86,7 +86,8 @@ export interface Refusals {
 
 /**
  * Makes the list request of one resource: quota, then token, then HTTP, then the envelope is
- * checked. What can pass is tried again with back-off, for ever, and each try waits for the quota.
+ * checked. What can pass is tried again with back-off, for ever, and each try waits for the quota: redirects
+ * and 404 too, which gateways send while the API behind them is being replaced.
  *
  * The token is taken after the wait for the quota, so that it is fresh when it is sent; when there
  * is none just then, the start is given up and waited for again, or requests that all waited for
@@ -162,7 +163,12 @@ export function listRequest(options: ListRequestOptions): ListRequest {
       ),
     );
     return attempt.pipe(
-      backoff({ scheduler, ...(random && { random }), ...(onRetry && { onRetry }) }),
+      backoff({
+        scheduler,
+        canPass: isRetryableAtApi,
+        ...(random && { random }),
+        ...(onRetry && { onRetry }),
+      }),
     );
   };
 }

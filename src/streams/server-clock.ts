@@ -1,6 +1,6 @@
 /** What is known of the server's time, and of the time that it stamps records with. */
 export interface ServerClock {
-  /** The newest `updated_at` seen so far, in ms. */
+  /** The newest `updated_at` seen so far that `Date` has passed, in ms; where no `Date` was told, of all. */
   newest(): number | undefined;
   /**
    * Where the next window has to begin, in ms, after a scan at whose start `newest` was the newest
@@ -21,27 +21,38 @@ const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
 
 /**
  * Two clocks that nobody promises to agree: the server's `Date`, and the one that `updated_at` comes
- * from. A window begins at the earlier of `Date` and the newest `updated_at` seen, so that neither a
- * clock that is ahead nor a record stamped in the future opens a gap; but, in a quiet time, not
- * further back than 15 minutes and one step of a coarse `updated_at`, or every poll would read again
+ * from. A window begins at the earlier of `Date` and the newest `updated_at` seen, so that neither clock
+ * opens a gap by being ahead. An `updated_at` beyond `Date` says nothing until `Date` has passed it: one
+ * record stamped in the future would else take a clock that is behind for one that is not. In a quiet time
+ * a window begins not further back than 15 minutes and one step of a coarse `updated_at`, or every poll would read again
  * whatever was written last. Where no `updated_at` has been seen the window stays where it is: `Date`
  * alone says nothing of the clock that stamps records. The local clock has no say.
  */
 export function serverClock(): ServerClock {
   let date: number | undefined;
   let newest: number | undefined;
+  /** The newest of those beyond `Date`; polls see the others again. */
+  let ahead: number | undefined;
   let step = STEPS_MS[0]!; // the coarsest that every time seen is a multiple of
+
+  const see = (at: number): void => {
+    if (date !== undefined && at > date) {
+      ahead = Math.max(ahead ?? at, at);
+      return;
+    }
+    newest = Math.max(newest ?? at, at);
+    while (at % step !== 0) step = STEPS_MS[STEPS_MS.indexOf(step) + 1] ?? 1;
+  };
 
   return {
     tell: (serverTime) => {
       date = serverTime ?? date;
+      if (date === undefined || ahead === undefined || ahead > date) return;
+      see(ahead);
+      ahead = undefined;
     },
     see: (updatedAt) => {
-      for (const at of updatedAt) {
-        if (at === null) continue;
-        if (newest === undefined || at > newest) newest = at;
-        while (at % step !== 0) step = STEPS_MS[STEPS_MS.indexOf(step) + 1] ?? 1;
-      }
+      for (const at of updatedAt) if (at !== null) see(at);
     },
     newest: () => newest,
     mark: (then) => {
@@ -49,8 +60,8 @@ export function serverClock(): ServerClock {
       return Math.max(Math.min(then, date), date - MOST_BEHIND_MS - step);
     },
     latest: () => {
-      if (date === undefined || newest === undefined) return date ?? newest;
-      return Math.max(date, newest);
+      const known = [date, newest, ahead].filter((at) => at !== undefined);
+      return known.length > 0 ? Math.max(...known) : undefined;
     },
   };
 }

@@ -8,6 +8,12 @@ import type { ScanPage } from './pages.ts';
  */
 export type Proof = 'nothing' | 'doubtful' | 'complete' | 'exact';
 
+/** A sweep that was exact, and when that was known: ms on the local clock. */
+export interface ExactSweep {
+  readonly number: number;
+  readonly at: number;
+}
+
 /**
  * How far the sweeps of a list have come: complete readings, one after the other, each with the
  * next number. Plain JSON: it is kept beside the marks that tell which sweep saw a key last.
@@ -15,7 +21,7 @@ export type Proof = 'nothing' | 'doubtful' | 'complete' | 'exact';
 export interface SweepProgress {
   /** Of the newest sweep; 0 before the first. */
   readonly number: number;
-  /** When it began, ms on the local clock. */
+  /** When its first page was asked for, ms on the local clock. */
   readonly beganAt: number;
   readonly phase: 'reading' | 'removing' | 'done';
   /** Where the reading goes on. */
@@ -26,12 +32,18 @@ export interface SweepProgress {
   readonly distinct: number;
   /** Of the newest sweep that was read to its end. */
   readonly proof: Proof;
-  /** Of the sweep before that one. */
-  readonly proofBefore: Proof;
+  /** Exact sweeps that a proof may begin with, the oldest first: none since has shown nothing. */
+  readonly row: readonly ExactSweep[];
+  /** Up to which key the missing ones have been asked for once; null before the first. */
+  readonly askedUpTo: string | null;
+  /** When all of them had been, ms on the local clock; null before. */
+  readonly askedAt: number | null;
   /** Whether another process read a part of it, or this one before a failure. */
   readonly interrupted: boolean;
   /** Deletions that sweeps have led to, since a time (ms on the local clock). */
   readonly removed: { readonly count: number; readonly since: number };
+  /** When all this was kept, ms on the local clock. */
+  readonly keptAt: number;
 }
 
 /** Where a list stands that no sweep has read. */
@@ -43,9 +55,12 @@ export const NO_SWEEP: SweepProgress = {
   total: 'not known yet',
   distinct: 0,
   proof: 'nothing',
-  proofBefore: 'nothing',
+  row: [],
+  askedUpTo: null,
+  askedAt: null,
   interrupted: false,
   removed: { count: 0, since: 0 },
+  keptAt: 0,
 };
 
 const AN_HOUR_MS = 3_600_000;
@@ -55,15 +70,37 @@ export function removedLately({ removed }: SweepProgress, now: number): number {
   return now - removed.since < AN_HOUR_MS ? removed.count : 0;
 }
 
+/** What {@link takenOver} has to know. */
+export interface TakeOver {
+  readonly canBeAsked: boolean;
+  /** ms on the clock of the process that takes it over. */
+  readonly now: number;
+  /** Whether others may have read the list since this was kept, of whose sightings nothing is known. */
+  readonly byOthers: boolean;
+}
+
 /**
  * The progress as it counts for a process that takes it over. What was absent then may be there
  * again: a sweep that goes on where it was is not proof enough, and what was to be removed has to be
- * absent from later sweeps, unless it is asked for.
+ * absent from a later sweep, unless it is asked for.
+ *
+ * The time in which nobody had the list counts for no proof: then a clock that was set meanwhile does no harm.
  */
-export function takenOver(sweep: SweepProgress, canBeAsked: boolean): SweepProgress {
-  if (sweep.phase === 'reading') return { ...sweep, interrupted: true };
-  if (sweep.phase === 'done' || canBeAsked) return sweep;
-  return { ...sweep, phase: 'done', proof: 'doubtful' };
+export function takenOver(
+  sweep: SweepProgress,
+  { canBeAsked, now, byOthers }: TakeOver,
+): SweepProgress {
+  const { phase, row, askedAt, keptAt } = sweep;
+  const away = now - keptAt;
+  const over: SweepProgress = {
+    ...sweep,
+    row: row.map(({ number, at }) => ({ number, at: at + away })),
+    askedAt: askedAt === null ? null : askedAt + away,
+    ...(byOthers && { row: [], askedUpTo: null, askedAt: null }),
+    keptAt: now,
+  };
+  if (phase === 'reading') return { ...over, interrupted: true };
+  return phase === 'done' || canBeAsked ? over : { ...over, phase: 'done' };
 }
 
 /** The sweep after more deletions. */
@@ -74,23 +111,30 @@ export function withRemoved(sweep: SweepProgress, count: number, now: number): S
   return { ...sweep, removed: { count: before + count, since } };
 }
 
-/** The next sweep, about to be read. */
-export function nextSweep(last: SweepProgress, now: number): SweepProgress {
-  const { number, proof, proofBefore, removed } = last;
-  const begun = { number: number + 1, beganAt: now, phase: 'reading' } as const;
-  return { ...NO_SWEEP, ...begun, proof, proofBefore, removed };
+/** The next sweep, whose first page was asked for at a time. */
+export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
+  const { number, proof, row, removed } = last;
+  const begun = { number: number + 1, beganAt, phase: 'reading' } as const;
+  return { ...NO_SWEEP, ...begun, proof, row, removed };
 }
 
-/**
- * The sweep after one more page.
- *
- * @param fresh how many keys of the page this sweep had not read before.
- * @param settled false when the list did not add up and was not read to the end of its doubts.
- */
+/** What a page comes to, beside what it says. */
+export interface SweptPage {
+  /** How many keys of the page this sweep had not read before. */
+  readonly fresh: number;
+  /** False when the list did not add up and was not read to the end of its doubts. */
+  readonly settled: boolean;
+  /** ms on the local clock. */
+  readonly now: number;
+  /** How long what is absent has to stay so, ms. */
+  readonly proofMs: number;
+}
+
+/** The sweep after one more page. */
 export function sweepAfter(
   sweep: SweepProgress,
   { answer, next }: ScanPage,
-  { fresh, settled }: { readonly fresh: number; readonly settled: boolean },
+  { fresh, settled, now, proofMs }: SweptPage,
 ): SweepProgress {
   const { total_records } = answer.pagination;
   const still = sweep.total === 'not known yet' || sweep.total === total_records;
@@ -110,25 +154,55 @@ export function sweepAfter(
     total,
     distinct,
     proof,
-    proofBefore: sweep.proof,
+    row: rowAfter(sweep, proof, now, proofMs),
   };
+}
+
+/** The row is kept short: of the sweeps within the time of a proof about so many. */
+const SWEEPS_A_PROOF = 10;
+
+/** One that is not exact adds nothing to the row; one that shows nothing ends it. */
+function rowAfter(sweep: SweepProgress, proof: Proof, now: number, proofMs: number): ExactSweep[] {
+  if (proof === 'nothing') return [];
+  const { number, row } = sweep;
+  const newest = row.at(-1);
+  const isDue = !newest || now - newest.at >= proofMs / SWEEPS_A_PROOF;
+  const more = proof === 'exact' && isDue ? [{ number, at: now }] : [];
+  // Whatever is gone since an earlier one is gone since the newest that is old enough.
+  const begin = row.findLastIndex((each) => isOldEnough(each, sweep, proofMs));
+  return [...row.slice(Math.max(0, begin)), ...more];
+}
+
+/** Whether a sweep was asked for only after a proof that began with another one. */
+function isOldEnough({ at }: ExactSweep, { beganAt }: SweepProgress, proofMs: number): boolean {
+  return at + proofMs <= beganAt;
 }
 
 const AGREEING: ReadonlySet<Proof> = new Set<Proof>(['complete', 'exact']);
 
 /**
- * The number of the sweep since which a key must have been seen, or it is gone as far as sweeps can
- * tell; undefined when they can't.
- *
- * Where a record can be asked for by its key, one sweep is enough to ask. Elsewhere a key
- * has to be absent from two complete sweeps in a row, one of them exact: the keys that a sweep can
- * miss in a list that moves are few, and another sweep's are others.
+ * Whether what the newest sweep has not seen may be gone. Where a record can be asked for by its key
+ * any sweep that has shown something is good enough to ask.
  */
-export function seenSince(sweep: SweepProgress, canBeAsked: boolean): number | undefined {
-  const { phase, number, proof, proofBefore } = sweep;
-  if (phase !== 'removing' || proof === 'nothing') return undefined;
-  if (canBeAsked) return number;
-  const proofs = [proof, proofBefore];
-  const isProven = proofs.includes('exact') && proofs.every((each) => AGREEING.has(each));
-  return isProven ? number - 1 : undefined;
+export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolean): boolean {
+  return phase === 'removing' && (canBeAsked ? proof !== 'nothing' : AGREEING.has(proof));
+}
+
+/**
+ * Where nothing can be asked for: the number of the sweep since which a key must have been seen, or it
+ * is gone; undefined when that can't be told yet.
+ *
+ * A key has to be absent from an exact sweep, from another that began `proofMs` later, and from each
+ * in between. An index that is wrong for less shows itself to one of the two at most. Were the other not
+ * exact, it could have missed the key in a list that moves.
+ */
+export function seenSince(sweep: SweepProgress, proofMs: number): number | undefined {
+  const { phase, number, proof, row } = sweep;
+  if (phase !== 'removing' || proof !== 'exact') return undefined;
+  return row.findLast((each) => each.number < number && isOldEnough(each, sweep, proofMs))?.number;
+}
+
+/** How long what was asked for once still has to stay gone before it is asked for again, ms. */
+export function proofLeft({ askedAt }: SweepProgress, now: number, proofMs: number): number {
+  return askedAt === null ? 0 : Math.min(proofMs, Math.max(0, askedAt + proofMs - now));
 }

@@ -4,6 +4,7 @@ import {
   concatMap,
   defer,
   EMPTY,
+  filter,
   from,
   map,
   of,
@@ -18,13 +19,19 @@ import type { ScanPage } from './pages.ts';
 import type { Span } from './read-clock.ts';
 import type { Answer } from './request.ts';
 import type { Room } from './room.ts';
-import { removedLately, seenSince } from './sweep-progress.ts';
+import { proofLeft, removedLately, seenSince, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
 /** One thing that a sweep has found out, to be kept before the next. */
 export type SweepStep =
   /** A page; the first one of a sweep begins it. */
-  | { readonly kind: 'page'; readonly page: ScanPage; readonly settled: boolean }
+  | {
+      readonly kind: 'page';
+      readonly page: ScanPage;
+      readonly settled: boolean;
+      /** When this reading of the list began, ms on the local clock. */
+      readonly beganAt: number;
+    }
   /** Keys that no sweep has seen since the one numbered `since`; read like a page at `span`. */
   | {
       readonly kind: 'absent';
@@ -38,7 +45,11 @@ export type SweepStep =
       readonly key: string;
       readonly since: number;
       readonly answer: Answer | undefined;
+      /** Whether it was gone before: the first time proves nothing yet. */
+      readonly again: boolean;
     }
+  /** All of them have been asked for once. */
+  | { readonly kind: 'asked-once' }
   /** All is dealt with. */
   | { readonly kind: 'end' };
 
@@ -67,13 +78,13 @@ export interface Held {
 export interface SweepsOptions {
   /** As it was kept with the newest step that was settled. */
   readonly progress: () => SweepProgress;
-  /** Reads the list from where a position says, each page taking a place in `room`. */
+  /** Reads the list from where a position says, null for its beginning; each page takes a place in `room`. */
   readonly scan: (from: SweepProgress['position'], onUnsettled: () => void) => Observable<ScanPage>;
   /** Of one place: a step is kept before the next is taken. */
   readonly room: Room;
   readonly records: KnownRecords;
   /**
-   * Asks for the record of a key: emits once. Default: there is no such query, and two sweeps decide.
+   * Asks for the record of a key: emits once. Default: there is no such query, and sweeps decide.
    */
   readonly ask?: (key: string) => Observable<Answer | undefined>;
   /** Whether a key can be asked for: one that can't is never gone. Default: every one can. */
@@ -84,7 +95,12 @@ export interface SweepsOptions {
   readonly intervalMs: number;
   /** What a request costs in time, ms. Default 0: the quota's lane sees to it. */
   readonly spacingMs?: () => number;
-  /** Above this share of the known records, 0 to 100, and above 20, none is removed. */
+  /** How long what is absent has to stay so before it is gone, ms. */
+  readonly proofMs: number;
+  /**
+   * Above this share of the known records, and above 20, none is removed; nor above a third of them, and
+   * above 2. 0 to 100, which is no limit.
+   */
   readonly limitPercent: number;
   /** Told when deletions are held back as too many. */
   readonly onHeld?: (held: Held) => void;
@@ -92,23 +108,25 @@ export interface SweepsOptions {
   readonly scheduler?: SchedulerLike;
 }
 
-/** So many may always go. */
+/** So many may go of a long list, whatever the limit; of a short one they are most of it. */
 const FEW = 20;
+const FEWEST = 2;
+const MOST_OF_SHORT = 1 / 3;
 
 /**
- * Reads a list whole, again and again, and tells what is gone from it: {@link seenSince} says when
+ * Reads a list whole, again and again, and tells what is gone from it: what is asked for when it was
+ * gone twice, the time of a proof apart; of all else {@link seenSince} says when
  * that can be told. Never completes. After a failure it goes on where `progress` says.
  *
- * What is gone is counted first, together with what went within the last hour. If it is more than
+ * All that is missing is counted first, proven or not, together with what went within the last hour. If it is more than
  * the limit, none of it is told, and the next sweep counts again: a list that has lost much at once
  * is more likely broken than right.
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
-  const { progress, scan, room, records, ask, intervalMs, limitPercent, onHeld } = options;
+  const { progress, scan, room, records, ask, intervalMs, proofMs, limitPercent, onHeld } = options;
   const { canBeAsked = () => true, spacingMs = () => 0, scheduler = asyncScheduler } = options;
   let requests = 0;
   let lastRead: Span | undefined;
-  let startedAt: number | undefined; // of the newest sweep, as it was asked for
 
   /** Waits until everything that was emitted is settled. */
   const settled$ = defer(() => room.enter.pipe(tap(() => room.leave())));
@@ -117,21 +135,27 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
 
   const read = (position: SweepProgress['position']): Observable<SweepStep> =>
     defer(() => {
+      const beganAt = scheduler.now();
       let settled = true;
       return scan(position, () => (settled = false)).pipe(
         map((page): SweepStep => {
           requests += 1;
           lastRead = page.answer.span;
-          return { kind: 'page', page, settled };
+          return { kind: 'page', page, settled, beganAt };
         }),
       );
     });
 
-  const isHeld = (now: number): boolean => {
+  const isTooMuch = (gone: number, known: number): boolean => {
+    if (limitPercent === 100) return false;
+    const isMuch = gone > FEW && gone > (known * limitPercent) / 100;
+    return isMuch || (gone > FEWEST && gone > known * MOST_OF_SHORT);
+  };
+  const isHeld = (missing: number): boolean => {
     const before = removedLately(progress(), scheduler.now());
-    const gone = now + before;
+    const gone = missing + before;
     const known = records.count() + before;
-    const held = now > 0 && gone > FEW && gone > (known * limitPercent) / 100;
+    const held = isTooMuch(gone, known);
     if (held) onHeld?.({ gone, known });
     return held;
   };
@@ -139,9 +163,10 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   const stretches = <T>(
     since: number,
     work: (keys: readonly string[]) => Observable<T>,
+    begin?: string,
   ): Observable<T> =>
     defer(() => {
-      let after: string | undefined;
+      let after = begin;
       return timer(0, scheduler).pipe(
         switchMap(() => {
           const { keys, next } = records.unseen(since, after);
@@ -157,24 +182,48 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       reduce((gone, more) => gone + more, 0),
     );
   const canBeTold = (key: string) => ask === undefined || canBeAsked(key);
-  const tell = (since: number): Observable<SweepStep> =>
-    stretches(since, (keys) => {
-      if (keys.length === 0) return EMPTY;
-      return ask ? asked(keys, since) : absent(keys, since);
-    });
-  const absent = (keys: readonly string[], since: number): Observable<SweepStep> =>
-    step(of({ kind: 'absent', keys, since, span: lastRead ?? options.moment() }));
-  const asked = (keys: readonly string[], since: number): Observable<SweepStep> =>
-    from(keys.filter(canBeTold)).pipe(
-      concatMap((key) =>
-        step(ask!(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer })))),
-      ),
+  const absent = defer((): Observable<SweepStep> => {
+    const since = seenSince(progress(), proofMs);
+    if (since === undefined) return EMPTY;
+    const span = lastRead ?? options.moment();
+    return stretches(since, (keys) =>
+      keys.length === 0 ? EMPTY : step(of({ kind: 'absent', keys, since, span })),
     );
+  });
+  const asking = (since: number, again: boolean, after?: string): Observable<SweepStep> =>
+    stretches(
+      since,
+      (keys) =>
+        from(keys.filter(canBeTold)).pipe(
+          concatMap((key) =>
+            step(ask!(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer, again })))),
+          ),
+        ),
+      after,
+    );
+  /** Asks once for all that is missing, and when it has stayed so for long enough once more. */
+  const asked = (since: number): Observable<SweepStep> => {
+    const once = defer(() => {
+      const { askedUpTo, askedAt } = progress();
+      if (askedAt !== null) return EMPTY;
+      return concat(asking(since, false, askedUpTo ?? undefined), step(of({ kind: 'asked-once' })));
+    });
+    const again = settled$.pipe(
+      switchMap(() => count(since)),
+      filter((missing) => missing > 0),
+      switchMap(() => timer(proofLeft(progress(), scheduler.now(), proofMs), scheduler)),
+      switchMap(() => asking(since, true)),
+    );
+    return concat(once, again);
+  };
   const remove: Observable<SweepStep> = settled$.pipe(
     switchMap(() => {
-      const since = seenSince(progress(), ask !== undefined);
-      if (since === undefined) return EMPTY;
-      return count(since).pipe(switchMap((gone) => (isHeld(gone) ? EMPTY : tell(since))));
+      const { number } = progress();
+      if (!showsAbsence(progress(), ask !== undefined)) return EMPTY;
+      return count(number).pipe(
+        filter((missing) => missing > 0 && !isHeld(missing)),
+        switchMap(() => (ask ? asked(number) : absent)),
+      );
     }),
   );
   const end = step(of({ kind: 'end' }));
@@ -185,12 +234,10 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       if (phase === 'removing') return concat(remove, end);
       if (phase === 'reading') return concat(read(position), remove, end);
       const pause = Math.max(intervalMs, requests * spacingMs());
-      const last = startedAt ?? beganAt;
-      const wait = Math.min(pause, Math.max(0, last + pause - scheduler.now()));
+      const wait = Math.min(pause, Math.max(0, beganAt + pause - scheduler.now()));
       return timer(wait, scheduler).pipe(
         switchMap(() => {
           requests = 0;
-          startedAt = scheduler.now();
           return concat(read(null), remove, end);
         }),
       );

@@ -74,6 +74,8 @@ export class Rounds {
   async round(fault: Fault): Promise<void> {
     const world = this.#world;
     world.traffic(true);
+    await this.#flowing();
+    this.#calmSince = Date.now();
     await sleep(2_000 + this.#chance.below(4_000));
     const struckAt = Date.now();
     await fault.strike(world, this.#chance);
@@ -133,6 +135,21 @@ export class Rounds {
   readonly #isCalm = (begin: number, end: number): boolean =>
     begin > this.#calmSince &&
     this.#rounds.every(({ struckAt, agreedAt }) => end < struckAt - IN_HAND_MS || begin > agreedAt);
+
+  /**
+   * Resolves when changes arrive: the look at everything keeps this process busy, and the API and the proxies are in it. On
+   * a slow machine the service has had no answer for half a minute by then.
+   */
+  async #flowing(): Promise<void> {
+    const { topics } = this.#world;
+    const known = topics.events(`${PREFIX}.orders`).length;
+    const until = performance.now() + PATIENCE_MS;
+    while (topics.events(`${PREFIX}.orders`).length === known) {
+      if (performance.now() > until) throw new Error('nothing is published, though orders change');
+      await sleep(200); // between two looks
+      await topics.update();
+    }
+  }
 
   /** Resolves when the topics say what the API says, which stands still. */
   async #agreed(when: string): Promise<void> {

@@ -132,6 +132,7 @@ export class World {
       QUOTA_PER_MINUTE: String(QUOTA),
       LOGIN_QUOTA_PER_MINUTE: String(LOGIN_QUOTA),
       SWEEP_INTERVAL_MS: '5000',
+      DELETE_PROOF_MS: '2000',
       ...this.#polls,
       ...this.cluster?.settings,
       LOG_LEVEL: 'debug',

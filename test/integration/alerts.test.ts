@@ -207,7 +207,7 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
     await service.end('SIGKILL'); // the others have the processor then
   }
 
-  /** Tokens that live for a second; then nobody gives any. */
+  /** Tokens that live for a second; then the key that has worked is refused, and at last nobody answers. */
   async function failingLogin() {
     const sandbox = await sandboxOf({ tokenLifeMs: 1_000, records: { orders: 100 } });
     const { service } = await start('login', sandbox, {
@@ -216,6 +216,8 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
     });
     await ready(service);
     await fire('login', 'CellarstreamLoginsNearQuota');
+    sandbox.fault({ kind: 'status', status: 401, endpoint: 'login' });
+    await fire('login', 'CellarstreamKeyRefused');
     await sandbox.down();
     await fire('login', 'CellarstreamLoginFailing', 'CellarstreamTokenEnding', 'CellarstreamStale', 'CellarstreamNotReady'); // prettier-ignore
     await service.end('SIGKILL');

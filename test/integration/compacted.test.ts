@@ -1,15 +1,19 @@
-import { lastValueFrom, toArray } from 'rxjs';
+import { asyncScheduler, lastValueFrom, toArray } from 'rxjs';
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { Consumed } from '../../src/consumers/consumed.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
+import { kafkaBroker } from '../../src/sinks/kafka-broker.ts';
 import { openReader } from '../../src/sinks/kafka-reader.ts';
-import { topicEnds } from '../../src/sinks/kafka-tail.ts';
+import { readTail, topicEnds } from '../../src/sinks/kafka-tail.ts';
+import { openTaskLog } from '../../src/sinks/task-log.ts';
 import { createRegistry } from '../../src/schemas/registry.ts';
 import { startServices } from '../../src/services/start-services.ts';
 import type { Services } from '../../src/services/services.ts';
+import { openStore } from '../../src/state/store.ts';
 import { serverVersions } from './support/server-versions.ts';
+import { folderForTest } from './support/service.ts';
 import { numbers, writtenTopic } from './support/written-topic.ts';
 import type { Clients } from './support/written-topic.ts';
 
@@ -70,6 +74,81 @@ it('completes on a compacted topic with holes, aborts and a tombstone at its ver
     return messages.length < 200 && isLast(last) && end === BigInt(last.offset) + 2n;
   }, COMPACTED);
 });
+
+it('does not take a record for alive that was deleted, where compaction has taken the deletion before a folder came back', async () => {
+  const { kafka } = clients;
+  const [topic, cursorTopic] = ['stale.orders', 'stale.cursors'];
+  await writtenTopic(clients, topic, 1, EAGER);
+  await writtenTopic(clients, cursorTopic, 1);
+  const partitions = new Map([topic, cursorTopic].map((name) => [name, 1] as const));
+  const image = { schemaId: 1, bytes: Buffer.from('image') };
+  const open = async (instance: string, folder: string) => {
+    const store = openStore(folder);
+    const log = await openTaskLog({
+      broker: kafkaBroker(kafka, { partitions }),
+      store: store.task('estate/orders'),
+      task: 'estate/orders',
+      topic,
+      cursorTopic,
+      transactionalId: 'stale',
+      instance,
+      readImage: (event) => {
+        const { sequence, isGone } = JSON.parse(event.toString()) as Event;
+        return Promise.resolve({ sequence, image: isGone ? null : image });
+      },
+      tenure: {},
+      canBeAsked: true,
+      scheduler: asyncScheduler,
+    });
+    return { log, close: () => log.close().then(() => store.close()) };
+  };
+  const publish = async (
+    { log }: Awaited<ReturnType<typeof open>>,
+    key: string,
+    isGone = false,
+  ) => {
+    const sequence = log.cursor.sequence + 1;
+    const value = Buffer.from(JSON.stringify({ sequence, isGone } satisfies Event));
+    await log.commit({
+      messages: [{ topic, key, value }, ...(isGone ? [{ topic, key, value: null }] : [])],
+      images: [{ key, sequence, image: isGone ? null : image }],
+      cursor: { ...log.cursor, sequence },
+    });
+  };
+
+  const old = folderForTest();
+  const one = await open('one', old);
+  for (const key of ['a', 'b']) await publish(one, key);
+  await one.close();
+
+  const other = await open('other', folderForTest());
+  await publish(other, 'a', true);
+  await vi.waitUntil(async () => {
+    await publish(other, 'c'); // ends a segment
+    const keys = new Set<string>();
+    await readTail({
+      kafka,
+      topic,
+      from: new Map(),
+      to: await topicEnds(kafka, topic),
+      onMessages: async (messages) => {
+        for (const { key } of messages) keys.add(String(key));
+        await Promise.resolve();
+      },
+    });
+    return !keys.has('a') && keys.has('b');
+  }, COMPACTED);
+  await other.close();
+
+  const again = await open('one', old);
+  expect(['a', 'b', 'c'].map((key) => again.log.get(key) !== undefined)).toEqual([false, true, true]); // prettier-ignore
+  await again.close();
+});
+
+interface Event {
+  readonly sequence: number;
+  readonly isGone: boolean;
+}
 
 it('passes a segment of which compaction has left a header alone', async () => {
   const name = 'compacted-header';

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, inject, it } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { SORTS } from '../streams/moving-list.ts';
@@ -161,6 +162,39 @@ describe('sweeps', () => {
     const { d, tombstone } = await opsOf('held.orders');
     expect(d).toHaveLength(Number(gone));
     expect(tombstone).toEqual(d);
+  });
+
+  it.each(['wine-clubs', 'orders'] as const)(
+    'of %s whose index is wrong for three seconds, and shows a third of them, nothing is deleted',
+    async (resource) => {
+      const prefix = `wrong-${resource}`;
+      const sandbox = await sandboxForTest({ records: { [resource]: 18 }, quotaPerMinute: QUOTA });
+      const { service } = await running(prefix, sandbox, {
+        RESOURCES: resource,
+        DELETE_PROOF_MS: '5000',
+        DELETE_LIMIT_PERCENT: '100', // not what keeps them
+      });
+      const show = sandbox.hide(resource, 0.7);
+      await setTimeout(3_000); // the time is what is tested
+      show();
+      await swept(service, resource);
+      await setTimeout(4_000);
+      await swept(service, resource);
+      expect(await service.end('SIGTERM')).toBe(0);
+      const { r, d, c } = await opsOf(`${prefix}.${resource}`);
+      expect({ r: r!.length, d, c }).toEqual({ r: 18, d: [], c: [] });
+    },
+  );
+
+  it('of a short list that shows a third of its records nothing is deleted, however long', async () => {
+    const sandbox = await sandboxForTest({ records: { 'wine-clubs': 18 }, quotaPerMinute: QUOTA });
+    const { service } = await running('short', sandbox, { RESOURCES: 'wine-clubs' });
+    sandbox.hide('wine-clubs', 0.7);
+    const { known } = await service.logged(({ event }) => event === 'deletes-held');
+    expect(known).toBe(18);
+    for (let k = 0; k < 3; k++) await swept(service, 'wine-clubs');
+    expect(await service.end('SIGTERM')).toBe(0);
+    expect((await opsOf('short.wine-clubs')).d).toEqual([]);
   });
 
   it.each([

@@ -45,6 +45,7 @@ describe('run, killed at random moments while orders change', () => {
       LOGIN_QUOTA_PER_MINUTE: String(QUOTA),
       RESOURCES: 'orders',
       SWEEP_INTERVAL_MS: '1000', // orders are deleted too
+      DELETE_PROOF_MS: '1000',
     };
     const random = generator(7);
     for (let kill = 0; kill < KILLS; kill++) {

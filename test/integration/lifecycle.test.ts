@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import kafkajs, { Kafka, logLevel } from 'kafkajs';
-import { describe, expect, inject, it } from 'vitest';
+import { describe, expect, inject, it, vi } from 'vitest';
 import { checkOrders } from './support/checker.ts';
 import { createTopic } from './support/created-topic.ts';
 import { publishedTruth } from './support/published-truth.ts';
@@ -185,6 +185,54 @@ describe('run', () => {
       expect.stringMatching(/^cellarstream: the login .* API_KEY/),
     ]);
     expect(service.stderr() + service.stdout()).not.toContain(key);
+  });
+
+  it('goes on when a key that has worked is refused for a moment, and ends when that lasts', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 10 }, tokenLifeMs: 2_000 });
+    const refused = { endpoint: 'login', kind: 'status', status: 401 } as const;
+    const service = cliForTest(['run'], {
+      ...settings(sandbox, 'refused-key', folderForTest()),
+      API_KEY_PATIENCE_MS: '10000',
+    });
+    const said = () => service.lines().filter(({ event }) => event === 'readiness');
+    await service.logged(({ event, ready }) => event === 'readiness' && ready === true);
+    const lift = sandbox.fault(refused);
+    const { reasons } = await service.logged(({ event, ready, reasons }) => event === 'readiness' && ready === false && String(reasons).includes('API key')); // prettier-ignore
+    expect(String(reasons)).toMatch(/waiting for the login since .* refused the API key \(401\), which it has accepted before/); // prettier-ignore
+    lift();
+    await vi.waitUntil(() => said().at(-1)?.ready === true, { timeout: 60_000 });
+
+    sandbox.fault(refused);
+    expect(await service.ended).toBe(1);
+    expect(saidBy(service.stderr())).toEqual([
+      expect.stringMatching(
+        /^cellarstream: the login .* refused the API key \(401\): check API_KEY/,
+      ),
+    ]);
+  });
+
+  it("stamps events by the machine's clock once that is set right, and not by what it said at the start", async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 10 } });
+    const HOUR = 3_600_000;
+    const setBack = `const { now } = Date; process.once('SIGUSR2', () => { Date.now = () => now() - ${HOUR}; });`;
+    const service = cliForTest(['run'], {
+      ...settings(sandbox, 'clock-set', folderForTest()),
+      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(setBack)}`,
+    });
+    await firstReadDone(service);
+    const began = Date.now();
+    service.process.kill('SIGUSR2');
+    sandbox.setStatus(100_001, 'payment_status', 'refunded');
+    await publishedTruth(inject('brokers'), inject('registryUrl'), 'clock-set', sandbox);
+    const { value } = (await ordersOf('clock-set')).find((event) => event.value?.op === 'u')!;
+    const { value: status } = (await readTopic(inject('brokers'), inject('registryUrl'), 'clock-set.order-status-changes')).at(-1)!; // prettier-ignore
+    for (const stamp of [Number(value?.ts_ms), Date.parse(String(status?.observed_at))]) {
+      expect(stamp + HOUR).toBeGreaterThanOrEqual(began);
+      expect(stamp + HOUR).toBeLessThan(began + HOUR / 2);
+    }
+    expect(await service.logged(({ event }) => event === 'clock-set-back')).toMatchObject({
+      backMs: expect.closeTo(HOUR, -6) as number,
+    });
   });
 
   it('waits for an API that redirects, and goes on when it answers again', async () => {

@@ -260,7 +260,7 @@ describe('settings of topics', () => {
     const service = cliForTest(['run'], env);
     expect(await service.ended).toBe(1);
     const line =
-      'topics exist with settings that would lose data: refused.orders has cleanup.policy=compact,delete, it must be compact (records would be deleted by their age, though they still exist); refused.cursors has max.message.bytes=1000, it must be 1048588 (most events are larger); refused.signals has 2 partitions, it must be 1 (its messages need one order). Change them, or set another TOPIC_PREFIX';
+      'topics exist with settings that would lose data: refused.orders has cleanup.policy=compact,delete, it must be compact (records would be deleted by their age, though they still exist); refused.cursors has max.message.bytes=1000, it must be 1048588 (most events are larger); refused.signals has 2 partitions, it must be 1 (its messages need one order). Change them, or set another TOPIC_PREFIX: kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name refused.orders --add-config cleanup.policy=compact && kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name refused.cursors --add-config max.message.bytes=1048588';
     expect(service.stderr()).toContain(`cellarstream: ${line}\n`);
     const check = cliForTest(['check'], { ...env, STATE_DIR: folderForTest() });
     expect(await check.ended).toBe(1);

@@ -52,6 +52,7 @@ describe('run, while Kafka or the registry is away', () => {
       POLL_INTERVAL_MS: '300', // what they leave over is for sweeps
       RESOURCES: RESOURCES.join(),
       SWEEP_INTERVAL_MS: '1000', // orders are deleted too
+      DELETE_PROOF_MS: '0',
     });
   });
   afterAll(async () => {

@@ -2,6 +2,11 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, inject, it, vi } from 'vitest';
+import { deadLetterCodec } from '../../src/schemas/dead-letter.ts';
+import { createEnvelopeCodec } from '../../src/schemas/envelope.ts';
+import { orderSchema } from '../../src/schemas/order.ts';
+import { valueSubject } from '../../src/schemas/topics.ts';
+import { frame } from '../../src/schemas/wire.ts';
 import { runCli } from './support/cli.ts';
 import { cliForTest, folderForTest } from './support/service.ts';
 import { clientsForTest, writtenOrders } from './support/written-orders.ts';
@@ -118,6 +123,45 @@ describe('replay', () => {
     ]);
   });
 
+  it('prints dead letters, which it did not know of', async () => {
+    const clients = clientsForTest();
+    const name = 'cli-letters.dead-letters';
+    const { schema } = deadLetterCodec;
+    const topic = await writtenTopic(clients, name, 1, {}, schema);
+    const schemaId = await clients.registry.register(valueSubject(name), schema);
+    const letter = { resource: 'orders', reason: 'no-key', message: 'the record has no usable key', raw: '{"a":1}', offset: 3, observed_at: 1, sha256: null, length: null, part: null, parts: null }; // prettier-ignore
+    await topic.send(0, [
+      { key: null, value: frame(schemaId, deadLetterCodec.encode(letter)) },
+      { key: '7', value: frame(schemaId, deadLetterCodec.encode({ ...letter, part: 1, parts: 2 })) }, // prettier-ignore
+    ]);
+    const { exit, lines } = await replayed('cli-letters', 'dead-letters');
+    expect(exit).toBe(0);
+    expect(parsed(lines)).toMatchObject([
+      { key: null, ...letter },
+      { key: '7', part: 1 },
+    ]);
+    const pretty = await replayed('cli-letters', 'dead-letters', '--pretty');
+    expect(pretty.lines.map((line) => line.slice(24))).toEqual([
+      ' 0:0        rejected  orders ∅  no-key the record has no usable key',
+      ' 0:1        rejected  orders 7  no-key (part 1 of 2) the record has no usable key',
+    ]);
+  });
+
+  it('prints the events of a list that it has not heard of', async () => {
+    const clients = clientsForTest();
+    const name = 'cli-unheard.gift-cards';
+    const codec = createEnvelopeCodec(orderSchema, 'gift-cards');
+    const topic = await writtenTopic(clients, name, 1, {}, codec.schema);
+    const id = await clients.registry.register(valueSubject(name), codec.schema);
+    const source = { connector: 'c', version: '0', name: 'n', resource: 'gift-cards', ts_ms: null, snapshot: 'false', sequence: 1 } as const; // prettier-ignore
+    const after = codec.values.encode({ order_number: 7 });
+    const event = { before: null, after, op: 'c', ts_ms: 1, changed: [], source } as const;
+    await topic.send(0, [{ key: '7', value: frame(id, codec.encode(event)) }]);
+    const { exit, lines } = await replayed('cli-unheard', 'gift-cards');
+    expect(exit).toBe(0);
+    expect(parsed(lines)).toMatchObject([{ key: '7', op: 'c', after: { order_number: 7 } }]);
+  });
+
   it('ends quietly when nobody reads on, with a long topic behind it', async () => {
     const topic = await writtenTopic(clientsForTest(), 'cli-head.order-status-changes', 1);
     for (let first = 0; first < 40_000; first += 4_000) {
@@ -164,7 +208,11 @@ describe('replay', () => {
     ],
     [['orders', '--follow', '--to', '2026-01-31'], 2, /--follow has no end: leave --to away/],
     [['orders', '--limit', 'x'], 2, /a whole number is needed/],
-    [['nothing'], 2, /Allowed choices are orders, customers/],
+    [
+      ['nothing'],
+      2,
+      /nothing: give orders, customers.*no schema of events for cli-nowhere.nothing/,
+    ],
     [['orders'], 1, /there is no topic cli-nowhere.orders/],
   ] as const)('refuses %j with exit code %i', async (args, code, message) => {
     const { exit, lines, stderr } = await replayed('cli-nowhere', ...args);

@@ -27,7 +27,7 @@ describe('warnings', () => {
     onSwept(swept);
     pass(1e9);
     expect(kinds()).toEqual([['deletions-held', 'orders']]);
-    expect(texts()[0]).toMatch(/^30 of 100 records are gone at once, more than 5 %/);
+    expect(texts()[0]).toMatch(/^30 of 100 records are gone at once: none is published as deleted/);
     onSwept(swept);
     expect(kinds()).toEqual([]);
   });
@@ -164,6 +164,18 @@ describe('warnings', () => {
       ['list-moved', 'orders'],
       ['list-unsettled', 'inventory'],
     ]);
+  });
+
+  it('name the fields that differ in every answer, and the setting for them, for as long as the process runs', () => {
+    const { onVolatile, texts, kinds, pass } = told();
+    onVolatile({ resource: 'products', fields: ['/seen', '/images/url'] });
+    pass(24 * 60 * A_MINUTE);
+    expect(kinds()).toEqual([['volatile-fields', 'products']]);
+    expect(texts()[0]).toMatch(
+      /^differs in every answer: \/seen, \/images\/url\. .* VOLATILE_FIELDS=products:\/seen,products:\/images\/url$/,
+    );
+    onVolatile({ resource: 'orders', fields: Array.from({ length: 50 }, (_, n) => `/${n}`.repeat(90)) }); // prettier-ignore
+    expect(Math.max(...texts().map((text) => text.length))).toBeLessThan(1_000);
   });
 
   it('are few, whatever the errors say', () => {

@@ -249,6 +249,20 @@ describe('errors', () => {
     expect((await failure(registry.latest('a'))).code).toBe('REGISTRY_REFUSED');
   });
 
+  it.each([
+    ['', 'give SCHEMA_REGISTRY_URL the path of its API, as /apis/ccompat/v7 of Apicurio'],
+    ['/apis', 'is its path the right one in SCHEMA_REGISTRY_URL?'],
+  ])(
+    'an address that no registry answers at is said to lack its path: "%s"',
+    async (path, advice) => {
+      const { url } = await fake(() => ({ status: 404, body: '<html>' }));
+      const registry = createRegistry({ url: new URL(url).origin + path });
+      const error = await failure(registry.latest('a'));
+      expect(error.message).toContain(`answered 404: no word that a registry would use: ${advice}`);
+      await registry.close();
+    },
+  );
+
   it('an answer that does not come can pass', async () => {
     const { registry } = await fake(() => undefined, { timeoutMs: 100 });
     const error = await failure(registry.latest('a'));

@@ -82,7 +82,7 @@ export function brokerContract(name: string, open: () => Promise<Tried>): void {
       await old.commit([message(topic, 'a', 'old')]);
       const other = await broker.open(`${ID}-${topic}`);
       const late = await old.commit([message(topic, 'a', 'late')]).catch((error: unknown) => error);
-      expect(late).toMatchObject({ code: 'COMMIT_FAILED' });
+      expect(late).toMatchObject({ code: 'FENCED' });
       expect(isEpochError(late)).toBe(true);
       const ends = await other.commit([message(topic, 'a', 'new')]);
       const end = ends.get(topic)!.get(0)!;
@@ -90,6 +90,20 @@ export function brokerContract(name: string, open: () => Promise<Tried>): void {
       const all = await read(tried, new Map(), new Map([[0, end]]));
       expect(all).toEqual([['a', 'old'], ['a', 'new']]); // prettier-ignore
       await Promise.allSettled([old.close(), other.close()]);
+    });
+
+    it('lets nobody commit who was replaced, though who did so has closed', async () => {
+      const tried = await open();
+      const { broker, topic } = tried;
+      const old = await broker.open(`${ID}-${topic}`);
+      await old.commit([message(topic, 'a', '1')]);
+      const other = await broker.open(`${ID}-${topic}`);
+      const ends = await other.commit([message(topic, 'a', '2')]);
+      await other.close();
+      const late = await old.commit([message(topic, 'a', 'late')]).catch((error: unknown) => error);
+      expect(isEpochError(late)).toBe(true);
+      await reached(tried, ends.get(topic)!.get(0)!);
+      await old.close();
     });
 
     it('opens again for whoever was opened last, and for nobody who was replaced since', async () => {

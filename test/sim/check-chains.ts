@@ -1,19 +1,23 @@
 import { canonicalJson } from '../../src/schemas/json.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
+import { PROOF_MS } from './draw.ts';
 import type { Chains, PublishedEvent } from './published.ts';
 import type { SimList } from './sim-list.ts';
 
+/** What is said in the settings of the field that differs in every answer; undefined where there is none. */
+export type Volatility = 'told' | 'untold' | undefined;
+
 /**
  * Holds what was published against what could be seen: chains whole, sequences rising, nothing
- * twice, nothing made up, never back to an older state, no deletion of what was there, and in the
- * end the truth. What was taken away from the topic comes again as `r`, if it is still there, and as
+ * twice, nothing made up, never back to an older state, no deletion of what was there, nor of what has
+ * not been gone for long enough, and in the end the truth. What was taken away from the topic comes again as `r`, if it is still there, and as
  * nothing else.
  *
  * Back to an older state only where the list itself says that it is the newer one, by a later
  * `updated_at`: the clock was set back in between, or two commits that were late became visible in the
  * other order. Reads that overlap have nothing else to go by.
  */
-export function checkChains(chains: Chains, list: SimList): string[] {
+export function checkChains(chains: Chains, list: SimList, volatility: Volatility): string[] {
   const violations: string[] = [];
   for (const [key, chain] of chains) {
     const say = (what: string) => violations.push(`${key}: ${what}`);
@@ -35,13 +39,16 @@ export function checkChains(chains: Chains, list: SimList): string[] {
       if (!isAgain && !isSame(last ?? null, event))
         say(`before is not the previous after, at ${sequence}`);
       const isRepeated = op === 'r' && before !== null;
-      const isUnchanged = before !== null && event.after?.equals(before) === true;
+      const isUnchanged = before !== null && isEqualBut(volatility, event);
       if (isUnchanged !== isRepeated) say(isRepeated ? 'repeated with a change' : 'an event without a change'); // prettier-ignore
       if (last && sequence <= last.sequence) say(`sequence ${sequence} after ${last.sequence}`);
       if (!isRepeated && (before === null) !== (op === 'r' || op === 'c')) say(`${op} out of place`); // prettier-ignore
       if (op === 'd' && next !== 'tombstone') say('a deletion without a tombstone');
-      if (op === 'd' && !sights.some(({ at: gone, json }) => json === null && gone <= at))
-        say('deleted although it was there');
+      const goneAt = sights.findLast((sight) => sight.json === null && sight.at <= at)?.at;
+      if (op === 'd' && goneAt === undefined) say('deleted although it was there');
+      // One that was hidden may have gone before it was seen again.
+      const absentFor = at - Math.min(goneAt ?? -Infinity, list.hidden(key).from);
+      if (op === 'd' && absentFor < PROOF_MS) say(`deleted ${absentFor} ms after it was gone`);
 
       if (isRepeated) {
         last = event;
@@ -52,7 +59,7 @@ export function checkChains(chains: Chains, list: SimList): string[] {
         : sights.findIndex(({ json }, n) => n > place && json === null);
       const sight = sights[found];
       const isBack =
-        (isAgain ? found < place : found <= place) &&
+        (isAgain || volatility === 'untold' ? found < place : found <= place) &&
         !isStampedLater(sight?.json, sights[place]?.json);
       if (!sight || isBack || sight.at > at || !isEqual(sight.json, record))
         say(`${text(record)} was never to be seen, or before what is published already`);
@@ -85,6 +92,16 @@ function isSame(last: PublishedEvent | null, event: PublishedEvent): boolean {
   return last.schemaId === schemaId
     ? last.after.equals(before)
     : isEqual(last.record, decode(before));
+}
+
+/** Whether an event has nothing to tell: a field that differs in every answer is none, if that is told. */
+function isEqualBut(
+  volatility: Volatility,
+  { before, after, record, decode }: PublishedEvent,
+): boolean {
+  return volatility === 'told'
+    ? record !== null && isEqual(before && decode(before), record)
+    : after !== null && before!.equals(after);
 }
 
 function isStampedLater(one?: JsonObject | null, other?: JsonObject | null): boolean {

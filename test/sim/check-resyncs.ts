@@ -6,7 +6,7 @@ import type { SimList } from './sim-list.ts';
 
 /**
  * Each request is acknowledged, once, as done; and what it asked for has been published since it was
- * made: again, or as a change that came in between.
+ * made: again, or as a change that came in between. What was hidden meanwhile could not be found.
  */
 export function checkResyncs(
   chains: Chains,
@@ -18,11 +18,12 @@ export function checkResyncs(
   const truth = list.truth();
   for (const { request, at } of requests) {
     const { id, order_number } = request;
-    const statuses = acks.get(id) ?? [];
+    const { statuses, at: doneAt } = acks.get(id) ?? { statuses: [], at: Infinity };
     if (statuses.join() !== 'done') violations.push(`request ${id}: ${statuses.join() || 'no acknowledgement'}`); // prettier-ignore
     const asked = order_number === null ? [...truth.keys()] : [String(order_number)];
     for (const key of asked) {
-      if (!truth.has(key)) continue;
+      const { from, to } = list.hidden(key);
+      if (!truth.has(key) || (at < to && doneAt > from)) continue;
       const since = (chains.get(key) ?? []).filter(isEvent).some((event) => event.at >= at);
       if (!since) violations.push(`request ${id}: nothing of ${key} was published since`);
     }
@@ -37,12 +38,12 @@ export function areAnswered(signals: readonly SimMessage[]): boolean {
 }
 
 function sorted(signals: readonly SimMessage[]) {
-  const acks = new Map<string, string[]>();
+  const acks = new Map<string, { readonly statuses: readonly string[]; readonly at: number }>();
   const requests: { readonly request: ResyncRequest; readonly at: number }[] = [];
   for (const { key, value, at } of signals) {
     const signal = parseSignal({ key: Buffer.from(key!), value });
     if (signal.type === 'resync') requests.push({ request: signal, at });
-    else acks.set(signal.id, [...(acks.get(signal.id) ?? []), signal.status]);
+    else acks.set(signal.id, { statuses: [...(acks.get(signal.id)?.statuses ?? []), signal.status], at }); // prettier-ignore
   }
   return { requests, acks };
 }

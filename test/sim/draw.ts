@@ -22,6 +22,8 @@ export interface Draw {
 }
 
 export const LOOKBACK_MS = 15_000;
+/** How long what is gone has to stay so before it is deleted. */
+export const PROOF_MS = 6_000;
 export const SAFE: Dangers = { crash: 0, pause: 0, commit: 0 };
 const SKEWS = [0, 0, 700, -700, 600_000, -600_000];
 

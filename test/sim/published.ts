@@ -1,6 +1,7 @@
 import type { Op } from '../../src/schemas/envelope.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { unframe } from '../../src/schemas/wire.ts';
+import { VOLATILE } from './sim-api.ts';
 import type { SimBroker, SimMessage } from './sim-broker.ts';
 import type { SimList } from './sim-list.ts';
 import type { SimRegistry } from './sim-registry.ts';
@@ -14,10 +15,13 @@ export interface PublishedEvent {
   /** Images as bytes of that schema. */
   readonly before: Buffer | null;
   readonly after: Buffer | null;
+  /** As it was made; without the field that differs in every answer. */
   readonly record: JsonObject | null;
+  /** That field, of both images. */
+  readonly signatures: { readonly before: unknown; readonly after: unknown };
   /** When it was taken away from the topic; Infinity while it is there. */
   readonly lostAt: number;
-  /** Reads an image of the event's schema. */
+  /** Reads an image of the event's schema, but for that field. */
   readonly decode: (image: Buffer) => JsonObject;
 }
 
@@ -38,9 +42,15 @@ function eventOf(registry: SimRegistry, value: Buffer, at: number, lostAt: numbe
   const { schemaId, payload } = unframe(value);
   const codec = registry.codec(schemaId);
   const { before, after, op, sequence } = codec.images(payload);
-  const decode = (image: Buffer) => codec.values.decode(image);
+  const signatureOf = (image: Buffer | null) => image && codec.values.decode(image)[VOLATILE];
+  const decode = (image: Buffer) => {
+    const record = codec.values.decode(image);
+    delete record[VOLATILE];
+    return record;
+  };
   const record = after && decode(after);
-  return { op, sequence, at, lostAt, schemaId, before, after, record, decode };
+  const signatures = { before: signatureOf(before), after: signatureOf(after) };
+  return { op, sequence, at, lostAt, schemaId, before, after, record, signatures, decode };
 }
 
 /** The newest record of each key, as it is when asked for; only what is new is read. */

@@ -47,6 +47,8 @@ export interface Heard {
 type Fault = 'drop' | '500' | '502' | '429' | '429-later' | '401' | 'truncated' | 'garbage';
 const FAULTS: readonly Fault[] = ['drop', '500', '502', '429', '429-later', '401', 'truncated', 'garbage']; // prettier-ignore
 export const WINDOW_MS = 60_000;
+/** A field that differs in every answer, and what is said of it in the settings. */
+export const VOLATILE = 'signed';
 /** What every `contact` begins with. */
 export const PERSONAL = 'nobody may know';
 /** So much may one request be faster on its way than another: the headroom of the quota. */
@@ -70,6 +72,10 @@ export class SimApi {
   isDown = false;
   /** Whether records hold a field that is not to be published; it is another one in each answer. */
   isPersonal = false;
+  /** Whether records hold a field that differs in every answer. */
+  isVolatile = false;
+  /** Of each value of that field the records that were sent with it. */
+  readonly signed = new Map<string, readonly SimRecord[]>();
   /** Of the clock that `Date` comes from: it may be set back. */
   dateSkewMs: number;
 
@@ -146,7 +152,10 @@ export class SimApi {
     const has_next_page = query.offset + query.pageSize < total;
     const pagination = { total_records: total, has_next_page };
     const contact = this.isPersonal ? { contact: `${PERSONAL} ${this.arrivals.length}` } : {};
-    const text = JSON.stringify({ data: rows.map(({ json }) => ({ ...json, ...contact })), pagination }); // prettier-ignore
+    const signature = `signature ${this.arrivals.length}`;
+    if (this.isVolatile) this.signed.set(signature, rows);
+    const more = { ...contact, ...(this.isVolatile && { [VOLATILE]: signature }) };
+    const text = JSON.stringify({ data: rows.map(({ json }) => ({ ...json, ...more })), pagination }); // prettier-ignore
     if (fault === 'truncated') return this.#answer(200, text, {}, text.length / 2);
     return { ...this.#answer(200, text), shown: { query, rows } };
   }

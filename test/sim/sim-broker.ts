@@ -29,6 +29,8 @@ interface Log {
   start: number;
   /** When entries were taken away, and up to which offset. */
   readonly losses: { readonly at: number; readonly end: number }[];
+  /** What compaction has taken. */
+  readonly compacted: Set<Entry>;
 }
 
 interface Producer {
@@ -95,7 +97,7 @@ export class SimBroker {
     return producer.epoch;
   }
 
-  /** @throws CellarstreamError `COMMIT_FAILED`, of an epoch that is over. */
+  /** @throws CellarstreamError `FENCED`, of an epoch that is over. */
   begin(transactionalId: string, epoch: number): void {
     const producer = this.#current(transactionalId, epoch);
     producer.open = { number: ++this.#begun, state: 'open', first: new Map() };
@@ -144,7 +146,7 @@ export class SimBroker {
   /** Somebody adds a partition. */
   grow(topic: string): void {
     const logs = this.#topic(topic);
-    logs.push({ topic, partition: logs.length, entries: [], start: 0, losses: [] });
+    logs.push(newLog(topic, logs.length));
   }
 
   /** Somebody deletes what stands at the beginning of a partition, up to a part of it. */
@@ -156,12 +158,27 @@ export class SimBroker {
     log.losses.push({ at, end: log.start });
   }
 
+  /** A long time passes: of each key the newest message is left, and nothing where that is a tombstone. */
+  compact(topic: string): void {
+    for (const log of this.#topic(topic)) {
+      const newest = new Map<string | null, Entry>();
+      for (const entry of log.entries.slice(0, this.#stableOffset(log))) {
+        if (entry.kind === 'marker' || entry.transaction.state !== 'committed') continue;
+        const older = newest.get(entry.key);
+        if (older) log.compacted.add(older);
+        newest.set(entry.key, entry);
+        if (entry.value === null) log.compacted.add(entry);
+      }
+    }
+  }
+
   /** Committed messages of one partition between two offsets. */
   slice(topic: string, partition: number, from: number, to: number): TailMessage[] {
-    const { entries, start } = this.#topic(topic)[partition]!;
+    const { entries, start, compacted } = this.#topic(topic)[partition]!;
     if (from < start && from < to) throw new CellarstreamError('POSITION', `offset ${from} was deleted`); // prettier-ignore
     return entries.slice(from, to).flatMap((entry, place): TailMessage[] => {
       if (entry.kind === 'marker' || entry.transaction.state !== 'committed') return [];
+      if (compacted.has(entry)) return [];
       const { key, value } = entry;
       const offset = String(from + place);
       return [{ partition, offset, key: key === null ? null : Buffer.from(key), value }];
@@ -218,16 +235,14 @@ export class SimBroker {
     const known = this.#logs.get(topic);
     if (known) return known;
     const length = this.#partitions(topic);
-    const logs = Array.from({ length }, (_, partition): Log => ({
-      topic,
-      partition,
-      entries: [],
-      start: 0,
-      losses: [],
-    }));
+    const logs = Array.from({ length }, (_, partition) => newLog(topic, partition));
     this.#logs.set(topic, logs);
     return logs;
   }
+}
+
+function newLog(topic: string, partition: number): Log {
+  return { topic, partition, entries: [], start: 0, losses: [], compacted: new Set() };
 }
 
 function partitionOf(key: string | null, partitions: number): number {
@@ -311,7 +326,7 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Br
 }
 
 function outdated(): CellarstreamError {
-  return new CellarstreamError('COMMIT_FAILED', 'an outdated producer', {
+  return new CellarstreamError('FENCED', 'an outdated producer', {
     context: { epoch: true },
   });
 }

@@ -1,8 +1,10 @@
 import { checkArrivals } from './check-arrivals.ts';
 import { checkChains } from './check-chains.ts';
+import type { Volatility } from './check-chains.ts';
 import { checkHeard } from './check-heard.ts';
 import { checkInstances } from './check-instances.ts';
 import { checkResyncs } from './check-resyncs.ts';
+import { checkSignatures } from './check-signatures.ts';
 import { checkStatuses } from './check-statuses.ts';
 import { chainsOf } from './published.ts';
 import { PERSONAL } from './sim-api.ts';
@@ -22,6 +24,7 @@ export interface Finished {
   readonly isSafe: boolean;
   /** Whether the quota was one that binds, and request times were kept for it. */
   readonly isScarce: boolean;
+  readonly volatility: Volatility;
 }
 
 export interface Verdict {
@@ -30,7 +33,15 @@ export interface Verdict {
 }
 
 /** Holds a run against what is promised. */
-export function check({ broker, registry, api, processes, isSafe, isScarce }: Finished): Verdict {
+export function check({
+  broker,
+  registry,
+  api,
+  processes,
+  isSafe,
+  isScarce,
+  volatility,
+}: Finished): Verdict {
   const { resource } = api.traits;
   const events = broker.read(`sim.${resource}`);
   const statuses = broker.read('sim.order-status-changes');
@@ -47,7 +58,8 @@ export function check({ broker, registry, api, processes, isSafe, isScarce }: Fi
     ...processes.flatMap(({ name, folder }) =>
       folder.holds(PERSONAL) ? [`something personal is in the folder of ${name}`] : [],
     ),
-    ...checkChains(chains, api.list),
+    ...checkChains(chains, api.list, volatility),
+    ...checkSignatures(chains, api),
     ...(resource === 'orders' ? checkStatuses(chains, statuses) : []),
     ...checkInstances(cursors, events, processes),
     ...checkResyncs(chains, signals, api.list),
@@ -62,6 +74,7 @@ export function check({ broker, registry, api, processes, isSafe, isScarce }: Fi
     'events taken away': broker.losses,
     requests: api.arrivals.length,
     events: events.length,
+    'of volatile lists': api.isVolatile ? events.length : 0,
     deletions: events.filter(({ value }) => value === null).length,
     statuses: statuses.length,
     resyncs: signals.length / 2,

@@ -32,6 +32,12 @@ export interface Sight {
   readonly json: JsonObject | null;
 }
 
+/** Times, ms since the epoch. */
+interface Stretch {
+  readonly from: number;
+  readonly to: number;
+}
+
 /** A list query, as far as it chooses records. */
 export interface SimQuery {
   readonly offset: number;
@@ -55,6 +61,10 @@ export class SimList {
   readonly #time: SimTime;
   readonly #rows = new Map<number, SimRecord>();
   readonly history = new Map<string, Sight[]>();
+  /** When its index was wrong: two of three records were not shown, nor counted, though they were there. */
+  #wrong: Stretch | undefined;
+  /** When it is going to be: with the first page of the list, read whole, behind a time. */
+  #willBeWrong: { readonly after: number; readonly ms: number } | undefined;
   /** Of the clock that stamps records: it may be set back. */
   stampSkewMs: number;
   #next = 1_001;
@@ -92,13 +102,15 @@ export class SimList {
   }
 
   /** A page, and how many records there are in all. */
-  page({ offset, pageSize, orderNumber, window }: SimQuery): { rows: SimRecord[]; total: number } {
+  page(query: SimQuery): { rows: SimRecord[]; total: number } {
+    this.#beginsToBeWrong(query);
+    const { offset, pageSize, orderNumber, window } = query;
     if (orderNumber !== null) {
-      const row = this.#rows.get(Number(orderNumber));
+      const row = this.#isShown(orderNumber) && this.#rows.get(Number(orderNumber));
       return { rows: row ? [row] : [], total: row ? 1 : 0 };
     }
     const { boundsInclude, sort } = this.traits;
-    let rows = [...this.#rows];
+    let rows = [...this.#rows].filter(([key]) => this.#isShown(String(key)));
     if (window) {
       const [low, high] = window;
       rows = rows.filter(([, { updatedAt: at }]) =>
@@ -112,6 +124,29 @@ export class SimList {
     );
     const shown = rows.slice(offset, offset + pageSize).map(([, row]) => row);
     return { rows: shown, total: rows.length };
+  }
+
+  /** Lets its index be wrong for so long, once: from the next complete reading on that begins after a time. */
+  beWrong(after: number, ms: number): void {
+    this.#willBeWrong = { after, ms };
+  }
+
+  /** When a record was hidden, whether or not it was there; never, if it was not. */
+  hidden(key: string): Stretch {
+    return (Number(key) % 3 > 0 && this.#wrong) || { from: Infinity, to: -Infinity };
+  }
+
+  #beginsToBeWrong({ offset, orderNumber, window }: SimQuery): void {
+    const now = this.#time.now();
+    const isBeginning = orderNumber === null && window === null && offset === 0;
+    if (!this.#willBeWrong || !isBeginning || now < this.#willBeWrong.after) return;
+    this.#wrong = { from: now, to: now + this.#willBeWrong.ms };
+    this.#willBeWrong = undefined;
+  }
+
+  #isShown(key: string): boolean {
+    const { from, to } = this.hidden(key);
+    return this.#time.now() < from || this.#time.now() >= to;
   }
 
   #newKey(): number {

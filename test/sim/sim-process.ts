@@ -7,6 +7,7 @@ import { CellarstreamError } from '../../src/errors.ts';
 import { quotas } from '../../src/quotas.ts';
 import { resourceTask } from '../../src/resource-task.ts';
 import { RULES } from '../../src/resources.ts';
+import type { Broker } from '../../src/sinks/broker.ts';
 import { resyncRequests } from '../../src/resync-requests.ts';
 import type { Chance } from './chance.ts';
 import type { SimApi } from './sim-api.ts';
@@ -44,6 +45,15 @@ export interface Dangers {
 
 const FATES: readonly CommitFate[] = ['refused', 'left-open', 'unknown'];
 const LONGEST_PAUSE_MS = 30_000;
+
+/** A prefix with a dot, and one by which a process has the id alone that such a prefix made in older versions. */
+export const DOTTED = 'sim.eu';
+export const SLASHED = 'sim/eu';
+
+function underFormerId(broker: Broker): Broker {
+  const open: Broker['open'] = (id, own) => broker.open(id.replace(SLASHED, DOTTED), own);
+  return { ...broker, open };
+}
 
 /** The service of one resource as a process that can die, at any step, with all it had in mind. */
 export class SimProcess {
@@ -111,7 +121,7 @@ export class SimProcess {
       instance: name,
       api: connected,
       quota,
-      broker: brokerOf(broker, { step, fate, now: () => time.now() }),
+      broker: underFormerId(brokerOf(broker, { step, fate, now: () => time.now() })),
       registry: registryOf(registry, step),
       destination,
       store: storeOf(folder, step),
@@ -128,6 +138,7 @@ export class SimProcess {
           if (trace) for (const { op, key } of changes) tell(`${lane} publishes ${op} ${key}`);
         },
         onResync: ({ id, status, events }) => tell(`request ${id} is ${status}, ${events} events`),
+        onVolatile: ({ fields }) => tell(`finds volatile: ${fields.join()}`),
         onTrouble: ({ trouble, offset }) => tell(`${trouble} at ${offset}`),
         onDropped: ({ offset }) => {
           tell(`drops the page at ${offset}`);

@@ -70,7 +70,7 @@ const FOUND = 3; // small, so that what is gone takes several stretches
 class SimTask {
   images = new Map<string, StoredImage>();
   marks = new Map<string, Mark>();
-  rejects: string[] = [];
+  rejects = new Set<string>();
   memory: TaskMemory | undefined;
   readonly swept = { records: 0, known: 0 };
 
@@ -78,7 +78,7 @@ class SimTask {
     const copy = new SimTask();
     copy.images = new Map(this.images);
     copy.marks = new Map(this.marks);
-    copy.rejects = [...this.rejects];
+    copy.rejects = new Set(this.rejects);
     copy.memory = this.memory;
     return copy;
   }
@@ -107,7 +107,7 @@ class SimTask {
       this.marks.set(key, { ...old, seen: Math.max(old.seen, sweep), read });
     }
     for (const [key, text] of kept) this.marks.set(key, { ...this.mark(key), text });
-    this.rejects.push(...(notes.rejects ?? []));
+    for (const digest of notes.rejects ?? []) this.rejects.add(digest);
     this.memory = memory;
   }
 
@@ -150,12 +150,12 @@ export function storeOf(folder: SimFolder, step: (what: string) => Promise<void>
           const found = keys.slice(0, FOUND);
           return { keys: found, next: keys.length > FOUND ? found.at(-1) : undefined };
         },
-        rejects: () => task.rejects,
+        isRejected: (digest) => task.rejects.has(digest),
         clear: async () => {
           await step('clear');
           task.images.clear();
           task.marks.clear();
-          task.rejects = [];
+          task.rejects.clear();
           task.memory = undefined;
         },
       };

@@ -1,14 +1,14 @@
 import { loadConfig, RESOURCES } from '../../src/config.ts';
 import { Chance } from './chance.ts';
-import { draw, LOOKBACK_MS, SAFE } from './draw.ts';
+import { draw, LOOKBACK_MS, PROOF_MS, SAFE } from './draw.ts';
 import type { Draw } from './draw.ts';
-import { SimApi } from './sim-api.ts';
+import { SimApi, VOLATILE } from './sim-api.ts';
 import type { ApiTraits } from './sim-api.ts';
 import { SimBroker } from './sim-broker.ts';
 import { areAnswered } from './check-resyncs.ts';
 import { check } from './sim-checker.ts';
 import { imagesOf, isTruth } from './published.ts';
-import { SimProcess } from './sim-process.ts';
+import { DOTTED, SimProcess, SLASHED } from './sim-process.ts';
 import type { Dangers, World } from './sim-process.ts';
 import { SimRegistry } from './sim-registry.ts';
 import { ask, SIGNALS } from './sim-signals.ts';
@@ -44,14 +44,31 @@ const CONFIG = loadConfig({
     LOOKBACK_MS: String(LOOKBACK_MS),
     SWEEP_INTERVAL_MS: '10000',
     DELETE_LIMIT_PERCENT: '100',
+    DELETE_PROOF_MS: String(PROOF_MS),
     PII_DROP: RESOURCES.map((resource) => `${resource}.contact`).join(),
+    VOLATILE_FIELDS: RESOURCES.map((resource) => `${resource}:/${VOLATILE}`).join(),
   },
   cwd: '/nonexistent',
   needs: ['api', 'kafka', 'registry'],
 });
 
+/** In so many runs there is a field that differs in every answer: told in the settings in one, in another not. */
+const VOLATILE_EACH = 7;
+
 /** Each so manieth run somebody deletes what was published. */
 const LOSSY = 5;
+/** Each so manieth run the index of the list is wrong for a while: it shows a part of the records. As above. */
+const WRONG = 3;
+
+/**
+ * Each so manieth run the first processes, until one has had the task, are of an older version, which writes under another
+ * transactional id. It knows of no other one, as it would where the prefix had no dot.
+ */
+const UPGRADED = 4;
+const OLDER = 2;
+
+/** Each so manieth run what compaction takes is gone whenever a process takes another one's place. */
+const COMPACTED = 3;
 
 /**
  * Clocks by which nothing that is published seems to be made later than it was: what comes again would
@@ -67,10 +84,14 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   const drawn = draw(chance);
   const { dangers, isSafe, isScarce, pageSize } = drawn;
   const isLossy = !isSafe && seed % LOSSY === 1; // drawn, it would change what all seeds are
+  const isCompacted = seed % COMPACTED === 2;
+  const isUpgraded = seed % UPGRADED === 3;
   const traits = isLossy ? withTrueClocks(drawn.traits) : drawn.traits;
   const time = new SimTime(START);
   const api = new SimApi(traits, chance, time, drawn.records);
   api.isPersonal = seed % 3 === 0; // drawn, it would change what all seeds are
+  const volatility = ([, , 'told', , , 'untold'] as const)[seed % VOLATILE_EACH];
+  api.isVolatile = volatility !== undefined;
   const broker = new SimBroker((topic) => (['sim.cursors', SIGNALS].includes(topic) ? 1 : 3));
   const registry = new SimRegistry();
   const world: World = {
@@ -78,6 +99,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
       ...CONFIG,
       poll: { ...CONFIG.poll, pageSize },
       pii: api.isPersonal ? CONFIG.pii : { ...CONFIG.pii, drop: [] },
+      volatileFields: volatility === 'told' ? CONFIG.volatileFields : [],
       quota: {
         ...CONFIG.quota,
         perMinute: traits.quotaPerMinute,
@@ -104,11 +126,17 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   };
 
   const processes: SimProcess[] = [];
+  let isOlder = isUpgraded;
   const start = (folder: SimFolder, withDangers: Dangers) => {
-    const process = new SimProcess(`p${processes.length + 1}`, world, folder, withDangers);
+    const nth = processes.length + 1;
+    isOlder &&= nth <= OLDER || broker.read('sim.cursors').length === 0;
+    const prefix = isUpgraded ? (isOlder ? SLASHED : DOTTED) : CONFIG.topics.prefix;
+    const config = { ...world.config, topics: { ...CONFIG.topics, prefix } };
+    const process = new SimProcess(`p${nth}`, { ...world, config }, folder, withDangers);
     processes.push(process);
     return process;
   };
+  const topic = `sim.${traits.resource}`;
   let process = start(new SimFolder(), dangers);
   let older = new SimFolder();
   let problem: string | undefined;
@@ -121,6 +149,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     if (state !== 'crashed' && !isFenced) problem = `ended with ${String(state.error)}`;
     if (problem ?? (isFenced && running().length > 0)) return;
     const lot = chance.next();
+    if (isCompacted) broker.compact(topic);
     const folder = lot < 0.1 ? new SimFolder() : lot < 0.2 ? older.copy() : process.folder;
     process = start(folder, withDangers);
   };
@@ -134,7 +163,6 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     const order_number = isOne ? Number(chance.pick(keys)) : null;
     ask(broker, { ...resync, resources: [traits.resource], order_number, since: null }, time.now());
   };
-  const topic = `sim.${traits.resource}`;
   const lose = (lot: number) => {
     if (lot < 0.77) broker.makeAnew(topic, time.now());
     else broker.truncate(topic, (lot - 0.77) / 0.01, time.now());
@@ -142,6 +170,11 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
       lot < 0.77 ? 'the topic is made anew' : 'the beginning of a partition is deleted',
     );
   };
+  // What a first read that begins anew does not see then is new when it is back: no other run shows that.
+  if (seed % WRONG === 2 && !isLossy) {
+    const after = START + Math.round(drawn.stormMs / 4);
+    api.list.beWrong(after, 500 + ((seed * 700) % (PROOF_MS - 1_000)));
+  }
   api.faultiness = drawn.faultiness;
   while (time.now() < START + drawn.stormMs && !problem) {
     await time.pass(200 + chance.below(2_500));
@@ -180,6 +213,14 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     replace(SAFE);
   }
   if (running().length === 0) problem ??= 'does not stay alive in a calm world';
-  const { violations, sums } = check({ broker, registry, api, processes, isSafe, isScarce });
+  const { violations, sums } = check({
+    broker,
+    registry,
+    api,
+    processes,
+    isSafe,
+    isScarce,
+    volatility,
+  });
   return { violations: problem ? [problem, ...violations] : violations, draw: drawn, sums };
 }

@@ -73,7 +73,10 @@ it.each([
     'Failed to find group coordinator',
     /\(if it goes on, its ACLs must let .* cellarstream\.\*, or read its own group\)/,
   ],
-  ['Connection error: connect ECONNREFUSED', /^no answer from Kafka: Connection error/],
+  [
+    'Connection error: connect ECONNREFUSED',
+    /^no answer from Kafka \(if it goes on, check KAFKA_BROKERS\): Connection error/,
+  ],
 ])('says what a port may want that does not answer: %s', (message, line) => {
   const error = ours(make(KafkaJSConnectionError, message, { broker: 'kafka:9092' }));
   expect(error.code).toBe('KAFKA_UNREACHABLE');

@@ -56,6 +56,19 @@ function cluster(answers: readonly Error[]) {
   return { kafka: { admin: () => admin } as unknown as Kafka, left };
 }
 
+it('says of a wrong cleanup.policy the command that mends it', async () => {
+  const wrong = (replication: number) =>
+    topics(replication).map((spec) => ({ ...spec, configEntries: [{ name: 'cleanup.policy', value: 'compact,delete' }] })); // prettier-ignore
+  const { kafka } = cluster([]);
+  const refused = ensureTopics({ kafka, topics: wrong, replication: undefined });
+  await expect(refused).rejects.toMatchObject({
+    code: 'TOPIC_SETTINGS',
+    message: expect.stringContaining(
+      'or set another TOPIC_PREFIX: kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name wine.products --add-config cleanup.policy=compact && kafka-configs.sh',
+    ),
+  });
+});
+
 describe('topics that were made just now', () => {
   it('are waited for until the brokers know of them', async () => {
     const { kafka, left } = cluster([

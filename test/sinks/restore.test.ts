@@ -71,6 +71,19 @@ async function publish(log: TaskLog, ...keys: readonly string[]): Promise<void> 
   });
 }
 
+describe('a task whose folder an older version has left', () => {
+  it('reads it anew: nothing that is stored there is believed', async () => {
+    const { open } = cluster();
+    const folder = new SimFolder();
+    await publish(await open('one', folder), 'a', 'b');
+    const stored = folder.tasks.get(TASK)!;
+    stored.memory = { ...stored.memory!, home: stored.memory!.home.replace(/^\d+/, '3') };
+    stored.images.set('gone', { sequence: 1, ...image });
+    const log = await open('two', folder);
+    expect([log.count(), log.cursor.sequence]).toEqual([2, 2]);
+  });
+});
+
 const known = (log: TaskLog, keys: string) => [...keys].filter((key) => log.get(key) !== undefined);
 
 describe('a task whose topic has lost events', () => {
@@ -126,6 +139,17 @@ describe('a task whose topic has lost events', () => {
     expect(log.cursor.firstRead.done).toBe(true);
   });
 
+  it('forgets it too where no event is missing since, and reads nothing anew for it', async () => {
+    const { kafka, open, lost } = cluster(2);
+    const old = new SimFolder();
+    await publish(await open('one', old), 'a');
+    kafka.makeAnew(TOPIC, 1);
+    await publish(await open('two', new SimFolder()), 'b'); // in the other partition
+    const log = await open('three', old);
+    expect(known(log, 'ab')).toEqual(['b']);
+    expect([log.cursor.firstRead.done, lost.length]).toEqual([true, 1]);
+  });
+
   it('takes nothing for published that it could not read back, as the topic was made anew meanwhile', async () => {
     const { kafka, open, lost } = cluster(2);
     await publish(await open('one', new SimFolder()), 'a', 'b');
@@ -174,6 +198,91 @@ describe('a task whose topic has lost events', () => {
     const log = await open('two', folder);
     expect(log.cursor).toMatchObject({ sequence: 2, firstRead: { done: true } });
     expect(lost).toEqual([]);
+  });
+});
+
+describe('a task whose folder is older than what compaction has left', () => {
+  const remove = (log: TaskLog, key: string) =>
+    log.commit({
+      messages: [{ topic: TOPIC, key, value: Buffer.from(String(log.cursor.sequence + 1)) }, { topic: TOPIC, key, value: null }],
+      images: [{ key, sequence: log.cursor.sequence + 1, image: null }],
+      cursor: { ...log.cursor, sequence: log.cursor.sequence + 1 },
+    }); // prettier-ignore
+
+  it('does not take a record for alive that was deleted meanwhile', async () => {
+    const { kafka, open } = cluster();
+    const old = new SimFolder();
+    await publish(await open('one', old), 'a', 'b');
+    const other = await open('two', new SimFolder());
+    await remove(other, 'a');
+    await publish(other, 'c');
+    kafka.compact(TOPIC);
+    const log = await open('one', old);
+    expect(known(log, 'abc')).toEqual(['b', 'c']);
+    expect(log.cursor.sequence).toBe(4);
+    await publish(log, 'd');
+    expect(known(await open('three', old), 'abcd')).toEqual(['b', 'c', 'd']);
+  });
+
+  it('does not, if the deletion was the last that happened', async () => {
+    const { kafka, open } = cluster();
+    const old = new SimFolder();
+    await publish(await open('one', old), 'a', 'b');
+    await remove(await open('two', new SimFolder()), 'a');
+    kafka.compact(TOPIC);
+    expect(known(await open('one', old), 'ab')).toEqual(['b']);
+  });
+
+  it('does not, if a process before it died as it read the topic back', async () => {
+    const { kafka, open } = cluster(3);
+    const [old, half] = [new SimFolder(), new SimFolder()];
+    const keys = [...'abcdefghij'];
+    await publish(await open('one', old), ...keys);
+    const dies = () => {
+      throw new Error('dies');
+    };
+    let messages = 0;
+    const diesHalfway = () => (++messages > 5 ? dies() : undefined);
+    await expect(open('one', half, 'done', diesHalfway)).rejects.toThrow('dies');
+    const read = half.tasks.get(TASK)!.images;
+    expect([0 < read.size, read.size < keys.length]).toEqual([true, true]);
+    const [gone] = read.keys();
+    await remove(await open('two', new SimFolder()), gone!);
+    kafka.compact(TOPIC);
+    const log = await open('one', half);
+    expect(known(log, keys.join(''))).toEqual(keys.filter((key) => key !== gone));
+  });
+
+  it('keeps its images where nothing is missing: not one is read twice', async () => {
+    const { kafka, open } = cluster();
+    const old = new SimFolder();
+    await publish(await open('one', old), 'a', 'b');
+    kafka.compact(TOPIC);
+    const other = await open('two', new SimFolder());
+    await publish(other, 'b');
+    await remove(other, 'a');
+    let read = 0;
+    const log = await open('one', old, 'done', () => void read++);
+    expect([read, known(log, 'ab')]).toEqual([2, ['b']]);
+  });
+
+  it('goes on reading the topic back where a process before it died, though it was compacted before', async () => {
+    const { kafka, open } = cluster(3);
+    const keys = [...'abcdefghij'];
+    const log = await open('one', new SimFolder());
+    await publish(log, ...keys);
+    await publish(log, ...keys);
+    kafka.compact(TOPIC);
+    const half = new SimFolder();
+    let read = 0;
+    const count = () => {
+      if (++read === 6) throw new Error('dies');
+    };
+    await expect(open('two', half, 'done', count)).rejects.toThrow('dies');
+    const { size } = half.tasks.get(TASK)!.images;
+    read = 6;
+    expect(known(await open('two', half, 'done', count), keys.join(''))).toEqual(keys);
+    expect([size > 0, read - 6]).toEqual([true, keys.length - size]);
   });
 });
 

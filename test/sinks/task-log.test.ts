@@ -7,7 +7,8 @@ import type { Cursor } from '../../src/sinks/cursor.ts';
 import type { Message } from '../../src/sinks/sink.ts';
 import { openTaskLog } from '../../src/sinks/task-log.ts';
 import type { TaskBatch } from '../../src/sinks/task-log.ts';
-import type { ImageUpdate, TaskStore } from '../../src/state/store.ts';
+import type { ImageUpdate, TaskMemory, TaskStore } from '../../src/state/store.ts';
+import { NO_SWEEP } from '../../src/streams/sweep-progress.ts';
 
 const TASK = 'estate/orders';
 const event: Message = { topic: 'wine.orders', key: '7', value: Buffer.from('an event') };
@@ -25,7 +26,12 @@ const batch: TaskBatch = {
 };
 
 /** A log of a task whose topics hold this, and what it did, in order. Default nothing. */
-async function opened(failure?: Error, held: readonly (TailMessage & { topic: string })[] = []) {
+async function opened(
+  failure?: Error,
+  held: readonly (TailMessage & { topic: string })[] = [],
+  { canBeAsked = true, memory }: { canBeAsked?: boolean; memory?: TaskMemory } = {},
+) {
+  const kept: TaskMemory[] = [];
   const done: (Message[] | string)[] = [];
   let fails = false;
   const endOf = (topic: string) => BigInt(held.filter((message) => message.topic === topic).length);
@@ -49,8 +55,9 @@ async function opened(failure?: Error, held: readonly (TailMessage & { topic: st
       onMessages(held.filter((message) => message.topic === topic)),
   };
   const store: Partial<TaskStore> = {
-    memory: () => undefined,
-    put: (images) => {
+    memory: () => memory,
+    put: (images, now) => {
+      kept.push(now);
       done.push(`stored ${images.length}`);
       return Promise.resolve();
     },
@@ -66,12 +73,12 @@ async function opened(failure?: Error, held: readonly (TailMessage & { topic: st
     readImage: (event) =>
       Promise.resolve({ sequence: Number(event.toString().split(' ')[1]), image: null }),
     tenure: {},
-    canBeAsked: true,
+    canBeAsked,
     scheduler: asyncScheduler,
   });
   done.length = 0; // it has claimed the task
   fails = failure !== undefined;
-  return { log, done };
+  return { log, done, kept };
 }
 
 const cursorIn = (messages: readonly Message[]) =>
@@ -91,6 +98,7 @@ describe('a commit of a task', () => {
         version: 1,
         instance: 'this one',
         generation: 1,
+        heldSince: expect.any(Number),
         ...batch.cursor,
         partitions: 1,
         starts: {},
@@ -124,5 +132,42 @@ describe('a task that is taken over', () => {
     ];
     const { log } = await opened(undefined, held);
     expect(log.cursor.sequence).toBe(9);
+  });
+
+  describe('by a process with a store of before', () => {
+    const cursor = { ...newCursor('another'), generation: 4 };
+    const message = { topic: 'wine.cursors', partition: 0, offset: '0', key: Buffer.from(TASK), value: Buffer.from(JSON.stringify(cursor)) }; // prettier-ignore
+    const keptAt = 1_000;
+    const row = [{ number: 3, at: 900 }];
+    const remembered = (sweep: object, sweepGeneration?: number): TaskMemory => ({
+      ...{ home: '4 cluster wine.orders', ends: {}, cursorEnd: '1', whole: 0, found: 0 },
+      ...{ cursor: JSON.stringify(cursor), schemaIds: [], sweep: JSON.stringify(sweep) },
+      ...(sweepGeneration !== undefined && { sweepGeneration }),
+    });
+    const sweep = { ...NO_SWEEP, number: 3, row, keptAt };
+
+    it('goes on with the proofs that were begun', async () => {
+      const options = { canBeAsked: false, memory: remembered(sweep, 4) };
+      const { log, kept } = await opened(undefined, [message], options);
+      const now = log.sweep.keptAt;
+      expect(Math.abs(now - Date.now())).toBeLessThan(60_000);
+      expect(log.sweep).toEqual({ ...sweep, row: [{ number: 3, at: now - 100 }], keptAt: now });
+      expect(kept.at(-1)).toMatchObject({ sweep: JSON.stringify(log.sweep), sweepGeneration: 5 });
+    });
+
+    it.each([
+      ['another process has had the list since', remembered(sweep, 3)],
+      ['an older version wrote it', remembered({ ...sweep, proofBefore: 'exact' })],
+    ])('begins them anew where %s', async (_, memory) => {
+      const { log } = await opened(undefined, [message], { canBeAsked: false, memory });
+      expect(log.sweep).toMatchObject({ number: 3, row: [], askedUpTo: null, askedAt: null });
+    });
+
+    it('reads the progress that an older version kept', async () => {
+      const { number, beganAt, phase, position, total, distinct, proof, interrupted, removed } = sweep; // prettier-ignore
+      const older = { number, beganAt, phase, position, total, distinct, proof, proofBefore: proof, interrupted, removed }; // prettier-ignore
+      const { log } = await opened(undefined, [message], { memory: remembered(older, 4) });
+      expect(log.sweep).toMatchObject({ ...NO_SWEEP, number: 3, keptAt: log.sweep.keptAt });
+    });
   });
 });

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { open } from 'lmdb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openStore } from '../../src/state/store.ts';
 import type { Notes, Store, TaskStore } from '../../src/state/store.ts';
@@ -25,6 +26,42 @@ describe('openStore', () => {
     expect(store.task('a').get('k')).toEqual({ sequence: 2 ** 40, ...image('one') });
     expect(store.task('a').memory()).toEqual(memory);
     expect(store.task('a').get('other')).toBeUndefined();
+  });
+
+  describe('a key of 64 characters or more with U+0000 to U+0003 in it', () => {
+    const long = ['x', 'é', 'ab', '\0', '\u0003', '\u0004'].map((text) => text.repeat(64));
+    const short = ['\0', '\0\0', 'a', 'a\0', 'a\0b', '\u0004', '\u0004\0', '\u001b', '😀'];
+    const odd = [0, 1, 2, 3, 4].map((code) => String.fromCharCode(code));
+    const inLong = long.flatMap((text) => odd.flatMap((each) => [text + each, text + each + 'y']));
+    const keys = [...new Set([...short, ...long, ...inLong])];
+
+    it('does not end the process that looks for what is gone, and is the key that is found', async () => {
+      const task = store.task('a');
+      const images = keys.map((key) => ({ key, sequence: 1, image: image(key) }));
+      const seen = { keys, sweep: 1, bySweep: true };
+      await task.put(images, memory, { seen });
+      expect(keys.map((key) => task.get(key)?.bytes.toString())).toEqual(keys);
+      expect(new Set(task.unseen(2, undefined).keys)).toEqual(new Set(keys));
+      expect(keys.flatMap((key) => task.unseen(2, key).keys.filter((each) => each === key))).toEqual([]); // prettier-ignore
+      await task.put(images.map((each) => ({ ...each, sequence: 2, image: null })), memory); // prettier-ignore
+      expect([task.count(), task.unseen(2, undefined).keys]).toEqual([0, []]);
+    });
+
+    it('of an older version keeps nobody from emptying the folder', async () => {
+      await store.close();
+      const older = open({ path: join(folder, 'images.mdb'), maxDbs: 9 });
+      for (const kind of ['images', 'marks']) {
+        const database = older.openDB<Buffer, string>({ name: `${kind} a`, encoding: 'binary' });
+        for (const key of keys) database.putSync(key, Buffer.from(key));
+      }
+      await older.close();
+      store = openStore(folder);
+      const task = store.task('a');
+      expect([task.memory(), task.count()]).toEqual([undefined, keys.length]);
+      await task.clear();
+      await task.put([{ key: 'k', sequence: 1, image: image('k') }], memory);
+      expect([task.count(), task.unseen(2, undefined).keys]).toEqual([1, ['k']]);
+    });
   });
 
   it('keeps tasks apart', async () => {
@@ -249,31 +286,46 @@ describe('openStore', () => {
 
   describe('rejects', () => {
     const digests = (from: number, to: number) =>
-      Array.from({ length: to - from }, (_, k) => `digest ${from + k}`);
-    const put = (rejects: readonly string[]) => store.task('a').put([], memory, { rejects });
+      Array.from({ length: to - from }, (_, k) => `ÿ ${from + k}`);
+    const put = (from: number, to: number) =>
+      store.task('a').put([], memory, { rejects: digests(from, to) });
+    const known = (from: number, to: number) =>
+      digests(from, to).filter((each) => store.task('a').isRejected(each)).length;
 
-    it('are the newest 10,000, the oldest first, also for the next process', async () => {
-      await put(digests(0, 3));
-      await put([]);
-      await put(digests(3, 9_998));
-      expect(store.task('a').rejects()).toEqual(digests(0, 9_998));
-      await put(digests(9_998, 10_003));
-      expect(store.task('a').rejects()).toEqual(digests(3, 10_003));
+    it('are remembered on disk, by the next process too: more than 10,000 of them', async () => {
+      await put(0, 3);
+      await put(3, 3);
+      await put(3, 20_000);
+      expect([known(0, 20_000), known(20_000, 20_010)]).toEqual([20_000, 0]);
+      expect(store.task('b').isRejected(digests(0, 1)[0]!)).toBe(false);
       await store.close();
       store = openStore(folder);
-      expect(store.task('a').rejects()).toEqual(digests(3, 10_003));
-      await put(digests(10_003, 10_005));
-      expect(store.task('a').rejects()).toEqual(digests(5, 10_005));
-      await put(digests(10_005, 30_000));
-      expect(store.task('a').rejects()).toEqual(digests(20_000, 30_000));
+      expect([known(0, 20_000), known(20_000, 20_010)]).toEqual([20_000, 0]);
+    });
+
+    it('are so many at the most, and the newer half of them whatever comes', async () => {
+      const reopen = async () => {
+        await store.close();
+        store = openStore(folder, undefined, 100);
+      };
+      await reopen();
+      for (let from = 0; from < 1_000; from += 7) {
+        await put(from, from + 7);
+        if (from % 5 === 0) await reopen();
+        const [all, newer] = [known(0, from + 7), known(Math.max(0, from + 7 - 50), from + 7)];
+        expect(all).toBeLessThanOrEqual(100);
+        expect(newer).toBe(Math.min(50, from + 7));
+      }
+      await put(1_000, 1_999); // more than there is room for
+      expect([known(0, 1_999) <= 100, known(1_949, 1_999)]).toEqual([true, 50]);
     });
 
     it('are forgotten when cleared, and begin anew', async () => {
-      await put(digests(0, 12));
+      await put(0, 12);
       await store.task('a').clear();
-      expect(store.task('a').rejects()).toEqual([]);
-      await put(digests(20, 22));
-      expect(store.task('a').rejects()).toEqual(digests(20, 22));
+      expect(known(0, 30)).toBe(0);
+      await put(20, 22);
+      expect([known(0, 20), known(20, 22)]).toEqual([0, 2]);
     });
   });
 });

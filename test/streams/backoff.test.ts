@@ -1,9 +1,11 @@
-import { take } from 'rxjs';
+import { defer, firstValueFrom, take } from 'rxjs';
+import { request } from 'undici';
 import { describe, expect, it, vi } from 'vitest';
 import { CellarstreamError } from '../../src/errors.ts';
 import type { ErrorCode } from '../../src/errors.ts';
 import { backoff, RETRY_AFTER } from '../../src/streams/backoff.ts';
 import type { Retry } from '../../src/streams/backoff.ts';
+import { serve } from '../support/http-server.ts';
 import { virtualTime } from '../support/virtual-time.ts';
 
 const passing = new CellarstreamError('API_UNREACHABLE', 'no answer');
@@ -151,10 +153,13 @@ describe('backoff', () => {
   const coded = (code: ErrorCode) => [code, new CellarstreamError(code, code)] as const;
 
   it.each([
-    ...[500, 502, 503, 504, 301, 302, 307, 404, 408, 409, 423, 425].map(
+    ...[500, 502, 503, 504, 408, 409, 423, 425, 429].map(
       (code) => [...status(code), true] as const,
     ),
-    ...[400, 405, 410, 422, 204].map((code) => [...status(code), false] as const),
+    // A 404 would be tried for ever, without a word.
+    ...[404, 301, 302, 307, 400, 405, 410, 422, 204].map(
+      (code) => [...status(code), false] as const,
+    ),
     ...(
       [
         'API_ANSWER',
@@ -176,5 +181,65 @@ describe('backoff', () => {
         .subscribe({ error: () => undefined });
     });
     expect(onRetry).toHaveBeenCalledTimes(again ? 1 : 0);
+  });
+
+  it('lets whoever knows more say what can pass', () => {
+    const [, gone] = status(404);
+    const scheduler = virtualTime();
+    scheduler.run(({ cold, expectObservable }) => {
+      const source = cold('#', undefined, gone);
+      const tries = backoff({ retries: 1, random: () => 1, firstMs: 4, scheduler, canPass: (error) => error === gone }); // prettier-ignore
+      expectObservable(source.pipe(tries)).toBe('4ms #', undefined, gone);
+    });
+  });
+
+  /** What `work` comes to, and how often it was tried again; twice at most. */
+  const tried = async (work: () => Promise<unknown>) => {
+    let retries = 0;
+    const tries = backoff({ retries: 2, firstMs: 1, onRetry: () => (retries += 1) });
+    const end = await firstValueFrom(defer(work).pipe(tries)).catch((error: unknown) => error);
+    return { end, retries };
+  };
+  /** An address at which nobody listens. */
+  const nowhere = async () => {
+    const server = await serve((_, response) => response.end());
+    await server.close();
+    return server.url;
+  };
+
+  it('tries an API again that is not up yet, as fetch and undici tell it', async () => {
+    const url = await nowhere();
+    expect(await tried(() => fetch(url))).toMatchObject({
+      end: { name: 'TypeError', message: 'fetch failed' },
+      retries: 2,
+    });
+    expect(await tried(() => request(url))).toMatchObject({
+      end: { code: 'ECONNREFUSED' },
+      retries: 2,
+    });
+  });
+
+  it('tries an answer again that breaks off, or does not come in the time that was set for it', async () => {
+    const cutOff = await serve((_, response) => {
+      response.write('half');
+      setTimeout(() => response.destroy(), 20);
+    });
+    const silent = await serve(() => undefined);
+    const impatient = () => fetch(silent.url, { signal: AbortSignal.timeout(20) });
+    expect((await tried(async () => (await fetch(cutOff.url)).text())).retries).toBe(2);
+    expect((await tried(impatient)).retries).toBe(2);
+    await Promise.all([cutOff.close(), silent.close()]);
+  });
+
+  it.each<[string, () => Promise<unknown>]>([
+    ['an address that is none', () => fetch('http://')],
+    ['a protocol that nobody speaks', () => fetch('gopher://api.example/')],
+    ['who has aborted it', () => fetch('http://127.0.0.1:1/', { signal: AbortSignal.abort() })],
+    ['a bug', () => Promise.reject(new TypeError('x is not a function'))],
+    ['a certificate that is not trusted', () => Promise.reject(new TypeError('fetch failed', { cause: Object.assign(new Error('self-signed certificate'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }) }))], // prettier-ignore
+  ])('does not try again for %s', async (_, work) => {
+    const { end, retries } = await tried(work);
+    expect(end).toBeInstanceOf(Error);
+    expect(retries).toBe(0);
   });
 });

@@ -60,6 +60,8 @@ function answering(
   };
 }
 
+const refusing = (status: number): RequestListener => (_, response) => response.writeHead(status).end('{}'); // prettier-ignore
+
 const tokenFrom = async (answer: RequestListener): Promise<Token> =>
   firstValueFrom(login(await options(answer)));
 
@@ -203,6 +205,75 @@ describe('a login that fails', () => {
     );
   });
 
+  describe('of a key that has worked', () => {
+    const good = answering({ exp: SECONDS + 600 }, 1);
+
+    /** Answers in their order, and the last one from then on; every pause is as long as it may be. */
+    const loginAt = async (answers: RequestListener[], given: Partial<LoginOptions> = {}) => {
+      const retried: Retry[] = [];
+      const at = await options((request, response) => {
+        const answer = answers.length > 1 ? answers.shift()! : answers[0]!;
+        answer(request, response);
+      });
+      const onRetry = (retry: Retry) => void retried.push(retry);
+      return { login$: login({ ...at, random: () => 1, onRetry, ...given }), retried };
+    };
+
+    it('once, by a gateway in trouble, is tried again with growing pauses and ends nothing', async () => {
+      const answers = [good, refusing(401), refusing(403), refusing(400), good];
+      const { login$, retried } = await loginAt(answers);
+      await firstValueFrom(login$);
+      await firstValueFrom(login$);
+      expect(retried.map(({ delayMs }) => delayMs)).toEqual([250, 500, 1_000]);
+      expect(retried.map(({ error }) => error)).toMatchObject(
+        [401, 403, 400].map((status) => ({ code: 'API_KEY_REJECTED', context: { status } })),
+      );
+      expect(describeError(retried[0]!.error)).toMatch(
+        /refused the API key \(401\), which it has accepted before: check API_KEY$/,
+      );
+    });
+
+    it('for as long as is borne ends the login with the error of a wrong one', async () => {
+      const { login$, retried } = await loginAt([good, refusing(401)], { keyPatienceMs: 1_500 });
+      await firstValueFrom(login$);
+      const error = await failureOf(login$);
+      expect(retried.map(({ delayMs }) => delayMs)).toEqual([250, 500, 1_000]);
+      expect(describeError(error)).toMatch(/refused the API key \(401\): check API_KEY$/);
+      await failureOf(login$); // who logs in again has as much patience
+      expect(retried).toHaveLength(6);
+    });
+
+    it('is borne for ten minutes, if nobody says otherwise', async () => {
+      const { scheduler, waits } = hurriedTime();
+      const limit = tokenBucket({ capacity: 100, windowMs: MINUTE, scheduler });
+      const { login$ } = await loginAt([good, refusing(401)], { scheduler, limit });
+      await firstValueFrom(login$);
+      await failureOf(login$);
+      const passed = waits.reduce((sum, ms) => sum + ms);
+      expect(passed).toBeGreaterThanOrEqual(600_000);
+      expect(passed).toBeLessThan(630_000);
+    });
+
+    it.each<[string, RequestListener]>([
+      ['a status that says nothing of the key', refusing(503)],
+      ['no answer', (request) => request.socket.destroy()],
+      ['a token', good],
+    ])('is borne afresh after %s', async (_, between) => {
+      // Pauses of 250, 500, 1,000 ms: the later refusal comes too late for the first one's patience.
+      const answers = [good, refusing(401), refusing(401), between, refusing(401), good];
+      const { login$ } = await loginAt(answers, { keyPatienceMs: 300 });
+      while (answers.length > 1) await firstValueFrom(login$);
+    });
+
+    it('says nothing of another key, whose first refusal is final', async () => {
+      const keys = ['worked', 'new'];
+      const { login$, retried } = await loginAt([good, refusing(401)], { apiKey: () => keys.shift()! }); // prettier-ignore
+      await firstValueFrom(login$);
+      expect(await failureOf(login$)).toMatchObject({ code: 'API_KEY_REJECTED' });
+      expect(retried).toEqual([]);
+    });
+  });
+
   it('shows the key in no other error either', async () => {
     const errors: unknown[] = [];
     const answers: RequestListener[] = [
@@ -233,6 +304,12 @@ describe('a login that fails', () => {
     });
     await firstValueFrom(login({ ...given, scheduler: clock.scheduler, random: () => 0.5 }));
     expect(clock.waits).toEqual([125, 250]);
+  });
+
+  it.each([404, 302, 503])('is tried again for a %d, as of a gateway before it', async (status) => {
+    const answers = [refusing(status), answering({}, 600_000)];
+    const at = await options((request, response) => answers.shift()!(request, response));
+    expect((await firstValueFrom(login(at))).lifeMs).toBe(600_000);
   });
 
   it.each(['{}', '{"accessToken":""}', '{"accessToken":7}', 'null', '"x"', '<html>', ''])(

@@ -44,6 +44,8 @@ export interface ListOptions {
   readonly ties?: number;
   /** Orders ties anew at each request. Default false. */
   readonly shuffled?: boolean;
+  /** Its records have a field that differs in every answer; `bare` ones nothing else beside their key. Default none. */
+  readonly volatile?: 'none' | 'one' | 'bare';
 }
 
 /** A list that moves before every request, in a way that its seed decides. */
@@ -68,6 +70,7 @@ export class MovingList {
       ties: 1,
       shuffled: false,
       changesOnly: false,
+      volatile: 'none' as const,
     };
     this.#options = { ...defaults, ...options };
     this.#random = randomOf(options.seed);
@@ -94,15 +97,25 @@ export class MovingList {
     if (this.requests++ > 0) this.#move(offset);
     this.#sort();
     const rows = this.#rows.filter(({ updatedAt }) => updatedAt >= since);
-    return answer(rows.slice(offset, offset + pageSize).map(recordOf), {
-      total_records: rows.length,
-      has_next_page: offset + pageSize < rows.length,
-    });
+    return answer(
+      rows.slice(offset, offset + pageSize).map((row) => this.#recordOf(row)),
+      {
+        total_records: rows.length,
+        has_next_page: offset + pageSize < rows.length,
+      },
+    );
   }
 
   /** From now on nothing moves. */
   freeze(): void {
     this.#frozen = true;
+  }
+
+  #recordOf(row: Row): JsonObject {
+    const { volatile } = this.#options;
+    if (volatile === 'none') return recordOf(row);
+    const seen = `${this.requests}`;
+    return volatile === 'one' ? { ...recordOf(row), seen } : { id: row.id, seen };
   }
 
   #sort(): void {

@@ -12,6 +12,7 @@ const SEEDS = 500;
 /** Of those, the ones that are read with interruptions. */
 const INTERRUPTED_SEEDS = 200;
 const AHEAD_SEEDS = 60;
+const VOLATILE_SEEDS = 32;
 const CALM_SEEDS = 200;
 /** Repeated scans take longer. */
 const SHUFFLED_SEEDS = 100;
@@ -66,6 +67,30 @@ describe.each(SORTS)('a list in the order %s that moves while it is paged', (sor
       if (lost(again, plainScan(again, pageSize)).length > 0) lostByPlain += 1;
     }
     expect(lostByPlain).toBeGreaterThan(SEEDS / 2);
+  });
+
+  it('loses nothing where a field differs in every answer, and is read to its end', async () => {
+    for (const { seed, list: options, pageSize, overlap } of moving.slice(0, VOLATILE_SEEDS)) {
+      const list = new MovingList({ ...options, volatile: 'one' });
+      const first = await scan(list, { pageSize, overlap });
+      expect(lost(list, first.read), `seed ${seed}`).toEqual([]);
+      expect(first.troubles, `seed ${seed}`).not.toContain('unsettled');
+
+      list.freeze();
+      const window = await scan(list, { pageSize, overlap, since: list.began });
+      const known = new Map([...first.read, ...window.read]);
+      const stale = [...list.truth()].filter(([id, version]) => known.get(id) !== version);
+      expect(stale, `seed ${seed}`).toEqual([]);
+    }
+  });
+
+  it('loses nothing where such a field is all that a record has beside its key', async () => {
+    const enough = moving.filter(({ overlap }) => overlap === 10);
+    for (const { seed, list: options, pageSize, overlap } of enough.slice(0, VOLATILE_SEEDS)) {
+      const list = new MovingList({ ...options, volatile: 'bare' });
+      const { read } = await scan(list, { pageSize, overlap });
+      expect(lost(list, read), `seed ${seed}`).toEqual([]);
+    }
   });
 
   it('loses nothing when the scan stops anywhere and goes on from its position', async () => {

@@ -363,6 +363,13 @@ describe('a server', () => {
   });
 });
 
+it.each([[null], [undefined]])(
+  'begins at the beginning where nothing was read yet: from is %s',
+  (from) => {
+    expect(scanOf([ids(1, 4)], { from }).offsets).toEqual([0]);
+  },
+);
+
 it('keeps positions small enough for a cursor', () => {
   const orders = Array.from({ length: 12_000 }, (_, k) => ({ id: 100_000_000 + k, notes: 'x' }));
   const { pages } = scanOf([orders], { overlap: 250 });

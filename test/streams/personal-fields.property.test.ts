@@ -87,7 +87,7 @@ async function outcome(
   const changes = [...differences.flatMap((each) => each.changes), ...again].map((change) =>
     hidingChange(change, codec.values, personal),
   );
-  const seen: (string | Buffer)[] = rejected.map(rejectDigest);
+  const seen: (string | Buffer)[] = rejected.map((each) => rejectDigest(each));
   for (const change of changes) {
     seen.push(change.images.before ?? '', change.images.after ?? '');
     for (const { key, value } of changeMessages(change, 1, { to: at.to, codec, origin, now: 1 })) {

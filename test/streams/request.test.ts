@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { asyncScheduler, firstValueFrom, map, NEVER, tap } from 'rxjs';
+import { asyncScheduler, firstValueFrom, map, NEVER, of, tap } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -244,6 +244,21 @@ describe('the token', () => {
     const subscription = list({}, limit).subscribe();
     expect(steps).toEqual([]);
     subscription.unsubscribe();
+  });
+
+  it('that is past its end is not sent while the next login fails, and no start is spent on it', async () => {
+    let now = 0;
+    const schedule = asyncScheduler.schedule.bind(asyncScheduler);
+    const token: Token = { text: 'over', askedAt: 0, lifeMs: 60_000, serverTime: undefined };
+    const tokens = tokenSource({ login: of(token), scheduler: { now: () => now, schedule } }); // prettier-ignore
+    const { list } = await start({}, { tokens });
+    const renewing = tokens.token$.subscribe();
+    expect(tokens.current()).toBe(token);
+    now = 59_000;
+    expect(tokens.current()).toBeUndefined();
+    const asking = list({}, limit).subscribe();
+    expect([steps, statuses()]).toEqual([[], []]);
+    for (const one of [asking, renewing]) one.unsubscribe();
   });
 
   it('costs one start a try, however often the login fails', async () => {

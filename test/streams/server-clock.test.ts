@@ -47,6 +47,30 @@ describe('serverClock', () => {
     expect(markOf(NOON, NOON - 3, Date.UTC(2099, 0, 1))).toBe(NOON);
   });
 
+  it('allows for a clock that is behind, though one record is stamped in the future', () => {
+    const clock = serverClock();
+    const [stamp, future] = [NOON - 5 * MINUTE, Date.UTC(2099, 0, 1)];
+    clock.tell(NOON);
+    clock.see([stamp, future + MS]);
+    expect(clock.mark(clock.newest())).toBe(stamp);
+    expect(clock.latest()).toBe(future + MS); // a window's end still takes it in
+    clock.tell(NOON + HOUR); // nor does it say that times are not cut to minutes
+    expect(clock.mark(clock.newest())).toBe(NOON + HOUR - 15 * MINUTE - MINUTE);
+  });
+
+  it('takes a record stamped in the future for the newest once Date has passed it', () => {
+    const clock = serverClock();
+    clock.tell(NOON);
+    clock.see([NOON + 2 * MINUTE, NOON + MINUTE]);
+    expect(clock.newest()).toBeUndefined();
+    clock.tell(NOON + 2 * MINUTE - 1);
+    expect(clock.newest()).toBeUndefined();
+    clock.tell(NOON + 2 * MINUTE);
+    expect(clock.newest()).toBe(NOON + 2 * MINUTE);
+    clock.see([NOON + 2 * MINUTE]);
+    expect(clock.mark(clock.newest())).toBe(NOON + 2 * MINUTE);
+  });
+
   it('goes back no further than 15 minutes and a step when nothing changes', () => {
     const quiet = markOf(NOON, NOON - 90 * DAY + MS);
     expect(quiet).toBe(NOON - 15 * MINUTE - 1);

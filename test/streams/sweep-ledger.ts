@@ -29,26 +29,44 @@ export class SweepLedger implements KnownRecords {
   }
 
   /** Deals with a step at a time; gives the keys that it shows to be gone. */
-  keep(step: SweepStep, now: number): string[] {
+  keep(step: SweepStep, now: number, proofMs = 0): string[] {
+    const gone = this.#deal(step, now, proofMs);
+    this.#progressTo({ ...this.progress, keptAt: now });
+    return gone;
+  }
+
+  #deal(step: SweepStep, now: number, proofMs: number): string[] {
     switch (step.kind) {
       case 'page': {
-        const { page, settled } = step;
-        const sweep = this.progress.phase === 'reading' ? this.progress : nextSweep(this.progress, now); // prettier-ignore
+        const { page, settled, beganAt } = step;
+        const sweep = this.progress.phase === 'reading' ? this.progress : nextSweep(this.progress, beganAt); // prettier-ignore
         const keys = keysIn(page.answer.data.map(jsonOf));
         const fresh = [...keys].filter((key) => !this.#isRead(key, sweep.number)).length;
-        this.#progressTo(sweepAfter(sweep, page, { fresh, settled }));
+        this.#progressTo(sweepAfter(sweep, page, { fresh, settled, now, proofMs }));
         for (const key of keys) this.#mark(key, true);
         return [];
       }
       case 'asked':
-        this.see(keysIn(step.answer!.data.map(jsonOf)));
-        return step.answer!.data.length > 0 ? [] : this.#forget([step.key], step.since);
+        return this.#hear(step);
+      case 'asked-once':
+        this.#progressTo({ ...this.progress, askedAt: now });
+        return [];
       case 'absent':
         return this.#forget(step.keys, step.since);
       case 'end':
         this.#progressTo({ ...this.progress, phase: 'done' });
         return [];
     }
+  }
+
+  #hear({ key, since, answer, again }: Extract<SweepStep, { kind: 'asked' }>): string[] {
+    const found = keysIn((answer?.data ?? []).map(jsonOf));
+    const isGone = answer?.data.length === 0;
+    this.see(found);
+    if (again) return isGone ? this.#forget([key], since) : [];
+    if (!isGone) this.see([key]); // found, or nobody can tell
+    this.#progressTo({ ...this.progress, askedUpTo: key });
+    return [];
   }
 
   keys(): string[] {

@@ -3,7 +3,7 @@ import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import type { Answer } from '../../src/streams/request.ts';
 import { room } from '../../src/streams/room.ts';
-import { seenSince } from '../../src/streams/sweep-progress.ts';
+import { seenSince, showsAbsence } from '../../src/streams/sweep-progress.ts';
 import { sweeps } from '../../src/streams/sweeps.ts';
 import type { SweepStep } from '../../src/streams/sweeps.ts';
 import { answer, MovingList, pagesOf, randomOf, SORTS } from './moving-list.ts';
@@ -58,7 +58,9 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
       }),
     );
   const keep = (step: SweepStep) => {
-    const since = seenSince(ledger.progress, canAsk);
+    const { progress } = ledger;
+    const asked = showsAbsence(progress, true) ? progress.number : undefined;
+    const since = canAsk ? asked : seenSince(progress, 0);
     const gone = ledger.keep(step, 0);
     const there = truth();
     expect(gone.filter((key) => there.has(key)), label).toEqual([]); // prettier-ignore
@@ -85,7 +87,7 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
           pageSize,
           overlap: [10, 5, 3, 1][list.seed % 4]!,
           room: () => place.enter,
-          ...(from && { from }),
+          from,
           onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled(),
         }),
       room: place,
@@ -93,6 +95,7 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
       ...(canAsk && { ask }),
       moment: () => ({ begin: 1, end: 2 }),
       intervalMs: 0,
+      proofMs: 0,
       limitPercent: 100,
       scheduler: asapScheduler,
     }).pipe(

@@ -43,6 +43,7 @@ describe('a sweep', () => {
         records: new SweepLedger(),
         moment: () => ({ begin: 1, end: 2 }),
         intervalMs: 0,
+        proofMs: 0,
         limitPercent: 5,
         scheduler,
       });
@@ -53,7 +54,7 @@ describe('a sweep', () => {
   it('follows the one before, each read anew', () => {
     const { events, ledger } = swept({ list: () => ids(1, 3), until: sweepsEnded(3) });
     expect(steps(events)).toEqual(['page 0', 'end', 'page 0', 'end', 'page 0', 'end']);
-    expect(ledger.progress).toMatchObject({ number: 3, proof: 'exact', proofBefore: 'exact' });
+    expect(ledger.progress).toMatchObject({ number: 3, proof: 'exact' });
   });
 
   it('says of a list that does not add up that it is not settled, with the page that ends it', () => {
@@ -75,6 +76,7 @@ describe('a sweep', () => {
         records: new SweepLedger(),
         moment: () => ({ begin: 1, end: 2 }),
         intervalMs: 1,
+        proofMs: 0,
         limitPercent: 5,
         scheduler,
       })
@@ -100,6 +102,7 @@ describe('a sweep', () => {
           records: new SweepLedger(),
           moment: () => ({ begin: 1, end: 2 }),
           intervalMs: 0,
+          proofMs: 0,
           limitPercent: 5,
           scheduler,
         });
@@ -132,17 +135,18 @@ describe('after a restart', () => {
   it('what had been told and kept is not told again', () => {
     const ledger = removing(keys(1, 6), 2);
     const canBeAsked = () => true;
-    const before = swept({ list: () => [], ledger, canBeAsked, until: (_, kept) => kept === 3 });
-    const after = swept({ list: () => [], ledger, canBeAsked });
-    expect(requests(before.events)).toEqual(['key 1', 'key 2', 'key 3']);
-    expect(requests(after.events)).toEqual(['key 4', 'key 5', 'key 6']);
+    const stopped = (after: number) =>
+      requests(swept({ list: () => [], ledger, canBeAsked, until: (_, kept) => kept === after }).events); // prettier-ignore
+    expect(stopped(3)).toEqual(['key 1', 'key 2', 'key 3']);
+    expect(stopped(5)).toEqual(['key 4', 'key 5', 'key 6', 'key 1']); // and that all were asked for once
+    expect(stopped(6)).toEqual(['key 2', 'key 3', 'key 4', 'key 5', 'key 6']);
   });
 });
 
 describe('where records can be asked for', () => {
   const canBeAsked = () => true;
 
-  it('one complete sweep is enough to ask for each that it has not seen, one after the other', () => {
+  it('one complete sweep is enough to ask for each that it has not seen, one after the other, twice', () => {
     const ledger = new SweepLedger(keys(1, 9));
     const missing = [3, 5, 8];
     const { events, gone } = swept({
@@ -155,6 +159,10 @@ describe('where records can be asked for', () => {
       ...['ask for key 3', 'asked since 1: 3', 'kept'],
       ...['ask for key 5', 'asked since 1: 5', 'kept'],
       ...['ask for key 8', 'asked since 1: 8', 'kept'],
+      ...['asked once', 'kept'],
+      ...['ask for key 3', 'asked again since 1: 3', 'kept'],
+      ...['ask for key 5', 'asked again since 1: 5', 'kept'],
+      ...['ask for key 8', 'asked again since 1: 8', 'kept'],
       ...['end', 'kept'],
     ]);
     expect(gone).toEqual(['3', '5', '8']);
@@ -165,7 +173,11 @@ describe('where records can be asked for', () => {
     const list = (at: number) => (at < 10 ? [1, 2, 3] : [1, 2, 3, 7]);
     const ledger = new SweepLedger(['1', '2', '3', '7', 'x', '9']);
     const { events, gone } = swept({ list, ledger, canBeAsked: (key) => key !== 'x', until: sweepsEnded(3) }); // prettier-ignore
-    expect(requests(events).filter((name) => name.startsWith('key'))).toEqual(['key 7', 'key 9']);
+    expect(requests(events).filter((name) => name.startsWith('key'))).toEqual([
+      'key 7',
+      'key 9',
+      'key 9',
+    ]);
     expect(gone).toEqual(['9']);
     expect(ledger.keys().sort()).toEqual(['1', '2', '3', '7', 'x']);
   });
@@ -177,7 +189,7 @@ describe('where records can be asked for', () => {
 });
 
 describe('where they can not', () => {
-  it('a key is gone that is absent from two sweeps in a row', () => {
+  it('a key is gone that is absent from two exact sweeps, and from all in between', () => {
     const ledger = afterTwo(keys(1, 5));
     const list = () => [1, 2, 4];
     const first = swept({ list, ledger });
@@ -201,9 +213,10 @@ describe('where they can not', () => {
     // Its total moves between any two pages.
     const moving = (at: number) => (at % 16 < 8 ? ids(1, 6) : ids(1, 7));
     const { gone, ledger: after } = swept({ list: moving, ledger, until: sweepsEnded(6) });
-    expect(after.progress).toMatchObject({ proof: 'complete', proofBefore: 'complete' });
+    expect(after.progress).toMatchObject({ proof: 'complete', row: [] });
     expect(gone).toEqual([]);
-    expect(swept({ list: () => ids(1, 7), ledger }).gone).toEqual(['8', '9']); // one exact is enough
+    const still = () => swept({ list: () => ids(1, 7), ledger }).gone;
+    expect([still(), still()]).toEqual([[], ['8', '9']]);
   });
 
   it('a list that was empty in between breaks the row', () => {
@@ -211,6 +224,55 @@ describe('where they can not', () => {
     const [some, none] = [() => [1, 2, 4], () => []];
     const gone = [some, none, some, some].map((list) => swept({ list, ledger }).gone);
     expect(gone).toEqual([[], [], [], ['3', '5']]);
+  });
+});
+
+describe.each([
+  ['can be asked for', { canBeAsked: () => true }],
+  ['can not', {}],
+])('the time of a proof, where records %s', (_, asking) => {
+  const all = ids(1, 18);
+  const run = (list: Run['list'], more: Partial<Run> = {}) =>
+    swept({ list, ledger: afterTwo(keys(1, 18)), intervalMs: 600, proofMs: 60_000, until: sweepsEnded(220), ...asking, ...more }); // prettier-ignore
+
+  it('an index that is wrong for three seconds deletes nothing', () => {
+    const list = (at: number) => (at > 1_000 && at < 4_000 ? ids(1, 6) : all);
+    expect(run(list).gone).toEqual([]);
+  });
+
+  it('what is gone is told after it, and soon', () => {
+    const list = (at: number) => (at > 1_000 ? ids(1, 16) : all);
+    const { gone, goneAt } = run(list);
+    expect(gone).toEqual(['17', '18']);
+    for (const at of goneAt) {
+      expect(at).toBeGreaterThan(61_000);
+      expect(at).toBeLessThan(61_000 + 60_000 / 10 + 3 * 600);
+    }
+  });
+
+  it('goes by reading, and not by dealing with what was read', () => {
+    // The second time it was read while it was wrong, and kept a long time later.
+    const list = (at: number) => ids(1, at > 1_000 && at < 1_250 ? 3 : 4);
+    const keepMs = (at: number) => (at > 1_100 && at < 1_200 ? 70_000 : COMMIT_MS);
+    const { gone } = run(list, { ledger: afterTwo(keys(1, 4)), intervalMs: 100, keepMs });
+    expect(gone).toEqual([]);
+  });
+
+  it('begins anew for one that is back in between', () => {
+    const isThere = (at: number) => at < 1_000 || (at > 40_000 && at < 42_000);
+    const list = (at: number) => (isThere(at) ? all : ids(1, 17));
+    const { gone, goneAt } = run(list, { polled: { at: 41_000, keys: ['18'] } });
+    expect(gone).toEqual(['18']);
+    expect(goneAt[0]).toBeGreaterThan(102_000);
+  });
+
+  it('goes on after a restart, as far as it was kept', () => {
+    const list = () => ids(1, 17);
+    const ledger = afterTwo(keys(1, 18));
+    expect(run(list, { ledger, until: (_, kept) => kept === 4 }).gone).toEqual([]);
+    const { goneAt } = run(list, { ledger, until: sweepsEnded(150) });
+    expect(goneAt[0]).toBeGreaterThan(58_000);
+    expect(goneAt[0]).toBeLessThan(61_000);
   });
 });
 
@@ -234,9 +296,27 @@ describe('when much is gone at once', () => {
     expect(held).toEqual(goes ? [] : [{ gone: known - 100, known }]);
   });
 
-  it('20 of 20 may go', () => {
-    expect(swept({ list: () => [], ledger: removing(keys(1, 20)), limitPercent: 1 }).gone).toEqual(
-      keys(1, 20).sort(),
+  it.each([
+    ['2 of 3', 1, 3, true],
+    ['3 of 9, exactly a third', 6, 9, true],
+    ['3 of 8', 5, 8, false],
+    ['12 of 18', 6, 18, false],
+    ['20 of 61', 41, 61, true],
+    ['20 of 59', 39, 59, false],
+  ])('of a short list: %s', (_, left, known, goes) => {
+    const { gone, held } = run(known, 60, { list: () => ids(1, left) });
+    expect(gone.length).toBe(goes ? known - left : 0);
+    expect(held).toEqual(goes ? [] : [{ gone: known - left, known }]);
+  });
+
+  it('what waits for its proof counts too, each sweep anew', () => {
+    // One goes after the other: at the fourth of 9 that is more than a third.
+    const list = (at: number) => ids(1, 9 - Math.min(4, Math.floor(at / 100)));
+    const ledger = new SweepLedger(keys(1, 9));
+    const { held, gone } = swept({ list, ledger, intervalMs: 50, proofMs: 1_000, limitPercent: 5, until: sweepsEnded(60) }); // prettier-ignore
+    expect(gone).toEqual([]);
+    expect(new Set(held.map(({ gone, known }) => `${gone} of ${known}`))).toEqual(
+      new Set(['4 of 9']),
     );
   });
 
@@ -340,12 +420,13 @@ describe('the time between sweeps', () => {
 });
 
 describe('memory', () => {
-  const phase: SweepProgress = { ...NO_SWEEP, number: 2, phase: 'removing', proof: 'exact', proofBefore: 'exact' }; // prettier-ignore
+  const phase: SweepProgress = { ...NO_SWEEP, number: 2, phase: 'removing', proof: 'exact', row: [{ number: 1, at: 0 }] }; // prettier-ignore
   const options = {
     progress: () => phase,
     scan: () => EMPTY,
     moment: () => ({ begin: 1, end: 2 }),
     intervalMs: 0,
+    proofMs: 0,
     limitPercent: 100,
   };
 
@@ -376,12 +457,15 @@ describe('memory', () => {
         )
         .subscribe();
     });
-    const since = asking ? 4 : 3;
     const ends = [undefined, ...keys(1, 60).sort().filter((_, k) => k % 10 === 9)].slice(0, 6); // prettier-ignore
-    expect(lookups).toEqual([
-      ...ends.map((after) => `since ${since} after ${after}, 0 told`), // they are counted first
-      ...ends.map((after, k) => `since ${since} after ${after}, ${10 * k} told`),
-    ]);
+    const counted = (told: number) => ends.map((after) => `since 4 after ${after}, ${told} told`);
+    const dealtWith = (since: number, told: number) =>
+      ends.map((after, k) => `since ${since} after ${after}, ${told + 10 * k} told`);
+    expect(lookups).toEqual(
+      asking
+        ? [...counted(0), ...dealtWith(4, 0), ...counted(60), ...dealtWith(4, 60)]
+        : [...counted(0), ...dealtWith(3, 0)],
+    );
   });
 
   it('and stack stay bounded when millions are gone', () => {
@@ -396,6 +480,7 @@ describe('memory', () => {
         ...options,
         room: place,
         records: { count: () => 5_000_000, unseen },
+        proofMs: 0,
         limitPercent: 5,
         onHeld: (found) => held.push(found),
         scheduler,

@@ -3,7 +3,7 @@ import type { Observable } from 'rxjs';
 import { pages } from '../../src/streams/pages.ts';
 import type { Answer } from '../../src/streams/request.ts';
 import { room } from '../../src/streams/room.ts';
-import { NO_SWEEP } from '../../src/streams/sweep-progress.ts';
+import { NO_SWEEP, takenOver } from '../../src/streams/sweep-progress.ts';
 import { sweeps } from '../../src/streams/sweeps.ts';
 import type { Held, SweepsOptions, SweepStep } from '../../src/streams/sweeps.ts';
 import { virtualTime } from '../support/virtual-time.ts';
@@ -24,20 +24,31 @@ export interface Run extends Partial<Omit<SweepsOptions, 'ask' | 'records'>> {
   readonly ledger?: SweepLedger;
   /** Which records can be asked for by their keys. Default none. */
   readonly canBeAsked?: (key: string) => boolean;
+  /** How long a step takes until it is kept, by when it came, ms. */
+  readonly keepMs?: (at: number) => number;
+  /** When something other than the sweep reads which keys. */
+  readonly polled?: { readonly at: number; readonly keys: readonly string[] };
   /** When to stop: with a step that was kept, the how manieth. Default the end of a sweep. */
   readonly until?: (step: SweepStep, kept: number) => boolean;
 }
 
 /** Sweeps a list in virtual time: each request takes 5 ms, and each step 3 ms until it is kept. */
-export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...options }: Run) {
+export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...rest }: Run) {
+  const { keepMs = () => COMMIT_MS, polled, ...options } = rest;
   const scheduler = virtualTime();
   const events: string[] = [];
   const startsAt: number[] = []; // of requests for the first page
   const spans: unknown[] = [];
   const gone: string[] = [];
+  const goneAt: number[] = [];
   const held: Held[] = [];
   let kept = 0;
   const isEnough = until ?? (({ kind }) => kind === 'end');
+  const { proofMs = 0 } = options;
+  // Its clock begins again, the ledger's times go on from there.
+  const { interrupted } = ledger.progress;
+  const here = { canBeAsked: true, now: scheduler.now(), byOthers: false };
+  ledger.progress = { ...takenOver(ledger.progress, here), interrupted };
 
   const query = <T>(name: string, work: (listed: readonly number[]) => T): Observable<T> =>
     defer(() => {
@@ -58,6 +69,7 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
     });
 
   scheduler.run(() => {
+    if (polled) scheduler.schedule(() => ledger.see(polled.keys), polled.at);
     const place = room(1);
     sweeps({
       progress: () => ledger.progress,
@@ -67,7 +79,7 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
           keyOf: keyOfId,
           pageSize: PAGE_SIZE,
           room: () => place.enter,
-          ...(from && { from }),
+          from,
           onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled(),
         }),
       room: place,
@@ -75,6 +87,7 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
       ...(canBeAsked && { ask, canBeAsked }),
       moment: () => ({ begin: 98, end: 99 }),
       intervalMs: 0,
+      proofMs,
       limitPercent: 100,
       onHeld: (found) => held.push(found),
       scheduler,
@@ -83,9 +96,11 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
       .pipe(
         tap((step) => events.push(inWords(step))),
         tap((step) => 'span' in step && spans.push(step.span)),
-        concatMap((step) => of(step).pipe(delay(COMMIT_MS, scheduler))),
+        concatMap((step) => of(step).pipe(delay(keepMs(scheduler.now()), scheduler))),
         tap((step) => {
-          gone.push(...ledger.keep(step, scheduler.now()));
+          const keys = ledger.keep(step, scheduler.now(), proofMs);
+          gone.push(...keys);
+          goneAt.push(...keys.map(() => scheduler.now()));
           events.push('kept');
           kept += 1;
         }),
@@ -94,7 +109,7 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
       )
       .subscribe();
   });
-  return { events, startsAt, spans, gone, held, ledger };
+  return { events, startsAt, spans, gone, goneAt, held, ledger };
 }
 
 export function inWords(step: SweepStep): string {
@@ -104,7 +119,9 @@ export function inWords(step: SweepStep): string {
     case 'absent':
       return `absent since ${step.since}: ${step.keys.join()}`;
     case 'asked':
-      return `asked since ${step.since}: ${step.key}`;
+      return `asked${step.again ? ' again' : ''} since ${step.since}: ${step.key}`;
+    case 'asked-once':
+      return 'asked once';
     case 'end':
       return 'end';
   }
@@ -115,17 +132,17 @@ export const sweepsEnded = (ends: number) => {
   let left = ends;
   return ({ kind }: SweepStep) => kind === 'end' && --left === 0;
 };
-/** A ledger as if the keys had been read by sweeps 1 and 2, both complete, the second exact. */
+/** A ledger as if the keys had been read by sweeps 1 and 2, both exact. */
 export function afterTwo(all: readonly string[], stretch?: number): SweepLedger {
   const ledger = new SweepLedger(all, stretch);
-  ledger.progress = { ...NO_SWEEP, number: 2, proof: 'exact', proofBefore: 'complete' };
+  ledger.progress = { ...NO_SWEEP, number: 2, proof: 'exact' };
   ledger.see(all);
   return ledger;
 }
 /** The same after two more sweeps, 3 and 4, that have not seen the keys. */
 export function removing(all: readonly string[], stretch?: number): SweepLedger {
   const ledger = afterTwo(all, stretch);
-  ledger.progress = { ...NO_SWEEP, number: 4, phase: 'removing', proof: 'exact', proofBefore: 'complete' }; // prettier-ignore
+  ledger.progress = { ...NO_SWEEP, number: 4, phase: 'removing', proof: 'exact', row: [{ number: 3, at: 0 }] }; // prettier-ignore
   return ledger;
 }
 export const steps = (events: readonly string[]) =>

@@ -1,4 +1,4 @@
-import { defer, delay, map, of, throwError } from 'rxjs';
+import { defer, delay, endWith, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { TestScheduler } from 'rxjs/testing';
 import { describe, expect, it, vi } from 'vitest';
@@ -207,6 +207,49 @@ describe('tokenSource', () => {
       expectObservable(texts(source.token$), '^ 99ms !').toBe('--a 77ms #', undefined, rejected);
       scheduler.schedule(() => expect(source.current()?.text).toBe('a'), 90);
     });
+  });
+
+  it('gives nobody a token past its end while the next login fails', () => {
+    const scheduler = virtualTime();
+    scheduler.run(({ cold, expectObservable }) => {
+      const { login: good } = logins(scheduler);
+      let count = 0;
+      const late = defer(() =>
+        cold('40ms |').pipe(
+          endWith(0),
+          switchMap(() => good),
+        ),
+      ); // tried again till 120 ms
+      const login = defer(() => (++count === 1 ? good : late));
+      const source = tokenSource({ login, scheduler });
+      const held = (ms: number, text?: string) =>
+        scheduler.schedule(() => expect(source.current()?.text).toBe(text), ms);
+      held(94, 'a');
+      held(95); // a twentieth before its end: what is sent arrives later
+      held(121);
+      held(123, 'b');
+
+      expectObservable(texts(source.token$), '    ^ 129ms !').toBe('--a 119ms b');
+      expectObservable(texts(source.token$), '90ms ^ 39ms !').toBe('90ms a 31ms b');
+      expectObservable(texts(source.token$), '96ms ^ 33ms !').toBe('122ms b');
+    });
+    expect.assertions(7);
+  });
+
+  it('holds a long life for over two seconds before its end', () => {
+    const scheduler = virtualTime();
+    scheduler.run(({ cold }) => {
+      const { login: good } = logins(scheduler, 30 * 60_000);
+      let count = 0;
+      const login = defer(() => (++count === 1 ? good : cold<Token>('-')));
+      const source = tokenSource({ login, scheduler });
+      const subscription = source.token$.subscribe();
+      const end = 30 * 60_000 - 2_000;
+      scheduler.schedule(() => expect(source.current()?.text).toBe('a'), end - 1);
+      scheduler.schedule(() => expect(source.current()).toBeUndefined(), end);
+      scheduler.schedule(() => subscription.unsubscribe(), end + 1);
+    });
+    expect.assertions(2);
   });
 
   it('sets no timer longer than timers can be, however long a token lives', () => {

@@ -7,6 +7,8 @@ export const memory: TaskMemory = {
   cursorEnd: '9',
   cursor: '{}',
   schemaIds: [1],
+  whole: 3,
+  found: 1,
   sweep: null,
 };
 

@@ -5,6 +5,7 @@ import * as api from '../../src/index.ts';
 import type {
   ChangeEvent,
   Consumed,
+  DeadLetter,
   JsonObject,
   Order,
   OrderStatusChange,
@@ -25,6 +26,13 @@ describe('replay', () => {
       Observable<Consumed<OrderStatusChange>>
     >();
     expectTypeOf(api.replay({ ...source, topic: 'wine.products' })).toEqualTypeOf<
+      Observable<Consumed<ChangeEvent<JsonObject>>>
+    >();
+    expectTypeOf(api.replay({ ...source, topic: 'wine.dead-letters' })).toEqualTypeOf<
+      Observable<Consumed<DeadLetter>>
+    >();
+    const anyName = String('wine.customers');
+    expectTypeOf(api.replay({ ...source, topic: anyName })).toEqualTypeOf<
       Observable<Consumed<ChangeEvent<JsonObject>>>
     >();
   });

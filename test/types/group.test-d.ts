@@ -3,7 +3,13 @@ import { of } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expectTypeOf, it } from 'vitest';
 import * as api from '../../src/index.ts';
-import type { Consumed, Handled, OrderStatusChange, Registry } from '../../src/index.ts';
+import type {
+  ChangeEvent,
+  Consumed,
+  Handled,
+  OrderStatusChange,
+  Registry,
+} from '../../src/index.ts';
 
 declare const kafka: Kafka;
 declare const registry: Registry;
@@ -18,6 +24,15 @@ describe('subscribeGroup', () => {
     });
     api.subscribeGroup({ ...group, topic: topics.orders }, ({ value }) => {
       expectTypeOf(value?.after?.order_number).toEqualTypeOf<number | null | undefined>();
+    });
+  });
+
+  it('hands over what a topic holds that is given by its name', () => {
+    api.subscribeGroup({ ...group, topic: 'shop.items' }, (event) => {
+      expectTypeOf(event).toEqualTypeOf<Consumed<ChangeEvent>>();
+    });
+    api.subscribeGroup({ ...group, topic: 'shop.order-status-changes' }, (event) => {
+      expectTypeOf(event).toEqualTypeOf<Consumed<OrderStatusChange>>();
     });
   });
 

@@ -120,7 +120,7 @@ export function producerContract(name: string, brokersOf: () => readonly string[
         await first.commit(page('1'));
         const next = await open();
         await expect(first.commit(page('lost'))).rejects.toMatchObject({
-          code: 'COMMIT_FAILED',
+          code: 'FENCED',
           context: { epoch: true },
         });
         await next.commit(page('2'));

@@ -40,12 +40,13 @@ export function connections(sandbox: Sandbox, prefix: string, state: string): En
   };
 }
 
-/** {@link connections} of orders alone, with the quota of {@link sandboxForTest}. */
+/** {@link connections} of orders alone, with the quota of {@link sandboxForTest}; what is gone is so at once. */
 export function settings(sandbox: Sandbox, prefix: string, state: string): Env {
   return {
     ...connections(sandbox, prefix, state),
     QUOTA_PER_MINUTE: '1000',
     LOGIN_QUOTA_PER_MINUTE: '1000',
+    DELETE_PROOF_MS: '0', // a list is not wrong by itself here
     RESOURCES: 'orders',
   };
 }

@@ -3,6 +3,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import type { Producer } from 'kafkajs';
 import { inject, onTestFinished, vi } from 'vitest';
 import { orderStatusChangeCodec } from '../../../src/schemas/order-status-change.ts';
+import type { RecordSchema } from '../../../src/schemas/avro-schema.ts';
 import { createRegistry } from '../../../src/schemas/registry.ts';
 import type { Registry } from '../../../src/schemas/registry.ts';
 import { valueSubject } from '../../../src/schemas/topics.ts';
@@ -51,6 +52,7 @@ export async function writtenTopic(
   name: string,
   partitions: number,
   settings: Readonly<Record<string, string>> = {},
+  schema: RecordSchema = orderStatusChangeCodec.schema,
 ): Promise<WrittenTopic> {
   // What tests publish may be of any time.
   const configEntries = Object.entries({ 'retention.ms': '-1', ...settings });
@@ -59,7 +61,7 @@ export async function writtenTopic(
     numPartitions: partitions,
     configEntries: configEntries.map(([key, value]) => ({ name: key, value })),
   });
-  const schemaId = await registry.register(valueSubject(name), orderStatusChangeCodec.schema);
+  const schemaId = await registry.register(valueSubject(name), schema);
   const producer: Producer = kafka.producer({
     transactionalId: `test-${name}`,
     idempotent: true,

@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { describeError } from '../../../src/errors.ts';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describeError, isRetryable } from '../../../src/errors.ts';
 import { SHORT_MS, TOPIC, arrived, checkServers, committed, each, gate, message, messages, openOn, startCluster } from './on-scripted-cluster.ts'; // prettier-ignore
 
 checkServers();
@@ -17,22 +17,20 @@ describe('a transaction that can not be committed', () => {
   });
 
   it.each([
-    ['OUT_OF_ORDER_SEQUENCE_NUMBER', 45, false],
-    ['UNKNOWN_PRODUCER_ID', 59, false],
-    ['INVALID_TXN_STATE', 48, false],
-    ['TRANSACTION_ABORTABLE', 120, false],
-    ['an error of no name', 999, false],
-    ['INVALID_PRODUCER_EPOCH', 47, true],
-    ['PRODUCER_FENCED', 90, true],
-  ])('is aborted at once: %s', async (_, refuse, epoch) => {
+    ['OUT_OF_ORDER_SEQUENCE_NUMBER', 45, 'COMMIT_FAILED', false],
+    ['UNKNOWN_PRODUCER_ID', 59, 'COMMIT_FAILED', false],
+    ['INVALID_TXN_STATE', 48, 'COMMIT_FAILED', false],
+    ['TRANSACTION_ABORTABLE', 120, 'COMMIT_FAILED', false],
+    ['an error of no name', 999, 'COMMIT_FAILED', false],
+    ['INVALID_PRODUCER_ID_MAPPING', 49, 'COMMIT_FAILED', true],
+    ['INVALID_PRODUCER_EPOCH', 47, 'FENCED', true],
+    ['PRODUCER_FENCED', 90, 'FENCED', true],
+  ])('is aborted at once: %s', async (_, refuse, code, epoch) => {
     const cluster = await startCluster();
     const sink = await openOn(cluster);
     await sink.commit(messages('1'));
     cluster.fault({ api: 'Produce', deed: { refuse, partition: 2 } });
-    await expect(sink.commit(messages('2'))).rejects.toMatchObject({
-      code: 'COMMIT_FAILED',
-      context: { epoch },
-    });
+    await expect(sink.commit(messages('2'))).rejects.toMatchObject({ code, context: { epoch } });
     expect(outcomes(cluster)).toEqual(['commit', 'abort']);
     expect(cluster.of('Produce').length).toBe(2);
     expect(committed(cluster)).toEqual(each('1'));
@@ -69,13 +67,27 @@ describe('a transaction that can not be committed', () => {
     const sink = await openOn(cluster);
     await sink.commit(messages('1'));
     const next = await openOn(cluster);
-    await expect(sink.commit(messages('2'))).rejects.toMatchObject({
-      code: 'COMMIT_FAILED',
-      context: { epoch: true },
-    });
+    const failure = await sink.commit(messages('2')).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: 'FENCED', context: { epoch: true } });
+    expect(isRetryable(failure)).toBe(false);
     await next.commit(messages('3'));
     expect(committed(cluster)).toEqual(each('1', '3'));
   });
+
+  it.each(['its clock', 'the clock of the machine'] as const)(
+    'may have run out of time: after half a minute by %s nobody says that it was fenced',
+    async (which) => {
+      const cluster = await startCluster();
+      const sink = await openOn(cluster);
+      const [clock, now] = which === 'its clock' ? [performance, performance.now()] : [Date, Date.now()]; // prettier-ignore
+      const first = () => void vi.spyOn(clock, 'now').mockReturnValue(now + 31_000);
+      onTestFinished(() => void vi.restoreAllMocks());
+      cluster.fault({ api: 'Produce', deed: { refuse: 47, partition: 2 }, first });
+      const failure = await sink.commit(messages('1')).catch((error: unknown) => error);
+      expect(failure).toMatchObject({ code: 'COMMIT_FAILED', context: { epoch: true } });
+      expect(describeError(failure)).toMatch(/was opened since, or it ran out of time/);
+    },
+  );
 
   it('is fenced in its midst, and leaves nothing behind', async () => {
     const cluster = await startCluster({ brokers: 2 });

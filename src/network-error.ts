@@ -1,0 +1,19 @@
+/** Node's and undici's codes of a server that is not there (yet), does not answer, or is gone in the middle of it. */
+const CODES: ReadonlySet<unknown> = new Set([
+  ...['EAI_AGAIN', 'ENOTFOUND', 'ENETDOWN', 'ENETUNREACH', 'EHOSTDOWN', 'EHOSTUNREACH'],
+  ...['ECONNREFUSED', 'ECONNABORTED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'],
+  ...['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'],
+  'UND_ERR_SOCKET',
+]);
+/** `fetch` says `fetch failed`, and why in its cause. */
+const MOST_CAUSES = 4;
+
+/**
+ * Whether it is the network's error, as `fetch`, undici and Node throw it, or that of a time that was set for
+ * an answer (`AbortSignal.timeout`). One of TLS that can't be set up is none: somebody has to do something.
+ */
+export function isNetworkError(error: unknown, causes = MOST_CAUSES): boolean {
+  if (!(error instanceof Error) || causes === 0) return false;
+  if (error.name === 'TimeoutError' || ('code' in error && CODES.has(error.code))) return true;
+  return isNetworkError(error.cause, causes - 1);
+}
