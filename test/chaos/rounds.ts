@@ -15,8 +15,11 @@ import type { World } from './world.ts';
 const PATIENCE_MS = 150_000;
 /** What a process has read may not be published yet when a fault strikes. */
 const IN_HAND_MS = 3_000;
-/** How long the parts of a commit may be seen one after the other. */
-const COMMIT_MS = 15_000;
+/**
+ * How long the parts of a commit may be seen one after the other: the open transaction of another list, which its broker gives up
+ * after a minute, holds back all cursors behind it.
+ */
+const COMMIT_MS = 60_000;
 
 export interface RoundsOptions {
   /** A folder for what is found and measured. */
