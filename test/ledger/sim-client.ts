@@ -1,5 +1,5 @@
 import { defer, repeat, Subscription } from 'rxjs';
-import type { Config, Resource } from '../../src/config.ts';
+import type { Config } from '../../src/config.ts';
 import { openLedger } from '../../src/ledger.ts';
 import type { Ledger } from '../../src/ledger.ts';
 import { quotas } from '../../src/quotas.ts';
