@@ -26,10 +26,10 @@ const ENOUGH = 100;
  */
 export function unseenFields(options: UnseenFieldsOptions): (request: ListRequest) => ListRequest {
   const { pii, volatile = [], resource, onUnseen } = options;
+  const pointed = volatile.map((name) => ({ name, without: volatileFields([name]).without }));
   const fieldsIn = (data: readonly JsonValue[]) => [
     ...namedFields(pii, resource, data),
-    ...volatile.map((name) => {
-      const { without } = volatileFields([name]);
+    ...pointed.map(({ name, without }) => {
       return { name, isSeen: data.some((each) => without(each) !== each) };
     }),
   ];

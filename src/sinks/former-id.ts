@@ -1,7 +1,7 @@
 import type { TaskMemory } from '../state/store.ts';
 import { parseCursor } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
-import { claim, expectMine, readCursor } from './tenure.ts';
+import { asLeftBy, claim, expectMine, readCursor } from './tenure.ts';
 import type { CursorPlace, KnownCursor, Tenure } from './tenure.ts';
 
 /** The ids of a task, and who opens it. */
@@ -34,10 +34,7 @@ export async function leaveFormerId(
   const sink = await broker.open(formerId);
   try {
     // From here on what is read is final, unless somebody has gone on to the new id already.
-    const final = {
-      ...options,
-      broker: { ...broker, bounds: (name: string) => sink.bounds(name) },
-    };
+    const final = asLeftBy(sink, options);
     const newest = (await expectMine(final, found)) ?? (await readCursor(final, found));
     if (!isOfFormerId(newest, options)) return;
     const cursor = parseCursor(newest.cursor, task);

@@ -10,7 +10,7 @@ import type { LostEvents } from './lost-events.ts';
 import { notedSweep, offsetTexts, restore, withIds } from './restore.ts';
 import type { RestoreOptions } from './restore.ts';
 import type { Message } from './sink.ts';
-import { claim, expectMine, leftToCursor, openSink } from './tenure.ts';
+import { asLeftBy, claim, expectMine, leftToCursor, openSink } from './tenure.ts';
 import type { Tenure } from './tenure.ts';
 
 export interface TaskLogOptions extends RestoreOptions {
@@ -82,11 +82,7 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
   await leaveFormerId(options, before, store.memory());
   const sink = await openSink(options, before);
   try {
-    // What the sink's opening has made final is not to be missed.
-    const final = {
-      ...options,
-      broker: { ...broker, bounds: (name: string) => sink.bounds(name) },
-    };
+    const final = asLeftBy(sink, options);
     const { known, hadCursor, lost, ...restored } = await restore(
       final,
       await expectMine(final, before),

@@ -65,6 +65,11 @@ export async function openSink(
   return tenure.sink;
 }
 
+/** A place as the opening of a task's sink has left it: what that has made final is not to be missed. */
+export function asLeftBy<Place extends CursorPlace>(sink: FencedSink, place: Place): Place {
+  return { ...place, broker: { ...place.broker, bounds: (topic: string) => sink.bounds(topic) } };
+}
+
 /**
  * A commit of a sink whose epoch is over. Another one was opened, perhaps by a process that ended before its claim, or
  * by a late copy of this one's own opening: the cursor says whose the task is, when it is opened again.
