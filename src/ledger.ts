@@ -62,7 +62,7 @@ export interface LedgerOptions {
 /** How long a declaration lets requests begin, ms. */
 export const BLOCK_MS = 10_000;
 /** How long before its end the next one is sent, ms. */
-export const AHEAD_MS = 2_000;
+export const AHEAD_MS = 1_000;
 /** A request of so long ago is over for every quota, ms. */
 const OVER_MS = 60_200;
 const SECOND_MS = 1_000;

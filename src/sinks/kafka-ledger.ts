@@ -7,7 +7,7 @@ import { isEpochError } from './kafka-error.ts';
 import { readBatches } from './read-batches.ts';
 import type { LogMessage } from './record-batches.ts';
 import type { FencedSink } from './sink.ts';
-import { CLAIM_GRACE_MS, fenced } from './tenure.ts';
+import { CLAIM_GRACE_MS, fenced, leftUndecided } from './tenure.ts';
 
 /** An account's entries of the topic of ledgers. */
 export interface AccountLog {
@@ -66,7 +66,8 @@ export function accountLog(options: AccountLogOptions): AccountLog {
 
   const commit = async (to: FencedSink, text: string): Promise<bigint> => {
     try {
-      const ends = await to.commit([{ topic, key: account, value: Buffer.from(text) }]);
+      const message = { topic, key: account, value: Buffer.from(text) };
+      const ends = await leftUndecided(() => to.commit([message]));
       return ends.get(topic)!.get(0)!;
     } catch (error) {
       isWhole = false;
