@@ -15,6 +15,8 @@ export interface Inheritance {
   readonly record: LedgerRecord | undefined;
   /** When that was sent at the latest: ms, on this process's clock. */
   readonly sentBefore: number;
+  /** Whether it may still let requests begin: whoever sent it was not stopped. */
+  readonly isRunning: boolean;
   /** Whether anything was found that is no declaration: somebody may have asked of whom nothing is known. */
   readonly isDoubtful: boolean;
 }
@@ -207,7 +209,9 @@ export function openLedger(options: LedgerOptions): Ledger {
       const newest = entries.map(({ text, ageMs }) => ({ entry: parseLedger(text), ageMs })).findLast(({ entry }) => !entry || !('claim' in entry)); // prettier-ignore
       const { entry, ageMs = 0 } = newest ?? {};
       const record = entry && 'quotas' in entry ? entry : undefined;
-      return { record, sentBefore: at - ageMs, isDoubtful: !record && entries.length > 0 };
+      const sentBefore = at - ageMs;
+      const isRunning = record !== undefined && sentBefore + record.blockMs > at;
+      return { record, sentBefore, isRunning, isDoubtful: !record && entries.length > 0 };
     },
     begin: ({ record }) => {
       writers = [...(record?.writers ?? []), instance].slice(-MOST_WRITERS);

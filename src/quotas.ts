@@ -33,9 +33,9 @@ export interface Quotas {
   readonly distrust: () => void;
   /**
    * What an earlier process has declared, once: in its own place if it was on this machine, else in the place of what is
-   * known here. Where there is a ledger nothing starts before.
+   * known here. Where there is a ledger nothing starts before. Gives whether an instance elsewhere may still ask.
    */
-  readonly inherit: (inherited: Inheritance) => void;
+  readonly inherit: (inherited: Inheritance) => boolean;
   /** Of the login and of each list, or of all together. */
   readonly use: () => readonly QuotaUse[];
   readonly close: () => void;
@@ -154,7 +154,7 @@ export function quotas(options: QuotasOptions): Quotas {
     return list;
   };
   const listQuotas = () => [...new Set(resources.map((resource) => listOf(resource).quota))];
-  const inherit = ({ record, sentBefore, isDoubtful }: Inheritance): void => {
+  const inherit = ({ record, sentBefore, isRunning, isDoubtful }: Inheritance): boolean => {
     const isOurs = record !== undefined && record.instance === writer?.get();
     for (const one of [login, ...listQuotas()]) {
       const isKnown = one.file?.known ?? false;
@@ -170,6 +170,7 @@ export function quotas(options: QuotasOptions): Quotas {
       if (record) one.isSure = true;
     }
     if (instance !== undefined) writer?.set(instance);
+    return isRunning && !isOurs;
   };
   if (ledger) listQuotas();
   return {

@@ -40,7 +40,7 @@ export interface LedgerEntry {
 
 export interface AccountLogOptions {
   readonly kafka: Kafka;
-  readonly broker: Pick<Broker, 'open'>;
+  readonly broker: Pick<Broker, 'open' | 'bounds'>;
   readonly topic: string;
   readonly account: string;
   readonly transactionalId: string;
@@ -81,7 +81,10 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     return sink;
   };
   /** The account's, before an offset. */
-  const entriesBefore = async (end: bigint, from: FencedSink): Promise<LogMessage[]> => {
+  const entriesBefore = async (
+    end: bigint,
+    from: Pick<Broker, 'bounds'>,
+  ): Promise<LogMessage[]> => {
     const low = (await from.bounds(topic)).get(0)?.low ?? 0n;
     const found: LogMessage[] = [];
     const reading = { kafka, topic, from: new Map([[0, low]]), ends: new Map([[0, end]]) };
@@ -102,8 +105,8 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     } catch (error) {
       if (!sink || !isEpochError(error)) throw error;
       await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
-      const end = (await sink.bounds(topic)).get(0)?.high ?? 0n;
-      const newest = (await entriesBefore(end, sink)).at(-1);
+      const end = (await broker.bounds(topic)).get(0)?.high ?? 0n;
+      const newest = (await entriesBefore(end, broker)).at(-1);
       if (newest && !isMine(String(newest.value))) throw fenced(error);
       return open();
     }

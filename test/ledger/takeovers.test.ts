@@ -48,14 +48,17 @@ interface Took {
 class Account {
   readonly world: ClientWorld;
   readonly #time = new SimTime(1_750_000_000_000);
+  /** Whether the server counts all lists together. */
   readonly #isShared: boolean;
-  /** What every instance is told; another after a change of settings. */
+  /** What an instance is told; other settings than its predecessor's, after a change. */
   #quota = QUOTA;
+  #scope: 'key' | 'endpoint';
 
   constructor(seed: number) {
     const chance = new Chance(seed);
     this.world = { time: this.#time, chance, ledger: new SimLedger(this.#time), arrivals: [] };
     this.#isShared = chance.is(0.3);
+    this.#scope = this.#isShared ? 'key' : 'endpoint';
   }
 
   /** An instance; what it is not told is by chance. */
@@ -69,7 +72,7 @@ class Account {
         quota: {
           perMinute: this.#quota,
           loginsPerMinute: LOGINS,
-          scope: this.#isShared ? 'key' : 'endpoint',
+          scope: this.#scope,
           firstReadPercent: 73,
         },
         resources: LISTS,
@@ -81,9 +84,14 @@ class Account {
     return { client: new SimClient(this.world, options), options };
   }
 
-  /** A setting that is lower for some time: what was asked before counts all the same. */
-  changeQuota(): void {
-    this.#quota = this.#quota === QUOTA ? 60 : QUOTA;
+  /** Settings that ask for less than is allowed, or no more: what was asked before counts all the same. */
+  changeSettings(): void {
+    if (this.world.chance.is(0.5)) this.#quota = this.#quota === QUOTA ? 60 : QUOTA;
+    else if (!this.#isShared) this.#scope = this.#scope === 'key' ? 'endpoint' : 'key';
+  }
+
+  get isAsUsual(): boolean {
+    return this.#quota === QUOTA && this.#isShared === (this.#scope === 'key');
   }
 
   /** When a client asked the list that is looked at, or any where they share the quota, ms. */
@@ -128,7 +136,7 @@ async function takeovers(account: Account, seed: number): Promise<Took[]> {
     await time.pass(chance.below(fault === 'stopped' ? 500 : 4_000));
     const [isMovedBefore, isMovedMeanwhile] = [chance.is(0.2), chance.is(0.1)];
     if (isMovedBefore) ledger.moveLeader(chance.below(600_000) - 300_000);
-    if (chance.is(0.1)) account.changeQuota();
+    if (chance.is(0.1)) account.changeSettings();
     const startAfterMs = time.now() - from;
     const next = account.start(`p${k}`, folder);
     ({ client } = next);
@@ -142,7 +150,7 @@ async function takeovers(account: Account, seed: number): Promise<Took[]> {
     took.push({
       fault,
       isMoved: isMovedBefore || isMovedMeanwhile,
-      isBusy: next.options.pauseMs === 0 && next.options.config.quota.perMinute === QUOTA,
+      isBusy: next.options.pauseMs === 0 && account.isAsUsual,
       startAfterMs,
       firstAfterMs: (times[0] ?? Infinity) - from,
       silenceMs: Math.max(...gaps),

@@ -13,8 +13,8 @@ const RECORDS = 15_000;
 const PAGE_SIZE = '50';
 export const LIMITS = { list: 100, login: 10 };
 const WINDOW_MS = 60_000;
-/** Most of a minute's requests, so that a successor that knew of none would ask too many. */
-const MOST_OF_IT = 75;
+/** Most of a minute's requests, so that a successor that knew of none would ask too many; or until the quota holds it back. */
+const MOST_OF_IT = scaled(75, 130);
 /** Till all that was asked before the fault is over for the quota; and for as long as the promise says. */
 const SEEN_MS = scaled(75_000, 120_000);
 const PATIENCE = { timeout: 100_000, interval: 20 };
