@@ -152,13 +152,18 @@ export function accountLog(options: AccountLogOptions): AccountLog {
   };
 }
 
-/** By the clock of the broker that wrote both; where there were two, or it was not asked, nothing is known. */
-function ageMs(entry: LogMessage, claim: LogMessage): number {
+/**
+ * For how long an entry had been there when the claim was written, at the least, ms: by the clock of the broker that wrote
+ * both. Where there were two, or it was not asked, nothing is known.
+ */
+export function ageMs(entry: Stamped, claim: Stamped): number {
   const isComparable =
     entry.isAppendTime && claim.isAppendTime && entry.leaderEpoch === claim.leaderEpoch;
   if (!isComparable) return 0;
   return Math.max(0, Number(claim.timestamp) - Number(entry.timestamp) - CLOCK_MARGIN_MS);
 }
+
+type Stamped = Pick<LogMessage, 'timestamp' | 'leaderEpoch' | 'isAppendTime'>;
 
 /** As when the topic is deleted meanwhile. */
 function unread(topic: string): CellarstreamError {

@@ -118,6 +118,20 @@ describe('requests of an account', () => {
     expect(account.started).toHaveLength(3);
   });
 
+  it('that were declared and not made yet are declared again', async () => {
+    const account = new Account();
+    await account.begin();
+    during(
+      account.login,
+      defer(() => account.time.sleep(1)),
+    )
+      .subscribe()
+      .unsubscribe();
+    account.ask(1);
+    await account.time.pass(BLOCK_MS);
+    expect(account.declared.map(({ record }) => record.quotas.login?.more)).toEqual([1, 1]);
+  });
+
   it('are told with the end of their second, and as under way until they are answered', async () => {
     const account = new Account();
     await account.begin();

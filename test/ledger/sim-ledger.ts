@@ -1,5 +1,6 @@
-import type { AccountLog, LedgerEntry } from '../../src/sinks/kafka-ledger.ts';
 import { CellarstreamError } from '../../src/errors.ts';
+import { ageMs } from '../../src/sinks/kafka-ledger.ts';
+import type { AccountLog, LedgerEntry } from '../../src/sinks/kafka-ledger.ts';
 import type { SimTime } from '../sim/sim-time.ts';
 
 interface Appended {
@@ -55,7 +56,7 @@ export class SimLedger {
         const claim = this.#entries[end - 1]!;
         const entries = this.#entries.slice(0, end - 1).map((one): LedgerEntry => ({
           text: one.text,
-          ageMs: one.leaderEpoch === claim.leaderEpoch ? Math.max(0, claim.at - one.at) : 0,
+          ageMs: ageMs(stamped(one), stamped(claim)),
         }));
         return { entries, at };
       },
@@ -70,4 +71,8 @@ export class SimLedger {
       close: () => Promise.resolve(),
     };
   }
+}
+
+function stamped({ at, leaderEpoch }: Appended) {
+  return { timestamp: String(at), leaderEpoch, isAppendTime: true };
 }

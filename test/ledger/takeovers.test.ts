@@ -121,15 +121,16 @@ const folderOf = (): ClientOptions['folder'] => ({ starts: new Map() });
 /** Lets one account go through takeovers by chance. */
 async function takeovers(account: Account, seed: number): Promise<Took[]> {
   const { time, chance, ledger } = account.world;
-  let folder = folderOf();
-  let { client } = account.start('p0', folder);
+  const folders = [folderOf()];
+  let { client } = account.start('p0', folders[0]!);
   await time.pass(80_000 + chance.below(40_000));
   const took: Took[] = [];
   for (let k = 1; k <= TAKEOVERS; k++) {
     const fault = chance.pick(FAULTS);
     const before = client;
+    // One's own of a process that is over, or one of before that.
     const isSameFolder = (fault === 'killed' || fault === 'stopped') && chance.is(0.4);
-    if (!isSameFolder) folder = folderOf();
+    if (!isSameFolder) folders.push((chance.is(0.3) && folders.at(-2)) || folderOf());
     await strike(before, fault, chance, time);
     if (chance.is(0.2)) before.skewMs += chance.pick([3_600_000, -3_600_000]);
     const from = time.now();
@@ -138,7 +139,7 @@ async function takeovers(account: Account, seed: number): Promise<Took[]> {
     if (isMovedBefore) ledger.moveLeader(chance.below(600_000) - 300_000);
     if (chance.is(0.1)) account.changeSettings();
     const startAfterMs = time.now() - from;
-    const next = account.start(`p${k}`, folder);
+    const next = account.start(`p${k}`, folders.at(-1)!);
     ({ client } = next);
     if (isMovedMeanwhile) ledger.moveLeader(0);
     await time.pass(150_000);
