@@ -19,6 +19,7 @@ export type {
   LaneOptions,
   Limit,
   TokenBucket,
+  Gate,
   TokenBucketOptions,
 } from './streams/token-bucket.ts';
 export { steadyScheduler } from './clock.ts';

@@ -279,7 +279,7 @@ export const METRICS = {
   takeovers: {
     type: 'counter',
     name: 'cellarstream_takeovers_total',
-    help: 'How often a resource was taken over from another instance that had written its cursor less than a minute before.',
+    help: 'How often a resource was taken over from another instance that had not said that it ends.',
     labels: ['resource'],
   },
   retries: {

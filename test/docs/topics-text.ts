@@ -163,7 +163,7 @@ ${shown(examples.deadLetter)}
 ## Cursors and signals
 
 \`${NAMES.cursors}\` is the service's own: how far each task (key: \`<account>/<resource>\`) has come. Nobody else should write to
-it, nor rely on what is in it. \`${NAMES.signals}\` carries requests to publish again, and their acknowledgements:
+it, nor rely on what is in it. \`${NAMES.ledger}\` is so too: which requests to the API it has declared ([operating.md](operating.md#the-ledger)). \`${NAMES.signals}\` carries requests to publish again, and their acknowledgements:
 [signals.md](signals.md).
 `;
 }
@@ -184,6 +184,8 @@ function contents(topic: string): { readonly key: string; readonly value: string
       return { key: "the record's key, or none", value: 'Avro, a [dead letter](#dead-letters)' };
     case NAMES.cursors:
       return { key: '`<account>/<resource>`', value: 'JSON, of the service' };
+    case NAMES.ledger:
+      return { key: '`<account>`', value: 'JSON, of the service' };
     case NAMES.signals:
       return { key: "the request's id", value: 'JSON, [signals](#cursors-and-signals)' };
     default:

@@ -1,13 +1,17 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { Kafka, logLevel } from 'kafkajs';
+import { describe, expect, inject, it, vi } from 'vitest';
 import { RESOURCES } from '../../src/resources.ts';
 import type { Endpoint, Sandbox } from '../../src/sandbox/index.ts';
+import { withAdmin } from '../../src/sinks/with-admin.ts';
 import { cliForTest, connections, folderForTest, sandboxForTest } from './support/service.ts';
 
 const LIMITS = { orders: 100, login: 10 };
 const WINDOW_MS = 60_000;
 const PATIENCE = { timeout: 120_000, interval: 20 };
+/** A successor waits no longer, and takes a moment to start. */
+const SOON_MS = 20_000;
 /** What a first read takes of the quota at once is 62 of 100; polls take more of it. */
 const MOST_OF_IT = 75;
 
@@ -57,29 +61,46 @@ async function folderKept(): Promise<void> {
   keptItsQuota('folder kept', sandbox);
 }
 
-/** The same without the times of the requests: the next process waits for a whole minute. */
+/** The same without the times of the requests: what it had declared is known, and the next one is soon there. */
 async function folderLost(): Promise<void> {
-  const { sandbox, state, start } = await service('quota-lost', RESOURCES.join());
+  const { sandbox, before } = await lost('quota-lost');
+  const requests = sandbox.truth.requests('orders');
+  const [last, first] = [requests[before - 1]!, requests[before]!];
+  expect(first.at - last.at).toBeLessThan(SOON_MS);
+  // The place of the first read is in Kafka: no page is read again but those not yet committed.
+  const furthest = Math.max(...requests.slice(0, before).map(({ query }) => offsetOf(query)));
+  const again = requests
+    .slice(before)
+    .filter(({ query }) => !query.includes('modifiedFromDate') && offsetOf(query) <= furthest);
+  console.log(`folder lost: ${again.length} pages read again`);
+  expect(again.length).toBeLessThanOrEqual(3);
+}
+
+/** Without the ledger either, as after a version that has none: the cursor alone says that somebody has asked. */
+async function ledgerLost(): Promise<void> {
+  const { sandbox, before } = await lost('quota-unknown', async (prefix) => {
+    const kafka = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });
+    await withAdmin(kafka, (admin) => admin.deleteTopics({ topics: [`${prefix}.ledger`] }));
+  });
+  const requests = sandbox.truth.requests('orders');
+  const [last, first] = [requests[before - 1]!, requests[before]!];
+  expect(first.at - last.at).toBeGreaterThan(WINDOW_MS);
+}
+
+/** Killed, and started again with an empty folder; gives how often the first one asked. */
+async function lost(prefix: string, and?: (prefix: string) => Promise<unknown>) {
+  const { sandbox, state, start } = await service(prefix, RESOURCES.join());
   const killed = start();
   await reached(sandbox, 'orders', MOST_OF_IT);
   await killed.end('SIGKILL');
   for (const name of readdirSync(state)) rmSync(join(state, name), { recursive: true });
-  const before = sandbox.truth.requests('orders');
+  await and?.(prefix);
+  const before = requests(sandbox, 'orders');
   const next = start();
-  await reached(sandbox, 'orders', before.length + 10);
+  await reached(sandbox, 'orders', before + 10);
   await next.end('SIGTERM');
-  keptItsQuota('folder lost', sandbox);
-
-  const [last, first] = [before.at(-1)!, sandbox.truth.requests('orders')[before.length]!];
-  expect(first.at - last.at).toBeGreaterThan(WINDOW_MS);
-  // The place of the first read is in Kafka: no page is read again but those not yet committed.
-  const furthest = Math.max(...before.map(({ query }) => offsetOf(query)));
-  const again = sandbox.truth
-    .requests('orders')
-    .slice(before.length)
-    .filter(({ query }) => !query.includes('modifiedFromDate') && offsetOf(query) <= furthest);
-  console.log(`folder lost: ${again.length} pages read again`);
-  expect(again.length).toBeLessThanOrEqual(3);
+  keptItsQuota(prefix, sandbox);
+  return { sandbox, before };
 }
 
 /** Killed as soon as it reads, more often in a minute than it may log in. */
@@ -101,8 +122,8 @@ function offsetOf(query: string): number {
 
 describe('a process that comes back within a minute', () => {
   // They only wait for the minute to pass: beside each other.
-  it('keeps to the quota with its folder, without it, and however often', async () => {
-    const all = await Promise.allSettled([folderKept(), folderLost(), oftenKilled()]);
+  it('keeps to the quota with its folder, without it, without its ledger, and however often', async () => {
+    const all = await Promise.allSettled([folderKept(), folderLost(), ledgerLost(), oftenKilled()]);
     expect(all.filter(({ status }) => status === 'rejected')).toEqual([]);
   }, 240_000);
 });
