@@ -163,9 +163,9 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
     return { cause: 'stale', what: 'nobody has looked what is new', since: lookedAt };
   };
   const wrong = (): Wrong[] => {
-    if (!isLoggedIn)
-      return [lasts(login) ? wrongBy(login) : { cause: 'login', what: 'not logged in yet' }];
-    if (lasts(connection)) return [wrongBy(connection)];
+    if (!isLoggedIn && lasts(login)) return [wrongBy(login)];
+    if (lasts(connection)) return [wrongBy(connection)]; // nobody logs in before Kafka has that
+    if (!isLoggedIn) return [{ cause: 'starting', what: 'not logged in yet' }];
     const all: Wrong[] = lasts(login) ? [wrongBy(login)] : [];
     for (const resource of resources) {
       const found = wrongWith(states.get(resource)!);

@@ -46,7 +46,7 @@ function readyService(options: Partial<ReadinessOptions> = {}) {
 describe('readiness', () => {
   it('comes when the service is logged in, connected and caught up, and says what is missing', () => {
     const { check, login, takenOver, complete } = service();
-    expect(check()).toEqual({ ready: false, reasons: ['not logged in yet'], causes: ['login'] });
+    expect(check()).toEqual({ ready: false, reasons: ['not logged in yet'], causes: ['starting'] });
     login();
     expect(check().reasons).toEqual(['orders, inventory: not taken over yet']);
     takenOver('inventory');
@@ -167,6 +167,13 @@ describe('readiness', () => {
     ]);
     takenOver('orders');
     expect(check().reasons).toEqual(['orders: not caught up yet', 'inventory: not taken over yet']);
+  });
+
+  it('says that Kafka is waited for where nobody logs in before that', () => {
+    const { check, pass, retry } = service();
+    retry('kafka');
+    pass(3_000);
+    expect(check().causes).toEqual(['kafka']);
   });
 
   it('goes when the next login fails, and comes back with it', () => {

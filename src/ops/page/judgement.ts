@@ -101,9 +101,8 @@ function titleOf(causes: readonly string[]): string {
   return causes.map((cause) => CAUSES[cause] ?? cause).join(', ');
 }
 
-function isOnlyStarting({ causes, reasons }: Status): boolean {
-  const isFirstLogin = reasons.join() === 'not logged in yet';
-  return isFirstLogin || causes.every((cause) => cause === 'starting');
+function isOnlyStarting({ causes }: Status): boolean {
+  return causes.every((cause) => cause === 'starting');
 }
 
 function wrongOf(status: Status): Wrong[] {
