@@ -1,7 +1,7 @@
 import { concat, last, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Answer } from './answer.ts';
-import { isBroken } from './broken-answer.ts';
+import { isBroken, unreadIn } from './broken-answer.ts';
 import type { BrokenAnswer, Inquiry } from './broken-answer.ts';
 import { UnreadableRecord } from './unreadable-record.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
@@ -9,16 +9,20 @@ import type { UnreadableTexts } from './unreadable-texts.ts';
 /** Broken records one after the other, at most: more of them are no fault of the records. */
 const MOST_IN_A_ROW = 10;
 
+/** So much of a text tells which record it is; the rest of it may be another in each answer. */
+const MOST_COMPARED = 64;
+
 /**
- * A page that goes on behind a record with which every answer ends (a server that fails in the middle of one). No
- * answer holds what is before the record and what is behind it. So the record is asked for first, then what is behind it,
- * then what is before it, then the record again: the parts are one page only if it was at its place
- * both times, with the same text. What moves out of the list and back between these requests goes unseen.
+ * A page around a record that no answer shows together with what is behind it: the server fails in the middle of it
+ * and ends its answer, or its text differs in every answer. So the record is asked for first, then what
+ * is behind it, then what is before it, then the record again: the parts are one page only if it was at its place both
+ * times, no JSON and with the same beginning. What moves out of the list and back between these requests goes
+ * unseen.
  */
 export function acrossBroken(
   { offset, pageSize, ask, whole, failed }: Inquiry,
   place: number,
-  one: BrokenAnswer,
+  one: Answer | BrokenAnswer,
   texts: UnreadableTexts,
 ): Observable<Answer> {
   const at = offset + place;
@@ -45,11 +49,11 @@ export function acrossBroken(
   /** Errors when one is not where it was; emits the end of each reading. */
   const again = () =>
     concat(
-      ...row.map(({ broken }, nth) =>
+      ...row.map((each, nth) =>
         ask({ offset: at + nth, pageSize: 1 }).pipe(
           map((answer) => {
-            if (isBroken(answer) && answer.broken.rest.equals(broken.rest)) return answer.span.end;
-            throw failed();
+            if (beginning(answer) !== beginning(each)) throw failed();
+            return answer.span.end;
           }),
         ),
       ),
@@ -62,9 +66,9 @@ export function acrossBroken(
           return again().pipe(
             last(),
             map((end): Answer => {
-              const lost = row.map(({ broken }, nth) => {
-                texts.add(broken.rest);
-                return new UnreadableRecord(broken.rest.toString('utf8'), at + nth);
+              const lost = row.map((each, nth) => {
+                if (isBroken(each)) texts.add(each.broken.rest);
+                return new UnreadableRecord(unreadIn(each)!, at + nth);
               });
               const { span, serverTime, elapsedMs = 0 } = one;
               return {
@@ -81,3 +85,5 @@ export function acrossBroken(
     ),
   );
 }
+
+const beginning = (answer: Answer | BrokenAnswer) => unreadIn(answer)?.slice(0, MOST_COMPARED);

@@ -3,7 +3,7 @@ import type { Observable } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
 import { acrossBroken } from './across-broken.ts';
 import type { Answer, ListQuery } from './answer.ts';
-import { isBroken } from './broken-answer.ts';
+import { isBroken, unreadIn } from './broken-answer.ts';
 import type { BrokenAnswer, Inquiry, Part } from './broken-answer.ts';
 import { where } from './http.ts';
 import type { Span } from './read-clock.ts';
@@ -26,8 +26,8 @@ const MOST_ALONE = 20;
 /**
  * What can be had instead of a broken page. Its record is asked for alone: mostly its text shows then, and
  * the page is read around it, whole. If it can be read alone, the page was too much for somebody: half of
- * what stands in front of it is given, as a smaller page. If whatever it is on ends with it, the records
- * behind it are read apart: see {@link acrossBroken}.
+ * what stands in front of it is given, as a smaller page. If none of it helps, the records behind it are read
+ * apart: see {@link acrossBroken}.
  *
  * A single record that was asked for by its number comes as it is. Errors with `API_ANSWER` when nothing leads on.
  */
@@ -63,15 +63,14 @@ export function brokenPages(
         return ask({ offset: offset + place, pageSize: 1 }).pipe(
           switchMap((one) => {
             if (isBroken(one)) return acrossBroken(inquiry, place, one, texts);
-            const isFound = one.data[0] instanceof UnreadableRecord;
-            if (!isFound || alone === MOST_ALONE) return inFront();
+            if (unreadIn(one) === undefined || alone === MOST_ALONE) return inFront();
             return ask({ offset, pageSize: inquiry.pageSize }).pipe(
               switchMap((again) => {
                 if (!isBroken(again)) return of(again);
                 const next = again.broken.place;
                 if (next > place) return around(inquiry, next, alone + 1);
-                // A server that gives smaller pages than it is asked for: it may have swallowed what follows.
-                return whole({ offset, pageSize: place + 2 });
+                // Its text is another one in each answer, or pages are smaller than they should be.
+                return acrossBroken(inquiry, place, one, texts);
               }),
             );
           }),

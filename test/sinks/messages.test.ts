@@ -156,6 +156,19 @@ describe('deadLetterMessages', () => {
     ]);
   });
 
+  it('is the text of what is no JSON, as it came, with its own place in the list', () => {
+    const [message] = deadLetterMessages(
+      { reason: 'unreadable', raw: '{"id":NaN}', key: null, offset: 97 },
+      { to, resource: 'orders', offset: 90, mostBytes: 800_000, now: 9 },
+    );
+    expect(deadLetterCodec.decode(unframe(message!.value!).payload)).toMatchObject({
+      reason: 'unreadable',
+      raw: '{"id":NaN}',
+      offset: 97,
+      message: expect.stringContaining('not JSON') as unknown,
+    });
+  });
+
   it('says why in words, for every reason, and has the key where there is one', () => {
     const letter = (reason: RejectedJson['reason'], key: string | null) => {
       const messages = deadLetterMessages(

@@ -122,6 +122,18 @@ describe('a page that is no JSON because of a record', () => {
     expect(met).toEqual(['0+100', '7+1', '8+92', '0+7', '7+1']);
   });
 
+  it('is put together where the text of the record is another one in each answer', async () => {
+    for (const end of ['" tall"}', END]) {
+      let answers = 0;
+      const long = 'x'.repeat(60);
+      const { list } = requestOf((at, size) => pageText(listWith(10, { 7: `{"id":7,"note":"${long}${(answers += 1)}${end}` }), at, size)); // prettier-ignore
+      const answer = await firstValueFrom(list({ offset: 0, pageSize: 100 }, limit));
+      const read = shownIn(answer);
+      expect(read.splice(7, 1)).toEqual([expect.stringContaining(`7: {"id":7,"note":"${long}`)]);
+      expect(read).toEqual(shown(records(10).filter((_, n) => n !== 7)));
+    }
+  });
+
   it('is given by halves where it is too much for somebody, when the record there can be read alone', async () => {
     const texts = records(40);
     const { list, met } = requestOf((at, size) => pageText(texts, at, size).slice(0, 200));
@@ -132,12 +144,13 @@ describe('a page that is no JSON because of a record', () => {
     expect(met.slice(5)).toEqual([expect.stringMatching(/\+1$/), `0+${count}`]);
   });
 
-  it('is given to the record behind it where the server gives smaller pages than it is asked for', async () => {
+  it('is put together where the server gives smaller pages than it is asked for', async () => {
     for (const text of [NAN, '{"id":7}}']) {
       const texts = listWith(40, { 7: text });
       const { list } = requestOf((at, size) => pageText(texts, at, Math.min(size, 20)));
       const answer = await firstValueFrom(list({ offset: 2, pageSize: 30 }, limit));
-      expect(shownIn(answer)).toEqual(shown(texts.slice(2, 9), 2));
+      expect(answer.data.length).toBeGreaterThan(6);
+      expect(shownIn(answer)).toEqual(shown(texts.slice(2, 2 + answer.data.length), 2));
     }
   });
 
