@@ -62,7 +62,7 @@ export interface Refusals {
  * checked. What can pass is tried again with back-off, for ever, and each try waits for the quota: redirects
  * and 404 too, which gateways send while the API behind them is being replaced. A record that is no JSON
  * comes as an `UnreadableRecord` when that has not passed after a few tries; around one that keeps its page from being read, see
- * {@link brokenPages}.
+ * `broken-pages.ts`.
  *
  * The token is taken after the wait for the quota, so that it is fresh when it is sent; when there
  * is none just then, the start is given up and waited for again, or requests that all waited for

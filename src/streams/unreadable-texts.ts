@@ -3,7 +3,9 @@ import { endOfValue, isDelimiter, skipSpace } from '../schemas/json-bytes.ts';
 
 /** Texts that were given up as no JSON: kept for all requests of one list, so that each is tried out once. */
 export interface UnreadableTexts {
+  /** Whether a text was given up. */
   readonly has: (text: Buffer) => boolean;
+  /** Gives a text up. What is kept of it is its length and a digest. */
   readonly add: (text: Buffer) => void;
   /** Where the element that begins at a place ends: as its text is known, else as brackets and quotes say. */
   readonly endOf: (page: Buffer, at: number) => number;
@@ -12,6 +14,7 @@ export interface UnreadableTexts {
 /** Some hundred bytes each. Of more they are tried out again, which costs requests and nothing else. */
 const MOST_KEPT = 10_000;
 
+/** Of a list of which nothing was given up yet. */
 export function unreadableTexts(): UnreadableTexts {
   const byLength = new Map<number, Set<string>>();
   let kept = 0;
