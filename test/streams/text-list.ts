@@ -6,12 +6,6 @@ import { jsonOf } from '../../src/streams/sent-record.ts';
 import { UnreadableRecord } from '../../src/streams/unreadable-record.ts';
 import { hurriedTime } from '../support/hurried-time.ts';
 
-/** A list whose records are texts, JSON or not, as a server that writes them one after the other sends it. */
-export interface TextList {
-  /** The page of it, as a server that is asked for so many gives it. */
-  readonly page: (offset: number, pageSize: number) => string;
-}
-
 /** With it a server ends its answer, in the middle of a record. */
 export const END = '\0';
 
@@ -28,15 +22,12 @@ export function pageText(
   return `{"data":[${data.join(',')}],"pagination":${about}}`.split(END, 1)[0]!;
 }
 
-/** One request that was met: `offset+pageSize`. */
-export type Met = string;
-
-/** The list request of a server that gives these texts: what it is asked for, and how long it waits. */
+/** The list request of a server that gives these texts: what it was asked for, as `offset+pageSize`, and how long it waited. */
 export function requestOf(
   page: (offset: number, pageSize: number) => string,
   options: Partial<ListRequestOptions> = {},
-): { readonly list: ListRequest; readonly met: Met[]; readonly waits: readonly number[] } {
-  const met: Met[] = [];
+): { readonly list: ListRequest; readonly met: string[]; readonly waits: readonly number[] } {
+  const met: string[] = [];
   const { scheduler, waits } = hurriedTime();
   const request = ({ path }: Dispatcher.RequestOptions) => {
     const query = new URL(String(path), 'http://list').searchParams;
