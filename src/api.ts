@@ -16,6 +16,8 @@ import type { ReadClock } from './streams/read-clock.ts';
 import type { Limit } from './streams/token-bucket.ts';
 import { tokenSource } from './streams/token.ts';
 import type { TokenSource } from './streams/token.ts';
+import { unreadableTexts } from './streams/unreadable-texts.ts';
+import type { UnreadableTexts } from './streams/unreadable-texts.ts';
 
 export interface ApiOptions {
   readonly config: ApiConfig;
@@ -82,11 +84,13 @@ export function openApi(options: ApiOptions): Api {
     }),
   });
   const refusals = Object.fromEntries(RESOURCES.map((name) => [name, { count: 0 }])) as Record<Resource, Refusals>; // prettier-ignore
+  const texts = Object.fromEntries(RESOURCES.map((name) => [name, unreadableTexts()])) as Record<Resource, UnreadableTexts>; // prettier-ignore
   return {
     tokens,
     list: (resource, readClock, read) =>
       listRequest({
         refusals: refusals[resource],
+        texts: texts[resource],
         url: new URL(`${config.baseUrl}${RULES[resource].path}`),
         dispatcher,
         tokens,

@@ -27,14 +27,8 @@ export { steadyScheduler } from './clock.ts';
 // Request
 export type { AnswerSeen } from './streams/http.ts';
 export { listRequest } from './streams/request.ts';
-export type {
-  Answer,
-  ListQuery,
-  ListRequest,
-  ListRequestOptions,
-  Pagination,
-  Refusals,
-} from './streams/request.ts';
+export type { ListRequestOptions, Refusals } from './streams/request.ts';
+export type { Answer, ListQuery, ListRequest, Pagination } from './streams/answer.ts';
 export { exchange } from './streams/http.ts';
 export type { HttpAnswer, HttpRequest } from './streams/http.ts';
 export { backoff } from './streams/backoff.ts';
@@ -68,7 +62,17 @@ export type { PersonalField, PersonalFields, Way } from './streams/personal-fiel
 export { hidingList } from './streams/hiding-list.ts';
 export { hidingChange } from './streams/hiding-change.ts';
 export { keyOfFields, keyRecords } from './streams/records.ts';
-export type { KeyedRecord, KeyOf, RejectedRecord, RejectReason } from './streams/records.ts';
+export type {
+  KeyedRecord,
+  KeyOf,
+  RejectedJson,
+  RejectedRecord,
+  RejectedText,
+  RejectReason,
+} from './streams/records.ts';
+export { UnreadableRecord } from './streams/unreadable-record.ts';
+export { unreadableTexts } from './streams/unreadable-texts.ts';
+export type { UnreadableTexts } from './streams/unreadable-texts.ts';
 export { jsonOf, SentRecord } from './streams/sent-record.ts';
 export type { ElementReader, Sent, SentText } from './streams/sent-record.ts';
 export { FreshRecord, freshReader, freshRecords } from './streams/fresh-record.ts';

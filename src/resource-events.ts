@@ -252,7 +252,10 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     if (resync) again?.committed(resync);
     undecided.forEach(reads.readAgain);
 
-    for (const { reason } of rejected) hooks.onRejected?.({ resource, reason, offset });
+    for (const each of rejected) {
+      const at = each.reason === 'unreadable' ? each.offset : offset;
+      hooks.onRejected?.({ resource, reason: each.reason, offset: at });
+    }
     if (progress.firstRead && page) {
       const { total_records: total } = page.answer.pagination;
       const read = Math.min(total, offset + page.answer.data.length);

@@ -1,10 +1,11 @@
 import { catchError, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { isOfOneResource } from './errors.ts';
+import { CellarstreamError, isOfOneResource } from './errors.ts';
 import type { ResourceRules } from './resources.ts';
 import type { Span } from './streams/read-clock.ts';
 import type { Answer, ListRequest } from './streams/request.ts';
 import type { Limit } from './streams/token-bucket.ts';
+import { UnreadableRecord } from './streams/unreadable-record.ts';
 
 /** Single records of a list, asked for by their keys. */
 export interface SingleRecords {
@@ -24,14 +25,15 @@ export interface SingleRecordsOptions {
   readonly request: ListRequest;
   /** Told of answers that nobody will deal with. */
   readonly settle: (span: Span) => void;
-  /** A key that the API refuses to be asked for. */
+  /** A key that the API refuses to be asked for, or of which it sends what is no JSON. */
   readonly onRefused: (error: unknown) => void;
 }
 
 /**
  * Asks for single records. An API may answer 404 for a number that it does not have, and so may a
  * gateway while the API behind it is replaced: such an answer counts only if a record that is known
- * to be there is found just after it. A key that the API refuses (400, say) can't be told of.
+ * to be there is found just after it. A key that the API refuses (400, say), or answers with what is no JSON, can't
+ * be told of.
  */
 export function singleRecords(options: SingleRecordsOptions): SingleRecords {
   const { byKey, request, settle, onRefused } = options;
@@ -39,15 +41,23 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
 
   const canBeAsked = (key: string) => byKey !== undefined && /^\d+$/.test(key);
   const find = (key: string, limit: Limit) => request({ [byKey!]: key }, limit);
+  const isReadable = ({ data }: Answer) => !data.some((sent) => sent instanceof UnreadableRecord);
   const confirmed = (answer: Answer, key: string, limit: Limit): Observable<Answer | undefined> => {
+    if (!isReadable(answer)) {
+      settle(answer.span);
+      onRefused(
+        new CellarstreamError('API_ANSWER', 'the API sent a single record that is not JSON'),
+      );
+      return of(undefined);
+    }
     if (!answer.notFound) return of(answer);
     const found$ =
       witness === undefined || witness === key
         ? of(false)
         : find(witness, limit).pipe(
-            map(({ data, span }) => {
-              settle(span);
-              return data.length > 0;
+            map((found) => {
+              settle(found.span);
+              return found.data.length > 0 && isReadable(found);
             }),
             // Refused, it tells nothing of the key that it was asked for.
             catchError((error: unknown) =>

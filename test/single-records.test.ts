@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { CellarstreamError } from '../src/errors.ts';
 import { singleRecords } from '../src/single-records.ts';
 import type { Answer, ListQuery } from '../src/streams/request.ts';
+import { UnreadableRecord } from '../src/streams/unreadable-record.ts';
 
 const answer = (...numbers: number[]): Answer => ({
   data: numbers.map((order_number) => ({ order_number })),
@@ -77,6 +78,18 @@ describe('singleRecords', () => {
     expect(onRefused).toHaveBeenCalledWith(refused);
     const fatal = new CellarstreamError('API_KEY_REJECTED', 'no');
     await expect(asked(() => throwError(() => fatal)).result).rejects.toBe(fatal);
+  });
+
+  it('can not tell of what is no JSON, and say so; nor does it bear witness', async () => {
+    const odd: Answer = { ...answer(1), data: [new UnreadableRecord('{"order_number":7,}', 0)] };
+    const one = asked(() => of(odd));
+    expect(await one.result).toBeUndefined();
+    expect(one.settle.mock.calls).toEqual([[odd.span]]);
+    expect(one.onRefused).toHaveBeenCalledTimes(1);
+
+    const other = asked((number) => of(number === '7' ? notFound : odd), ['9']);
+    expect(await other.result).toBeUndefined();
+    expect(other.settle).toHaveBeenCalledTimes(2);
   });
 
   it('are asked for by whole numbers alone', () => {

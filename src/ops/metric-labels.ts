@@ -103,7 +103,7 @@ export const LABELS = {
   },
   reason: {
     help: 'why a record can not be published',
-    values: every<RejectReason>({ 'not-an-object': 0, 'no-key': 0, 'conflicting-duplicate': 0, 'too-large': 0 }), // prettier-ignore
+    values: every<RejectReason>({ 'not-an-object': 0, 'no-key': 0, 'conflicting-duplicate': 0, 'too-large': 0, unreadable: 0 }), // prettier-ignore
   },
   deletions: {
     help: 'whether it read enough to tell what is gone',

@@ -44,6 +44,10 @@ export function endOfString(page: Uint8Array, start: number): number {
 export const isEnd = (byte: number): boolean =>
   isSpace(byte) || byte === COMMA || byte === CLOSE_OBJECT || byte === CLOSE_ARRAY;
 
+/** Whether a byte stands behind an element of an array. */
+export const isDelimiter = (byte: number | undefined): boolean =>
+  byte === COMMA || byte === CLOSE_ARRAY;
+
 /** Where the value of a name that ends at `end` begins; -1 where no colon follows it. */
 export function valueBehind(page: Uint8Array, end: number): number {
   const at = skipSpace(page, end);

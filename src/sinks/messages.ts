@@ -115,20 +115,23 @@ export function statusMessage(
  * text is longer than `MOST_PART_CHARS`.
  */
 export function deadLetterMessages(
-  { reason, raw, key }: RejectedRecord,
+  rejected: RejectedRecord,
   at: {
     readonly to: SchemaTopic;
     readonly resource: string;
-    /** Of the page that it came on. */
+    /** Of the page that it came on; what has one of its own goes by that. */
     readonly offset: number;
     readonly now: number;
     /** Of one message. */
     readonly mostBytes: number;
   },
 ): Message[] {
-  const { to, resource, offset, now } = at;
+  const { to, resource, now } = at;
+  const { reason, key } = rejected;
+  const isText = rejected.reason === 'unreadable';
+  const offset = isText ? rejected.offset : at.offset;
   const mostChars = Math.min(MOST_PART_CHARS, Math.floor(at.mostBytes / MOST_CHAR_BYTES));
-  const text = stringifyJson(raw);
+  const text = isText ? rejected.raw : stringifyJson(rejected.raw);
   const letter = { resource, reason, message: REASONS[reason], offset, observed_at: now };
   const message = (part: Pick<DeadLetter, 'raw' | 'sha256' | 'length' | 'part' | 'parts'>) => ({
     topic: to.topic,
@@ -158,4 +161,6 @@ const REASONS: Readonly<Record<RejectedRecord['reason'], string>> = {
   'conflicting-duplicate':
     'another record of the same page has its key, with other content: the first one stays',
   'too-large': 'the event is larger than a message may be; what was published before stays',
+  unreadable:
+    'the record is not JSON: raw is its text, or its SHA-256 and length where fields of the list are hidden',
 };

@@ -2,6 +2,7 @@ import { map } from 'rxjs';
 import { jsonOf } from './sent-record.ts';
 import type { PersonalFields } from './personal-fields.ts';
 import type { ListRequest } from './request.ts';
+import { UnreadableRecord } from './unreadable-record.ts';
 
 /** A list's request, with its personal fields hidden before anybody sees an answer. */
 export function hidingList(request: ListRequest, personal?: PersonalFields): ListRequest {
@@ -10,7 +11,9 @@ export function hidingList(request: ListRequest, personal?: PersonalFields): Lis
     request(query, limit).pipe(
       map((answer) => ({
         ...answer,
-        data: answer.data.map((sent) => personal.hide(jsonOf(sent))),
+        data: answer.data.map((sent) =>
+          sent instanceof UnreadableRecord ? sent.hidden() : personal.hide(jsonOf(sent)),
+        ),
       })),
     );
 }

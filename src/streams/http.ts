@@ -26,7 +26,7 @@ export interface HttpRequest {
 /** An answer of whatever status, read to its end. */
 export interface HttpAnswer {
   readonly status: number;
-  /** In UTF-8. */
+  /** In UTF-8, without a byte order mark. */
   readonly body: Buffer;
   readonly text: string;
   /** The `Date` header, ms since the epoch; undefined when it is not sent or not a date. */
@@ -86,10 +86,12 @@ async function ask(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswe
     body: body ?? null,
     signal,
   });
-  const content = await unpacked(
-    await whole(answer.body, request),
-    single(answer.headers['content-encoding']),
-    maxBytes,
+  const content = withoutMark(
+    await unpacked(
+      await whole(answer.body, request),
+      single(answer.headers['content-encoding']),
+      maxBytes,
+    ),
   );
   const date = single(answer.headers.date);
   const retryAfter = single(answer.headers['retry-after']);
@@ -127,6 +129,15 @@ async function whole(body: AsyncIterable<Uint8Array>, request: HttpRequest): Pro
   }
   return Buffer.concat(chunks, size);
 }
+
+/** A byte order mark may be ignored, says RFC 8259. */
+function withoutMark(body: Buffer): Buffer {
+  return body.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK)
+    ? body.subarray(BYTE_ORDER_MARK.length)
+    : body;
+}
+
+const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
 /** What was asked for is gzip or nothing; another encoding is an answer that can't be read. */
 async function unpacked(

@@ -4,6 +4,7 @@ import type { VolatileFields } from './volatile-fields.ts';
 import { jsonOf, keyIn, SentRecord } from './sent-record.ts';
 import type { Sent } from './sent-record.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import { UnreadableRecord } from './unreadable-record.ts';
 
 /** A record and the key that its topic knows it by; a {@link SentRecord} is one. */
 export interface KeyedRecord {
@@ -12,14 +13,28 @@ export interface KeyedRecord {
 }
 
 /** Why an element of `data` can't be published as it is. */
-export type RejectReason = 'not-an-object' | 'no-key' | 'conflicting-duplicate' | 'too-large';
+export type RejectReason =
+  'not-an-object' | 'no-key' | 'conflicting-duplicate' | 'too-large' | 'unreadable';
 
 /** An element of `data` that is not published, as it came. */
-export interface RejectedRecord {
-  readonly reason: RejectReason;
+export type RejectedRecord = RejectedJson | RejectedText;
+
+/** One that is JSON. */
+export interface RejectedJson {
+  readonly reason: Exclude<RejectReason, 'unreadable'>;
   readonly raw: JsonValue;
   /** Null where it has none. */
   readonly key: string | null;
+}
+
+/** One that is none. */
+export interface RejectedText {
+  readonly reason: 'unreadable';
+  /** Its text; of a list with hidden fields its `sha256` and `length` as JSON. */
+  readonly raw: string;
+  readonly key: null;
+  /** Its own in the list. */
+  readonly offset: number;
 }
 
 /** Reads a record's key: its text, or undefined when there is none. */
@@ -60,6 +75,11 @@ export function keyRecords(
   const byKey = new Map<string, KeyedRecord>();
   const rejected: RejectedRecord[] = [];
   for (const raw of data) {
+    if (raw instanceof UnreadableRecord) {
+      const { text, offset } = raw;
+      rejected.push({ reason: 'unreadable', raw: text, key: null, offset });
+      continue;
+    }
     const isKept = raw instanceof SentRecord;
     if (!isKept && !isJsonObject(raw)) {
       rejected.push({ reason: 'not-an-object', raw, key: null });

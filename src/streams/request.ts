@@ -1,58 +1,29 @@
-import { asyncScheduler, catchError, defer, finalize, map, of, switchMap, take, tap } from 'rxjs';
+import { asyncScheduler, defer, finalize, map, of, switchMap, take, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError, isRetryableAtApi } from '../errors.ts';
-import { isJsonObject, parseJson } from '../schemas/json.ts';
-import type { JsonValue } from '../schemas/json.ts';
-import { pageElements, parsedElement } from '../schemas/page-elements.ts';
+import { parsedElement } from '../schemas/page-elements.ts';
+import type { Answer, ListQuery, ListRequest } from './answer.ts';
 import { backoff } from './backoff.ts';
 import type { Retry } from './backoff.ts';
+import { isBroken } from './broken-answer.ts';
+import type { BrokenAnswer } from './broken-answer.ts';
+import { brokenPages } from './broken-pages.ts';
 import { exchange, statusError, where } from './http.ts';
 import type { AnswerSeen, HttpAnswer } from './http.ts';
-import type { ElementReader, Sent } from './sent-record.ts';
+import { pageIn } from './page-in.ts';
+import type { ElementReader } from './sent-record.ts';
 import { readClock as newReadClock } from './read-clock.ts';
-import type { ReadClock, Span } from './read-clock.ts';
-import { stepwise } from './stepwise.ts';
+import type { ReadClock } from './read-clock.ts';
 import type { Token } from './login.ts';
 import type { TokenSource } from './token.ts';
 import { during } from './token-bucket.ts';
 import type { Limit } from './token-bucket.ts';
+import { unreadableTexts } from './unreadable-texts.ts';
+import type { UnreadableTexts } from './unreadable-texts.ts';
 
-/** The query of a list request; what is left out is not sent. */
-export interface ListQuery {
-  /** Records to skip. */
-  readonly offset?: number;
-  /** Records a page; the API allows 1 to 1,000. */
-  readonly pageSize?: number;
-  /** ISO 8601; the API takes `modifiedToDate` only beside it. */
-  readonly modifiedFromDate?: string;
-  readonly modifiedToDate?: string;
-  readonly orderNumber?: string;
-}
-
-/** The envelope's account of a page, as far as it is relied on. */
-export interface Pagination {
-  readonly total_records: number;
-  readonly has_next_page: boolean;
-}
-
-/** One page, as it was answered. */
-export interface Answer {
-  readonly data: readonly Sent[];
-  readonly pagination: Pagination;
-  /** The answer was a 404 that is no page of HTML, to a request for one record: who said it? */
-  readonly notFound?: true;
-  /** When the request was under way, in the order of things; see {@link ReadClock}. */
-  readonly span: Span;
-  /** The server's clock at about the time of asking, never later: ms; undefined if it never told. */
-  readonly serverTime: number | undefined;
-  /** How long the answer took, from the request to its last byte, ms. Undefined counts as 0. */
-  readonly elapsedMs?: number;
-}
-
-/** Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes. */
-export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;
+export type { Answer, ListQuery, ListRequest, Pagination } from './answer.ts';
 
 /** What {@link listRequest} needs. */
 export interface ListRequestOptions {
@@ -63,6 +34,8 @@ export interface ListRequestOptions {
   readonly tokens: TokenSource;
   /** How the list has taken to tokens; kept by whoever makes its request again. Default a new one. */
   readonly refusals?: Refusals;
+  /** What of the list is known to be no JSON; kept by whoever makes its request again. Default nothing. */
+  readonly texts?: UnreadableTexts;
   /** Orders the requests that may meet the same records: one clock a resource. Default its own. */
   readonly readClock?: ReadClock;
   /** Reads the elements of a page. Default: they are parsed. */
@@ -87,7 +60,9 @@ export interface Refusals {
 /**
  * Makes the list request of one resource: quota, then token, then HTTP, then the envelope is
  * checked. What can pass is tried again with back-off, for ever, and each try waits for the quota: redirects
- * and 404 too, which gateways send while the API behind them is being replaced.
+ * and 404 too, which gateways send while the API behind them is being replaced. A record that is no JSON
+ * comes as an `UnreadableRecord` when that has not passed after a few tries; around one that keeps its page from being read, see
+ * `broken-pages.ts`.
  *
  * The token is taken after the wait for the quota, so that it is fresh when it is sent; when there
  * is none just then, the start is given up and waited for again, or requests that all waited for
@@ -98,15 +73,23 @@ export interface Refusals {
 export function listRequest(options: ListRequestOptions): ListRequest {
   const { url, tokens, scheduler = asyncScheduler } = options;
   const { dispatcher = getGlobalDispatcher(), readClock = newReadClock() } = options;
-  const { refusals = { count: 0 }, read = parsedElement } = options;
+  const { refusals = { count: 0 }, read = parsedElement, texts = unreadableTexts() } = options;
   const { maxPageBytes = 64 * 2 ** 20, random, onAnswer, onRetry } = options;
+
+  const retrying = {
+    scheduler,
+    canPass: isRetryableAtApi,
+    ...(random && { random }),
+    ...(onRetry && { onRetry }),
+  };
 
   const send = (
     address: URL,
     token: Token,
     query: ListQuery,
     waitedMs: number,
-  ): Observable<Answer> =>
+    isLastTry: () => boolean,
+  ): Observable<Answer | BrokenAnswer> =>
     defer(() => {
       const begin = readClock.begin();
       const askedAt = scheduler.now();
@@ -118,7 +101,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
         tap({
           error: () => onAnswer?.({ status: undefined, elapsedMs: elapsed(), waitedMs }),
         }),
-        switchMap((answer): Observable<Answer> => {
+        switchMap((answer): Observable<Answer | BrokenAnswer> => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
           if (answer.status === 401 || answer.status === 403) {
@@ -134,7 +117,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
           }
           refusals.count = 0;
           const serverTime = serverTimeAt(askedAt, elapsedMs, answer, token);
-          return pageIn(answer, { url, query, read, scheduler }).pipe(
+          return pageIn(answer, { url, query, read, texts, isLastTry, scheduler }).pipe(
             map((page) => {
               answered = true;
               return { ...page, span: readClock.answered(begin), serverTime, elapsedMs };
@@ -147,14 +130,18 @@ export function listRequest(options: ListRequestOptions): ListRequest {
       );
     });
 
-  return (query, limit) => {
+  /** What is no JSON is tried again so often before it is taken for what the API has to say. */
+  const asking = (query: ListQuery, limit: Limit, tries: number) => {
     const address = addressOf(url, query);
+    let left = tries;
+    const isLastTry = () => --left <= 0;
     const sent = (waitsSince: number) =>
       defer(() => {
         const token = tokens.current(); // after the wait: fresh as it is sent
-        return token ? send(address, token, query, scheduler.now() - waitsSince) : of(undefined);
+        if (!token) return of(undefined);
+        return send(address, token, query, scheduler.now() - waitsSince, isLastTry);
       });
-    const attempt: Observable<Answer> = defer(() =>
+    const attempt: Observable<Answer | BrokenAnswer> = defer(() =>
       tokens.token$.pipe(
         take(1), // no start is spent while there is no token
         switchMap(() => during(limit, sent(scheduler.now()))),
@@ -162,16 +149,27 @@ export function listRequest(options: ListRequestOptions): ListRequest {
         switchMap((answer) => (answer ? of(answer) : attempt)),
       ),
     );
-    return attempt.pipe(
-      backoff({
-        scheduler,
-        canPass: isRetryableAtApi,
-        ...(random && { random }),
-        ...(onRetry && { onRetry }),
-      }),
+    return attempt.pipe(backoff(retrying));
+  };
+
+  return (query, limit) => {
+    const around = brokenPages({
+      url,
+      ask: (part) => asking(part, limit, 1),
+      texts,
+      settle: ({ begin }) => readClock.settle(begin),
+    });
+    return defer(() => asking(query, limit, TRIES)).pipe(
+      switchMap((answer) => (isBroken(answer) ? around(query, answer) : of(answer))),
+      backoff({ ...retrying, firstMs: AROUND_AGAIN_MS }),
     );
   };
 }
+
+/** What fails by the way is over by then: these take some two seconds. */
+const TRIES = 5;
+/** Ceiling of the first pause when nothing around a broken record leads on, which has taken a dozen requests. */
+const AROUND_AGAIN_MS = 4_000;
 
 /** From the answer's own `Date`, less all that may have passed since; else from the login's. */
 function serverTimeAt(
@@ -193,84 +191,5 @@ function addressOf(url: URL, query: ListQuery): URL {
   return address;
 }
 
-/** How an API may put it that there is no record of a number; but a gateway may say so too. */
-function isNotFound(answer: HttpAnswer, { orderNumber }: ListQuery): boolean {
-  if (answer.status !== 404 || orderNumber === undefined) return false;
-  return answer.text.trimStart().startsWith('{');
-}
-
 /** So many tokens in a row may be refused before it is the list's own affair. */
 const MOST_REFUSALS = 3;
-
-const NOTHING = {
-  data: [],
-  pagination: { total_records: 0, has_next_page: false },
-  notFound: true,
-} as const;
-
-interface PageOptions {
-  readonly url: URL;
-  readonly query: ListQuery;
-  /** What is at a place of the page. */
-  readonly read: ElementReader;
-  readonly scheduler: SchedulerLike;
-}
-
-/** What an answer brings. */
-type Page = Pick<Answer, 'data' | 'pagination' | 'notFound'>;
-
-/**
- * The page that an answer is; errors with `API_ANSWER` when it is none, and with what `read` throws.
- *
- * @throws CellarstreamError `API_STATUS`.
- */
-function pageIn(
-  answer: HttpAnswer,
-  { url, query, read, scheduler }: PageOptions,
-): Observable<Page> {
-  if (isNotFound(answer, query)) return of(NOTHING);
-  const context = { offset: query.offset };
-  if (answer.status !== 200) throw statusError(url, answer, context);
-  return stepwise(() => bodyIn(answer, read), scheduler).pipe(
-    catchError((cause: unknown) => {
-      // What is nested too deep is a RangeError. Anything else is no fault of the answer.
-      if (!(cause instanceof SyntaxError || cause instanceof RangeError)) throw cause;
-      // The parser's own message quotes the text, which may hold personal fields.
-      const at = cause instanceof RangeError ? ' (RangeError)' : '';
-      throw new CellarstreamError('API_ANSWER', `${where(url)} sent what is not JSON${at}`, {
-        context,
-      });
-    }),
-    map(({ data, pagination }) => {
-      const page = (pagination ?? {}) as Partial<Record<keyof Pagination, JsonValue>>;
-      const { total_records, has_next_page } = page;
-      if (
-        !Array.isArray(data) ||
-        typeof total_records !== 'number' ||
-        typeof has_next_page !== 'boolean'
-      ) {
-        throw new CellarstreamError(
-          'API_ANSWER',
-          `${where(url)} sent no page: data, pagination.total_records and has_next_page are needed`,
-          { context },
-        );
-      }
-      return { data, pagination: { total_records, has_next_page } };
-    }),
-  );
-}
-
-/** What is looked for in an answer. */
-interface Body {
-  readonly data?: JsonValue | readonly Sent[];
-  readonly pagination?: JsonValue;
-}
-
-const bodyOf = (value: JsonValue): Body => (isJsonObject(value) ? value : {});
-
-/** A page's elements one by one, those that are known left as they are; of another layout, whole. */
-function* bodyIn(answer: HttpAnswer, read: ElementReader): Generator<void, Body> {
-  const parts = yield* pageElements(answer.body, (at) => read(answer.body, at));
-  if (!parts) return bodyOf(parseJson(answer.text));
-  return { ...bodyOf(parseJson(parts.rest)), data: parts.elements };
-}

@@ -3,9 +3,10 @@ import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Element } from '../schemas/page-elements.ts';
 import { updatedAtOf } from './diff.ts';
 import type { KeyOf } from './records.ts';
+import { UnreadableRecord } from './unreadable-record.ts';
 
-/** An element of a page: as it was parsed, or a record that is kept as its bytes. */
-export type Sent = JsonValue | SentRecord;
+/** An element of a page: as it was parsed, a record that is kept as its bytes, or one that is no JSON. */
+export type Sent = JsonValue | SentRecord | UnreadableRecord;
 
 /** What is kept of the bytes that a record was sent in. */
 export interface SentText {
@@ -57,18 +58,21 @@ export abstract class SentRecord {
  */
 export type ElementReader = (page: Buffer, at: number) => Element<Sent>;
 
-/** What was sent, as JSON. */
+/** What was sent, as JSON; of what is none its text. */
 export function jsonOf(sent: Sent): JsonValue {
+  if (sent instanceof UnreadableRecord) return sent.text;
   return sent instanceof SentRecord ? sent.record : sent;
 }
 
 /** The key of an element; undefined where it has none. */
 export function keyIn(sent: Sent, keyOf: KeyOf): string | undefined {
+  if (sent instanceof UnreadableRecord) return undefined;
   return sent instanceof SentRecord ? sent.key : keyOf(sent);
 }
 
 /** The `updated_at` of an element, in ms since the epoch; null where it has none. */
 export function updatedAtIn(sent: Sent): number | null {
   if (sent instanceof SentRecord) return sent.updatedAt;
+  if (sent instanceof UnreadableRecord) return null;
   return isJsonObject(sent) ? updatedAtOf(sent) : null;
 }

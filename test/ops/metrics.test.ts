@@ -389,7 +389,8 @@ describe('whatever the API sends', () => {
     page({ changes: [{ ...change('u', START), key: 'key-100234', before: personal, after: personal, changed: ['email'] }] }); // prettier-ignore
     const told = await text();
     for (const telling of [
-      'ada',
+      'ada@',
+      'ada.',
       'lovelace',
       'Lovelace',
       'example.com',

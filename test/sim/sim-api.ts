@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import type { Chance } from './chance.ts';
-import { SimList } from './sim-list.ts';
+import { keyField, SimList } from './sim-list.ts';
 import type { ListTraits, SimQuery, SimRecord } from './sim-list.ts';
 import type { SimTime } from './sim-time.ts';
 
@@ -54,6 +54,18 @@ export const PERSONAL = 'nobody may know';
 /** So much may one request be faster on its way than another: the headroom of the quota. */
 const MOST_APART_MS = 900;
 
+/** For a while some records are no JSON. */
+export interface Oddity {
+  /** Times, ms since the epoch. */
+  readonly from: number;
+  readonly to: number;
+  /** `cut`: the server ends its answer in the record. */
+  readonly way: 'word' | 'brace' | 'quote' | 'cut';
+}
+/** So many keys apart are the records that it strikes. */
+const ODD_EACH = 9;
+const CUT = '\0';
+
 /** What comes back: nothing, or an answer, with the records that it is made of if it can be read. */
 type Reply = 'drop' | { readonly answer: object; readonly shown?: Pick<Heard, 'query' | 'rows'> };
 
@@ -74,6 +86,7 @@ export class SimApi {
   isPersonal = false;
   /** Whether records hold a field that differs in every answer. */
   isVolatile = false;
+  oddity: Oddity | undefined;
   /** Of each value of that field the records that were sent with it. */
   readonly signed = new Map<string, readonly SimRecord[]>();
   /** Of the clock that `Date` comes from: it may be set back. */
@@ -155,9 +168,39 @@ export class SimApi {
     const signature = `signature ${this.arrivals.length}`;
     if (this.isVolatile) this.signed.set(signature, rows);
     const more = { ...contact, ...(this.isVolatile && { [VOLATILE]: signature }) };
-    const text = JSON.stringify({ data: rows.map(({ json }) => ({ ...json, ...more })), pagination }); // prettier-ignore
+    const texts = rows.map((row) => {
+      const text = JSON.stringify({ ...row.json, ...more });
+      return this.#isOdd(row) ? this.#broken(text) : text;
+    });
+    const whole = `{"data":[${texts.join()}],"pagination":${JSON.stringify(pagination)}}`;
+    const text = whole.split(CUT, 1)[0]!;
     if (fault === 'truncated') return this.#answer(200, text, {}, text.length / 2);
-    return { ...this.#answer(200, text), shown: { query, rows } };
+    const shown = { query, rows: rows.filter((row) => !this.#isOdd(row)) };
+    return { ...this.#answer(200, text), shown };
+  }
+
+  /** Whether a record was no JSON at any time between. */
+  readonly wasOdd = (key: number, begin: number, end: number): boolean => {
+    const { from, to } = this.oddity ?? { from: Infinity, to: Infinity };
+    return key % ODD_EACH === 0 && begin < to && end >= from;
+  };
+
+  #isOdd({ json }: SimRecord): boolean {
+    const now = this.#time.now();
+    return this.wasOdd(Number(json[keyField(this.traits.resource)]), now, now);
+  }
+
+  #broken(text: string): string {
+    switch (this.oddity!.way) {
+      case 'word':
+        return text.replace('{', '{"total":NaN,');
+      case 'brace':
+        return `${text}}`;
+      case 'quote':
+        return text.replace('{', '{"note":"5" tall",');
+      case 'cut':
+        return text.slice(0, text.length / 2) + CUT;
+    }
   }
 
   /** With the request that has just arrived. */

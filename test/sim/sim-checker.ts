@@ -62,7 +62,7 @@ export function check({
     ...checkSignatures(chains, api),
     ...(resource === 'orders' ? checkStatuses(chains, statuses) : []),
     ...checkInstances(cursors, events, processes),
-    ...checkResyncs(chains, signals, api.list),
+    ...checkResyncs(chains, signals, api),
     ...(isScarce ? checkArrivals(api.arrivals, processes, api.traits) : []),
     ...(isSafe ? checkHeard(chains, api.heard, api.list) : []),
   ];
@@ -78,6 +78,7 @@ export function check({
     deletions: events.filter(({ value }) => value === null).length,
     statuses: statuses.length,
     resyncs: signals.length / 2,
+    'dead letters': letters.length,
     'records swept': swept.reduce((sum, { records }) => sum + records, 0),
     'of them known': swept.reduce((sum, { known }) => sum + known, 0),
   };

@@ -70,6 +70,10 @@ const OLDER = 2;
 /** Each so manieth run what compaction takes is gone whenever a process takes another one's place. */
 const COMPACTED = 3;
 
+/** Each so manieth run some records are no JSON for a while, in one of these ways. As above. */
+const ODD = 3;
+const ODD_WAYS = ['word', 'brace', 'quote', 'cut'] as const;
+
 /**
  * Clocks by which nothing that is published seems to be made later than it was: what comes again would
  * pass for new.
@@ -174,6 +178,11 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   if (seed % WRONG === 2 && !isLossy) {
     const after = START + Math.round(drawn.stormMs / 4);
     api.list.beWrong(after, 500 + ((seed * 700) % (PROOF_MS - 1_000)));
+  }
+  // What is read again around such a record has been heard, and need not be published. Lossy runs: as above.
+  if (seed % ODD === 1 && !isSafe && !isLossy) {
+    const [from, to] = [0.2, 0.8].map((part) => START + Math.round(drawn.stormMs * part));
+    api.oddity = { from: from!, to: to!, way: ODD_WAYS[seed % ODD_WAYS.length]! };
   }
   api.faultiness = drawn.faultiness;
   while (time.now() < START + drawn.stormMs && !problem) {

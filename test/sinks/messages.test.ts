@@ -8,7 +8,7 @@ import { unframe } from '../../src/schemas/wire.ts';
 import { changeMessages, deadLetterMessages, statusMessage } from '../../src/sinks/messages.ts';
 import type { Change } from '../../src/streams/change.ts';
 import type { StatusChange } from '../../src/streams/order-status.ts';
-import type { RejectReason } from '../../src/streams/records.ts';
+import type { RejectedJson } from '../../src/streams/records.ts';
 
 const codec = createEnvelopeCodec(orderSchema, 'orders');
 const origin = { account: 'estate', resource: 'orders', version: '1.2.3' };
@@ -156,8 +156,21 @@ describe('deadLetterMessages', () => {
     ]);
   });
 
+  it('is the text of what is no JSON, as it came, with its own place in the list', () => {
+    const [message] = deadLetterMessages(
+      { reason: 'unreadable', raw: '{"id":NaN}', key: null, offset: 97 },
+      { to, resource: 'orders', offset: 90, mostBytes: 800_000, now: 9 },
+    );
+    expect(deadLetterCodec.decode(unframe(message!.value!).payload)).toMatchObject({
+      reason: 'unreadable',
+      raw: '{"id":NaN}',
+      offset: 97,
+      message: expect.stringContaining('not JSON') as unknown,
+    });
+  });
+
   it('says why in words, for every reason, and has the key where there is one', () => {
-    const letter = (reason: RejectReason, key: string | null) => {
+    const letter = (reason: RejectedJson['reason'], key: string | null) => {
       const messages = deadLetterMessages(
         { reason, raw: {}, key },
         { to, resource: 'orders', offset: 90, mostBytes: 800_000, now: 9 },

@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto';
 import { firstValueFrom, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { hidingList } from '../../src/streams/hiding-list.ts';
 import { MASK, personalFields } from '../../src/streams/personal-fields.ts';
 import type { ListRequest } from '../../src/streams/request.ts';
+import { UnreadableRecord } from '../../src/streams/unreadable-record.ts';
 
 describe('hidingList', () => {
   it('hides in every element of data, before anybody sees the answer', async () => {
@@ -18,5 +20,15 @@ describe('hidingList', () => {
       data: [{ id: 1, email: MASK }, MASK],
     });
     expect(hidingList(request)).toBe(request);
+  });
+
+  it('leaves of an element that is no JSON its length and its SHA-256', async () => {
+    const text = '{"email":"jane@exämple.com",}';
+    const answer = { pagination: { total_records: 1, has_next_page: false }, span: { begin: 1, end: 2 }, serverTime: 5 }; // prettier-ignore
+    const request: ListRequest = () => of({ ...answer, data: [new UnreadableRecord(text, 7)] });
+    const hidden = hidingList(request, personalFields([{ path: ['notes'], way: 'drop' }]));
+    const { data } = await firstValueFrom(hidden({}, (source) => source));
+    const sha256 = createHash('sha256').update(text).digest('hex');
+    expect(data).toEqual([new UnreadableRecord(JSON.stringify({ sha256, length: 30 }), 7)]);
   });
 });

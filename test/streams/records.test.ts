@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { JsonNumber, parseJson } from '../../src/schemas/json.ts';
 import type { JsonValue } from '../../src/schemas/json.ts';
 import { keyOfFields, keyRecords } from '../../src/streams/records.ts';
+import { UnreadableRecord } from '../../src/streams/unreadable-record.ts';
 
 const keyOf = keyOfFields(['order_number']);
 const keyIn = (text: string) => keyOf(parseJson(`{"order_number":${text}}`));
@@ -105,6 +106,14 @@ describe('keyRecords', () => {
         { reason: 'not-an-object', raw: [], key: null },
         { reason: 'not-an-object', raw: new JsonNumber('12345678901234567890'), key: null },
       ],
+    });
+  });
+
+  it('rejects what is no JSON, with its text and its own place in the list', () => {
+    const page = [{ order_number: 2 }, new UnreadableRecord('{"order_number":NaN}', 91)];
+    expect(keyRecords(page, keyOf)).toEqual({
+      keyed: [{ key: '2', record: { order_number: 2 } }],
+      rejected: [{ reason: 'unreadable', raw: '{"order_number":NaN}', key: null, offset: 91 }],
     });
   });
 

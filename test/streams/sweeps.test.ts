@@ -7,6 +7,7 @@ import { NO_SWEEP, withRemoved } from '../../src/streams/sweep-progress.ts';
 import type { SweepProgress } from '../../src/streams/sweep-progress.ts';
 import { sweeps } from '../../src/streams/sweeps.ts';
 import type { Held, SweepStep } from '../../src/streams/sweeps.ts';
+import { UnreadableRecord } from '../../src/streams/unreadable-record.ts';
 import { scanPage } from '../support/scan-page.ts';
 import { virtualTime } from '../support/virtual-time.ts';
 import { answer } from './moving-list.ts';
@@ -89,6 +90,32 @@ describe('a sweep', () => {
         .subscribe();
     });
     expect(found).toEqual(['page 0', 'page 0, unsettled', 'end', 'page 0', 'page 0']);
+  });
+
+  it('is not settled from a record on that is no JSON: it may be any of those that are missing', () => {
+    const scheduler = virtualTime();
+    scheduler.run(({ cold, expectObservable }) => {
+      const place = room(1);
+      const odd = scanPage(false, undefined, [{ id: 1 }]);
+      const unreadable = new UnreadableRecord('{"id":2,}', 1);
+      const page$ = cold<ScanPage>('abc', {
+        a: odd,
+        b: { ...odd, answer: { ...odd.answer, data: [{ id: 1 }, unreadable] } },
+        c: scanPage(true),
+      });
+      const sweep$ = sweeps({
+        progress: () => NO_SWEEP,
+        scan: () => page$,
+        room: place,
+        records: new SweepLedger(),
+        moment: () => ({ begin: 1, end: 2 }),
+        intervalMs: 0,
+        proofMs: 0,
+        limitPercent: 5,
+        scheduler,
+      });
+      expectObservable(sweep$.pipe(map(inWords)), '^--!').toBe('abc', { a: 'page 0', b: 'page 0, unsettled', c: 'page 0, unsettled' }); // prettier-ignore
+    });
   });
 
   it('mirrors an error of the scan, and an unsubscription ends it', () => {

@@ -58,6 +58,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'not-an-object': 'no JSON object',
   'conflicting-duplicate': 'twice on one page, with two contents',
   'too-large': 'larger than a message may be',
+  unreadable: 'no JSON',
 };
 
 function inWords(reason: string): string {
