@@ -1,8 +1,6 @@
-import type { Arrival } from './sim-client.ts';
-
 /** Windows with more requests than that, as a server counts: half-open, from any arrival on. */
 export function overruns(
-  arrivals: readonly Arrival[],
+  arrivals: readonly { readonly at: number }[],
   name: string,
   most: number,
   windowMs: number,

@@ -6,7 +6,7 @@ import { quotas } from '../../src/quotas.ts';
 import type { Quotas } from '../../src/quotas.ts';
 import { during } from '../../src/streams/token-bucket.ts';
 import type { Limit } from '../../src/streams/token-bucket.ts';
-import { startsIn } from '../sim/sim-store.ts';
+import { startsIn, writerIn } from '../sim/sim-store.ts';
 import type { SimFolder } from '../sim/sim-store.ts';
 import type { Chance } from '../sim/chance.ts';
 import type { SimTime } from '../sim/sim-time.ts';
@@ -30,7 +30,7 @@ export interface ClientOptions {
   readonly name: string;
   readonly config: Pick<Config, 'quota' | 'account' | 'poll' | 'resources'>;
   /** Its own, or its predecessor's. */
-  readonly folder: Pick<SimFolder, 'starts'> & { writer?: string | undefined };
+  readonly folder: Pick<SimFolder, 'starts' | 'writer'>;
   /** How far its machine's clock is ahead, ms. */
   readonly skewMs: number;
   /** How busy: pauses between two requests of a lane, ms. */
@@ -77,7 +77,7 @@ export class SimClient {
       startsOf: startsIn(folder),
       ledger: this.#ledger,
       instance: name,
-      writer: { get: () => folder.writer, set: (writer) => (folder.writer = writer) },
+      writer: writerIn(folder),
     });
     const log = ledger.of({ step: () => this.#step(), isCutOff: () => this.isCutOff }, () =>
       time.now(),

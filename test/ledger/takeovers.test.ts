@@ -116,7 +116,7 @@ interface Started {
   readonly options: ClientOptions;
 }
 
-const folderOf = (): ClientOptions['folder'] => ({ starts: new Map() });
+const folderOf = (): ClientOptions['folder'] => ({ starts: new Map(), writer: undefined });
 
 /** Lets one account go through takeovers by chance. */
 async function takeovers(account: Account, seed: number): Promise<Took[]> {

@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import { CellarstreamError } from '../../src/errors.ts';
 import type { Chance } from './chance.ts';
 import { keyField, SimList } from './sim-list.ts';
 import type { ListTraits, SimQuery, SimRecord } from './sim-list.ts';
@@ -19,10 +20,10 @@ export interface ApiTraits extends ListTraits {
 /** Who asks. */
 export interface SimClient {
   readonly name: string;
-  /** Whose request times it knows of, and adds to: its state folder. */
-  readonly folder: object;
   /** Waits while the process stands still; for ever when it is dead. */
   readonly awake: () => Promise<void>;
+  /** Whether a request may leave it now. */
+  readonly mayBeSent: () => boolean;
   /** Whether what it is told now is for its records, and not for finding their key. */
   readonly isReading: () => boolean;
 }
@@ -107,6 +108,7 @@ export class SimApi {
   dispatcher(client: SimClient): Dispatcher {
     const way = this.traits.latencyMs / 2;
     const request = async (options: Dispatcher.RequestOptions) => {
+      if (!client.mayBeSent()) throw new CellarstreamError('LEASE_OVER', 'it is over');
       const begin = ++this.#order;
       await this.#time.sleep(this.#chance.below(Math.min(way, MOST_APART_MS)));
       const reply = this.#reply(client, options);

@@ -63,7 +63,7 @@ export function check({
     ...(resource === 'orders' ? checkStatuses(chains, statuses) : []),
     ...checkInstances(cursors, events, processes),
     ...checkResyncs(chains, signals, api),
-    ...(isScarce ? checkArrivals(api.arrivals, processes, api.traits) : []),
+    ...(isScarce ? checkArrivals(api.arrivals, api.traits) : []),
     ...(isSafe ? checkHeard(chains, api.heard, api.list) : []),
   ];
   const swept = [...new Set(processes.map(({ folder }) => folder))].map((folder) => folder.swept());

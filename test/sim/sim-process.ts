@@ -1,14 +1,16 @@
-import { merge, NEVER } from 'rxjs';
+import { defer, merge, NEVER, switchMap } from 'rxjs';
 import type { Subscription } from 'rxjs';
 import { openApi } from '../../src/api.ts';
 import type { ConfigWith } from '../../src/config.ts';
 import type { Destination } from '../../src/destination.ts';
 import { CellarstreamError } from '../../src/errors.ts';
+import { openLedger } from '../../src/ledger.ts';
 import { quotas } from '../../src/quotas.ts';
 import { resourceTask } from '../../src/resource-task.ts';
 import { RULES } from '../../src/resources.ts';
 import type { Broker } from '../../src/sinks/broker.ts';
 import { resyncRequests } from '../../src/resync-requests.ts';
+import type { SimLedger } from '../ledger/sim-ledger.ts';
 import type { Chance } from './chance.ts';
 import type { SimApi } from './sim-api.ts';
 import { brokerOf } from './sim-broker.ts';
@@ -16,7 +18,7 @@ import type { CommitFate, SimBroker } from './sim-broker.ts';
 import { compile, registryOf } from './sim-registry.ts';
 import type { SimRegistry } from './sim-registry.ts';
 import { signalsOf } from './sim-signals.ts';
-import { startsIn, storeOf } from './sim-store.ts';
+import { startsIn, storeOf, writerIn } from './sim-store.ts';
 import type { SimFolder } from './sim-store.ts';
 import type { SimTime } from './sim-time.ts';
 
@@ -26,6 +28,8 @@ export interface World {
   readonly time: SimTime;
   readonly api: SimApi;
   readonly broker: SimBroker;
+  /** Of requests, where the quota is scarce. */
+  readonly ledger: SimLedger;
   readonly registry: SimRegistry;
   readonly destination: Destination;
   /** Whether the quota is one that binds. */
@@ -101,11 +105,34 @@ export class SimProcess {
       this.state === 'crashed' ? Infinity : this.#pausedUntil,
     );
     const random = chance.next;
-    // Kept where it matters: who has lost them waits for a minute, in which nothing can go wrong.
-    const startsOf = startsIn(folder);
-    const quota = quotas({ config, scheduler, ...(world.isScarce && { startsOf }) });
+    // Where it matters: else each takeover takes its time, in which nothing can go wrong.
+    const { isScarce } = world;
+    const ledger = openLedger({ instance: name, scheduler, wallNow: () => time.now() });
+    const quota = quotas({
+      config,
+      scheduler,
+      ...(isScarce && {
+        startsOf: startsIn(folder),
+        ledger,
+        writer: writerIn(folder),
+        instance: name,
+      }),
+    });
+    const inherited$ = defer(async () => {
+      if (!isScarce) return;
+      const ways = { step: () => step('a step of the ledger'), isCutOff: () => false };
+      const inherited = await ledger.claim(world.ledger.of(ways, () => time.now()));
+      quota.inherit(inherited);
+      ledger.begin(inherited);
+    });
     let isReading = RULES[resource].keyCandidates.length === 1; // else its key is found out first
-    const connections = api.dispatcher({ name, folder, awake, isReading: () => isReading });
+    const mayBeSent = () => !isScarce || ledger.isRunning();
+    const connections = api.dispatcher({
+      name,
+      awake,
+      mayBeSent,
+      isReading: () => isReading,
+    });
     const connected = openApi({ config: config.api, loginLimit: quota.login, scheduler, dispatcher: connections, random }); // prettier-ignore
     tell('starts');
     const { task, following$ } = resyncRequests({
@@ -148,7 +175,8 @@ export class SimProcess {
         onSwept: ({ number, proof, records }) => tell(`swept ${number}: ${proof} ${records}`),
       },
     });
-    this.#task = merge(task$, following$).subscribe({
+    const served$ = inherited$.pipe(switchMap(() => merge(task$, following$)));
+    this.#task = merge(served$, ledger.failed$).subscribe({
       error: (error: unknown) => {
         tell(`ends: ${String(error)}`);
         this.#end({ error });

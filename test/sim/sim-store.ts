@@ -1,3 +1,4 @@
+import type { LedgerWriter } from '../../src/state/ledger-writer.ts';
 import type { RecentStarts } from '../../src/state/recent-starts.ts';
 import type {
   ImageUpdate,
@@ -13,6 +14,8 @@ import type {
 export class SimFolder {
   readonly tasks = new Map<string, SimTask>();
   readonly starts = new Map<string, number[]>();
+  /** Which process they are of. */
+  writer: string | undefined;
 
   /** Whether a text is in one of the images. */
   holds(text: string): boolean {
@@ -34,6 +37,11 @@ export class SimFolder {
     for (const [name, task] of this.tasks) copy.tasks.set(name, task.copy());
     return copy;
   }
+}
+
+/** Whose request times are in a folder. */
+export function writerIn(folder: Pick<SimFolder, 'writer'>): LedgerWriter {
+  return { get: () => folder.writer, set: (writer) => (folder.writer = writer) };
 }
 
 /** Request times in a folder, as `recentStarts` keeps them in a file. */

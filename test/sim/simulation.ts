@@ -2,6 +2,7 @@ import { loadConfig, RESOURCES } from '../../src/config.ts';
 import { Chance } from './chance.ts';
 import { draw, LOOKBACK_MS, PROOF_MS, SAFE } from './draw.ts';
 import type { Draw } from './draw.ts';
+import { SimLedger } from '../ledger/sim-ledger.ts';
 import { SimApi, VOLATILE } from './sim-api.ts';
 import type { ApiTraits } from './sim-api.ts';
 import { SimBroker } from './sim-broker.ts';
@@ -113,6 +114,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     isScarce,
     chance,
     time,
+    ledger: new SimLedger(time),
     api,
     broker,
     registry,
@@ -121,7 +123,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
       statusChanges: { topic: 'sim.order-status-changes', schemaId: 900 },
       deadLetters: { topic: 'sim.dead-letters', schemaId: 901 },
       cursors: 'sim.cursors',
-      ledger: 'ledger',
+      ledger: 'sim.ledger',
       partitions: new Map(),
       maxMessageBytes: new Map(),
       look: () => Promise.resolve([]),

@@ -4,6 +4,7 @@ import type { Resource } from '../../src/config.ts';
 import { deadLetterCodec } from '../../src/schemas/dead-letter.ts';
 import { objectIn } from '../../src/schemas/json.ts';
 import { unframe } from '../../src/schemas/wire.ts';
+import { SimLedger } from '../ledger/sim-ledger.ts';
 import { Chance } from './chance.ts';
 import { SAFE } from './draw.ts';
 import { chainsOf, imagesOf, isTruth } from './published.ts';
@@ -68,12 +69,13 @@ async function story(resource: Resource, way: Oddity['way'], pii = {}) {
     statusChanges: { topic: 'sim.order-status-changes', schemaId: 900 },
     deadLetters: { topic: 'sim.dead-letters', schemaId: 901 },
     cursors: 'sim.cursors',
+    ledger: 'sim.ledger',
     partitions: new Map(),
     maxMessageBytes: new Map(),
     look: () => Promise.resolve([]),
   };
   const quota = { ...config.quota, perMinute: 1_000, loginsPerMinute: 1_000 };
-  const world = { config: { ...config, quota }, isScarce: false, chance, time, api, broker, registry, destination, trace: undefined }; // prettier-ignore
+  const world = { config: { ...config, quota }, isScarce: false, chance, time, ledger: new SimLedger(time), api, broker, registry, destination, trace: undefined }; // prettier-ignore
   const { state } = new SimProcess('p1', world, new SimFolder(), SAFE);
   const requestsIn = async (ms: number) => {
     const before = api.arrivals.length;
