@@ -1,4 +1,4 @@
-import { defer, Subject, switchMap, timer } from 'rxjs';
+import { defer, EMPTY, Subject, switchMap, timer } from 'rxjs';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 import type { LedgerPart } from './ledger.ts';
 import { LATE_MS } from './ledger-record.ts';
@@ -48,6 +48,8 @@ export interface GuestPermitsOptions {
   readonly wallNow?: () => number;
 }
 
+const NONE: Batch = { counts: {}, end: -Infinity, wallEnd: -Infinity };
+
 interface Part {
   readonly capacity: number;
   readonly used: UsedRequests;
@@ -64,7 +66,7 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
   const parts = new Map<string, Part>();
   const opened$ = new Subject<void>();
   const got$ = new Subject<Batch>();
-  let batch: Batch = { counts: {}, end: -Infinity, wallEnd: -Infinity };
+  let batch = NONE;
   let underWay = 0;
   let getting: Subscription | undefined;
   let isFirst = true;
@@ -86,16 +88,26 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
       part.left = got.counts[name] ?? 0;
       part.isWanted = false;
     }
-    getting = undefined;
     got$.next(got);
-    opened$.next();
   };
-  /** Behind all that wants something in this moment. */
+  /** What is left of the batch before is given up: what is told of it is all that it ever comes to. */
+  const next$ = defer(() => {
+    batch = NONE;
+    return get(shares());
+  });
+  /** Behind all that wants something, or starts, in this moment. */
   const go = (): void => {
     if (getting || underWay > 0) return;
     getting = timer(0, scheduler)
-      .pipe(switchMap(() => defer(() => get(shares()))))
-      .subscribe({ next: open, error: (error: unknown) => got$.error(error) });
+      .pipe(switchMap(() => (underWay > 0 ? EMPTY : next$)))
+      .subscribe({
+        next: open,
+        error: (error: unknown) => got$.error(error),
+        complete: () => {
+          getting = undefined;
+          opened$.next();
+        },
+      });
   };
   const goAgain = (): void => {
     if ([...parts.values()].some(({ isWanted }) => isWanted)) go();
@@ -132,6 +144,9 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
     got$,
     shares,
     begin: go,
-    close: () => getting?.unsubscribe(),
+    close: () => {
+      getting?.unsubscribe();
+      batch = NONE;
+    },
   };
 }
