@@ -141,9 +141,9 @@ async function serve(options: RunOptions): Promise<void> {
       }),
     );
     const areStrangers = await hasStrangers(broker, destination.cursors, inherited);
-    quota.inherit(inherited);
-    if (areStrangers) {
-      quota.distrust();
+    const isBeside = quota.inherit(inherited);
+    if (areStrangers) quota.distrust();
+    if (isBeside || areStrangers) {
       for (const resource of resources) hooks.onTakenOver?.({ resource });
     }
     ledger.begin(inherited);

@@ -125,8 +125,8 @@ export interface Hooks {
    */
   readonly onReady?: (ready: { resource: string }) => void;
   /**
-   * Another process has written to the account's cursors within the last minute, and this state folder does
-   * not know of it: its place is taken now, and if it still runs it ends.
+   * The place of another process is taken, of one with another state folder that has not said that it ends: if it still
+   * runs it ends now.
    */
   readonly onTakenOver?: (takenOver: { resource: string }) => void;
   /** A list that nothing is known of has nothing to find a key by: it is looked at again. */

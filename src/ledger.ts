@@ -19,6 +19,8 @@ export interface Inheritance {
   readonly sentBefore: number;
   /** What guests have declared who asked while nobody had the account. */
   readonly guests: readonly SentRecord[];
+  /** Whether it may still let requests begin: whoever sent it was not stopped. */
+  readonly isRunning: boolean;
   /** Whether anything was found that is no declaration: somebody may have asked of whom nothing is known. */
   readonly isDoubtful: boolean;
 }
@@ -72,7 +74,7 @@ export interface LedgerOptions {
 /** How long a declaration lets requests begin, ms. */
 export const BLOCK_MS = 10_000;
 /** How long before its end the next one is sent, ms. */
-export const AHEAD_MS = 2_000;
+export const AHEAD_MS = 1_000;
 /** Between two tries, at most, ms. */
 const MOST_PAUSE_MS = 5_000;
 /** Processes whose requests may still count, at most: each takes some seconds to begin. */
@@ -216,8 +218,10 @@ export function openLedger(options: LedgerOptions): Ledger {
       const newest = entries.map(({ text, ageMs }) => ({ entry: parseLedger(text), ageMs })).findLast(({ entry }) => !entry || !('claim' in entry)); // prettier-ignore
       const { entry, ageMs = 0 } = newest ?? {};
       const record = entry && 'quotas' in entry ? entry : undefined;
+      const sentBefore = at - ageMs;
+      const isRunning = record !== undefined && sentBefore + record.blockMs > at;
       const isDoubtful = !record && entries.length > 0;
-      return { record, sentBefore: at - ageMs, guests: heard(taken), isDoubtful };
+      return { record, sentBefore, isRunning, guests: heard(taken), isDoubtful };
     },
     begin: ({ record }) => {
       writers = [...(record?.writers ?? []), instance].slice(-MOST_WRITERS);

@@ -8,7 +8,7 @@ export interface Pace {
 }
 
 /** Faster than the quota, so that what a pause has left of it can still be used. */
-const FASTER = 1.05;
+const FASTER = 1.01;
 /** At one go: one for a poll, whatever else goes on. */
 const BURST = 2;
 /** Timers are no finer, ms: where requests are more frequent, as many are made at one go. */

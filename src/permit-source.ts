@@ -23,7 +23,7 @@ const PAUSE_MS = 1_000;
 /**
  * Where permits come from: whoever runs the account gives them. Where nobody does they are declared. Where there is no
  * topic for either nobody has ever run it, and where there is no Kafka nothing can be declared, by nobody: a service that
- * is alive goes on then for what is left of its block, 12 s at most, and that alone is not counted.
+ * is alive goes on then for what is left of its block, 11 s at most, and that alone is not counted.
  *
  * @throws CellarstreamError `NO_PERMITS`; what Kafka says when it goes away later on.
  */

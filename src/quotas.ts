@@ -34,9 +34,9 @@ export interface Quotas {
   readonly distrust: () => void;
   /**
    * What an earlier process has declared, once: in its own place if it was on this machine, else in the place of what is
-   * known here. Where there is a ledger nothing starts before.
+   * known here. Where there is a ledger nothing starts before. Gives whether an instance elsewhere may still ask.
    */
-  readonly inherit: (inherited: Inheritance) => void;
+  readonly inherit: (inherited: Inheritance) => boolean;
   /**
    * What guests have of a quota: `login`, a list's, or `all` where the server counts by key. Undefined where there is no such
    * quota here.
@@ -186,7 +186,7 @@ export function quotas(options: QuotasOptions): Quotas {
     return list;
   };
   const listQuotas = () => [...new Set(resources.map((resource) => listOf(resource).quota))];
-  const inherit = ({ record, sentBefore, guests, isDoubtful }: Inheritance): void => {
+  const inherit = ({ record, sentBefore, isRunning, guests, isDoubtful }: Inheritance): boolean => {
     const isOurs = record !== undefined && record.instance === writer?.get();
     for (const one of [login, ...listQuotas()]) {
       const isKnown = one.file?.known ?? false;
@@ -201,6 +201,7 @@ export function quotas(options: QuotasOptions): Quotas {
     }
     remember([...(record ? [{ record, sentBefore }] : []), ...guests]);
     if (instance !== undefined) writer?.set(instance);
+    return isRunning && !isOurs;
   };
   ledger?.guests$?.subscribe((guests) => {
     const quotas = new Set([login, ...listQuotas(), ...[...kept.values()].map((one) => one.quota)]);

@@ -54,8 +54,8 @@ describe('quotas', () => {
       range(7).pipe(lanes('products', false).poll).subscribe();
       range(2).pipe(login).subscribe();
       expect(use()).toEqual([
-        { name: 'products', used: 7, limit: 100 },
         { name: 'orders', used: 0, limit: 100 },
+        { name: 'products', used: 7, limit: 100 },
         { name: 'login', used: 2, limit: 10 },
       ]);
       const shared = quotas({ config: { ...config, quota: { ...config.quota, scope: 'key' } }, scheduler }); // prettier-ignore

@@ -51,7 +51,7 @@ const PAGE_SIZE = 100;
  *
  * Its requests are part of the account's quota: a service that runs gives it permits for them. Where none does it declares
  * them in the ledger, the one thing that it writes. Where Kafka can't be reached, or has no ledger yet, or does not let it
- * write, it asks by its own count: what a service asks beside it, whose declaration still runs (12 s at most, where Kafka
+ * write, it asks by its own count: what a service asks beside it, whose declaration still runs (11 s at most, where Kafka
  * is away for it too), is not counted then.
  */
 export async function checkCommand(): Promise<boolean> {

@@ -78,7 +78,7 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
     onTakenOver: ({ resource }) =>
       logger.warn(
         { event: 'taken-over', resource },
-        'another instance was at it less than a minute ago: if it still runs, it ends now. Run one instance an account',
+        'another instance was at it just now: if it still runs, it ends. Run one instance an account',
       ),
     onPublished: (page) => {
       const { resource, changes, statusChanges } = page;

@@ -9,7 +9,7 @@ import type { LedgerEntry } from './ledger-entries.ts';
 import { readBatches } from './read-batches.ts';
 import type { LogMessage } from './record-batches.ts';
 import type { FencedSink } from './sink.ts';
-import { CLAIM_GRACE_MS, fenced } from './tenure.ts';
+import { CLAIM_GRACE_MS, fenced, leftUndecided } from './tenure.ts';
 
 /** An account's entries of the topic of ledgers. */
 export interface AccountLog {
@@ -44,7 +44,7 @@ export interface TakenOver extends Guests {
 
 export interface AccountLogOptions {
   readonly kafka: Kafka;
-  readonly broker: Pick<Broker, 'open'>;
+  readonly broker: Pick<Broker, 'open' | 'bounds'>;
   readonly topic: string;
   readonly account: string;
   readonly transactionalId: string;
@@ -82,7 +82,7 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     try {
       const message = { topic, key: account, value: Buffer.from(text) };
       const tombstones = over.map((key) => ({ topic, key, value: null }));
-      const ends = await to.commit([message, ...tombstones]);
+      const ends = await leftUndecided(() => to.commit([message, ...tombstones]));
       over = [];
       const end = ends.get(topic)!.get(0)!;
       newest = { text, end, at: scheduler.now() };
@@ -99,7 +99,7 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     return sink;
   };
   /** The account's and its guests', before an offset. */
-  const entriesBefore = async (end: bigint, from: FencedSink): Promise<LogMessage[]> =>
+  const entriesBefore = async (end: bigint, from: Pick<Broker, 'bounds'>): Promise<LogMessage[]> =>
     entriesBetween((await from.bounds(topic)).get(0)?.low ?? 0n, end);
   const entriesBetween = async (low: bigint, end: bigint): Promise<LogMessage[]> => {
     const found: LogMessage[] = [];
@@ -121,8 +121,8 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     } catch (error) {
       if (!sink || !isEpochError(error)) throw error;
       await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
-      const end = (await sink.bounds(topic)).get(0)?.high ?? 0n;
-      const last = (await entriesBefore(end, sink)).findLast((one) => isOwn(one, account));
+      const end = (await broker.bounds(topic)).get(0)?.high ?? 0n;
+      const last = (await entriesBefore(end, broker)).findLast((one) => isOwn(one, account));
       if (last && !isMine(String(last.value))) throw fenced(error);
       return open();
     }

@@ -32,13 +32,18 @@ export function entryOf(entry: LogMessage, at: LogMessage): LedgerEntry {
   return { text: String(entry.value), ageMs: ageMs(entry, at) };
 }
 
-/** By the clock of the broker that wrote both; where there were two, or it was not asked, nothing is known. */
-function ageMs(entry: LogMessage, at: LogMessage): number {
+/**
+ * For how long an entry had been there when another one was written, at the least, ms: by the clock of the broker that wrote
+ * both. Where there were two, or it was not asked, nothing is known.
+ */
+export function ageMs(entry: Stamped, at: Stamped): number {
   const isComparable =
     entry.isAppendTime && at.isAppendTime && entry.leaderEpoch === at.leaderEpoch;
   if (!isComparable) return 0;
   return Math.max(0, Number(at.timestamp) - Number(entry.timestamp) - CLOCK_MARGIN_MS);
 }
+
+type Stamped = Pick<LogMessage, 'timestamp' | 'leaderEpoch' | 'isAppendTime'>;
 
 /** What guests have declared, as of an entry: the newest of each tells of those before; and the keys of what is long over. */
 export function guestsAt(

@@ -10,7 +10,7 @@ import type { LostEvents } from './lost-events.ts';
 import { notedSweep, offsetTexts, restore, withIds } from './restore.ts';
 import type { RestoreOptions } from './restore.ts';
 import type { Message } from './sink.ts';
-import { asLeftBy, claim, expectMine, leftToCursor, openSink } from './tenure.ts';
+import { asLeftBy, claim, expectMine, leftUndecided, openSink } from './tenure.ts';
 import type { Tenure } from './tenure.ts';
 
 export interface TaskLogOptions extends RestoreOptions {
@@ -98,7 +98,7 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
       const next: Cursor = { ...cursor, ...progress, instance, ends: memory.ends };
       const text = JSON.stringify(next);
       const saved: Message = { topic: cursorTopic, key: task, value: Buffer.from(text) };
-      const ends = await leftToCursor(() => sink.commit([...messages, saved]));
+      const ends = await leftUndecided(() => sink.commit([...messages, saved]));
       const written = ends.get(topic) ?? new Map<number, bigint>();
       const count = messages.filter((message) => message.topic === topic).length;
       if (written.size > 0 && isMadeAnew(written, memory.ends, count)) {

@@ -72,9 +72,9 @@ export function asLeftBy<Place extends CursorPlace>(sink: FencedSink, place: Pla
 
 /**
  * A commit of a sink whose epoch is over. Another one was opened, perhaps by a process that ended before its claim, or
- * by a late copy of this one's own opening: the cursor says whose the task is, when it is opened again.
+ * by a late copy of this one's own opening: what is in the log says whose it is, when it is opened again.
  */
-export async function leftToCursor<T>(commit: () => Promise<T>): Promise<T> {
+export async function leftUndecided<T>(commit: () => Promise<T>): Promise<T> {
   try {
     return await commit();
   } catch (error) {

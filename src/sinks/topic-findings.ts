@@ -31,6 +31,7 @@ export const LOOKED_AT = [
   'max.message.bytes',
   'min.insync.replicas',
   'unclean.leader.election.enable',
+  'message.timestamp.type',
 ] as const;
 
 /** What brokers take unless they are told otherwise, and batches are made for. */
@@ -86,6 +87,14 @@ export function topicFindings(
     const kept = numberOf(name);
     if (kept === undefined || kept < 0 || wantedOf(name) !== -1) continue;
     doubt(name, kept, -1, 'older events are deleted, and do not come again');
+  }
+
+  const clock = spec.configEntries.find(({ name }) => name === 'message.timestamp.type')?.value;
+  const stamped = settings.get('message.timestamp.type');
+  if (clock !== undefined && stamped !== undefined && stamped !== clock) {
+    const why =
+      'how old its newest entry is can not be told: a takeover waits for some seconds more';
+    doubt('message.timestamp.type', stamped, clock, why);
   }
 
   const bytes = numberOf('max.message.bytes');

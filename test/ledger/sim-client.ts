@@ -43,7 +43,7 @@ export interface ClientOptions {
   readonly name: string;
   readonly config: Pick<Config, 'quota' | 'account' | 'poll' | 'resources'>;
   /** Its own, or its predecessor's. */
-  readonly folder: SimFolder & { writer?: string | undefined };
+  readonly folder: Pick<SimFolder, 'starts'> & { writer?: string | undefined };
   /** How far its machine's clock is ahead, ms. */
   readonly skewMs: number;
   /** How busy: pauses between two requests of a lane, ms. */

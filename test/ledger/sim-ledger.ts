@@ -1,5 +1,6 @@
 import type { AccountLog } from '../../src/sinks/kafka-ledger.ts';
 import type { GuestLog } from '../../src/sinks/guest-log.ts';
+import { ageMs } from '../../src/sinks/ledger-entries.ts';
 import type { LedgerEntry } from '../../src/sinks/ledger-entries.ts';
 import { CellarstreamError } from '../../src/errors.ts';
 import type { SimTime } from '../sim/sim-time.ts';
@@ -116,8 +117,9 @@ function newestOfGuests(entries: readonly Appended[]): Appended[] {
 }
 
 function agedAt(at: Appended): (one: Appended) => LedgerEntry {
-  return (one) => ({
-    text: one.text,
-    ageMs: one.leaderEpoch === at.leaderEpoch ? Math.max(0, at.at - one.at) : 0,
-  });
+  return (one) => ({ text: one.text, ageMs: ageMs(stamped(one), stamped(at)) });
+}
+
+function stamped({ at, leaderEpoch }: Appended) {
+  return { timestamp: String(at), leaderEpoch, isAppendTime: true };
 }

@@ -37,7 +37,7 @@ export class SimFolder {
 }
 
 /** Request times in a folder, as `recentStarts` keeps them in a file. */
-export function startsIn({ starts }: SimFolder) {
+export function startsIn({ starts }: Pick<SimFolder, 'starts'>) {
   return (name: string, capacity: number): RecentStarts => {
     const known = starts.get(name);
     const times = known ?? [];

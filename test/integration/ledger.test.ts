@@ -1,0 +1,122 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { randomUUID } from 'node:crypto';
+import { Kafka, logLevel } from 'kafkajs';
+import type { Transaction } from 'kafkajs';
+import { asyncScheduler } from 'rxjs';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { topicTable } from '../../src/schemas/topics.ts';
+import { kafkaBroker } from '../../src/sinks/kafka-broker.ts';
+import { accountLog } from '../../src/sinks/kafka-ledger.ts';
+import type { AccountLog } from '../../src/sinks/kafka-ledger.ts';
+import { KafkaProxy, loseAnswer } from '../support-proxy/kafka-proxy.ts';
+import { createTopic } from './support/created-topic.ts';
+
+const [BROKER = ''] = inject('brokers');
+const PREFIX = `ledger-${randomUUID()}`;
+const TOPIC = `${PREFIX}.ledger`;
+const clientOf = (broker: string) => new Kafka({ brokers: [broker], logLevel: logLevel.NOTHING });
+const kafka = clientOf(BROKER);
+/** Above what brokers' clocks are taken to differ by. */
+const AGED_MS = 700;
+const idOf = (account: string) => `cellarstream.${PREFIX}.ledger/${account}`;
+
+let made: Promise<unknown> | undefined;
+/** As the service makes it. */
+async function topicMade(): Promise<void> {
+  const table = topicTable({ prefix: PREFIX, resources: [], partitions: 1, replication: 1 });
+  const { configEntries } = table.find(({ topic }) => topic === TOPIC)!;
+  made ??= createTopic(kafka, { topic: TOPIC, numPartitions: 1, configEntries });
+  await made;
+}
+
+/** What one process has of it; its entries begin with its name. */
+async function logOf(name: string, account: string, client = kafka): Promise<AccountLog> {
+  await topicMade();
+  const log = accountLog({
+    kafka: client,
+    broker: kafkaBroker(client, { partitions: new Map([[TOPIC, 1]]) }),
+    ...{ topic: TOPIC, account, transactionalId: idOf(account), scheduler: asyncScheduler },
+    isMine: (text) => text.startsWith(name),
+  });
+  onTestFinished(() => log.close());
+  return log;
+}
+
+/** A transaction that is left open, with one message of the account. */
+async function openTransaction(account: string, text: string): Promise<Transaction> {
+  const producer = kafka.producer({
+    transactionalId: idOf(account),
+    idempotent: true,
+    maxInFlightRequests: 1,
+  });
+  onTestFinished(() => producer.disconnect());
+  await producer.connect();
+  const transaction = await producer.transaction();
+  await transaction.send({ topic: TOPIC, messages: [{ key: account, value: text }] });
+  return transaction;
+}
+
+/** Undefined where it was committed. */
+const failureOf = (append: Promise<void>): Promise<unknown> =>
+  append.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+const textsOf = async (log: AccountLog, claim: string) =>
+  (await log.takeOver(claim)).entries.map(({ text }) => text);
+
+describe('the ledger of an account', () => {
+  it('is found by the next process, with the age of each entry; the one before is fenced', async () => {
+    const first = await logOf('a', 'main');
+    expect((await first.takeOver('a claims')).entries).toEqual([]);
+    await first.append('a declares');
+    await sleep(AGED_MS);
+
+    const second = await logOf('b', 'main');
+    const { entries } = await second.takeOver('b claims');
+    expect(entries.map(({ text }) => text)).toEqual(['a claims', 'a declares']);
+    expect(entries[1]!.ageMs).toBeGreaterThan(AGED_MS - 200);
+    expect(entries[1]!.ageMs).toBeLessThan(AGED_MS + 5_000);
+    expect(await failureOf(first.append('a declares more'))).toMatchObject({ code: 'COMMIT_FAILED' }); // prettier-ignore
+    expect(await failureOf(first.append('a declares more'))).toMatchObject({ code: 'FENCED' });
+    await second.append('b declares');
+  });
+
+  it('counts what was declared and never committed', async () => {
+    await topicMade();
+    await openTransaction('aborted', 'a declares, and ends');
+    const second = await logOf('b', 'aborted');
+    expect(await textsOf(second, 'b claims')).toEqual(['a declares, and ends']);
+  });
+
+  it("is not held back by another account's open transaction", async () => {
+    const first = await logOf('a', 'behind');
+    await first.takeOver('a claims');
+    const other = await openTransaction('other', 'of another one');
+    await first.append('a declares');
+    const began = performance.now();
+    const second = await logOf('b', 'behind');
+    expect(await textsOf(second, 'b claims')).toEqual(['a claims', 'a declares']);
+    expect(performance.now() - began).toBeLessThan(10_000);
+    await other.abort();
+  });
+
+  it('goes on behind a commit whose answer was lost', async () => {
+    const proxy = await KafkaProxy.listen(BROKER);
+    onTestFinished(() => proxy.close());
+    const first = await logOf('a', 'lost', clientOf(proxy.address));
+    await first.takeOver('a claims');
+    const lost = proxy.strike(
+      { api: 'EndTxn', where: ({ id }) => id === idOf('lost') },
+      loseAnswer,
+    );
+    const failure = await failureOf(first.append('a declares'));
+    await lost.done;
+    if (failure !== undefined) await first.append('a declares again');
+
+    const second = await logOf('b', 'lost');
+    const texts = await textsOf(second, 'b claims');
+    expect(texts.slice(0, 2)).toEqual(['a claims', 'a declares']);
+    await second.append('b declares');
+  });
+});
