@@ -40,7 +40,7 @@ async function beside(seed: number) {
   const run = (name: string) =>
     new SimClient(world, {
       ...{ name, config, skewMs: 0, pauseMs: isIdle ? 40_000 : chance.pick([0, 0, 3_000]) },
-      folder: { starts: new Map() } as unknown as ClientOptions['folder'],
+      folder: { starts: new Map() },
     });
   const errors: unknown[] = [];
   let guests = 0;
