@@ -6,8 +6,8 @@ import {
   delay,
   ignoreElements,
   lastValueFrom,
-  map,
   merge,
+  Subject,
   switchMap,
   take,
   takeUntil,
@@ -18,10 +18,12 @@ import { openApi } from './api.ts';
 import { steadyScheduler, wallClock } from './clock.ts';
 import type { ConfigWith } from './config.ts';
 import { openDestination, openLinks } from './destination.ts';
+import type { Destination } from './destination.ts';
 import type { Hooks } from './hooks.ts';
 import { openLedger } from './ledger.ts';
 import type { Inheritance } from './ledger.ts';
 import { parseLedger } from './ledger-record.ts';
+import { permitGrants } from './permit-grants.ts';
 import { quotas, WINDOW_MS } from './quotas.ts';
 import { MOST_PAUSE_MS, resourceTask, serviceOf } from './resource-task.ts';
 import { resyncRequests } from './resync-requests.ts';
@@ -32,6 +34,7 @@ import { kafkaBroker } from './sinks/kafka-broker.ts';
 import { accountLog } from './sinks/kafka-ledger.ts';
 import { kafkaSignals } from './sinks/kafka-signals.ts';
 import { writtenSince } from './sinks/kafka-tail.ts';
+import type { PermitsRequest } from './sinks/signals.ts';
 import { newestCursors } from './sinks/tenure.ts';
 import { ledgerWriter } from './state/ledger-writer.ts';
 import { lockFolder } from './state/lock.ts';
@@ -48,6 +51,12 @@ export interface RunOptions {
   /** Clock and timers. Default {@link steadyScheduler}. */
   readonly scheduler?: SchedulerLike;
   readonly kafkaLog?: logCreator;
+}
+
+/** What is there when the ledger is taken over. */
+interface Opened {
+  readonly destination: Destination;
+  readonly broker: Broker;
 }
 
 /** How long a stop waits for the page in hand, ms; what is not committed then is read again. */
@@ -97,7 +106,12 @@ async function serve(options: RunOptions): Promise<void> {
   });
   const links = openLinks(config, { log: options.kafkaLog });
   const signals = kafkaSignals(links.kafka, topicNames(config.topics.prefix).signals);
-  const resyncs = resyncRequests({ topic: signals, account, resources, scheduler, hooks });
+  const permitRequests$ = new Subject<PermitsRequest>();
+  const onPermits = (request: PermitsRequest) => permitRequests$.next(request);
+  const resyncs = resyncRequests({ topic: signals, account, resources, scheduler, hooks, onPermits }); // prettier-ignore
+  const granting$ = permitRequests$.pipe(
+    permitGrants({ topic: signals, account, instance, quota, ledger, scheduler, hooks }),
+  );
 
   const loggedIn$ = api.tokens.token$.pipe(take(1));
   /** Whether cursors were written in the last minute by somebody of whose requests nothing is known here: an older version, which has no ledger. */
@@ -114,7 +128,7 @@ async function serve(options: RunOptions): Promise<void> {
       return text !== undefined && !record.writers.includes(parseCursor(text, task).instance);
     });
   };
-  const open = async () => {
+  const open = async (): Promise<Opened> => {
     const destination = await openDestination(config, links, options.kafkaLog);
     const { kafka } = links;
     const broker = kafkaBroker(kafka, destination);
@@ -142,19 +156,27 @@ async function serve(options: RunOptions): Promise<void> {
       onRetry: (retry) => hooks.onRetry?.({ what: serviceOf(retry.error), ...retry }),
     }),
   );
-  // Nobody logs in before that was declared.
+  const tasks = ({ destination, broker }: Opened) => {
+    const { registry } = links;
+    const shared = { config, instance, api, quota, broker, registry, destination, store };
+    const all = resources.map(
+      (resource) =>
+      resourceTask({ resource, ...shared, stop$, resyncs: resyncs.task(resource), scheduler, wallClock: stamps, hooks }), // prettier-ignore
+    );
+    return merge(...all);
+  };
+  // Nobody logs in before that was declared. Others get permits without a login: to look why there is none, say.
   const service$ = destination$.pipe(
-    switchMap((opened) => loggedIn$.pipe(map(() => opened))),
     takeUntil(stop$),
-    switchMap(({ destination, broker }) => {
-      const { registry } = links;
-      const shared = { config, instance, api, quota, broker, registry, destination, store };
-      const tasks = resources.map(
-        (resource) =>
-        resourceTask({ resource, ...shared, stop$, resyncs: resyncs.task(resource), scheduler, wallClock: stamps, hooks }), // prettier-ignore
-      );
-      return merge(...tasks, resyncs.following$.pipe(takeUntil(stop$)));
-    }),
+    switchMap((opened) =>
+      merge(
+        loggedIn$.pipe(
+          takeUntil(stop$),
+          switchMap(() => tasks(opened)),
+        ),
+        merge(resyncs.following$, granting$).pipe(takeUntil(stop$)),
+      ),
+    ),
   );
   // The token is renewed for as long as the service runs, asked for or not.
   const renewing$ = api.tokens.token$.pipe(ignoreElements(), takeUntil(stop$));

@@ -19,6 +19,8 @@ export type ErrorCode =
   | 'API_ANSWER'
   /** A request was not sent: the time for which it had been declared was over. */
   | 'LEASE_OVER'
+  /** Somebody else runs the account, or has used up its quota, and gives no permits for requests beside its own. */
+  | 'NO_PERMITS'
   /** No answer from the API: connection refused, reset, timed out. */
   | 'API_UNREACHABLE'
   /** No answer from the brokers. */

@@ -96,6 +96,19 @@ export function arrivals(
   return [...made, toCome].filter(({ count }) => count > 0);
 }
 
+/** A record, and the latest time at which it can have been sent: ms, on the clock of whoever has read it. */
+export interface SentRecord {
+  readonly record: LedgerRecord;
+  readonly sentBefore: number;
+}
+
+/** What of it a quota has to count. */
+export function arrivalsIn(name: string, { record, sentBefore }: SentRecord): TimedCount[] {
+  return countedIn(name, record).flatMap((declared) =>
+    arrivals(declared, record.blockMs, sentBefore),
+  );
+}
+
 /** The quotas of a record that a quota has to answer for: a shared one for all, and each for what was shared. */
 export function countedIn(name: string, { quotas }: LedgerRecord): readonly Declared[] {
   const isCounted = (other: string) =>

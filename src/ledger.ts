@@ -1,13 +1,15 @@
-import { defer, Subject } from 'rxjs';
+import { defer, EMPTY, filter, ignoreElements, Subject, take } from 'rxjs';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 import type { Hooks } from './hooks.ts';
 import { LATE_MS, ledgerText, parseLedger } from './ledger-record.ts';
-import type { AgedCount, Declared, LedgerRecord, TimedCount } from './ledger-record.ts';
+import type { Declared, LedgerRecord, SentRecord, TimedCount } from './ledger-record.ts';
 import { pace } from './pace.ts';
 import type { Pace } from './pace.ts';
-import type { AccountLog } from './sinks/kafka-ledger.ts';
+import type { AccountLog, Guests } from './sinks/kafka-ledger.ts';
 import { backoff } from './streams/backoff.ts';
 import type { Gate, TokenBucketOptions } from './streams/token-bucket.ts';
+import { countRequests, requestsOf } from './used-requests.ts';
+import type { UsedRequests } from './used-requests.ts';
 
 /** What a successor finds. */
 export interface Inheritance {
@@ -15,6 +17,8 @@ export interface Inheritance {
   readonly record: LedgerRecord | undefined;
   /** When that was sent at the latest: ms, on this process's clock. */
   readonly sentBefore: number;
+  /** What guests have declared who asked while nobody had the account. */
+  readonly guests: readonly SentRecord[];
   /** Whether it may still let requests begin: whoever sent it was not stopped. */
   readonly isRunning: boolean;
   /** Whether anything was found that is no declaration: somebody may have asked of whom nothing is known. */
@@ -45,6 +49,12 @@ export interface Ledger {
   readonly begin: (inherited: Inheritance) => void;
   /** Whether what has started may still be sent. */
   readonly isRunning: () => boolean;
+  /** For how long, ms; 0 or less is no longer. */
+  readonly leftMs: () => number;
+  /** Completes when it is for so long at the least: declares anew where that is needed. */
+  readonly lasting: (ms: number) => Observable<never>;
+  /** What guests have declared while nothing was asked here: to be counted at once, requests go on behind it. */
+  readonly guests$: Observable<readonly SentRecord[]>;
   /** Errors when this process may ask no more: `FENCED`. */
   readonly failed$: Observable<never>;
   /** Declares what was really asked, and that nothing more is: the next process need not wait. */
@@ -65,9 +75,6 @@ export interface LedgerOptions {
 export const BLOCK_MS = 10_000;
 /** How long before its end the next one is sent, ms. */
 export const AHEAD_MS = 1_000;
-/** A request of so long ago is over for every quota, ms. */
-const OVER_MS = 60_200;
-const SECOND_MS = 1_000;
 /** Between two tries, at most, ms. */
 const MOST_PAUSE_MS = 5_000;
 /** Processes whose requests may still count, at most: each takes some seconds to begin. */
@@ -77,8 +84,7 @@ interface Part {
   readonly capacity: number;
   readonly isRare: boolean;
   readonly pace: Pace;
-  /** By second, the end of it since 1970: requests that can have arrived by then. */
-  readonly used: Map<number, number>;
+  readonly used: UsedRequests;
   underWay: number;
   /** Starts that are left of the block. */
   left: number;
@@ -92,6 +98,7 @@ export function openLedger(options: LedgerOptions): Ledger {
   const parts = new Map<string, Part>();
   let log: AccountLog | undefined;
   const opened$ = new Subject<void>();
+  const guests$ = new Subject<readonly SentRecord[]>();
   const failed$ = new Subject<never>();
   let writers: readonly string[] = [instance];
   /** When the block ends, by either clock. */
@@ -114,7 +121,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     ),
   });
   const declared = (part: Part, now: number, blockMs: number): Declared => ({
-    used: usedOf(part, now),
+    used: requestsOf(part.used, now),
     underWay: part.underWay,
     more: blockMs === 0 ? 0 : moreOf(part, blockMs),
   });
@@ -133,6 +140,9 @@ export function openLedger(options: LedgerOptions): Ledger {
       part.isWanted = false;
     }
     await log?.append(ledgerText(record));
+    // Who came while no declaration ran has seen that nobody asks, and has declared what they ask themselves. Whoever
+    // comes from now on sees this one.
+    if (log && !isRunning()) guests$.next(heard(await log.guests()));
     block = { end: now + blockMs, wallEnd: wall + blockMs };
     for (const [name, part] of parts) {
       part.left = Math.max(0, (record.quotas[name]?.more ?? 0) - part.started);
@@ -169,7 +179,7 @@ export function openLedger(options: LedgerOptions): Ledger {
   return {
     part: (name, capacity, isRare) => {
       const part: Part = {
-        ...{ capacity, isRare, pace: pace(capacity), used: new Map<number, number>() },
+        ...{ capacity, isRare, pace: pace(capacity), used: new Map() },
         ...{ underWay: 0, left: 0, started: 0, isWanted: false },
       };
       parts.set(name, part);
@@ -192,26 +202,26 @@ export function openLedger(options: LedgerOptions): Ledger {
           part.underWay += 1;
           return (end, isAnswered) => {
             part.underWay -= 1;
-            count(part.used, isAnswered ? end : end + LATE_MS, 1);
+            countRequests(part.used, isAnswered ? end : end + LATE_MS, 1);
           };
         },
         count: (requests) => {
-          for (const { at, count: times } of requests) count(part.used, at, times);
+          for (const { at, count } of requests) countRequests(part.used, at, count);
         },
       };
     },
     claim: async (claimed) => {
       await log?.close();
       log = claimed;
-      const { entries, at } = await log.takeOver(
-        ledgerText({ instance, claim: true, number: ++claims }),
-      );
+      const taken = await log.takeOver(ledgerText({ instance, claim: true, number: ++claims }));
+      const { entries, at } = taken;
       const newest = entries.map(({ text, ageMs }) => ({ entry: parseLedger(text), ageMs })).findLast(({ entry }) => !entry || !('claim' in entry)); // prettier-ignore
       const { entry, ageMs = 0 } = newest ?? {};
       const record = entry && 'quotas' in entry ? entry : undefined;
       const sentBefore = at - ageMs;
       const isRunning = record !== undefined && sentBefore + record.blockMs > at;
-      return { record, sentBefore, isRunning, isDoubtful: !record && entries.length > 0 };
+      const isDoubtful = !record && entries.length > 0;
+      return { record, sentBefore, isRunning, guests: heard(taken), isDoubtful };
     },
     begin: ({ record }) => {
       writers = [...(record?.writers ?? []), instance].slice(-MOST_WRITERS);
@@ -219,6 +229,18 @@ export function openLedger(options: LedgerOptions): Ledger {
       opened$.next();
     },
     isRunning,
+    leftMs: left,
+    lasting: (ms) =>
+      defer(() => {
+        if (left() >= ms) return EMPTY;
+        go();
+        return opened$.pipe(
+          filter(() => left() >= ms),
+          take(1),
+          ignoreElements(),
+        );
+      }),
+    guests$,
     failed$,
     settle: async () => {
       if (!hasBegun) return;
@@ -234,15 +256,10 @@ export function openLedger(options: LedgerOptions): Ledger {
   };
 }
 
-/** To the end of its second. */
-function count(used: Map<number, number>, at: number, times: number): void {
-  const second = Math.ceil(at / SECOND_MS);
-  used.set(second, (used.get(second) ?? 0) + times);
-}
-
-function usedOf({ used }: Part, now: number): AgedCount[] {
-  for (const second of used.keys()) {
-    if (second * SECOND_MS + OVER_MS <= now) used.delete(second);
-  }
-  return [...used].map(([second, times]) => [Math.floor(now - second * SECOND_MS), times]);
+/** What guests have declared; what is none of theirs is passed over. */
+function heard({ guests, at }: Guests): SentRecord[] {
+  return guests.flatMap(({ text, ageMs }) => {
+    const record = parseLedger(text);
+    return record && 'quotas' in record ? [{ record, sentBefore: at - ageMs }] : [];
+  });
 }

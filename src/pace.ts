@@ -18,7 +18,7 @@ const NEARLY = 1e-6;
 
 /**
  * Paces requests to about their quota: a burst of all that is free would leave a successor nothing for a minute. A start of rank
- * 0 (a poll) may take the last of what may begin at one go, others leave it.
+ * 0 (a poll) or less may take the last of what may begin at one go, others leave it.
  *
  * @param capacity Requests a minute.
  */
@@ -32,7 +32,7 @@ export function pace(capacity: number): Pace {
     leveledAt === -Infinity ? level : Math.min(burst, level + Math.max(0, now - leveledAt) * perMs);
   return {
     opensAt: (now, rank) => {
-      const missing = (rank === 0 ? 1 : 2) - NEARLY - levelAt(now);
+      const missing = (rank <= 0 ? 1 : 2) - NEARLY - levelAt(now);
       return missing <= 0 ? now : now + Math.ceil(missing / perMs);
     },
     take: (now) => {

@@ -6,8 +6,9 @@ import { lanesOf } from './lanes.ts';
 import type { Lanes } from './lanes.ts';
 import { AHEAD_MS, BLOCK_MS } from './ledger.ts';
 import type { Inheritance, Ledger } from './ledger.ts';
-import { ALL, arrivals, countedIn, LATE_MS, LOGIN } from './ledger-record.ts';
-import type { TimedCount } from './ledger-record.ts';
+import { ALL, arrivalsIn, LATE_MS, LOGIN } from './ledger-record.ts';
+import type { SentRecord, TimedCount } from './ledger-record.ts';
+import { RESOURCES } from './resources.ts';
 import type { LedgerWriter } from './state/ledger-writer.ts';
 import { recentStarts } from './state/recent-starts.ts';
 import type { RecentStarts } from './state/recent-starts.ts';
@@ -36,9 +37,21 @@ export interface Quotas {
    * known here. Where there is a ledger nothing starts before. Gives whether an instance elsewhere may still ask.
    */
   readonly inherit: (inherited: Inheritance) => boolean;
+  /**
+   * What guests have of a quota: `login`, a list's, or `all` where the server counts by key. Undefined where there is no such
+   * quota here.
+   */
+  readonly guests: (name: string) => GuestLane | undefined;
   /** Of the login and of each list, or of all together. */
   readonly use: () => readonly QuotaUse[];
   readonly close: () => void;
+}
+
+/** The part of a quota that is given away. */
+export interface GuestLane {
+  readonly limit: Limit;
+  /** Counts requests of guests that are still to come. */
+  readonly count: (requests: readonly TimedCount[]) => void;
 }
 
 export interface QuotasOptions {
@@ -49,7 +62,7 @@ export interface QuotasOptions {
   /** The request times of a quota, by its name. Default: a file each, in `stateDir`. */
   readonly startsOf?: (name: string, capacity: number) => RecentStarts;
   /** Where requests are declared before they are sent. Default they are not. */
-  readonly ledger?: Pick<Ledger, 'part'>;
+  readonly ledger?: Pick<Ledger, 'part'> & Partial<Pick<Ledger, 'guests$'>>;
   /** Whose declarations the request times of this machine belong to. Default nobody's. */
   readonly writer?: LedgerWriter;
   /** Names this process. */
@@ -61,6 +74,7 @@ interface Quota {
   readonly name: string;
   readonly capacity: number;
   readonly bucket: TokenBucket;
+  readonly guests: Limit;
   /** What this machine knows of earlier processes; nothing where nothing is kept. */
   readonly file: RecentStarts | undefined;
   /** Requests of others, by the time from which they count. */
@@ -75,6 +89,12 @@ interface Quota {
  */
 const HEADROOM_MS = 200;
 export const WINDOW_MS = 60_000 + HEADROOM_MS;
+/** What guests may have of a list's quota, before polls: they wait for an answer, and are rare. */
+const GUESTS_PART = 0.15;
+const GUESTS_RANK = -1;
+/** Of the logins, behind the service's own. */
+const GUESTS_LOGIN_PART = 0.5;
+const GUESTS_LOGIN_RANK = 1;
 /** A time that was kept is not further ahead than what a predecessor may have declared: else a clock was set back. */
 const MOST_AHEAD_MS = BLOCK_MS + AHEAD_MS + LATE_MS;
 
@@ -87,6 +107,8 @@ export function quotas(options: QuotasOptions): Quotas {
   const lists = quota.scope === 'key' ? resources.length : 1;
   const kept = new Map<string, { readonly quota: Quota; readonly lanes: Lanes }>();
   const asked = new Set<Resource>();
+  /** Declarations of others so far: a list that is first asked for later counts them then. */
+  let others: readonly SentRecord[] = [];
 
   const open = (name: string, capacity: number): Quota => {
     const file = startsOf?.(name, capacity);
@@ -105,8 +127,14 @@ export function quotas(options: QuotasOptions): Quotas {
         };
       },
     });
+    const isLogin = name === LOGIN;
+    const forGuests = Math.floor(capacity * (isLogin ? GUESTS_LOGIN_PART : GUESTS_PART));
+    const guests = bucket.lane({
+      rank: isLogin ? GUESTS_LOGIN_RANK : GUESTS_RANK,
+      share: Math.min(capacity, Math.max(isLogin ? 1 : lists, forGuests)),
+    });
     const opened: Quota = {
-      ...{ name, capacity, bucket, file, isSure: file?.known ?? true },
+      ...{ name, capacity, bucket, guests, file, isSure: file?.known ?? true },
       count: (requests) => {
         bucket.count(timesOf(requests, capacity));
         part?.count(requests);
@@ -121,10 +149,13 @@ export function quotas(options: QuotasOptions): Quotas {
     count(times.map((at) => ({ at, count: 1 })));
   };
   /** What others may have asked; the process after this one has to count it, too. */
-  const countOthers = (of: Quota, requests: readonly TimedCount[]): void => {
-    of.isSure = true;
+  const countMore = (of: Quota, requests: readonly TimedCount[]): void => {
     of.count(requests);
     of.file?.addAll(timesOf(requests, of.capacity));
+  };
+  const countOthers = (of: Quota, requests: readonly TimedCount[]): void => {
+    of.isSure = true;
+    countMore(of, requests);
   };
   /** What is free comes one by one within a window: used up at once, it would leave nothing until the oldest request counts no more. */
   const spreadFree = ({ bucket, capacity }: Quota): void => {
@@ -141,6 +172,7 @@ export function quotas(options: QuotasOptions): Quotas {
     const known = kept.get(name);
     if (known) return known;
     const opened = open(name, quota.perMinute);
+    for (const sent of others) countMore(opened, arrivalsIn(name, sent));
     const lanes = lanesOf({
       all: opened.bucket,
       quota,
@@ -154,23 +186,39 @@ export function quotas(options: QuotasOptions): Quotas {
     return list;
   };
   const listQuotas = () => [...new Set(resources.map((resource) => listOf(resource).quota))];
-  const inherit = ({ record, sentBefore, isRunning, isDoubtful }: Inheritance): boolean => {
+  const inherit = ({ record, sentBefore, isRunning, guests, isDoubtful }: Inheritance): boolean => {
     const isOurs = record !== undefined && record.instance === writer?.get();
     for (const one of [login, ...listQuotas()]) {
       const isKnown = one.file?.known ?? false;
       if (!record || (isOurs && isKnown)) countFile(one);
       else {
-        const requests = countedIn(one.name, record).flatMap((declared) =>
-          arrivals(declared, record.blockMs, sentBefore),
-        );
-        countOthers(one, requests);
-        spreadFree(one);
+        countOthers(one, arrivalsIn(one.name, { record, sentBefore }));
       }
+      for (const sent of guests) countMore(one, arrivalsIn(one.name, sent));
+      if (record && !(isOurs && isKnown)) spreadFree(one);
       if (isDoubtful) distrust(one);
       if (record) one.isSure = true;
     }
+    remember([...(record ? [{ record, sentBefore }] : []), ...guests]);
     if (instance !== undefined) writer?.set(instance);
     return isRunning && !isOurs;
+  };
+  ledger?.guests$?.subscribe((guests) => {
+    const quotas = new Set([login, ...listQuotas(), ...[...kept.values()].map((one) => one.quota)]);
+    for (const one of quotas) {
+      for (const sent of guests) countMore(one, arrivalsIn(one.name, sent));
+    }
+    remember(guests);
+  });
+  const remember = (more: readonly SentRecord[]): void => {
+    const from = scheduler.now() - WINDOW_MS - MOST_AHEAD_MS;
+    others = [...others, ...more].filter(({ sentBefore }) => sentBefore > from);
+  };
+  /** A quota by its name in a declaration. */
+  const named = (name: string): Quota | undefined => {
+    if (name === LOGIN) return login;
+    const resource = name === ALL && quota.scope === 'key' ? resources[0] : RESOURCES.find((each) => each === name); // prettier-ignore
+    return resource && listOf(resource).quota;
   };
   if (ledger) listQuotas();
   return {
@@ -185,6 +233,10 @@ export function quotas(options: QuotasOptions): Quotas {
     lastAsked: () => newestOf(listQuotas().map(({ file }) => newestOf(file?.times ?? []))),
     distrust: () => listQuotas().forEach(distrust),
     inherit,
+    guests: (name) => {
+      const one = named(name);
+      return one && { limit: one.guests, count: (requests) => countMore(one, requests) };
+    },
     use: () =>
       [...listQuotas(), login].map(({ name, bucket, capacity }) => ({
         name,

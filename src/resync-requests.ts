@@ -18,7 +18,7 @@ import { CellarstreamError, isRetryable } from './errors.ts';
 import type { Hooks } from './hooks.ts';
 import type { SignalBatch, SignalTopic } from './sinks/kafka-signals.ts';
 import { parseSignal, SIGNAL_DAYS, signalMessage } from './sinks/signals.ts';
-import type { ResyncAck, ResyncRequest, Signal } from './sinks/signals.ts';
+import type { PermitsRequest, ResyncAck, ResyncRequest, Signal } from './sinks/signals.ts';
 import type { Message } from './sinks/sink.ts';
 
 /** A request to publish again, as far as it concerns one resource. */
@@ -65,6 +65,8 @@ export interface ResyncRequestsOptions {
   readonly resources: readonly string[];
   readonly scheduler: SchedulerLike;
   readonly hooks: Pick<Hooks, 'onResync' | 'onSignalIgnored' | 'onSignalsFailed'>;
+  /** Told of requests for permits of the account as they come; not of those of before. */
+  readonly onPermits?: (request: PermitsRequest) => void;
 }
 
 /** Requests that may wait at once: more are passed over, so that memory stays bounded. */
@@ -84,7 +86,9 @@ const LONG_PAUSE_MS = 60_000;
  * committed then is final.
  */
 export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
-  const { topic, account, resources, scheduler, hooks } = options;
+  const { topic, account, resources, scheduler, hooks, onPermits } = options;
+  /** Whether what comes now was not there before. */
+  let isFollowing = false;
   /** By id: the request, and the resources that it is not acknowledged for. */
   const waiting = new Map<string, { request: ResyncRequest; left: Set<string> }>();
   const come$ = new Subject<Resync>();
@@ -111,12 +115,10 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
     return fresh;
   };
   const take = (signal: Signal): ResyncRequest[] => {
-    if (signal.account !== account || waiting.has(signal.id)) {
-      if (signal.account === account && signal.type === 'resync-ack')
-        settle(signal.id, signal.resource);
-      return [];
-    }
-    if (signal.type === 'resync-ack' || isOld(signal)) return [];
+    if (signal.account !== account) return [];
+    if (signal.type === 'resync-ack') settle(signal.id, signal.resource);
+    if (signal.type === 'permits' && isFollowing) onPermits?.(signal);
+    if (signal.type !== 'resync' || waiting.has(signal.id) || isOld(signal)) return [];
     if (waiting.size >= MOST_WAITING) {
       throw new Error(`${MOST_WAITING} requests are waiting already`);
     }
@@ -181,7 +183,10 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
       },
     });
   const live$ = defer(catchUp).pipe(
-    switchMap(() => topic.read({ from: new Map(known), follow: true })),
+    switchMap(() => {
+      isFollowing = true;
+      return topic.read({ from: new Map(known), follow: true });
+    }),
     tap((batch) => announce(fold(batch))),
     persistent(),
     ignoreElements(),

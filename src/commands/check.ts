@@ -1,17 +1,21 @@
 import type { Kafka } from 'kafkajs';
 import pc from 'picocolors';
-import { firstValueFrom, merge, Subject, throwError, timeout } from 'rxjs';
+import { firstValueFrom, ignoreElements, merge, Subject, throwError, timeout } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { openApi } from '../api.ts';
 import { keyFieldsOf } from '../choose-key.ts';
 import { steadyScheduler } from '../clock.ts';
 import { loadConfig } from '../config.ts';
 import type { ConfigOptions, ConfigWith } from '../config.ts';
-import { openLinks, topicsOf } from '../destination.ts';
+import { openKafka, openLinks, topicsOf } from '../destination.ts';
 import { CellarstreamError, describeError } from '../errors.ts';
+import { ALL, LOGIN } from '../ledger-record.ts';
 import { createLogger, kafkaLogCreator } from '../log.ts';
 import { namedFields } from '../personal-fields-of.ts';
+import { openGuest } from '../open-guest.ts';
+import type { Guest } from '../open-guest.ts';
 import { quotas } from '../quotas.ts';
+import type { Quotas } from '../quotas.ts';
 import { topicNames, valueSubject } from '../schemas/topics.ts';
 import { settingWarnings } from '../setting-warnings.ts';
 import { parseCursor } from '../sinks/cursor.ts';
@@ -36,12 +40,19 @@ export interface Finding {
 }
 
 const PATIENCE_MS = 10_000;
+/** How long requests may wait for others who have used up the quota, ms. */
+const QUOTA_PATIENCE_MS = 20_000;
 /** Enough to see what the keys could be made of. */
 const PAGE_SIZE = 100;
 
 /**
  * `cellarstream check`: tries once what `run` needs, changes nothing, and prints a table. Resolves to
  * whether all of it works.
+ *
+ * Its requests are part of the account's quota: a service that runs gives it permits for them. Where none does it declares
+ * them in the ledger, the one thing that it writes. Where Kafka can't be reached, or has no ledger yet, or does not let it
+ * write, it asks by its own count: what a service asks beside it, whose declaration still runs (11 s at most, where Kafka
+ * is away for it too), is not counted then.
  */
 export async function checkCommand(): Promise<boolean> {
   const found = await findings(process.env, process.cwd());
@@ -66,9 +77,48 @@ export async function findings(
   return [settings, ...api, ...destination];
 }
 
-async function checkApi(config: ConfigWith<'api'>): Promise<Finding[]> {
+async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Finding[]> {
+  const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
   const scheduler = steadyScheduler;
-  const quota = quotas({ config, scheduler });
+  let uncounted: unknown;
+  const guest = openGuest({
+    kafka: openKafka(config, { log, kafkaRetries: 2 }),
+    config,
+    batches: batchesOf(config),
+    patienceMs: QUOTA_PATIENCE_MS,
+    scheduler,
+    onUncounted: (error) => (uncounted = error),
+  });
+  const quota = quotas({ config, scheduler, ledger: guest });
+  try {
+    const counted = await attempt('quota', async () => {
+      const begun = firstValueFrom(guest.got$);
+      guest.begin();
+      await begun;
+      return isRefused(uncounted)
+        ? `${describeError(uncounted)}. Nobody else counts the requests of this check`
+        : '';
+    });
+    if (!counted.fine) return [counted];
+    const asked = await askApi(config, guest, quota);
+    return counted.detail === '' ? asked : [...asked, { ...counted, isUnwise: true }];
+  } finally {
+    await guest.close();
+  }
+}
+
+function isRefused(error: unknown): boolean {
+  return error instanceof CellarstreamError && error.code === 'KAFKA_REFUSED';
+}
+
+/** A login, and a request of each list. */
+function batchesOf({ quota, resources }: ConfigWith<'api'>): Record<string, number> {
+  if (quota.scope === 'key') return { [LOGIN]: 1, [ALL]: resources.length };
+  return { [LOGIN]: 1, ...Object.fromEntries(resources.map((resource) => [resource, 1])) };
+}
+
+async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): Promise<Finding[]> {
+  const scheduler = steadyScheduler;
   const last = new Map<string, unknown>(); // failures are tried again: the last one is the reason
   const lasting$ = new Subject<never>();
   const onRetry = ({ what, error }: { readonly what: string; readonly error: unknown }) => {
@@ -82,9 +132,11 @@ async function checkApi(config: ConfigWith<'api'>): Promise<Finding[]> {
       first: PATIENCE_MS,
       with: () => throwError(() => last.get(what) ?? last.get('login') ?? silent()),
     });
-    return firstValueFrom(merge(source, lasting$).pipe(impatient));
+    const noPermits$ = guest.got$.pipe(ignoreElements());
+    return firstValueFrom(merge(source, lasting$, noPermits$).pipe(impatient));
   };
-  const api = openApi({ config: config.api, loginLimit: quota.login, scheduler, onRetry });
+  const mayBeSent = guest.isRunning;
+  const api = openApi({ config: config.api, loginLimit: quota.login, mayBeSent, scheduler, onRetry }); // prettier-ignore
   try {
     const login = await attempt('login', async () => {
       const { lifeMs } = await first('login', api.tokens.token$);

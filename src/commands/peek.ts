@@ -1,10 +1,13 @@
-import { filter, lastValueFrom, map, of, switchMap, takeUntil, takeWhile } from 'rxjs';
+import { endWith, filter, firstValueFrom, ignoreElements, map, merge, NEVER, of, switchMap, takeUntil, takeWhile } from 'rxjs'; // prettier-ignore
 import { openApi } from '../api.ts';
 import { keyFieldsOf } from '../choose-key.ts';
 import { steadyScheduler } from '../clock.ts';
 import { loadConfig } from '../config.ts';
-import type { Resource } from '../config.ts';
-import { createLogger } from '../log.ts';
+import type { Config, ConfigWith, Resource } from '../config.ts';
+import { FIRST_RETRIES, openKafka } from '../destination.ts';
+import { ALL, LOGIN } from '../ledger-record.ts';
+import { createLogger, kafkaLogCreator } from '../log.ts';
+import { openGuest } from '../open-guest.ts';
 import { personalFieldsOf } from '../personal-fields-of.ts';
 import { quotas } from '../quotas.ts';
 import { stringifyJson } from '../schemas/json.ts';
@@ -24,9 +27,14 @@ import { jsonOf } from '../streams/sent-record.ts';
 import { volatileFields } from '../streams/volatile-fields.ts';
 import { volatilePointers } from '../volatile-fields-of.ts';
 
+/** Requests that are declared, or given by a service, at a time; at most. */
+const MOST_AT_A_TIME = 10;
+
 /**
  * `cellarstream peek RESOURCE`: one whole read, as the events that a first read would publish, a JSON
  * object a line.
+ *
+ * It needs no Kafka. Where KAFKA_BROKERS is set its requests are part of the account's quota, as those of `check` are.
  */
 export async function peekCommand(
   resource: Resource,
@@ -37,11 +45,29 @@ export async function peekCommand(
   const logger = await createLogger({ level: config.logLevel });
   logSettings(logger, config);
   const { onRetry, onUnseen, onVolatile } = logHooks(logger);
-  const quota = quotas({ config, scheduler: steadyScheduler });
+  const scheduler = steadyScheduler;
+  const pageSize = Math.min(config.poll.pageSize, Math.max(2, limit));
+  // Beside the pages, one that the keys are found by, and one more.
+  const requests = Math.min(MOST_AT_A_TIME, 2 + Math.ceil(limit / pageSize));
+  const guest = hasKafka(config)
+    ? openGuest({
+        kafka: openKafka(config, {
+          log: kafkaLogCreator(logger),
+          kafkaRetries: FIRST_RETRIES,
+        }),
+        config,
+        batches: { [LOGIN]: 1, [config.quota.scope === 'key' ? ALL : resource]: requests },
+        patienceMs: Infinity,
+        scheduler,
+        onUncounted: (error) => logger.warn({ event: 'uncounted', err: error }, 'nobody else counts these requests'), // prettier-ignore
+      })
+    : undefined;
+  const quota = quotas({ config, scheduler, ...(guest && { ledger: guest }) });
   const api = openApi({
     config: config.api,
     loginLimit: quota.login,
-    scheduler: steadyScheduler,
+    ...(guest && { mayBeSent: guest.isRunning }),
+    scheduler,
     onRetry,
   });
   const pointers = volatilePointers(config, resource);
@@ -55,7 +81,6 @@ export async function peekCommand(
   });
   const request = hidingList(lookedAt(api.list(resource)), personalFieldsOf(config.pii, resource));
   const { poll } = quota.lanes(resource, false);
-  const pageSize = Math.min(config.poll.pageSize, Math.max(2, limit));
   let sequence = 0;
 
   const known = keyFieldsOf(resource, config, []);
@@ -97,6 +122,16 @@ export async function peekCommand(
     takeWhile(() => sequence < limit),
     takeUntil(stopSignals()),
   );
-  await lastValueFrom(lines$, { defaultValue: undefined });
-  await api.close();
+  const over$ = lines$.pipe(ignoreElements(), endWith(undefined));
+  const noPermits$ = (guest?.got$ ?? NEVER).pipe(ignoreElements());
+  try {
+    await firstValueFrom(merge(over$, noPermits$));
+  } finally {
+    await api.close();
+    await guest?.close();
+  }
+}
+
+function hasKafka(config: Config): config is ConfigWith<'kafka'> {
+  return config.kafka !== undefined;
 }

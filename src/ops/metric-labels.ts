@@ -75,6 +75,7 @@ export const LABELS = {
       TOKEN_REJECTED: 0,
       QUOTA_EXCEEDED: 0,
       LEASE_OVER: 0,
+      NO_PERMITS: 0,
       API_STATUS: 0,
       API_ANSWER: 0,
       API_UNREACHABLE: 0,

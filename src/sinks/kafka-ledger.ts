@@ -4,6 +4,8 @@ import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
 import type { Broker } from './broker.ts';
 import { isEpochError } from './kafka-error.ts';
+import { entryOf, guestsAt, isOfAccount, isOwn } from './ledger-entries.ts';
+import type { LedgerEntry } from './ledger-entries.ts';
 import { readBatches } from './read-batches.ts';
 import type { LogMessage } from './record-batches.ts';
 import type { FencedSink } from './sink.ts';
@@ -23,19 +25,21 @@ export interface AccountLog {
    * @throws CellarstreamError `FENCED`; `KAFKA_UNREACHABLE`, `COMMIT_FAILED`, ...
    */
   readonly append: (text: string) => Promise<void>;
+  /** What guests have declared between what was read last and what was appended last. */
+  readonly guests: () => Promise<Guests>;
   readonly close: () => Promise<void>;
 }
 
-export interface TakenOver {
-  readonly entries: readonly LedgerEntry[];
+/** Entries as of one's own. */
+export interface Guests {
+  /** The newest of each guest. */
+  readonly guests: readonly LedgerEntry[];
   /** When one's own was there, at the latest: ms, on the scheduler's clock. */
   readonly at: number;
 }
 
-export interface LedgerEntry {
-  readonly text: string;
-  /** For how long it had been there, at the least, ms. */
-  readonly ageMs: number;
+export interface TakenOver extends Guests {
+  readonly entries: readonly LedgerEntry[];
 }
 
 export interface AccountLogOptions {
@@ -49,8 +53,13 @@ export interface AccountLogOptions {
   readonly isMine: (text: string) => boolean;
 }
 
-/** A broker's clock may have been set by so much between two messages, ms. */
-const CLOCK_MARGIN_MS = 100;
+/** The newest entry that was appended. */
+interface Newest {
+  readonly text: string;
+  /** The offset behind it. */
+  readonly end: bigint;
+  readonly at: number;
+}
 
 /**
  * Each account has a transactional id of its own, so that a successor ends whatever its predecessor had under way. Entries
@@ -63,12 +72,21 @@ export function accountLog(options: AccountLogOptions): AccountLog {
   let sink: FencedSink | undefined;
   let isWhole = false;
   let queue: Promise<unknown> = Promise.resolve();
+  let newest: Newest | undefined;
+  /** The offset before which all is known. */
+  let readTo: bigint | undefined;
+  /** Keys of guests whose entries are long over: the topic would keep them for ever. */
+  let over: readonly string[] = [];
 
   const commit = async (to: FencedSink, text: string): Promise<bigint> => {
     try {
       const message = { topic, key: account, value: Buffer.from(text) };
-      const ends = await leftUndecided(() => to.commit([message]));
-      return ends.get(topic)!.get(0)!;
+      const tombstones = over.map((key) => ({ topic, key, value: null }));
+      const ends = await leftUndecided(() => to.commit([message, ...tombstones]));
+      over = [];
+      const end = ends.get(topic)!.get(0)!;
+      newest = { text, end, at: scheduler.now() };
+      return end;
     } catch (error) {
       isWhole = false;
       await to.close().catch(() => undefined); // what came before it says more
@@ -80,18 +98,16 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     isWhole = true;
     return sink;
   };
-  /** The account's, before an offset. */
-  const entriesBefore = async (
-    end: bigint,
-    from: Pick<Broker, 'bounds'>,
-  ): Promise<LogMessage[]> => {
-    const low = (await from.bounds(topic)).get(0)?.low ?? 0n;
+  /** The account's and its guests', before an offset. */
+  const entriesBefore = async (end: bigint, from: Pick<Broker, 'bounds'>): Promise<LogMessage[]> =>
+    entriesBetween((await from.bounds(topic)).get(0)?.low ?? 0n, end);
+  const entriesBetween = async (low: bigint, end: bigint): Promise<LogMessage[]> => {
     const found: LogMessage[] = [];
     const reading = { kafka, topic, from: new Map([[0, low]]), ends: new Map([[0, end]]) };
     const batches$ = readBatches(
       { ...reading, isolation: 'uncommitted', isPatient: false },
       ({ messages }) => {
-        found.push(...messages.filter(({ key, value }) => value && key?.toString() === account));
+        found.push(...messages.filter((one) => isOfAccount(one, account)));
         return [];
       },
     );
@@ -106,8 +122,8 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       if (!sink || !isEpochError(error)) throw error;
       await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
       const end = (await broker.bounds(topic)).get(0)?.high ?? 0n;
-      const newest = (await entriesBefore(end, broker)).at(-1);
-      if (newest && !isMine(String(newest.value))) throw fenced(error);
+      const last = (await entriesBefore(end, broker)).findLast((one) => isOwn(one, account));
+      if (last && !isMine(String(last.value))) throw fenced(error);
       return open();
     }
   };
@@ -135,15 +151,27 @@ export function accountLog(options: AccountLogOptions): AccountLog {
         const claim = all.findLast(({ value }) => String(value) === text);
         if (!claim) throw unread(topic);
         const before = all.slice(0, all.indexOf(claim));
-        const entries = before.map((one) => ({
-          text: String(one.value),
-          ageMs: ageMs(one, claim),
-        }));
-        return { entries, at };
+        const entries = before
+          .filter((one) => isOwn(one, account))
+          .map((one) => entryOf(one, claim));
+        const found = guestsAt(before, account, claim);
+        ({ over } = found);
+        readTo = end;
+        return { entries, guests: found.guests, at };
       }),
     append: (text) =>
       inTurn(async () => {
         await commit(isWhole && sink ? sink : await reopened(), text);
+      }),
+    guests: () =>
+      inTurn(async () => {
+        if (!newest || readTo === undefined) throw unread(topic);
+        const { text, end, at } = newest;
+        const all = await entriesBetween(readTo, end);
+        const own = all.findLast(({ value }) => String(value) === text);
+        if (!own) throw unread(topic);
+        readTo = end;
+        return { guests: guestsAt(all, account, own).guests, at };
       }),
     close: async () => {
       isWhole = false;
@@ -151,19 +179,6 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     },
   };
 }
-
-/**
- * For how long an entry had been there when the claim was written, at the least, ms: by the clock of the broker that wrote
- * both. Where there were two, or it was not asked, nothing is known.
- */
-export function ageMs(entry: Stamped, claim: Stamped): number {
-  const isComparable =
-    entry.isAppendTime && claim.isAppendTime && entry.leaderEpoch === claim.leaderEpoch;
-  if (!isComparable) return 0;
-  return Math.max(0, Number(claim.timestamp) - Number(entry.timestamp) - CLOCK_MARGIN_MS);
-}
-
-type Stamped = Pick<LogMessage, 'timestamp' | 'leaderEpoch' | 'isAppendTime'>;
 
 /** As when the topic is deleted meanwhile. */
 function unread(topic: string): CellarstreamError {

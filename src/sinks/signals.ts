@@ -47,15 +47,58 @@ const ACK = z.object({
   at: TIME,
 });
 
+/** Requests by the name of their quota: `login`, a list's, or `all` for all lists together. */
+const QUOTAS = z
+  .record(NAME, z.int().min(0).max(100))
+  .refine((quotas) => Object.keys(quotas).length <= 20, { message: 'are too many' });
+
+const PERMITS = z.object({
+  type: z.literal('permits'),
+  /** The message's key too. */
+  id: ID,
+  account: NAME,
+  /** Who asks. */
+  asker: NAME,
+  quotas: QUOTAS,
+  requested_at: TIME,
+});
+
+const PERMITS_ACK = z.object({
+  type: z.literal('permits-ack'),
+  /** Of the request; the message's key too. */
+  id: ID,
+  account: NAME,
+  /** Who gives them. */
+  instance: NAME,
+  /** No more of each than was asked for; what is left out is none. */
+  granted: QUOTAS,
+  /** They last so long, from when the asker sent its request. */
+  for_ms: z.int().min(0),
+  /** Why there are not as many as were asked for. */
+  message: z.string().nullable(),
+  at: TIME,
+});
+
 /** Asks for what the API says now to be published again: all of it, one order, or what is newer. */
 export type ResyncRequest = z.infer<typeof REQUEST>;
 
 /** What became of a request, for one of its resources. */
 export type ResyncAck = z.infer<typeof ACK>;
 
-export type Signal = ResyncRequest | ResyncAck;
+/** Asks whoever runs the account for a part of its quotas: for requests that others make. */
+export type PermitsRequest = z.infer<typeof PERMITS>;
 
-const SIGNAL = z.union([REQUEST, ACK]);
+/** What of them the asker may make. */
+export type PermitsAck = z.infer<typeof PERMITS_ACK>;
+
+export type Signal = ResyncRequest | ResyncAck | PermitsRequest | PermitsAck;
+
+const SCHEMAS = {
+  resync: REQUEST,
+  'resync-ack': ACK,
+  permits: PERMITS,
+  'permits-ack': PERMITS_ACK,
+} as const;
 
 /**
  * Reads a message of the topic of signals.
@@ -68,12 +111,11 @@ export function parseSignal(message: {
 }): Signal {
   const json = parse(message.value?.toString() ?? '');
   const type = (json as { readonly type?: unknown } | null)?.type;
-  const schema = type === 'resync' ? REQUEST : type === 'resync-ack' ? ACK : SIGNAL;
-  const { data, error } = schema.safeParse(json);
+  if (!isType(type)) throw unreadable('its type is not known');
+  const { data, error } = SCHEMAS[type].safeParse(json);
   if (!data) {
     const { path, message: what } = error.issues[0]!;
-    const isTyped = schema !== SIGNAL;
-    throw unreadable(isTyped ? `${path.join('.')}: ${what}` : 'its type is not known');
+    throw unreadable(`${path.join('.')}: ${what}`);
   }
   if (message.key?.toString() !== data.id) throw unreadable('its key is not its id');
   return data;
@@ -82,6 +124,10 @@ export function parseSignal(message: {
 /** A signal as a message. */
 export function signalMessage(topic: string, signal: Signal): Message {
   return { topic, key: signal.id, value: Buffer.from(JSON.stringify(signal)) };
+}
+
+function isType(type: unknown): type is keyof typeof SCHEMAS {
+  return typeof type === 'string' && Object.hasOwn(SCHEMAS, type);
 }
 
 function parse(text: string): unknown {

@@ -46,12 +46,13 @@ class Account {
 
   async begin(): Promise<void> {
     const log: AccountLog = {
-      takeOver: () => Promise.resolve({ entries: [], at: this.time.now() }),
+      takeOver: () => Promise.resolve({ entries: [], guests: [], at: this.time.now() }),
       append: async (text) => {
         await this.time.sleep(this.commitMs);
         if (this.error !== undefined) throw this.error as Error;
         this.declared.push({ at: this.time.now(), record: parseLedger(text) as LedgerRecord });
       },
+      guests: () => Promise.resolve({ guests: [], at: this.time.now() }),
       close: () => Promise.resolve(),
     };
     this.ledger.begin(await this.ledger.claim(log));

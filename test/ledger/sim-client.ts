@@ -1,4 +1,5 @@
 import { defer, repeat, Subscription } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
 import type { Config } from '../../src/config.ts';
 import { openLedger } from '../../src/ledger.ts';
 import type { Ledger } from '../../src/ledger.ts';
@@ -24,6 +25,18 @@ export interface ClientWorld {
   readonly chance: Chance;
   readonly ledger: SimLedger;
   readonly arrivals: Arrival[];
+  /** Told of each process that may ask now, with what gives permits. */
+  readonly onBegun?: (begun: Begun) => void;
+}
+
+/** A process that runs the account. */
+export interface Begun {
+  readonly client: SimClient;
+  readonly ledger: Ledger;
+  readonly quota: Quotas;
+  readonly scheduler: SchedulerLike;
+  /** Resolves when it goes on; never where it is dead. */
+  readonly awake: () => Promise<void>;
 }
 
 export interface ClientOptions {
@@ -53,6 +66,7 @@ export class SimClient {
   readonly #world: ClientWorld;
   readonly #options: ClientOptions;
   readonly #subscription = new Subscription();
+  readonly #scheduler: SchedulerLike;
   readonly #ledger: Ledger;
   readonly #quota: Quotas;
   #heldUntil = -Infinity;
@@ -66,6 +80,7 @@ export class SimClient {
     this.#world = world;
     this.#options = options;
     const scheduler = time.timersOf(() => (this.state === 'over' ? Infinity : this.#heldUntil));
+    this.#scheduler = scheduler;
     this.#ledger = openLedger({
       instance: name,
       scheduler,
@@ -86,6 +101,11 @@ export class SimClient {
       this.#ledger.failed$.subscribe({ error: (error: unknown) => this.#fail(error) }),
     );
     this.#begin(log).catch((error: unknown) => this.#fail(error));
+  }
+
+  /** Until it is over. */
+  add(work: Subscription): void {
+    this.#subscription.add(work);
   }
 
   /** SIGKILL. */
@@ -111,6 +131,10 @@ export class SimClient {
     const inherited = await this.#ledger.claim(log);
     this.#quota.inherit(inherited);
     this.#ledger.begin(inherited);
+    this.#world.onBegun?.({
+      ...{ client: this, ledger: this.#ledger, quota: this.#quota, scheduler: this.#scheduler },
+      awake: () => this.#awake(),
+    });
     const ask = (endpoint: string, limit: Limit, parallel: number, pause: number) => {
       for (let k = 0; k < parallel; k++) {
         const work = defer(() => this.#ask(endpoint));

@@ -1,6 +1,8 @@
+import type { AccountLog } from '../../src/sinks/kafka-ledger.ts';
+import type { GuestLog } from '../../src/sinks/guest-log.ts';
+import { ageMs } from '../../src/sinks/ledger-entries.ts';
+import type { LedgerEntry } from '../../src/sinks/ledger-entries.ts';
 import { CellarstreamError } from '../../src/errors.ts';
-import { ageMs } from '../../src/sinks/kafka-ledger.ts';
-import type { AccountLog, LedgerEntry } from '../../src/sinks/kafka-ledger.ts';
 import type { SimTime } from '../sim/sim-time.ts';
 
 interface Appended {
@@ -8,6 +10,8 @@ interface Appended {
   /** By the leader's clock, ms. */
   readonly at: number;
   readonly leaderEpoch: number;
+  /** Whose it is; undefined where it is the account's own. */
+  readonly guest?: string;
 }
 
 /** How long what is sent to Kafka is on its way, or whether it never comes. */
@@ -37,6 +41,9 @@ export class SimLedger {
   /** What one process has of it. */
   of({ step, isCutOff }: Ways, now: () => number): AccountLog {
     let epoch = 0;
+    /** Before which all is known, and what was appended last. */
+    let readTo = 0;
+    let newest = { end: 0, at: 0 };
     const write = (text: string): number => {
       if (isCutOff()) throw new CellarstreamError('KAFKA_UNREACHABLE', 'no answer from Kafka');
       if (epoch !== this.#epoch)
@@ -53,24 +60,64 @@ export class SimLedger {
         await step();
         const at = now();
         await step(); // until it is read
+        const before = this.#entries.slice(0, end - 1);
+        readTo = end;
+        const entries = before.filter((one) => one.guest === undefined);
         const claim = this.#entries[end - 1]!;
-        const entries = this.#entries.slice(0, end - 1).map((one): LedgerEntry => ({
-          text: one.text,
-          ageMs: ageMs(stamped(one), stamped(claim)),
-        }));
-        return { entries, at };
+        const guests = newestOfGuests(before);
+        return { entries: entries.map(agedAt(claim)), guests: guests.map(agedAt(claim)), at };
       },
       append: async (text) => {
         await step(); // it is produced
-        write(text);
+        const end = write(text);
         await step(); // EndTxn is sent
         if (epoch !== this.#epoch)
           throw new CellarstreamError('FENCED', 'another one has the ledger');
         await step(); // and answered
+        newest = { end, at: now() };
+      },
+      guests: async () => {
+        await step();
+        const { end, at } = newest;
+        const guests = newestOfGuests(this.#entries.slice(readTo, end));
+        readTo = end;
+        return { guests: guests.map(agedAt(this.#entries[end - 1]!)), at };
       },
       close: () => Promise.resolve(),
     };
   }
+
+  /** What a guest has of it. */
+  guest(guest: string, { step, isCutOff }: Ways, now: () => number): GuestLog {
+    const write = (text: string): number => {
+      if (isCutOff()) throw new CellarstreamError('KAFKA_UNREACHABLE', 'no answer from Kafka');
+      const { epoch: leaderEpoch, skewMs } = this.#leader;
+      return this.#entries.push({ text, at: this.#time.now() + skewMs, leaderEpoch, guest });
+    };
+    return {
+      declare: async (text) => {
+        await step();
+        const end = write(text);
+        await step();
+        const at = now();
+        await step(); // until it is read
+        const own = this.#entries[end - 1]!;
+        const before = this.#entries.slice(0, end - 1);
+        const services = before.filter((one) => one.guest === undefined);
+        const guests = newestOfGuests(before.filter((one) => one.guest !== guest));
+        return { entries: services.map(agedAt(own)), guests: guests.map(agedAt(own)), at };
+      },
+      close: () => undefined,
+    };
+  }
+}
+
+function newestOfGuests(entries: readonly Appended[]): Appended[] {
+  return [...new Map(entries.filter(({ guest }) => guest !== undefined).map((one) => [one.guest, one])).values()]; // prettier-ignore
+}
+
+function agedAt(at: Appended): (one: Appended) => LedgerEntry {
+  return (one) => ({ text: one.text, ageMs: ageMs(stamped(one), stamped(at)) });
 }
 
 function stamped({ at, leaderEpoch }: Appended) {

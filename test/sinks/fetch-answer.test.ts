@@ -17,7 +17,7 @@ it('reads partitions, with what was aborted in them', () => {
     partition(3, Buffer.concat(aborted), Buffer.concat([int32(4), Buffer.from('abcd')])),
     partition(0, int32(-1), int32(-1)), // nothing aborted, and nothing there
   ]);
-  const none = { errorCode: 0, lastStableOffset: 80n };
+  const none = { errorCode: 0, highWatermark: 90n, lastStableOffset: 80n };
   expect(fetchAnswer(answer)).toEqual({
     clientSideThrottleTime: 50,
     errorCode: 0,
