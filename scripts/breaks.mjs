@@ -285,6 +285,7 @@ const BREAKS = [
   ['ledger: all that is left is used up at once', 'src/pace.ts', 'const BURST = 2;', 'const BURST = 100;'],
   ['ledger: nothing is settled at the end', 'src/ledger.ts', 'await log?.append(ledgerText(recordOf(scheduler.now(), 0)));', ''],
   ['ledger: a fenced process is opened anew', 'src/sinks/kafka-ledger.ts', 'if (last && !isMine(String(last.value))) throw fenced(error);', 'void [last, isMine, fenced];', ['ledger']],
+  ['ledger: claims take the place of what was declared', 'src/sinks/kafka-ledger.ts', 'await commit(own, claimKey(account), text)', 'await commit(own, claimKey(account).slice(0, -1), text)', ['ledger']],
   ['ledger: a successor is told of nothing', 'src/quotas.ts', 'countOthers(one, arrivalsIn(one.name, { record, sentBefore }));', 'void countOthers;\n        continue;'],
   ['permits: they last longer than what the service has declared', 'src/permit-grants.ts', 'Math.floor(ledger.leftMs())', 'Math.floor(ledger.leftMs() + 15_000)'],
   ['permits: those that are good when a service stops are forgotten', 'src/permit-grants.ts', 'if (isTaken() && until > scheduler.now()) lane', 'if (isTaken() && until < 0) lane'],

@@ -220,7 +220,7 @@ export function openLedger(options: LedgerOptions): Ledger {
       const record = entry && 'quotas' in entry ? entry : undefined;
       const sentBefore = at - ageMs;
       const isRunning = record !== undefined && sentBefore + record.blockMs > at;
-      const isDoubtful = !record && entries.length > 0;
+      const isDoubtful = newest !== undefined && !record;
       return { record, sentBefore, isRunning, guests: heard(taken), isDoubtful };
     },
     begin: ({ record }) => {

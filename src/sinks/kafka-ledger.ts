@@ -4,7 +4,7 @@ import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../errors.ts';
 import type { Broker } from './broker.ts';
 import { isEpochError } from './kafka-error.ts';
-import { entryOf, guestsAt, isOfAccount, isOwn } from './ledger-entries.ts';
+import { claimKey, entryOf, guestsAt, isOfAccount, isOwn } from './ledger-entries.ts';
 import type { LedgerEntry } from './ledger-entries.ts';
 import { readBatches } from './read-batches.ts';
 import type { LogMessage } from './record-batches.ts';
@@ -78,10 +78,10 @@ export function accountLog(options: AccountLogOptions): AccountLog {
   /** Keys of guests whose entries are long over: the topic would keep them for ever. */
   let over: readonly string[] = [];
 
-  const commit = async (to: FencedSink, text: string): Promise<bigint> => {
+  const commit = async (to: FencedSink, key: string, text: string): Promise<bigint> => {
     try {
-      const message = { topic, key: account, value: Buffer.from(text) };
-      const tombstones = over.map((key) => ({ topic, key, value: null }));
+      const message = { topic, key, value: Buffer.from(text) };
+      const tombstones = over.map((each) => ({ topic, key: each, value: null }));
       const ends = await leftUndecided(() => to.commit([message, ...tombstones]));
       over = [];
       const end = ends.get(topic)!.get(0)!;
@@ -131,7 +131,7 @@ export function accountLog(options: AccountLogOptions): AccountLog {
   const claimed = async (text: string) => {
     try {
       const own = await open(isWhole ? undefined : sink);
-      return { own, end: await commit(own, text) };
+      return { own, end: await commit(own, claimKey(account), text) };
     } catch (error) {
       throw isEpochError(error) ? fenced(error) : error;
     }
@@ -161,7 +161,7 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       }),
     append: (text) =>
       inTurn(async () => {
-        await commit(isWhole && sink ? sink : await reopened(), text);
+        await commit(isWhole && sink ? sink : await reopened(), account, text);
       }),
     guests: () =>
       inTurn(async () => {

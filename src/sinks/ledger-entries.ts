@@ -17,14 +17,20 @@ export function guestKey(account: string, instance: string): string {
   return `${account}/${instance}`;
 }
 
+/** The key of claims: not the account's own, or compaction would leave a claim in the place of what was declared before it. */
+export function claimKey(account: string): string {
+  return guestKey(account, '');
+}
+
 /** Whether an entry is the account's or one of its guests'. */
 export function isOfAccount({ key }: LogMessage, account: string): boolean {
   const text = key?.toString();
   return text === account || (text?.startsWith(guestKey(account, '')) ?? false);
 }
 
+/** Whether it is a declaration or a claim of whoever has the account. */
 export function isOwn({ key, value }: LogMessage, account: string): boolean {
-  return value !== null && key?.toString() === account;
+  return value !== null && [account, claimKey(account)].includes(String(key));
 }
 
 /** How old an entry was when another one was appended. */
@@ -51,7 +57,7 @@ export function guestsAt(
   account: string,
   at: LogMessage,
 ): { readonly guests: readonly LedgerEntry[]; readonly over: readonly string[] } {
-  const isGuests = (one: LogMessage) => one !== at && one.key?.toString() !== account;
+  const isGuests = (one: LogMessage) => one !== at && ![account, claimKey(account)].includes(String(one.key)); // prettier-ignore
   const newest = new Map(entries.filter(isGuests).map((one) => [String(one.key), one]));
   const left = [...newest].filter(([, { value }]) => value !== null);
   const isOver = (one: LogMessage) => Number(at.timestamp) - Number(one.timestamp) > LONG_OVER_MS;

@@ -10,6 +10,8 @@ import { accountLog } from '../../src/sinks/kafka-ledger.ts';
 import type { AccountLog } from '../../src/sinks/kafka-ledger.ts';
 import { KafkaProxy, loseAnswer } from '../support-proxy/kafka-proxy.ts';
 import { createTopic } from './support/created-topic.ts';
+import { kafkajsRead } from './support/kafkajs-read.ts';
+import type { StoredRecord } from './support/stored-record.ts';
 
 const [BROKER = ''] = inject('brokers');
 const PREFIX = `ledger-${randomUUID()}`;
@@ -80,6 +82,18 @@ describe('the ledger of an account', () => {
     expect(await failureOf(first.append('a declares more'))).toMatchObject({ code: 'COMMIT_FAILED' }); // prettier-ignore
     expect(await failureOf(first.append('a declares more'))).toMatchObject({ code: 'FENCED' });
     await second.append('b declares');
+  });
+
+  it('keeps what was declared when claims follow, whatever compaction takes', async () => {
+    await (await logOf('z', 'compacted')).takeOver('z claims');
+    const first = await logOf('a', 'compacted');
+    await first.takeOver('a claims');
+    await first.append('a declares');
+    await (await logOf('b', 'compacted')).takeOver('b claims');
+    const isOurs = (key: Buffer | null) => key?.toString().startsWith('compacted') ?? false;
+    const texts = (records: readonly StoredRecord[]) => records.filter(({ key }) => isOurs(key)).map(({ key, value }) => [String(key), String(value)] as const); // prettier-ignore
+    const all = await kafkajsRead(BROKER, TOPIC, (records) => texts(records).length === 4);
+    expect(new Set(new Map(texts(all)).values())).toEqual(new Set(['a declares', 'b claims']));
   });
 
   it('counts what was declared and never committed', async () => {
