@@ -5,6 +5,7 @@ import { defer, map, mergeMap, range, repeat, timer } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../src/config.ts';
 import { quotas, WINDOW_MS } from '../src/quotas.ts';
+import type { RecentStarts } from '../src/state/recent-starts.ts';
 import { poll } from '../src/streams/poll.ts';
 import { during } from '../src/streams/token-bucket.ts';
 import type { Limit } from '../src/streams/token-bucket.ts';
@@ -92,6 +93,20 @@ describe('quotas', () => {
       }, 200_000);
     });
     expect(times[0]).toBeGreaterThan(260_000);
+  });
+
+  it('writes down a whole window of others at one go, however large the quota is', () => {
+    const writes: number[] = [];
+    const startsOf = (name: string): RecentStarts => ({
+      ...{ times: [], known: false, close: () => undefined },
+      add: () => expect.fail('one by one'),
+      addAll: (times) => {
+        if (name === 'orders') writes.push(times.length);
+      },
+    });
+    const large = { ...config, quota: { ...config.quota, perMinute: 100_000 } };
+    quotas({ config: large, scheduler: virtualTime(), startsOf }).distrust();
+    expect(writes).toEqual([100_000]);
   });
 
   it('lets the first read have its part and no more, so that a poll never waits for it', () => {

@@ -185,7 +185,10 @@ function contents(topic: string): { readonly key: string; readonly value: string
     case NAMES.cursors:
       return { key: '`<account>/<resource>`', value: 'JSON, of the service' };
     case NAMES.ledger:
-      return { key: '`<account>`', value: 'JSON, of the service' };
+      return {
+        key: '`<account>`, with `/` behind it for who has not declared yet, and for guests',
+        value: 'JSON, of the service',
+      };
     case NAMES.signals:
       return { key: "the request's id", value: 'JSON, [signals](#cursors-and-signals)' };
     default:
