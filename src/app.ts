@@ -17,8 +17,9 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { openApi } from './api.ts';
 import { steadyScheduler, wallClock } from './clock.ts';
 import type { ConfigWith } from './config.ts';
-import { openDestination, openLinks } from './destination.ts';
+import { openDestination, openLinks, topicsOf } from './destination.ts';
 import type { Destination } from './destination.ts';
+import { CellarstreamError } from './errors.ts';
 import type { Hooks } from './hooks.ts';
 import { openLedger } from './ledger.ts';
 import type { Inheritance } from './ledger.ts';
@@ -33,7 +34,8 @@ import { parseCursor } from './sinks/cursor.ts';
 import { kafkaBroker } from './sinks/kafka-broker.ts';
 import { accountLog } from './sinks/kafka-ledger.ts';
 import { kafkaSignals } from './sinks/kafka-signals.ts';
-import { writtenSince } from './sinks/kafka-tail.ts';
+import { offsetsSince } from './sinks/kafka-tail.ts';
+import { ensureTopics } from './sinks/kafka-topics.ts';
 import type { PermitsRequest } from './sinks/signals.ts';
 import { newestCursors } from './sinks/tenure.ts';
 import { ledgerWriter } from './state/ledger-writer.ts';
@@ -113,15 +115,17 @@ async function serve(options: RunOptions): Promise<void> {
     permitGrants({ topic: signals, account, instance, quota, ledger, scheduler, hooks }),
   );
 
+  let isOver = false;
   const loggedIn$ = api.tokens.token$.pipe(take(1));
   /** Whether cursors were written in the last minute by somebody of whose requests nothing is known here: an older version, which has no ledger. */
   const hasStrangers = async (broker: Broker, cursors: string, { record }: Inheritance) => {
     const now = scheduler.now();
     const knownUntil = record ? 0 : quota.lastAsked() + IN_HAND_MS;
     const since = Math.max(knownUntil, now - WINDOW_MS);
-    if (since >= now || !(await writtenSince(links.kafka, cursors, since))) return false;
-    if (!record) return true;
-    const newest = await newestCursors(broker, cursors);
+    if (since >= now) return false;
+    const from = (await offsetsSince(links.kafka, cursors, since)).get(0);
+    if (from === undefined || !record) return from !== undefined;
+    const newest = await newestCursors(broker, cursors, from);
     return resources.some((resource) => {
       const task = `${account}/${resource}`;
       const text = newest.get(task);
@@ -137,10 +141,12 @@ async function serve(options: RunOptions): Promise<void> {
         ...{ kafka, broker, account, scheduler },
         topic: destination.ledger,
         transactionalId: `cellarstream.${config.topics.prefix}.ledger/${account}`,
+        remake: () => ensureTopics(topicsOf(config, kafka)),
         isMine: (text) => parseLedger(text)?.instance === instance,
       }),
     );
     const areStrangers = await hasStrangers(broker, destination.cursors, inherited);
+    if (isOver) throw new CellarstreamError('COMMIT_FAILED', 'it has ended meanwhile');
     const isBeside = quota.inherit(inherited);
     if (areStrangers) quota.distrust();
     if (isBeside || areStrangers) {
@@ -189,6 +195,7 @@ async function serve(options: RunOptions): Promise<void> {
       { defaultValue: undefined },
     );
   } finally {
+    isOver = true;
     await Promise.allSettled([api.close(), links.registry.close(), store.close(), signals.close()]);
     // Behind the last request. A successor that can't be told waits a little longer.
     const settled$ = merge(defer(ledger.settle), timer(SETTLE_WITHIN_MS, scheduler)).pipe(take(1));

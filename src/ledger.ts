@@ -143,6 +143,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     // Who came while no declaration ran has seen that nobody asks, and has declared what they ask themselves. Whoever
     // comes from now on sees this one.
     if (log && !isRunning()) guests$.next(heard(await log.guests()));
+    if (!hasBegun) return; // it has ended meanwhile
     block = { end: now + blockMs, wallEnd: wall + blockMs };
     for (const [name, part] of parts) {
       part.left = Math.max(0, (record.quotas[name]?.more ?? 0) - part.started);

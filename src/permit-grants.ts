@@ -82,6 +82,8 @@ export function permitGrants(
           const ack = ackOf(request, permits);
           for (const permit of permits) if (!permit.isTaken()) permit.release();
           until = scheduler.now() + ack.for_ms + LATE_MS;
+          // A process that is killed here leaves nothing else to the next one of its folder.
+          for (const { lane, isTaken } of permits) if (isTaken()) lane.keep([{ at: until, count: 1 }]); // prettier-ignore
           return topic.send(signalMessage(topic.name, ack));
         }),
         mergeMap(() => timer(Math.max(0, until - scheduler.now()), scheduler)),

@@ -6,7 +6,7 @@ import { lanesOf } from './lanes.ts';
 import type { Lanes } from './lanes.ts';
 import { AHEAD_MS, BLOCK_MS } from './ledger.ts';
 import type { Inheritance, Ledger } from './ledger.ts';
-import { ALL, arrivalsIn, LATE_MS, LOGIN } from './ledger-record.ts';
+import { ALL, arrivalsIn, countedIn, LATE_MS, LOGIN } from './ledger-record.ts';
 import type { SentRecord, TimedCount } from './ledger-record.ts';
 import { RESOURCES } from './resources.ts';
 import type { LedgerWriter } from './state/ledger-writer.ts';
@@ -52,6 +52,8 @@ export interface GuestLane {
   readonly limit: Limit;
   /** Counts requests of guests that are still to come. */
   readonly count: (requests: readonly TimedCount[]) => void;
+  /** Keeps them for the next process of the folder alone. */
+  readonly keep: (requests: readonly TimedCount[]) => void;
 }
 
 export interface QuotasOptions {
@@ -95,6 +97,8 @@ const GUESTS_RANK = -1;
 /** Of the logins, behind the service's own. */
 const GUESTS_LOGIN_PART = 0.5;
 const GUESTS_LOGIN_RANK = 1;
+/** What is declared of a request is later than what is kept of it by so much at the most, ms: to the end of a second, and {@link LATE_MS}. */
+const ROUNDED_MS = 1_000 + LATE_MS;
 /** A time that was kept is not further ahead than what a predecessor may have declared: else a clock was set back. */
 const MOST_AHEAD_MS = BLOCK_MS + AHEAD_MS + LATE_MS;
 
@@ -148,6 +152,15 @@ export function quotas(options: QuotasOptions): Quotas {
     const times = file?.times.map((at) => Math.min(at + LATE_MS, latest)) ?? [];
     count(times.map((at) => ({ at, count: 1 })));
   };
+  /** Whether the file has no fewer requests of the last minute than were declared: else a clock was set, or it was put back. */
+  const hasAll = ({ name, file }: Quota, { record, sentBefore }: SentRecord): boolean => {
+    const now = scheduler.now();
+    const isRecent = (ageMs: number) => sentBefore - ageMs > now - WINDOW_MS + ROUNDED_MS;
+    const used = countedIn(name, record).flatMap((declared) => declared.used);
+    const made = used.reduce((sum, [ageMs, count]) => (isRecent(ageMs) ? sum + count : sum), 0);
+    const kept = file?.times.filter((at) => at > now - WINDOW_MS) ?? [];
+    return file?.known === true && kept.length >= made;
+  };
   /** What others may have asked; the process after this one has to count it, too. */
   const countMore = (of: Quota, requests: readonly TimedCount[]): void => {
     of.count(requests);
@@ -189,13 +202,12 @@ export function quotas(options: QuotasOptions): Quotas {
   const inherit = ({ record, sentBefore, isRunning, guests, isDoubtful }: Inheritance): boolean => {
     const isOurs = record !== undefined && record.instance === writer?.get();
     for (const one of [login, ...listQuotas()]) {
-      const isKnown = one.file?.known ?? false;
-      if (!record || (isOurs && isKnown)) countFile(one);
-      else {
-        countOthers(one, arrivalsIn(one.name, { record, sentBefore }));
-      }
-      for (const sent of guests) countMore(one, arrivalsIn(one.name, sent));
-      if (record && !(isOurs && isKnown)) spreadFree(one);
+      const sent = record && { record, sentBefore };
+      const isByFile = !sent || (isOurs && hasAll(one, sent));
+      if (isByFile) countFile(one);
+      else countOthers(one, arrivalsIn(one.name, sent));
+      for (const guest of guests) countMore(one, arrivalsIn(one.name, guest));
+      if (!isByFile) spreadFree(one);
       if (isDoubtful) distrust(one);
       if (record) one.isSure = true;
     }
@@ -235,7 +247,13 @@ export function quotas(options: QuotasOptions): Quotas {
     inherit,
     guests: (name) => {
       const one = named(name);
-      return one && { limit: one.guests, count: (requests) => countMore(one, requests) };
+      return (
+        one && {
+          limit: one.guests,
+          count: (requests) => countMore(one, requests),
+          keep: (requests) => one.file?.addAll(timesOf(requests, one.capacity)),
+        }
+      );
     },
     use: () =>
       [...listQuotas(), login].map(({ name, bucket, capacity }) => ({

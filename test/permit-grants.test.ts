@@ -9,6 +9,7 @@ import { quotas } from '../src/quotas.ts';
 import { parseSignal } from '../src/sinks/signals.ts';
 import type { PermitsAck, PermitsRequest } from '../src/sinks/signals.ts';
 import { during } from '../src/streams/token-bucket.ts';
+import { startsIn } from './sim/sim-store.ts';
 import { SimTime } from './sim/sim-time.ts';
 import { SimLedger } from './ledger/sim-ledger.ts';
 
@@ -27,7 +28,9 @@ async function service({ lasting = true } = {}) {
   const written: LedgerRecord[] = [];
   const log = new SimLedger(time).of({ step: () => time.sleep(5), isCutOff: () => false }, () => time.now()); // prettier-ignore
   const ledger = openLedger({ instance: 'p0', scheduler, wallNow: () => time.now() });
-  const quota = quotas({ config, scheduler, ledger, instance: 'p0' });
+  const folder = { starts: new Map<string, number[]>(), writer: undefined };
+  const startsOf = startsIn(folder);
+  const quota = quotas({ config, scheduler, ledger, startsOf, instance: 'p0' });
   const append = (text: string) => {
     const record = parseLedger(text);
     if (record && 'quotas' in record) written.push(record);
@@ -59,7 +62,7 @@ async function service({ lasting = true } = {}) {
     .subscribe();
   const ask = (quotas: Record<string, number>, agoMs = 0) =>
     requests$.next({ type: 'permits', id: `r${acks.length}`, account: 'main', asker: 'g1', quotas, requested_at: new Date(time.now() - agoMs).toISOString() }); // prettier-ignore
-  return { time, ledger, quota, written, acks, ask, granting };
+  return { time, ledger, quota, folder, written, acks, ask, granting };
 }
 
 function done(work: Promise<unknown>): () => boolean {
@@ -104,6 +107,15 @@ describe('never more than the quota, whoever asks: permits of a service', () => 
     const { used } = written.at(-1)!.quotas.orders!;
     const late = used.filter(([ageMs]) => time.now() - ageMs >= at + ack.for_ms);
     expect(late.reduce((sum, [, count]) => sum + count, 0)).toBeGreaterThanOrEqual(3);
+  });
+
+  it('are in its folder with their end, for one that is started there after a kill', async () => {
+    const { time, folder, acks, ask } = await service();
+    ask({ orders: 3 });
+    await time.pass(2_100);
+    const { ack, at } = acks[0]!;
+    const late = folder.starts.get('orders')!.filter((time) => time >= at + ack.for_ms);
+    expect(late).toHaveLength(3);
   });
 
   it('are as many as are free within two seconds, and never all of the quota', async () => {

@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { defer, map, mergeMap, range, repeat, timer } from 'rxjs';
+import { defer, map, mergeMap, NEVER, range, repeat, timer } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../src/config.ts';
 import { quotas, WINDOW_MS } from '../src/quotas.ts';
@@ -93,6 +93,37 @@ describe('quotas', () => {
       }, 200_000);
     });
     expect(times[0]).toBeGreaterThan(260_000);
+  });
+
+  it('does not believe a folder that has fewer requests than were declared', () => {
+    const freeOf = (kept: number) => {
+      const scheduler = virtualTime();
+      let free: number | undefined;
+      scheduler.run(() => {
+        scheduler.schedule(() => {
+          const times = Array.from({ length: kept }, () => scheduler.now() - 20_000);
+          const startsOf = (): RecentStarts => ({
+            ...{ times, known: true, close: () => undefined },
+            add: () => () => undefined,
+            addAll: () => undefined,
+          });
+          const writer = { get: () => 'p0', set: () => undefined };
+          const part = () => ({
+            gate: { opensAt: (now: number) => now, want: () => undefined, opened$: NEVER },
+            ...{ onStart: () => () => undefined, count: () => undefined },
+          });
+          const quota = quotas({ config, scheduler, startsOf, writer, ledger: { part, guests$: NEVER } }); // prettier-ignore
+          const orders = { used: [[19_000, 40]] as const, underWay: 0, more: 30 };
+          const record = { instance: 'p0', writers: ['p0'], blockMs: 10_000, quotas: { orders } };
+          const sentBefore = scheduler.now();
+          quota.inherit({ record, sentBefore, isRunning: true, guests: [], isDoubtful: false });
+          free = 100 - quota.use()[0]!.used;
+        }, 200_000);
+      });
+      return free;
+    };
+    expect(freeOf(40)).toBe(60); // what may still begin was this machine's: it is in the folder if it did
+    expect(freeOf(39)).toBe(1); // what is free comes one by one
   });
 
   it('writes down a whole window of others at one go, however large the quota is', () => {

@@ -49,6 +49,8 @@ export interface AccountLogOptions {
   readonly account: string;
   readonly transactionalId: string;
   readonly scheduler: SchedulerLike;
+  /** Makes the topic where it is gone. */
+  readonly remake: () => Promise<unknown>;
   /** Whether an entry is this process's own. */
   readonly isMine: (text: string) => boolean;
 }
@@ -67,10 +69,11 @@ interface Newest {
  * them back.
  */
 export function accountLog(options: AccountLogOptions): AccountLog {
-  const { kafka, broker, topic, account, transactionalId, scheduler, isMine } = options;
+  const { kafka, broker, topic, account, transactionalId, scheduler, remake, isMine } = options;
   /** The newest that was opened; and whether it can still be used. */
   let sink: FencedSink | undefined;
   let isWhole = false;
+  let isClosed = false;
   let queue: Promise<unknown> = Promise.resolve();
   let newest: Newest | undefined;
   /** The offset before which all is known. */
@@ -84,17 +87,25 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       const tombstones = over.map((each) => ({ topic, key: each, value: null }));
       const ends = await leftUndecided(() => to.commit([message, ...tombstones]));
       over = [];
-      const end = ends.get(topic)!.get(0)!;
+      // A broker that has had it before does not say where it is.
+      const end = ends.get(topic)?.get(0) ?? (await to.bounds(topic)).get(0)!.high;
       newest = { text, end, at: scheduler.now() };
       return end;
     } catch (error) {
       isWhole = false;
       await to.close().catch(() => undefined); // what came before it says more
-      throw error;
+      if (!isGone(error)) throw error;
+      await remake();
+      throw gone(topic, error);
     }
   };
   const open = async (own?: FencedSink): Promise<FencedSink> => {
+    if (isClosed) throw closed();
     sink = await broker.open(transactionalId, own?.producer);
+    if (isClosed) {
+      await sink.close();
+      throw closed();
+    }
     isWhole = true;
     return sink;
   };
@@ -167,17 +178,35 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       inTurn(async () => {
         if (!newest || readTo === undefined) throw unread(topic);
         const { text, end, at } = newest;
-        const all = await entriesBetween(readTo, end);
+        // A topic that was made anew is shorter than what was read of it.
+        const all = readTo < end ? await entriesBetween(readTo, end) : await entriesBefore(end, broker); // prettier-ignore
         const own = all.findLast(({ value }) => String(value) === text);
-        if (!own) throw unread(topic);
+        if (!own) {
+          readTo = 0n;
+          throw unread(topic);
+        }
         readTo = end;
         return { guests: guestsAt(all, account, own).guests, at };
       }),
     close: async () => {
       isWhole = false;
+      isClosed = true;
       await sink?.close();
     },
   };
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof CellarstreamError && error.code === 'TOPIC_CHANGED';
+}
+
+function gone(topic: string, cause: unknown): CellarstreamError {
+  const message = `${topic} was gone: it has been made anew`;
+  return new CellarstreamError('KAFKA_UNREACHABLE', message, { cause, context: { topic } });
+}
+
+function closed(): CellarstreamError {
+  return new CellarstreamError('COMMIT_FAILED', 'the ledger was closed meanwhile');
 }
 
 /** As when the topic is deleted meanwhile. */

@@ -19,15 +19,23 @@ export function topicEnds(kafka: Kafka, topic: string): Promise<Offsets> {
 }
 
 /** Whether a topic has a message that was written at this time or later, ms since the epoch. */
-export function writtenSince(kafka: Kafka, topic: string, at: number): Promise<boolean> {
+export async function writtenSince(kafka: Kafka, topic: string, at: number): Promise<boolean> {
+  return (await offsetsSince(kafka, topic, at)).size > 0;
+}
+
+/** By partition the offset of its first message of this time or later, ms since the epoch; of those that have one. */
+export function offsetsSince(kafka: Kafka, topic: string, at: number): Promise<Offsets> {
   return withAdmin(kafka, async (admin) => {
     const ends = await admin.fetchTopicOffsets(topic);
     // Where there is no such message kafkajs gives the end.
     const since = await admin.fetchTopicOffsetsByTimestamp(topic, Math.floor(at));
-    return since.some(({ partition, offset }) => {
-      const end = ends.find((one) => one.partition === partition);
-      return end !== undefined && BigInt(offset) < BigInt(end.high);
-    });
+    return new Map(
+      since.flatMap(({ partition, offset }) => {
+        const end = ends.find((one) => one.partition === partition);
+        const isThere = end !== undefined && BigInt(offset) < BigInt(end.high);
+        return isThere ? [[partition, BigInt(offset)] as const] : [];
+      }),
+    );
   });
 }
 

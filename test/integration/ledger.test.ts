@@ -7,7 +7,8 @@ import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { topicTable } from '../../src/schemas/topics.ts';
 import { kafkaBroker } from '../../src/sinks/kafka-broker.ts';
 import { accountLog } from '../../src/sinks/kafka-ledger.ts';
-import type { AccountLog } from '../../src/sinks/kafka-ledger.ts';
+import type { AccountLog, AccountLogOptions } from '../../src/sinks/kafka-ledger.ts';
+import { withAdmin } from '../../src/sinks/with-admin.ts';
 import { KafkaProxy, loseAnswer } from '../support-proxy/kafka-proxy.ts';
 import { createTopic } from './support/created-topic.ts';
 import { kafkajsRead } from './support/kafkajs-read.ts';
@@ -32,13 +33,20 @@ async function topicMade(): Promise<void> {
 }
 
 /** What one process has of it; its entries begin with its name. */
-async function logOf(name: string, account: string, client = kafka): Promise<AccountLog> {
+async function logOf(
+  name: string,
+  account: string,
+  client = kafka,
+  other: Partial<AccountLogOptions> = {},
+): Promise<AccountLog> {
   await topicMade();
   const log = accountLog({
     kafka: client,
-    broker: kafkaBroker(client, { partitions: new Map([[TOPIC, 1]]) }),
+    broker: kafkaBroker(client, { partitions: new Map([[other.topic ?? TOPIC, 1]]) }),
     ...{ topic: TOPIC, account, transactionalId: idOf(account), scheduler: asyncScheduler },
+    remake: () => Promise.reject(new Error('it is there')),
     isMine: (text) => text.startsWith(name),
+    ...other,
   });
   onTestFinished(() => log.close());
   return log;
@@ -113,6 +121,20 @@ describe('the ledger of an account', () => {
     expect(await textsOf(second, 'b claims')).toEqual(['a claims', 'a declares']);
     expect(performance.now() - began).toBeLessThan(10_000);
     await other.abort();
+  });
+
+  it('goes on in a topic that was made anew, and finds what was declared there alone', async () => {
+    const topic = `${TOPIC}-anew`;
+    const make = () => createTopic(kafka, { topic, numPartitions: 1 });
+    await make();
+    const first = await logOf('a', 'anew', kafka, { topic, remake: make });
+    await first.takeOver('a claims');
+    for (const text of ['a declares', 'a declares more', 'and more']) await first.append(text);
+    await withAdmin(kafka, (admin) => admin.deleteTopics({ topics: [topic] }));
+    await expect.poll(() => failureOf(first.append('a is back')), { timeout: 60_000 }).toBe(undefined); // prettier-ignore
+    expect(await first.guests()).toMatchObject({ guests: [] });
+    const second = await logOf('b', 'anew', kafka, { topic });
+    expect(new Set(await textsOf(second, 'b claims'))).toEqual(new Set(['a is back']));
   });
 
   it('goes on behind a commit whose answer was lost', async () => {

@@ -193,6 +193,18 @@ describe('requests of an account', () => {
     expect(account.started.at(-1)).toBeLessThan(5_000 + BLOCK_MS);
   });
 
+  it('do not begin any more when it has ended in the middle of a declaration', async () => {
+    const account = new Account();
+    await account.begin();
+    account.ask(4);
+    await account.time.pass(COMMIT_MS / 2);
+    const settled = account.ledger.settle();
+    await account.time.pass(1_000);
+    await settled;
+    expect(account.ledger.isRunning()).toBe(false);
+    expect(account.started).toEqual([]);
+  });
+
   it('that were really made are told at the end, and no more', async () => {
     const account = new Account();
     await account.begin();
