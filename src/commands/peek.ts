@@ -1,4 +1,4 @@
-import { endWith, filter, firstValueFrom, ignoreElements, map, merge, NEVER, of, switchMap, takeUntil, takeWhile } from 'rxjs'; // prettier-ignore
+import { defer, endWith, filter, firstValueFrom, ignoreElements, map, merge, NEVER, of, switchMap, takeUntil, takeWhile } from 'rxjs'; // prettier-ignore
 import { openApi } from '../api.ts';
 import { keyFieldsOf } from '../choose-key.ts';
 import { steadyScheduler } from '../clock.ts';
@@ -20,6 +20,7 @@ import { keyOfFields, keyRecords } from '../streams/records.ts';
 import { unseenFields } from '../unseen-fields.ts';
 import { refuseUnsupported } from '../unsupported.ts';
 import { VERSION } from '../version.ts';
+import { lineWriter } from './line-writer.ts';
 import { logHooks } from './log-hooks.ts';
 import { logSettings } from './log-settings.ts';
 import { stopSignals } from './stop.ts';
@@ -81,6 +82,7 @@ export async function peekCommand(
   });
   const request = hidingList(lookedAt(api.list(resource)), personalFieldsOf(config.pii, resource));
   const { poll } = quota.lanes(resource, false);
+  const lines = lineWriter(process.stdout);
   let sequence = 0;
 
   const known = keyFieldsOf(resource, config, []);
@@ -98,6 +100,7 @@ export async function peekCommand(
         keyOf,
         pageSize,
         leftOut: anchorsWithout,
+        room: () => defer(() => lines.flush()), // whoever reads slowly holds up the next page
       }).pipe(map(({ answer }) => ({ records: keyRecords(answer.data, keyOf).keyed }))),
     ),
   );
@@ -116,7 +119,7 @@ export async function peekCommand(
           changed: [...changed],
           source: { ...source },
         };
-        process.stdout.write(`${stringifyJson(event)}\n`);
+        void lines.write(stringifyJson(event));
       }
     }),
     takeWhile(() => sequence < limit),
@@ -127,6 +130,7 @@ export async function peekCommand(
   try {
     await firstValueFrom(merge(over$, noPermits$));
   } finally {
+    await lines.flush(); // or the end of the process would cut them off
     await api.close();
     await guest?.close();
   }

@@ -375,4 +375,20 @@ describe('peek', () => {
     expect(await some.ended).toBe(0);
     expect(some.stdout().trim().split('\n')).toHaveLength(3);
   });
+
+  it('prints every line though its reader is slow, and asks for no more meanwhile', async () => {
+    const sandbox = await sandboxForTest({ records: { orders: 1_000 } });
+    const env = { API_BASE_URL: sandbox.url, API_KEY: sandbox.apiKey, PAGE_SIZE: '100' };
+    const peek = cliForTest(['peek', 'orders'], env);
+    const { stdout } = peek.process;
+    stdout!.pause();
+    const asked = () => sandbox.truth.requests('orders').length;
+    await vi.waitUntil(() => asked() > 0, { timeout: 20_000 });
+    let before = -1;
+    await vi.waitUntil(() => before === (before = asked()), { timeout: 20_000, interval: 1_500 });
+    expect(before).toBeLessThan(6); // a pipe holds no more
+    stdout!.resume();
+    expect(await peek.ended).toBe(0);
+    expect(peek.stdout().trimEnd().split('\n')).toHaveLength(1_000);
+  });
 });
