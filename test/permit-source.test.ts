@@ -14,7 +14,7 @@ const noTopic = new CellarstreamError('POSITION', 'there is no such topic');
 const refused = new CellarstreamError('KAFKA_REFUSED', 'not allowed to write');
 
 /** A service that gives 3 permits, and what is wrong with Kafka by time, ms from the start on. */
-function source(wrongAt: (ms: number) => Error | undefined) {
+function source(wrongAt: (ms: number) => Error | undefined, random = () => 0.5) {
   const time = new SimTime(START);
   const { scheduler } = time;
   const told: unknown[] = [];
@@ -33,7 +33,7 @@ function source(wrongAt: (ms: number) => Error | undefined) {
       settle: () => Promise.resolve(),
     },
     ...{ account: 'main', patienceMs: 20_000, scheduler, wallNow: () => time.now() + 5 },
-    random: () => 0.5,
+    random,
     onUncounted: (error) => told.push(error),
   });
   const got = async (): Promise<Batch> => {
@@ -77,6 +77,13 @@ describe('where permits come from', () => {
     expect((await got()).counts).toEqual({ orders: 10 });
     expect(begun).toHaveLength(tries + 2);
     expect(told).toEqual([unreachable]);
+  });
+
+  it('is looked for after pauses of which no two are the same', async () => {
+    const lots = [0, 0.9, 0.5];
+    const { got, begun } = source((ms) => (ms < 3_000 ? unreachable : undefined), () => lots.shift()!); // prettier-ignore
+    await got();
+    expect(begun).toEqual([0, 700, 2_300, 3_500]); // a try takes 200 ms
   });
 
   it('is nobody, at once, where what is wrong does not pass', async () => {
