@@ -12,6 +12,8 @@ export interface PermitSourceOptions {
   readonly account: string;
   /** How long permits are waited for that others have used up, ms. */
   readonly patienceMs: number;
+  /** How long Kafka is looked for before the first requests go on without it, ms. */
+  readonly kafkaPatienceMs: number;
   readonly scheduler: SchedulerLike;
   /** The machine's clock, ms. Default `Date.now`. */
   readonly wallNow?: () => number;
@@ -23,9 +25,7 @@ export interface PermitSourceOptions {
 
 /** How long somebody may be silent who runs the account, ms: longer than a block, so that one who has died is over. */
 const SILENCE_MS = 20_000;
-/** How long Kafka is looked for before the first requests go on without it, ms. */
-const UNREACHED_MS = 5_000;
-/** From half of it to half as much again: those who met once need not meet each time. */
+/** Between two tries, from half of it to half as much again: guests that met once need not meet each time, ms. */
 const PAUSE_MS = 1_000;
 
 /**
@@ -40,7 +40,7 @@ export function permitSource(
   options: PermitSourceOptions,
 ): (shares: () => Shares) => Promise<Batch> {
   const { ask, declarations, account, patienceMs, scheduler, onUncounted } = options;
-  const { wallNow = () => Date.now(), random = Math.random } = options;
+  const { kafkaPatienceMs, wallNow = () => Date.now(), random = Math.random } = options;
   /** Whether Kafka has ever been there; and whether it was looked for in vain. */
   let isCounted = false;
   let isMissed = false;
@@ -64,7 +64,7 @@ export function permitSource(
   };
   /** What comes of an error so far into a search; throws what it can't go on from. */
   const failed = (error: unknown, waitedMs: number): 'again' | 'uncounted' => {
-    const canPass = isRetryable(error) && waitedMs <= (isCounted ? SILENCE_MS : UNREACHED_MS);
+    const canPass = isRetryable(error) && waitedMs <= (isCounted ? SILENCE_MS : kafkaPatienceMs);
     if (isCounted && !canPass) throw error;
     if (isCounted || (canPass && !isMissed)) return 'again';
     if (!isMissed && !isNoTopic(error)) {

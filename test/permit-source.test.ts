@@ -32,7 +32,13 @@ function source(wrongAt: (ms: number) => Error | undefined, random = () => 0.5) 
       declare: () => Promise.reject(noTopic),
       settle: () => Promise.resolve(),
     },
-    ...{ account: 'main', patienceMs: 20_000, scheduler, wallNow: () => time.now() + 5 },
+    ...{
+      account: 'main',
+      patienceMs: 20_000,
+      kafkaPatienceMs: 5_000,
+      scheduler,
+      wallNow: () => time.now() + 5,
+    },
     random,
     onUncounted: (error) => told.push(error),
   });

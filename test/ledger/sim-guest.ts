@@ -48,7 +48,13 @@ export class SimGuest {
     const declarations = guestDeclarations({ log, instance: name, scheduler, wallNow });
     const asking = { topic: signals.of(ways), account: 'main', instance: name, scheduler, wallNow };
     const get = permitSource({
-      ...{ ask: permitRequests(asking), declarations, account: 'main', patienceMs },
+      ...{
+        ask: permitRequests(asking),
+        declarations,
+        account: 'main',
+        patienceMs,
+        kafkaPatienceMs: 5_000,
+      },
       ...{ scheduler, wallNow, random: chance.next },
       onUncounted: (error) => (this.error = error),
     });
