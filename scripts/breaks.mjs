@@ -291,7 +291,11 @@ const BREAKS = [
   ['permits: those that are good when a service stops are forgotten', 'src/permit-grants.ts', 'if (isTaken() && until > scheduler.now()) lane', 'if (isTaken() && until < 0) lane'],
   ['permits: a service does not look who came while it did not ask', 'src/ledger.ts', 'if (log && !isRunning()) guests$.next(heard(await log.guests()));', ''],
   ['permits: a successor counts no guests', 'src/quotas.ts', 'for (const sent of guests) countMore(one, arrivalsIn(one.name, sent));\n      if (record', 'if (record'],
-  ['permits: a guest asks beside a service whose declaration runs', 'src/guest-declarations.ts', 'service.record.blockMs > thereAt) return', 'service.record.blockMs < 0) return'],
+  ['permits: a guest asks beside a service whose declaration runs', 'src/guest-declarations.ts', 'service.record.blockMs > at) return', 'service.record.blockMs < 0) return'],
+  ['permits: a guest takes an earlier declaration for its own', 'src/guest-declarations.ts', 'number: declared }', 'number: 1 }'],
+  ['permits: what a guest did not get stays declared', 'src/guest-declarations.ts', 'if (isShort) await append(shares, BLOCK_MS, counts ?? {});', 'void isShort;'],
+  ['permits: a guest counts its requests as of its first try', 'src/guest-permits.ts', 'return get(shares);', 'const first = shares();\n    return get(() => first);'],
+  ['permits: what a guest has without Kafka has no end', 'src/permit-source.ts', 'end: scheduler.now() + BLOCK_MS,\n    wallEnd', 'end: Infinity,\n    wallEnd'],
 ]; // prettier-ignore
 
 const SIMULATION = ['run', '--project', 'sim'];

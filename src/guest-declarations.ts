@@ -1,9 +1,10 @@
 import type { SchedulerLike } from 'rxjs';
-import type { Batch, Share } from './guest-permits.ts';
+import type { Batch, Share, Shares } from './guest-permits.ts';
 import { BLOCK_MS } from './ledger.ts';
 import { arrivalsIn, ledgerText, parseLedger } from './ledger-record.ts';
-import type { LedgerRecord, SentRecord } from './ledger-record.ts';
+import type { SentRecord } from './ledger-record.ts';
 import type { GuestLog } from './sinks/guest-log.ts';
+import type { TakenOver } from './sinks/kafka-ledger.ts';
 import type { LedgerEntry } from './sinks/ledger-entries.ts';
 import { WINDOW_MS } from './quotas.ts';
 
@@ -22,10 +23,13 @@ export interface GuestDeclarations {
    * Declares what is wanted, and takes what the declarations before leave of it: none of it, perhaps. Undefined where
    * somebody runs the account: then it is for them to give permits.
    */
-  readonly declare: (shares: Readonly<Record<string, Share>>) => Promise<Batch | undefined>;
+  readonly declare: (shares: Shares) => Promise<Batch | undefined>;
   /** Says what was really asked, so that nobody waits for more; nothing where nothing was declared. */
-  readonly settle: (shares: Readonly<Record<string, Share>>) => Promise<void>;
+  readonly settle: (shares: Shares) => Promise<void>;
 }
+
+/** So many of each quota, by its name. */
+type Counts = Readonly<Record<string, number>>;
 
 /**
  * Whoever declares first in the order of the log is seen by all behind them: a guest counts the guests before it and the
@@ -34,57 +38,67 @@ export interface GuestDeclarations {
  */
 export function guestDeclarations(options: GuestDeclarationsOptions): GuestDeclarations {
   const { log, instance, scheduler, wallNow = () => Date.now() } = options;
-  let hasDeclared = false;
+  let declared = 0;
 
-  const recordOf = (shares: Readonly<Record<string, Share>>, blockMs: number): LedgerRecord => ({
-    instance,
-    writers: [instance],
-    blockMs,
-    quotas: Object.fromEntries(
-      Object.entries(shares).map(([name, { used, wanted }]) => [
-        name,
-        { used, underWay: 0, more: blockMs === 0 ? 0 : wanted },
-      ]),
-    ),
-  });
+  const append = (shares: Shares, blockMs: number, more: Counts): Promise<TakenOver> => {
+    declared += 1;
+    const quotaOf = ([name, { used }]: readonly [string, Share]) =>
+      [name, { used, underWay: 0, more: more[name] ?? 0 }] as const;
+    const quotas = Object.fromEntries(Object.entries(shares).map(quotaOf));
+    return log.declare(ledgerText({ instance, writers: [instance], blockMs, quotas, number: declared })); // prettier-ignore
+  };
 
   return {
     declare: async (shares) => {
       const [at, wallAt] = [scheduler.now(), wallNow()];
-      hasDeclared = true;
-      const { entries, guests, at: thereAt } = await log.declare(ledgerText(recordOf(shares, BLOCK_MS))); // prettier-ignore
-      const sent = ({ text, ageMs }: LedgerEntry): SentRecord[] => {
-        const record = parseLedger(text);
-        return record && 'quotas' in record ? [{ record, sentBefore: thereAt - ageMs }] : [];
-      };
-      // Of a version that is not known here: who knows what it asks.
-      if (entries.some(({ text, ageMs }) => !parseLedger(text) && ageMs < WINDOW_MS)) return undefined; // prettier-ignore
-      const service = entries.flatMap(sent).at(-1);
-      // It was sent before it was there: its block is over sooner.
-      if (service && service.sentBefore + service.record.blockMs > thereAt) return undefined;
-      const others = [...(service ? [service] : []), ...guests.flatMap(sent)];
-      const countOf = ([name, share]: readonly [string, Share]) =>
-        [name, Math.min(share.wanted, freeOf(name, share, others, thereAt))] as const;
-      const counts = Object.fromEntries(Object.entries(shares).map(countOf));
-      return { counts, end: at + BLOCK_MS, wallEnd: wallAt + BLOCK_MS };
+      const most = countsOf(shares, (_, share) => Math.min(share.wanted, ownFree(share)));
+      const taken = await append(shares, BLOCK_MS, most);
+      const others = othersIn(taken);
+      const counts = others && countsOf(shares, (name, share) => Math.min(most[name]!, freeOf(name, share, others, taken.at))); // prettier-ignore
+      const isShort = Object.entries(most).some(([name, count]) => (counts?.[name] ?? 0) < count);
+      // What is declared counts for everybody else, whether it is taken or not.
+      if (isShort) await append(shares, BLOCK_MS, counts ?? {});
+      return counts && { counts, end: at + BLOCK_MS, wallEnd: wallAt + BLOCK_MS };
     },
     settle: async (shares) => {
-      if (hasDeclared) await log.declare(ledgerText(recordOf(shares, 0)));
+      if (declared > 0) await append(shares, 0, {});
     },
   };
 }
 
+function countsOf(shares: Shares, count: (name: string, share: Share) => number): Counts {
+  return Object.fromEntries(
+    Object.entries(shares).map(([name, share]) => [name, count(name, share)]),
+  );
+}
+
+/** Who has to be counted; undefined where somebody runs the account. */
+function othersIn({ entries, guests, at }: TakenOver): SentRecord[] | undefined {
+  const sent = ({ text, ageMs }: LedgerEntry): SentRecord[] => {
+    const record = parseLedger(text);
+    return record && 'quotas' in record ? [{ record, sentBefore: at - ageMs }] : [];
+  };
+  // Of a version that is not known here: who knows what it asks.
+  if (entries.some(({ text, ageMs }) => !parseLedger(text) && ageMs < WINDOW_MS)) return undefined;
+  const service = entries.flatMap(sent).at(-1);
+  // It was sent before it was there: its block is over sooner.
+  if (service && service.sentBefore + service.record.blockMs > at) return undefined;
+  return [...(service ? [service] : []), ...guests.flatMap(sent)];
+}
+
 /** What others leave of a quota, and what this process has asked itself. */
-function freeOf(
-  name: string,
-  { capacity, used }: Share,
-  others: readonly SentRecord[],
-  now: number,
-): number {
+function freeOf(name: string, share: Share, others: readonly SentRecord[], now: number): number {
   const arrived = others
     .flatMap((sent) => arrivalsIn(name, sent))
     .filter(({ at }) => at > now - WINDOW_MS)
     .reduce((sum, { count }) => sum + count, 0);
-  const own = used.reduce((sum, [, count]) => sum + count, 0);
-  return Math.max(0, capacity - arrived - own);
+  return Math.max(0, ownFree(share) - arrived);
+}
+
+/** What is free where nobody else asks. */
+function ownFree({ capacity, used }: Share): number {
+  const own = used
+    .filter(([ageMs]) => ageMs < WINDOW_MS)
+    .reduce((sum, [, count]) => sum + count, 0);
+  return Math.max(0, capacity - own);
 }

@@ -16,6 +16,9 @@ export interface Share {
   readonly wanted: number;
 }
 
+/** By the quota's name. */
+export type Shares = Readonly<Record<string, Share>>;
+
 /** Permits for requests, by the quota's name. */
 export interface Batch {
   readonly counts: Readonly<Record<string, number>>;
@@ -32,7 +35,7 @@ export interface GuestPermits {
   readonly isRunning: () => boolean;
   /** Emits each batch that was got; errors when none is to be had. */
   readonly got$: Observable<Batch>;
-  readonly shares: () => Readonly<Record<string, Share>>;
+  readonly shares: () => Shares;
   /** Gets the first batch before anything is asked. */
   readonly begin: () => void;
   readonly close: () => void;
@@ -41,8 +44,8 @@ export interface GuestPermits {
 export interface GuestPermitsOptions {
   /** How many are got of each quota at a time. Of those that are not named: one. */
   readonly batches: Readonly<Record<string, number>>;
-  /** Resolves with some of what is wanted; rejects when nothing is to be had. */
-  readonly get: (shares: Readonly<Record<string, Share>>) => Promise<Batch>;
+  /** Resolves with some of what is wanted as it is asked for; rejects when nothing is to be had. */
+  readonly get: (shares: () => Shares) => Promise<Batch>;
   readonly scheduler: SchedulerLike;
   /** The machine's clock, ms: it goes on while the machine sleeps. Default `Date.now`. */
   readonly wallNow?: () => number;
@@ -73,7 +76,7 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
 
   const isRunning = () => scheduler.now() < batch.end && wallNow() < batch.wallEnd;
   const batchOf = (name: string) => batches[name] ?? 1;
-  const shares = (): Record<string, Share> => {
+  const shares = (): Shares => {
     const now = scheduler.now();
     const shareOf = (name: string, { capacity, used, isWanted }: Part): Share => {
       const isAsked = isWanted || (isFirst && Object.hasOwn(batches, name));
@@ -93,7 +96,7 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
   /** What is left of the batch before is given up: what is told of it is all that it ever comes to. */
   const next$ = defer(() => {
     batch = NONE;
-    return get(shares());
+    return get(shares);
   });
   /** Behind all that wants something, or starts, in this moment. */
   const go = (): void => {

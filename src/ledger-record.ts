@@ -24,6 +24,8 @@ export interface LedgerRecord {
   readonly blockMs: number;
   /** By the quota's name. */
   readonly quotas: Readonly<Record<string, Declared>>;
+  /** Counts those of a guest, as it finds its own by their text: no two are the same. */
+  readonly number?: number;
 }
 
 /** Says that a process takes the ledger over; it has read nothing yet, and asks for nothing. */
@@ -56,7 +58,10 @@ export function parseLedger(text: string): LedgerRecord | LedgerClaim | undefine
   if (claim === true) return isCount(number) ? { instance, claim, number } : undefined;
   if (!isTexts(writers) || !isCount(blockMs) || !isJsonObject(quotas)) return undefined;
   if (!Object.values(quotas).every(isDeclared)) return undefined;
-  return { instance, writers, blockMs, quotas: quotas as unknown as LedgerRecord['quotas'] };
+  return {
+    ...{ instance, writers, blockMs, quotas: quotas as unknown as LedgerRecord['quotas'] },
+    ...(isCount(number) && { number }),
+  };
 }
 
 function isDeclared(value: JsonValue | undefined): boolean {

@@ -18,6 +18,8 @@ export interface GuestOptions {
   readonly batches: Readonly<Record<string, number>>;
   /** How long permits are waited for that others have used up, ms. */
   readonly patienceMs: number;
+  /** How long Kafka is looked for before the first requests go on without it, ms. */
+  readonly kafkaPatienceMs: number;
   readonly scheduler: SchedulerLike;
   readonly onUncounted: (error: unknown) => void;
 }
@@ -32,7 +34,7 @@ const SETTLE_WITHIN_MS = 3_000;
 
 /** A guest of an account: asks the API beside whoever runs it, with permits of theirs or its own declarations. */
 export function openGuest(options: GuestOptions): Guest {
-  const { kafka, config, batches, patienceMs, scheduler, onUncounted } = options;
+  const { kafka, config, batches, scheduler } = options;
   const { account } = config;
   const names = topicNames(config.topics.prefix);
   const instance = randomUUID();
@@ -40,7 +42,7 @@ export function openGuest(options: GuestOptions): Guest {
   const log = guestLog({ kafka, topic: names.ledger, account, instance, scheduler });
   const declarations = guestDeclarations({ log, instance, scheduler });
   const ask = permitRequests({ topic, account, instance, scheduler });
-  const get = permitSource({ ask, declarations, account, patienceMs, scheduler, onUncounted });
+  const get = permitSource({ ...options, ask, declarations, account });
   const permits = guestPermits({ batches, get, scheduler });
   return {
     ...permits,

@@ -42,6 +42,8 @@ export interface Finding {
 const PATIENCE_MS = 10_000;
 /** How long requests may wait for others who have used up the quota, ms. */
 const QUOTA_PATIENCE_MS = 20_000;
+/** How long Kafka is looked for before the first requests go on without it, ms: the API can be tried all the same. */
+const KAFKA_PATIENCE_MS = 2_000;
 /** Enough to see what the keys could be made of. */
 const PAGE_SIZE = 100;
 
@@ -86,6 +88,7 @@ async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Finding[]>
     config,
     batches: batchesOf(config),
     patienceMs: QUOTA_PATIENCE_MS,
+    kafkaPatienceMs: KAFKA_PATIENCE_MS,
     scheduler,
     onUncounted: (error) => (uncounted = error),
   });

@@ -30,6 +30,8 @@ import { volatilePointers } from '../volatile-fields-of.ts';
 
 /** Requests that are declared, or given by a service, at a time; at most. */
 const MOST_AT_A_TIME = 10;
+/** How long Kafka is looked for before the first requests go on without it, ms. */
+const KAFKA_PATIENCE_MS = 5_000;
 
 /**
  * `cellarstream peek RESOURCE`: one whole read, as the events that a first read would publish, a JSON
@@ -59,6 +61,7 @@ export async function peekCommand(
         config,
         batches: { [LOGIN]: 1, [config.quota.scope === 'key' ? ALL : resource]: requests },
         patienceMs: Infinity,
+        kafkaPatienceMs: KAFKA_PATIENCE_MS,
         scheduler,
         onUncounted: (error) => logger.warn({ event: 'uncounted', err: error }, 'nobody else counts these requests'), // prettier-ignore
       })

@@ -15,6 +15,7 @@ export interface GuestLog {
   /**
    * Appends an entry, and gives those of the account that stand before it: committed or not.
    *
+   * @param text No other entry of this process is the same: it is found by it.
    * @throws CellarstreamError `POSITION` when there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, ...
    */
   readonly declare: (text: string) => Promise<TakenOver>;
@@ -75,9 +76,9 @@ export function guestLog(options: GuestLogOptions): GuestLog {
       await producer.send(topic, { key, value: Buffer.from(text) });
       const at = scheduler.now();
       const all = await entriesTo(low, text);
-      const place = all.findIndex((one) => isEntry(one, text));
-      const own = all[place]!;
-      const before = all.slice(0, place);
+      const own = all.findLast((one) => isEntry(one, text));
+      if (!own) throw unread(topic);
+      const before = all.slice(0, all.indexOf(own));
       const { guests } = guestsAt(before.filter((one) => one.key?.toString() !== key), account, own); // prettier-ignore
       const entries = before
         .filter((one) => isOwn(one, account))

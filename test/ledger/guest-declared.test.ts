@@ -75,7 +75,54 @@ describe('never more than the quota, whoever asks: what guests declare', () => {
     const third = guest('g3');
     expect((await third.declare(90))?.counts).toEqual({ orders: 90 });
     await third.settle([[0, 3]]);
-    expect((await guest('g4').declare(100))?.counts).toEqual({ orders: 100 - 3 - 10 });
+    expect((await guest('g4').declare(100))?.counts).toEqual({ orders: 100 - 3 });
+  });
+
+  it('is not held up by what was asked more than a minute ago', async () => {
+    const { guest } = world();
+    const used = [[60_300, 95], [59_000, 3]] as const; // prettier-ignore
+    expect((await guest('g1').declare(70, used))?.counts).toEqual({ orders: 70 });
+    expect((await guest('g2').declare(70))?.counts).toEqual({ orders: 27 });
+  });
+
+  it('leaves to others what it did not get', async () => {
+    const { guest } = world();
+    const first = guest('g1');
+    await first.declare(70);
+    expect((await guest('g2').declare(70))?.counts).toEqual({ orders: 30 });
+    await first.settle();
+    expect((await guest('g3').declare(70))?.counts).toEqual({ orders: 70 });
+  });
+
+  it('leaves to others what a service did not let it have', async () => {
+    const { time, guest, service } = world();
+    const { claim, begin, ask } = service('p0');
+    begin(await claim());
+    ask(1);
+    await time.pass(1_000);
+    expect(await guest('g1').declare(90)).toBeUndefined();
+    await time.pass(25_000);
+    expect((await guest('g2').declare(90))?.counts.orders).toBeGreaterThan(50);
+  });
+
+  it('counts who came since the same was declared, if nothing of that was asked', async () => {
+    const { time, guest } = world();
+    const first = guest('g1');
+    expect((await first.declare(10))?.counts).toEqual({ orders: 10 });
+    await time.pass(75_000); // its machine sleeps
+    expect((await guest('g2').declare(100))?.counts).toEqual({ orders: 100 });
+    expect((await first.declare(10))?.counts).toEqual({ orders: 0 });
+  });
+
+  it('sees a service that came since the same was declared', async () => {
+    const { guest, service } = world();
+    const first = guest('g1');
+    await first.declare(10);
+    const { claim, begin, ask } = service('p0');
+    begin(await claim());
+    ask(1);
+    await guest('g2').declare(1);
+    expect(await first.declare(10)).toBeUndefined();
   });
 
   it('is left to the service while its declaration runs, and counts what it asked behind that', async () => {

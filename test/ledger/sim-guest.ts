@@ -15,6 +15,8 @@ export interface GuestOptions {
   readonly name: string;
   readonly config: ClientOptions['config'];
   readonly batches: Readonly<Record<string, number>>;
+  /** By chance where it is left out. */
+  readonly patienceMs?: number;
 }
 
 /** A request that is given up: later than that it has arrived. */
@@ -24,6 +26,7 @@ const MOST_WAY_MS = 900;
 export class SimGuest {
   readonly name: string;
   error: unknown;
+  isCutOff = false;
   readonly #world: ClientWorld;
   readonly #scheduler: SchedulerLike;
   readonly #permits: GuestPermits;
@@ -32,13 +35,14 @@ export class SimGuest {
   #isOver = false;
   #heldUntil = -Infinity;
 
-  constructor(world: ClientWorld, signals: SimSignals, { name, config, batches }: GuestOptions) {
-    const { time, ledger } = world;
+  constructor(world: ClientWorld, signals: SimSignals, options: GuestOptions) {
+    const { time, chance, ledger } = world;
+    const { name, config, batches, patienceMs = chance.pick([20_000, Infinity]) } = options;
     this.name = name;
     this.#world = world;
     const scheduler = time.timersOf(() => (this.#isOver ? Infinity : this.#heldUntil));
     this.#scheduler = scheduler;
-    const ways = { step: () => this.#step(), isCutOff: () => false };
+    const ways = { step: () => this.#step(), isCutOff: () => this.isCutOff };
     const wallNow = () => time.now();
     const log = ledger.guest(name, ways, () => time.now());
     const declarations = guestDeclarations({ log, instance: name, scheduler, wallNow });
@@ -48,9 +52,11 @@ export class SimGuest {
         ask: permitRequests(asking),
         declarations,
         account: 'main',
-        patienceMs: world.chance.pick([20_000, Infinity]),
+        patienceMs,
+        kafkaPatienceMs: 5_000,
       },
-      ...{ scheduler, onUncounted: (error: unknown) => (this.error = error) },
+      ...{ scheduler, wallNow, random: chance.next },
+      onUncounted: (error) => (this.error = error),
     });
     const permits = guestPermits({ batches, get, scheduler, wallNow });
     this.#permits = permits;

@@ -97,12 +97,15 @@ export class SimLedger {
     return {
       declare: async (text) => {
         await step();
-        const end = write(text);
+        write(text);
         await step();
         const at = now();
         await step(); // until it is read
-        const own = this.#entries[end - 1]!;
-        const before = this.#entries.slice(0, end - 1);
+        // As it is really read: until the text is seen, wherever that is.
+        const isEntry = (one: Appended) => one.guest === guest && one.text === text;
+        const seen = this.#entries.slice(0, this.#entries.findIndex(isEntry) + 1);
+        const own = seen.findLast(isEntry)!;
+        const before = seen.slice(0, seen.indexOf(own));
         const services = before.filter((one) => one.guest === undefined);
         const guests = newestOfGuests(before.filter((one) => one.guest !== guest));
         return { entries: services.map(agedAt(own)), guests: guests.map(agedAt(own)), at };
