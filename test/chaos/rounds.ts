@@ -11,8 +11,11 @@ import type { Verdict } from './verdict.ts';
 import { PREFIX } from './world.ts';
 import type { World } from './world.ts';
 
-/** How long after a fault everything may take, a whole window of the quota included. */
-const PATIENCE_MS = 150_000;
+/**
+ * How long after a fault everything may take, a whole window of the quota included. Where polls have all of it a sweep has
+ * five pages a minute, and a deletion waits for two: of the one that a restart broke into nothing follows.
+ */
+const PATIENCE_MS = 240_000;
 /** What a process has read may not be published yet when a fault strikes. */
 const IN_HAND_MS = 3_000;
 /**
