@@ -95,8 +95,8 @@ describe('quotas', () => {
     expect(times[0]).toBeGreaterThan(260_000);
   });
 
-  it('does not believe a folder that has fewer requests than were declared', () => {
-    const freeOf = (kept: number) => {
+  it('does not believe a folder that has fewer requests than were declared, nor one of another process', () => {
+    const freeOf = (kept: number, whose = 'p0') => {
       const scheduler = virtualTime();
       let free: number | undefined;
       scheduler.run(() => {
@@ -107,7 +107,7 @@ describe('quotas', () => {
             add: () => () => undefined,
             addAll: () => undefined,
           });
-          const writer = { get: () => 'p0', set: () => undefined };
+          const writer = { get: () => whose, set: () => undefined };
           const part = () => ({
             gate: { opensAt: (now: number) => now, want: () => undefined, opened$: NEVER },
             ...{ onStart: () => () => undefined, count: () => undefined },
@@ -124,6 +124,7 @@ describe('quotas', () => {
     };
     expect(freeOf(40)).toBe(60); // what may still begin was this machine's: it is in the folder if it did
     expect(freeOf(39)).toBe(1); // what is free comes one by one
+    expect(freeOf(40, 'another process')).toBe(1);
   });
 
   it('writes down a whole window of others at one go, however large the quota is', () => {

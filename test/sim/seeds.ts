@@ -32,7 +32,7 @@ export function seeds(part: number, parts: number): void {
     expect(reports.join('\n\n')).toBe('');
     const known = (sums['of them known'] ?? 0) / (sums['records swept'] ?? 0);
     if (mine.length >= ENOUGH) expect(known).toBeGreaterThan(LEAST_KNOWN);
-  }, 1_200_000);
+  }, 3_600_000);
 }
 
 function share(part: number, parts: number): number[] {

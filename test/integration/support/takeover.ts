@@ -17,7 +17,7 @@ const WINDOW_MS = 60_000;
 const MOST_OF_IT = scaled(75, 130);
 /** Till all that was asked before the fault is over for the quota; and for as long as the promise says. */
 const SEEN_MS = scaled(75_000, 120_000);
-const PATIENCE = { timeout: 100_000, interval: 20 };
+const PATIENCE = { timeout: 170_000, interval: 20 };
 
 /** What becomes of the first instance as the second is started, each with a folder of its own. */
 export interface Fault {
