@@ -292,7 +292,7 @@ const BREAKS = [
   ['permits: they last longer than what the service has declared', 'src/permit-grants.ts', 'Math.floor(ledger.leftMs())', 'Math.floor(ledger.leftMs() + 15_000)'],
   ['permits: those that are good when a service stops are forgotten', 'src/permit-grants.ts', 'if (isTaken() && until > scheduler.now()) lane', 'if (isTaken() && until < 0) lane'],
   ['permits: a service does not look who came while it did not ask', 'src/ledger.ts', 'if (log && !isRunning()) guests$.next(heard(await log.guests()));', ''],
-  ['permits: a successor counts no guests', 'src/quotas.ts', 'for (const sent of guests) countMore(one, arrivalsIn(one.name, sent));\n      if (record', 'if (record'],
+  ['permits: a successor counts no guests', 'src/quotas.ts', 'for (const guest of guests) countMore(one, arrivalsIn(one.name, guest));', 'void guests;'],
   ['permits: a guest asks beside a service whose declaration runs', 'src/guest-declarations.ts', 'service.record.blockMs > at) return', 'service.record.blockMs < 0) return'],
   ['permits: a guest takes an earlier declaration for its own', 'src/guest-declarations.ts', 'number: declared }', 'number: 1 }'],
   ['permits: what a guest did not get stays declared', 'src/guest-declarations.ts', 'if (isShort) await append(shares, BLOCK_MS, counts ?? {});', 'void isShort;'],
