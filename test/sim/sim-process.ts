@@ -194,6 +194,12 @@ export class SimProcess {
     return state.error instanceof CellarstreamError && state.error.code === 'FENCED';
   }
 
+  kill(): void {
+    if (this.state !== 'running') return;
+    this.#task.unsubscribe();
+    this.#end('crashed');
+  }
+
   #end(state: 'crashed' | { readonly error: unknown }): void {
     this.state = state;
     this.endedAt = this.#time.now();

@@ -133,9 +133,18 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
 
   const processes: SimProcess[] = [];
   let isOlder = isUpgraded;
+  /** One of an older version that has not had the task yet is fenced by nobody: operators are told to end it first. */
+  const endUnclaimed = () => {
+    const claims = broker.read('sim.cursors').map(({ value }) => String(value));
+    for (const each of processes) {
+      if (!claims.some((claim) => claim.includes(`"${each.name}"`))) each.kill();
+    }
+  };
   const start = (folder: SimFolder, withDangers: Dangers) => {
     const nth = processes.length + 1;
+    const wasOlder = isOlder;
     isOlder &&= nth <= OLDER || broker.read('sim.cursors').length === 0;
+    if (wasOlder && !isOlder) endUnclaimed();
     const prefix = isUpgraded ? (isOlder ? SLASHED : DOTTED) : CONFIG.topics.prefix;
     const config = { ...world.config, topics: { ...CONFIG.topics, prefix } };
     const process = new SimProcess(`p${nth}`, { ...world, config }, folder, withDangers);
