@@ -1,7 +1,7 @@
 import type { SchedulerLike } from 'rxjs';
 import type { Batch, Share, Shares } from './guest-permits.ts';
 import { BLOCK_MS } from './ledger.ts';
-import { arrivalsIn, ledgerText, parseLedger } from './ledger-record.ts';
+import { arrivalsIn, ledgerText, parseLedger, sentIn } from './ledger-record.ts';
 import type { SentRecord } from './ledger-record.ts';
 import type { GuestLog } from './sinks/guest-log.ts';
 import type { TakenOver } from './sinks/kafka-ledger.ts';
@@ -74,10 +74,7 @@ function countsOf(shares: Shares, count: (name: string, share: Share) => number)
 
 /** Who has to be counted; undefined where somebody runs the account. */
 function othersIn({ entries, guests, at }: TakenOver): SentRecord[] | undefined {
-  const sent = ({ text, ageMs }: LedgerEntry): SentRecord[] => {
-    const record = parseLedger(text);
-    return record && 'quotas' in record ? [{ record, sentBefore: at - ageMs }] : [];
-  };
+  const sent = (entry: LedgerEntry) => sentIn(entry, at);
   // Of a version that is not known here: who knows what it asks.
   if (entries.some(({ text, ageMs }) => !parseLedger(text) && ageMs < WINDOW_MS)) return undefined;
   const service = entries.flatMap(sent).at(-1);

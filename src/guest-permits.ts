@@ -1,9 +1,8 @@
 import { defer, EMPTY, Subject, switchMap, timer } from 'rxjs';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 import type { LedgerPart } from './ledger.ts';
-import { LATE_MS } from './ledger-record.ts';
 import type { AgedCount } from './ledger-record.ts';
-import { countRequests, requestsOf } from './used-requests.ts';
+import { usedRequests } from './used-requests.ts';
 import type { UsedRequests } from './used-requests.ts';
 
 /** What is known here of one quota. */
@@ -80,7 +79,7 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
     const now = scheduler.now();
     const shareOf = (name: string, { capacity, used, isWanted }: Part): Share => {
       const isAsked = isWanted || (isFirst && Object.hasOwn(batches, name));
-      return { capacity, used: requestsOf(used, now), wanted: isAsked ? Math.min(capacity, batchOf(name)) : 0 }; // prettier-ignore
+      return { capacity, used: used.ages(now), wanted: isAsked ? Math.min(capacity, batchOf(name)) : 0 }; // prettier-ignore
     };
     return Object.fromEntries([...parts].map(([name, part]) => [name, shareOf(name, part)]));
   };
@@ -118,7 +117,7 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
 
   return {
     part: (name, capacity) => {
-      const part: Part = { capacity, used: new Map(), left: 0, isWanted: false };
+      const part: Part = { capacity, used: usedRequests(), left: 0, isWanted: false };
       parts.set(name, part);
       return {
         gate: {
@@ -134,13 +133,11 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
           underWay += 1;
           return (end, isAnswered) => {
             underWay -= 1;
-            countRequests(part.used, isAnswered ? end : end + LATE_MS, 1);
+            part.used.end(end, isAnswered);
             goAgain();
           };
         },
-        count: (requests) => {
-          for (const { at, count } of requests) countRequests(part.used, at, count);
-        },
+        count: part.used.count,
       };
     },
     isRunning,

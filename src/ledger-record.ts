@@ -107,6 +107,19 @@ export interface SentRecord {
   readonly sentBefore: number;
 }
 
+/**
+ * The declaration that an entry is, if it is one: a list, for those of many.
+ *
+ * @param at When the entry was that old: ms, on the reader's clock.
+ */
+export function sentIn(
+  { text, ageMs }: { readonly text: string; readonly ageMs: number },
+  at: number,
+): SentRecord[] {
+  const record = parseLedger(text);
+  return record && 'quotas' in record ? [{ record, sentBefore: at - ageMs }] : [];
+}
+
 /** What of it a quota has to count. */
 export function arrivalsIn(name: string, { record, sentBefore }: SentRecord): TimedCount[] {
   return countedIn(name, record).flatMap((declared) =>

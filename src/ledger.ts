@@ -1,14 +1,14 @@
 import { defer, EMPTY, filter, ignoreElements, Subject, take } from 'rxjs';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 import type { Hooks } from './hooks.ts';
-import { LATE_MS, ledgerText, parseLedger } from './ledger-record.ts';
+import { ledgerText, parseLedger, sentIn } from './ledger-record.ts';
 import type { Declared, LedgerRecord, SentRecord, TimedCount } from './ledger-record.ts';
 import { pace } from './pace.ts';
 import type { Pace } from './pace.ts';
 import type { AccountLog, Guests } from './sinks/kafka-ledger.ts';
 import { backoff } from './streams/backoff.ts';
 import type { Gate, TokenBucketOptions } from './streams/token-bucket.ts';
-import { countRequests, requestsOf } from './used-requests.ts';
+import { usedRequests } from './used-requests.ts';
 import type { UsedRequests } from './used-requests.ts';
 
 /** What a successor finds. */
@@ -121,7 +121,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     ),
   });
   const declared = (part: Part, now: number, blockMs: number): Declared => ({
-    used: requestsOf(part.used, now),
+    used: part.used.ages(now),
     underWay: part.underWay,
     more: blockMs === 0 ? 0 : moreOf(part, blockMs),
   });
@@ -180,7 +180,7 @@ export function openLedger(options: LedgerOptions): Ledger {
   return {
     part: (name, capacity, isRare) => {
       const part: Part = {
-        ...{ capacity, isRare, pace: pace(capacity), used: new Map() },
+        ...{ capacity, isRare, pace: pace(capacity), used: usedRequests() },
         ...{ underWay: 0, left: 0, started: 0, isWanted: false },
       };
       parts.set(name, part);
@@ -203,12 +203,10 @@ export function openLedger(options: LedgerOptions): Ledger {
           part.underWay += 1;
           return (end, isAnswered) => {
             part.underWay -= 1;
-            countRequests(part.used, isAnswered ? end : end + LATE_MS, 1);
+            part.used.end(end, isAnswered);
           };
         },
-        count: (requests) => {
-          for (const { at, count } of requests) countRequests(part.used, at, count);
-        },
+        count: part.used.count,
       };
     },
     claim: async (claimed) => {
@@ -259,8 +257,5 @@ export function openLedger(options: LedgerOptions): Ledger {
 
 /** What guests have declared; what is none of theirs is passed over. */
 function heard({ guests, at }: Guests): SentRecord[] {
-  return guests.flatMap(({ text, ageMs }) => {
-    const record = parseLedger(text);
-    return record && 'quotas' in record ? [{ record, sentBefore: at - ageMs }] : [];
-  });
+  return guests.flatMap((entry) => sentIn(entry, at));
 }

@@ -198,6 +198,8 @@ export function quotas(options: QuotasOptions): Quotas {
     kept.set(name, list);
     return list;
   };
+  const openQuotas = () => [login, ...[...kept.values()].map((list) => list.quota)];
+  /** Of what this process reads; opened where they are not yet. */
   const listQuotas = () => [...new Set(resources.map((resource) => listOf(resource).quota))];
   const inherit = ({ record, sentBefore, isRunning, guests, isDoubtful }: Inheritance): boolean => {
     const isOurs = record !== undefined && record.instance === writer?.get();
@@ -216,8 +218,7 @@ export function quotas(options: QuotasOptions): Quotas {
     return isRunning && !isOurs;
   };
   ledger?.guests$?.subscribe((guests) => {
-    const quotas = new Set([login, ...listQuotas(), ...[...kept.values()].map((one) => one.quota)]);
-    for (const one of quotas) {
+    for (const one of openQuotas()) {
       for (const sent of guests) countMore(one, arrivalsIn(one.name, sent));
     }
     remember(guests);
@@ -261,7 +262,7 @@ export function quotas(options: QuotasOptions): Quotas {
         used: bucket.used(),
         limit: capacity,
       })),
-    close: () => [login, ...listQuotas()].forEach(({ file }) => file?.close()),
+    close: () => openQuotas().forEach(({ file }) => file?.close()),
   };
 }
 

@@ -27,7 +27,7 @@ import { gatherFirst } from './streams/gather-first.ts';
 import { knownRejects, rejectDigest } from './streams/known-rejects.ts';
 import { newestReads } from './streams/newest.ts';
 import { hidingChange } from './streams/hiding-change.ts';
-import { keyOfFields } from './streams/records.ts';
+import { keyOfFields, offsetOf } from './streams/records.ts';
 import { nextSweep, sweepAfter, withRemoved } from './streams/sweep-progress.ts';
 import type { SweepProgress } from './streams/sweep-progress.ts';
 import { volatileFields } from './streams/volatile-fields.ts';
@@ -253,8 +253,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     undecided.forEach(reads.readAgain);
 
     for (const each of rejected) {
-      const at = each.reason === 'unreadable' ? each.offset : offset;
-      hooks.onRejected?.({ resource, reason: each.reason, offset: at });
+      hooks.onRejected?.({ resource, reason: each.reason, offset: offsetOf(each, offset) });
     }
     if (progress.firstRead && page) {
       const { total_records: total } = page.answer.pagination;

@@ -5,7 +5,7 @@ import type { ResourceRules } from './resources.ts';
 import type { Span } from './streams/read-clock.ts';
 import type { Answer, ListRequest } from './streams/request.ts';
 import type { Limit } from './streams/token-bucket.ts';
-import { UnreadableRecord } from './streams/unreadable-record.ts';
+import { isReadable } from './streams/unreadable-record.ts';
 
 /** Single records of a list, asked for by their keys. */
 export interface SingleRecords {
@@ -41,9 +41,8 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
 
   const canBeAsked = (key: string) => byKey !== undefined && /^\d+$/.test(key);
   const find = (key: string, limit: Limit) => request({ [byKey!]: key }, limit);
-  const isReadable = ({ data }: Answer) => !data.some((sent) => sent instanceof UnreadableRecord);
   const confirmed = (answer: Answer, key: string, limit: Limit): Observable<Answer | undefined> => {
-    if (!isReadable(answer)) {
+    if (!isReadable(answer.data)) {
       settle(answer.span);
       onRefused(
         new CellarstreamError('API_ANSWER', 'the API sent a single record that is not JSON'),
@@ -57,7 +56,7 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
         : find(witness, limit).pipe(
             map((found) => {
               settle(found.span);
-              return found.data.length > 0 && isReadable(found);
+              return found.data.length > 0 && isReadable(found.data);
             }),
             // Refused, it tells nothing of the key that it was asked for.
             catchError((error: unknown) =>

@@ -25,12 +25,16 @@ export function claimKey(account: string): string {
 /** Whether an entry is the account's or one of its guests'. */
 export function isOfAccount({ key }: LogMessage, account: string): boolean {
   const text = key?.toString();
-  return text === account || (text?.startsWith(guestKey(account, '')) ?? false);
+  return text === account || (text?.startsWith(claimKey(account)) ?? false);
 }
 
 /** Whether it is a declaration or a claim of whoever has the account. */
 export function isOwn({ key, value }: LogMessage, account: string): boolean {
-  return value !== null && [account, claimKey(account)].includes(String(key));
+  return value !== null && isKeyOfOwn(key, account);
+}
+
+function isKeyOfOwn(key: LogMessage['key'], account: string): boolean {
+  return [account, claimKey(account)].includes(String(key));
 }
 
 /** How old an entry was when another one was appended. */
@@ -57,7 +61,7 @@ export function guestsAt(
   account: string,
   at: LogMessage,
 ): { readonly guests: readonly LedgerEntry[]; readonly over: readonly string[] } {
-  const isGuests = (one: LogMessage) => one !== at && ![account, claimKey(account)].includes(String(one.key)); // prettier-ignore
+  const isGuests = (one: LogMessage) => one !== at && !isKeyOfOwn(one.key, account);
   const newest = new Map(entries.filter(isGuests).map((one) => [String(one.key), one]));
   const left = [...newest].filter(([, { value }]) => value !== null);
   const isOver = (one: LogMessage) => Number(at.timestamp) - Number(one.timestamp) > LONG_OVER_MS;

@@ -9,6 +9,7 @@ import { orderStatusChangeCodec } from '../schemas/order-status-change.ts';
 import { frame } from '../schemas/wire.ts';
 import type { Change } from '../streams/change.ts';
 import type { StatusChange } from '../streams/order-status.ts';
+import { offsetOf } from '../streams/records.ts';
 import type { RejectedRecord } from '../streams/records.ts';
 import type { Message } from './sink.ts';
 
@@ -128,10 +129,9 @@ export function deadLetterMessages(
 ): Message[] {
   const { to, resource, now } = at;
   const { reason, key } = rejected;
-  const isText = rejected.reason === 'unreadable';
-  const offset = isText ? rejected.offset : at.offset;
+  const offset = offsetOf(rejected, at.offset);
   const mostChars = Math.min(MOST_PART_CHARS, Math.floor(at.mostBytes / MOST_CHAR_BYTES));
-  const text = isText ? rejected.raw : stringifyJson(rejected.raw);
+  const text = rejected.reason === 'unreadable' ? rejected.raw : stringifyJson(rejected.raw);
   const letter = { resource, reason, message: REASONS[reason], offset, observed_at: now };
   const message = (part: Pick<DeadLetter, 'raw' | 'sha256' | 'length' | 'part' | 'parts'>) => ({
     topic: to.topic,

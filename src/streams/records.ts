@@ -19,6 +19,11 @@ export type RejectReason =
 /** An element of `data` that is not published, as it came. */
 export type RejectedRecord = RejectedJson | RejectedText;
 
+/** Where it stands: its own place where it has one, else that of its page. */
+export function offsetOf(rejected: RejectedRecord, ofPage: number): number {
+  return rejected.reason === 'unreadable' ? rejected.offset : ofPage;
+}
+
 /** One that is JSON. */
 export interface RejectedJson {
   readonly reason: Exclude<RejectReason, 'unreadable'>;

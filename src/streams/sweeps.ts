@@ -19,7 +19,7 @@ import type { ScanPage } from './pages.ts';
 import type { Span } from './read-clock.ts';
 import type { Answer } from './request.ts';
 import type { Room } from './room.ts';
-import { UnreadableRecord } from './unreadable-record.ts';
+import { isReadable } from './unreadable-record.ts';
 import { proofLeft, removedLately, seenSince, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
@@ -143,7 +143,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
           requests += 1;
           lastRead = page.answer.span;
           // What it may be nobody knows: it may be any of those that are missing.
-          if (page.answer.data.some((sent) => sent instanceof UnreadableRecord)) settled = false;
+          if (!isReadable(page.answer.data)) settled = false;
           return { kind: 'page', page, settled, beganAt };
         }),
       );

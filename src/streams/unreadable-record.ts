@@ -1,6 +1,11 @@
 import { createHash } from 'node:crypto';
 import { stringifyJson } from '../schemas/json.ts';
 
+/** Whether all of a page is JSON. */
+export function isReadable(data: readonly unknown[]): boolean {
+  return !data.some((sent) => sent instanceof UnreadableRecord);
+}
+
 /** An element of a page that is no JSON: nothing is known of it but its text and its place. */
 export class UnreadableRecord {
   /** As it was sent, or, where fields of its list are hidden, its `sha256` and `length` as JSON. */
