@@ -64,6 +64,10 @@ export async function restore(
     await store.clear(); // another cluster's
     memory = undefined;
   }
+  if (memory?.begunBy !== undefined && memory.begunBy !== instance) {
+    await store.clear(); // compaction may have come since, and taken deletions of what was read by then
+    memory = undefined;
+  }
   const nothing = { home, ends: {}, cursorEnd: '0', cursor: null, schemaIds: [], whole: 0, found: 0, sweep: null }; // prettier-ignore
   let known: TaskMemory = memory ?? nothing;
   const parsed = () => (known.cursor === null ? null : parseCursor(known.cursor, task));
@@ -78,7 +82,8 @@ export async function restore(
   known = { ...known, cursor: found.cursor, cursorEnd: found.cursorEnd };
   const { cursor: text, cursorEnd } = known;
   let cursor = parsed() ?? newCursor(instance);
-  const anew: TaskMemory = { ...nothing, cursor: text, cursorEnd, whole: cursor.sequence };
+  const whole = cursor.sequence;
+  const anew: TaskMemory = { ...nothing, cursor: text, cursorEnd, whole, begunBy: instance };
   if (memory && (cursor.losses ?? 0) > losses) {
     await store.clear(); // of the topic as it was before another process found events lost
     memory = undefined;
@@ -114,7 +119,7 @@ export async function restore(
   // can't be read; the events that went with it can: no other task writes to their topic.
   const sequence = Math.max(cursor.sequence, read.sequence);
   cursor = { ...cursor, sequence, partitions: bounds.size };
-  known = { ...read.known, whole: sequence, found: 0 };
+  known = { ...read.known, whole: sequence, found: 0, begunBy: undefined };
   return { known, cursor, hadCursor: text !== null, lost: loss };
 }
 

@@ -39,6 +39,8 @@ export interface TaskMemory {
   readonly whole: number;
   /** How many later events have been found in the topic so far: while it is read back, else none. */
   readonly found: number;
+  /** Who began to read all of the topic back, and has not come to its end: no sequence tells what is missing so far. */
+  readonly begunBy?: string | undefined;
   /** How far the sweeps have come, as text. */
   readonly sweep: string | null;
   /** The generation of the cursor as that was written. Default unknown. */
