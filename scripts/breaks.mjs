@@ -91,7 +91,7 @@ const BREAKS = [
   ['a token comes back after half of its window', 'src/streams/token-bucket.ts', 'log: startLog(windowMs) };', 'log: startLog(windowMs / 2) };'],
   ['a token comes back a window after the request, not after its answer', 'src/streams/token-bucket.ts', 'const told = lane.log.begin(at);', 'lane.log.add(at);\n      const told = (...ended: [number, boolean]) => void ended;'],
   ['what an answer takes is taken from each end at once', 'src/streams/start-log.ts', 'confirmedUntil = Math.max(confirmedUntil, at - took);', 'confirmedUntil = at;'],
-  ['an answer takes as long as the newest one did', 'src/streams/start-log.ts', '2 * quickest.first()!.took - tookTogether / answered.size()', 'answered.last()!.took'],
+  ['an answer takes as long as the newest one did', 'src/streams/start-log.ts', 'least - MARGIN * (tookTogether / answered.size() - least)', 'answered.last()!.took'],
   ['what failed says how long an answer takes', 'src/streams/start-log.ts', 'if (isAnswered && isMeasured) answer', 'if (isAnswered !== undefined && isMeasured) answer'],
   ['slow answers cost the quota their time', 'src/streams/start-log.ts', 'if (answered.size() < ENOUGH) return 0;', 'if (answered.size() < Infinity) return 0;'],
   ['the first read has nothing of what polls leave over', 'src/lanes.ts', 'return isKnown ? Math.max(least, perMinute - used - ready) : least;', 'return least;'],

@@ -2,6 +2,7 @@ import {
   catchError,
   concat,
   defer,
+  finalize,
   firstValueFrom,
   from,
   ignoreElements,
@@ -163,6 +164,7 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
         return timer(TRY_AGAIN_MS, scheduler).pipe(takeUntil(stop$));
       },
     }),
+    finalize(() => (tenure.isOver = true)),
   );
 }
 

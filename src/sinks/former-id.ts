@@ -41,7 +41,10 @@ export async function leaveFormerId(
     tenure.predecessor ??= cursor.instance;
     const mine: Cursor = { ...cursor, instance, generation: cursor.generation + 1 };
     const value = Buffer.from(JSON.stringify(mine));
-    await claim(async () => void (await sink.commit([{ topic: cursorTopic, key: task, value }])));
+    await claim(
+      tenure,
+      async () => void (await sink.commit([{ topic: cursorTopic, key: task, value }])),
+    );
   } finally {
     await sink.close().catch(() => undefined); // what was committed is, and the first error says more
   }

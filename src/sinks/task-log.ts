@@ -129,7 +129,7 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
     const heldSince = since ?? Math.round(options.scheduler.now());
     cursor = { ...cursor, generation: cursor.generation + 1, heldSince, ...writtenAs(options) };
     memory = { ...memory, lost: false };
-    await claim(() => commit({ messages: [], images: [], cursor }));
+    await claim(tenure, () => commit({ messages: [], images: [], cursor }));
     if (lost) onLost?.(lost);
     return {
       get cursor() {

@@ -31,6 +31,8 @@ export interface Tenure {
   sink?: FencedSink;
   /** What ended the newest log, or kept it from being opened. Set by whoever opens logs. */
   lost?: unknown;
+  /** Whether the task has ended: an opening that is under way leaves it to whoever comes after. */
+  isOver?: boolean;
 }
 
 /** How long a process whose epoch is over waits for a replacement to say so in the cursor. */
@@ -53,6 +55,7 @@ export async function openSink(
   known: KnownCursor | undefined,
 ): Promise<FencedSink> {
   const { broker, transactionalId, tenure, scheduler } = options;
+  expectWanted(tenure);
   try {
     tenure.sink = await broker.open(transactionalId, tenure.sink?.producer);
   } catch (error) {
@@ -87,12 +90,17 @@ export async function leftUndecided<T>(commit: () => Promise<T>): Promise<T> {
 }
 
 /** A claim that is refused was overtaken by another process that is starting: leave it to that one. */
-export async function claim(commit: () => Promise<void>): Promise<void> {
+export async function claim(tenure: Tenure, commit: () => Promise<void>): Promise<void> {
+  expectWanted(tenure);
   try {
     await commit();
   } catch (error) {
     throw isEpochError(error) ? fenced(error) : error;
   }
+}
+
+function expectWanted({ isOver = false }: Tenure): void {
+  if (isOver) throw new CellarstreamError('COMMIT_FAILED', 'the task has ended meanwhile');
 }
 
 /**

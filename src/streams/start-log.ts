@@ -23,14 +23,16 @@ interface Answered extends Timed {
 
 /** Answers that have to be there before they say how long one takes. */
 const ENOUGH = 10;
+/** By how many times that which answers take longer on the average the quickest of a few may be slower than one can be. */
+const MARGIN = 2;
 
 /**
  * A start counts for `windowMs` from the latest time at which it can have arrived at the server.
  *
  * That is before its end: an answer takes time to be made and to come back. At least how long? The
- * quickest of the answers to all starts that may still count says it: `least`. Less the margin by
+ * quickest of the answers to all starts that may still count says it: `least`. Less {@link MARGIN} times that by
  * which they take longer on the average, as the quickest of a few that vary much need not be as quick
- * as one can be. So what was answered counts from `end - early`, with `early = least - (mean - least)`
+ * as one can be. So what was answered counts from `end - early`, with `early = least - MARGIN * (mean - least)`
  * or 0, as soon as something is answered that began after its end; all else from its end.
  *
  * Why this is safe. Let a request be under way `there` to the server, and `back` from its arrival to the
@@ -65,7 +67,8 @@ export function startLog(windowMs: number): StartLog {
     Math.min(answered.aged(windowMs - early(), now), answered.aged(0, confirmedUntil));
   const early = (): number => {
     if (answered.size() < ENOUGH) return 0;
-    return Math.max(0, Math.floor(2 * quickest.first()!.took - tookTogether / answered.size()));
+    const least = quickest.first()!.took;
+    return Math.max(0, Math.floor(least - MARGIN * (tookTogether / answered.size() - least)));
   };
   const forget = (now: number): void => {
     for (let k = others.aged(windowMs, now); k > 0; k--) others.dropFirst();

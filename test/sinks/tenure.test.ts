@@ -76,3 +76,30 @@ describe('a process that opens its log again after a claim of which it does not 
     expect((await first()).cursor).toMatchObject({ instance: 'one' });
   });
 });
+
+describe('a process that has ended while its log was being opened', () => {
+  it.each([1, 2, 3])('leaves the task to whoever comes after, at its step %d too', async (nth) => {
+    const kafka = new SimBroker(() => 1);
+    const tenure: Tenure = {};
+    let steps = 0;
+    const step = () => {
+      if (++steps === nth) tenure.isOver = true;
+      return Promise.resolve();
+    };
+    const opening = openTaskLog({
+      broker: brokerOf(kafka, { step, fate: () => 'done', now: () => 0 }),
+      store: storeOf(new SimFolder(), () => Promise.resolve()).task(TASK),
+      task: TASK,
+      topic: 'wine.orders',
+      cursorTopic: 'wine.cursors',
+      transactionalId: 'cellarstream.wine.estate.orders',
+      instance: 'one',
+      readImage: () => Promise.resolve(image),
+      tenure,
+      canBeAsked: true,
+      scheduler: new VirtualTimeScheduler(),
+    });
+    await expect(opening).rejects.toMatchObject({ code: 'COMMIT_FAILED' });
+    expect(kafka.read('wine.cursors')).toEqual([]);
+  });
+});
