@@ -45,46 +45,12 @@ export default defineConfig([
           zones: [
             wall(
               './src/streams',
-              ['./src/sinks', './src/state', './src/services', './src/sandbox'],
+              ['./src/sinks', './src/state', './src/devstack', './src/sandbox'],
               'streams know nothing of Kafka, of the store or of the sandbox',
-            ),
-            wall(
-              './src/sinks',
-              ['http', 'login', 'request', 'token', 'pages', 'poll'].map(
-                (file) => `./src/streams/${file}.ts`,
-              ),
-              'sinks know nothing of HTTP: of streams, only changes reach them',
             ),
             wall('./src/schemas', ['./src/sinks', './src/state'], 'schemas stand alone'),
             wall('./src/state', ['./src/streams', './src/sinks'], 'the store stands alone'),
             wall('./src/sandbox', ['./src/streams', './src/sinks', './src/state'], 'it is the API'),
-            wall(
-              ['./src/streams', './src/sinks', './src/schemas', './src/state', './src/sandbox'],
-              [
-                ...[
-                  'api',
-                  'app',
-                  'choose-key',
-                  'cli',
-                  'config',
-                  'config-of',
-                  'destination',
-                  'index',
-                  'publisher',
-                  'quotas',
-                ],
-                ...['resource-events', 'resource-reads', 'resource-task', 'resources'],
-                ...['personal-fields-of', 'pii-problems', 'schema-book', 'setting-problems'],
-                ...[
-                  'setting-texts',
-                  'setting-warnings',
-                  'settings',
-                  'unseen-fields',
-                  'unsupported',
-                ],
-              ].map((file) => `./src/${file}.ts`),
-              'parts are composed by app.ts, never the other way round',
-            ),
           ],
         },
       ],

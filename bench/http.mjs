@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { startSandbox } from 'cellarstream/sandbox';
-import { startServices } from '../dist/services/start-services.js';
+import { startServices } from '../dist/devstack/start-services.js';
 import { metric } from './support/metrics.mjs';
 import { NO_QUOTA, UNLIMITED } from './support/sandbox.mjs';
 import { Scope } from './support/scope.mjs';

@@ -5,7 +5,7 @@
 //     npm run bench:replay            # EVENTS=100000 for a quick one
 import { lastValueFrom } from 'rxjs';
 import { createRegistry, frame, orderStatusChangeCodec, replay, topicsUnder } from 'cellarstream';
-import { startServices } from '../dist/services/start-services.js';
+import { startServices } from '../dist/devstack/start-services.js';
 import { connectKafka, createTopic, PARTITIONS } from './support/topics.mjs';
 
 const EVENTS = Number(process.env.EVENTS ?? 1_000_000);

@@ -39,10 +39,10 @@ try {
 
 function checkFiles() {
   const files = filesOf(installed);
-  const schemas = filesOf(join(root, 'src', 'schemas')).filter((file) => file.endsWith('.avsc'));
+  const schemas = filesOf(join(root, 'src')).filter((file) => file.endsWith('.avsc'));
   for (const file of [
     ...['LICENSE', 'README.md', 'pom.xml', 'dist/cli.js', 'dist/index.d.ts'],
-    ...['dist/sandbox/index.d.ts', ...schemas.map((file) => `dist/schemas/${file}`)],
+    ...['dist/sandbox/index.d.ts', ...schemas.map((file) => `dist/${file}`)],
   ]) {
     assert(files.includes(file), `the package lacks ${file}`);
   }

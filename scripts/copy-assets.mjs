@@ -1,8 +1,9 @@
 // What tsc leaves behind: the Avro schemas, read at run time from beside the code.
-import { chmodSync, cpSync } from 'node:fs';
+import { chmodSync, cpSync, statSync } from 'node:fs';
 
-cpSync('src/schemas', 'dist/schemas', {
+cpSync('src', 'dist', {
   recursive: true,
-  filter: (path) => !path.endsWith('.ts'),
+  filter: (path) =>
+    path.endsWith('.avsc') || (statSync(path).isDirectory() && !path.endsWith('ops/page')),
 });
 chmodSync('dist/cli.js', 0o755);

@@ -1,17 +1,17 @@
-// `node scripts/generate-order-type.mjs`: writes src/schemas/order-type.ts, the schema of orders in TypeScript.
+// `node scripts/generate-order-type.mjs`: writes src/resources/orders/order-type.ts, the schema of orders in TypeScript.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { argv } from 'node:process';
 import { format, resolveConfig } from 'prettier';
 
 /**
- * @typedef {import('../src/schemas/avro-schema.ts').RecordSchema} RecordSchema
- * @typedef {import('../src/schemas/avro-schema.ts').FieldSchema} FieldSchema
- * @typedef {import('../src/schemas/avro-schema.ts').AvroType} AvroType
+ * @typedef {import('../src/schemas/avro/avro-schema.ts').RecordSchema} RecordSchema
+ * @typedef {import('../src/schemas/avro/avro-schema.ts').FieldSchema} FieldSchema
+ * @typedef {import('../src/schemas/avro/avro-schema.ts').AvroType} AvroType
  */
 
-const SCHEMA = 'src/schemas/order.avsc';
-const TYPE = 'src/schemas/order-type.ts';
+const SCHEMA = 'src/resources/orders/order.avsc';
+const TYPE = 'src/resources/orders/order-type.ts';
 
 const HEAD = `// Generated from order.avsc by scripts/generate-order-type.mjs (\`npm run docs\`): change the schema instead.
 `;

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import { Argument, Command, CommanderError, Option } from 'commander';
-import { RESOURCES } from './config.ts';
-import type { Resource } from './config.ts';
-import { CellarstreamError, describeError } from './errors.ts';
-import { VERSION } from './version.ts';
+import { RESOURCES } from './config/config.ts';
+import type { Resource } from './config/config.ts';
+import { CellarstreamError, describeError } from './core/errors.ts';
+import { VERSION } from './core/version.ts';
 import type { ReplayFlags } from './commands/replay.ts';
 import { count, port, sandboxFlags } from './commands/sandbox-flags.ts';
 import type { ResyncFlags } from './commands/resync.ts';

@@ -7,13 +7,13 @@
  */
 
 // Token
-export { login } from './streams/login.ts';
-export type { LoginOptions, Token } from './streams/login.ts';
-export { tokenSource } from './streams/token.ts';
-export type { TokenSource, TokenSourceOptions } from './streams/token.ts';
+export { login } from './streams/http/login.ts';
+export type { LoginOptions, Token } from './streams/http/login.ts';
+export { tokenSource } from './streams/http/token.ts';
+export type { TokenSource, TokenSourceOptions } from './streams/http/token.ts';
 
 // Quota
-export { during, tokenBucket } from './streams/token-bucket.ts';
+export { during, tokenBucket } from './streams/quota/token-bucket.ts';
 export type {
   LaneLimit,
   LaneOptions,
@@ -21,47 +21,58 @@ export type {
   TokenBucket,
   Gate,
   TokenBucketOptions,
-} from './streams/token-bucket.ts';
-export { steadyScheduler } from './clock.ts';
+} from './streams/quota/token-bucket.ts';
+export { steadyScheduler } from './core/clock.ts';
 
 // Request
-export type { AnswerSeen } from './streams/http.ts';
-export { listRequest } from './streams/request.ts';
-export type { ListRequestOptions, Refusals } from './streams/request.ts';
-export type { Answer, ListQuery, ListRequest, Pagination } from './streams/answer.ts';
-export { exchange } from './streams/http.ts';
-export type { HttpAnswer, HttpRequest } from './streams/http.ts';
-export { backoff } from './streams/backoff.ts';
-export type { BackoffOptions, Retry } from './streams/backoff.ts';
-export { readClock } from './streams/read-clock.ts';
-export type { ReadClock, Span } from './streams/read-clock.ts';
+export type { AnswerSeen } from './streams/http/http.ts';
+export { listRequest } from './streams/http/request.ts';
+export type { ListRequestOptions, Refusals } from './streams/http/request.ts';
+export type { Answer, ListQuery, ListRequest, Pagination } from './streams/http/answer.ts';
+export { exchange } from './streams/http/http.ts';
+export type { HttpAnswer, HttpRequest } from './streams/http/http.ts';
+export { backoff } from './streams/flow/backoff.ts';
+export type { BackoffOptions, Retry } from './streams/flow/backoff.ts';
+export { readClock } from './streams/http/read-clock.ts';
+export type { ReadClock, Span } from './streams/http/read-clock.ts';
 
 // Pages
-export { pages } from './streams/pages.ts';
-export type { PagesOptions, ScanPage, ScanTrouble } from './streams/pages.ts';
-export { BEGINNING, join } from './streams/anchors.ts';
-export type { Anchor, Joint, JoinOptions, Position } from './streams/anchors.ts';
-export { leftOut } from './streams/left-out.ts';
-export type { LeftOut } from './streams/left-out.ts';
-export { volatileFields } from './streams/volatile-fields.ts';
-export type { VolatileFields } from './streams/volatile-fields.ts';
-export { room } from './streams/room.ts';
-export type { Room } from './streams/room.ts';
-export { poll, window } from './streams/poll.ts';
-export type { PollOptions, PollPage, Window } from './streams/poll.ts';
-export { sweeps } from './streams/sweeps.ts';
-export type { Held, KnownRecords, SweepsOptions, SweepStep, Unseen } from './streams/sweeps.ts';
-export { NO_SWEEP, nextSweep, seenSince, sweepAfter } from './streams/sweep-progress.ts';
-export type { ExactSweep, Proof, SweepProgress, SweptPage } from './streams/sweep-progress.ts';
-export { serverClock } from './streams/server-clock.ts';
-export type { ServerClock } from './streams/server-clock.ts';
+export { pages } from './streams/paging/pages.ts';
+export type { PagesOptions, ScanPage, ScanTrouble } from './streams/paging/pages.ts';
+export { BEGINNING, join } from './streams/paging/anchors.ts';
+export type { Anchor, Joint, JoinOptions, Position } from './streams/paging/anchors.ts';
+export { leftOut } from './streams/paging/left-out.ts';
+export type { LeftOut } from './streams/paging/left-out.ts';
+export { volatileFields } from './streams/records/volatile-fields.ts';
+export type { VolatileFields } from './streams/records/volatile-fields.ts';
+export { room } from './streams/quota/room.ts';
+export type { Room } from './streams/quota/room.ts';
+export { poll, window } from './streams/paging/poll.ts';
+export type { PollOptions, PollPage, Window } from './streams/paging/poll.ts';
+export { sweeps } from './streams/paging/sweeps.ts';
+export type {
+  Held,
+  KnownRecords,
+  SweepsOptions,
+  SweepStep,
+  Unseen,
+} from './streams/paging/sweeps.ts';
+export { NO_SWEEP, nextSweep, seenSince, sweepAfter } from './streams/paging/sweep-progress.ts';
+export type {
+  ExactSweep,
+  Proof,
+  SweepProgress,
+  SweptPage,
+} from './streams/paging/sweep-progress.ts';
+export { serverClock } from './streams/http/server-clock.ts';
+export type { ServerClock } from './streams/http/server-clock.ts';
 
 // Records
-export { HMAC_PREFIX, MASK, personalFields, WAYS } from './streams/personal-fields.ts';
-export type { PersonalField, PersonalFields, Way } from './streams/personal-fields.ts';
-export { hidingList } from './streams/hiding-list.ts';
-export { hidingChange } from './streams/hiding-change.ts';
-export { keyOfFields, keyRecords } from './streams/records.ts';
+export { HMAC_PREFIX, MASK, personalFields, WAYS } from './streams/records/personal-fields.ts';
+export type { PersonalField, PersonalFields, Way } from './streams/records/personal-fields.ts';
+export { hidingList } from './streams/records/hiding-list.ts';
+export { hidingChange } from './streams/records/hiding-change.ts';
+export { keyOfFields, keyRecords } from './streams/records/records.ts';
 export type {
   KeyedRecord,
   KeyOf,
@@ -69,55 +80,60 @@ export type {
   RejectedRecord,
   RejectedText,
   RejectReason,
-} from './streams/records.ts';
-export { UnreadableRecord } from './streams/unreadable-record.ts';
-export { unreadableTexts } from './streams/unreadable-texts.ts';
-export type { UnreadableTexts } from './streams/unreadable-texts.ts';
-export { jsonOf, SentRecord } from './streams/sent-record.ts';
-export type { ElementReader, Sent, SentText } from './streams/sent-record.ts';
-export { FreshRecord, freshReader, freshRecords } from './streams/fresh-record.ts';
-export type { Encoded, EncodedElement, FreshOptions, FreshReader } from './streams/fresh-record.ts';
-export { KnownRecord, recogniser } from './streams/known-record.ts';
-export type { Recogniser, RecogniserOptions } from './streams/known-record.ts';
-export type { Element } from './schemas/page-elements.ts';
-export { chooseKeyFields } from './streams/key-fields.ts';
-export type { KeyChoice } from './streams/key-fields.ts';
-export { gatherFirst } from './streams/gather-first.ts';
+} from './streams/records/records.ts';
+export { UnreadableRecord } from './streams/http/unreadable-record.ts';
+export { unreadableTexts } from './streams/http/unreadable-texts.ts';
+export type { UnreadableTexts } from './streams/http/unreadable-texts.ts';
+export { jsonOf, SentRecord } from './streams/records/sent-record.ts';
+export type { ElementReader, Sent, SentText } from './streams/records/sent-record.ts';
+export { FreshRecord, freshReader, freshRecords } from './streams/records/fresh-record.ts';
+export type {
+  Encoded,
+  EncodedElement,
+  FreshOptions,
+  FreshReader,
+} from './streams/records/fresh-record.ts';
+export { KnownRecord, recogniser } from './streams/records/known-record.ts';
+export type { Recogniser, RecogniserOptions } from './streams/records/known-record.ts';
+export type { Element } from './schemas/json/page-elements.ts';
+export { chooseKeyFields } from './streams/records/key-fields.ts';
+export type { KeyChoice } from './streams/records/key-fields.ts';
+export { gatherFirst } from './streams/flow/gather-first.ts';
 export {
   canonicalJson,
   isJsonObject,
   JsonNumber,
   parseJson,
   stringifyJson,
-} from './schemas/json.ts';
-export type { JsonObject, JsonValue } from './schemas/json.ts';
+} from './schemas/json/json.ts';
+export type { JsonObject, JsonValue } from './schemas/json/json.ts';
 
 // Diff
-export { diff, instantOf, updatedAtOf } from './streams/diff.ts';
-export type { Change, ImageCodec, Operation } from './streams/change.ts';
+export { diff, instantOf, updatedAtOf } from './streams/diff/diff.ts';
+export type { Change, ImageCodec, Operation } from './streams/diff/change.ts';
 export type {
   Difference,
   DiffOptions,
   EncodedRecord,
   Images,
   ReadRecords,
-} from './streams/diff.ts';
-export { newestReads } from './streams/newest.ts';
-export type { NewestReads, Verdict } from './streams/newest.ts';
-export { changedPaths } from './streams/changed-paths.ts';
-export { ORDER_IDENTITIES } from './streams/identity.ts';
-export type { Identities } from './streams/identity.ts';
+} from './streams/diff/diff.ts';
+export { newestReads } from './streams/diff/newest.ts';
+export type { NewestReads, Verdict } from './streams/diff/newest.ts';
+export { changedPaths } from './streams/diff/changed-paths.ts';
+export { ORDER_IDENTITIES } from './streams/diff/identity.ts';
+export type { Identities } from './streams/diff/identity.ts';
 
 // Status
-export { orderStatus, STATUS_FIELDS, statusChanges } from './streams/order-status.ts';
-export type { StatusChange, StatusField, StatusSubject } from './streams/order-status.ts';
+export { orderStatus, STATUS_FIELDS, statusChanges } from './streams/diff/order-status.ts';
+export type { StatusChange, StatusField, StatusSubject } from './streams/diff/order-status.ts';
 
 // Encode
-export { growSchema } from './schemas/infer.ts';
-export type { GrowOptions } from './schemas/infer.ts';
-export { createRecordCodec } from './schemas/record-codec.ts';
-export type { RecordCodec, Transcoded } from './schemas/record-codec.ts';
-export { createEnvelopeCodec, envelopeCodec, envelopeSchema } from './schemas/envelope.ts';
+export { growSchema } from './schemas/avro/infer.ts';
+export type { GrowOptions } from './schemas/avro/infer.ts';
+export { createRecordCodec } from './schemas/avro/record-codec.ts';
+export type { RecordCodec, Transcoded } from './schemas/avro/record-codec.ts';
+export { createEnvelopeCodec, envelopeCodec, envelopeSchema } from './schemas/events/envelope.ts';
 export type {
   ChangeEvent,
   ChangeFacts,
@@ -125,10 +141,10 @@ export type {
   EventImages,
   EventSource,
   Op,
-} from './schemas/envelope.ts';
-export { toJson } from './schemas/to-json.ts';
-export type { ImagesOf } from './schemas/to-json.ts';
-export { orderSchema } from './schemas/order.ts';
+} from './schemas/events/envelope.ts';
+export { toJson } from './schemas/events/to-json.ts';
+export type { ImagesOf } from './schemas/events/to-json.ts';
+export { orderSchema } from './resources/orders/order.ts';
 export type {
   CardExpiry,
   ClubPackage,
@@ -140,12 +156,12 @@ export type {
   OrderItem,
   Tender,
   Tracking,
-} from './schemas/order-type.ts';
-export { orderStatusChangeCodec } from './schemas/order-status-change.ts';
-export type { OrderStatusChange } from './schemas/order-status-change.ts';
-export { deadLetterCodec } from './schemas/dead-letter.ts';
-export type { DeadLetter } from './schemas/dead-letter.ts';
-export type { FlatCodec } from './schemas/flat-codec.ts';
+} from './resources/orders/order-type.ts';
+export { orderStatusChangeCodec } from './schemas/events/order-status-change.ts';
+export type { OrderStatusChange } from './schemas/events/order-status-change.ts';
+export { deadLetterCodec } from './schemas/events/dead-letter.ts';
+export type { DeadLetter } from './schemas/events/dead-letter.ts';
+export type { FlatCodec } from './schemas/avro/flat-codec.ts';
 export type {
   ArraySchema,
   AvroType,
@@ -153,22 +169,27 @@ export type {
   LogicalSchema,
   MapSchema,
   RecordSchema,
-} from './schemas/avro-schema.ts';
-export { createRegistry } from './schemas/registry.ts';
-export type { RegisteredSchema, Registry } from './schemas/registry.ts';
-export type { RegistryOptions } from './schemas/registry-http.ts';
-export { frame, unframe } from './schemas/wire.ts';
-export type { Framed } from './schemas/wire.ts';
+} from './schemas/avro/avro-schema.ts';
+export { createRegistry } from './schemas/registry/registry.ts';
+export type { RegisteredSchema, Registry } from './schemas/registry/registry.ts';
+export type { RegistryOptions } from './schemas/registry/registry-http.ts';
+export { frame, unframe } from './schemas/registry/wire.ts';
+export type { Framed } from './schemas/registry/wire.ts';
 
 // Publish
-export { topicNames, topicTable, valueSubject } from './schemas/topics.ts';
-export type { CleanupPolicy, TopicNames, TopicSpec, TopicTableOptions } from './schemas/topics.ts';
-export { ensureTopics } from './sinks/kafka-topics.ts';
-export type { TopicFinding } from './sinks/topic-findings.ts';
-export type { Gap, LostEvents } from './sinks/lost-events.ts';
-export type { TopicsOptions } from './sinks/kafka-topics.ts';
-export { openKafkaProducer } from './sinks/kafka-producer.ts';
-export type { KafkaProducerOptions } from './sinks/kafka-producer.ts';
+export { topicNames, topicTable, valueSubject } from './schemas/events/topics.ts';
+export type {
+  CleanupPolicy,
+  TopicNames,
+  TopicSpec,
+  TopicTableOptions,
+} from './schemas/events/topics.ts';
+export { ensureTopics } from './sinks/topics/kafka-topics.ts';
+export type { TopicFinding } from './sinks/topics/topic-findings.ts';
+export type { Gap, LostEvents } from './pipeline/checkpoint/lost-events.ts';
+export type { TopicsOptions } from './sinks/topics/kafka-topics.ts';
+export { openKafkaProducer } from './sinks/producer/kafka-producer.ts';
+export type { KafkaProducerOptions } from './sinks/producer/kafka-producer.ts';
 export type {
   Bounds,
   Ends,
@@ -228,9 +249,9 @@ export type {
   Requested,
   Resynced,
   Retrying,
-} from './hooks.ts';
-export type { KeyedStatusChange } from './publisher.ts';
-export { DEFAULTS, loadConfig, LOG_LEVELS, RESOURCES, SETTINGS } from './config.ts';
+} from './observe/hooks.ts';
+export type { KeyedStatusChange } from './pipeline/publish/publisher.ts';
+export { DEFAULTS, loadConfig, LOG_LEVELS, RESOURCES, SETTINGS } from './config/config.ts';
 export type {
   ApiConfig,
   Config,
@@ -243,8 +264,8 @@ export type {
   PiiConfig,
   RegistryConfig,
   Resource,
-} from './config.ts';
-export { Secret } from './secret.ts';
-export { CellarstreamError, describeError, isRetryable } from './errors.ts';
-export type { ErrorCode, ErrorContext } from './errors.ts';
-export { VERSION } from './version.ts';
+} from './config/config.ts';
+export { Secret } from './core/secret.ts';
+export { CellarstreamError, describeError, isRetryable } from './core/errors.ts';
+export type { ErrorCode, ErrorContext } from './core/errors.ts';
+export { VERSION } from './core/version.ts';

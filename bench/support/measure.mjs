@@ -38,7 +38,7 @@
  *
  * @typedef {object} Context
  * @property {string} cli The command that is measured: `dist/cli.js` of a revision.
- * @property {import('../../dist/services/services.js').Services} services Kafka's settings are its defaults
+ * @property {import('../../dist/devstack/services.js').Services} services Kafka's settings are its defaults
  * where they concern time.
  * @property {boolean} isShort Sizes for CI.
  * @property {number | undefined} orders `--orders`, where it is given.

@@ -1,6 +1,6 @@
 // @ts-check
 // The rows, run one after the other.
-import { describeError } from '../../dist/errors.js';
+import { describeError } from '../../dist/core/errors.js';
 
 /** @typedef {import('./measure.mjs').Measure} Measure */
 /** @typedef {import('./measure.mjs').Context} Context */

@@ -1,6 +1,6 @@
 // @ts-check
 // Kafka and a registry, as the demo has them, but with the broker's own settings where they cost time.
-import { startServices as start } from '../../dist/services/start-services.js';
+import { startServices as start } from '../../dist/devstack/start-services.js';
 
 /** Kafka's defaults: the launcher's are for tests, and quicker. */
 const DEFAULTS = {

@@ -1,7 +1,7 @@
 // @ts-check
 // Topics: made, and thrown away when they are no longer needed.
 import { Kafka, logLevel } from 'kafkajs';
-import { withAdmin } from '../../dist/sinks/with-admin.js';
+import { withAdmin } from '../../dist/sinks/client/with-admin.js';
 
 /** Of each topic, as the service makes them. */
 export const PARTITIONS = 6;

@@ -1,4 +1,4 @@
-import type { Op } from '../schemas/envelope.ts';
+import type { Op } from '../schemas/events/envelope.ts';
 
 /** What an event says, as a word. */
 export const WORDS: Readonly<Record<Op, string>> = {

@@ -1,10 +1,10 @@
 import type pc from 'picocolors';
 import type { Consumed } from '../consumers/consumed.ts';
-import type { DeadLetter } from '../schemas/dead-letter.ts';
-import type { ChangeEvent } from '../schemas/envelope.ts';
-import { stringifyJson } from '../schemas/json.ts';
-import type { JsonObject } from '../schemas/json.ts';
-import type { OrderStatusChange } from '../schemas/order-status-change.ts';
+import type { DeadLetter } from '../schemas/events/dead-letter.ts';
+import type { ChangeEvent } from '../schemas/events/envelope.ts';
+import { stringifyJson } from '../schemas/json/json.ts';
+import type { JsonObject } from '../schemas/json/json.ts';
+import type { OrderStatusChange } from '../schemas/events/order-status-change.ts';
 import { somePaths, statusName, WORDS } from './change-words.ts';
 
 type Colors = ReturnType<typeof pc.createColors>;

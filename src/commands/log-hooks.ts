@@ -1,10 +1,10 @@
-import { CellarstreamError } from '../errors.ts';
-import type { Hooks } from '../hooks.ts';
-import type { Logger } from '../log.ts';
-import { lossText } from '../sinks/lost-events.ts';
-import { findingText } from '../sinks/topic-findings.ts';
-import { countPage, tellsWhatIsGone } from '../ops/page-counts.ts';
-import { fewNames } from '../ops/shortened.ts';
+import { CellarstreamError } from '../core/errors.ts';
+import type { Hooks } from '../observe/hooks.ts';
+import type { Logger } from '../observe/log.ts';
+import { lossText } from '../pipeline/checkpoint/lost-events.ts';
+import { findingText } from '../sinks/topics/topic-findings.ts';
+import { countPage, tellsWhatIsGone } from '../ops/status/page-counts.ts';
+import { fewNames } from '../ops/status/shortened.ts';
 import { gathered } from './gathered.ts';
 
 /** Signals that are away for less are back by themselves: by the pause before the next try. */

@@ -1,7 +1,7 @@
 import { distinctUntilChanged, map, timer } from 'rxjs';
 import type { SchedulerLike, Subscription } from 'rxjs';
-import type { Logger } from '../log.ts';
-import type { Readiness } from '../ops/readiness.ts';
+import type { Logger } from '../observe/log.ts';
+import type { Readiness } from '../ops/status/readiness.ts';
 
 /** How often it is looked at, ms: a change of a moment is none. */
 const EVERY_MS = 1_000;

@@ -1,6 +1,6 @@
-import type { Config } from '../config.ts';
-import type { Logger } from '../log.ts';
-import { settingWarnings } from '../setting-warnings.ts';
+import type { Config } from '../config/config.ts';
+import type { Logger } from '../observe/log.ts';
+import { settingWarnings } from '../config/setting-warnings.ts';
 
 /** A line for each setting that is allowed, but may be a slip. */
 export function logSettings(logger: Logger, config: Config): void {

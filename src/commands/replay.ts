@@ -1,13 +1,13 @@
 import { fstatSync } from 'node:fs';
 import pc from 'picocolors';
 import { lastValueFrom, merge, Subject } from 'rxjs';
-import { loadConfig } from '../config.ts';
+import { loadConfig } from '../config/config.ts';
 import type { TopicPosition } from '../consumers/position.ts';
 import { replay } from '../consumers/replay.ts';
-import { FIRST_RETRIES, openLinks } from '../destination.ts';
-import { CellarstreamError } from '../errors.ts';
-import { createLogger, kafkaLogCreator } from '../log.ts';
-import { instant } from '../settings.ts';
+import { FIRST_RETRIES, openLinks } from '../sinks/topics/destination.ts';
+import { CellarstreamError } from '../core/errors.ts';
+import { createLogger, kafkaLogCreator } from '../observe/log.ts';
+import { instant } from '../config/settings.ts';
 import { eventLine, jsonLine } from './event-lines.ts';
 import { lineWriter } from './line-writer.ts';
 import { progressLine } from './progress-line.ts';

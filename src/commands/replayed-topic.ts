@@ -1,11 +1,11 @@
-import { RESOURCES } from '../config.ts';
+import { RESOURCES } from '../config/config.ts';
 import { readAs } from '../consumers/read-as.ts';
 import { jsonEvents } from '../consumers/topic.ts';
 import type { Topic, ValueReader } from '../consumers/topic.ts';
-import { CellarstreamError } from '../errors.ts';
-import { valueSchemaOf } from '../schemas/envelope.ts';
-import type { Registry } from '../schemas/registry.ts';
-import { topicNames, valueSubject } from '../schemas/topics.ts';
+import { CellarstreamError } from '../core/errors.ts';
+import { valueSchemaOf } from '../schemas/events/envelope.ts';
+import type { Registry } from '../schemas/registry/registry.ts';
+import { topicNames, valueSubject } from '../schemas/events/topics.ts';
 import type { Replayed } from './event-lines.ts';
 
 /** Topics of our own records, by what is behind the prefix. */

@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { filter, lastValueFrom, merge, mergeMap, NEVER, takeUntil, takeWhile, tap, timer } from 'rxjs'; // prettier-ignore
 import type { Observable } from 'rxjs';
-import { loadConfig } from '../config.ts';
-import type { Config, Resource } from '../config.ts';
-import { FIRST_RETRIES, openKafka } from '../destination.ts';
-import { CellarstreamError } from '../errors.ts';
-import { createLogger, kafkaLogCreator } from '../log.ts';
-import { topicNames } from '../schemas/topics.ts';
+import { loadConfig } from '../config/config.ts';
+import type { Config, Resource } from '../config/config.ts';
+import { FIRST_RETRIES, openKafka } from '../sinks/topics/destination.ts';
+import { CellarstreamError } from '../core/errors.ts';
+import { createLogger, kafkaLogCreator } from '../observe/log.ts';
+import { topicNames } from '../schemas/events/topics.ts';
 import type { Offsets } from '../sinks/broker.ts';
-import { kafkaSignals } from '../sinks/kafka-signals.ts';
-import type { SignalTopic } from '../sinks/kafka-signals.ts';
-import { parseSignal, SIGNAL_DAYS, signalMessage } from '../sinks/signals.ts';
-import type { ResyncAck, ResyncRequest } from '../sinks/signals.ts';
-import { backoff } from '../streams/backoff.ts';
-import { instantOf } from '../streams/diff.ts';
+import { kafkaSignals } from '../sinks/signals/kafka-signals.ts';
+import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
+import { parseSignal, SIGNAL_DAYS, signalMessage } from '../sinks/signals/signals.ts';
+import type { ResyncAck, ResyncRequest } from '../sinks/signals/signals.ts';
+import { backoff } from '../streams/flow/backoff.ts';
+import { instantOf } from '../streams/diff/diff.ts';
 import { logHooks } from './log-hooks.ts';
 import { stopSignals } from './stop.ts';
 

@@ -1,10 +1,10 @@
 import { run } from '../app.ts';
-import { steadyScheduler } from '../clock.ts';
-import { loadConfig } from '../config.ts';
-import { createLogger, kafkaLogCreator } from '../log.ts';
+import { steadyScheduler } from '../core/clock.ts';
+import { loadConfig } from '../config/config.ts';
+import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { allHooks } from '../ops/all-hooks.ts';
 import { openOperations } from '../ops/operations.ts';
-import { VERSION } from '../version.ts';
+import { VERSION } from '../core/version.ts';
 import { logHooks } from './log-hooks.ts';
 import { logReadiness } from './log-readiness.ts';
 import { logSettings } from './log-settings.ts';

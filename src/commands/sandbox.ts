@@ -1,5 +1,5 @@
 import { firstValueFrom } from 'rxjs';
-import { CellarstreamError } from '../errors.ts';
+import { CellarstreamError } from '../core/errors.ts';
 import { startSandbox } from '../sandbox/index.ts';
 import { sandboxOptions } from './sandbox-flags.ts';
 import type { SandboxFlags } from './sandbox-flags.ts';

@@ -1,7 +1,7 @@
 import type { IHeaders, KafkaMessage } from 'kafkajs';
-import { CellarstreamError } from '../errors.ts';
-import type { Registry } from '../schemas/registry.ts';
-import { unframe } from '../schemas/wire.ts';
+import { CellarstreamError } from '../core/errors.ts';
+import type { Registry } from '../schemas/registry/registry.ts';
+import { unframe } from '../schemas/registry/wire.ts';
 import type { Topic } from './topic.ts';
 
 /** A message of a topic with its value decoded. */

@@ -1,12 +1,12 @@
 import type { KafkaMessage } from 'kafkajs';
 import { catchError, defer, EMPTY, from, last, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable, ObservableInput, SchedulerLike } from 'rxjs';
-import { CellarstreamError } from '../errors.ts';
-import type { Registry } from '../schemas/registry.ts';
-import { valueSubject } from '../schemas/topics.ts';
-import type { DeadLetters } from '../sinks/kafka-dead-letters.ts';
-import { backoff } from '../streams/backoff.ts';
-import type { Retry } from '../streams/backoff.ts';
+import { CellarstreamError } from '../core/errors.ts';
+import type { Registry } from '../schemas/registry/registry.ts';
+import { valueSubject } from '../schemas/events/topics.ts';
+import type { DeadLetters } from '../sinks/producer/kafka-dead-letters.ts';
+import { backoff } from '../streams/flow/backoff.ts';
+import type { Retry } from '../streams/flow/backoff.ts';
 import type { Consumed, MessageReader } from './consumed.ts';
 import type { Outcome } from './keyed-work.ts';
 

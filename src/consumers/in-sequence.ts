@@ -1,4 +1,4 @@
-import type { ChangeEvent } from '../schemas/envelope.ts';
+import type { ChangeEvent } from '../schemas/events/envelope.ts';
 import type { Consumed } from './consumed.ts';
 
 /** How far the events of a partition have come. */

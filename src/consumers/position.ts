@@ -1,9 +1,9 @@
 import type { Admin, Kafka } from 'kafkajs';
-import { CellarstreamError } from '../errors.ts';
+import { CellarstreamError } from '../core/errors.ts';
 import type { Offsets } from '../sinks/broker.ts';
-import { requireTopic, topicBounds } from '../sinks/topic-bounds.ts';
+import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
 import type { Bounds } from '../sinks/sink.ts';
-import { withAdmin } from '../sinks/with-admin.ts';
+import { withAdmin } from '../sinks/client/with-admin.ts';
 
 /**
  * A place in a topic: by partition, the offset of the next message to read, in decimal. Plain JSON,

@@ -1,10 +1,10 @@
 import avro from 'avsc';
-import { asBuffer } from '../schemas/avro-bytes.ts';
-import type { RecordSchema } from '../schemas/avro-schema.ts';
-import { decimalFormat } from '../schemas/decimal.ts';
-import { envelopeSchema } from '../schemas/envelope.ts';
-import type { ChangeEvent } from '../schemas/envelope.ts';
-import { dateText } from '../schemas/instant.ts';
+import { asBuffer } from '../schemas/avro/avro-bytes.ts';
+import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
+import { decimalFormat } from '../schemas/avro/decimal.ts';
+import { envelopeSchema } from '../schemas/events/envelope.ts';
+import type { ChangeEvent } from '../schemas/events/envelope.ts';
+import { dateText } from '../schemas/avro/instant.ts';
 import type { ValueReader } from './topic.ts';
 
 /**

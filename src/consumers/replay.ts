@@ -11,14 +11,14 @@ import {
   takeUntil,
 } from 'rxjs';
 import type { Observable, ObservableInput } from 'rxjs';
-import type { ChangeEvent } from '../schemas/envelope.ts';
-import type { Registry } from '../schemas/registry.ts';
-import { timeOrder } from '../sinks/batch-queue.ts';
-import type { PartitionBatch } from '../sinks/kafka-reader.ts';
-import { readBatches } from '../sinks/read-batches.ts';
-import { backoff } from '../streams/backoff.ts';
-import type { Retry } from '../streams/backoff.ts';
-import { inTurn } from '../streams/in-turn.ts';
+import type { ChangeEvent } from '../schemas/events/envelope.ts';
+import type { Registry } from '../schemas/registry/registry.ts';
+import { timeOrder } from '../sinks/fetch/batch-queue.ts';
+import type { PartitionBatch } from '../sinks/fetch/kafka-reader.ts';
+import { readBatches } from '../sinks/fetch/read-batches.ts';
+import { backoff } from '../streams/flow/backoff.ts';
+import type { Retry } from '../streams/flow/backoff.ts';
+import { inTurn } from '../streams/flow/in-turn.ts';
 import { messageReader } from './consumed.ts';
 import type { Consumed } from './consumed.ts';
 import { resolveRange } from './position.ts';

@@ -1,6 +1,6 @@
 import { Subject, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
-import type { ChangeEvent } from '../schemas/envelope.ts';
+import type { ChangeEvent } from '../schemas/events/envelope.ts';
 import type { Consumed } from './consumed.ts';
 import { inSequence } from './in-sequence.ts';
 import { replay } from './replay.ts';

@@ -1,13 +1,13 @@
-import { deadLetterCodec } from '../schemas/dead-letter.ts';
-import type { DeadLetter } from '../schemas/dead-letter.ts';
-import { envelopeCodec } from '../schemas/envelope.ts';
-import type { ChangeEvent } from '../schemas/envelope.ts';
-import type { RecordSchema } from '../schemas/avro-schema.ts';
-import { orderSchema } from '../schemas/order.ts';
-import type { Order } from '../schemas/order-type.ts';
-import { orderStatusChangeCodec } from '../schemas/order-status-change.ts';
-import type { OrderStatusChange } from '../schemas/order-status-change.ts';
-import { topicNames } from '../schemas/topics.ts';
+import { deadLetterCodec } from '../schemas/events/dead-letter.ts';
+import type { DeadLetter } from '../schemas/events/dead-letter.ts';
+import { envelopeCodec } from '../schemas/events/envelope.ts';
+import type { ChangeEvent } from '../schemas/events/envelope.ts';
+import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
+import { orderSchema } from '../resources/orders/order.ts';
+import type { Order } from '../resources/orders/order-type.ts';
+import { orderStatusChangeCodec } from '../schemas/events/order-status-change.ts';
+import type { OrderStatusChange } from '../schemas/events/order-status-change.ts';
+import { topicNames } from '../schemas/events/topics.ts';
 import { fullName, readAs, readEventsAs } from './read-as.ts';
 
 /**

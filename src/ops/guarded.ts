@@ -1,4 +1,4 @@
-import type { Hooks } from '../hooks.ts';
+import type { Hooks } from '../observe/hooks.ts';
 
 /**
  * Hooks that keep what they throw to themselves: who only watches must not end what is watched.

@@ -1,14 +1,14 @@
-import { steadyScheduler } from '../clock.ts';
-import type { Config } from '../config.ts';
-import type { Hooks } from '../hooks.ts';
-import { VERSION } from '../version.ts';
+import { steadyScheduler } from '../core/clock.ts';
+import type { Config } from '../config/config.ts';
+import type { Hooks } from '../observe/hooks.ts';
+import { VERSION } from '../core/version.ts';
 import { allHooks } from './all-hooks.ts';
 import { guarded } from './guarded.ts';
-import { openHttpThread } from './http-thread.ts';
-import { metrics } from './metrics.ts';
-import { readiness } from './readiness.ts';
-import type { Readiness } from './readiness.ts';
-import { statusModel } from './status.ts';
+import { openHttpThread } from './http/http-thread.ts';
+import { metrics } from './metrics/metrics.ts';
+import { readiness } from './status/readiness.ts';
+import type { Readiness } from './status/readiness.ts';
+import { statusModel } from './status/status.ts';
 
 export interface OperationsOptions {
   readonly config: Config;

@@ -1,4 +1,4 @@
-import { CellarstreamError } from '../errors.ts';
+import { CellarstreamError } from '../core/errors.ts';
 import { RESOURCES } from './resources.ts';
 import type { Resource } from './resources.ts';
 

@@ -1,8 +1,8 @@
 import type { Writable } from 'node:stream';
 import { concatMap, Observable } from 'rxjs';
 import type { MonoTypeOperatorFunction } from 'rxjs';
-import { stringifyJson } from '../schemas/json.ts';
-import type { Change } from '../streams/change.ts';
+import { stringifyJson } from '../schemas/json/json.ts';
+import type { Change } from '../streams/diff/change.ts';
 
 /** Where {@link consoleSink} writes, and how much. */
 export interface ConsoleSinkOptions {

@@ -1,10 +1,10 @@
 import type { Kafka } from 'kafkajs';
 import type { Broker } from './broker.ts';
-import { openKafkaProducer } from './kafka-producer.ts';
-import type { KafkaProducerOptions } from './kafka-producer.ts';
-import { readTail, topicEnds } from './kafka-tail.ts';
-import { topicBounds } from './topic-bounds.ts';
-import { withAdmin } from './with-admin.ts';
+import { openKafkaProducer } from './producer/kafka-producer.ts';
+import type { KafkaProducerOptions } from './producer/kafka-producer.ts';
+import { readTail, topicEnds } from './fetch/kafka-tail.ts';
+import { topicBounds } from './client/topic-bounds.ts';
+import { withAdmin } from './client/with-admin.ts';
 
 /**
  * Kafka, as tasks see it. `topics` are those that are written to, looked up whenever something is sent.

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { CellarstreamError } from '../errors.ts';
+import { CellarstreamError } from '../core/errors.ts';
 
 /** The last published image of a record. */
 export interface StoredImage {

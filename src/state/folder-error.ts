@@ -1,4 +1,4 @@
-import { CellarstreamError } from '../errors.ts';
+import { CellarstreamError } from '../core/errors.ts';
 
 /** errno as Node names it, or as lmdb numbers it. (lmdb calls a write that was cut short EIO.) */
 const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 28, 122, 27]);

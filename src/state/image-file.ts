@@ -3,7 +3,7 @@ import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { open } from 'lmdb';
 import type { RootDatabase } from 'lmdb';
-import { CellarstreamError, describeError } from '../errors.ts';
+import { CellarstreamError, describeError } from '../core/errors.ts';
 import { damaged } from './entries.ts';
 import { folderError } from './folder-error.ts';
 import { damageIn, newestTransaction } from './lmdb-pages.ts';

@@ -1,7 +1,7 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { createRequire } from 'node:module';
-import { CellarstreamError } from '../errors.ts';
+import { CellarstreamError } from '../core/errors.ts';
 import { OWNER_ONLY } from './owner-only.ts';
 
 /** The part of the package that is used; it ships no types. */

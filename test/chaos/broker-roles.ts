@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { frame } from '../support-proxy/frame-of.ts';
-import type { Part } from '../support-proxy/frame-of.ts';
-import { FrameReader } from '../support-proxy/kafka-frames.ts';
+import { frame } from '../support/proxy/frame-of.ts';
+import type { Part } from '../support/proxy/frame-of.ts';
+import { FrameReader } from '../support/proxy/kafka-frames.ts';
 
 /** Whose coordinator is looked for: numbers of Kafka's protocol. */
 const KINDS = { group: 0, transaction: 1 } as const;

@@ -1,9 +1,9 @@
 import { Kafka, logLevel } from 'kafkajs';
-import type { BrokerControl, JavaServices, LaunchOptions } from '../../src/services/services.ts';
-import { withAdmin } from '../../src/sinks/with-admin.ts';
+import type { BrokerControl, JavaServices, LaunchOptions } from '../../src/devstack/services.ts';
+import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { inSync, moveLeader, partitionStates } from '../integration/support/partitions.ts';
-import { ClusterProxy } from '../support-proxy/cluster-proxy.ts';
-import type { KafkaProxy } from '../support-proxy/kafka-proxy.ts';
+import { ClusterProxy } from '../support/proxy/cluster-proxy.ts';
+import type { KafkaProxy } from '../support/proxy/kafka-proxy.ts';
 import type { Chance } from '../sim/chance.ts';
 import { activeController, coordinatorOf } from './broker-roles.ts';
 

@@ -1,7 +1,7 @@
-import { holdRequest, loseRequest, pass } from '../support-proxy/exchange.ts';
-import type { ClusterProxy } from '../support-proxy/cluster-proxy.ts';
-import { commits } from '../support-proxy/kafka-frames.ts';
-import type { KafkaRequest } from '../support-proxy/kafka-frames.ts';
+import { holdRequest, loseRequest, pass } from '../support/proxy/exchange.ts';
+import type { ClusterProxy } from '../support/proxy/cluster-proxy.ts';
+import { commits } from '../support/proxy/kafka-frames.ts';
+import type { KafkaRequest } from '../support/proxy/kafka-frames.ts';
 
 /** For a producer to give a batch up, and to begin again. */
 const PATIENCE_MS = 150_000;

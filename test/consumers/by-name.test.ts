@@ -4,10 +4,10 @@ import type { Consumed } from '../../src/consumers/consumed.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { subscribeGroup } from '../../src/consumers/subscribe-group.ts';
 import { topicNamed } from '../../src/consumers/topic.ts';
-import { deadLetterCodec } from '../../src/schemas/dead-letter.ts';
-import type { DeadLetter } from '../../src/schemas/dead-letter.ts';
-import { createEnvelopeCodec } from '../../src/schemas/envelope.ts';
-import { orderSchema } from '../../src/schemas/order.ts';
+import { deadLetterCodec } from '../../src/schemas/events/dead-letter.ts';
+import type { DeadLetter } from '../../src/schemas/events/dead-letter.ts';
+import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
+import { orderSchema } from '../../src/resources/orders/order.ts';
 import { fakeRegistry, kafkaUpTo } from '../support/fake-topic.ts';
 
 const elsewhere = { kafka: kafkaUpTo(0, 'shop.others'), registry: fakeRegistry };

@@ -4,9 +4,9 @@ import { describe, expect, it, vi } from 'vitest';
 import type { MessageReader } from '../../src/consumers/consumed.ts';
 import { handling } from '../../src/consumers/handling.ts';
 import type { GroupRetry, HandlingOptions } from '../../src/consumers/handling.ts';
-import { CellarstreamError } from '../../src/errors.ts';
-import type { RegisteredSchema, Registry } from '../../src/schemas/registry.ts';
-import type { GivenUp } from '../../src/sinks/kafka-dead-letters.ts';
+import { CellarstreamError } from '../../src/core/errors.ts';
+import type { RegisteredSchema, Registry } from '../../src/schemas/registry/registry.ts';
+import type { GivenUp } from '../../src/sinks/producer/kafka-dead-letters.ts';
 import { hurriedTime } from '../support/hurried-time.ts';
 
 const MESSAGE = { offset: '41', key: Buffer.from('k'), value: Buffer.from('v') } as KafkaMessage;

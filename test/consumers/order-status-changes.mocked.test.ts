@@ -1,14 +1,14 @@
 import { lastValueFrom, Subject, toArray } from 'rxjs';
 import { expect, it, vi } from 'vitest';
 import { orderStatusChanges } from '../../src/consumers/order-status-changes.ts';
-import { orderStatusChangeCodec } from '../../src/schemas/order-status-change.ts';
-import type { Registry } from '../../src/schemas/registry.ts';
-import { frame } from '../../src/schemas/wire.ts';
+import { orderStatusChangeCodec } from '../../src/schemas/events/order-status-change.ts';
+import type { Registry } from '../../src/schemas/registry/registry.ts';
+import { frame } from '../../src/schemas/registry/wire.ts';
 import { change } from '../integration/support/written-topic.ts';
 import { fakeReaders } from '../support/fake-reader.ts';
 import { jsonMessage, kafkaUpTo } from '../support/fake-topic.ts';
 
-vi.mock(import('../../src/sinks/kafka-reader.ts'), async (original) => ({
+vi.mock(import('../../src/sinks/fetch/kafka-reader.ts'), async (original) => ({
   ...(await original()),
   openReader: (await import('../support/fake-reader.ts')).openFakeReader,
 }));

@@ -2,10 +2,10 @@ import avro from 'avsc';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readAs, readEventsAs } from '../../src/consumers/read-as.ts';
-import type { AvroType, FieldSchema, RecordSchema } from '../../src/schemas/avro-schema.ts';
-import { createEnvelopeCodec } from '../../src/schemas/envelope.ts';
-import { orderSchema } from '../../src/schemas/order.ts';
-import { oddRecords } from '../schemas/odd-records.ts';
+import type { AvroType, FieldSchema, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
+import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
+import { orderSchema } from '../../src/resources/orders/order.ts';
+import { oddRecords } from '../schemas/avro/odd-records.ts';
 
 const DECIMAL = { type: 'bytes', logicalType: 'decimal', precision: 18, scale: 4 } as const;
 const DATE = { type: 'int', logicalType: 'date' } as const;

@@ -3,9 +3,9 @@ import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import { replay } from '../../src/consumers/replay.ts';
 import type { ReplayOptions } from '../../src/consumers/replay.ts';
-import { CellarstreamError } from '../../src/errors.ts';
-import type { Registry } from '../../src/schemas/registry.ts';
-import type { Retry } from '../../src/streams/backoff.ts';
+import { CellarstreamError } from '../../src/core/errors.ts';
+import type { Registry } from '../../src/schemas/registry/registry.ts';
+import type { Retry } from '../../src/streams/flow/backoff.ts';
 import { fakeReaders } from '../support/fake-reader.ts';
 import {
   AWAY,
@@ -16,7 +16,7 @@ import {
   UNRESOLVED,
 } from '../support/fake-topic.ts';
 
-vi.mock(import('../../src/sinks/kafka-reader.ts'), async (original) => ({
+vi.mock(import('../../src/sinks/fetch/kafka-reader.ts'), async (original) => ({
   ...(await original()),
   openReader: (await import('../support/fake-reader.ts')).openFakeReader,
 }));

@@ -1,7 +1,7 @@
 import type { KafkaMessage } from 'kafkajs';
 import { describe, expect, it, vi } from 'vitest';
 import { table } from '../../src/consumers/table.ts';
-import type { ChangeEvent } from '../../src/schemas/envelope.ts';
+import type { ChangeEvent } from '../../src/schemas/events/envelope.ts';
 import { fakeReaders } from '../support/fake-reader.ts';
 import {
   AWAY,
@@ -12,7 +12,7 @@ import {
   UNRESOLVED,
 } from '../support/fake-topic.ts';
 
-vi.mock(import('../../src/sinks/kafka-reader.ts'), async (original) => ({
+vi.mock(import('../../src/sinks/fetch/kafka-reader.ts'), async (original) => ({
   ...(await original()),
   openReader: (await import('../support/fake-reader.ts')).openFakeReader,
 }));

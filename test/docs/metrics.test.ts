@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { LABELS } from '../../src/ops/metric-labels.ts';
-import { METRICS } from '../../src/ops/metric-table.ts';
-import type { Metric } from '../../src/ops/metric-table.ts';
+import { LABELS } from '../../src/ops/metrics/metric-labels.ts';
+import { METRICS } from '../../src/ops/metrics/metric-table.ts';
+import type { Metric } from '../../src/ops/metrics/metric-table.ts';
 import { metricsText } from './metrics-text.ts';
 import { pathOf } from './texts.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RESOURCES, RULES } from '../../src/resources.ts';
+import { RESOURCES, RULES } from '../../src/resources/resources.ts';
 import { text } from './texts.ts';
 
 /** The rows of the tables of docs/resources.md, cell by cell. */

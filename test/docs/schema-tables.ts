@@ -1,5 +1,5 @@
-import { isUnion } from '../../src/schemas/avro-schema.ts';
-import type { AvroType, RecordSchema } from '../../src/schemas/avro-schema.ts';
+import { isUnion } from '../../src/schemas/avro/avro-schema.ts';
+import type { AvroType, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
 
 /** The fields of a record, without those of records within. */
 export function fieldTable({ fields }: RecordSchema): string {

@@ -1,20 +1,24 @@
 import { concatMap, from, lastValueFrom, toArray } from 'rxjs';
 import { orderEvents } from '../../src/consumers/topic.ts';
 import { readAs } from '../../src/consumers/read-as.ts';
-import { RULES } from '../../src/resources.ts';
+import { RULES } from '../../src/resources/resources.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { deadLetterCodec } from '../../src/schemas/dead-letter.ts';
-import { createEnvelopeCodec } from '../../src/schemas/envelope.ts';
-import type { JsonObject } from '../../src/schemas/json.ts';
-import { orderSchema } from '../../src/schemas/order.ts';
-import { orderStatusChangeCodec } from '../../src/schemas/order-status-change.ts';
-import { unframe } from '../../src/schemas/wire.ts';
-import { changeMessages, deadLetterMessages, statusMessage } from '../../src/sinks/messages.ts';
+import { deadLetterCodec } from '../../src/schemas/events/dead-letter.ts';
+import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
+import type { JsonObject } from '../../src/schemas/json/json.ts';
+import { orderSchema } from '../../src/resources/orders/order.ts';
+import { orderStatusChangeCodec } from '../../src/schemas/events/order-status-change.ts';
+import { unframe } from '../../src/schemas/registry/wire.ts';
+import {
+  changeMessages,
+  deadLetterMessages,
+  statusMessage,
+} from '../../src/pipeline/publish/messages.ts';
 import type { Message } from '../../src/sinks/sink.ts';
-import { diff } from '../../src/streams/diff.ts';
-import type { ReadRecords } from '../../src/streams/diff.ts';
-import { statusChanges } from '../../src/streams/order-status.ts';
-import { keyRecords, keyOfFields } from '../../src/streams/records.ts';
+import { diff } from '../../src/streams/diff/diff.ts';
+import type { ReadRecords } from '../../src/streams/diff/diff.ts';
+import { statusChanges } from '../../src/streams/diff/order-status.ts';
+import { keyRecords, keyOfFields } from '../../src/streams/records/records.ts';
 
 /** A message with its value decoded, as a text shows it. */
 export interface Example {

@@ -1,11 +1,11 @@
-import { RESOURCES, RULES } from '../../src/resources.ts';
-import type { FieldSchema, RecordSchema } from '../../src/schemas/avro-schema.ts';
-import { deadLetterCodec } from '../../src/schemas/dead-letter.ts';
-import { envelopeSchema } from '../../src/schemas/envelope.ts';
-import { orderSchema } from '../../src/schemas/order.ts';
-import { orderStatusChangeCodec } from '../../src/schemas/order-status-change.ts';
-import { topicNames, topicTable, valueSubject } from '../../src/schemas/topics.ts';
-import type { TopicSpec } from '../../src/schemas/topics.ts';
+import { RESOURCES, RULES } from '../../src/resources/resources.ts';
+import type { FieldSchema, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
+import { deadLetterCodec } from '../../src/schemas/events/dead-letter.ts';
+import { envelopeSchema } from '../../src/schemas/events/envelope.ts';
+import { orderSchema } from '../../src/resources/orders/order.ts';
+import { orderStatusChangeCodec } from '../../src/schemas/events/order-status-change.ts';
+import { topicNames, topicTable, valueSubject } from '../../src/schemas/events/topics.ts';
+import type { TopicSpec } from '../../src/schemas/events/topics.ts';
 import { fieldTable, recordIn, recordTables } from './schema-tables.ts';
 import type { Example, Examples } from './topic-examples.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { freeLoopbackPorts } from '../../src/services/loopback-ports.ts';
+import { freeLoopbackPorts } from '../../src/devstack/loopback-ports.ts';
 import { runToEnd } from './run-to-end.ts';
 
 it.each([

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, inject, it } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
-import { SORTS } from '../streams/moving-list.ts';
+import { SORTS } from '../streams/paging/moving-list.ts';
 import { checkOrders } from './support/checker.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { swept } from './support/rounds.ts';

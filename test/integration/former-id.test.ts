@@ -3,12 +3,12 @@ import { Kafka, logLevel } from 'kafkajs';
 import { asyncScheduler } from 'rxjs';
 import { expect, inject, it, onTestFinished } from 'vitest';
 import { kafkaBroker } from '../../src/sinks/kafka-broker.ts';
-import { isEpochError } from '../../src/sinks/kafka-error.ts';
-import { readTail } from '../../src/sinks/kafka-tail.ts';
-import { openTaskLog } from '../../src/sinks/task-log.ts';
-import type { TaskLog } from '../../src/sinks/task-log.ts';
-import type { Tenure } from '../../src/sinks/tenure.ts';
-import { transactionalIds } from '../../src/transactional-id.ts';
+import { isEpochError } from '../../src/sinks/client/kafka-error.ts';
+import { readTail } from '../../src/sinks/fetch/kafka-tail.ts';
+import { openTaskLog } from '../../src/pipeline/checkpoint/task-log.ts';
+import type { TaskLog } from '../../src/pipeline/checkpoint/task-log.ts';
+import type { Tenure } from '../../src/pipeline/checkpoint/tenure.ts';
+import { transactionalIds } from '../../src/pipeline/transactional-id.ts';
 import { SimFolder, storeOf } from '../sim/sim-store.ts';
 import { createTopic } from './support/created-topic.ts';
 

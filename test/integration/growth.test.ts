@@ -1,10 +1,10 @@
 import avro from 'avsc';
 import { Kafka, logLevel } from 'kafkajs';
 import { describe, expect, inject, it } from 'vitest';
-import type { FieldSchema, RecordSchema } from '../../src/schemas/avro-schema.ts';
-import { valueSchemaOf } from '../../src/schemas/envelope.ts';
+import type { FieldSchema, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
+import { valueSchemaOf } from '../../src/schemas/events/envelope.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
-import { readTail, topicEnds } from '../../src/sinks/kafka-tail.ts';
+import { readTail, topicEnds } from '../../src/sinks/fetch/kafka-tail.ts';
 import type { TailMessage } from '../../src/sinks/broker.ts';
 import { follow } from './support/follow.ts';
 import { checkRecords, envelopeOf, truthOf } from './support/record-checker.ts';

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { cachedJars, isCached } from '../../src/services/jar-cache.ts';
+import { cachedJars, isCached } from '../../src/devstack/jar-cache.ts';
 
 /** Stands in for Maven: notes that it ran, then fetches, hangs or fails, as FAKE_MAVEN says. */
 const MVN = `#!/bin/sh
@@ -120,7 +120,7 @@ it('says why Maven failed, and leaves nothing', async () => {
 });
 
 it('leaves neither Maven nor half a cache when the launcher is killed as it fetches', async () => {
-  const module = new URL('../../dist/services/jar-cache.js', import.meta.url).href;
+  const module = new URL('../../dist/devstack/jar-cache.js', import.meta.url).href;
   const program =
     `import { cachedJars } from ${JSON.stringify(module)};` +
     `await cachedJars({ cacheDir: ${JSON.stringify(cacheDir)} });`;

@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { JavaServer, type JavaServerKind } from '../../src/services/java-server.ts';
-import { Tethered } from '../../src/services/tethered.ts';
+import { JavaServer, type JavaServerKind } from '../../src/devstack/java-server.ts';
+import { Tethered } from '../../src/devstack/tethered.ts';
 
 let scratch: string;
 let tethered: Tethered;

@@ -1,10 +1,10 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openHttpServer } from '../../src/ops/http-server.ts';
-import type { HttpServer } from '../../src/ops/http-server.ts';
-import { loadPage } from '../../src/ops/page-file.ts';
-import { statusModel } from '../../src/ops/status.ts';
-import type { LifeCycle, Status } from '../../src/ops/status.ts';
+import { openHttpServer } from '../../src/ops/http/http-server.ts';
+import type { HttpServer } from '../../src/ops/http/http-server.ts';
+import { loadPage } from '../../src/ops/http/page-file.ts';
+import { statusModel } from '../../src/ops/status/status.ts';
+import type { LifeCycle, Status } from '../../src/ops/status/status.ts';
 import { axeFindings, launchBrowser, watchedPage } from '../support/browser.ts';
 import type { WatchedPage } from '../support/browser.ts';
 

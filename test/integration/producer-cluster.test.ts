@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JavaServices } from '../../src/services/services.ts';
-import { withAdmin } from '../../src/sinks/with-admin.ts';
+import type { JavaServices } from '../../src/devstack/services.ts';
+import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { nodeOf, startCluster } from './support/cluster.ts';
 import { inSync, moveLeader, partitionStates } from './support/partitions.ts';
 import { producerContract } from './support/producer-contract.ts';

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { lastValueFrom } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { loadConfig, SETTINGS } from '../../src/config.ts';
-import { openLinks } from '../../src/destination.ts';
-import { describeError } from '../../src/errors.ts';
-import { withAdmin } from '../../src/sinks/with-admin.ts';
-import { login } from '../../src/streams/login.ts';
+import { loadConfig, SETTINGS } from '../../src/config/config.ts';
+import { openLinks } from '../../src/sinks/topics/destination.ts';
+import { describeError } from '../../src/core/errors.ts';
+import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { login } from '../../src/streams/http/login.ts';
 import {
   apiTls,
   canBeSecured,

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, inject, it } from 'vitest';
-import { CellarstreamError } from '../../src/errors.ts';
-import type { AvroType, RecordSchema } from '../../src/schemas/avro-schema.ts';
-import { deadLetterCodec } from '../../src/schemas/dead-letter.ts';
-import { envelopeCodec, envelopeSchema } from '../../src/schemas/envelope.ts';
-import { orderStatusChangeCodec } from '../../src/schemas/order-status-change.ts';
-import { orderSchema } from '../../src/schemas/order.ts';
-import { createRegistry } from '../../src/schemas/registry.ts';
+import { CellarstreamError } from '../../src/core/errors.ts';
+import type { AvroType, RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
+import { deadLetterCodec } from '../../src/schemas/events/dead-letter.ts';
+import { envelopeCodec, envelopeSchema } from '../../src/schemas/events/envelope.ts';
+import { orderStatusChangeCodec } from '../../src/schemas/events/order-status-change.ts';
+import { orderSchema } from '../../src/resources/orders/order.ts';
+import { createRegistry } from '../../src/schemas/registry/registry.ts';
 
 const url = inject('registryUrl');
 const registry = createRegistry({ url });

@@ -3,9 +3,9 @@ import { Subject, lastValueFrom, tap } from 'rxjs';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { replay } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
-import { createRegistry } from '../../src/schemas/registry.ts';
-import { startServices } from '../../src/services/start-services.ts';
-import type { Services } from '../../src/services/services.ts';
+import { createRegistry } from '../../src/schemas/registry/registry.ts';
+import { startServices } from '../../src/devstack/start-services.ts';
+import type { Services } from '../../src/devstack/services.ts';
 import { serverVersions } from './support/server-versions.ts';
 import { numbers, writtenTopic } from './support/written-topic.ts';
 

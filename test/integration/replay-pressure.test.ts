@@ -3,8 +3,8 @@ import { expect, it, vi } from 'vitest';
 import { replay } from '../../src/consumers/replay.ts';
 import type { ReplayOptions } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
-import type { OrderStatusChange } from '../../src/schemas/order-status-change.ts';
-import { withAdmin } from '../../src/sinks/with-admin.ts';
+import type { OrderStatusChange } from '../../src/schemas/events/order-status-change.ts';
+import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { clientsForTest, countingKafka, numbers, writtenTopic } from './support/written-topic.ts';
 
 const EVENTS = 120_000; // of 80 bytes or so: 10 MB in one partition

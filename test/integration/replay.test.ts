@@ -8,8 +8,8 @@ import type { TopicPosition } from '../../src/consumers/position.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import type { ReplayOptions } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
-import type { OrderStatusChange } from '../../src/schemas/order-status-change.ts';
-import { withAdmin } from '../../src/sinks/with-admin.ts';
+import type { OrderStatusChange } from '../../src/schemas/events/order-status-change.ts';
+import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { clientsForTest, notingKafka, numbers, writtenTopic } from './support/written-topic.ts';
 
 const NOON = Date.UTC(2026, 0, 31, 12);

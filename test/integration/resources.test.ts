@@ -2,7 +2,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { describe, expect, inject, it } from 'vitest';
 import { RESOURCES } from '../../src/sandbox/index.ts';
 import type { Resource, Sandbox } from '../../src/sandbox/index.ts';
-import { readTail, topicEnds } from '../../src/sinks/kafka-tail.ts';
+import { readTail, topicEnds } from '../../src/sinks/fetch/kafka-tail.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { follow } from './support/follow.ts';
 import { checkRecords, envelopeOf, truthOf } from './support/record-checker.ts';

@@ -2,9 +2,9 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { describe, expect, inject, it, vi } from 'vitest';
-import { RESOURCES } from '../../src/resources.ts';
+import { RESOURCES } from '../../src/resources/resources.ts';
 import type { Endpoint, Sandbox } from '../../src/sandbox/index.ts';
-import { withAdmin } from '../../src/sinks/with-admin.ts';
+import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { cliForTest, connections, folderForTest, sandboxForTest } from './support/service.ts';
 
 const LIMITS = { orders: 100, login: 10 };

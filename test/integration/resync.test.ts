@@ -1,7 +1,7 @@
 import { Kafka, logLevel } from 'kafkajs';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
-import type { ResyncAck } from '../../src/sinks/signals.ts';
+import type { ResyncAck } from '../../src/sinks/signals/signals.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { follow } from './support/follow.ts';
 import { cliForTest, connections, firstReadDone, folderForTest, sandboxForTest, settings } from './support/service.ts'; // prettier-ignore

@@ -7,13 +7,13 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { findDocker } from '../../src/services/docker.ts';
-import { startOnJava } from '../../src/services/java-services.ts';
-import { findJava, findMaven } from '../../src/services/java-tools.ts';
-import { freeLoopbackPorts } from '../../src/services/loopback-ports.ts';
-import type { JavaServices } from '../../src/services/services.ts';
-import { startServices } from '../../src/services/start-services.ts';
-import { withAdmin } from '../../src/sinks/with-admin.ts';
+import { findDocker } from '../../src/devstack/docker.ts';
+import { startOnJava } from '../../src/devstack/java-services.ts';
+import { findJava, findMaven } from '../../src/devstack/java-tools.ts';
+import { freeLoopbackPorts } from '../../src/devstack/loopback-ports.ts';
+import type { JavaServices } from '../../src/devstack/services.ts';
+import { startServices } from '../../src/devstack/start-services.ts';
+import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { createTopic } from './support/created-topic.ts';
 
 const java = await findJava(process.env);
@@ -185,7 +185,7 @@ describe.skipIf(!java.found || !maven.found)('however the launching process ends
   /** Launches with the compiled code, as its users do, and keeps its data under `tmp`. */
   const PROGRAM = `
     import { startOnJava } from ${JSON.stringify(
-      new URL('../../dist/services/java-services.js', import.meta.url).href,
+      new URL('../../dist/devstack/java-services.js', import.meta.url).href,
     )};
     const say = (event) => console.log(JSON.stringify(event));
     let services;

@@ -1,5 +1,5 @@
 import type { TestProject } from 'vitest/node';
-import { startServices } from '../../src/services/start-services.ts';
+import { startServices } from '../../src/devstack/start-services.ts';
 import { serverVersions } from './support/server-versions.ts';
 
 declare module 'vitest' {

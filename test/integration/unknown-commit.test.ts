@@ -2,8 +2,8 @@ import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { describe, expect, inject, it, vi } from 'vitest';
-import { setTransactionTimeout } from '../support-proxy/kafka-frames.ts';
-import type { ApiName, KafkaRequest } from '../support-proxy/kafka-frames.ts';
+import { setTransactionTimeout } from '../support/proxy/kafka-frames.ts';
+import type { ApiName, KafkaRequest } from '../support/proxy/kafka-frames.ts';
 import {
   goDark,
   holdAnswer,
@@ -11,8 +11,8 @@ import {
   loseAnswer,
   loseRequest,
   pass,
-} from '../support-proxy/kafka-proxy.ts';
-import type { Aim, Fault, KafkaProxy } from '../support-proxy/kafka-proxy.ts';
+} from '../support/proxy/kafka-proxy.ts';
+import type { Aim, Fault, KafkaProxy } from '../support/proxy/kafka-proxy.ts';
 import { cursorWriters } from './support/cursors.ts';
 import { folder, proxied } from './support/proxied-service.ts';
 import type { Cli } from './support/cli.ts';

@@ -1,6 +1,6 @@
 import { Kafka, logLevel } from 'kafkajs';
 import { expect, inject, it } from 'vitest';
-import { writtenSince } from '../../src/sinks/kafka-tail.ts';
+import { writtenSince } from '../../src/sinks/fetch/kafka-tail.ts';
 import { createTopic } from './support/created-topic.ts';
 
 const TOPIC = 'written-since';

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { loadConfig, SETTINGS } from '../../src/config.ts';
-import { LABELS } from '../../src/ops/metric-labels.ts';
-import { METRICS } from '../../src/ops/metric-table.ts';
+import { loadConfig, SETTINGS } from '../../src/config/config.ts';
+import { LABELS } from '../../src/ops/metrics/metric-labels.ts';
+import { METRICS } from '../../src/ops/metrics/metric-table.ts';
 import { pathOf, text } from '../docs/texts.ts';
 
 /** Node's own. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Broker, Offsets } from '../../src/sinks/broker.ts';
-import { isEpochError } from '../../src/sinks/kafka-error.ts';
+import { isEpochError } from '../../src/sinks/client/kafka-error.ts';
 import type { Message } from '../../src/sinks/sink.ts';
 
 /** A broker to try, and a topic of one partition that it has, empty. */

@@ -1,4 +1,4 @@
-import { overruns } from '../ledger/overruns.ts';
+import { overruns } from '../account/ledger/overruns.ts';
 import { WINDOW_MS } from './sim-api.ts';
 import type { ApiTraits, Arrival } from './sim-api.ts';
 

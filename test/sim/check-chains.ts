@@ -1,5 +1,5 @@
-import { canonicalJson } from '../../src/schemas/json.ts';
-import type { JsonObject } from '../../src/schemas/json.ts';
+import { canonicalJson } from '../../src/schemas/json/json.ts';
+import type { JsonObject } from '../../src/schemas/json/json.ts';
 import { PROOF_MS } from './draw.ts';
 import type { Chains, PublishedEvent } from './published.ts';
 import type { SimList } from './sim-list.ts';

@@ -1,5 +1,5 @@
-import { updatedAtOf } from '../../src/streams/diff.ts';
-import type { JsonObject } from '../../src/schemas/json.ts';
+import { updatedAtOf } from '../../src/streams/diff/diff.ts';
+import type { JsonObject } from '../../src/schemas/json/json.ts';
 import type { Chains } from './published.ts';
 import type { Heard } from './sim-api.ts';
 import { keyField } from './sim-list.ts';

@@ -1,4 +1,4 @@
-import { parseCursor } from '../../src/sinks/cursor.ts';
+import { parseCursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import type { SimMessage } from './sim-broker.ts';
 import type { SimProcess } from './sim-process.ts';
 

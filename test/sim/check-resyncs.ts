@@ -1,5 +1,5 @@
-import { parseSignal } from '../../src/sinks/signals.ts';
-import type { ResyncRequest } from '../../src/sinks/signals.ts';
+import { parseSignal } from '../../src/sinks/signals/signals.ts';
+import type { ResyncRequest } from '../../src/sinks/signals/signals.ts';
 import type { Chains, PublishedEvent } from './published.ts';
 import type { SimApi } from './sim-api.ts';
 import type { SimMessage } from './sim-broker.ts';

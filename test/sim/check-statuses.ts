@@ -1,6 +1,6 @@
-import { orderStatusChangeCodec } from '../../src/schemas/order-status-change.ts';
-import type { JsonObject } from '../../src/schemas/json.ts';
-import { unframe } from '../../src/schemas/wire.ts';
+import { orderStatusChangeCodec } from '../../src/schemas/events/order-status-change.ts';
+import type { JsonObject } from '../../src/schemas/json/json.ts';
+import { unframe } from '../../src/schemas/registry/wire.ts';
 import type { Chains } from './published.ts';
 import type { SimMessage } from './sim-broker.ts';
 

@@ -1,4 +1,4 @@
-import { RESOURCES } from '../../src/resources.ts';
+import { RESOURCES } from '../../src/resources/resources.ts';
 import type { Chance } from './chance.ts';
 import type { ApiTraits } from './sim-api.ts';
 import { SORTS } from './sim-list.ts';

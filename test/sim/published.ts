@@ -1,6 +1,6 @@
-import type { Op } from '../../src/schemas/envelope.ts';
-import type { JsonObject } from '../../src/schemas/json.ts';
-import { unframe } from '../../src/schemas/wire.ts';
+import type { Op } from '../../src/schemas/events/envelope.ts';
+import type { JsonObject } from '../../src/schemas/json/json.ts';
+import { unframe } from '../../src/schemas/registry/wire.ts';
 import { VOLATILE } from './sim-api.ts';
 import type { SimBroker, SimMessage } from './sim-broker.ts';
 import type { SimList } from './sim-list.ts';

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { CellarstreamError } from '../../src/errors.ts';
+import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Chance } from './chance.ts';
 import { keyField, SimList } from './sim-list.ts';
 import type { ListTraits, SimQuery, SimRecord } from './sim-list.ts';

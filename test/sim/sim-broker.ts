@@ -1,4 +1,4 @@
-import { CellarstreamError } from '../../src/errors.ts';
+import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Broker, Offsets, TailMessage } from '../../src/sinks/broker.ts';
 import type { Bounds, Message } from '../../src/sinks/sink.ts';
 

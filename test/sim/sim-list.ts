@@ -1,5 +1,5 @@
-import type { Resource } from '../../src/resources.ts';
-import type { JsonObject } from '../../src/schemas/json.ts';
+import type { Resource } from '../../src/resources/resources.ts';
+import type { JsonObject } from '../../src/schemas/json/json.ts';
 import type { Chance } from './chance.ts';
 import type { SimTime } from './sim-time.ts';
 

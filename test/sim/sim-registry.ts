@@ -1,8 +1,8 @@
-import { CellarstreamError } from '../../src/errors.ts';
-import type { RecordSchema } from '../../src/schemas/avro-schema.ts';
-import { envelopeCodec } from '../../src/schemas/envelope.ts';
-import type { EnvelopeCodec } from '../../src/schemas/envelope.ts';
-import type { Registry } from '../../src/schemas/registry.ts';
+import { CellarstreamError } from '../../src/core/errors.ts';
+import type { RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
+import { envelopeCodec } from '../../src/schemas/events/envelope.ts';
+import type { EnvelopeCodec } from '../../src/schemas/events/envelope.ts';
+import type { Registry } from '../../src/schemas/registry/registry.ts';
 
 /** Compiling is most of the work of a start, and the runs' schemas are few: each is compiled once. */
 const compiled = new Map<string, EnvelopeCodec>();

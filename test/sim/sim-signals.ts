@@ -1,9 +1,9 @@
 import { concatMap, defer, mergeMap, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Offsets } from '../../src/sinks/broker.ts';
-import type { SignalBatch, SignalTopic } from '../../src/sinks/kafka-signals.ts';
-import { signalMessage } from '../../src/sinks/signals.ts';
-import type { ResyncRequest } from '../../src/sinks/signals.ts';
+import type { SignalBatch, SignalTopic } from '../../src/sinks/signals/kafka-signals.ts';
+import { signalMessage } from '../../src/sinks/signals/signals.ts';
+import type { ResyncRequest } from '../../src/sinks/signals/signals.ts';
 import type { SimBroker } from './sim-broker.ts';
 
 export const SIGNALS = 'sim.signals';

@@ -1,8 +1,8 @@
-import { loadConfig, RESOURCES } from '../../src/config.ts';
+import { loadConfig, RESOURCES } from '../../src/config/config.ts';
 import { Chance } from './chance.ts';
 import { draw, LOOKBACK_MS, PROOF_MS, SAFE } from './draw.ts';
 import type { Draw } from './draw.ts';
-import { SimLedger } from '../ledger/sim-ledger.ts';
+import { SimLedger } from '../account/ledger/sim-ledger.ts';
 import { SimApi, VOLATILE } from './sim-api.ts';
 import type { ApiTraits } from './sim-api.ts';
 import { SimBroker } from './sim-broker.ts';

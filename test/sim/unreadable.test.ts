@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/config.ts';
-import type { Resource } from '../../src/config.ts';
-import { deadLetterCodec } from '../../src/schemas/dead-letter.ts';
-import { objectIn } from '../../src/schemas/json.ts';
-import { unframe } from '../../src/schemas/wire.ts';
-import { SimLedger } from '../ledger/sim-ledger.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import type { Resource } from '../../src/config/config.ts';
+import { deadLetterCodec } from '../../src/schemas/events/dead-letter.ts';
+import { objectIn } from '../../src/schemas/json/json.ts';
+import { unframe } from '../../src/schemas/registry/wire.ts';
+import { SimLedger } from '../account/ledger/sim-ledger.ts';
 import { Chance } from './chance.ts';
 import { SAFE } from './draw.ts';
 import { chainsOf, imagesOf, isTruth } from './published.ts';

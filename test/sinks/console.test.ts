@@ -3,8 +3,8 @@ import { PassThrough, Writable } from 'node:stream';
 import { firstValueFrom, from, Subject, toArray } from 'rxjs';
 import { expect, it } from 'vitest';
 import { consoleSink } from '../../src/sinks/console.ts';
-import { JsonNumber } from '../../src/schemas/json.ts';
-import type { Change } from '../../src/streams/change.ts';
+import { JsonNumber } from '../../src/schemas/json/json.ts';
+import type { Change } from '../../src/streams/diff/change.ts';
 
 const updated: Change = {
   key: '100234',

@@ -1,7 +1,7 @@
-import { isJsonObject } from '../../src/schemas/json.ts';
-import type { JsonObject } from '../../src/schemas/json.ts';
-import { parsedElement } from '../../src/schemas/page-elements.ts';
-import type { Encoded, FreshOptions } from '../../src/streams/fresh-record.ts';
+import { isJsonObject } from '../../src/schemas/json/json.ts';
+import type { JsonObject } from '../../src/schemas/json/json.ts';
+import { parsedElement } from '../../src/schemas/json/page-elements.ts';
+import type { Encoded, FreshOptions } from '../../src/streams/records/fresh-record.ts';
 
 /** Encodes the elements of a page by what they are once they are parsed. */
 export function encodeParsed(

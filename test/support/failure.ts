@@ -1,6 +1,6 @@
 import { lastValueFrom } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { CellarstreamError } from '../../src/errors.ts';
+import { CellarstreamError } from '../../src/core/errors.ts';
 
 /** The error that a stream ends with; rejects when it is none of ours, or there is none. */
 export async function failureOf(source: Observable<unknown>): Promise<CellarstreamError> {

@@ -1,6 +1,6 @@
 import type { Kafka } from 'kafkajs';
 import { batchBytes } from './record-bytes.ts';
-import type { PartitionAnswer } from '../../src/sinks/fetch-answer.ts';
+import type { PartitionAnswer } from '../../src/sinks/fetch/fetch-answer.ts';
 
 /** A fetch that a broker has been sent and has not answered. */
 export interface FakeFetch {

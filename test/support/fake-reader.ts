@@ -1,6 +1,6 @@
 import type { KafkaMessage, RecordBatchEntry } from 'kafkajs';
-import type { ReaderOptions, TopicReader } from '../../src/sinks/kafka-reader.ts';
-import type { LogMessage } from '../../src/sinks/record-batches.ts';
+import type { ReaderOptions, TopicReader } from '../../src/sinks/fetch/kafka-reader.ts';
+import type { LogMessage } from '../../src/sinks/fetch/record-batches.ts';
 
 /** A reader of a topic that is not there: what it has read is what a test gives it. */
 export interface FakeReader {

@@ -1,9 +1,9 @@
 import type { Kafka, KafkaMessage } from 'kafkajs';
 import type { Topic } from '../../src/consumers/topic.ts';
-import { CellarstreamError } from '../../src/errors.ts';
-import type { RecordSchema } from '../../src/schemas/avro-schema.ts';
-import type { Registry } from '../../src/schemas/registry.ts';
-import { frame } from '../../src/schemas/wire.ts';
+import { CellarstreamError } from '../../src/core/errors.ts';
+import type { RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
+import type { Registry } from '../../src/schemas/registry/registry.ts';
+import { frame } from '../../src/schemas/registry/wire.ts';
 
 /** Schemas of these ids can't be resolved, or the registry is away when they are asked for. */
 export const UNRESOLVED = 8;

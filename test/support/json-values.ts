@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { JsonNumber } from '../../src/schemas/json.ts';
-import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
+import { JsonNumber } from '../../src/schemas/json/json.ts';
+import type { JsonObject, JsonValue } from '../../src/schemas/json/json.ts';
 
 const NAMES = ['a', 'b', 'id', 'list', 'constructor', 'toString', '', 'a.b'];
 

@@ -1,6 +1,6 @@
-import type { JsonValue } from '../../src/schemas/json.ts';
-import { BEGINNING } from '../../src/streams/anchors.ts';
-import type { ScanPage } from '../../src/streams/pages.ts';
+import type { JsonValue } from '../../src/schemas/json/json.ts';
+import { BEGINNING } from '../../src/streams/paging/anchors.ts';
+import type { ScanPage } from '../../src/streams/paging/pages.ts';
 
 /** A page of a scan, the last one or not; `serverTime` in ms. */
 export function scanPage(

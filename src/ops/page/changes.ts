@@ -1,4 +1,4 @@
-import type { RecentStatusChange, Status } from '../status-json.ts';
+import type { RecentStatusChange, Status } from '../status/status-json.ts';
 import { byId, html, setText, show } from './dom.ts';
 import { keyedList } from './keyed-list.ts';
 import { fieldName, timeOfDay } from './words.ts';

@@ -1,4 +1,4 @@
-import type { LifeCycle, LifeCycleChange, LifeCycleState } from '../status-json.ts';
+import type { LifeCycle, LifeCycleChange, LifeCycleState } from '../status/status-json.ts';
 
 /** A change, with its states: their places in the life cycle are another process's other ones. */
 export interface CycleChange extends Pick<LifeCycleChange, 'count' | 'medianMs'> {

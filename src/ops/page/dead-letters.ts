@@ -1,4 +1,4 @@
-import type { RecentDeadLetter, Status } from '../status-json.ts';
+import type { RecentDeadLetter, Status } from '../status/status-json.ts';
 import { byId, html, setText, show } from './dom.ts';
 import { keyedList } from './keyed-list.ts';
 import { count, plural, since } from './words.ts';

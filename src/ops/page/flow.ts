@@ -1,4 +1,4 @@
-import type { Status } from '../status-json.ts';
+import type { Status } from '../status/status-json.ts';
 import { byId, html, setAttributes, setText } from './dom.ts';
 import { gauge } from './gauge.ts';
 import { STATIONS } from './stations.ts';

@@ -1,4 +1,4 @@
-import type { Status, Warning } from '../status-json.ts';
+import type { Status, Warning } from '../status/status-json.ts';
 import type { ConnectionState } from './connection-state.ts';
 import { duration, since, timeOfDay } from './words.ts';
 

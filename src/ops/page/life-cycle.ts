@@ -1,4 +1,4 @@
-import type { LifeCycle, Status } from '../status-json.ts';
+import type { LifeCycle, Status } from '../status/status-json.ts';
 import {
   changeName,
   changesOf,

@@ -1,5 +1,5 @@
 import './language.ts'; // first: it is for what the others import
-import type { Status } from '../status-json.ts';
+import type { Status } from '../status/status-json.ts';
 import { changesView } from './changes.ts';
 import { connect } from './connection.ts';
 import type { ConnectionState } from './connection-state.ts';

@@ -1,4 +1,4 @@
-import type { QuotaStatus, Status } from '../status-json.ts';
+import type { QuotaStatus, Status } from '../status/status-json.ts';
 import { byId, html, setAttributes, setText } from './dom.ts';
 import { gauge } from './gauge.ts';
 import { keyedList } from './keyed-list.ts';

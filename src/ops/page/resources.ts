@@ -1,4 +1,4 @@
-import type { ResourceStatus, SeriesStatus, Status } from '../status-json.ts';
+import type { ResourceStatus, SeriesStatus, Status } from '../status/status-json.ts';
 import { chart } from './chart.ts';
 import { byId, html, setAttributes, setText, show } from './dom.ts';
 import { gauge } from './gauge.ts';

@@ -1,6 +1,6 @@
 import { Graph, layout } from '@dagrejs/dagre';
 import type { EdgeLabel, GraphLabel, NodeLabel, Point } from '@dagrejs/dagre';
-import type { LifeCycle, LifeCycleChange, LifeCycleState } from '../status-json.ts';
+import type { LifeCycle, LifeCycleChange, LifeCycleState } from '../status/status-json.ts';
 import { stateName } from './cycles.ts';
 import { setAttributes, setText, svg } from './dom.ts';
 import { compact, count, duration } from './words.ts';

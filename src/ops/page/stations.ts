@@ -1,4 +1,4 @@
-import type { Status } from '../status-json.ts';
+import type { Status } from '../status/status-json.ts';
 import { compact, duration, plural, rate } from './words.ts';
 
 /** A station of the flow as it is now. */

@@ -1,4 +1,4 @@
-import type { Status } from '../status-json.ts';
+import type { Status } from '../status/status-json.ts';
 import type { ConnectionState } from './connection-state.ts';
 import { byId, html, setAttributes, setText, show } from './dom.ts';
 import { verdictOf } from './judgement.ts';

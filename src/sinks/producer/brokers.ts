@@ -1,7 +1,7 @@
 import kafkajs from 'kafkajs';
 import type { Kafka } from 'kafkajs';
-import { clusterOf } from '../kafkajs-inner.ts';
-import type { Broker, Connection, Exchange } from '../kafkajs-inner.ts';
+import { clusterOf } from '../client/kafkajs-inner.ts';
+import type { Broker, Connection, Exchange } from '../client/kafkajs-inner.ts';
 import { bodyOf, readAnswer } from './calls.ts';
 import type { Address, Answer, Call } from './calls.ts';
 import { protocolError } from './protocol-errors.ts';

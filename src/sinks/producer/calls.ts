@@ -1,5 +1,5 @@
-import { protocolReader } from '../protocol-reader.ts';
-import type { ProtocolReader } from '../protocol-reader.ts';
+import { protocolReader } from '../client/protocol-reader.ts';
+import type { ProtocolReader } from '../client/protocol-reader.ts';
 import type { ProducerIdentity } from '../sink.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { CellarstreamError } from '../../errors.ts';
-import { isEpochError } from '../kafka-error.ts';
+import { CellarstreamError } from '../../core/errors.ts';
+import { isEpochError } from '../client/kafka-error.ts';
 
 /** After this long the broker gives up a transaction that was left open. */
 export const TRANSACTION_TIMEOUT_MS = 60_000;

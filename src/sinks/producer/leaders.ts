@@ -1,4 +1,4 @@
-import { CellarstreamError } from '../../errors.ts';
+import { CellarstreamError } from '../../core/errors.ts';
 import type { Brokers } from './brokers.ts';
 import { addressesIn, metadata } from './calls.ts';
 import type { Address } from './calls.ts';

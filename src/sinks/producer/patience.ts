@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { isRetryable } from '../../errors.ts';
-import { kafkaError } from '../kafka-error.ts';
+import { isRetryable } from '../../core/errors.ts';
+import { kafkaError } from '../client/kafka-error.ts';
 import { NoAnswer, NotSent } from './brokers.ts';
 
 /** How long something may be tried, and the pauses in between. */

@@ -1,5 +1,5 @@
-import { startServices } from '../../../src/services/start-services.ts';
-import type { BrokerControl, JavaServices, LaunchOptions } from '../../../src/services/services.ts';
+import { startServices } from '../../../src/devstack/start-services.ts';
+import type { BrokerControl, JavaServices, LaunchOptions } from '../../../src/devstack/services.ts';
 
 /**
  * Three brokers of a test's own, which it may break, or why there are none: a text for `skip`, which is

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { cachedJars } from '../../../src/services/jar-cache.ts';
+import { cachedJars } from '../../../src/devstack/jar-cache.ts';
 
 const run = promisify(execFile);
 const MOST_OUTPUT_BYTES = 2 ** 28;

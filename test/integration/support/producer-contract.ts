@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { topicEnds } from '../../../src/sinks/kafka-tail.ts';
-import { plainProducer } from '../../../src/sinks/plain-producer.ts';
+import { topicEnds } from '../../../src/sinks/fetch/kafka-tail.ts';
+import { plainProducer } from '../../../src/sinks/producer/plain-producer.ts';
 import type { Message, TransactionalSink } from '../../../src/sinks/sink.ts';
 import { inEach, readByKafkajs, tailOf, writtenOn } from './producer-topic.ts';
 import type { Written } from './producer-topic.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { vi } from 'vitest';
-import { freeLoopbackPorts } from '../../../src/services/loopback-ports.ts';
+import { freeLoopbackPorts } from '../../../src/devstack/loopback-ports.ts';
 
 /** An alert that fires. */
 export interface FiringAlert {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startSandbox } from '../../../src/sandbox/index.ts';
 import type { Sandbox } from '../../../src/sandbox/index.ts';
-import { KafkaProxy } from '../../support-proxy/kafka-proxy.ts';
+import { KafkaProxy } from '../../support/proxy/kafka-proxy.ts';
 import { checkOrders, checkStatusChanges } from './checker.ts';
 import { runCli } from './cli.ts';
 import type { Cli } from './cli.ts';

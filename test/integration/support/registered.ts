@@ -1,5 +1,5 @@
 import { inject } from 'vitest';
-import type { RecordSchema } from '../../../src/schemas/avro-schema.ts';
+import type { RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
 
 /** A topic's schemas as the registry has them, asked by its own HTTP API and nothing of the product. */
 export interface Registered {

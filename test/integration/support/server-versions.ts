@@ -1,4 +1,4 @@
-import type { LaunchOptions } from '../../../src/services/services.ts';
+import type { LaunchOptions } from '../../../src/devstack/services.ts';
 
 /**
  * What `TEST_KAFKA_VERSION` and `TEST_REGISTRY_VERSION` say, as `npm run test:versions` sets them; by

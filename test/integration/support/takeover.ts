@@ -1,7 +1,7 @@
 import { inject, onTestFinished, vi } from 'vitest';
 import type { Sandbox } from '../../../src/sandbox/index.ts';
-import { KafkaProxy } from '../../support-proxy/kafka-proxy.ts';
-import { TcpProxy } from '../../support-proxy/tcp-proxy.ts';
+import { KafkaProxy } from '../../support/proxy/kafka-proxy.ts';
+import { TcpProxy } from '../../support/proxy/tcp-proxy.ts';
 import type { Cli } from './cli.ts';
 import { scaled } from './scale.ts';
 import { cliForTest, connections, folderForTest, sandboxForTest } from './service.ts';

@@ -1,8 +1,8 @@
-import { createEnvelopeCodec } from '../../../src/schemas/envelope.ts';
-import type { JsonObject } from '../../../src/schemas/json.ts';
-import { orderSchema } from '../../../src/schemas/order.ts';
-import { valueSubject } from '../../../src/schemas/topics.ts';
-import { frame } from '../../../src/schemas/wire.ts';
+import { createEnvelopeCodec } from '../../../src/schemas/events/envelope.ts';
+import type { JsonObject } from '../../../src/schemas/json/json.ts';
+import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { valueSubject } from '../../../src/schemas/events/topics.ts';
+import { frame } from '../../../src/schemas/registry/wire.ts';
 import { writtenTopic } from './written-topic.ts';
 import type { Clients } from './written-topic.ts';
 

@@ -8,7 +8,7 @@ import {
 import type { PlacedRecord } from '../../../src/sinks/producer/batches.ts';
 import { recordBatch } from '../../../src/sinks/producer/record-batch.ts';
 import type { PackedRecords } from '../../../src/sinks/producer/record-batch.ts';
-import { messagesOf, recordBatches } from '../../../src/sinks/record-batches.ts';
+import { messagesOf, recordBatches } from '../../../src/sinks/fetch/record-batches.ts';
 
 const STAMP = { producerId: 1n, epoch: 0, sequence: 0, isTransactional: true, timestamp: 0 };
 const record = (topic: string, partition: number, key: string, bytes = 1): PlacedRecord => ({

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { describeError, isRetryable } from '../../../src/errors.ts';
+import { describeError, isRetryable } from '../../../src/core/errors.ts';
 import { SHORT_MS, TOPIC, arrived, checkServers, committed, each, gate, message, messages, openOn, startCluster } from './on-scripted-cluster.ts'; // prettier-ignore
 
 checkServers();

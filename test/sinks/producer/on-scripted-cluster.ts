@@ -1,7 +1,7 @@
 import kafkajs from 'kafkajs';
 import type { KafkaConfig } from 'kafkajs';
 import { afterEach, expect, onTestFinished, vi } from 'vitest';
-import { openKafkaProducer } from '../../../src/sinks/kafka-producer.ts';
+import { openKafkaProducer } from '../../../src/sinks/producer/kafka-producer.ts';
 import { partitionOf } from '../../../src/sinks/producer/partition-of.ts';
 import type { Message } from '../../../src/sinks/sink.ts';
 import { ScriptedCluster } from '../../support/scripted-cluster.ts';

@@ -1,8 +1,8 @@
 import kafkajs from 'kafkajs';
 import protocolErrors from 'kafkajs/src/protocol/error.js';
 import { describe, expect, it } from 'vitest';
-import { CellarstreamError, describeError, isRetryable } from '../../../src/errors.ts';
-import { kafkaError } from '../../../src/sinks/kafka-error.ts';
+import { CellarstreamError, describeError, isRetryable } from '../../../src/core/errors.ts';
+import { kafkaError } from '../../../src/sinks/client/kafka-error.ts';
 import { meaningOf, protocolError } from '../../../src/sinks/producer/protocol-errors.ts';
 
 /** What kafkajs calls by names from before Kafka 2.6 (KIP-599, KIP-605). */

@@ -3,7 +3,7 @@ import decodeBatch from 'kafkajs/src/protocol/recordBatch/v0/decoder.js';
 import { describe, expect, it } from 'vitest';
 import { mostBytesOf, packed, recordBatch } from '../../../src/sinks/producer/record-batch.ts';
 import type { HeaderValue, ProducerRecord } from '../../../src/sinks/producer/record-batch.ts';
-import { messagesOf, recordBatches } from '../../../src/sinks/record-batches.ts';
+import { messagesOf, recordBatches } from '../../../src/sinks/fetch/record-batches.ts';
 import { mulberry32 } from '../../support/mulberry32.ts';
 import { slowCrc32c } from '../../support/slow-crc32c.ts';
 

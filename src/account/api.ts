@@ -1,0 +1,116 @@
+import { Agent } from 'undici';
+import type { Dispatcher } from 'undici';
+import type { SchedulerLike } from 'rxjs';
+import type { ApiConfig, Resource } from '../config/config.ts';
+import { loginUrlOf } from '../config/config-of.ts';
+import type { Hooks } from '../observe/hooks.ts';
+import { RESOURCES, RULES } from '../resources/resources.ts';
+import type { Retry } from '../streams/flow/backoff.ts';
+import type { AnswerSeen } from '../streams/http/http.ts';
+import type { ElementReader } from '../streams/records/sent-record.ts';
+import { leased } from '../streams/quota/leased.ts';
+import { login } from '../streams/http/login.ts';
+import { listRequest } from '../streams/http/request.ts';
+import type { ListRequest, Refusals } from '../streams/http/request.ts';
+import type { ReadClock } from '../streams/http/read-clock.ts';
+import type { Limit } from '../streams/quota/token-bucket.ts';
+import { tokenSource } from '../streams/http/token.ts';
+import type { TokenSource } from '../streams/http/token.ts';
+import { unreadableTexts } from '../streams/http/unreadable-texts.ts';
+import type { UnreadableTexts } from '../streams/http/unreadable-texts.ts';
+
+export interface ApiOptions {
+  readonly config: ApiConfig;
+  readonly loginLimit: Limit;
+  readonly scheduler: SchedulerLike;
+  readonly onRetry?: Hooks['onRetry'];
+  readonly onLogin?: Hooks['onLogin'];
+  readonly onRequest?: Hooks['onRequest'];
+  /** Connections. Default one's own, with the limits of a careful client. */
+  readonly dispatcher?: Dispatcher;
+  /** Whether a request that is about to be written to its socket may be sent. Default it may. */
+  readonly mayBeSent?: () => boolean;
+  /** Uniform in [0, 1), for the jitter. Default Math.random. */
+  readonly random?: () => number;
+}
+
+/** One account at the API: its connections, its token, its lists. */
+export interface Api {
+  readonly tokens: TokenSource;
+  /** The list request of a resource; where its reads overlap, `readClock` orders them. */
+  readonly list: (resource: Resource, readClock?: ReadClock, read?: ElementReader) => ListRequest;
+  readonly close: () => Promise<void>;
+}
+
+const CONNECT_TIMEOUT_MS = 10_000;
+/** A page of 1,000 records may take its time; a server that is silent for so long is gone. */
+const ANSWER_TIMEOUT_MS = 30_000;
+/** One for each lane of each resource: a slow answer holds up no other. */
+const CONNECTIONS = 24;
+
+export function openApi(options: ApiOptions): Api {
+  const { config, loginLimit, scheduler, onRetry, onLogin, onRequest } = options;
+  const {
+    dispatcher: connections = connectionsTo(config),
+    mayBeSent,
+    random = Math.random,
+  } = options;
+  const dispatcher = mayBeSent ? leased(connections, mayBeSent) : connections;
+  const retrying = (what: string, resource?: Resource) =>
+    onRetry
+      ? { onRetry: (retry: Retry) => onRetry({ what, ...(resource && { resource }), ...retry }) }
+      : {};
+
+  const answered = (what: string) =>
+    onRequest ? { onAnswer: (answer: AnswerSeen) => onRequest({ what, ...answer }) } : {};
+
+  const tokens = tokenSource({
+    login: login({
+      url: new URL(config.loginUrl),
+      setting: config.loginUrl === loginUrlOf(config.baseUrl) ? 'API_BASE_URL' : 'API_LOGIN_URL',
+      apiKey: () => config.key.reveal(),
+      keyPatienceMs: config.keyPatienceMs,
+      dispatcher,
+      limit: loginLimit,
+      scheduler,
+      random,
+      ...answered('login'),
+      ...retrying('login'),
+    }),
+    scheduler,
+    ...(onLogin && {
+      onToken: ({ lifeMs, serverTime, askedAt }) =>
+        onLogin({ lifeMs, aheadMs: serverTime === undefined ? undefined : serverTime - askedAt }),
+    }),
+  });
+  const refusals = Object.fromEntries(RESOURCES.map((name) => [name, { count: 0 }])) as Record<Resource, Refusals>; // prettier-ignore
+  const texts = Object.fromEntries(RESOURCES.map((name) => [name, unreadableTexts()])) as Record<Resource, UnreadableTexts>; // prettier-ignore
+  return {
+    tokens,
+    list: (resource, readClock, read) =>
+      listRequest({
+        refusals: refusals[resource],
+        texts: texts[resource],
+        url: new URL(`${config.baseUrl}${RULES[resource].path}`),
+        dispatcher,
+        tokens,
+        ...(readClock && { readClock }),
+        ...(read && { read }),
+        scheduler,
+        random,
+        ...answered(resource),
+        ...retrying(resource, resource),
+      }),
+    close: () => connections.destroy(),
+  };
+}
+
+function connectionsTo({ ca }: ApiConfig): Dispatcher {
+  return new Agent({
+    connections: CONNECTIONS,
+    headersTimeout: ANSWER_TIMEOUT_MS,
+    bodyTimeout: ANSWER_TIMEOUT_MS,
+    // Said, because an environment variable of Node's would turn it off.
+    connect: { timeout: CONNECT_TIMEOUT_MS, rejectUnauthorized: true, ...(ca !== undefined && { ca }) }, // prettier-ignore
+  });
+}

@@ -1,0 +1,39 @@
+import type { Kafka } from 'kafkajs';
+import { steadyScheduler } from '../core/clock.ts';
+import type { ConfigWith } from '../config/config.ts';
+import { topicNames } from '../schemas/events/topics.ts';
+import { kafkaBroker } from '../sinks/kafka-broker.ts';
+import { writtenSince } from '../sinks/fetch/kafka-tail.ts';
+import { livingInstance } from '../pipeline/checkpoint/living-instance.ts';
+import type { LivingInstance } from '../pipeline/checkpoint/living-instance.ts';
+import { withAdmin } from '../sinks/client/with-admin.ts';
+
+/** Cursors that were written last before this, by their timestamps, are nobody's: they need not be watched. */
+const LONG_AGO_MS = 10 * 60_000;
+
+/**
+ * The instance that runs the account under this prefix, if one is alive: see {@link livingInstance}. `onWatch` is called
+ * where that takes its time.
+ *
+ * @throws CellarstreamError `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`, `CURSOR_UNREADABLE`.
+ */
+export async function whoRuns(
+  { account, topics }: ConfigWith<'kafka'>,
+  kafka: Kafka,
+  onWatch?: () => void,
+): Promise<LivingInstance | undefined> {
+  const scheduler = steadyScheduler;
+  const { cursors: cursorTopic } = topicNames(topics.prefix);
+  const there = await withAdmin(kafka, (admin) => admin.listTopics());
+  if (!there.includes(cursorTopic)) return undefined;
+  if (!(await writtenSince(kafka, cursorTopic, scheduler.now() - LONG_AGO_MS))) return undefined;
+  onWatch?.();
+  const broker = kafkaBroker(kafka, { partitions: new Map() });
+  return livingInstance({ broker, cursorTopic, account, scheduler });
+}
+
+/** Who it is, as part of a line. */
+export function instanceText({ instance, since }: LivingInstance): string {
+  const when = since === undefined ? '' : ` since ${new Date(since).toISOString()}`;
+  return `instance ${instance}${when}`;
+}

@@ -1,0 +1,159 @@
+import { configOf } from './config-of.ts';
+import { CellarstreamError } from '../core/errors.ts';
+import type { Resource } from '../resources/resources.ts';
+import type { Secret } from '../core/secret.ts';
+import { settingProblems } from './setting-problems.ts';
+import { settingTexts } from './setting-texts.ts';
+import type { SettingProblem } from './setting-texts.ts';
+import { SCHEMA } from './settings.ts';
+import type { FieldPointer, LogLevel } from './settings.ts';
+
+export { RESOURCES } from '../resources/resources.ts';
+export type { Resource } from '../resources/resources.ts';
+export { SETTINGS } from './setting-texts.ts';
+export { DEFAULTS, LOG_LEVELS } from './settings.ts';
+export type { FieldPointer, LogLevel } from './settings.ts';
+
+/** The API and its login. */
+export interface ApiConfig {
+  /** Without a trailing `/` or `/v1`: lists are at `<baseUrl>/v1/<resource>`. */
+  readonly baseUrl: string;
+  readonly loginUrl: string;
+  readonly key: Secret;
+  /** So long may a key be refused that was accepted before. */
+  readonly keyPatienceMs: number;
+  /** PEM text of the authorities to trust in place of Node's own. */
+  readonly ca: string | undefined;
+}
+
+/** The brokers, and how to log in. */
+export interface KafkaConfig {
+  /** Each `host:port`; at least one. */
+  readonly brokers: readonly string[];
+  /** False for plain text; without a `ca`, Node's own authorities are trusted. */
+  readonly ssl: false | { readonly ca: string | undefined };
+  readonly sasl:
+    | {
+        readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512';
+        readonly username: string;
+        readonly password: Secret;
+      }
+    | undefined;
+}
+
+/** The schema registry, and how to log in. */
+export interface RegistryConfig {
+  /** Without a trailing `/`. */
+  readonly url: string;
+  readonly auth: { readonly username: string; readonly password: Secret } | undefined;
+  /** PEM text of the authorities to trust in place of Node's own. */
+  readonly ca: string | undefined;
+}
+
+/** The fields that hold personal data, and what becomes of each; no field is in two of the lists. */
+export interface PiiConfig {
+  readonly drop: readonly FieldPointer[];
+  readonly mask: readonly FieldPointer[];
+  readonly hmac: readonly FieldPointer[];
+  /** There whenever `hmac` names a field. */
+  readonly hmacKey: Secret | undefined;
+}
+
+/** The settings, checked; frozen all the way down. Lengths of time are in milliseconds. */
+export interface Config {
+  /** Undefined unless its required settings are there; see {@link loadConfig}. */
+  readonly api: ApiConfig | undefined;
+  readonly kafka: KafkaConfig | undefined;
+  readonly registry: RegistryConfig | undefined;
+  readonly account: string;
+  readonly topics: {
+    readonly prefix: string;
+    readonly partitions: number;
+    /** Undefined: the smaller of 3 and the number of brokers. */
+    readonly replication: number | undefined;
+  };
+  readonly resources: readonly Resource[];
+  readonly poll: {
+    /** Undefined: as often as the quota allows. */
+    readonly intervalMs: number | undefined;
+    readonly lookbackMs: number;
+    readonly sweepIntervalMs: number;
+    /** Unix time in milliseconds before which nothing is read; undefined: everything is. */
+    readonly startFrom: number | undefined;
+    readonly pageSize: number;
+    /** 0 to 100. */
+    readonly deleteLimitPercent: number;
+    /** How long what is absent has to stay so before it is deleted. */
+    readonly deleteProofMs: number;
+  };
+  readonly quota: {
+    readonly perMinute: number;
+    readonly loginsPerMinute: number;
+    /** What the server counts by: each list on its own, or all lists of a key together. */
+    readonly scope: 'endpoint' | 'key';
+    /** What a first read has of `perMinute`; polls have the rest. 1 to 95. */
+    readonly firstReadPercent: number;
+  };
+  readonly pii: PiiConfig;
+  /** Fields whose change alone is no event. */
+  readonly volatileFields: readonly FieldPointer[];
+  /** The fields that make a record's key, where they are set. */
+  readonly keyFields: Readonly<Record<Resource, readonly string[] | undefined>>;
+  /** An absolute path. */
+  readonly stateDir: string;
+  readonly http: { readonly host: string; readonly port: number };
+  readonly logLevel: LogLevel;
+}
+
+/** What a command can't do without. */
+export type Need = 'api' | 'kafka' | 'registry';
+
+/** A {@link Config} in which the groups that were needed are there. */
+export type ConfigWith<N extends Need> = Config & {
+  readonly [K in N]: NonNullable<Config[K]>;
+};
+
+/** Where {@link loadConfig} finds the settings, and which it insists on. */
+export interface ConfigOptions<N extends Need> {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Where `.env` is looked for, and what relative paths start from. */
+  readonly cwd: string;
+  /** Groups whose required settings must be there. Default none. */
+  readonly needs?: readonly N[];
+}
+
+/**
+ * Reads the settings from the environment, and from `.env` for those that it leaves open. Empty
+ * text counts as unset. A secret may be in a file that its `*_FILE` twin names.
+ *
+ * @throws CellarstreamError `SETTINGS`, with a line for everything that is wrong; no line holds the
+ * value of a secret, of an address or of a path's content.
+ */
+export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): ConfigWith<N> {
+  const { env, cwd, needs = [] } = options;
+  const problems: SettingProblem[] = [];
+  const texts = settingTexts(env, cwd, problems);
+  const parsed = SCHEMA.safeParse(texts);
+  for (const { path, message } of parsed.error?.issues ?? []) {
+    problems.push({ name: String(path[0]), advice: message });
+  }
+  problems.push(...settingProblems(texts, needs));
+  if (!parsed.success || problems.length > 0) throw settingsError(problems);
+  return deepFreeze(configOf(parsed.data, cwd)) as ConfigWith<N>;
+}
+
+function settingsError(problems: readonly SettingProblem[]): CellarstreamError {
+  const count = problems.length === 1 ? '1 setting is' : `${problems.length} settings are`;
+  const lines = problems.map(({ name, advice }) => `\n- ${name} ${advice}`);
+  const settings = problems.map(({ name }) => name).join(',');
+  return new CellarstreamError('SETTINGS', `${count} wrong:${lines.join('')}`, {
+    context: { settings },
+  });
+}
+
+function deepFreeze<T extends object>(value: T): T {
+  for (const part of Object.values(value) as unknown[]) {
+    if (typeof part === 'object' && part !== null) deepFreeze(part);
+  }
+  return Object.freeze(value);
+}

@@ -1,0 +1,57 @@
+import { isIPv4 } from 'node:net';
+import { loginUrlOf } from './config-of.ts';
+import type { Config } from './config.ts';
+import { describedType } from '../resources/described-type.ts';
+import { RULES } from '../resources/resources.ts';
+import type { SettingProblem } from './setting-texts.ts';
+import type { FieldPointer } from './settings.ts';
+import { WAYS } from '../streams/records/personal-fields.ts';
+import { volatileItem } from './volatile-fields-of.ts';
+
+/** What is allowed in the settings, but may be a slip: a field that nobody has described, a key sent in clear. */
+export function settingWarnings(
+  config: Pick<Config, 'api' | 'pii' | 'volatileFields'>,
+): SettingProblem[] {
+  return [...clearText(config.api), ...undescribed(config)];
+}
+
+function clearText(api: Config['api']): SettingProblem[] {
+  if (!api) return [];
+  const isOwnLogin = api.loginUrl !== loginUrlOf(api.baseUrl);
+  const addresses = {
+    API_BASE_URL: api.baseUrl,
+    ...(isOwnLogin && { API_LOGIN_URL: api.loginUrl }),
+  };
+  return Object.entries(addresses)
+    .filter(([, address]) => isClearText(new URL(address)))
+    .map(([name]) => ({
+      name,
+      advice: 'begins with http://: the API key or its tokens cross the network in clear text',
+    }));
+}
+
+function isClearText({ protocol, hostname }: URL): boolean {
+  const isLoopback =
+    /^(.+\.)?localhost$/.test(hostname) ||
+    (isIPv4(hostname) && hostname.startsWith('127.')) ||
+    hostname === '[::1]';
+  return protocol === 'http:' && !isLoopback;
+}
+
+function undescribed({ pii, volatileFields }: Pick<Config, 'pii' | 'volatileFields'>) {
+  const hidden = WAYS.flatMap((way) =>
+    pii[way].filter(isUndescribed).map(({ resource, path }) => ({
+      name: `PII_${way.toUpperCase()}`,
+      advice: `names ${resource}.${path.join('.')}, which is no field of the schema: a name that is spelled wrong hides nothing`,
+    })),
+  );
+  const passedOver = volatileFields.filter(isUndescribed).map((field) => ({
+    name: 'VOLATILE_FIELDS',
+    advice: `names ${volatileItem(field)}, which is no field of the schema: a name that is spelled wrong does nothing`,
+  }));
+  return [...hidden, ...passedOver];
+}
+
+function isUndescribed({ resource, path }: FieldPointer): boolean {
+  return RULES[resource].described !== undefined && !describedType(resource, path);
+}

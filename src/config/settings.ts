@@ -1,0 +1,246 @@
+import { X509Certificate } from 'node:crypto';
+import { z } from 'zod';
+import { RESOURCES } from '../resources/resources.ts';
+import type { Resource } from '../resources/resources.ts';
+import { pointerNames } from '../schemas/json/pointer.ts';
+import { Secret } from '../core/secret.ts';
+
+/** From the most talkative to none. */
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+/** How much is logged. */
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** Every default there is. A setting that is not here is unset by default. */
+export const DEFAULTS = {
+  API_KEY_PATIENCE_MS: 600_000,
+  ACCOUNT_NAME: 'default',
+  KAFKA_SSL: 'false',
+  TOPIC_PREFIX: 'wine',
+  TOPIC_PARTITIONS: 6,
+  RESOURCES,
+  LOOKBACK_MS: 60_000,
+  SWEEP_INTERVAL_MS: 86_400_000,
+  QUOTA_PER_MINUTE: 100,
+  LOGIN_QUOTA_PER_MINUTE: 10,
+  QUOTA_SCOPE: 'endpoint',
+  FIRST_READ_PERCENT: 73,
+  PAGE_SIZE: 1_000,
+  DELETE_LIMIT_PERCENT: 5,
+  DELETE_PROOF_MS: 60_000,
+  STATE_DIR: '.cellarstream',
+  HTTP_HOST: '127.0.0.1',
+  HTTP_PORT: 9_464,
+  LOG_LEVEL: 'info',
+} as const;
+
+/** A field of a resource's records: `orders.tender_info.last_four` passes through the array. */
+export interface FieldPointer {
+  readonly resource: Resource;
+  readonly path: readonly string[];
+}
+
+// Each kind of setting: from its text to its value, or the advice that stands behind its name.
+
+const oneOf = <const T extends readonly [string, ...string[]]>(values: T) =>
+  z
+    .string()
+    .toLowerCase()
+    .pipe(z.enum(values, { error: `must be one of ${values.join(', ')}` }));
+
+const matching = (pattern: RegExp, advice: string) => z.string().regex(pattern, advice);
+
+const whole = (least: number, most: number, why = '') => {
+  const advice = `must be a whole number from ${least} to ${most}${why}`;
+  return matching(/^\d{1,15}$/, advice)
+    .transform(Number)
+    .refine((value) => value >= least && value <= most, advice);
+};
+
+/** Node's timers overflow above this, and then fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** The longest that sweeps may wait for a proof. */
+const A_DAY_MS = 86_400_000;
+const milliseconds = (least = 100) => whole(least, LONGEST_TIMER_MS, ' milliseconds');
+
+const list = z.string().transform(itemsOf);
+const items = (valid: (item: string) => boolean, advice: string) =>
+  list.refine((all) => all.length > 0 && all.every(valid), advice);
+
+const resources = list.transform((all, context): Resource[] => {
+  const unknown = all.filter((item) => !isResource(item));
+  if (unknown.length === 0 && all.length > 0) return all.filter(isResource);
+  const which = unknown.map((item) => JSON.stringify(item.slice(0, 40))).join(', ') || 'nothing';
+  context.addIssue(`names ${which}: it must be of ${RESOURCES.join(', ')}, with commas between`);
+  return z.NEVER;
+});
+
+/**
+ * Names with dots between. What would name a field that nobody has is a slip: a space beside a dot, and
+ * the ways of other languages to write a path, such as `[0]`, `.0.`, `/` and `*`.
+ */
+const FIELD = /^[^.]+(\.(?!\s|\d+(\.|$))[^.[\]/*]+(?<!\s))+$/;
+
+/** Items are not repeated in the advice: a key pasted into `PII_HMAC` would be shown. */
+const fields = items(
+  (item) => FIELD.test(item) && isResource(item.split('.')[0]!),
+  `must be fields such as orders.email or orders.tender_info.last_four, with commas between ` +
+    `(every element of an array is meant: no places in it, and no [ ] / *); the first word is one of ${RESOURCES.join(', ')}`,
+).transform((all) =>
+  all.map((item): FieldPointer => {
+    const [resource, ...path] = item.split('.');
+    return { resource: resource as Resource, path };
+  }),
+);
+
+/**
+ * A list, a colon and a JSON Pointer without places. What would name a field that nobody has is a slip, as
+ * above: the ways of other languages, places and spaces beside a slash.
+ */
+const POINTER = /^([^:]+):((?:\/(?!\s|(?:\d+|-)(?:\/|$))(?:[^~/[\]*]|~[01])+(?<!\s))+)$/;
+
+const pointers = items(
+  (item) => isResource(POINTER.exec(item)?.[1] ?? ''),
+  `must be JSON Pointers such as products:/image_url or products:/images/url, with commas between ` +
+    `(every element of an array is meant: no places in it, and no [ ] *); the word before the colon is one of ${RESOURCES.join(', ')}`,
+).transform((all) =>
+  all.map((item): FieldPointer => {
+    const [, resource, pointer] = POINTER.exec(item)!;
+    return { resource: resource as Resource, path: pointerNames(pointer!) };
+  }),
+);
+
+const names = items(() => true, 'must be names of fields, with commas between');
+
+const brokers = items((item) => {
+  const [, port] = /^[\w.-]+:(\d{1,5})$/.exec(item) ?? [];
+  return Number(port) >= 1 && Number(port) <= 65_535;
+}, 'must be host:port of one or more brokers, with commas between and no protocol');
+
+const address = z.string().transform((text, context): string => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
+    context.addIssue('must be an http or https address, such as https://host.example');
+  } else if (url.username || url.password) {
+    context.addIssue('must not hold a user or a password: they have settings of their own');
+  } else if (url.search || url.hash) {
+    context.addIssue('must be an address without a query (?) and a fragment (#)');
+  } else return url.href;
+  return z.NEVER;
+});
+const withoutSlash = (url: string) => url.replace(/\/+$/, '');
+
+const certificates = z.string().refine(holdsCertificates, {
+  error: 'must name a file with certificates in PEM form, each of them whole',
+});
+
+/** Seconds may be left out. */
+const times = [-1, null].map((precision) => z.iso.datetime({ offset: true, precision }));
+/** A point in time, as ms since 1970. */
+export const instant = z
+  .union([z.iso.date(), ...times], {
+    error:
+      'must be an ISO 8601 date or time with its zone, such as 2025-01-31 or 2025-01-31T08:00Z',
+  })
+  .transform((text) => Date.parse(text));
+
+const secret = z.string().transform((text) => new Secret(text));
+
+/** A short key could be found by trial, and with it what is hidden. (That a file is empty is said elsewhere.) */
+const hmacKey = matching(/^(.{16,})?$/s, 'must be 16 characters or more, and random').transform(
+  (text) => new Secret(text),
+);
+
+export const SCHEMA = z.object({
+  API_BASE_URL: address
+    .transform((url) => withoutSlash(withoutSlash(url).replace(/\/v1$/, '')))
+    .optional(),
+  API_LOGIN_URL: address.optional(),
+  API_CA_FILE: certificates.optional(),
+  API_KEY: secret.optional(),
+  API_KEY_PATIENCE_MS: milliseconds(0).default(DEFAULTS.API_KEY_PATIENCE_MS),
+  ACCOUNT_NAME: matching(
+    /^(?!\.+$)[\w.-]{1,100}$/,
+    'must be 1 to 100 letters, digits, dots, hyphens or underscores',
+  ).default(DEFAULTS.ACCOUNT_NAME),
+  KAFKA_BROKERS: brokers.optional(),
+  KAFKA_SSL: oneOf(['true', 'false']).default(DEFAULTS.KAFKA_SSL),
+  KAFKA_SSL_CA_FILE: certificates.optional(),
+  KAFKA_SASL_MECHANISM: oneOf(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
+  KAFKA_SASL_USERNAME: z.string().optional(),
+  KAFKA_SASL_PASSWORD: secret.optional(),
+  SCHEMA_REGISTRY_URL: address.transform(withoutSlash).optional(),
+  SCHEMA_REGISTRY_USERNAME: z.string().optional(),
+  SCHEMA_REGISTRY_PASSWORD: secret.optional(),
+  SCHEMA_REGISTRY_CA_FILE: certificates.optional(),
+  TOPIC_PREFIX: matching(
+    /^[\w.-]{1,200}$/,
+    'must be 1 to 200 letters, digits, dots, hyphens or underscores',
+  ).default(DEFAULTS.TOPIC_PREFIX),
+  TOPIC_PARTITIONS: whole(1, 10_000).default(DEFAULTS.TOPIC_PARTITIONS),
+  TOPIC_REPLICATION: whole(1, 100).optional(),
+  RESOURCES: resources.default([...DEFAULTS.RESOURCES]),
+  POLL_INTERVAL_MS: milliseconds().optional(),
+  LOOKBACK_MS: milliseconds(0).default(DEFAULTS.LOOKBACK_MS),
+  SWEEP_INTERVAL_MS: milliseconds().default(DEFAULTS.SWEEP_INTERVAL_MS),
+  START_FROM: instant.optional(),
+  QUOTA_PER_MINUTE: whole(1, 1_000_000).default(DEFAULTS.QUOTA_PER_MINUTE),
+  LOGIN_QUOTA_PER_MINUTE: whole(1, 1_000_000).default(DEFAULTS.LOGIN_QUOTA_PER_MINUTE),
+  QUOTA_SCOPE: oneOf(['endpoint', 'key']).default(DEFAULTS.QUOTA_SCOPE),
+  FIRST_READ_PERCENT: whole(1, 95).default(DEFAULTS.FIRST_READ_PERCENT),
+  PAGE_SIZE: whole(21, 1_000, ' (pages overlap)').default(DEFAULTS.PAGE_SIZE),
+  DELETE_LIMIT_PERCENT: matching(
+    /^(100|\d{1,2}(\.\d{1,6})?)$/,
+    'must be a number from 0 to 100, without a percent sign',
+  )
+    .transform(Number)
+    .default(DEFAULTS.DELETE_LIMIT_PERCENT),
+  DELETE_PROOF_MS: whole(0, A_DAY_MS, ' milliseconds').default(DEFAULTS.DELETE_PROOF_MS),
+  PII_DROP: fields.default([]),
+  PII_MASK: fields.default([]),
+  PII_HMAC: fields.default([]),
+  PII_HMAC_KEY: hmacKey.optional(),
+  VOLATILE_FIELDS: pointers.default([]),
+  KEY_FIELDS_ORDERS: names.optional(),
+  KEY_FIELDS_CUSTOMERS: names.optional(),
+  KEY_FIELDS_INVENTORY: names.optional(),
+  KEY_FIELDS_WINE_CLUBS: names.optional(),
+  KEY_FIELDS_WINE_CLUB_MEMBERS: names.optional(),
+  KEY_FIELDS_PRODUCTS: names.optional(),
+  STATE_DIR: z.string().default(DEFAULTS.STATE_DIR),
+  HTTP_HOST: matching(
+    /^[\w.:-]+$/,
+    'must be a host name or an IP address, without a port or brackets',
+  ).default(DEFAULTS.HTTP_HOST),
+  HTTP_PORT: whole(0, 65_535).default(DEFAULTS.HTTP_PORT),
+  LOG_LEVEL: oneOf(LOG_LEVELS).default(DEFAULTS.LOG_LEVEL),
+});
+export type Settings = z.output<typeof SCHEMA>;
+export type Name = keyof Settings;
+
+export function itemsOf(text: string): string[] {
+  const all = text.split(',').map((item) => item.trim());
+  return [...new Set(all.filter((item) => item !== ''))];
+}
+
+/** The name of the setting that says what a resource's keys are made of. */
+export function keyFieldsSetting(resource: Resource): Name {
+  return `KEY_FIELDS_${resource.toUpperCase().replaceAll('-', '_')}` as Name;
+}
+
+/** Node takes what is none for no certificate at all, without a word. */
+function holdsCertificates(text: string): boolean {
+  const [, ...parts] = text.split('-----BEGIN CERTIFICATE-----');
+  return parts.length > 0 && parts.every((part) => isCertificate(part));
+}
+
+function isCertificate(part: string): boolean {
+  try {
+    return Boolean(new X509Certificate(`-----BEGIN CERTIFICATE-----${part}`));
+  } catch {
+    return false;
+  }
+}
+
+export function isResource(text: string): text is Resource {
+  return RESOURCES.some((resource) => resource === text);
+}

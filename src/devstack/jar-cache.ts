@@ -1,0 +1,148 @@
+import { readFileSync } from 'node:fs';
+import { readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { CellarstreamError } from '../core/errors.ts';
+import { downloadProgress } from './download-progress.ts';
+import type { LaunchOptions } from './services.ts';
+import { Tethered, type Program } from './tethered.ts';
+
+/** In the package's root, from src and dist alike. */
+const POM = fileURLToPath(new URL('../../pom.xml', import.meta.url));
+
+/** Written last, into a folder that is complete: the size in bytes of each file in it, by path. */
+const MANIFEST = 'complete.json';
+
+/** What Maven fetched. */
+export interface Jars {
+  /** Folder of Kafka's jar and all it depends on. */
+  readonly kafka: string;
+  readonly kafkaVersion: string;
+  /** Folder of the registry's unpacked distribution. */
+  readonly registry: string;
+  readonly registryVersion: string;
+}
+
+/** Where the jars are, and what Maven is told of their versions. */
+interface Place {
+  readonly folder: string;
+  readonly kafkaVersion: string;
+  readonly registryVersion: string;
+}
+
+/** Whether the jars are there, each in its full size. */
+export async function isCached(options: LaunchOptions): Promise<boolean> {
+  return isComplete(place(options).folder);
+}
+
+/**
+ * The jars of both servers, fetched by Maven unless they are there. They are fetched into a folder
+ * beside their place, which takes that place in one step when it is complete: neither a download
+ * that was cut off nor a second launcher that downloads too leaves half a cache.
+ *
+ * @throws CellarstreamError `SERVICES`, with the end of Maven's log, when they can't be fetched.
+ */
+export async function cachedJars(options: LaunchOptions): Promise<Jars> {
+  const wanted = place(options);
+  const { folder, kafkaVersion, registryVersion } = wanted;
+  if (!(await isComplete(folder))) await fetchJars(wanted, options);
+  return {
+    kafka: join(folder, 'kafka'),
+    kafkaVersion,
+    registry: join(folder, 'registry'),
+    registryVersion,
+  };
+}
+
+function place(options: LaunchOptions): Place {
+  const env = options.env ?? process.env;
+  const cacheDir =
+    options.cacheDir ?? join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'cellarstream');
+  const pom = readFileSync(POM, 'utf8');
+  const version = (name: string) => new RegExp(`<${name}\\.version>(.+?)<`).exec(pom)![1]!;
+  const kafkaVersion = options.versions?.kafka ?? version('kafka');
+  const registryVersion = options.versions?.registry ?? version('apicurio');
+  return {
+    folder: join(cacheDir, `kafka-${kafkaVersion}-apicurio-${registryVersion}`),
+    kafkaVersion,
+    registryVersion,
+  };
+}
+
+async function fetchJars(wanted: Place, options: LaunchOptions): Promise<void> {
+  const { folder, kafkaVersion, registryVersion } = wanted;
+  // What is cut off goes with the tether, whose folder it is.
+  const tethered = await Tethered.start(`${folder}.partial-`, options.env ?? process.env);
+  try {
+    const fresh = join(tethered.folder, 'services');
+    const args = [
+      ...['-B', '-f', POM, `-Dservices.dir=${fresh}`],
+      ...[`-Dkafka.version=${kafkaVersion}`, `-Dapicurio.version=${registryVersion}`],
+      'process-resources',
+    ];
+    const maven = await tethered.run('maven', 'mvn', args);
+    await report(maven, options.onProgress);
+    if ((await maven.whenEnded) !== 'exit code 0') {
+      const errors = (await maven.log()).split('\n').filter((line) => line.startsWith('[ERROR]'));
+      const cause = errors[0]?.slice('[ERROR]'.length).trim() ?? (await maven.whenEnded);
+      throw new CellarstreamError('SERVICES', `Maven could not fetch the servers: ${cause}`);
+    }
+    await writeFile(join(fresh, MANIFEST), JSON.stringify(await sizes(fresh)));
+    await putInPlace(fresh, folder, tethered.folder);
+  } finally {
+    await tethered.end();
+  }
+}
+
+/** A line a second until Maven has ended. */
+async function report(maven: Program, onProgress: LaunchOptions['onProgress']): Promise<void> {
+  if (!onProgress) return;
+  const began = Date.now();
+  const timer = setInterval(() => {
+    void maven.log().then((log) => onProgress(downloadProgress(log, Date.now() - began)));
+  }, 1_000);
+  await maven.whenEnded;
+  clearInterval(timer);
+}
+
+/** Two launchers may arrive here at once, and both are content with the one that came first. */
+async function putInPlace(fresh: string, folder: string, bin: string): Promise<void> {
+  for (;;) {
+    try {
+      return await rename(fresh, folder);
+    } catch (error) {
+      const taken = ['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '');
+      if (!taken) throw error;
+    }
+    if (await isComplete(folder)) return;
+    await rename(folder, join(bin, 'spoiled'));
+  }
+}
+
+async function isComplete(folder: string): Promise<boolean> {
+  try {
+    const manifest = JSON.parse(await readFile(join(folder, MANIFEST), 'utf8')) as unknown;
+    const found = await Promise.all(
+      Object.entries(manifest as Record<string, number>).map(
+        async ([path, size]) => (await stat(join(folder, path))).size === size,
+      ),
+    );
+    return found.every(Boolean);
+  } catch (error) {
+    // A file is missing or the manifest is cut off: not complete, and fetched anew.
+    if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') {
+      return false;
+    }
+    throw error;
+  }
+}
+
+async function sizes(folder: string): Promise<Record<string, number>> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+  const pairs = files.map(async (file) => [relative(folder, file), (await stat(file)).size]);
+  return Object.fromEntries(await Promise.all(pairs)) as Record<string, number>;
+}

@@ -1,0 +1,183 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Kafka, logLevel } from 'kafkajs';
+import { CellarstreamError } from '../core/errors.ts';
+import type { JavaServerKind } from './java-server.ts';
+import type { LaunchOptions } from './services.ts';
+import { lastLines, type Tethered } from './tethered.ts';
+import type { Probe } from './until-ready.ts';
+
+/** A node is broker and controller in one. */
+const SETTINGS: Readonly<Record<string, string>> = {
+  'process.roles': 'broker,controller',
+  'inter.broker.listener.name': 'BROKER',
+  'controller.listener.names': 'CONTROLLER',
+  'auto.create.topics.enable': 'false',
+  'offsets.topic.num.partitions': '4',
+  'transaction.state.log.num.partitions': '4',
+  'group.initial.rebalance.delay.ms': '0',
+  // A broker that was killed is let in again when its last session has run out.
+  'broker.session.timeout.ms': '3000',
+  'broker.heartbeat.interval.ms': '500',
+  // A quarter of a heap of 512 MB by default, for topics that are tiny here.
+  'log.cleaner.dedupe.buffer.size': '16777216',
+};
+
+/** Of a cluster: what makes it go on without one node, and lets tests move leaders by the order of replicas. */
+const OF_CLUSTER: Readonly<Record<string, string>> = {
+  'controlled.shutdown.enable': 'true',
+  'auto.leader.rebalance.enable': 'true',
+  'leader.imbalance.check.interval.seconds': '1',
+};
+
+/** How many replicas topics have, Kafka's own too, and how many of those have to be in sync. */
+function replicas(count: number, inSync: number): Record<string, string> {
+  const [all, least] = [String(count), String(inSync)];
+  return {
+    'default.replication.factor': all,
+    'min.insync.replicas': least,
+    'offsets.topic.replication.factor': all,
+    'transaction.state.log.replication.factor': all,
+    'transaction.state.log.min.isr': least,
+    'share.coordinator.state.topic.replication.factor': all,
+    'share.coordinator.state.topic.min.isr': least,
+  };
+}
+
+/** The broker's and the controller's. */
+const OWN_PORTS = 2;
+
+/** What of a launch concerns Kafka. */
+type KafkaOptions = Pick<LaunchOptions, 'kafkaSettings' | 'kafkaListeners' | 'kafkaUsers'>;
+
+export interface KafkaServerOptions {
+  /** From 1. */
+  readonly id: number;
+  /** How many nodes there are. */
+  readonly isOneOf: number;
+  readonly clusterId: string;
+  /** Folder of Kafka and all it depends on. */
+  readonly jars: string;
+  readonly java: string;
+  readonly tethered: Tethered;
+  readonly options: KafkaOptions;
+}
+
+/**
+ * A node of Apache Kafka in KRaft mode; its first port is the broker's, its second the controller's, the
+ * rest those of further listeners.
+ */
+export function kafkaServer(node: KafkaServerOptions): JavaServerKind {
+  const { id, isOneOf, clusterId, jars, java, tethered, options } = node;
+  const listeners = Object.keys(options.kafkaListeners ?? {});
+  const classPath = ['-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-cp', join(jars, '*')];
+  const [title, name] = isOneOf === 1 ? ['Kafka', 'kafka'] : [`Kafka's node ${id}`, `kafka-${id}`];
+  const file = join(tethered.folder, `${name}.properties`);
+
+  return {
+    title,
+    name,
+    portCount: OWN_PORTS + listeners.length,
+    portTaken: /Address already in use/,
+    prepare: async (ports, all) => {
+      const folder = join(tethered.folder, `${name}-data`);
+      await writeFile(file, properties(node, folder, ports, all));
+      const tool = ['kafka.tools.StorageTool', 'format', '--ignore-formatted'];
+      const users = scramUsers(options.kafkaUsers);
+      const args = [...classPath, ...tool, '--cluster-id', clusterId, '--config', file, ...users];
+      const format = await tethered.run(`${name}-format`, java, ['-XX:TieredStopAtLevel=1', ...args]); // prettier-ignore
+      if ((await format.whenEnded) === 'exit code 0') return;
+      const log = lastLines(await format.log());
+      throw new CellarstreamError('SERVICES', `${title} could not format its data folder:\n${log}`);
+    },
+    args: () => [isOneOf === 1 ? '-Xmx512m' : '-Xmx256m', ...classPath, 'kafka.Kafka', file],
+    probe: ([port]) => kafkaAnswers([`127.0.0.1:${port!}`], { clusterId, ids: [id] }),
+  };
+}
+
+/**
+ * Asks for the cluster.
+ *
+ * @param wanted The only one to be content with, and the nodes that it must have. Default any.
+ */
+export function kafkaAnswers(
+  brokers: string[],
+  wanted?: { readonly clusterId: string; readonly ids: readonly number[] },
+): Probe {
+  return async () => {
+    const kafka = new Kafka({
+      brokers,
+      clientId: 'cellarstream-services',
+      logLevel: logLevel.NOTHING,
+      connectionTimeout: 2_000,
+      requestTimeout: 5_000,
+      retry: { retries: 0 },
+    });
+    const admin = kafka.admin();
+    try {
+      await admin.connect();
+      const cluster = await admin.describeCluster();
+      if (!wanted) return cluster.brokers.length > 0;
+      const found = cluster.brokers.map(({ nodeId }) => nodeId);
+      return cluster.clusterId === wanted.clusterId && wanted.ids.every((id) => found.includes(id));
+    } finally {
+      await admin.disconnect();
+    }
+  };
+}
+
+/** By name, where the further listeners are; `ports` are those of {@link kafkaServer}. */
+export function listenersOf(
+  { kafkaListeners = {} }: KafkaOptions,
+  ports: readonly number[],
+): Readonly<Record<string, string>> {
+  const names = Object.keys(kafkaListeners);
+  return Object.fromEntries(
+    names.map((name, index) => [name, `127.0.0.1:${ports[OWN_PORTS + index]!}`]),
+  );
+}
+
+function properties(
+  { id, isOneOf, options }: KafkaServerOptions,
+  folder: string,
+  ports: readonly number[],
+  all: readonly (readonly number[])[],
+): string {
+  const [broker, controller] = ports;
+  const { kafkaListeners = {}, kafkaSettings } = options;
+  const ways = Object.entries({
+    BROKER: `127.0.0.1:${broker!}`,
+    ...listenersOf(options, ports),
+  }).map(([name, address]) => `${name}://${address}`);
+  const protocols = { BROKER: 'PLAINTEXT', CONTROLLER: 'PLAINTEXT', ...kafkaListeners };
+  const settings = {
+    ...SETTINGS,
+    ...(isOneOf === 1 ? replicas(1, 1) : { ...replicas(isOneOf, 2), ...OF_CLUSTER }),
+    'node.id': String(id),
+    'listener.security.protocol.map': Object.entries(protocols)
+      .map(([name, protocol]) => `${name}:${protocol}`)
+      .join(),
+    listeners: [...ways, `CONTROLLER://127.0.0.1:${controller!}`].join(),
+    'advertised.listeners': ways.join(),
+    'controller.quorum.voters': all.map(([, port], k) => `${k + 1}@127.0.0.1:${port!}`).join(),
+    'log.dirs': folder,
+    ...kafkaSettings,
+  };
+  return Object.entries(settings)
+    .map(([name, value]) => `${name}=${escaped(value)}\n`)
+    .join('');
+}
+
+/** A value of several lines, as PEM has them, stays one. */
+function escaped(value: string): string {
+  return value.replace(/\n/g, '\\n');
+}
+
+function scramUsers(users: KafkaOptions['kafkaUsers'] = {}): string[] {
+  return Object.entries(users).flatMap(([name, password]) =>
+    ['SCRAM-SHA-256', 'SCRAM-SHA-512'].flatMap((mechanism) => [
+      '--add-scram',
+      `${mechanism}=[name=${name},password=${password}]`,
+    ]),
+  );
+}

@@ -1,0 +1,33 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+/** The status page, and what of it a browser may run. */
+export interface Page {
+  readonly html: string;
+  /** As a Content-Security-Policy names them: `'sha256-...'`. */
+  readonly scriptHashes: string[];
+  readonly styleHashes: string[];
+}
+
+/** Built beside the compiled code by scripts/build-page.mjs. */
+const FILE = new URL('../page.html', import.meta.url);
+
+/** The page, which is one file: its script and its style are in it. */
+export function loadPage(file: string | URL = FILE): Page {
+  return pageOf(readFileSync(file instanceof URL ? fileURLToPath(file) : file, 'utf8'));
+}
+
+export function pageOf(html: string): Page {
+  return {
+    html,
+    scriptHashes: hashesOf(html, /<script\b[^>]*>([\s\S]*?)<\/script>/g),
+    styleHashes: hashesOf(html, /<style\b[^>]*>([\s\S]*?)<\/style>/g),
+  };
+}
+
+function hashesOf(html: string, element: RegExp): string[] {
+  return [...html.matchAll(element)].map(
+    ([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`,
+  );
+}

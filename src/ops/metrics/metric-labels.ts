@@ -1,0 +1,134 @@
+import type { ErrorCode } from '../../core/errors.ts';
+import type { Committed, Lane, Resynced } from '../../observe/hooks.ts';
+import { RESOURCES } from '../../resources/resources.ts';
+import { STATUS_FIELDS } from '../../streams/diff/order-status.ts';
+import type { Operation } from '../../streams/diff/change.ts';
+import type { ScanTrouble } from '../../streams/paging/pages.ts';
+import type { RejectReason } from '../../streams/records/records.ts';
+import type { Cause } from '../status/readiness.ts';
+
+/** A label of metrics, and the values that it may have. */
+export interface Label {
+  /** What it says, in Markdown. */
+  readonly help: string;
+  /** All of them, but for {@link OTHER}. Undefined: one value in all the life of a process. */
+  readonly values?: readonly string[];
+}
+
+/** What an unknown value becomes: what comes from outside must not make series without end. */
+export const OTHER = 'other';
+
+/** Statuses that are told apart, and named at 0 from the start; of others the class. */
+export const STATUSES = [
+  ...['200', '400', '401', '403', '404', '408', '429', '500', '502', '503', '504'],
+  'none',
+] as const;
+const STATUS_CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
+
+/** The value of `status` for an answer's status; undefined where there was no answer. */
+export function statusLabel(status: number | undefined): string {
+  if (status === undefined) return 'none';
+  const text = String(status);
+  if (STATUSES.some((known) => known === text)) return text;
+  return `${Math.floor(status / 100)}xx`; // of no class, it is bounded like anything unknown
+}
+
+/** All labels there are. */
+export const LABELS = {
+  account: { help: '`ACCOUNT_NAME`' },
+  version: { help: 'of Cellarstream' },
+  node: { help: 'the version of Node' },
+  resource: {
+    help: 'the list; `login` of requests and quotas; `all` where it is not of one list: a quota that all share, a wait of the whole service',
+    values: [...RESOURCES, 'login', 'all'],
+  },
+  status: {
+    help: "the answer's HTTP status, the class of a rare one, or `none` when there was no answer",
+    values: [...STATUSES, ...STATUS_CLASSES],
+  },
+  lane: {
+    help: 'what it was read for: what is new, the first read, a complete reading, single records again, a request to publish again',
+    values: every<Lane>({ poll: 0, 'first-read': 0, sweep: 0, reread: 0, resync: 0 }),
+  },
+  op: {
+    help: 'read first or again, created, updated, deleted',
+    values: every<Operation>({ r: 0, c: 0, u: 0, d: 0 }),
+  },
+  subject: { help: 'whose status it is', values: Object.keys(STATUS_FIELDS) },
+  field: {
+    help: 'its name there',
+    values: [...new Set<string>(Object.values(STATUS_FIELDS).flat())],
+  },
+  trouble: {
+    help: '`stepped-back`: no anchor in a page, the one before is read again; `adrift`: too many of these, the scan begins again; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing',
+    values: every<ScanTrouble>({ 'stepped-back': 0, adrift: 0, reordered: 0, short: 0, unsettled: 0 }), // prettier-ignore
+  },
+  service: {
+    help: 'who did not answer',
+    values: ['login', 'api', 'kafka', 'registry', 'state'],
+  },
+  code: {
+    help: 'the code of the error',
+    values: every<ErrorCode>({
+      SETTINGS: 0,
+      API_KEY_REJECTED: 0,
+      TOKEN_REJECTED: 0,
+      QUOTA_EXCEEDED: 0,
+      LEASE_OVER: 0,
+      NO_PERMITS: 0,
+      API_STATUS: 0,
+      API_ANSWER: 0,
+      API_UNREACHABLE: 0,
+      TLS_REFUSED: 0,
+      KAFKA_UNREACHABLE: 0,
+      COMMIT_FAILED: 0,
+      FENCED: 0,
+      KAFKA_REFUSED: 0,
+      KEY_FIELDS: 0,
+      CURSOR_UNREADABLE: 0,
+      TOPIC_SETTINGS: 0,
+      TOPIC_CHANGED: 0,
+      POSITION: 0,
+      VALUE_UNREADABLE: 0,
+      REGISTRY_UNREACHABLE: 0,
+      REGISTRY_REFUSED: 0,
+      STATE_LOCKED: 0,
+      STATE_FOLDER: 0,
+      STATE_DAMAGED: 0,
+      SERVICES: 0,
+    }),
+  },
+  outcome: {
+    help: '`failed`: it ended with any other error. Whether Kafka aborted or committed it such an error does not say, so what came of it is read back, and neither is told apart; `fenced`: another producer has the place, or it took too long',
+    values: every<Committed['outcome']>({ committed: 0, failed: 0, fenced: 0 }),
+  },
+  reason: {
+    help: 'why a record can not be published',
+    values: every<RejectReason>({ 'not-an-object': 0, 'no-key': 0, 'conflicting-duplicate': 0, 'too-large': 0, unreadable: 0 }), // prettier-ignore
+  },
+  deletions: {
+    help: 'whether it read enough to tell what is gone',
+    values: ['known', 'unknown'],
+  },
+  result: {
+    help: 'what has become of the request',
+    values: every<Resynced['status']>({ begun: 0, done: 0, refused: 0, failed: 0 }),
+  },
+  cause: {
+    help: 'why it is not ready',
+    values: every<Cause>({ login: 0, kafka: 0, registry: 0, api: 0, state: 0, failed: 0, starting: 0, stale: 0 }), // prettier-ignore
+  },
+} as const satisfies Record<string, Label>;
+
+export type LabelName = keyof typeof LABELS;
+
+/** A value that the label may have: this one, or `other`. */
+export function bounded(name: LabelName, value: string): string {
+  const { values }: Label = LABELS[name];
+  return values === undefined || values.includes(value) ? value : OTHER;
+}
+
+/** All texts of a union: the compiler misses those that are left out. */
+function every<T extends string>(values: Readonly<Record<T, 0>>): readonly T[] {
+  return Object.keys(values) as T[];
+}

@@ -1,0 +1,180 @@
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { CellarstreamError } from '../../core/errors.ts';
+import type { Gauges, Hooks, Published } from '../../observe/hooks.ts';
+import { clockDifference, newUpdatedAt } from '../status/freshness.ts';
+import { LABELS, OTHER, statusLabel } from './metric-labels.ts';
+import { recorder } from './metric-recorder.ts';
+import { countPage, tellsWhatIsGone } from '../status/page-counts.ts';
+import { causeOf } from '../status/readiness.ts';
+import type { Readiness } from '../status/readiness.ts';
+import { VERSION } from '../../core/version.ts';
+
+export interface MetricsOptions {
+  readonly account: string;
+  readonly resources: readonly string[];
+  /** `POLL_INTERVAL_MS`. Default 0: as often as the quota lets. */
+  readonly pollIntervalMs?: number | undefined;
+  /**
+   * The machine's clock, with its steps: ms since the epoch. Prometheus holds what it tells against
+   * its own. Default Date.now.
+   */
+  readonly wallClock?: () => number;
+  /** Whether the service is ready; without it no metric says so. */
+  readonly readiness?: () => Readiness;
+}
+
+/** What a service tells, as numbers in the text format of Prometheus. */
+export interface Metrics {
+  /** To be told: hand them to `run`. */
+  readonly hooks: Hooks;
+  /** Of these metrics alone. */
+  readonly registry: Registry;
+  readonly text: () => Promise<string>;
+  /** Of that text, for HTTP. */
+  readonly contentType: string;
+}
+
+/** A first read brings what is old, and a request to publish again nothing new. */
+const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
+
+/**
+ * The metrics of docs/metrics.md, of one account and of the process. How many series there are does
+ * not depend on what the API sends; values are numbers, codes and names of lists and fields.
+ *
+ * Once a process: what Node tells of itself (lags, pauses) is collected until the process ends, and
+ * does not keep it from ending.
+ */
+export function metrics(options: MetricsOptions): Metrics {
+  const { account, resources, pollIntervalMs = 0, wallClock = Date.now, readiness } = options;
+  const registry = new Registry();
+  let gauges: Gauges | undefined;
+  const clocks = clockDifference();
+  const schemas = new Map<string, number>();
+  /** Resources whose sweep under way has had deletions held. */
+  const held = new Set<string>();
+
+  const { add, set, observe } = recorder({
+    registry,
+    account,
+    resources,
+    collect: {
+      quotaUsed: () => {
+        for (const { name, used } of gauges?.quotas() ?? []) set('quotaUsed', { resource: name }, used); // prettier-ignore
+      },
+      quotaLimit: () => {
+        for (const { name, limit } of gauges?.quotas() ?? []) set('quotaLimit', { resource: name }, limit); // prettier-ignore
+      },
+      ready: () => {
+        if (readiness) set('ready', {}, Number(readiness().ready));
+      },
+      notReady: () => {
+        if (!readiness) return;
+        const { causes } = readiness();
+        for (const cause of LABELS.cause.values)
+          set('notReady', { cause }, Number(causes.includes(cause)));
+      },
+    },
+  });
+  set('build', { version: VERSION, node: process.version }, 1);
+  set('pollInterval', {}, pollIntervalMs / 1_000);
+  collectDefaultMetrics({ register: registry, labels: { account } });
+
+  const scanned = (resource: string, lane: string) => {
+    add('scans', { resource, lane });
+    set('lastScan', { resource, lane }, wallClock() / 1_000);
+  };
+  const published = (page: Published) => {
+    const { resource, lane, changes, statusChanges, unchanged, known, at, completes } = page;
+    const { read, events } = countPage(page);
+    add('recordsRead', { resource, lane }, read);
+    add('recordsUnchanged', { resource, lane }, unchanged);
+    for (const op of LABELS.op.values) add('events', { resource, op }, events[op]);
+    if (FRESH_LANES.has(lane)) {
+      const made = changes.map(newUpdatedAt).filter((instant) => instant !== null);
+      const seconds = made.map((ms) => Math.max(0, at + clocks.aheadMs() - ms) / 1_000);
+      observe('freshness', { resource }, ...seconds);
+    }
+    for (const { change } of statusChanges) {
+      add('statusChanges', { resource, subject: change.subject, field: change.field });
+    }
+    set('images', { resource }, known);
+    set('failed', { resource }, 0);
+    if (completes) scanned(resource, lane);
+  };
+
+  const hooks: Hooks = {
+    onStart: (started) => (gauges = started),
+    onLogin: (login) => {
+      clocks.hooks.onLogin(login);
+      add('logins', {});
+      set('tokenIssued', {}, wallClock() / 1_000);
+      set('tokenExpiry', {}, (wallClock() + login.lifeMs) / 1_000);
+      set('clockAhead', {}, clocks.aheadMs() / 1_000);
+    },
+    onRequest: (request) => {
+      clocks.hooks.onRequest(request);
+      const { what: resource, status, elapsedMs, waitedMs } = request;
+      add('requests', { resource, status: statusLabel(status) });
+      observe('requestSeconds', { resource }, elapsedMs / 1_000);
+      observe('waitSeconds', { resource }, waitedMs / 1_000);
+    },
+    onReady: ({ resource }) => add('openings', { resource }),
+    onTakenOver: ({ resource }) => add('takeovers', { resource }),
+    onEmpty: ({ resource }) => {
+      set('images', { resource }, 0);
+      set('failed', { resource }, 0);
+      scanned(resource, 'first-read');
+    },
+    onSchema: ({ resource, schemaId }) => {
+      const before = schemas.get(resource);
+      if (before !== undefined && before !== schemaId) add('schemaChanges', { resource });
+      if (isKnown(resource)) schemas.set(resource, schemaId);
+      set('schemaId', { resource }, schemaId);
+    },
+    onHeld: ({ resource, gone }) => {
+      if (isKnown(resource)) held.add(resource);
+      set('deletesHeld', { resource }, gone);
+    },
+    onSwept: ({ resource, proof, canBeAsked }) => {
+      const isProven = tellsWhatIsGone({ proof, canBeAsked });
+      add('sweeps', { resource, deletions: isProven ? 'known' : 'unknown' });
+      if (!held.delete(resource)) set('deletesHeld', { resource }, 0);
+    },
+    onRefused: ({ resource }) => add('refused', { resource }),
+    onFailed: ({ resource, error }) => {
+      add('failures', { resource, code: codeOf(error) });
+      set('failed', { resource }, 1);
+    },
+    onCommitted: ({ resource, outcome, elapsedMs, messages }) => {
+      add('transactions', { resource, outcome });
+      observe('transactionSeconds', { resource }, elapsedMs / 1_000);
+      if (outcome === 'committed') add('messages', { resource }, messages);
+    },
+    onPublished: published,
+    onProgress: ({ resource, read, total, done }) => {
+      set('firstReadRead', { resource }, read);
+      set('firstReadExpected', { resource }, total);
+      set('firstReadDone', { resource }, Number(done));
+    },
+    onTrouble: ({ resource, trouble }) => add('troubles', { resource, trouble }),
+    onDropped: ({ resource }) => add('pagesDropped', { resource }),
+    onRejected: ({ resource, reason }) => add('deadLetters', { resource, reason }),
+    onRetry: ({ what, resource = 'all', error }) =>
+      add('retries', { service: causeOf(what), resource, code: codeOf(error) }),
+    onResync: ({ resource, status }) => add('resyncs', { resource, result: status }),
+    onSignalIgnored: () => add('signalsIgnored', {}),
+    onSignalsFailed: () => add('signalFailures', {}),
+    onDiscarded: () => add('imagesDiscarded', {}),
+    onRestored: ({ resource, images }) => add('imagesRestored', { resource }, images),
+  };
+  const { contentType } = registry;
+  return { hooks, registry, text: () => registry.metrics(), contentType };
+
+  function isKnown(resource: string): boolean {
+    return resources.includes(resource);
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof CellarstreamError ? error.code : OTHER;
+}

@@ -1,0 +1,149 @@
+import type { Gauges, Hooks } from '../../observe/hooks.ts';
+import type { Resource } from '../../resources/resources.ts';
+import { STATUS_FIELDS } from '../../streams/diff/order-status.ts';
+import type { StatusField, StatusSubject } from '../../streams/diff/order-status.ts';
+import { allHooks } from '../all-hooks.ts';
+import { clockDifference } from './freshness.ts';
+import { lifeCycle, MOST_STATUS } from './life-cycle.ts';
+import type { LifeCycleOptions } from './life-cycle.ts';
+import type { Readiness } from './readiness.ts';
+import { recent } from './recent.ts';
+import { resourceStatus } from './resource-status.ts';
+import { shortened } from './shortened.ts';
+import type { RecentDeadLetter, RecentStatusChange, Status } from './status-json.ts';
+import { warnings } from './warnings.ts';
+
+export type * from './status-json.ts';
+
+export interface StatusOptions {
+  readonly version: string;
+  readonly account: string;
+  /** Of the topics. */
+  readonly prefix: string;
+  readonly resources: readonly Resource[];
+  /** `POLL_INTERVAL_MS`. Default 0: as often as the quota lets. */
+  readonly pollIntervalMs?: number | undefined;
+  /** The clock: ms since the epoch, which never goes back. */
+  readonly now: () => number;
+  readonly readiness: () => Readiness;
+  /** Bounds of each field's life cycle. */
+  readonly lifeCycles?: LifeCycleOptions;
+}
+
+/** How a service is, as far as it has told by its hooks. */
+export interface StatusModel {
+  /** To be told: hand them to `run`. */
+  readonly hooks: Hooks;
+  readonly status: () => Status;
+}
+
+const MOST_STATUS_CHANGES = 50;
+const MOST_DEAD_LETTERS = 20;
+
+/**
+ * All that the status page shows, of any one moment. Memory is bounded by the number of resources,
+ * whatever comes: of texts from the API only order numbers, the subjects' ids and statuses are kept,
+ * shortened.
+ */
+export function statusModel(options: StatusOptions): StatusModel {
+  const { version, account, prefix, resources, pollIntervalMs = 0, now, readiness } = options;
+  const since = now();
+  let gauges: Gauges | undefined;
+  let login: { readonly at: number; readonly lifeMs: number } | undefined;
+  const { hooks: clockHooks, aheadMs } = clockDifference();
+
+  const models = new Map<string, ReturnType<typeof resourceStatus>>(
+    resources.map((resource) => [resource, resourceStatus({ resource, now, aheadMs })]),
+  );
+  const of = (resource: string | undefined) =>
+    resource === undefined ? undefined : models.get(resource)?.hooks;
+  const cycles = new Map(
+    FIELDS.map(({ subject, field }) => [`${subject} ${field}`, { subject, field, model: lifeCycle(options.lifeCycles) }]), // prettier-ignore
+  );
+  const statusChanges = recent<RecentStatusChange>(MOST_STATUS_CHANGES);
+  const deadLetters = recent<RecentDeadLetter>(MOST_DEAD_LETTERS);
+  const warned = warnings(now);
+
+  const hooks: Hooks = {
+    onStart: (started) => (gauges = started),
+    onLogin: ({ lifeMs }) => (login = { at: now(), lifeMs }),
+    onRequest: (request) => of(request.what)?.onRequest(request),
+    onReady: (ready) => of(ready.resource)?.onReady(ready),
+    onEmpty: (empty) => of(empty.resource)?.onEmpty(empty),
+    onSchema: (schema) => of(schema.resource)?.onSchema(schema),
+    onProgress: (progress) => of(progress.resource)?.onProgress(progress),
+    onCommit: (begun) => of(begun.resource)?.onCommit(begun),
+    onCommitted: (commit) => of(commit.resource)?.onCommitted(commit),
+    onSwept: (swept) => of(swept.resource)?.onSwept(swept),
+    onRetry: (retrying) => of(retrying.resource)?.onRetry(retrying),
+    onFailed: (failed) => of(failed.resource)?.onFailed(failed),
+    onRejected: (rejected) => {
+      of(rejected.resource)?.onRejected(rejected);
+      const { resource, reason, offset } = rejected;
+      deadLetters.add({ at: now(), resource, reason, offset });
+    },
+    onPublished: (published) => {
+      of(published.resource)?.onPublished(published);
+      const { at } = published;
+      for (const { key, change } of published.statusChanges) {
+        const { subject, field } = change;
+        cycles.get(`${subject} ${field}`)?.model.add(key, change, at);
+      }
+      for (const { key, change } of published.statusChanges.slice(-MOST_STATUS_CHANGES)) {
+        const { subject, field } = change;
+        statusChanges.add({
+          at,
+          order: shortened(key, MOST_ID),
+          subject,
+          subjectId: change.subjectId === null ? null : shortened(change.subjectId, MOST_ID),
+          field,
+          from: change.from === null ? null : shortened(change.from, MOST_STATUS),
+          to: change.to === null ? null : shortened(change.to, MOST_STATUS),
+        });
+      }
+    },
+  };
+
+  return {
+    hooks: allHooks(clockHooks, hooks, warned.hooks),
+    status: () => {
+      const at = now();
+      const { ready, reasons, causes } = readiness();
+      return {
+        version,
+        account,
+        prefix,
+        at,
+        since,
+        pollIntervalMs,
+        ready,
+        reasons,
+        causes,
+        warnings: warned.all(causes),
+        token: login
+          ? {
+              since: login.at,
+              lifeMs: login.lifeMs,
+              leftMs: Math.max(0, login.at + login.lifeMs - at),
+            }
+          : null,
+        quotas: gauges?.quotas() ?? [],
+        resources: [...models.values()].map(({ status }) => status()),
+        lifeCycles: [...cycles.values()].map(({ subject, field, model }) => ({
+          subject,
+          field,
+          ...model.status(),
+        })),
+        statusChanges: statusChanges.all(),
+        deadLetters: deadLetters.all(),
+      };
+    },
+  };
+}
+
+/** Of an order's number, or a subject's id. */
+const MOST_ID = 60;
+
+const FIELDS: readonly { readonly subject: StatusSubject; readonly field: StatusField }[] = (
+  Object.keys(STATUS_FIELDS) as StatusSubject[]
+).flatMap((subject) => STATUS_FIELDS[subject].map((field) => ({ subject, field })));

@@ -1,0 +1,173 @@
+import type { Hooks } from '../../observe/hooks.ts';
+import type { ScanTrouble } from '../../streams/paging/pages.ts';
+import { tellsWhatIsGone } from './page-counts.ts';
+import type { Cause } from './readiness.ts';
+import { errorLine, fewNames, MOST_ERROR, shortened } from './shortened.ts';
+import type { Warning } from './status-json.ts';
+import { times } from './times.ts';
+import { MANY_RETRIES, triedAgain } from './tried-again.ts';
+
+/** What is not right although the service goes on, in words. */
+export interface WarningsModel {
+  readonly hooks: Pick<
+    Required<Hooks>,
+    | 'onTrouble'
+    | 'onVolatile'
+    | 'onHeld'
+    | 'onSwept'
+    | 'onRefused'
+    | 'onDiscarded'
+    | 'onRetry'
+    | 'onRequest'
+    | 'onLogin'
+    | 'onReady'
+    | 'onPublished'
+    | 'onRejected'
+    | 'onSignalsFailed'
+  >;
+  /** The newest first; without what the causes of not being ready say already. */
+  readonly all: (causes: readonly Cause[]) => readonly Warning[];
+}
+
+const A_MINUTE_MS = 60_000;
+const TEN_MINUTES_MS = 10 * A_MINUTE_MS;
+const AN_HOUR_MS = 60 * A_MINUTE_MS;
+/** Sweeps in a row that prove nothing, for ten minutes, are worth a word. */
+const SWEEPS_IN_DOUBT = 3;
+
+interface Told extends Warning {
+  /** What more it is about than its kind and resource. */
+  readonly of: string;
+  readonly until: number;
+  readonly count: number;
+}
+
+/**
+ * Each is there for as long as it holds; where nobody tells when that ends, for ten minutes or an
+ * hour from when it was told last.
+ *
+ * @param now The clock: ms since the epoch, which never goes back.
+ */
+export function warnings(now: () => number): WarningsModel {
+  /** One for each kind and resource, and trouble or service: they are few. */
+  const told = new Map<string, Told>();
+  const doubts = new Map<string, { readonly since: number; readonly sweeps: number }>();
+  /** Resources whose running sweep was held. */
+  const held = new Set<string>();
+
+  const retries = triedAgain(now);
+
+  interface Telling extends Pick<Warning, 'kind' | 'resource'> {
+    readonly of?: string;
+    readonly forMs: number;
+    readonly text: (count: number) => string;
+  }
+  const tell = ({ kind, resource, of = '', forMs, text }: Telling) => {
+    const id = `${kind} ${resource ?? ''} ${of}`;
+    const before = told.get(id);
+    const count = before && before.until > now() ? before.count + 1 : 1;
+    const at = now();
+    told.set(id, { kind, resource, of, text: text(count), at, until: at + forMs, count });
+  };
+  const isOver = (kind: Warning['kind'], resource: string) => told.delete(`${kind} ${resource} `);
+
+  return {
+    hooks: {
+      ...retries.hooks,
+      onHeld: ({ resource, gone, known }) => {
+        held.add(resource);
+        tell({
+          kind: 'deletions-held',
+          resource,
+          forMs: Infinity,
+          text: () =>
+            `${gone} of ${known} records are gone at once: none is published as deleted. If it is right, set DELETE_LIMIT_PERCENT to 100 until it is done`,
+        });
+      },
+      onSwept: ({ resource, proof, canBeAsked }) => {
+        if (!held.delete(resource)) isOver('deletions-held', resource);
+        const isProven = tellsWhatIsGone({ proof, canBeAsked });
+        if (isProven) {
+          doubts.delete(resource);
+          isOver('deletions-unknown', resource);
+          return;
+        }
+        const { since, sweeps } = doubts.get(resource) ?? { since: now(), sweeps: 0 };
+        doubts.set(resource, { since, sweeps: sweeps + 1 });
+        if (sweeps + 1 < SWEEPS_IN_DOUBT || now() - since < TEN_MINUTES_MS) return;
+        tell({
+          kind: 'deletions-unknown',
+          resource,
+          forMs: Infinity,
+          text: () =>
+            'no sweep reads as many keys as total_records says: what is gone from this list is not deleted',
+        });
+      },
+      onRefused: ({ resource, error }) =>
+        tell({
+          kind: 'not-asked',
+          resource,
+          forMs: AN_HOUR_MS,
+          text: (count) => `${times(count)} a single record was not found out: ${errorLine(error)}`,
+        }),
+      onDiscarded: ({ reason }) =>
+        tell({
+          kind: 'images-discarded',
+          resource: null,
+          forMs: AN_HOUR_MS,
+          text: () =>
+            `the stored images were thrown away and read back from Kafka: ${shortened(reason, MOST_ERROR)}`,
+        }),
+      onTrouble: ({ resource, trouble }) =>
+        tell({
+          kind: trouble === 'unsettled' ? 'list-unsettled' : 'list-moved',
+          resource,
+          of: trouble,
+          forMs: trouble === 'stepped-back' ? A_MINUTE_MS : TEN_MINUTES_MS,
+          text: (count) => `${TROUBLES[trouble]} (${times(count)})`,
+        }),
+      onVolatile: ({ resource, fields }) => {
+        const names = fewNames(fields);
+        tell({
+          kind: 'volatile-fields',
+          resource,
+          of: names.join(),
+          forMs: Infinity,
+          text: () =>
+            `differs in every answer: ${names.join(', ')}. Pages are tied together without it. If its change alone is to be no event, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
+        });
+      },
+      onRejected: ({ resource, reason }) =>
+        tell({
+          kind: 'dead-letters',
+          resource,
+          of: reason,
+          forMs: AN_HOUR_MS,
+          text: (count) =>
+            `${count === 1 ? 'a record' : `${count} records`} went to dead letters: ${reason}`,
+        }),
+      onSignalsFailed: ({ error, delayMs }) =>
+        tell({
+          kind: 'signals',
+          resource: null,
+          forMs: delayMs + A_MINUTE_MS,
+          text: () => `requests to publish again can't be read or answered: ${errorLine(error)}`,
+        }),
+    },
+    all: (causes) => {
+      for (const [id, { until }] of told) if (until <= now()) told.delete(id);
+      const lasting = [...told.values()]
+        .filter(({ kind, count }) => kind !== 'signals' || count >= MANY_RETRIES)
+        .map(({ kind, resource, text, at }) => ({ kind, resource, text, at }));
+      return [...lasting, ...retries.all(causes)].sort((a, b) => b.at - a.at);
+    },
+  };
+}
+
+const TROUBLES: Readonly<Record<ScanTrouble, string>> = {
+  'stepped-back': 'the list moved under the reader, which steps back; nothing is lost',
+  adrift: 'the list moved faster than it can be read: the reading began again',
+  reordered: 'records change their places from request to request: the list has no total order',
+  short: 'fewer records came than total_records says: the list is read again',
+  unsettled: 'the list does not add up however often it is read: records may be missing',
+};

@@ -1,0 +1,103 @@
+import { CellarstreamError } from '../../core/errors.ts';
+import type { Position } from '../../streams/paging/anchors.ts';
+
+/** How far a task has come; committed with the events that it led to. */
+export interface Cursor {
+  readonly version: 1;
+  /** The process that wrote it. One that finds another's here has been replaced. */
+  readonly instance: string;
+  /**
+   * One more than that of the cursor that this process took the task over from: the newest one, or
+   * that of the newest event.
+   */
+  readonly generation: number;
+  /** When it did so, ms since 1970 by its clock. Absent in older cursors. */
+  readonly heldSince?: number;
+  /** Of the newest event: the next one's is higher, whatever became of the state folder. */
+  readonly sequence: number;
+  readonly firstRead: FirstRead;
+  /** Where the next window of modification dates begins (before any lookback): server's ms. */
+  readonly since: number | null;
+  /** What the records' keys are made of; null until that was chosen. Never changes after. */
+  readonly keyFields: readonly string[] | null;
+  /** The number of partitions that its events were written with. Absent in older cursors. */
+  readonly partitions?: number;
+  /**
+   * By partition of the topic of its events: where it ended after the commit before this one, and where it
+   * began when what is gone from it was last read again (absent: at 0). A topic that ends sooner or begins
+   * later has lost events since. Absent in older cursors.
+   */
+  readonly ends?: Readonly<Record<string, string>>;
+  readonly starts?: Readonly<Record<string, string>>;
+  /**
+   * The transactional id that it was written under, by that instance. Where that is not the cursor's own an older version has
+   * written it, which passes on what it does not know. Absent where the task has only ever had one id.
+   */
+  readonly writer?: { readonly instance: string; readonly transactionalId: string };
+  /** How often the topic has lost events: images of before are of another topic. Default 0. */
+  readonly losses?: number;
+  /** The sequence as that was last found: what has been published since has a higher one. Default 0. */
+  readonly lostSequence?: number;
+}
+
+export interface FirstRead {
+  /** The server's time as it began, ms; null until its first page was answered. */
+  readonly startedAt: number | null;
+  /** Where it goes on; null at the beginning. */
+  readonly position: Position | null;
+  readonly done: boolean;
+  /**
+   * Whether a poll that began behind its end has been read since, or a sweep where there are no polls. Until then what
+   * turns up may be what it has missed: a record that changed meanwhile and moved to where it had been already.
+   * Default true: of older cursors.
+   */
+  readonly caughtUp?: boolean;
+}
+
+/** The cursor of a task that has read nothing yet. */
+export function newCursor(instance: string): Cursor {
+  return {
+    version: 1,
+    instance,
+    generation: 0,
+    sequence: 0,
+    firstRead: NOTHING_READ,
+    since: null,
+    keyFields: null,
+  };
+}
+
+/** Of a first read that begins. */
+export const NOTHING_READ: FirstRead = { startedAt: null, position: null, done: false };
+
+/** @throws CellarstreamError `CURSOR_UNREADABLE` when the text is no cursor of this version. */
+export function parseCursor(text: string, task: string): Cursor {
+  const cursor = parse(text);
+  if (
+    cursor?.version !== 1 ||
+    typeof cursor.instance !== 'string' ||
+    typeof cursor.generation !== 'number' ||
+    typeof cursor.sequence !== 'number' ||
+    typeof cursor.firstRead?.done !== 'boolean' ||
+    !isTime(cursor.since) ||
+    !isTime(cursor.firstRead.startedAt)
+  ) {
+    throw new CellarstreamError(
+      'CURSOR_UNREADABLE',
+      `the cursor of ${task} in Kafka was not written by this version: run the version that wrote it, or set another TOPIC_PREFIX`,
+    );
+  }
+  return { keyFields: null, ...cursor } as Cursor; // an early cursor of orders has none
+}
+
+function isTime(value: unknown): value is number | null {
+  return value === null || Number.isFinite(value);
+}
+
+function parse(text: string): Partial<Cursor> | null {
+  try {
+    return JSON.parse(text) as Partial<Cursor> | null;
+  } catch {
+    return null; // the caller says what is wrong
+  }
+}

@@ -1,0 +1,99 @@
+import type { TaskMemory } from '../../state/store.ts';
+import type { Cursor } from './cursor.ts';
+import type { Bounds } from '../../sinks/sink.ts';
+
+/** What a partition lacks: it ends sooner than it did, or begins later. */
+export interface Gap {
+  readonly partition: number;
+  readonly kind: 'ends' | 'begins';
+  /** Where it ended, or began. */
+  readonly before: bigint;
+  /** Where it does now. */
+  readonly now: bigint;
+}
+
+/** What a task's topic has lost of the events that were written to it. */
+export interface LostEvents {
+  readonly topic: string;
+  /** By partition; none where it shows in nothing but the offsets that the newest messages were given. */
+  readonly gaps: readonly Gap[];
+  /** How many offsets are gone, as far as it can be told. */
+  readonly offsets: number;
+}
+
+/**
+ * Holds a topic against what cursor and store say that was written to it. Of its own commit, and where an older
+ * version wrote it, a cursor tells no more than whether there was anything.
+ */
+export function lostEvents(
+  topic: string,
+  bounds: ReadonlyMap<number, Bounds>,
+  known: { readonly cursor: Cursor; readonly memory: TaskMemory | undefined },
+): LostEvents | undefined {
+  const { cursor, memory } = known;
+  const gaps: Gap[] = [];
+  const partitions = [
+    ...new Set([cursor.ends ?? {}, memory?.ends ?? {}].flatMap(Object.keys).map(Number)),
+  ];
+  for (const partition of partitions) {
+    const [one, other] = [cursor.ends, memory?.ends].map((ends) => BigInt(ends?.[partition] ?? 0));
+    const before = one! > other! ? one! : other!;
+    const now = bounds.get(partition)?.high ?? 0n;
+    if (now < before) gaps.push({ partition, kind: 'ends', before, now });
+  }
+  for (const [partition, { low: now }] of bounds) {
+    const before = BigInt(cursor.starts?.[partition] ?? 0);
+    if (now > before) gaps.push({ partition, kind: 'begins', before, now });
+  }
+  const isEmpty = [...bounds.values()].every(({ high }) => high === 0n);
+  const isAnew = memory?.lost === true || (isEmpty && cursor.sequence > (cursor.lostSequence ?? 0));
+  if (gaps.length === 0 && !isAnew) return undefined;
+  const offsets = gaps.reduce((sum, { before, now }) => sum + Math.abs(Number(before - now)), 0);
+  return { topic, gaps, offsets };
+}
+
+/**
+ * Whether messages of a commit were given offsets that the topic had given before: then it was made anew
+ * since. They follow each other in each partition, and a marker follows them.
+ *
+ * @param written the ends of a commit, behind its marker, by partition.
+ * @param before the ends before it.
+ * @param count how many messages there were.
+ */
+export function isMadeAnew(
+  written: ReadonlyMap<number, bigint>,
+  before: TaskMemory['ends'],
+  count: number,
+): boolean {
+  for (const [partition, end] of written) {
+    if (end < BigInt(before[partition] ?? 0) + 2n) return true; // no room for a message and its marker
+  }
+  let passed = 0n;
+  for (const [partition, end] of written) passed += end - BigInt(before[partition] ?? 0) - 1n;
+  return passed < BigInt(count);
+}
+
+/** Partitions that are named in a line. */
+const MOST_NAMED = 8;
+
+/** What is lost, how it can have come, and what comes of it, in one line. */
+export function lossText({ topic, gaps }: LostEvents): string {
+  const named = gaps
+    .slice(0, MOST_NAMED)
+    .map(({ partition, kind, before, now }) => {
+      const gone = before > now ? before - now : now - before;
+      return `partition ${partition} ${kind} at ${now} and not at ${before} (${gone} offsets)`;
+    })
+    .join(', ');
+  const more = gaps.length > MOST_NAMED ? `, and ${gaps.length - MOST_NAMED} more` : '';
+  const where = gaps.length > 0 ? `: ${named}${more}` : '';
+  const causes = [
+    ...(gaps.length === 0 || gaps.some(({ kind }) => kind === 'ends')
+      ? ['the topic was deleted and made anew, or a broker that lacked its end became its leader']
+      : []),
+    ...(gaps.some(({ kind }) => kind === 'begins')
+      ? ['records were deleted from its beginning, by hand or by a cleanup.policy with delete']
+      : []),
+  ];
+  return `${topic} has lost events that were published${where}: ${causes.join('; ')}. Its list is read again: what the topic lacks comes again as r, without status changes`;
+}

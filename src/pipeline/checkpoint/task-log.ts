@@ -1,0 +1,166 @@
+import type { SchedulerLike } from 'rxjs';
+import { CellarstreamError } from '../../core/errors.ts';
+import type { ImageUpdate, Notes, StoredImage, TaskStore, UnseenKeys } from '../../state/store.ts';
+import { takenOver } from '../../streams/paging/sweep-progress.ts';
+import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
+import type { Cursor } from './cursor.ts';
+import { leaveFormerId, writtenAs } from './former-id.ts';
+import { isMadeAnew } from './lost-events.ts';
+import type { LostEvents } from './lost-events.ts';
+import { notedSweep, offsetTexts, restore, withIds } from './restore.ts';
+import type { RestoreOptions } from './restore.ts';
+import type { Message } from '../../sinks/sink.ts';
+import { asLeftBy, claim, expectMine, leftUndecided, openSink } from './tenure.ts';
+import type { Tenure } from './tenure.ts';
+
+export interface TaskLogOptions extends RestoreOptions {
+  readonly transactionalId: string;
+  /** See {@link leaveFormerId}. */
+  readonly formerId?: string;
+  /** The same object for every log of a task that a process opens. */
+  readonly tenure: Tenure;
+  /** Whether single records can be asked for; see {@link takenOver}, which the clock is for, too. */
+  readonly canBeAsked: boolean;
+  readonly scheduler: SchedulerLike;
+  /** Events that were published are no longer in the topic: the task begins to read anew. */
+  readonly onLost?: (lost: LostEvents) => void;
+}
+
+/** A task's place in Kafka: its cursor, its exclusive right to write, and its images beside it. */
+export interface TaskLog {
+  /** The newest committed cursor. */
+  readonly cursor: Cursor;
+  /** How far the sweeps have come, as it was kept last; beside the marks, so it is lost with them. */
+  readonly sweep: SweepProgress;
+  readonly get: (key: string) => StoredImage | undefined;
+  readonly text: TaskStore['text'];
+  /** Number of records that are published and not deleted. */
+  readonly count: () => number;
+  readonly unread: TaskStore['unread'];
+  readonly isUnseen: TaskStore['isUnseen'];
+  readonly unseen: (since: number, after: string | undefined) => UnseenKeys;
+  readonly isRejected: TaskStore['isRejected'];
+  /** Ids of the schemas that the images are written in. */
+  readonly schemaIds: () => readonly number[];
+  /**
+   * Publishes messages and cursor in one transaction, then stores the images and notes.
+   *
+   * @throws CellarstreamError `COMMIT_FAILED`: the outcome is unknown, the log is of no more use and
+   * has to be opened again.
+   */
+  readonly commit: (batch: TaskBatch) => Promise<void>;
+  /** Stores notes alone: what nobody has to be told of. */
+  readonly keep: (notes: TaskNotes) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/** What is kept on this machine alone. */
+export interface TaskNotes extends Notes {
+  readonly sweep?: SweepProgress;
+}
+
+export interface TaskBatch extends TaskNotes {
+  readonly messages: readonly Message[];
+  readonly images: readonly ImageUpdate[];
+  readonly cursor: Pick<Cursor, 'sequence' | 'firstRead' | 'since' | 'keyFields'>;
+}
+
+/**
+ * Takes a task over: fences whoever had it, reads the cursor and the images that the store has not
+ * seen, and claims the task with a commit of its own. Where the topic has lost events the claim says that
+ * all is read anew: what the topic still has stays known, the rest is published again.
+ *
+ * @throws CellarstreamError `FENCED` when a newer process has the task: nothing was taken from it.
+ * `TOPIC_CHANGED` as {@link restore}. Otherwise `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
+ */
+export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
+  const { broker, store, task, topic, cursorTopic, instance } = options;
+  const { tenure, canBeAsked, scheduler, onLost } = options;
+  const before = await expectMine(options, store.memory());
+  tenure.begin ??= (await broker.ends(cursorTopic)).get(0) ?? 0n;
+
+  await leaveFormerId(options, before, store.memory());
+  const sink = await openSink(options, before);
+  try {
+    const final = asLeftBy(sink, options);
+    const { known, hadCursor, lost, ...restored } = await restore(
+      final,
+      await expectMine(final, before),
+    );
+    let { cursor } = restored;
+    if (tenure.predecessor === undefined) tenure.predecessor = hadCursor ? cursor.instance : null;
+    let memory = known;
+    const byOthers = known.sweepGeneration !== cursor.generation;
+    let sweep = takenOver(notedSweep(known), { canBeAsked, now: scheduler.now(), byOthers });
+
+    const commit = async (batch: TaskBatch): Promise<void> => {
+      const { messages, images, cursor: progress, sweep: swept = sweep, ...notes } = batch;
+      const next: Cursor = { ...cursor, ...progress, instance, ends: memory.ends };
+      const text = JSON.stringify(next);
+      const saved: Message = { topic: cursorTopic, key: task, value: Buffer.from(text) };
+      const ends = await leftUndecided(() => sink.commit([...messages, saved]));
+      const written = ends.get(topic) ?? new Map<number, bigint>();
+      const count = messages.filter((message) => message.topic === topic).length;
+      if (written.size > 0 && isMadeAnew(written, memory.ends, count)) {
+        await store.put([], { ...memory, lost: true });
+        throw madeAnew(topic);
+      }
+      cursor = next;
+      memory = {
+        ...memory,
+        ends: { ...memory.ends, ...offsetTexts(written) },
+        cursorEnd: String(ends.get(cursorTopic)?.get(0) ?? memory.cursorEnd),
+        cursor: text,
+        schemaIds: withIds(memory.schemaIds, images),
+        whole: next.sequence,
+        sweep: JSON.stringify(swept),
+        sweepGeneration: next.generation,
+      };
+      sweep = swept;
+      await store.put(images, memory, notes);
+    };
+    const keep = async ({ sweep: swept = sweep, ...notes }: TaskNotes): Promise<void> => {
+      memory = { ...memory, sweep: JSON.stringify(swept) };
+      sweep = swept;
+      await store.put([], memory, notes);
+    };
+
+    const since = cursor.instance === instance ? cursor.heldSince : undefined;
+    const heldSince = since ?? Math.round(options.scheduler.now());
+    cursor = { ...cursor, generation: cursor.generation + 1, heldSince, ...writtenAs(options) };
+    memory = { ...memory, lost: false };
+    await claim(tenure, () => commit({ messages: [], images: [], cursor }));
+    if (lost) onLost?.(lost);
+    return {
+      get cursor() {
+        return cursor;
+      },
+      get sweep() {
+        return sweep;
+      },
+      get: (key) => store.get(key),
+      text: (key) => store.text(key),
+      count: () => store.count(),
+      unread: (keys, sweep) => store.unread(keys, sweep),
+      isUnseen: (key, since) => store.isUnseen(key, since),
+      unseen: (since, after) => store.unseen(since, after),
+      isRejected: (digest) => store.isRejected(digest),
+      schemaIds: () => memory.schemaIds,
+      commit,
+      keep,
+      close: () => sink.close(),
+    };
+  } catch (error) {
+    await sink.close().catch(() => undefined); // the first error says more
+    throw error;
+  }
+}
+
+/** The events of the commit are there, and those before are not: that is for the next opening to see to. */
+function madeAnew(topic: string): CellarstreamError {
+  return new CellarstreamError(
+    'COMMIT_FAILED',
+    `${topic} was deleted and made anew while it was written to: its list is taken over again, and read anew`,
+    { context: { topic } },
+  );
+}

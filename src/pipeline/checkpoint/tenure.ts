@@ -1,0 +1,197 @@
+import { lastValueFrom, timer } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
+import { CellarstreamError } from '../../core/errors.ts';
+import type { TaskMemory } from '../../state/store.ts';
+import type { Broker } from '../../sinks/broker.ts';
+import type { FencedSink } from '../../sinks/sink.ts';
+import { parseCursor } from './cursor.ts';
+import { isEpochError } from '../../sinks/client/kafka-error.ts';
+
+/** Where the cursor of a task is. */
+export interface CursorPlace {
+  readonly broker: Broker;
+  readonly cursorTopic: string;
+  /** `<account>/<resource>`: the cursor's key. */
+  readonly task: string;
+}
+
+/** What a process knows of its task from one log to the next. Begins empty. */
+export interface Tenure {
+  /**
+   * The process that had the task before this one; null when nobody had. Set by the first opening
+   * that comes so far as to know, whether or not its claim succeeds.
+   */
+  predecessor?: string | null;
+  /**
+   * Where the cursors ended before this process first opened a log: what stands before is the word of
+   * predecessors.
+   */
+  begin?: bigint;
+  /** The newest that was opened. */
+  sink?: FencedSink;
+  /** What ended the newest log, or kept it from being opened. Set by whoever opens logs. */
+  lost?: unknown;
+  /** Whether the task has ended: an opening that is under way leaves it to whoever comes after. */
+  isOver?: boolean;
+}
+
+/** How long a process whose epoch is over waits for a replacement to say so in the cursor. */
+export const CLAIM_GRACE_MS = 3_000;
+
+/**
+ * Opens the task's sink. The first one takes the place of whoever had the task. Those after it take the place of
+ * this process's own. Where its epoch is over that can be for a replacement, or for a transaction that ran out of
+ * time: brokers don't tell, the cursor does.
+ *
+ * @throws CellarstreamError `FENCED`.
+ */
+export async function openSink(
+  options: CursorPlace & {
+    readonly instance: string;
+    readonly transactionalId: string;
+    readonly tenure: Tenure;
+    readonly scheduler: SchedulerLike;
+  },
+  known: KnownCursor | undefined,
+): Promise<FencedSink> {
+  const { broker, transactionalId, tenure, scheduler } = options;
+  expectWanted(tenure);
+  try {
+    tenure.sink = await broker.open(transactionalId, tenure.sink?.producer);
+  } catch (error) {
+    if (!tenure.sink || !isEpochError(error)) throw error;
+    tenure.lost = error;
+    await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
+    await expectMine(options, known);
+    tenure.sink = await broker.open(transactionalId);
+  }
+  return tenure.sink;
+}
+
+/** A place as the opening of a task's sink has left it: what that has made final is not to be missed. */
+export function asLeftBy<Place extends CursorPlace>(sink: FencedSink, place: Place): Place {
+  return { ...place, broker: { ...place.broker, bounds: (topic: string) => sink.bounds(topic) } };
+}
+
+/**
+ * A commit of a sink whose epoch is over. Another one was opened, perhaps by a process that ended before its claim, or
+ * by a late copy of this one's own opening: what is in the log says whose it is, when it is opened again.
+ */
+export async function leftUndecided<T>(commit: () => Promise<T>): Promise<T> {
+  try {
+    return await commit();
+  } catch (error) {
+    if (!isEpochError(error)) throw error;
+    throw new CellarstreamError('COMMIT_FAILED', 'the commit came from an outdated producer', {
+      cause: error,
+      context: { epoch: true },
+    });
+  }
+}
+
+/** A claim that is refused was overtaken by another process that is starting: leave it to that one. */
+export async function claim(tenure: Tenure, commit: () => Promise<void>): Promise<void> {
+  expectWanted(tenure);
+  try {
+    await commit();
+  } catch (error) {
+    throw isEpochError(error) ? fenced(error) : error;
+  }
+}
+
+function expectWanted({ isOver = false }: Tenure): void {
+  if (isOver) throw new CellarstreamError('COMMIT_FAILED', 'the task has ended meanwhile');
+}
+
+/**
+ * After a lost producer, or a claim of which nobody knows whether it was committed: goes on only
+ * while the cursor is this process's own, or still a predecessor's.
+ */
+export async function expectMine(
+  options: CursorPlace & { readonly instance: string; readonly tenure: Tenure },
+  known: KnownCursor | undefined,
+): Promise<KnownCursor | undefined> {
+  const { predecessor, begin = 0n, lost } = options.tenure;
+  if (predecessor === undefined) return undefined;
+  const found = await readCursor(options, known);
+  if (found.cursor === null || found.offset === undefined || found.offset < begin) return found;
+  const { instance } = parseCursor(found.cursor, options.task);
+  if (instance !== predecessor && instance !== options.instance) throw fenced(lost);
+  return found;
+}
+
+export function fenced(cause: unknown): CellarstreamError {
+  return new CellarstreamError(
+    'FENCED',
+    'another instance has taken over this account: this one stops. Run one instance an account',
+    { cause },
+  );
+}
+
+/** Keys don't name the account: two accounts in one topic would take each other's records for their own. */
+function shared(other: string, cursorTopic: string): CellarstreamError {
+  return new CellarstreamError(
+    'SETTINGS',
+    `${cursorTopic} has a cursor of ${other}: another ACCOUNT_NAME publishes under this TOPIC_PREFIX. Give each account a TOPIC_PREFIX of its own`,
+  );
+}
+
+function resourceOf(task: string): string {
+  return task.slice(task.lastIndexOf('/') + 1);
+}
+
+/** The newest cursor of this task that is known, and how far the topic was read for it. */
+export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
+  /** Where it stands, if it was read just now. */
+  readonly offset?: bigint;
+}
+
+/** Reads what was added to the cursors since. */
+export async function readCursor(
+  { broker, cursorTopic, task }: CursorPlace,
+  known: KnownCursor | undefined,
+): Promise<KnownCursor> {
+  const { low, high: end } = (await broker.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
+  const seen = BigInt(known?.cursorEnd ?? 0);
+  // Where the topic was made anew what is known is the word of the one before, until there is a newer one.
+  let cursor = known?.cursor ?? null;
+  let at: bigint | undefined;
+  await broker.readTail({
+    topic: cursorTopic,
+    from: new Map([[0, seen < low || seen > end ? low : seen]]),
+    to: new Map([[0, end]]),
+    onMessages: (messages) => {
+      for (const { key, value, offset } of messages) {
+        if (key === null) continue;
+        const name = key.toString();
+        if (name === task) [cursor, at] = [value?.toString() ?? null, BigInt(offset)];
+        else if (name.endsWith(`/${resourceOf(task)}`)) throw shared(name, cursorTopic);
+      }
+      return Promise.resolve();
+    },
+  });
+  return { cursor, cursorEnd: String(end), ...(at !== undefined && { offset: at }) };
+}
+
+/** By task, the newest cursor of each; with `since` of those from that offset on. */
+export async function newestCursors(
+  broker: Broker,
+  cursorTopic: string,
+  since = 0n,
+): Promise<ReadonlyMap<string, string>> {
+  const { low, high } = (await broker.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
+  const newest = new Map<string, string>();
+  await broker.readTail({
+    topic: cursorTopic,
+    from: new Map([[0, since > low ? since : low]]),
+    to: new Map([[0, high]]),
+    onMessages: (messages) => {
+      for (const { key, value } of messages) {
+        if (key && value) newest.set(key.toString(), value.toString());
+        else if (key) newest.delete(key.toString());
+      }
+      return Promise.resolve();
+    },
+  });
+  return newest;
+}

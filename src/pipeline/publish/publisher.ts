@@ -1,0 +1,107 @@
+import type { Destination } from '../../sinks/topics/destination.ts';
+import { RULES } from '../../resources/resources.ts';
+import type { Resource } from '../../resources/resources.ts';
+import type { SchemaBook } from '../encode/schema-book.ts';
+import { mostEventBytes } from '../../sinks/producer/batches.ts';
+import { changeMessages, deadLetterMessages, statusMessage } from './messages.ts';
+import type { Origin } from './messages.ts';
+import type { Message } from '../../sinks/sink.ts';
+import type { ImageUpdate } from '../../state/store.ts';
+import type { Change } from '../../streams/diff/change.ts';
+import type { KnownRejects } from '../../streams/records/known-rejects.ts';
+import { statusChanges } from '../../streams/diff/order-status.ts';
+import type { StatusChange } from '../../streams/diff/order-status.ts';
+import type { KeyedRecord, RejectedRecord } from '../../streams/records/records.ts';
+
+/** A status change, and the order that it is of. */
+export interface KeyedStatusChange {
+  readonly key: string;
+  readonly change: StatusChange;
+}
+
+/** What the changes of a page come to. */
+export interface Publication {
+  readonly messages: readonly Message[];
+  readonly images: readonly ImageUpdate[];
+  readonly statusChanges: readonly KeyedStatusChange[];
+  /** What goes to dead letters. */
+  readonly rejected: readonly RejectedRecord[];
+  /** The sequence of its last event. */
+  readonly sequence: number;
+}
+
+export interface PublicationOptions {
+  readonly destination: Destination;
+  readonly book: SchemaBook;
+  readonly origin: Origin & { readonly resource: Resource };
+  /** The sequence of the event before the first. */
+  readonly sequence: number;
+  /** Of the page, as the API sent them. */
+  readonly records: readonly KeyedRecord[];
+  readonly offset: number;
+  /** Rejects that are not news make no dead letters. */
+  readonly isNews: KnownRejects;
+  /** Published at: ms since the epoch. */
+  readonly now: number;
+}
+
+/**
+ * Changes of a resource, and records that can't be published, as messages; each event with the next
+ * sequence. A change whose event no batch can hold goes to dead letters instead, and its image stays
+ * as it was: once the record is small enough, it is published.
+ */
+export function publicationOf(
+  changes: readonly Change[],
+  others: readonly RejectedRecord[],
+  options: PublicationOptions,
+): Publication {
+  const { destination, book, origin, records, isNews, offset, now } = options;
+  const { deadLetters } = destination;
+  const topic = destination.records(origin.resource);
+  const mostBytes = mostEventBytes(destination.maxMessageBytes.get(topic));
+  const statuses = RULES[origin.resource].statusFields && destination.statusChanges;
+  const messages: Message[] = [];
+  const images: ImageUpdate[] = [];
+  const found: KeyedStatusChange[] = [];
+  const rejected: RejectedRecord[] = others.filter(isNews);
+  let { sequence } = options;
+
+  /** Keys of which a change is left out: what follows it says nothing of what is published. */
+  const leftOut = new Set<string>();
+  for (const change of changes) {
+    const { key, op } = change;
+    if (leftOut.has(key)) continue;
+    const { schemaId, codec } = book.current()!; // what was read into a change has a schema
+    const to = { topic, schemaId };
+    const events = changeMessages(change, sequence + 1, { to, codec, origin, now });
+    const isTooLarge = events.some(({ value }) => value && value.length > mostBytes);
+    // What a deletion shows has been published before: it is not much larger now.
+    if (isTooLarge && op !== 'd') {
+      const raw = records.findLast((each) => each.key === key)?.record ?? change.after;
+      const reject: RejectedRecord = { reason: 'too-large', raw, key };
+      if (isNews(reject)) rejected.push(reject);
+      leftOut.add(key);
+      continue;
+    }
+    sequence += 1;
+    messages.push(...events);
+    for (const status of statuses ? statusChanges(change) : []) {
+      const order = { key, number: change.after?.order_number, sequence };
+      messages.push(statusMessage(status, order, { to: statuses!, origin, now }));
+      found.push({ key, change: status });
+    }
+    const { after } = change.images;
+    const image = after && { schemaId, bytes: after };
+    images.push({ key, sequence, image });
+  }
+  const mostLetterBytes = mostEventBytes(destination.maxMessageBytes.get(deadLetters.topic));
+  const at = {
+    to: deadLetters,
+    resource: origin.resource,
+    offset,
+    now,
+    mostBytes: mostLetterBytes,
+  };
+  for (const record of rejected) messages.push(...deadLetterMessages(record, at));
+  return { messages, images, statusChanges: found, rejected, sequence };
+}

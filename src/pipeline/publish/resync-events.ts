@@ -1,0 +1,99 @@
+import type { Hooks } from '../../observe/hooks.ts';
+import type { ResyncStep } from '../reads/resync-reads.ts';
+import type { TaskResyncs } from '../../account/resync-requests.ts';
+import type { Message } from '../../sinks/sink.ts';
+import { lastUpdateOf, updatedAtOf } from '../../streams/diff/diff.ts';
+import { changeOf } from '../../streams/diff/change.ts';
+import type { Change, ImageCodec } from '../../streams/diff/change.ts';
+import type { Difference, Images, ReadRecords } from '../../streams/diff/diff.ts';
+
+/** Keys that were published again and are remembered: overlapping pages bring them twice. */
+const MOST_REMEMBERED = 100_000;
+
+export interface ResyncEventsOptions {
+  readonly resyncs: Pick<TaskResyncs, 'acknowledge' | 'acknowledged'>;
+  /** What writes and reads images just now. */
+  readonly codec: () => ImageCodec;
+  /** The last published images, as of before the page. */
+  readonly images: Images;
+  readonly hooks: Pick<Hooks, 'onResync'>;
+}
+
+/** What readings for requests publish beside what they find changed. */
+export interface ResyncEvents {
+  /**
+   * A page's records once more, each as it is in the image that is the newest after the page's own
+   * changes, with its volatile fields as they came; once a request. What the page itself publishes for the first time is left out.
+   */
+  readonly again: (
+    step: ResyncStep,
+    difference: Pick<Difference<ReadRecords>, 'read' | 'changes' | 'refreshed'>,
+  ) => Change[];
+  /** The acknowledgement, if the step is the last; with `events` that are published with it. */
+  readonly acknowledge: (step: ResyncStep, events: number) => Message[];
+  /** The step is committed. */
+  readonly committed: (step: ResyncStep) => void;
+}
+
+/** Of one task, from the opening of its log on: a request that was under way begins anew. */
+export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
+  const { resyncs, codec, images, hooks } = options;
+  let id: string | undefined;
+  let total = 0;
+  const told = new Set<string>();
+
+  const begin = ({ resync }: ResyncStep): void => {
+    if (resync.id === id) return;
+    id = resync.id;
+    total = 0;
+    told.clear();
+  };
+  const remember = (key: string): void => {
+    told.add(key);
+    if (told.size <= MOST_REMEMBERED) return;
+    const [oldest] = told; // a Set keeps the order of insertion
+    told.delete(oldest!);
+  };
+
+  return {
+    again: (step, { read, changes, refreshed }) => {
+      begin(step);
+      const { since } = step.resync;
+      const changed = new Map(changes.map((change) => [change.key, change]));
+      const events: Change[] = [];
+      for (const each of read.records) {
+        const { key } = each;
+        const updatedAt = lastUpdateOf(each);
+        if (since !== null && updatedAt !== null && updatedAt < since) continue;
+        if (told.has(key)) continue;
+        const change = changed.get(key);
+        const image = change?.images.after ?? images.get(key);
+        if (!image) continue; // undecided: it is read again, and published then
+        remember(key);
+        const isFirst = change?.images.before === null;
+        if (!isFirst) events.push(repetition(key, image, refreshed.get(key) ?? image, codec()));
+      }
+      return events;
+    },
+    acknowledge: (step, events) => {
+      begin(step);
+      total += events;
+      const { resync, outcome } = step;
+      return outcome ? [resyncs.acknowledge(resync, outcome, total)] : [];
+    },
+    committed: ({ resync, outcome }) => {
+      if (!outcome) return;
+      resyncs.acknowledged(resync);
+      hooks.onResync?.({ resource: resync.resource, id: resync.id, events: total, ...outcome });
+      id = undefined;
+      told.clear();
+    },
+  };
+}
+
+/** Beside its image a record may have newer volatile fields. */
+function repetition(key: string, before: Buffer, after: Buffer, codec: ImageCodec): Change {
+  const decode = (bytes: Buffer) => codec.decode(bytes);
+  const images = { before, after };
+  return changeOf({ key, op: 'r', images, updatedAt: updatedAtOf(decode(after)) }, decode);
+}

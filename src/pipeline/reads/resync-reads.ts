@@ -1,0 +1,94 @@
+import { catchError, concatMap, defer, map, of, switchMap, throwError } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { describeError, isOfOneResource } from '../../core/errors.ts';
+import type { Reading } from './reading.ts';
+import type { Outcome, Resync } from '../../account/resync-requests.ts';
+import type { SingleRecords } from './single-records.ts';
+import type { ScanPage } from '../../streams/paging/pages.ts';
+import type { Span } from '../../streams/http/read-clock.ts';
+import type { Answer } from '../../streams/http/request.ts';
+import type { Room } from '../../streams/quota/room.ts';
+import type { Limit } from '../../streams/quota/token-bucket.ts';
+
+/** A part of what was read for a request; the last one has its outcome. */
+export interface ResyncStep {
+  readonly resync: Resync;
+  readonly outcome?: Outcome;
+}
+
+export interface ResyncReadsOptions {
+  /** Gives the next request once the one before is read. */
+  readonly requests$: Observable<Resync>;
+  /** Reads the list: all of it, or from a time on, ms; each page takes the place in `room`. */
+  readonly scan: (since: number | null) => Observable<ScanPage>;
+  /** Undefined where single records can't be asked for. */
+  readonly single: SingleRecords | undefined;
+  /** Of one place. */
+  readonly room: Room;
+  readonly limit: Limit;
+  readonly moment: () => Span;
+  /** An answer that was read, as a reading. */
+  readonly arrived: (answer: Answer) => Reading;
+  /** What settles a reading that has no answer. */
+  readonly settling: (span: Span) => () => void;
+  readonly onBegin: (resync: Resync) => void;
+}
+
+/**
+ * Reads what is to be published again, one request after the other. What the API has against a
+ * request fails that request alone; what can pass is waited for, as ever.
+ */
+export function resyncReads(options: ResyncReadsOptions): Observable<Reading> {
+  const { requests$, scan, single, room, limit, moment, arrived, settling, onBegin } = options;
+
+  const told = (resync: Resync, outcome: Outcome): Reading => {
+    const span = moment();
+    const step = { resync, outcome };
+    const nothing = { lane: 'resync', progress: {}, records: [], rejected: [] } as const;
+    return { ...nothing, resync: step, span, settle: settling(span) };
+  };
+  const order = (resync: Resync, number: string): Observable<Reading> =>
+    room.enter.pipe(
+      switchMap(() => (single ? single.ask(number, limit) : of(null))),
+      map((answer) => {
+        if (answer === null) return told(resync, refused(resync.resource));
+        if (answer === undefined) return told(resync, unknown(number));
+        const outcome = done(answer.data.length === 0 ? `the API has no order ${number}` : null);
+        return { ...arrived(answer), resync: { resync, outcome } };
+      }),
+    );
+  const list = (resync: Resync): Observable<Reading> =>
+    scan(resync.since).pipe(
+      map((page): Reading => {
+        const step = page.next ? { resync } : { resync, outcome: done(null) };
+        return { ...arrived(page.answer), page, resync: step };
+      }),
+      catchError((error: unknown) =>
+        // The request that failed has taken the place that this reading gives back.
+        isOfOneResource(error)
+          ? of(told(resync, { status: 'failed', message: describeError(error) }))
+          : throwError(() => error),
+      ),
+    );
+  return requests$.pipe(
+    concatMap((resync) =>
+      defer(() => {
+        onBegin(resync);
+        const { orderNumber } = resync;
+        return orderNumber === null ? list(resync) : order(resync, orderNumber);
+      }),
+    ),
+  );
+}
+
+const done = (message: string | null): Outcome => ({ status: 'done', message });
+
+const refused = (resource: string): Outcome => ({
+  status: 'refused',
+  message: `an order number is of orders: the API can't be asked for one of ${resource}`,
+});
+
+const unknown = (number: string): Outcome => ({
+  status: 'failed',
+  message: `the API does not tell whether there is an order ${number}: the service's log has its answer`,
+});

@@ -1,0 +1,306 @@
+import { concatAll, concatMap, finalize, from, map, takeUntil, timer } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import type { Api } from '../account/api.ts';
+import type { Config } from '../config/config.ts';
+import type { Destination } from '../sinks/topics/destination.ts';
+import { encodedReadings } from './encode/encoded-readings.ts';
+import type { EncodedReading } from './encode/encoded-readings.ts';
+import type { Committed, Hooks, Published } from '../observe/hooks.ts';
+import { personalFieldsOf } from '../account/personal-fields-of.ts';
+import { publicationOf } from './publish/publisher.ts';
+import type { Lanes } from '../account/quotas.ts';
+import { resourceReads } from './reads/resource-reads.ts';
+import type { Reading } from './reads/reading.ts';
+import { RULES } from '../resources/resources.ts';
+import type { Resource } from '../resources/resources.ts';
+import { resyncEvents } from './publish/resync-events.ts';
+import type { TaskResyncs } from '../account/resync-requests.ts';
+import type { SchemaBook } from './encode/schema-book.ts';
+import { sentTexts } from './encode/sent-texts.ts';
+import { isEpochError } from '../sinks/client/kafka-error.ts';
+import type { TaskLog } from './checkpoint/task-log.ts';
+import type { KeptText } from '../state/store.ts';
+import { diff, instantOf, lastUpdateOf } from '../streams/diff/diff.ts';
+import type { Difference, EncodedRecord, Images, ReadRecords } from '../streams/diff/diff.ts';
+import { FreshRecord, freshReader } from '../streams/records/fresh-record.ts';
+import { gatherFirst } from '../streams/flow/gather-first.ts';
+import { knownRejects, rejectDigest } from '../streams/records/known-rejects.ts';
+import { newestReads } from '../streams/diff/newest.ts';
+import { hidingChange } from '../streams/records/hiding-change.ts';
+import { keyOfFields, offsetOf } from '../streams/records/records.ts';
+import { nextSweep, sweepAfter, withRemoved } from '../streams/paging/sweep-progress.ts';
+import type { SweepProgress } from '../streams/paging/sweep-progress.ts';
+import { volatileFields } from '../streams/records/volatile-fields.ts';
+import { VERSION } from '../core/version.ts';
+import { volatilePointers } from '../config/volatile-fields-of.ts';
+
+export interface ResourceEventsOptions {
+  readonly resource: Resource;
+  readonly config: Config;
+  readonly api: Api;
+  readonly lanes: Lanes;
+  readonly destination: Destination;
+  readonly book: SchemaBook;
+  readonly log: TaskLog;
+  /** What the records' keys are made of. */
+  readonly keyFields: readonly string[];
+  /** The server's time as this process first looked at a list that was empty then; else null. */
+  readonly beganAt: number | null;
+  /** Whether it was: all that is in it now is new. */
+  readonly wasEmpty: boolean;
+  /** Its first value ends the reading; what was read is still committed. */
+  readonly stop$: Observable<unknown>;
+  /** What is to be published again. Default nothing. */
+  readonly resyncs?: TaskResyncs | undefined;
+  readonly scheduler: SchedulerLike;
+  /** The time that events are stamped with, ms since the epoch: it may step back. Default the scheduler's. */
+  readonly wallClock?: (() => number) | undefined;
+  readonly hooks: Hooks;
+}
+
+/** Without an event the cursor is written to Kafka this often, ms. */
+const SAVE_EVERY_MS = 10_000;
+/** Pages that are looked at before a schema is registered for the first time. */
+const PAGES_TO_INFER_FROM = 3;
+
+/**
+ * One resource, from where the log's cursor says: each page that is read is held against the last
+ * images, and what differs is committed with the cursor in one transaction. Emits what each page
+ * published; ends with `stop$`.
+ */
+export function resourceEvents(options: ResourceEventsOptions): Observable<Published> {
+  const { resource, config, api, lanes, destination, book, log, keyFields } = options;
+  const { stop$, resyncs, scheduler, wallClock = () => scheduler.now(), hooks } = options;
+  const { identities, windowed, byKey } = RULES[resource];
+  const { startFrom } = config.poll;
+  const origin = { account: config.account, resource, version: VERSION };
+  const personal = personalFieldsOf(config.pii, resource);
+  const pointers = volatilePointers(config, resource);
+  const volatile = pointers.length > 0 ? volatileFields(pointers) : undefined;
+  const isInferred = book.current() === undefined;
+  let { firstRead, since, sequence } = log.cursor;
+  firstRead = { ...firstRead, startedAt: firstRead.startedAt ?? options.beganAt };
+  let savedAt = scheduler.now();
+  const { position } = firstRead;
+  if (position) {
+    const read = position.offset; // how many there are in all is known with the next page
+    hooks.onProgress?.({ resource, read, total: Math.max(read, log.count()), done: false });
+  }
+
+  // What is hidden is no longer what was sent.
+  const keyOf = keyOfFields(keyFields);
+  const fresh = personal ? undefined : { keyFields, keyOf, encode: book.encodeNow };
+  const texts = fresh && sentTexts(log, fresh);
+  const ready = encodedReadings(book, keyFields, texts);
+  const reads = resourceReads({
+    resource,
+    config,
+    api,
+    lanes,
+    keyFields,
+    personal,
+    ...(fresh && { readNew: freshReader(fresh) }),
+    ...(texts && { readAgain: texts.recogniser.read }),
+    from: { firstRead, since },
+    firstReadDone: () => firstRead.done,
+    ...(isInferred && { pagesUnderWay: PAGES_TO_INFER_FROM + 1 }),
+    sweep: () => log.sweep,
+    records: log,
+    ...(resyncs && { resyncs$: resyncs.requests$ }),
+    scheduler,
+    hooks,
+  });
+
+  /**
+   * New is what was made after the first read began, or turns up after it is done and nothing that it has missed can;
+   * but not what START_FROM had left out. Where nothing says when it was made, what turns up behind it is new.
+   */
+  const isNewSince = (createdAt: number | null): boolean => {
+    const { done, startedAt, caughtUp = true } = firstRead;
+    if (createdAt !== null && startFrom !== undefined && createdAt < startFrom) return false;
+    if (createdAt === null) return done || options.wasEmpty;
+    if (done && caughtUp) return true;
+    return startedAt !== null && createdAt >= startedAt;
+  };
+  const images: Images = {
+    get: (key) => {
+      const image = log.get(key);
+      return image && book.inCurrent(image);
+    },
+  };
+  const toChanges = diff<Prepared>({
+    get codec() {
+      return book.values; // of the page's own time
+    },
+    images,
+    isNew: (record) => isNewSince(instantOf(record, 'created_at')),
+    newest: newestReads(reads.readClock),
+    ...(identities && { identities }),
+    volatile,
+  });
+  const again = resyncs && resyncEvents({ resyncs, codec: () => book.values, images, hooks });
+
+  /** Whole readings meet what START_FROM has left out: that stays out until it changes. */
+  const isWanted = (each: EncodedRecord): boolean => {
+    if (startFrom === undefined || !windowed || each.isSame || log.get(each.key)) return true;
+    const updatedAt = lastUpdateOf(each);
+    return updatedAt === null || updatedAt >= startFrom;
+  };
+  const isWhole = ({ lane, page, step }: Reading) =>
+    step !== undefined || (lane === 'resync' && page !== undefined);
+  const prepare = (reading: EncodedReading): Prepared => {
+    const records = ready.current(reading);
+    for (const each of records) {
+      if (each instanceof FreshRecord) each.isNew = isNewSince(each.createdAt);
+    }
+    return {
+      reading,
+      keys: [...records.map(({ key }) => key), ...(reading.spared ?? [])],
+      records: isWhole(reading) ? records.filter(isWanted) : records,
+      gone: (reading.gone?.keys ?? []).filter((key) => log.isUnseen(key, reading.gone!.since)),
+      span: reading.span,
+    };
+  };
+
+  /** How far the sweeps have come with this page. */
+  const sweepWith = ({ reading, keys }: Prepared): SweepProgress => {
+    const { step, progress } = reading;
+    // The first read is a complete one: the first sweep is due an interval after it.
+    if (progress.firstRead?.done) return { ...log.sweep, beganAt: scheduler.now() };
+    const now = scheduler.now();
+    switch (step?.kind) {
+      case 'page': {
+        const { page, settled, beganAt } = step;
+        const sweep = log.sweep.phase === 'reading' ? log.sweep : nextSweep(log.sweep, beganAt);
+        const fresh = log.unread(keys, sweep.number);
+        return sweepAfter(sweep, page, { fresh, settled, now, proofMs: config.poll.deleteProofMs });
+      }
+      case 'asked':
+        return step.again ? log.sweep : { ...log.sweep, askedUpTo: step.key };
+      case 'asked-once':
+        return { ...log.sweep, askedAt: now };
+      case 'end':
+        return { ...log.sweep, phase: 'done' };
+      default:
+        return log.sweep;
+    }
+  };
+
+  const transaction = async (messages: number, work: () => Promise<void>): Promise<void> => {
+    const beganAt = scheduler.now();
+    const ended = (outcome: Committed['outcome']) =>
+      hooks.onCommitted?.({ resource, outcome, elapsedMs: scheduler.now() - beganAt, messages });
+    hooks.onCommit?.({ resource });
+    try {
+      await work();
+    } catch (error) {
+      ended(isEpochError(error) ? 'fenced' : 'failed');
+      throw error;
+    }
+    ended('committed');
+  };
+
+  const commit = async (difference: Difference<Prepared>): Promise<Published> => {
+    const { read, unchanged, undecided } = difference;
+    const { lane, page, progress, step, resync, rejected: others } = read.reading;
+    const repeated = resync && again ? again.again(resync, difference) : [];
+    const changes = [...difference.changes, ...repeated].map((change) =>
+      hidingChange(change, book.values, personal),
+    );
+    const offset = page?.offset ?? 0;
+    firstRead = progress.firstRead ?? firstRead;
+    since = progress.since ?? since;
+    if (firstRead.done && read.reading.catchesUp) firstRead = { ...firstRead, caughtUp: true };
+
+    const publication = publicationOf(changes, others, {
+      destination,
+      book,
+      origin,
+      sequence,
+      isNews: knownRejects(log.isRejected, volatile), // of this page: what is committed with it is known to the next
+      records: read.records,
+      offset,
+      now: Math.round(wallClock()),
+    });
+    const { images, statusChanges, rejected } = publication;
+    const acknowledgement =
+      resync && again ? again.acknowledge(resync, publication.sequence - sequence) : [];
+    const messages = [...publication.messages, ...acknowledgement];
+    const removed = changes.filter(({ op }) => op === 'd').length;
+    const now = scheduler.now();
+    const sweep = { ...withRemoved(sweepWith(read), removed, now), keptAt: now };
+    const seen = { keys: read.keys, sweep: sweep.number, bySweep: step?.kind === 'page' };
+    const notes = { sweep, seen, texts: texts?.toKeep(difference, images) ?? NO_TEXTS, rejects: rejected.map((each) => rejectDigest(each, volatile)) }; // prettier-ignore
+    // Also when nothing has moved: a process that was replaced learns of it by a commit.
+    const isDue = scheduler.now() - savedAt >= SAVE_EVERY_MS;
+    if (messages.length > 0 || progress.firstRead || isDue) {
+      ({ sequence } = publication);
+      await transaction(
+        messages.length,
+        () =>
+        log.commit({ messages, images, cursor: { sequence, firstRead, since, keyFields }, ...notes }), // prettier-ignore
+      );
+      savedAt = scheduler.now();
+      texts?.stored(images);
+    } else if (
+      step ||
+      notes.texts.size > 0 ||
+      read.keys.some((key) => log.isUnseen(key, sweep.number))
+    ) {
+      await log.keep(notes);
+    }
+    if (resync) again?.committed(resync);
+    undecided.forEach(reads.readAgain);
+
+    for (const each of rejected) {
+      hooks.onRejected?.({ resource, reason: each.reason, offset: offsetOf(each, offset) });
+    }
+    if (progress.firstRead && page) {
+      const { total_records: total } = page.answer.pagination;
+      const read = Math.min(total, offset + page.answer.data.length);
+      hooks.onProgress?.({ resource, read, total, done: progress.firstRead.done });
+    }
+    if (step?.kind === 'end') {
+      const { number, distinct: records, proof } = sweep;
+      hooks.onSwept?.({ resource, number, records, proof, canBeAsked: byKey !== undefined });
+    }
+    const completes =
+      progress.since !== undefined || progress.firstRead?.done === true || step?.kind === 'end';
+    const published = { resource, lane, changes, statusChanges, unchanged, known: log.count(), at: scheduler.now(), completes }; // prettier-ignore
+    hooks.onPublished?.(published);
+    return published;
+  };
+
+  const isEnough = (readings: readonly Reading[]) => {
+    const first = readings.filter(({ lane }) => lane === 'first-read');
+    const done = first.some(({ progress }) => progress.firstRead?.done);
+    return !isInferred || firstRead.done || done || first.length >= PAGES_TO_INFER_FROM;
+  };
+  /** A turn of the event loop to itself, so that a page holds up nothing else for long. */
+  const atLeisure = <T>(value: T) => timer(0, scheduler).pipe(map(() => value));
+
+  return reads.readings$.pipe(
+    takeUntil(stop$),
+    gatherFirst(isEnough),
+    // While a page is committed the next one is made ready for it.
+    concatMap((readings) => atLeisure(readings).pipe(concatMap(ready.encode), concatAll())),
+    // One page after the other: each is held against the images that the one before has left.
+    concatMap((reading) =>
+      atLeisure(reading).pipe(
+        map(prepare),
+        toChanges,
+        concatMap((difference) => from(commit(difference))),
+        finalize(reading.settle),
+      ),
+    ),
+  );
+}
+
+const NO_TEXTS: ReadonlyMap<string, KeptText> = new Map();
+
+/** A reading, and what it comes to beside what is stored. */
+interface Prepared extends ReadRecords {
+  readonly reading: Reading;
+  /** Of all its records, and those that count as seen. */
+  readonly keys: readonly string[];
+}

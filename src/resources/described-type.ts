@@ -1,0 +1,24 @@
+import { RULES } from './resources.ts';
+import type { Resource } from './resources.ts';
+import { isUnion, jsonName } from '../schemas/avro/avro-schema.ts';
+import type { AvroType, RecordSchema } from '../schemas/avro/avro-schema.ts';
+
+/**
+ * The type of a field in a list's described schema, of its elements where it is an array; undefined where
+ * that schema knows no such field, or the list has none.
+ */
+export function describedType(resource: Resource, path: readonly string[]): AvroType | undefined {
+  let type: AvroType | undefined = RULES[resource].described;
+  for (const name of path) {
+    const fields: RecordSchema['fields'] =
+      typeof type === 'object' && 'fields' in type ? type.fields : [];
+    const field = fields.find((each) => jsonName(each) === name);
+    type = field && valueType(field.type);
+  }
+  return type;
+}
+
+function valueType(type: AvroType): AvroType | undefined {
+  if (isUnion(type)) return valueType(type.find((each) => each !== 'null') ?? 'null');
+  return typeof type === 'object' && 'items' in type ? valueType(type.items) : type;
+}

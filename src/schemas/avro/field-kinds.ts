@@ -1,0 +1,170 @@
+import type { AvroOutput } from './avro-output.ts';
+import type { AvroType, LogicalSchema } from './avro-schema.ts';
+import { decimalFormat } from './decimal.ts';
+import {
+  dateDays,
+  dateText,
+  instantText,
+  isInstantText,
+  utcMillis,
+  zonedMillis,
+} from './instant.ts';
+import { canonicalJson, parseJson } from '../json/json.ts';
+import type { JsonValue } from '../json/json.ts';
+import type { Kind } from './kind.ts';
+import type { Oddities } from './oddities.ts';
+
+/**
+ * The longs that avsc reads as they were written. It counts in doubles: it takes one less than the safe
+ * integers, and gets wrong, without a word, what is below -2^52 (of which Avro writes `-2n - 1`).
+ */
+const MAX_LONG = Number.MAX_SAFE_INTEGER - 1;
+const MIN_LONG = -(2 ** 52);
+
+/** A number whose JSON is the Avro value itself. */
+const number = (
+  write: (out: AvroOutput, value: number) => void,
+  holds: (value: JsonValue) => boolean,
+): Kind => ({
+  write: (value, out) => {
+    if (!holds(value)) return false;
+    write(out, value as number);
+    return true;
+  },
+  toJson: (value) => value as number,
+  writePlaceholder: (out) => write(out, 0),
+});
+
+const isInteger = (value: JsonValue, least: number, most: number): boolean =>
+  Number.isInteger(value) &&
+  (value as number) >= least &&
+  (value as number) <= most &&
+  !Object.is(value, -0);
+
+/** Whether a field of type `long` holds the value. */
+export const isLong = (value: JsonValue): boolean => isInteger(value, MIN_LONG, MAX_LONG);
+
+/** Whether a field of type `double` holds the value. */
+export const isDouble = (value: JsonValue): boolean =>
+  Number.isFinite(value) && !Object.is(value, -0);
+
+/** A number that Avro's long holds here, exactly; else null. */
+export function longOf(value: JsonValue | undefined): number | null {
+  return value !== undefined && isLong(value) ? (value as number) : null;
+}
+
+const writeLong = (out: AvroOutput, value: number) => out.long(value);
+
+const INT = number(writeLong, (value) => isInteger(value, -(2 ** 31), 2 ** 31 - 1));
+const LONG = number(writeLong, isLong);
+const DOUBLE = number((out, value) => out.double(value), isDouble);
+
+const BOOLEAN: Kind = {
+  write: (value, out) => {
+    if (typeof value !== 'boolean') return false;
+    out.byte(Number(value));
+    return true;
+  },
+  toJson: (value) => value as boolean,
+  writePlaceholder: (out) => out.byte(0),
+};
+
+const STRING: Kind = {
+  write: (value, out) => typeof value === 'string' && out.string(value),
+  read: (source, out) => {
+    const end = source.endOfPlainText();
+    if (end < 0) return false;
+    out.utf8(source.page, source.at + 1, end);
+    source.at = end + 1;
+    return true;
+  },
+  toJson: (value) => value as string,
+  writePlaceholder: (out) => void out.string(''),
+};
+
+const TIMESTAMP_MILLIS: Kind = {
+  write: (value, out, odd) => {
+    if (typeof value !== 'string') return false;
+    const millis = utcMillis(value);
+    if (Number.isNaN(millis)) return writeTimeKeptAsText(value, out, odd);
+    out.long(millis);
+    return true;
+  },
+  toJson: (value) => instantText(value as number),
+  writePlaceholder: (out) => out.long(0),
+};
+
+/** The same where the text counts: any but the one form of an instant is kept beside it. */
+const EXACT_TIMESTAMP_MILLIS: Kind = {
+  ...TIMESTAMP_MILLIS,
+  write: (value, out, odd) => {
+    if (typeof value !== 'string') return false;
+    if (!isInstantText(value)) return writeTimeKeptAsText(value, out, odd);
+    out.long(utcMillis(value));
+    return true;
+  },
+};
+
+function writeTimeKeptAsText(text: string, out: AvroOutput, odd: Oddities): boolean {
+  const millis = zonedMillis(text);
+  if (Number.isNaN(millis)) return false;
+  odd.noteValue(text);
+  out.long(millis);
+  return true;
+}
+
+const DATE: Kind = {
+  write: (value, out) => {
+    const days = typeof value === 'string' ? dateDays(value) : NaN;
+    if (Number.isNaN(days)) return false;
+    out.long(days);
+    return true;
+  },
+  toJson: (value) => dateText(value as number),
+  writePlaceholder: (out) => out.long(0),
+};
+
+const JSON_TEXT: Kind = {
+  write: (value, out) => out.string(canonicalJson(value)),
+  toJson: (value) => parseJson(value as string),
+  writePlaceholder: (out) => void out.string('null'),
+};
+
+function decimalKind(precision: number, scale: number): Kind {
+  const format = decimalFormat(precision, scale);
+  return {
+    write: (value, out) => typeof value === 'number' && format.write(value, out),
+    toJson: (value) => format.decode(value as Uint8Array),
+    writePlaceholder: (out) => out.bytes(ZERO),
+  };
+}
+
+const ZERO = Buffer.alloc(1);
+
+/** The kind of a type that has no parts; undefined for one that has, or that isn't supported. */
+export function simpleKind(type: AvroType, contentMediaType?: string): Kind | undefined {
+  if (contentMediaType === 'application/json') return type === 'string' ? JSON_TEXT : undefined;
+  if (typeof type === 'object' && 'logicalType' in type) return logicalKind(type);
+  return typeof type === 'string' ? PRIMITIVES.get(type) : undefined;
+}
+
+const PRIMITIVES: ReadonlyMap<string, Kind> = new Map([
+  ['boolean', BOOLEAN],
+  ['int', INT],
+  ['long', LONG],
+  ['double', DOUBLE],
+  ['string', STRING],
+]);
+
+function logicalKind({ type, logicalType, precision = 0, scale = 0, exact }: LogicalSchema) {
+  switch (`${type}:${logicalType}`) {
+    case 'bytes:decimal':
+      return decimalKind(precision, scale);
+    case 'long:timestamp-millis':
+      return exact ? EXACT_TIMESTAMP_MILLIS : TIMESTAMP_MILLIS;
+    case 'int:date':
+      return DATE;
+    default:
+      return undefined;
+  }
+}

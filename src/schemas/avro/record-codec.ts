@@ -1,0 +1,141 @@
+import avro from 'avsc';
+import { asBuffer } from './avro-bytes.ts';
+import { AvroOutput } from './avro-output.ts';
+import type { RecordSchema } from './avro-schema.ts';
+import { writeBlock } from './array-kind.ts';
+import { OPEN_OBJECT } from '../json/json-bytes.ts';
+import { JsonCursor } from '../json/json-cursor.ts';
+import { parseJson, setOwn } from '../json/json.ts';
+import type { JsonObject } from '../json/json.ts';
+import type { AvroValue } from './kind.ts';
+import { Oddities } from './oddities.ts';
+import { withPart } from '../json/pointer.ts';
+import { recordKind } from './record-kind.ts';
+
+/** The API's JSON to a record image in Avro, and back. */
+export interface RecordCodec {
+  /** The schema it was made from. */
+  readonly schema: RecordSchema;
+  /** The same for avsc; logical types are left as the numbers and bytes underneath. */
+  readonly type: avro.Type;
+  /**
+   * The image as Avro bytes, without a header. Equal JSON gives equal bytes, whatever the order of
+   * its keys; so do times that are the same instant. `onUnknown` is told if anything in it has no
+   * field, and one could be made of it.
+   */
+  encode(record: JsonObject, onUnknown?: () => void): Buffer;
+  /**
+   * The same of the record that begins at a place of a page, from its bytes: they are parsed only where they
+   * have to be. Undefined where another value than an object stands.
+   *
+   * @param at The first byte of it, no white space.
+   * @param wanted Names, in JSON, of fields of the record itself whose values are needed besides.
+   * @throws SyntaxError when it isn't JSON.
+   */
+  transcode(
+    page: Buffer,
+    at: number,
+    wanted: readonly string[],
+    onUnknown?: () => void,
+  ): Transcoded | undefined;
+  /**
+   * The API's JSON again, its keys in no order to rely on. A time that said no more than an instant
+   * comes in one form, in UTC with ms.
+   *
+   * @throws Error when the bytes aren't a value of the schema.
+   */
+  decode(bytes: Uint8Array): JsonObject;
+  /** The same from a value that {@link type} has read. */
+  toJson(value: unknown): JsonObject;
+}
+
+/** A record that was read from a page. */
+export interface Transcoded {
+  readonly image: Buffer;
+  /** The place behind it. */
+  readonly end: number;
+  /** Values of those that were wanted, as far as the record has them and the schema a field; of one that was parsed, of all. */
+  readonly fields: JsonObject;
+}
+
+/** The two fields at the end of every image, and of no nested record. */
+const NULLS = 'nulls';
+const UNMAPPED = 'unmapped';
+
+/**
+ * Compiles a schema of record images: a record of nullable fields that ends with `nulls` (array of
+ * string) and `unmapped` (map of string). Fields may be boolean, int, long, double, string,
+ * `decimal`, `timestamp-millis`, `date`, JSON text, records of such fields, and arrays of any of these.
+ *
+ * Nothing is lost: a value that its field can't hold exactly, or that has no field, is kept in
+ * `unmapped` as JSON text. In an array an empty value stands in its place.
+ *
+ * @throws TypeError when the schema is another one.
+ */
+export function createRecordCodec(schema: RecordSchema): RecordCodec {
+  const fields = schema.fields.slice(0, -2);
+  const [nulls, unmapped] = schema.fields.slice(-2);
+  if (nulls?.name !== NULLS || unmapped?.name !== UNMAPPED) {
+    throw new TypeError(`${schema.name} doesn't end with the fields ${NULLS} and ${UNMAPPED}`);
+  }
+  const root = recordKind({ ...schema, fields });
+  const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
+  const out = new AvroOutput();
+
+  /** The image, once the fields are written: what was noted of them stands behind them. */
+  const image = (odd: Oddities, onUnknown: (() => void) | undefined): Buffer => {
+    if (odd.hasUnknown) onUnknown?.();
+    writeBlock(out, odd.nulls.sort(), (pointer) => out.string(pointer));
+    writeBlock(out, sorted(odd.unmapped), ([pointer, text]) => {
+      out.string(pointer);
+      out.string(text);
+    });
+    return out.take();
+  };
+
+  const encode = (record: JsonObject, onUnknown?: () => void): Buffer => {
+    const odd = new Oddities();
+    out.length = 0; // what an error has left
+    root.write(record, out, odd);
+    return image(odd, onUnknown);
+  };
+
+  const transcode: RecordCodec['transcode'] = (page, at, wanted, onUnknown) => {
+    if (page[at] !== OPEN_OBJECT) return undefined;
+    const source = new JsonCursor(page, at);
+    const odd = new Oddities();
+    out.length = 0;
+    if (!root.read(source, out, odd)) {
+      const fields = source.value() as JsonObject;
+      root.write(fields, out, odd);
+      return { image: image(odd, onUnknown), end: source.at, fields };
+    }
+    const end = source.at;
+    const fields: JsonObject = {};
+    for (const name of wanted) {
+      source.at = root.placeOf(name);
+      if (source.at >= 0) setOwn(fields, name, source.value());
+    }
+    return { image: image(odd, onUnknown), end, fields };
+  };
+
+  const toJson = (value: unknown): JsonObject => {
+    const image = value as Record<string, AvroValue>;
+    let record = root.toJson(image);
+    for (const pointer of image[NULLS] as string[]) record = withPart(record, pointer, null);
+    const texts = image[UNMAPPED] as Record<string, string>;
+    // Sorted, so that what holds a part comes before the part.
+    for (const pointer of Object.keys(texts).sort()) {
+      record = withPart(record, pointer, parseJson(texts[pointer]!));
+    }
+    return record as JsonObject;
+  };
+
+  const decode = (bytes: Uint8Array): JsonObject => toJson(type.fromBuffer(asBuffer(bytes)));
+
+  return { schema, type, encode, transcode, decode, toJson };
+}
+
+function sorted(texts: ReadonlyMap<string, string>): readonly (readonly [string, string])[] {
+  return texts.size === 0 ? [] : [...texts].sort(([a], [b]) => (a < b ? -1 : 1));
+}

@@ -1,0 +1,142 @@
+import { Agent } from 'undici';
+import { CellarstreamError } from '../../core/errors.ts';
+import { httpError, ifTls } from '../../core/http-error.ts';
+import { objectIn } from '../json/json.ts';
+
+/** Where a registry is, and how to log in. */
+export interface RegistryOptions {
+  /** The root of the API: `http://127.0.0.1:8081`, `http://127.0.0.1:8080/apis/ccompat/v7`. */
+  readonly url: string;
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+  /** Certificates to trust instead of the system's, in PEM. */
+  readonly ca?: string | undefined;
+  /** For connecting, for the headers, and between two parts of an answer. Default 10,000. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** What a registry answered: 200, or 404 in its own words. */
+export interface RegistryAnswer {
+  readonly found: boolean;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** Requests to a registry, with its errors told apart. */
+export interface RegistryHttp {
+  /**
+   * @param about What is asked for, for errors: a subject, a schema's id.
+   * @throws CellarstreamError `REGISTRY_UNREACHABLE`: no answer, 408, 429 or 5xx;
+   * `REGISTRY_REFUSED`: anything but 200 and the registry's own 404; `TLS_REFUSED`.
+   */
+  readonly ask: (
+    method: string,
+    path: string,
+    about: string,
+    body?: object,
+  ) => Promise<RegistryAnswer>;
+  readonly close: () => Promise<void>;
+}
+
+const SERVER = {
+  address: 'SCHEMA_REGISTRY_URL',
+  ca: 'SCHEMA_REGISTRY_CA_FILE',
+  unreachable: 'REGISTRY_UNREACHABLE',
+} as const;
+
+/** What to do about it. */
+const ADVICE: Readonly<Record<number, string>> = {
+  401: 'check SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD',
+  403: 'SCHEMA_REGISTRY_USERNAME needs the right to read and register schemas',
+};
+/** A proxy, most of the time, or a registry whose API is at another path. */
+const UNKNOWN = 'no word that a registry would use';
+
+const TIMEOUT_MS = 10_000;
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+const MAX_MESSAGE_LENGTH = 500;
+const MEDIA_TYPE = 'application/vnd.schemaregistry.v1+json';
+
+export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
+  const { origin, protocol, pathname, username, password } = new URL(options.url);
+  const base = pathname.replace(/\/+$/, '');
+  const where = `the schema registry at ${origin}${base}`; // an address may carry a password
+  const server = { ...SERVER, who: where, protocol };
+  const authorization = basic(
+    options.username ?? decodeURIComponent(username),
+    options.password ?? decodeURIComponent(password),
+  );
+  const timeout = options.timeoutMs ?? TIMEOUT_MS;
+  const agent = new Agent({
+    // Said, because an environment variable of Node's would turn it off.
+    connect: { timeout, rejectUnauthorized: true, ...(options.ca !== undefined && { ca: options.ca }) }, // prettier-ignore
+    headersTimeout: timeout,
+    bodyTimeout: timeout,
+    maxResponseSize: MAX_ANSWER_BYTES,
+  });
+
+  const ask = async (
+    method: string,
+    path: string,
+    about: string,
+    body?: object,
+  ): Promise<RegistryAnswer> => {
+    let status: number;
+    let text: string;
+    try {
+      const answer = await agent.request({
+        origin,
+        path: base + path,
+        method,
+        headers: {
+          accept: `${MEDIA_TYPE}, application/json`,
+          'content-type': MEDIA_TYPE,
+          ...authorization,
+        },
+        body: body ? JSON.stringify(body) : null,
+      });
+      status = answer.statusCode;
+      text = await answer.body.text();
+    } catch (cause) {
+      throw httpError(cause, server);
+    }
+    const parsed = objectIn(text);
+    const found = status === 200;
+    if (parsed && (found || (status === 404 && 'error_code' in parsed)))
+      return { found, body: parsed };
+
+    const words = typeof parsed?.message === 'string' ? oneLine(parsed.message) : undefined;
+    // A port that speaks TLS answers plain text with a 400 of its own, if it answers.
+    const isPlain = protocol === 'http:' && status === 400 && parsed === undefined;
+    const isElsewhere = status === 200 || status === 404;
+    const advice = isPlain
+      ? ifTls(SERVER.address)
+      : isElsewhere
+        ? pathAdvice(base)
+        : ADVICE[status];
+    const said = [words ?? (isElsewhere ? UNKNOWN : undefined), advice].filter(
+      (part) => part !== undefined,
+    );
+    const message = `${about}: ${where} answered ${status}: ${said.join(': ') || UNKNOWN}`;
+    const passing = status === 408 || status === 429 || status >= 500;
+    const code = passing ? 'REGISTRY_UNREACHABLE' : 'REGISTRY_REFUSED';
+    throw new CellarstreamError(code, message, { context: { status } });
+  };
+
+  return { ask, close: () => agent.destroy() };
+}
+
+/** What answers there is no registry. */
+function pathAdvice(base: string): string {
+  return base === ''
+    ? `give ${SERVER.address} the path of its API, as /apis/ccompat/v7 of Apicurio`
+    : `is its path the right one in ${SERVER.address}?`;
+}
+
+function basic(username: string, password: string): Record<string, string> {
+  if (username === '' && password === '') return {};
+  return { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` };
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').trim().slice(0, MAX_MESSAGE_LENGTH);
+}

@@ -1,0 +1,125 @@
+import type { Kafka } from 'kafkajs';
+import protocolErrors from 'kafkajs/src/protocol/error.js';
+import fetchRequest from 'kafkajs/src/protocol/requests/fetch/v10/request.js';
+import { fetchAnswer } from './fetch-answer.ts';
+import type { FetchAnswer, PartitionAnswer } from './fetch-answer.ts';
+import type { Offsets } from '../broker.ts';
+import { clusterOf } from '../client/kafkajs-inner.ts';
+
+/** Whether what is not committed, or was aborted, is read too. */
+export type Isolation = 'committed' | 'uncommitted';
+
+/** A topic's partitions, fetched from the brokers that lead them. */
+export interface Fetcher {
+  /** By partition, the id of its leader, of metadata that are a few minutes old at most. */
+  leaders(): Promise<ReadonlyMap<number, number>>;
+  /**
+   * What these partitions hold from these offsets on, as far as it is to be read and fits into an answer.
+   * The first of them is answered with a batch at least, however large; a broker without anything new
+   * waits a moment.
+   *
+   * @throws kafkajs' errors, but those of single partitions: see {@link errorOf}.
+   */
+  fetch(leader: number, offsets: Offsets): Promise<readonly PartitionAnswer[]>;
+  /** Waits for what is under way; behind it every call is an error. */
+  close(): Promise<void>;
+}
+
+/** In an answer, of one partition and in all. */
+const PARTITION_BYTES = 2 ** 20;
+const ANSWER_BYTES = 4 * 2 ** 20;
+/** How long a broker waits for something new. */
+const MOST_WAIT_MS = 250;
+/** How old metadata may become: partitions may be added. */
+const METADATA_MAX_AGE_MS = 300_000;
+
+const CONSUMER = -1; // no replica
+/** By the protocol. */
+const ISOLATION = { uncommitted: 0, committed: 1 } as const;
+const OFFSET_OUT_OF_RANGE = 1;
+
+/**
+ * Connects to Kafka to fetch from a topic without a group: kafkajs can't, in what it offers, and a
+ * group's first join takes seconds. So this takes the parts out of it that its consumers are made of:
+ * a cluster's connections, and the request. (The request's version 10 is the newest that can't send us
+ * to another replica. The answer is read by ourselves: kafkajs leaves out where batches end that
+ * compaction has emptied.)
+ *
+ * @throws kafkajs' errors.
+ */
+export async function openFetcher(
+  kafka: Kafka,
+  topic: string,
+  isolation: Isolation = 'committed',
+): Promise<Fetcher> {
+  const cluster = clusterOf(kafka, {
+    metadataMaxAge: METADATA_MAX_AGE_MS,
+    allowAutoTopicCreation: false,
+    isolationLevel: ISOLATION[isolation],
+  });
+  try {
+    await cluster.connect();
+    await cluster.addTargetTopic(topic);
+  } catch (error) {
+    await cluster.disconnect().catch(() => undefined); // what came before it says more
+    throw error;
+  }
+  const calls = new Set<Promise<unknown>>();
+  let isClosed = false;
+  const expectOpen = () => {
+    if (isClosed) throw new Error(`the connection that read ${topic} is closed`);
+  };
+  const call = async <T>(work: () => Promise<T>): Promise<T> => {
+    expectOpen();
+    const answer = work();
+    calls.add(answer);
+    return answer.finally(() => calls.delete(answer));
+  };
+  const leaders = async () => {
+    await cluster.refreshMetadataIfNecessary();
+    const partitions = cluster.findTopicPartitionMetadata(topic);
+    return new Map(partitions.map(({ partitionId, leader }) => [partitionId, leader]));
+  };
+  const fetch = async (leader: number, offsets: Offsets) => {
+    const broker = await cluster.findBroker({ nodeId: String(leader) });
+    expectOpen();
+    const partitions = [...offsets].map(([partition, offset]) => ({
+      partition,
+      fetchOffset: String(offset),
+      maxBytes: PARTITION_BYTES,
+    }));
+    const answer = await broker.connectionPool.send<FetchAnswer>({
+      request: fetchRequest({
+        replicaId: CONSUMER,
+        maxWaitTime: MOST_WAIT_MS,
+        minBytes: 1,
+        maxBytes: ANSWER_BYTES,
+        isolationLevel: ISOLATION[isolation],
+        topics: [{ topic, partitions }],
+      }),
+      response: { decode: fetchAnswer, parse: (decoded) => decoded },
+    });
+    const error = errorOf(answer);
+    if (error) throw error;
+    return answer.partitions;
+  };
+  return {
+    leaders: () => call(leaders),
+    fetch: (leader, offsets) => call(() => fetch(leader, offsets)),
+    close: async () => {
+      isClosed = true;
+      await cluster.disconnect();
+      await Promise.allSettled(calls);
+      await cluster.disconnect(); // kafkajs connects anew for what it is asked meanwhile
+    },
+  };
+}
+
+/** What a broker has against a fetch, or against one of its partitions, as kafkajs' error. */
+export function errorOf({ errorCode }: { readonly errorCode: number }): Error | undefined {
+  return errorCode === 0 ? undefined : protocolErrors.createErrorFromCode(errorCode);
+}
+
+export function isOutOfRange({ errorCode }: PartitionAnswer): boolean {
+  return errorCode === OFFSET_OUT_OF_RANGE;
+}

@@ -1,0 +1,219 @@
+import type { Kafka } from 'kafkajs';
+import { lastValueFrom, timer } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
+import { CellarstreamError } from '../../core/errors.ts';
+import type { Broker } from '../broker.ts';
+import { isEpochError } from '../client/kafka-error.ts';
+import { claimKey, entryOf, guestsAt, isOfAccount, isOwn } from './ledger-entries.ts';
+import type { LedgerEntry } from './ledger-entries.ts';
+import { readBatches } from '../fetch/read-batches.ts';
+import type { LogMessage } from '../fetch/record-batches.ts';
+import type { FencedSink } from '../sink.ts';
+import { CLAIM_GRACE_MS, fenced, leftUndecided } from '../../pipeline/checkpoint/tenure.ts';
+
+/** An account's entries of the topic of ledgers. */
+export interface AccountLog {
+  /**
+   * Takes the place of whoever wrote to it, appends an entry, and gives all that stand before it: committed or not, as
+   * somebody may have relied on what was never answered.
+   */
+  readonly takeOver: (text: string) => Promise<TakenOver>;
+  /**
+   * Resolves when the entry is committed. After a failure with a new producer of its own, unless somebody else has
+   * appended anything since.
+   *
+   * @throws CellarstreamError `FENCED`; `KAFKA_UNREACHABLE`, `COMMIT_FAILED`, ...
+   */
+  readonly append: (text: string) => Promise<void>;
+  /** What guests have declared between what was read last and what was appended last. */
+  readonly guests: () => Promise<Guests>;
+  readonly close: () => Promise<void>;
+}
+
+/** Entries as of one's own. */
+export interface Guests {
+  /** The newest of each guest. */
+  readonly guests: readonly LedgerEntry[];
+  /** When one's own was there, at the latest: ms, on the scheduler's clock. */
+  readonly at: number;
+}
+
+export interface TakenOver extends Guests {
+  readonly entries: readonly LedgerEntry[];
+}
+
+export interface AccountLogOptions {
+  readonly kafka: Kafka;
+  readonly broker: Pick<Broker, 'open' | 'bounds'>;
+  readonly topic: string;
+  readonly account: string;
+  readonly transactionalId: string;
+  readonly scheduler: SchedulerLike;
+  /** Makes the topic where it is gone. */
+  readonly remake: () => Promise<unknown>;
+  /** Whether an entry is this process's own. */
+  readonly isMine: (text: string) => boolean;
+}
+
+/** The newest entry that was appended. */
+interface Newest {
+  readonly text: string;
+  /** The offset behind it. */
+  readonly end: bigint;
+  readonly at: number;
+}
+
+/**
+ * Each account has a transactional id of its own, so that a successor ends whatever its predecessor had under way. Entries
+ * are read to the end of the log and not to its last stable offset, at which another account's open transaction would hold
+ * them back.
+ */
+export function accountLog(options: AccountLogOptions): AccountLog {
+  const { kafka, broker, topic, account, transactionalId, scheduler, remake, isMine } = options;
+  /** The newest that was opened; and whether it can still be used. */
+  let sink: FencedSink | undefined;
+  let isWhole = false;
+  let isClosed = false;
+  let queue: Promise<unknown> = Promise.resolve();
+  let newest: Newest | undefined;
+  /** The offset before which all is known. */
+  let readTo: bigint | undefined;
+  /** Keys of guests whose entries are long over: the topic would keep them for ever. */
+  let over: readonly string[] = [];
+
+  const commit = async (to: FencedSink, key: string, text: string): Promise<bigint> => {
+    try {
+      const message = { topic, key, value: Buffer.from(text) };
+      const tombstones = over.map((each) => ({ topic, key: each, value: null }));
+      const ends = await leftUndecided(() => to.commit([message, ...tombstones]));
+      over = [];
+      // A broker that has had it before does not say where it is.
+      const end = ends.get(topic)?.get(0) ?? (await to.bounds(topic)).get(0)!.high;
+      newest = { text, end, at: scheduler.now() };
+      return end;
+    } catch (error) {
+      isWhole = false;
+      await to.close().catch(() => undefined); // what came before it says more
+      if (!isGone(error)) throw error;
+      await remake();
+      throw gone(topic, error);
+    }
+  };
+  const open = async (own?: FencedSink): Promise<FencedSink> => {
+    if (isClosed) throw closed();
+    sink = await broker.open(transactionalId, own?.producer);
+    if (isClosed) {
+      await sink.close();
+      throw closed();
+    }
+    isWhole = true;
+    return sink;
+  };
+  /** The account's and its guests', before an offset. */
+  const entriesBefore = async (end: bigint, from: Pick<Broker, 'bounds'>): Promise<LogMessage[]> =>
+    entriesBetween((await from.bounds(topic)).get(0)?.low ?? 0n, end);
+  const entriesBetween = async (low: bigint, end: bigint): Promise<LogMessage[]> => {
+    const found: LogMessage[] = [];
+    const reading = { kafka, topic, from: new Map([[0, low]]), ends: new Map([[0, end]]) };
+    const batches$ = readBatches(
+      { ...reading, isolation: 'uncommitted', isPatient: false },
+      ({ messages }) => {
+        found.push(...messages.filter((one) => isOfAccount(one, account)));
+        return [];
+      },
+    );
+    await lastValueFrom(batches$, { defaultValue: undefined });
+    return found;
+  };
+  /** After a lost producer. Its epoch is over, too, when a transaction ran out of time: brokers don't tell, the entries do. */
+  const reopened = async (): Promise<FencedSink> => {
+    try {
+      return await open(sink);
+    } catch (error) {
+      if (!sink || !isEpochError(error)) throw error;
+      await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
+      const end = (await broker.bounds(topic)).get(0)?.high ?? 0n;
+      const last = (await entriesBefore(end, broker)).findLast((one) => isOwn(one, account));
+      if (last && !isMine(String(last.value))) throw fenced(error);
+      return open();
+    }
+  };
+  /** One that is refused was overtaken by another process that is starting: it is left to that one. */
+  const claimed = async (text: string) => {
+    try {
+      const own = await open(isWhole ? undefined : sink);
+      return { own, end: await commit(own, claimKey(account), text) };
+    } catch (error) {
+      throw isEpochError(error) ? fenced(error) : error;
+    }
+  };
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = queue.then(work, work);
+    queue = done.catch(() => undefined); // its caller has it
+    return done;
+  };
+
+  return {
+    takeOver: (text) =>
+      inTurn(async () => {
+        const { own, end } = await claimed(text);
+        const at = scheduler.now();
+        const all = await entriesBefore(end, own);
+        const claim = all.findLast(({ value }) => String(value) === text);
+        if (!claim) throw unread(topic);
+        const before = all.slice(0, all.indexOf(claim));
+        const entries = before
+          .filter((one) => isOwn(one, account))
+          .map((one) => entryOf(one, claim));
+        const found = guestsAt(before, account, claim);
+        ({ over } = found);
+        readTo = end;
+        return { entries, guests: found.guests, at };
+      }),
+    append: (text) =>
+      inTurn(async () => {
+        await commit(isWhole && sink ? sink : await reopened(), account, text);
+      }),
+    guests: () =>
+      inTurn(async () => {
+        if (!newest || readTo === undefined) throw unread(topic);
+        const { text, end, at } = newest;
+        // A topic that was made anew is shorter than what was read of it.
+        const all = readTo < end ? await entriesBetween(readTo, end) : await entriesBefore(end, broker); // prettier-ignore
+        const own = all.findLast(({ value }) => String(value) === text);
+        if (!own) {
+          readTo = 0n;
+          throw unread(topic);
+        }
+        readTo = end;
+        return { guests: guestsAt(all, account, own).guests, at };
+      }),
+    close: async () => {
+      isWhole = false;
+      isClosed = true;
+      await sink?.close();
+    },
+  };
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof CellarstreamError && error.code === 'TOPIC_CHANGED';
+}
+
+function gone(topic: string, cause: unknown): CellarstreamError {
+  const message = `${topic} was gone: it has been made anew`;
+  return new CellarstreamError('KAFKA_UNREACHABLE', message, { cause, context: { topic } });
+}
+
+function closed(): CellarstreamError {
+  return new CellarstreamError('COMMIT_FAILED', 'the ledger was closed meanwhile');
+}
+
+/** As when the topic is deleted meanwhile. */
+function unread(topic: string): CellarstreamError {
+  return new CellarstreamError(
+    'KAFKA_UNREACHABLE',
+    `${topic} lacks what was just written to it: it is taken over again`,
+    { context: { topic } },
+  );
+}

@@ -1,0 +1,105 @@
+import type { Kafka } from 'kafkajs';
+import { firstValueFrom, map, Observable, race, timer } from 'rxjs';
+import { CellarstreamError } from '../../core/errors.ts';
+import type { Offsets, TailMessage } from '../broker.ts';
+import { openReader } from '../fetch/kafka-reader.ts';
+import type { TopicReader } from '../fetch/kafka-reader.ts';
+import type { Bounds, Message } from '../sink.ts';
+import { plainProducer } from '../producer/plain-producer.ts';
+import { requireTopic, topicBounds } from '../client/topic-bounds.ts';
+import { withAdmin } from '../client/with-admin.ts';
+
+/** What of a partition has been read, in one go. */
+export interface SignalBatch {
+  readonly partition: number;
+  /** Committed ones, in order. */
+  readonly messages: readonly Pick<TailMessage, 'offset' | 'key' | 'value'>[];
+  /** The offset to go on at: behind markers too. */
+  readonly next: bigint;
+}
+
+/** A topic that is read from its beginning, and now and then written to. */
+export interface SignalTopic {
+  readonly name: string;
+  /** Where it ends just now. @throws CellarstreamError `POSITION` when there is no such topic. */
+  readonly ends: () => Promise<Offsets>;
+  /**
+   * What is committed, from these offsets or the topic's beginning; completes at the end as of now,
+   * unless it is to follow. Errors with CellarstreamError.
+   */
+  readonly read: (options: { from: Offsets; follow: boolean }) => Observable<SignalBatch>;
+  /** Resolves when the brokers have it. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
+  readonly send: (message: Message) => Promise<void>;
+  /**
+   * Resolves when the connections of readings that were unsubscribed from are closed, in two seconds at
+   * the latest: a fetch that is not answered holds up no stop.
+   */
+  readonly close: () => Promise<void>;
+}
+
+const RUN_FIRST =
+  '`cellarstream run` makes it when it starts; is TOPIC_PREFIX that of the service?';
+/** A broker that is away holds up no stop. */
+const CLOSE_WITHIN_MS = 2_000;
+
+export function kafkaSignals(kafka: Kafka, name: string): SignalTopic {
+  const closing = new Set<Promise<void>>();
+  return {
+    name,
+    ends: async () =>
+      new Map([...(await boundsOf(kafka, name))].map(([at, { high }]) => [at, high])),
+    read: ({ from, follow }) =>
+      new Observable((subscriber) => {
+        let reader: TopicReader | undefined;
+        boundsOf(kafka, name)
+          .then((bounds) => {
+            if (subscriber.closed) return;
+            reader = openReader({
+              kafka,
+              topic: name,
+              from: new Map([...bounds].map(([at, bound]) => [at, within(bound, from.get(at))])),
+              ends: new Map([...bounds].map(([at, { high }]) => [at, high])),
+              follow,
+              isPatient: false,
+              onBatch: (batch) => subscriber.next(batch),
+            });
+            return reader.done.then(() => subscriber.complete());
+          })
+          .catch((error: unknown) => subscriber.error(error));
+        return () => {
+          // How a reader that nobody listens to is closed is of no more interest.
+          const closed = reader?.close().catch(() => undefined);
+          if (!closed) return;
+          closing.add(closed);
+          void closed.then(() => closing.delete(closed));
+        };
+      }),
+    send: async (message) => {
+      const producer = plainProducer(kafka);
+      try {
+        await producer.send(message.topic, message);
+      } finally {
+        producer.close();
+      }
+    },
+    close: () => firstValueFrom(race(Promise.all(closing), timer(CLOSE_WITHIN_MS)).pipe(map(() => undefined))), // prettier-ignore
+  };
+}
+
+/**
+ * What was deleted by its age is no loss.
+ *
+ * @throws CellarstreamError `POSITION` when the topic was made anew.
+ */
+function within({ low, high }: Bounds, at = 0n): bigint {
+  if (at <= high) return at < low ? low : at;
+  throw new CellarstreamError('POSITION', 'the topic of signals was made anew: it is read anew');
+}
+
+/** @throws CellarstreamError `POSITION` when there is no such topic. */
+function boundsOf(kafka: Kafka, topic: string): Promise<ReadonlyMap<number, Bounds>> {
+  return withAdmin(kafka, async (admin) => {
+    await requireTopic(admin, topic, RUN_FIRST);
+    return topicBounds(admin, topic);
+  });
+}

@@ -1,0 +1,180 @@
+import { Kafka, logLevel } from 'kafkajs';
+import type { KafkaConfig as KafkaJsConfig, logCreator } from 'kafkajs';
+import type { ConfigWith, Resource } from '../../config/config.ts';
+import type { RecordSchema } from '../../schemas/avro/avro-schema.ts';
+import { deadLetterCodec } from '../../schemas/events/dead-letter.ts';
+import { orderStatusChangeCodec } from '../../schemas/events/order-status-change.ts';
+import { createRegistry } from '../../schemas/registry/registry.ts';
+import type { Registry } from '../../schemas/registry/registry.ts';
+import { topicNames, topicTable, valueSubject } from '../../schemas/events/topics.ts';
+import { openTopics } from './kafka-topics.ts';
+import type { TopicsOptions } from './kafka-topics.ts';
+import { findingText } from './topic-findings.ts';
+import type { TopicFinding } from './topic-findings.ts';
+import type { SchemaTopic } from '../../pipeline/publish/messages.ts';
+
+/** Where events go: topics that exist, and the schemas of our own records. */
+export interface Destination {
+  /** The topic of a resource. */
+  readonly records: (resource: Resource) => string;
+  /** Undefined when no orders are read. */
+  readonly statusChanges: SchemaTopic | undefined;
+  readonly deadLetters: SchemaTopic;
+  readonly cursors: string;
+  readonly ledger: string;
+  /** Of each topic, as of the newest look at it. */
+  readonly partitions: ReadonlyMap<string, number>;
+  /** By topic, the most bytes of a batch, `max.message.bytes`, as of the newest look; where it is known. */
+  readonly maxMessageBytes: ReadonlyMap<string, number>;
+  /**
+   * Looks at the topics that a resource is written to, and makes those that are gone. Gives what is unwise of them; of
+   * topics that all resources share each thing once.
+   *
+   * @throws CellarstreamError `TOPIC_SETTINGS`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
+   */
+  readonly look: (resource: Resource) => Promise<readonly TopicFinding[]>;
+}
+
+export interface Links {
+  readonly kafka: Kafka;
+  readonly registry: Registry;
+}
+
+/** How often kafkajs asks again by itself before an error comes out: for some four seconds. */
+const KAFKA_RETRIES = 7;
+/** The same of those who look whether it is there at all: for a second. */
+export const FIRST_RETRIES = 5;
+
+/** How long before its end a login is renewed, ms. */
+const LOG_IN_BEFORE_MS = 1_000;
+
+export interface KafkaOptions {
+  readonly log?: logCreator | undefined;
+  /** For those who want to know soon. */
+  readonly kafkaRetries?: number;
+}
+
+/** Connects to nothing yet. */
+export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {}): Kafka {
+  const { log, kafkaRetries = KAFKA_RETRIES } = options;
+  const { brokers, ssl, sasl } = config.kafka;
+  return new Kafka({
+    clientId: 'cellarstream',
+    brokers: [...brokers],
+    // Said, because an environment variable of Node's would turn it off.
+    ssl: ssl && { rejectUnauthorized: true, ...(ssl.ca !== undefined && { ca: ssl.ca }) },
+    ...(sasl && {
+      sasl: {
+        mechanism: sasl.mechanism,
+        username: sasl.username,
+        password: sasl.password.reveal(),
+      } as NonNullable<KafkaJsConfig['sasl']>,
+    }),
+    // kafkajs logs in again so long before a login is over: with its own 10 s, where logins last 3 s, before every
+    // request, which brokers refuse.
+    reauthenticationThreshold: LOG_IN_BEFORE_MS,
+    // Transactions one after the other meet the end of the one before: ask again soon. Not for
+    // ever: in the end the task begins again from what was really committed.
+    retry: { initialRetryTime: 30, multiplier: 2, maxRetryTime: 5_000, retries: kafkaRetries },
+    logLevel: logLevel.INFO,
+    ...(log && { logCreator: log }),
+  });
+}
+
+/** Connects to nothing yet. */
+export function openLinks(
+  config: ConfigWith<'kafka' | 'registry'>,
+  options: KafkaOptions = {},
+): Links {
+  const { url, auth, ca } = config.registry;
+  const registry = createRegistry({
+    url,
+    ...(auth && { username: auth.username, password: auth.password.reveal() }),
+    ...(ca !== undefined && { ca }),
+  });
+  return { kafka: openKafka(config, options), registry };
+}
+
+/**
+ * Makes topics and registers the schemas of our own records, or finds them as they should be. Nothing is made before
+ * both Kafka and the registry have answered.
+ *
+ * @throws CellarstreamError `KAFKA_UNREACHABLE`, `REGISTRY_UNREACHABLE`, or for good `TOPIC_SETTINGS`,
+ * `KAFKA_REFUSED`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
+ */
+export async function openDestination(
+  config: ConfigWith<'kafka' | 'registry'>,
+  { kafka, registry }: Links,
+  log?: logCreator,
+): Promise<Destination> {
+  const names = topicNames(config.topics.prefix);
+  await registry.latest(valueSubject(names.deadLetters));
+  const first = openKafka(config, { log, kafkaRetries: FIRST_RETRIES });
+  const topics = await lookedAt(config, kafka, first);
+
+  const register = async (topic: string, schema: RecordSchema): Promise<SchemaTopic> => ({
+    topic,
+    schemaId: await registry.register(valueSubject(topic), schema),
+  });
+  return {
+    records: names.records,
+    statusChanges: config.resources.includes('orders')
+      ? await register(names.orderStatusChanges, orderStatusChangeCodec.schema)
+      : undefined,
+    deadLetters: await register(names.deadLetters, deadLetterCodec.schema),
+    cursors: names.cursors,
+    ledger: names.ledger,
+    ...topics,
+  };
+}
+
+/** The topics, made or found; and looked at again, when a resource is taken over again. */
+async function lookedAt(
+  config: ConfigWith<'kafka'>,
+  kafka: Kafka,
+  soon: Kafka,
+): Promise<Pick<Destination, 'partitions' | 'maxMessageBytes' | 'look'>> {
+  const first = await openTopics(topicsOf(config, soon));
+  const partitions = new Map(first.partitions);
+  const maxMessageBytes = new Map(first.maxMessageBytes);
+  const { topics } = topicsOf(config, kafka);
+  const resourceOf = new Map(topics(1).map(({ topic, resource }) => [topic, resource]));
+  /** Resources whose topics have been looked at just now. */
+  const fresh = new Set(config.resources);
+  /** What was said of topics that all resources share. */
+  const said = new Set<string>();
+  const isNews = (finding: TopicFinding) => {
+    const text = findingText(finding);
+    return !said.has(text) && said.add(text);
+  };
+  const look = async (resource: Resource) => {
+    if (fresh.delete(resource)) return doubtsOf(resource, first.doubts);
+    const found = await openTopics(topicsOf(config, kafka, resource));
+    for (const [topic, count] of found.partitions) partitions.set(topic, count);
+    for (const [topic, bytes] of found.maxMessageBytes) maxMessageBytes.set(topic, bytes);
+    return doubtsOf(resource, found.doubts);
+  };
+  const doubtsOf = (resource: Resource, doubts: readonly TopicFinding[]) =>
+    doubts.filter((doubt) => {
+      const owner = resourceOf.get(doubt.topic);
+      return owner === resource || (owner === undefined && isNews(doubt));
+    });
+  return { partitions, maxMessageBytes, look };
+}
+
+/** The topics that the service writes to; with a resource those that are written to for it. */
+export function topicsOf(
+  { topics, resources }: ConfigWith<'kafka'>,
+  kafka: Kafka,
+  only?: Resource,
+): TopicsOptions {
+  const { prefix, partitions, replication } = topics;
+  return {
+    kafka,
+    replication,
+    topics: (copies) =>
+      topicTable({ prefix, resources, partitions, replication: copies }).filter(
+        ({ resource }) => only === undefined || resource === undefined || resource === only,
+      ),
+  };
+}

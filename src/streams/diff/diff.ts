@@ -1,0 +1,172 @@
+import { map } from 'rxjs';
+import type { OperatorFunction } from 'rxjs';
+import { dateDays, zonedMillis } from '../../schemas/avro/instant.ts';
+import { canonicalJson, parseJson } from '../../schemas/json/json.ts';
+import type { JsonObject } from '../../schemas/json/json.ts';
+import { changeOf } from './change.ts';
+import type { Change, ImageCodec } from './change.ts';
+import type { Identities } from './identity.ts';
+import type { NewestReads, Verdict } from './newest.ts';
+import type { Span } from '../http/read-clock.ts';
+import type { KeyedRecord } from '../records/records.ts';
+import type { VolatileFields } from '../records/volatile-fields.ts';
+
+/** The last published image of each record. */
+export interface Images {
+  /** The last image of a key; undefined when there is none. */
+  get(key: string): Buffer | undefined;
+}
+
+/** A record, and what is known of its image already. */
+export interface EncodedRecord extends KeyedRecord {
+  /** As the codec writes it. */
+  readonly image?: Buffer;
+  /** It is the last published one: the record has not changed. */
+  readonly isSame?: boolean;
+  /** Its `updated_at` in ms since the epoch, or null; left out, the record is looked at. */
+  readonly updatedAt?: number | null;
+  /** Whether it is new if it has no image, where that is known; else {@link DiffOptions.isNew} is asked. */
+  readonly isNew?: boolean | undefined;
+}
+
+/** Records of one page, and when they were read. */
+export interface ReadRecords {
+  readonly records: readonly EncodedRecord[];
+  /** Keys that the read showed to be gone. */
+  readonly gone?: readonly string[];
+  /** Leave it out where reads never overlap. */
+  readonly span?: Span;
+}
+
+/** What a page of records brought. */
+export interface Difference<In extends ReadRecords> {
+  readonly read: In;
+  readonly changes: readonly Change[];
+  readonly unchanged: number;
+  /** The records that have not changed. */
+  readonly same: readonly EncodedRecord[];
+  /** Of those whose volatile fields alone have: the images that they would have now, by key. */
+  readonly refreshed: ReadonlyMap<string, Buffer>;
+  /** Keys whose newest content can't be told: to be read again. */
+  readonly undecided: readonly string[];
+}
+
+/** What {@link diff} compares by; all of it optional. */
+export interface DiffOptions {
+  /** Default: canonical JSON. */
+  readonly codec?: ImageCodec;
+  /**
+   * Where last images are found. Whoever gives it keeps it up to date, before the next page comes.
+   * Default: a map of its own, in memory, one image a key.
+   */
+  readonly images?: Images;
+  /** Whether a record without an image is new (`c`) or read for the first time (`r`). Default `c`. */
+  readonly isNew?: (record: JsonObject) => boolean;
+  /** Needed where reads overlap: keeps an older answer from overwriting a newer one. */
+  readonly newest?: NewestReads;
+  readonly identities?: Identities;
+  /** Fields whose change alone is none. Default none. */
+  readonly volatile?: VolatileFields | undefined;
+}
+
+/**
+ * From records to changes, a page at a time: each record is encoded and held against the bytes last
+ * published under its key. Equal bytes are no change. Within a page a later record of a key is held
+ * against the earlier one. A key that is gone is a deletion (`d`) if it has an image.
+ */
+export function diff<In extends ReadRecords>(
+  options: DiffOptions = {},
+): OperatorFunction<In, Difference<In>> {
+  const { isNew = () => true, newest, identities, volatile } = options;
+  const kept = new Map<string, Buffer>();
+  const images = options.images ?? kept;
+
+  /** Whether a read says something newer of a key than is known. */
+  const judge = (key: string, span: Span | undefined, updatedAt: number | null): Verdict =>
+    span && newest ? newest.judge(key, span, updatedAt) : 'newer';
+
+  return map((read) => {
+    const { codec = jsonCodec } = options; // a getter may give each page the one of its time
+    const decode = (bytes: Buffer) => codec.decode(bytes);
+    const page = new Map<string, Buffer>(); // images that this very page has changed
+    const changes: Change[] = [];
+    const undecided: string[] = [];
+    const unchanged: EncodedRecord[] = [];
+    const refreshed = new Map<string, Buffer>();
+    const isRefreshed = (before: Buffer | undefined, after: Buffer): boolean =>
+      volatile !== undefined &&
+      before !== undefined &&
+      volatile.isSame(decode(before), decode(after));
+
+    for (const each of read.records) {
+      const { key } = each;
+      if (each.isSame && !page.has(key)) {
+        unchanged.push(each);
+        if (read.span) newest?.saw(key, read.span, each.updatedAt ?? null, true);
+        continue;
+      }
+      const after = each.image ?? codec.encode(each.record);
+      const before = page.get(key) ?? images.get(key);
+      const updatedAt = lastUpdateOf(each);
+      const isEqual = before?.equals(after) ?? false;
+      const same = isEqual || isRefreshed(before, after);
+      if (same) {
+        unchanged.push(each);
+        if (!isEqual) refreshed.set(key, after);
+      } else {
+        const verdict = judge(key, read.span, updatedAt);
+        if (verdict === 'undecided') undecided.push(key);
+        if (verdict !== 'newer') continue;
+      }
+      if (read.span) newest?.saw(key, read.span, updatedAt, same);
+      if (same) continue;
+
+      page.set(key, after);
+      const op = before ? 'u' : (each.isNew ?? isNew(each.record)) ? 'c' : 'r';
+      const pair = { before: before ?? null, after };
+      changes.push(changeOf({ key, op, images: pair, updatedAt }, decode, identities));
+    }
+    for (const key of read.gone ?? []) {
+      const before = images.get(key);
+      if (!before) continue;
+      const verdict = judge(key, read.span, null);
+      if (verdict === 'undecided') undecided.push(key);
+      if (verdict !== 'newer') continue;
+      if (read.span) newest?.saw(key, read.span, null, false);
+      // When it was deleted the API does not say.
+      const change = { key, op: 'd', images: { before, after: null }, updatedAt: null } as const;
+      changes.push(changeOf(change, decode));
+      kept.delete(key);
+    }
+    if (images === kept) for (const [key, image] of page) kept.set(key, image);
+    return { read, changes, unchanged: unchanged.length, same: unchanged, refreshed, undecided };
+  });
+}
+
+/** The same as {@link updatedAtOf}, of a record that may not be parsed. */
+export function lastUpdateOf(each: EncodedRecord): number | null {
+  return each.updatedAt === undefined ? updatedAtOf(each.record) : each.updatedAt;
+}
+
+/** A record's `updated_at` in ms since the epoch, or null. */
+export function updatedAtOf(record: JsonObject): number | null {
+  return instantOf(record, 'updated_at');
+}
+
+/**
+ * A field read as an instant, ISO 8601: ms since the epoch, or null when it is not one. Without a
+ * zone it is UTC, as in the schemas (`Date.parse` would take the machine's own).
+ */
+export function instantOf(record: JsonObject, field: string): number | null {
+  const value = Object.hasOwn(record, field) ? record[field] : undefined;
+  if (typeof value !== 'string') return null;
+  const ms = value.length === 10 ? dateDays(value) * DAY_MS : zonedMillis(value);
+  return Number.isNaN(ms) ? null : ms;
+}
+
+const DAY_MS = 86_400_000;
+
+const jsonCodec: ImageCodec = {
+  encode: (record) => Buffer.from(canonicalJson(record)),
+  decode: (bytes) => parseJson(bytes.toString('utf8')) as JsonObject,
+};

@@ -1,0 +1,39 @@
+import type { Observable } from 'rxjs';
+import type { Span } from './read-clock.ts';
+import type { Sent } from '../records/sent-record.ts';
+import type { Limit } from '../quota/token-bucket.ts';
+
+/** The query of a list request; what is left out is not sent. */
+export interface ListQuery {
+  /** Records to skip. */
+  readonly offset?: number;
+  /** Records a page; the API allows 1 to 1,000. */
+  readonly pageSize?: number;
+  /** ISO 8601; the API takes `modifiedToDate` only beside it. */
+  readonly modifiedFromDate?: string;
+  readonly modifiedToDate?: string;
+  readonly orderNumber?: string;
+}
+
+/** The envelope's account of a page, as far as it is relied on. */
+export interface Pagination {
+  readonly total_records: number;
+  readonly has_next_page: boolean;
+}
+
+/** One page, as it was answered. */
+export interface Answer {
+  readonly data: readonly Sent[];
+  readonly pagination: Pagination;
+  /** The answer was a 404 that is no page of HTML, to a request for one record: who said it? */
+  readonly notFound?: true;
+  /** When the request was under way, in the order of things; see {@link ReadClock}. */
+  readonly span: Span;
+  /** The server's clock at about the time of asking, never later: ms; undefined if it never told. */
+  readonly serverTime: number | undefined;
+  /** How long the answer took, from the request to its last byte, ms. Undefined counts as 0. */
+  readonly elapsedMs?: number;
+}
+
+/** Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes. */
+export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;

@@ -1,0 +1,30 @@
+import type { Observable } from 'rxjs';
+import type { CellarstreamError } from '../../core/errors.ts';
+import type { Answer, ListQuery } from './answer.ts';
+import type { BrokenPage } from './page-in.ts';
+import { UnreadableRecord } from './unreadable-record.ts';
+
+/** An answer with a record that is no JSON, of which nobody can say where it ends. */
+export type BrokenAnswer = Omit<Answer, 'data' | 'pagination' | 'notFound'> & BrokenPage;
+
+export const isBroken = (answer: Answer | BrokenAnswer): answer is BrokenAnswer =>
+  'broken' in answer;
+
+/** The text of the record that is no JSON with which an answer begins; undefined where it is JSON. */
+export function unreadIn(answer: Answer | BrokenAnswer): string | undefined {
+  if (isBroken(answer)) return answer.broken.rest.toString('utf8');
+  const [first] = answer.data;
+  return first instanceof UnreadableRecord ? first.text : undefined;
+}
+
+/** How to ask about a page that is broken, and what to say when that leads nowhere. */
+export interface Inquiry {
+  readonly offset: number;
+  readonly pageSize: number;
+  readonly ask: (part: Part) => Observable<Answer | BrokenAnswer>;
+  /** The same of a part that must not be broken. */
+  readonly whole: (part: Part) => Observable<Answer>;
+  readonly failed: () => CellarstreamError;
+}
+
+export type Part = Required<Pick<ListQuery, 'offset' | 'pageSize'>>;

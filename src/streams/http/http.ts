@@ -1,0 +1,214 @@
+import { promisify } from 'node:util';
+import { gunzip as gunzipCallback } from 'node:zlib';
+import { Observable } from 'rxjs';
+import type { Dispatcher } from 'undici';
+import { CellarstreamError } from '../../core/errors.ts';
+import type { ErrorContext } from '../../core/errors.ts';
+import { httpError } from '../../core/http-error.ts';
+import { codeOf } from '../../core/tls-error.ts';
+import { RETRY_AFTER } from '../flow/backoff.ts';
+
+const gunzip = promisify(gunzipCallback);
+
+/** One request of {@link exchange}. */
+export interface HttpRequest {
+  readonly dispatcher: Dispatcher;
+  readonly method: 'GET' | 'POST';
+  readonly url: URL;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Most bytes of an answer's body, after decompression. */
+  readonly maxBytes: number;
+  /** The setting of the address, for errors. Default `API_BASE_URL`. */
+  readonly setting?: string;
+}
+
+/** An answer of whatever status, read to its end. */
+export interface HttpAnswer {
+  readonly status: number;
+  /** In UTF-8, without a byte order mark. */
+  readonly body: Buffer;
+  readonly text: string;
+  /** The `Date` header, ms since the epoch; undefined when it is not sent or not a date. */
+  readonly date: number | undefined;
+  /** `Retry-After` in milliseconds from now; undefined when it is not sent or not readable. */
+  readonly retryAfterMs: number | undefined;
+}
+
+/** A request that has ended, as it is told to those who count. */
+export interface AnswerSeen {
+  /** Of its answer; undefined when there was none, or not whole. */
+  readonly status: number | undefined;
+  /** From the request to the last byte of its answer, or until it failed, in milliseconds. */
+  readonly elapsedMs: number;
+  /** How long it had waited for the quota before, in milliseconds. */
+  readonly waitedMs: number;
+}
+
+/** Longest pause taken from a `Retry-After`: past that a server's word is not believed. */
+const MAX_RETRY_AFTER_MS = 10 * 60_000;
+
+/**
+ * One HTTP exchange: emits the whole answer, whatever its status, and completes. Unsubscribing
+ * aborts it. Redirects are not followed: they would carry the token elsewhere.
+ *
+ * Errors with `API_UNREACHABLE` (refused, reset, timed out), `TLS_REFUSED`, or `API_ANSWER` (cut off,
+ * too large).
+ */
+export function exchange(request: HttpRequest): Observable<HttpAnswer> {
+  return new Observable((subscriber) => {
+    const abort = new AbortController();
+    let isUnderWay = true;
+    const done = ask(request, abort.signal).then(
+      (answer) => {
+        isUnderWay = false;
+        subscriber.next(answer);
+        subscriber.complete();
+      },
+      (error: unknown) => {
+        if (!abort.signal.aborted) subscriber.error(classify(request, error));
+      },
+    );
+    void done;
+    return () => {
+      if (isUnderWay) abort.abort(); // makes an error with its stack: not for each that is over
+    };
+  });
+}
+
+async function ask(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
+  const { dispatcher, method, url, headers, body, maxBytes } = request;
+  const answer = await dispatcher.request({
+    method,
+    origin: url.origin,
+    path: url.pathname + url.search,
+    headers: { accept: 'application/json', 'accept-encoding': 'gzip', ...headers },
+    body: body ?? null,
+    signal,
+  });
+  const content = withoutMark(
+    await unpacked(
+      await whole(answer.body, request),
+      single(answer.headers['content-encoding']),
+      maxBytes,
+    ),
+  );
+  const date = single(answer.headers.date);
+  const retryAfter = single(answer.headers['retry-after']);
+  return {
+    status: answer.statusCode,
+    body: content,
+    get text() {
+      return content.toString('utf8');
+    },
+    date: date === undefined ? undefined : instant(date),
+    retryAfterMs: retryAfter === undefined ? undefined : pause(retryAfter, date),
+  };
+}
+
+async function whole(body: AsyncIterable<Uint8Array>, request: HttpRequest): Promise<Buffer> {
+  const { url, maxBytes } = request;
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of body) {
+      size += chunk.byteLength;
+      if (size > maxBytes) {
+        const advice = 'a smaller PAGE_SIZE may help';
+        throw new CellarstreamError(
+          'API_ANSWER',
+          `${where(url)} sent more than ${maxBytes} bytes: ${advice}`,
+        );
+      }
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    // The headers were there: whatever ends the body early but time has cut an answer off.
+    if (cause instanceof CellarstreamError || codeOf(cause) === 'UND_ERR_BODY_TIMEOUT') throw cause;
+    throw unreadable(url, cause);
+  }
+  return Buffer.concat(chunks, size);
+}
+
+/** A byte order mark may be ignored, says RFC 8259. */
+function withoutMark(body: Buffer): Buffer {
+  return body.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK)
+    ? body.subarray(BYTE_ORDER_MARK.length)
+    : body;
+}
+
+const BYTE_ORDER_MARK = Buffer.from('\ufeff');
+
+/** What was asked for is gzip or nothing; another encoding is an answer that can't be read. */
+async function unpacked(
+  bytes: Buffer,
+  encoding: string | undefined,
+  maxBytes: number,
+): Promise<Buffer> {
+  if (encoding === undefined || encoding === 'identity' || bytes.length === 0) return bytes;
+  return gunzip(bytes, { maxOutputLength: maxBytes });
+}
+
+function classify(request: HttpRequest, cause: unknown): CellarstreamError {
+  if (cause instanceof CellarstreamError) return cause;
+  const { url, setting = 'API_BASE_URL' } = request;
+  const code = codeOf(cause);
+  if (code === 'ERR_BUFFER_TOO_LARGE' || code?.startsWith('Z_')) return unreadable(url, cause);
+  return httpError(cause, {
+    who: where(url),
+    protocol: url.protocol,
+    address: setting,
+    ca: 'API_CA_FILE',
+    unreachable: 'API_UNREACHABLE',
+  });
+}
+
+function unreadable(url: URL, cause: unknown): CellarstreamError {
+  const message = `${where(url)} sent an answer that was cut off or can't be unpacked`;
+  return new CellarstreamError('API_ANSWER', message, { cause });
+}
+
+/** The error that speaks of an answer's status. Its body stays out: it may hold personal fields. */
+export function statusError(url: URL, answer: HttpAnswer, context: ErrorContext = {}): Error {
+  const { status, retryAfterMs } = answer;
+  const known = {
+    ...context,
+    status,
+    ...(retryAfterMs === undefined ? {} : { [RETRY_AFTER]: retryAfterMs }),
+  };
+  if (status === 429) {
+    return new CellarstreamError('QUOTA_EXCEEDED', `${where(url)} answered 429: quota exceeded`, {
+      context: known,
+    });
+  }
+  return new CellarstreamError('API_STATUS', `${where(url)} answered ${status}`, {
+    context: known,
+  });
+}
+
+/** An address fit for a log line: no query, no credentials. */
+export function where(url: URL): string {
+  return url.origin + url.pathname;
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header[0] : header;
+}
+
+function instant(date: string): number | undefined {
+  const ms = Date.parse(date);
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** Seconds, or a date to be held against the server's own clock. */
+function pause(retryAfter: string, date: string | undefined): number | undefined {
+  // Date.parse takes `1.5` for a day in 2001: a date names its weekday.
+  const until = /^[A-Z]/i.test(retryAfter) ? instant(retryAfter) : undefined;
+  const from = date === undefined ? undefined : instant(date);
+  const ms = /^\d+$/.test(retryAfter)
+    ? Number(retryAfter) * 1_000
+    : until !== undefined && from !== undefined
+      ? until - from
+      : undefined;
+  return ms === undefined ? undefined : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
+}

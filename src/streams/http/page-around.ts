@@ -1,0 +1,147 @@
+import { CLOSE_ARRAY, isDelimiter, skipSpace } from '../../schemas/json/json-bytes.ts';
+import { isJsonObject, parseJson } from '../../schemas/json/json.ts';
+import type { JsonValue } from '../../schemas/json/json.ts';
+import { pageElements } from '../../schemas/json/page-elements.ts';
+import type { Element } from '../../schemas/json/page-elements.ts';
+import type { Answer, ListQuery } from './answer.ts';
+import type { ElementReader, Sent } from '../records/sent-record.ts';
+import { UnreadableRecord } from './unreadable-record.ts';
+import type { UnreadableTexts } from './unreadable-texts.ts';
+
+/** What an answer brings. */
+export type Page = Pick<Answer, 'data' | 'pagination' | 'notFound'>;
+
+/** What is looked for in an answer. */
+export interface Body {
+  readonly data?: JsonValue | readonly Sent[];
+  readonly pagination?: JsonValue;
+}
+
+/** What can be made out of a page that is no JSON. */
+export interface AroundPage {
+  /** All of it but some elements; undefined where it can't be told where one of them ends. */
+  readonly page: Page | undefined;
+  /** The texts of those elements. */
+  readonly texts: readonly Buffer[];
+  /** The place in the page of the first whose end is a guess: what stands before it is right. */
+  readonly place: number;
+  /** From where that begins to the end of the page. */
+  readonly rest: Buffer;
+}
+
+/** What {@link pageAround} needs. */
+export interface PageAroundOptions {
+  readonly query: ListQuery;
+  readonly read: ElementReader;
+  readonly texts: UnreadableTexts;
+}
+
+/**
+ * Reads a page around elements that are no JSON. JSON is read from front to back: all up to the first of
+ * them is what it seems, and so is where that begins. Where it ends is a guess, by brackets and quotes, which may be
+ * what is wrong with it, and then it may have swallowed records. So the guess counts only if all else is
+ * JSON, and as many elements come as were asked for, or as are left in the list.
+ *
+ * @returns undefined where no element is to blame.
+ */
+export function* pageAround(
+  body: Buffer,
+  { query, read, texts }: PageAroundOptions,
+): Generator<void, AroundPage | undefined> {
+  const { offset = 0, pageSize = Infinity } = query;
+  const found: Buffer[] = [];
+  let blamed: { readonly place: number; readonly at: number } | undefined;
+  let isKnown = true; // what is known to be none is not to blame, if there is another one
+  let place = -1;
+  const blame = (suspect: NonNullable<typeof blamed>, known: boolean) => {
+    if (isKnown) blamed = suspect;
+    isKnown &&= known;
+  };
+  const parts = yield* pageElements(body, (at) => {
+    place += 1;
+    const element = elementAt(body, at, read);
+    if (element) {
+      const isCutOff = skipSpace(body, element.end) === body.length;
+      if (isCutOff) blame({ place: place + 1, at: body.length }, false);
+      return element;
+    }
+    const end = texts.endOf(body, at);
+    const text = body.subarray(at, end);
+    blame({ place, at }, texts.has(text));
+    found.push(text);
+    return { value: new UnreadableRecord(text.toString('utf8'), offset + place), end };
+  });
+  if (!blamed) return undefined;
+  const rest = body.subarray(blamed.at);
+  const around = { texts: found, place: blamed.place, rest };
+  const page = parts && pageWith(parts.rest, parts.elements);
+  if (page && isWhole(page, offset, pageSize)) return { ...around, page };
+  const alone = pageSize === 1 && blamed.place === 0 ? loneIn(body, blamed.at, offset) : undefined;
+  return alone ? { ...around, ...alone } : { ...around, page: undefined };
+}
+
+/** An element that is JSON, and at its end; undefined where it is not. */
+function elementAt(body: Buffer, at: number, read: ElementReader): Element<Sent> | undefined {
+  try {
+    const element = read(body, at);
+    const next = skipSpace(body, element.end);
+    return next === body.length || isDelimiter(body[next]) ? element : undefined;
+  } catch (error) {
+    if (isNoJson(error)) return undefined;
+    throw error;
+  }
+}
+
+/** A page of one record, whose text is all between the brackets; undefined where no closing one is found. */
+function loneIn(
+  body: Buffer,
+  at: number,
+  offset: number,
+): Pick<AroundPage, 'page' | 'texts'> | undefined {
+  let end = body.length;
+  for (let tries = 0; tries < MOST_BRACKETS; tries++) {
+    end = body.lastIndexOf(CLOSE_ARRAY, end - 1);
+    if (end <= at) return undefined;
+    const text = Buffer.from(body.toString('latin1', at, end).trimEnd(), 'latin1');
+    const record = new UnreadableRecord(text.toString('utf8'), offset);
+    const rest = body.toString('utf8', 0, at) + body.toString('utf8', end);
+    const page = pageWith(rest, [record]);
+    if (page) return { page, texts: [text] };
+  }
+  return undefined;
+}
+
+/** Brackets that are tried from behind: few arrays stand there in an envelope. */
+const MOST_BRACKETS = 20;
+
+/** Whether as many came as were asked for, or as are left in the list. */
+function isWhole({ data, pagination }: Page, offset: number, pageSize: number): boolean {
+  const { length } = data;
+  return length === pageSize || (length < pageSize && length === pagination.total_records - offset);
+}
+
+function pageWith(rest: string, data: readonly Sent[]): Page | undefined {
+  try {
+    return pageOf({ ...bodyOf(parseJson(rest)), data });
+  } catch (error) {
+    if (isNoJson(error)) return undefined;
+    throw error;
+  }
+}
+
+export const bodyOf = (value: JsonValue): Body => (isJsonObject(value) ? value : {});
+
+/** The page that a body is; undefined where something is missing in it. */
+export function pageOf({ data, pagination }: Body): Page | undefined {
+  const { total_records, has_next_page } = isJsonObject(pagination) ? pagination : {};
+  return Array.isArray(data) &&
+    typeof total_records === 'number' &&
+    typeof has_next_page === 'boolean'
+    ? { data, pagination: { total_records, has_next_page } }
+    : undefined;
+}
+
+/** What is nested too deep is a RangeError. Anything else is no fault of the answer. */
+export function isNoJson(error: unknown): error is Error {
+  return error instanceof SyntaxError || error instanceof RangeError;
+}

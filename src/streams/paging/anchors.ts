@@ -1,0 +1,212 @@
+import { createHash } from 'node:crypto';
+import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
+import type { JsonValue } from '../../schemas/json/json.ts';
+import { jsonOf, keyIn, SentRecord } from '../records/sent-record.ts';
+import type { Sent, SentText } from '../records/sent-record.ts';
+import type { KeyOf } from '../records/records.ts';
+import { volatileFields } from '../records/volatile-fields.ts';
+
+/** A record that was read, by its key and a digest of its content or of the bytes that it was sent in. */
+export type Anchor = readonly [key: string, digest: string];
+
+/** Where a scan goes on, and how it knows the place again. Plain JSON: a cursor carries it. */
+export interface Position {
+  readonly offset: number;
+  /** Records from where the newest page that joined began to where the next one does. */
+  readonly step: number;
+  /** Some records of each of the newest pages, in the order of the list; the newest page last. */
+  readonly anchors: readonly (readonly Anchor[])[];
+  /** Steps back in a row that have led here. */
+  readonly stepsBack: number;
+  /** Fields that the anchors leave out, as JSON Pointers, sorted. Absent where they leave out none. */
+  readonly leftOut?: readonly string[];
+}
+
+/** Where a scan of a whole list begins. */
+export const BEGINNING: Position = { offset: 0, step: 0, anchors: [], stepsBack: 0 };
+
+/** What a page is to a scan. */
+export interface Joint {
+  /** The page joins what was read: everything up to its end has been read, or has changed since. */
+  readonly anchored: boolean;
+  /** Records that have not changed stand in another order than before: no total order, no promise. */
+  readonly swapped: boolean;
+  /** Where to go on; after a page that does not join, further back. */
+  readonly next: Position;
+  /** Too many steps back in a row: `next` is the beginning. */
+  readonly adrift: boolean;
+}
+
+/** How pages overlap, for {@link join}. */
+export interface JoinOptions {
+  /** How many records before the end of a page the next one begins; at most half the page is. */
+  readonly overlap: number;
+  readonly keyOf: KeyOf;
+  /** Fields that new anchors leave out, as JSON Pointers, sorted. Default none. */
+  readonly leftOut?: readonly string[];
+}
+
+const PAGES_KEPT = 4;
+const SPREAD_PER_PAGE = 10;
+const MOST_LAST = 20;
+const MOST_STEPS_BACK = 8;
+
+/**
+ * Holds a page against what a scan has read before, and says where to go on.
+ *
+ * A list that changes while it is paged moves under the reader: after deletions a plain next offset
+ * skips as many records. So each page begins `overlap` records early and counts only when it shows,
+ * unchanged, a record that the scan has read before: in a list with a total order everything before
+ * such an anchor was read when the anchor was, and everything behind it in the page is next to it. A
+ * record that moved across the anchor did so because it changed, and the next window reads it.
+ * A page without an anchor says that more was removed than the overlap: the scan steps back to where
+ * the page before began, where it knows more records. The beginning needs no anchor.
+ *
+ * The same reading of a list that was never sorted, or is sorted anew for each request, shows in
+ * anchors that have changed places.
+ *
+ * Fields that differ in every answer would leave no record unchanged. Anchors leave them out; but not all
+ * that tells whether a record has changed: one of which nothing but its key is left is known by the keys
+ * of those that stand before it, or it might have moved.
+ */
+export function join(at: Position, data: readonly Sent[], options: JoinOptions): Joint {
+  const { keyOf, leftOut = NONE } = options;
+  const page = identify(data, keyOf, at.leftOut ?? NONE);
+  let anchored = at.offset === 0;
+  let swapped = false;
+  for (const anchors of at.anchors) {
+    let last = -1;
+    for (const [key, digest] of anchors) {
+      const place = page.placeOf.get(key);
+      if (place === undefined || !page.isAsIn(digest, place)) continue;
+      anchored = true;
+      if (place < last) swapped = true;
+      last = place;
+    }
+  }
+  if (!anchored) {
+    const adrift = at.stepsBack >= MOST_STEPS_BACK;
+    const offset = adrift ? 0 : Math.max(0, at.offset - Math.max(1, at.step));
+    const next = { ...at, offset, stepsBack: adrift ? 0 : at.stepsBack + 1 };
+    return { anchored, swapped, next, adrift };
+  }
+  // A server may give smaller pages than it was asked for: go by what came, and always forward.
+  const overlap = Math.min(options.overlap, Math.floor(data.length / 2));
+  const step = Math.max(1, data.length - overlap);
+  const before = at.leftOut ?? NONE;
+  const isAsBefore =
+    leftOut.length === before.length && leftOut.every((field, place) => field === before[place]);
+  const anchors = isAsBefore
+    ? [...at.anchors, choose(page, overlap)].slice(-PAGES_KEPT)
+    : [choose(identify(data, keyOf, leftOut), overlap)]; // others would be of other contents
+  const next: Position = {
+    offset: at.offset + step,
+    step,
+    anchors,
+    stepsBack: 0,
+    ...(leftOut.length > 0 && { leftOut }),
+  };
+  return { anchored, swapped, next, adrift: false };
+}
+
+const NONE: readonly string[] = [];
+
+interface Page {
+  /** By place; undefined for a record that can't be known again. */
+  readonly keys: readonly (string | undefined)[];
+  readonly placeOf: ReadonlyMap<string | undefined, number>;
+  /**
+   * What an anchor keeps of the record at a place: of its content, or of its bytes where they are known;
+   * undefined where that says too little.
+   */
+  readonly digest: (place: number, of: 'content' | 'bytes') => string | undefined;
+  /** Whether the record at a place is the one of which an anchor keeps this. */
+  readonly isAsIn: (digest: string, place: number) => boolean;
+}
+
+/** A record without a key goes by the one before it: its like may be anywhere in the list. */
+function identify(data: readonly Sent[], keyOf: KeyOf, leftOut: readonly string[]): Page {
+  const { without } = volatileFields(leftOut);
+  const keyAt = (place: number) => (place < 0 ? undefined : keyIn(data[place]!, keyOf));
+  const contents: (string | undefined)[] = []; // worked out when asked for, once: it may take parsing
+  const content = (place: number): string | undefined => {
+    if (!(place in contents)) contents[place] = contentOf(place);
+    return contents[place];
+  };
+  const contentOf = (place: number): string | undefined => {
+    const record = jsonOf(data[place]!);
+    const left = without(record);
+    if (left === record || !isKeyAlone(left, keyOf)) return digestOf(left);
+    const neighbours = Array.from({ length: NEIGHBOURS }, (_, k) => keyAt(place - k));
+    return neighbours.includes(undefined) ? undefined : digestOf(neighbours as string[]);
+  };
+  const bytes = (place: number) => {
+    const sent = data[place];
+    const isWhole = leftOut.length === 0;
+    return isWhole && sent instanceof SentRecord && sent.text
+      ? digestOfBytes(sent.text)
+      : undefined;
+  };
+  const behind = (place: number) => {
+    const before = place > 0 ? content(place - 1) : undefined;
+    return before === undefined ? undefined : `after ${before}`;
+  };
+  const keys = data.map((_, place) => keyAt(place) ?? behind(place));
+  const placeOf = new Map(keys.map((key, place) => [key, place]));
+  return {
+    keys,
+    placeOf,
+    digest: (place, of) => (of === 'bytes' ? bytes(place) : undefined) ?? content(place),
+    isAsIn: (digest, place) =>
+      digest.startsWith(BY_BYTES) ? digest === bytes(place) : digest === content(place),
+  };
+}
+
+/** So many keys in a row are a place in a list: a record that moves takes no neighbours along. */
+const NEIGHBOURS = 5;
+
+/** Whether nothing is left of a record but what its key is made of. */
+function isKeyAlone(left: JsonValue, keyOf: KeyOf): boolean {
+  if (!isJsonObject(left)) return false;
+  const members = Object.entries(left);
+  const key = keyOf(left);
+  return members.every((member) => {
+    const others = members.filter((other) => other !== member);
+    return keyOf(Object.fromEntries(others)) !== key;
+  });
+}
+
+/**
+ * The last records of a page, for the next one; a few spread over it, for steps back. The last and some
+ * others by their content: a server may send that in other bytes the next time.
+ */
+function choose({ keys, digest }: Page, overlap: number): readonly Anchor[] {
+  const stride = Math.max(1, Math.floor(keys.length / SPREAD_PER_PAGE));
+  const last = keys.length - Math.min(overlap, MOST_LAST);
+  const places = [...keys.keys()].filter(
+    (place) => keys[place] !== undefined && (place >= last || place % stride === 0),
+  );
+  return places.flatMap((place, nth): Anchor[] => {
+    const isByContent = (places.length - 1 - nth) % BY_CONTENT_EVERY === 0;
+    const kept = digest(place, isByContent ? 'content' : 'bytes');
+    return kept === undefined ? [] : [[keys[place]!, kept]];
+  });
+}
+
+/** Of the anchors of a page; content has to be parsed, sorted and written. */
+const BY_CONTENT_EVERY = 5;
+const DIGEST_LENGTH = 12;
+/** Before a digest of bytes; no digest of content begins so. */
+const BY_BYTES = '=';
+
+function digestOfBytes({ digest }: SentText): string {
+  return BY_BYTES + Buffer.from(digest, 'latin1').toString('base64url').slice(0, DIGEST_LENGTH);
+}
+
+/** Enough of a hash to tell the versions of one record apart. */
+function digestOf(record: JsonValue): string {
+  return createHash('sha1')
+    .update(canonicalJson(record))
+    .digest('base64url')
+    .slice(0, DIGEST_LENGTH);
+}

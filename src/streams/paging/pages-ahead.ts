@@ -1,0 +1,101 @@
+import { finalize, ReplaySubject, tap } from 'rxjs';
+import type { Observable, SchedulerLike, Subscription } from 'rxjs';
+import type { Position } from './anchors.ts';
+import type { Answer } from '../http/request.ts';
+
+/** The pages of a scan, some of them asked for before it is known that they are the next. */
+export interface PagesAhead {
+  /** The page at a place, as it was asked for ahead or is asked for now; and those that may follow it. */
+  take(at: Position): Observable<Answer>;
+  /** Gives up what was asked for and not taken. */
+  drop(): void;
+}
+
+export interface PagesAheadOptions {
+  readonly request: (offset: number) => Observable<Answer>;
+  /** Most pages that are asked for, or answered, and not taken. */
+  readonly most: number;
+  /** What a request costs in time by the quota, ms: pages can't be had quicker. */
+  readonly paceMs: number;
+  /** Told of answers that nobody takes. */
+  readonly onDrop?: ((answer: Answer, offset: number) => void) | undefined;
+  readonly scheduler: SchedulerLike;
+}
+
+interface Asked {
+  readonly offset: number;
+  readonly answer$: ReplaySubject<Answer>;
+  readonly asking: Subscription;
+  answer?: Answer;
+}
+
+/** What of an average the newest value is. */
+const WEIGHT = 0.25;
+/** Of a page, so that one waits for the quota while as many as fit into an answer's time are under way. */
+const SPARE = 0.5;
+
+/**
+ * Asks for pages before their turn, so that the time that answers take costs no pages: beside the one that
+ * is waited for, as many as the quota gives while an answer is made, or as many as are dealt with in that
+ * time if that is fewer. More would only cost memory.
+ *
+ * Where the next pages will be is a guess, from the page before and the number of records in all. A wrong
+ * guess costs its requests, and nothing else: each page has to join what was read (see `join`), and what
+ * stands in a page that does is right, in whatever order pages were asked for.
+ */
+export function pagesAhead(options: PagesAheadOptions): PagesAhead {
+  const { request, most, paceMs, onDrop, scheduler } = options;
+  let asked: Asked[] = [];
+  let total = 0; // records in the list, as the newest answer said
+  let answerMs: number | undefined;
+  let dealtMs: number | undefined; // from a page to the next one's turn: what its commit takes, and no waiting for answers
+  let cameAt: number | undefined;
+
+  const ask = (offset: number): Asked => {
+    const answer$ = new ReplaySubject<Answer>(1);
+    const one: { -readonly [K in keyof Asked]: Asked[K] } = {
+      offset,
+      answer$,
+      asking: answer$.subscribe({
+        next: (answer) => {
+          one.answer = answer;
+          total = answer.pagination.total_records;
+          answerMs = average(answerMs, answer.elapsedMs ?? 0);
+        },
+        error: () => undefined, // it is told when its turn has come
+      }),
+    };
+    one.asking.add(request(offset).subscribe(answer$));
+    return one;
+  };
+  const drop = (): void => {
+    const dropped = asked;
+    asked = [];
+    for (const { asking, answer, offset } of dropped) {
+      asking.unsubscribe();
+      if (answer) onDrop?.(answer, offset);
+    }
+  };
+  return {
+    take: ({ offset, step }) => {
+      if (cameAt !== undefined) dealtMs = average(dealtMs, scheduler.now() - cameAt);
+      if (asked[0]?.offset !== offset) drop();
+      const taken = asked.shift() ?? ask(offset);
+      const needed = Math.ceil((answerMs ?? 0) / Math.max(1, paceMs, dealtMs ?? 0) + SPARE);
+      let last = asked.at(-1)?.offset ?? offset;
+      while (step > 0 && asked.length < Math.min(most, needed) && last + step < total) {
+        last += step;
+        asked.push(ask(last));
+      }
+      return taken.answer$.pipe(
+        tap(() => (cameAt = scheduler.now())),
+        finalize(() => taken.asking.unsubscribe()),
+      );
+    },
+    drop,
+  };
+}
+
+function average(before: number | undefined, now: number): number {
+  return before === undefined ? now : before + WEIGHT * (now - before);
+}

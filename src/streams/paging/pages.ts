@@ -1,0 +1,193 @@
+import { asyncScheduler, defer, EMPTY, expand, finalize, map, of, switchMap } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import { BEGINNING, join } from './anchors.ts';
+import type { Position } from './anchors.ts';
+import { leftOut as newLeftOut } from './left-out.ts';
+import type { LeftOut } from './left-out.ts';
+import { keyIn } from '../records/sent-record.ts';
+import type { Sent } from '../records/sent-record.ts';
+import type { KeyOf } from '../records/records.ts';
+import { pagesAhead } from './pages-ahead.ts';
+import type { Answer } from '../http/request.ts';
+import { standstill } from './standstill.ts';
+
+/** A page of a scan. */
+export interface ScanPage {
+  readonly answer: Answer;
+  readonly offset: number;
+  /** Where the scan goes on once this page is dealt with; undefined when it was the last. */
+  readonly next: Position | undefined;
+}
+
+/** What is wrong with a list while it is paged. None of it loses a record by itself. */
+export type ScanTrouble =
+  /** No anchor in the page: records were removed before it. The scan steps back. */
+  | 'stepped-back'
+  /** Too many steps back in a row: the scan begins again. */
+  | 'adrift'
+  /** Unchanged records have changed places: the list has no total order. */
+  | 'reordered'
+  /** Fewer records than a `total_records` that held still, at the front of a repetition too. */
+  | 'short'
+  /** Still reordered or short after the last repetition: records may have been missed. */
+  | 'unsettled';
+
+/** What {@link pages} needs. */
+export interface PagesOptions {
+  /** Asks for one page; must answer asynchronously (expand over 1,700 synchronous ones overflows the stack). */
+  readonly request: (query: {
+    readonly offset: number;
+    readonly pageSize: number;
+  }) => Observable<Answer>;
+  /** A record's key; undefined for one that has none. */
+  readonly keyOf: KeyOf;
+  /** Records a page. Default 1,000, the most that the API gives; at least 2, since pages overlap. */
+  readonly pageSize?: number;
+  /** How many records before its end the next page begins: 1 to half a page. Default 10. */
+  readonly overlap?: number;
+  /** Where to begin; null as undefined: nothing was read yet. Default the beginning. A scan that is resumed is not held against the total. */
+  readonly from?: Position | null | undefined;
+  /** Times a scan that did not add up is repeated, each with five times the overlap. Default 2. */
+  readonly repeats?: number;
+  /** The fields that anchors leave out; kept by whoever scans the list again. Default those that this scan finds. */
+  readonly leftOut?: LeftOut;
+  /** Waited for before each page is taken: back-pressure. Default no wait. */
+  readonly room?: () => Observable<unknown>;
+  /**
+   * Most pages that are asked for before it is known that they are the next, so that slow answers cost
+   * no time; as many as that takes. Default 0: a page is asked for when the one before has come.
+   */
+  readonly ahead?: number;
+  /** What a request costs in time by the quota, ms: for what is asked ahead. Default 0. */
+  readonly paceMs?: number;
+  /** Told of answers that were asked for ahead and are of no use. */
+  readonly onDrop?: (answer: Answer, offset: number) => void;
+  /** The clock that the pace of answers is taken from. Default {@link asyncScheduler}. */
+  readonly scheduler?: SchedulerLike;
+  /** Told of what may cost records or time, with the offset of the page. */
+  readonly onTrouble?: (trouble: ScanTrouble, offset: number) => void;
+}
+
+/**
+ * Reads a list whole, page by page, as a chain that expands while `has_next_page`; completes when
+ * the last page has been emitted. Nothing that stands still in the list is missed, whatever is
+ * added, changed and removed meanwhile, if the list has a total order: see {@link join}. Records
+ * come more than once.
+ *
+ * A list in which a field differs in every answer shows no record unchanged. When pages have not joined
+ * three times, and none has led further, anchors leave out the fields that differ in records with one
+ * `updated_at`: see {@link LeftOut}.
+ *
+ * A second check does without that order: when `total_records` held still, as many records have to
+ * come. If fewer did, or if the list betrayed itself by an order that changes from request to
+ * request and its total moved, it is read again with a larger overlap, until as many have come. A
+ * list that puts what has changed first needs only its first page for that: records moved there
+ * behind the reader's back, which is no trouble.
+ */
+export function pages(options: PagesOptions): Observable<ScanPage> {
+  const { request, keyOf, repeats = 2 } = options;
+  const from = options.from ?? BEGINNING;
+  const { room = () => of(undefined), ahead = 0, scheduler = asyncScheduler } = options;
+  const { paceMs = 0, onDrop, onTrouble, leftOut = newLeftOut() } = options;
+  const pageSize = Math.max(2, options.pageSize ?? 1_000);
+
+  return defer(() => {
+    let overlap = Math.max(1, options.overlap ?? 10); // half a page at most: join sees to it
+    let round = 0;
+    const tally = from.offset === 0 ? newTally(keyOf) : undefined;
+    let reordered = false;
+    let short = false;
+    let emptyAt: number | undefined;
+    let still = standstill(keyOf);
+    leftOut.add(from.leftOut ?? []);
+
+    const take = (at: Position, answer: Answer): ScanPage => {
+      const { data, pagination } = answer;
+      const found = tally?.add(data, pagination.total_records);
+      const missing = tally?.missing();
+      const joint = join(at, data, { overlap, keyOf, leftOut: leftOut.fields() });
+      const page = (next: Position | undefined): ScanPage => ({ answer, offset: at.offset, next });
+      const tell = (trouble: ScanTrouble) => onTrouble?.(trouble, at.offset);
+
+      if (joint.swapped && !reordered) tell('reordered');
+      reordered ||= joint.swapped;
+      if (data.length === 0) emptyAt = at.offset;
+      if (!joint.anchored) {
+        tell(joint.adrift ? 'adrift' : 'stepped-back');
+        leftOut.add(still.failed(data, leftOut.fields()));
+        return page(joint.next);
+      }
+      still.joined(at.offset + data.length, data, joint.next.anchors.at(-1) ?? []);
+      // A list may claim a next page that is empty: it ends where nothing was, once it is seen again
+      // that nothing moved in front of that place.
+      const isAtEmpty = at.offset + data.length === emptyAt;
+      const last = !pagination.has_next_page || isAtEmpty;
+      const repeated = round > 0;
+      if (repeated && missing === 0) return page(undefined);
+      if (repeated && missing && !short && (last || found === 0)) {
+        short = true;
+        tell('short');
+      }
+      if (!last) return page(joint.next);
+
+      const settled = missing === undefined ? !reordered : missing === 0;
+      if (settled) return page(undefined);
+      if (round === repeats) {
+        tell('unsettled');
+        return page(undefined);
+      }
+      round += 1;
+      overlap *= 5;
+      reordered = false;
+      short = false;
+      still = standstill(keyOf);
+      return page(BEGINNING);
+    };
+    const asked = pagesAhead({
+      request: (offset) => request({ offset, pageSize }),
+      most: ahead,
+      paceMs,
+      onDrop,
+      scheduler,
+    });
+    const read = (at: Position): Observable<ScanPage> =>
+      room().pipe(
+        switchMap(() => asked.take(at)),
+        map((answer) => take(at, answer)),
+      );
+    return read(from).pipe(
+      expand(({ next }) => (next ? read(next) : EMPTY)),
+      finalize(() => asked.drop()),
+    );
+  });
+}
+
+/** Keys that a scan counts, at most: of a longer list only its order is watched. */
+const MOST_COUNTED = 250_000;
+
+/** Counts distinct records, to hold them against a total that did not change. */
+function newTally(keyOf: KeyOf) {
+  const seen = new Set<string>();
+  let total: number | undefined;
+  let counting = true;
+  let repeats = 0; // records that have the key of another one of their page
+  return {
+    /** How many records of a page had not been seen; 0 once nothing is counted any more. */
+    add: (data: readonly Sent[], pageTotal: number): number => {
+      const before = seen.size;
+      const keys = data.map((sent) => keyIn(sent, keyOf));
+      total ??= pageTotal;
+      counting &&= total === pageTotal && total <= MOST_COUNTED && !keys.includes(undefined);
+      if (!counting) {
+        seen.clear();
+        return 0;
+      }
+      for (const key of keys) seen.add(key!);
+      repeats += keys.length - new Set(keys).size;
+      return seen.size - before;
+    },
+    /** Records that must be there and were not seen; undefined when that can't be told. */
+    missing: (): number | undefined =>
+      counting && total !== undefined ? Math.max(0, total - seen.size - repeats) : undefined,
+  };
+}

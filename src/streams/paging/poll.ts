@@ -1,0 +1,168 @@
+import { asyncScheduler, defer, map, merge, repeat, timer } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import { updatedAtIn } from '../records/sent-record.ts';
+import type { ScanPage } from './pages.ts';
+import { serverClock } from '../http/server-clock.ts';
+import type { ServerClock } from '../http/server-clock.ts';
+
+/** The modification dates a scan asks for; both are always sent. */
+export interface Window {
+  readonly modifiedFromDate: string;
+  readonly modifiedToDate: string;
+}
+
+/** A page of a poll. */
+export interface PollPage {
+  readonly page: ScanPage;
+  /**
+   * With the last page of a poll for what is new: where to begin after a restart (before any lookback),
+   * in ms.
+   */
+  readonly since: number | undefined;
+  /** Read to look back far: what is new is not waited for, and `since` never there. */
+  readonly looksBack: boolean;
+}
+
+/** What {@link poll} needs. */
+export interface PollOptions {
+  /** Reads a window whole. */
+  readonly scan: (window: Window) => Observable<ScanPage>;
+  /** The same to look back far, beside the other. Default `scan`. */
+  readonly scanBack?: (window: Window) => Observable<ScanPage>;
+  /** Told of every page that is read. Default one of its own; reads beside the polls share it. */
+  readonly clock?: ServerClock;
+  /** Where the first window begins, ms on the server's clock, before any lookback. */
+  readonly since: number;
+  /**
+   * A record may become visible this long after its `updated_at`, in ms; it is found within as
+   * long again. Default 60,000.
+   */
+  readonly lookbackMs?: number;
+  /** Least time from the start of a poll to the next, ms. Default 0: as often as `spacingMs` lets. */
+  readonly intervalMs?: number;
+  /** What a request costs in time, ms, so that polls keep within their part of the quota. Default 0. */
+  readonly spacingMs?: () => number;
+  /** Clock and timers. Default {@link asyncScheduler}. */
+  readonly scheduler?: SchedulerLike;
+}
+
+/** What polls for what is new look back: enough for a clock cut to the second and an ordinary late commit. */
+const SHALLOW_MS = 10_000;
+/** Most of the polls' part of the quota that looking back far has. */
+const MOST_BACK = 1 / 3;
+/** Nobody knows how an API reads its end dates: two days ahead no reading can matter. */
+const AHEAD_MS = 2 * 86_400_000;
+/** Beyond it ISO 8601 needs a sign, which an API may not read. */
+const LAST_DAY = Date.UTC(9999, 11, 31);
+
+/**
+ * Scans one window of modification dates after the other, for ever, in two chains side by side. In each a
+ * window begins where the scan before it began, by the server's time, less a lookback; what is read
+ * twice costs nothing further on. One looks for what is new, ten seconds back; the other begins every
+ * `lookbackMs` and looks back as long, so that a commit up to `lookbackMs` late is always found. Where one
+ * chain comes as far as that by itself there is no other.
+ *
+ * A poll follows the one before in its chain as soon as `spacingMs` for each of its requests and
+ * `intervalMs` are over: quick while windows are small, slower when they take many pages. What looking
+ * back takes of the quota is paid for by all polls in between, a little by each, and none waits for it.
+ *
+ * After a restart both have to go on where they were, from the one `since` that is told: it is not
+ * later than `lookbackMs` after the last scan that looked back, and has come to its end, began.
+ */
+export function poll(options: PollOptions): Observable<PollPage> {
+  const { scan, scanBack = scan, clock = serverClock(), lookbackMs = 60_000 } = options;
+  const { intervalMs = 0, spacingMs = () => 0, scheduler = asyncScheduler } = options;
+
+  return defer(() => {
+    const shallow = Math.min(SHALLOW_MS, 2 * lookbackMs);
+    const isOne = Math.max(shallow, intervalMs) >= lookbackMs;
+    const known = { clock, since: options.since, scheduler };
+    const newest = chain({
+      ...known,
+      scan,
+      behindMs: 0,
+      lookbackMs: isOne ? Math.max(shallow, lookbackMs) : shallow,
+    });
+    const back = chain({ ...known, scan: scanBack, behindMs: lookbackMs, lookbackMs });
+    /** Of the polls' part of the quota: what looking back takes of it. */
+    const forBack = (): number => {
+      if (isOne || back.requests() === 0) return 0;
+      return Math.min(MOST_BACK, (back.requests() * spacingMs()) / lookbackMs);
+    };
+    const costMs = () => (newest.requests() * spacingMs()) / (1 - forBack());
+
+    const newest$ = newest
+      .scans(() => Math.max(intervalMs, costMs()))
+      .pipe(
+        map(({ page, isLast }): PollPage => {
+          const most = isOne ? Infinity : back.since() + lookbackMs;
+          const since = isLast ? Math.min(newest.since(), most) : undefined;
+          return { page, since, looksBack: false };
+        }),
+      );
+    const back$ = back
+      .scans(() => lookbackMs)
+      .pipe(map(({ page }): PollPage => ({ page, since: undefined, looksBack: true })));
+    return isOne ? newest$ : merge(newest$, back$);
+  });
+}
+
+/** One scan after the other: each from where the one before it began, less a lookback. */
+function chain(options: {
+  readonly scan: (window: Window) => Observable<ScanPage>;
+  readonly clock: ServerClock;
+  readonly since: number;
+  /** The one before the first may have begun so much earlier than `since`, ms. */
+  readonly behindMs: number;
+  readonly lookbackMs: number;
+  readonly scheduler: SchedulerLike;
+}) {
+  const { scan, clock, scheduler } = options;
+  let since = options.since - options.behindMs;
+  let startedAt = 0;
+  let requests = 0;
+  let before = 0;
+
+  const one = defer(() => {
+    startedAt = scheduler.now();
+    [before, requests] = [requests, 0];
+    const newest = clock.newest(); // as of now: what is seen during the scan may be newer than it
+    let mark: number | undefined;
+    // Before the first answer the local clock has to do; `reached` is what even a wrong one gives.
+    const latest = Math.max(clock.latest() ?? scheduler.now(), since, options.since);
+    const reached = latest + AHEAD_MS / 2;
+    return scan(window(since - options.lookbackMs, latest)).pipe(
+      map((page) => {
+        if (requests === 0) {
+          clock.tell(page.answer.serverTime);
+          mark = clock.mark(newest);
+        }
+        requests += 1;
+        clock.see(page.answer.data.map(updatedAtIn));
+        const isLast = page.next === undefined;
+        if (isLast) {
+          since = Math.min(mark ?? since, reached);
+          before = requests;
+        }
+        return { page, isLast };
+      }),
+    );
+  });
+  return {
+    /** For ever, each at least so many ms after the start of the one before. */
+    scans: (leastMs: () => number) => {
+      const pause = () => timer(Math.max(0, startedAt + leastMs() - scheduler.now()), scheduler);
+      return one.pipe(repeat({ delay: pause }));
+    },
+    /** Where the last one that has come to its end began, on the server's clock. */
+    since: () => since,
+    /** Of the last one; of the one that goes on if it has taken more. */
+    requests: () => Math.max(before, requests),
+  };
+}
+
+/** The window from one instant to well after another; both in ms. */
+export function window(from: number, latest: number): Window {
+  const text = (ms: number) => new Date(Math.min(Math.max(ms, 0), LAST_DAY)).toISOString();
+  return { modifiedFromDate: text(from), modifiedToDate: text(latest + AHEAD_MS) };
+}

@@ -1,0 +1,75 @@
+import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
+import type { JsonObject } from '../../schemas/json/json.ts';
+import type { Anchor } from './anchors.ts';
+import { commonFields, differingFields } from './differing-fields.ts';
+import type { KeyOf } from '../records/records.ts';
+import { jsonOf, keyIn } from '../records/sent-record.ts';
+import type { Sent } from '../records/sent-record.ts';
+import { volatileFields } from '../records/volatile-fields.ts';
+
+/** Looks into a scan that comes no further: which fields keep its pages from joining? */
+export interface Standstill {
+  /** A page has joined, which ends so far in the list; with the anchors that it lends. */
+  readonly joined: (end: number, data: readonly Sent[], anchors: readonly Anchor[]) => void;
+  /** A page has not joined. Gives the fields that differ in every answer, once that can be told. */
+  readonly failed: (data: readonly Sent[], leftOut: readonly string[]) => readonly string[];
+}
+
+/** Pages that did not join, without one that led further between them. */
+const ENOUGH = 3;
+
+/**
+ * Holds the records that a page had for anchors against what a page that did not join says of them. Only
+ * those count whose `updated_at` is the same: others have changed. So that field is never among those
+ * that differ, and a list in which everything is being changed has none.
+ */
+export function standstill(keyOf: KeyOf): Standstill {
+  let furthest = -1;
+  let failures = 0;
+  const kept = new Map<string, JsonObject>();
+  let differing: ReadonlySet<string>[] = [];
+
+  return {
+    joined: (end, data, anchors) => {
+      if (end > furthest) {
+        furthest = end;
+        failures = 0;
+        differing = [];
+        kept.clear();
+      }
+      if (failures === 0) return;
+      const keys = new Set(anchors.map(([key]) => key));
+      for (const [key, record] of recordsOf(data, keyOf, keys)) kept.set(key, record);
+    },
+    failed: (data, leftOut) => {
+      failures += 1;
+      const { without } = volatileFields(leftOut);
+      for (const [key, record] of recordsOf(data, keyOf, kept)) {
+        const [was, is] = [without(kept.get(key)!), without(record)] as [JsonObject, JsonObject];
+        if (stamp(was) === stamp(is)) differing.push(differingFields(was, is));
+      }
+      if (failures % ENOUGH !== 0) return [];
+      const found = commonFields(differing);
+      differing = [];
+      return found;
+    },
+  };
+}
+
+function* recordsOf(
+  data: readonly Sent[],
+  keyOf: KeyOf,
+  keys: { has(key: string): boolean; readonly size: number },
+): Generator<[string, JsonObject]> {
+  if (keys.size === 0) return;
+  for (const sent of data) {
+    const key = keyIn(sent, keyOf);
+    if (key === undefined || !keys.has(key)) continue;
+    const record = jsonOf(sent);
+    if (isJsonObject(record)) yield [key, record];
+  }
+}
+
+function stamp({ updated_at = null }: JsonObject): string {
+  return canonicalJson(updated_at);
+}

@@ -1,0 +1,250 @@
+import {
+  asyncScheduler,
+  concat,
+  concatMap,
+  defer,
+  EMPTY,
+  filter,
+  from,
+  map,
+  of,
+  reduce,
+  repeat,
+  switchMap,
+  tap,
+  timer,
+} from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import type { ScanPage } from './pages.ts';
+import type { Span } from '../http/read-clock.ts';
+import type { Answer } from '../http/request.ts';
+import type { Room } from '../quota/room.ts';
+import { isReadable } from '../http/unreadable-record.ts';
+import { proofLeft, removedLately, seenSince, showsAbsence } from './sweep-progress.ts';
+import type { SweepProgress } from './sweep-progress.ts';
+
+/** One thing that a sweep has found out, to be kept before the next. */
+export type SweepStep =
+  /** A page; the first one of a sweep begins it. */
+  | {
+      readonly kind: 'page';
+      readonly page: ScanPage;
+      readonly settled: boolean;
+      /** When this reading of the list began, ms on the local clock. */
+      readonly beganAt: number;
+    }
+  /** Keys that no sweep has seen since the one numbered `since`; read like a page at `span`. */
+  | {
+      readonly kind: 'absent';
+      readonly keys: readonly string[];
+      readonly since: number;
+      readonly span: Span;
+    }
+  /** What the API says when it is asked for one of them; undefined when it can't be told. */
+  | {
+      readonly kind: 'asked';
+      readonly key: string;
+      readonly since: number;
+      readonly answer: Answer | undefined;
+      /** Whether it was gone before: the first time proves nothing yet. */
+      readonly again: boolean;
+    }
+  /** All of them have been asked for once. */
+  | { readonly kind: 'asked-once' }
+  /** All is dealt with. */
+  | { readonly kind: 'end' };
+
+/** Keys that are known, and have not been seen since a certain sweep. */
+export interface Unseen {
+  readonly keys: readonly string[];
+  /** Where to go on looking; undefined at the end. */
+  readonly next: string | undefined;
+}
+
+/** What is known of the records that are published, as far as sweeps need it. */
+export interface KnownRecords {
+  /** How many there are. */
+  count(): number;
+  /** A stretch of the keys behind `after`: so many that the caller is not held up for long. */
+  unseen(since: number, after: string | undefined): Unseen;
+}
+
+/** More keys are gone at once than may be; with those of the last hour. */
+export interface Held {
+  readonly gone: number;
+  readonly known: number;
+}
+
+/** What {@link sweeps} needs. */
+export interface SweepsOptions {
+  /** As it was kept with the newest step that was settled. */
+  readonly progress: () => SweepProgress;
+  /** Reads the list from where a position says, null for its beginning; each page takes a place in `room`. */
+  readonly scan: (from: SweepProgress['position'], onUnsettled: () => void) => Observable<ScanPage>;
+  /** Of one place: a step is kept before the next is taken. */
+  readonly room: Room;
+  readonly records: KnownRecords;
+  /**
+   * Asks for the record of a key: emits once. Default: there is no such query, and sweeps decide.
+   */
+  readonly ask?: (key: string) => Observable<Answer | undefined>;
+  /** Whether a key can be asked for: one that can't is never gone. Default: every one can. */
+  readonly canBeAsked?: (key: string) => boolean;
+  /** When nothing is read: a moment in the order of reads. */
+  readonly moment: () => Span;
+  /** Least time from the beginning of a sweep to that of the next, ms. */
+  readonly intervalMs: number;
+  /** What a request costs in time, ms. Default 0: the quota's lane sees to it. */
+  readonly spacingMs?: () => number;
+  /** How long what is absent has to stay so before it is gone, ms. */
+  readonly proofMs: number;
+  /**
+   * Above this share of the known records, and above 20, none is removed; nor above a third of them, and
+   * above 2. 0 to 100, which is no limit.
+   */
+  readonly limitPercent: number;
+  /** Told when deletions are held back as too many. */
+  readonly onHeld?: (held: Held) => void;
+  /** Clock and timers. Default {@link asyncScheduler}. */
+  readonly scheduler?: SchedulerLike;
+}
+
+/** So many may go of a long list, whatever the limit; of a short one they are most of it. */
+const FEW = 20;
+const FEWEST = 2;
+const MOST_OF_SHORT = 1 / 3;
+
+/**
+ * Reads a list whole, again and again, and tells what is gone from it: what is asked for when it was
+ * gone twice, the time of a proof apart; of all else {@link seenSince} says when
+ * that can be told. Never completes. After a failure it goes on where `progress` says.
+ *
+ * All that is missing is counted first, proven or not, together with what went within the last hour. If it is more than
+ * the limit, none of it is told, and the next sweep counts again: a list that has lost much at once
+ * is more likely broken than right.
+ */
+export function sweeps(options: SweepsOptions): Observable<SweepStep> {
+  const { progress, scan, room, records, ask, intervalMs, proofMs, limitPercent, onHeld } = options;
+  const { canBeAsked = () => true, spacingMs = () => 0, scheduler = asyncScheduler } = options;
+  let requests = 0;
+  let lastRead: Span | undefined;
+
+  /** Waits until everything that was emitted is settled. */
+  const settled$ = defer(() => room.enter.pipe(tap(() => room.leave())));
+  /** A step of its own place. */
+  const step = (step$: Observable<SweepStep>) => room.enter.pipe(switchMap(() => step$));
+
+  const read = (position: SweepProgress['position']): Observable<SweepStep> =>
+    defer(() => {
+      const beganAt = scheduler.now();
+      let settled = true;
+      return scan(position, () => (settled = false)).pipe(
+        map((page): SweepStep => {
+          requests += 1;
+          lastRead = page.answer.span;
+          // What it may be nobody knows: it may be any of those that are missing.
+          if (!isReadable(page.answer.data)) settled = false;
+          return { kind: 'page', page, settled, beganAt };
+        }),
+      );
+    });
+
+  const isTooMuch = (gone: number, known: number): boolean => {
+    if (limitPercent === 100) return false;
+    const isMuch = gone > FEW && gone > (known * limitPercent) / 100;
+    return isMuch || (gone > FEWEST && gone > known * MOST_OF_SHORT);
+  };
+  const isHeld = (missing: number): boolean => {
+    const before = removedLately(progress(), scheduler.now());
+    const gone = missing + before;
+    const known = records.count() + before;
+    const held = isTooMuch(gone, known);
+    if (held) onHeld?.({ gone, known });
+    return held;
+  };
+  /** Works through the unseen keys: a stretch is looked up when the one before is dealt with. */
+  const stretches = <T>(
+    since: number,
+    work: (keys: readonly string[]) => Observable<T>,
+    begin?: string,
+  ): Observable<T> =>
+    defer(() => {
+      let after = begin;
+      return timer(0, scheduler).pipe(
+        switchMap(() => {
+          const { keys, next } = records.unseen(since, after);
+          after = next;
+          return work(keys);
+        }),
+        // Not by recursion: when all of a long list is gone, thousands of stretches are.
+        repeat({ delay: () => (after === undefined ? EMPTY : of(undefined)) }),
+      );
+    });
+  const count = (since: number): Observable<number> =>
+    stretches(since, (keys) => of(keys.filter(canBeTold).length)).pipe(
+      reduce((gone, more) => gone + more, 0),
+    );
+  const canBeTold = (key: string) => ask === undefined || canBeAsked(key);
+  const absent = defer((): Observable<SweepStep> => {
+    const since = seenSince(progress(), proofMs);
+    if (since === undefined) return EMPTY;
+    const span = lastRead ?? options.moment();
+    return stretches(since, (keys) =>
+      keys.length === 0 ? EMPTY : step(of({ kind: 'absent', keys, since, span })),
+    );
+  });
+  const asking = (since: number, again: boolean, after?: string): Observable<SweepStep> =>
+    stretches(
+      since,
+      (keys) =>
+        from(keys.filter(canBeTold)).pipe(
+          concatMap((key) =>
+            step(ask!(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer, again })))),
+          ),
+        ),
+      after,
+    );
+  /** Asks once for all that is missing, and when it has stayed so for long enough once more. */
+  const asked = (since: number): Observable<SweepStep> => {
+    const once = defer(() => {
+      const { askedUpTo, askedAt } = progress();
+      if (askedAt !== null) return EMPTY;
+      return concat(asking(since, false, askedUpTo ?? undefined), step(of({ kind: 'asked-once' })));
+    });
+    const again = settled$.pipe(
+      switchMap(() => count(since)),
+      filter((missing) => missing > 0),
+      switchMap(() => timer(proofLeft(progress(), scheduler.now(), proofMs), scheduler)),
+      switchMap(() => asking(since, true)),
+    );
+    return concat(once, again);
+  };
+  const remove: Observable<SweepStep> = settled$.pipe(
+    switchMap(() => {
+      const { number } = progress();
+      if (!showsAbsence(progress(), ask !== undefined)) return EMPTY;
+      return count(number).pipe(
+        filter((missing) => missing > 0 && !isHeld(missing)),
+        switchMap(() => (ask ? asked(number) : absent)),
+      );
+    }),
+  );
+  const end = step(of({ kind: 'end' }));
+
+  return settled$.pipe(
+    switchMap(() => {
+      const { phase, position, beganAt } = progress();
+      if (phase === 'removing') return concat(remove, end);
+      if (phase === 'reading') return concat(read(position), remove, end);
+      const pause = Math.max(intervalMs, requests * spacingMs());
+      const wait = Math.min(pause, Math.max(0, beganAt + pause - scheduler.now()));
+      return timer(wait, scheduler).pipe(
+        switchMap(() => {
+          requests = 0;
+          return concat(read(null), remove, end);
+        }),
+      );
+    }),
+    repeat(),
+  );
+}

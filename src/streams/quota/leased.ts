@@ -1,0 +1,29 @@
+import { DecoratorHandler } from 'undici';
+import type { Dispatcher } from 'undici';
+import { CellarstreamError } from '../../core/errors.ts';
+
+/**
+ * A dispatcher that writes a request to its socket only while it may be sent. When it was begun says nothing: a connection may be
+ * made for long, and the process may stand still meanwhile.
+ *
+ * A request that may not is an error, `LEASE_OVER`, and never leaves.
+ */
+export function leased(dispatcher: Dispatcher, mayBeSent: () => boolean): Dispatcher {
+  return dispatcher.compose((dispatch) => (options, handler) => {
+    const held: Dispatcher.DispatchHandler = new DecoratorHandler(handler);
+    const start = held.onRequestStart?.bind(held);
+    // Called as it is about to be written.
+    held.onRequestStart = (controller, context) => {
+      if (!mayBeSent()) throw over();
+      start?.(controller, context);
+    };
+    return dispatch(options, held);
+  });
+}
+
+function over(): CellarstreamError {
+  return new CellarstreamError(
+    'LEASE_OVER',
+    'the time for which this request was declared is over: it was not sent',
+  );
+}

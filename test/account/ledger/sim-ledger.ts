@@ -1,0 +1,128 @@
+import type { AccountLog } from '../../../src/sinks/ledger/kafka-ledger.ts';
+import type { GuestLog } from '../../../src/sinks/ledger/guest-log.ts';
+import { ageMs } from '../../../src/sinks/ledger/ledger-entries.ts';
+import type { LedgerEntry } from '../../../src/sinks/ledger/ledger-entries.ts';
+import { CellarstreamError } from '../../../src/core/errors.ts';
+import type { SimTime } from '../../sim/sim-time.ts';
+
+interface Appended {
+  readonly text: string;
+  /** By the leader's clock, ms. */
+  readonly at: number;
+  readonly leaderEpoch: number;
+  /** Whose it is; undefined where it is the account's own. */
+  readonly guest?: string;
+}
+
+/** How long what is sent to Kafka is on its way, or whether it never comes. */
+export interface Ways {
+  /** Resolves when a step of a process may go on; never where it is dead. */
+  readonly step: () => Promise<void>;
+  /** Whether Kafka can be reached just now. */
+  readonly isCutOff: () => boolean;
+}
+
+/** The topic of ledgers, for one account: producers that fence each other, and a leader whose clock is its own. */
+export class SimLedger {
+  readonly #time: SimTime;
+  readonly #entries: Appended[] = [];
+  #epoch = 0;
+  #leader = { epoch: 0, skewMs: 0 };
+
+  constructor(time: SimTime) {
+    this.#time = time;
+  }
+
+  /** Another broker leads, with another clock. */
+  moveLeader(skewMs: number): void {
+    this.#leader = { epoch: this.#leader.epoch + 1, skewMs };
+  }
+
+  /** What one process has of it. */
+  of({ step, isCutOff }: Ways, now: () => number): AccountLog {
+    let epoch = 0;
+    /** Before which all is known, and what was appended last. */
+    let readTo = 0;
+    let newest = { end: 0, at: 0 };
+    const write = (text: string): number => {
+      if (isCutOff()) throw new CellarstreamError('KAFKA_UNREACHABLE', 'no answer from Kafka');
+      if (epoch !== this.#epoch)
+        throw new CellarstreamError('FENCED', 'another one has the ledger');
+      const { epoch: leaderEpoch, skewMs } = this.#leader;
+      return this.#entries.push({ text, at: this.#time.now() + skewMs, leaderEpoch });
+    };
+    return {
+      takeOver: async (text) => {
+        await step();
+        epoch = ++this.#epoch;
+        await step();
+        const end = write(text);
+        await step();
+        const at = now();
+        await step(); // until it is read
+        const before = this.#entries.slice(0, end - 1);
+        readTo = end;
+        const entries = before.filter((one) => one.guest === undefined);
+        const claim = this.#entries[end - 1]!;
+        const guests = newestOfGuests(before);
+        return { entries: entries.map(agedAt(claim)), guests: guests.map(agedAt(claim)), at };
+      },
+      append: async (text) => {
+        await step(); // it is produced
+        const end = write(text);
+        await step(); // EndTxn is sent
+        if (epoch !== this.#epoch)
+          throw new CellarstreamError('FENCED', 'another one has the ledger');
+        await step(); // and answered
+        newest = { end, at: now() };
+      },
+      guests: async () => {
+        await step();
+        const { end, at } = newest;
+        const guests = newestOfGuests(this.#entries.slice(readTo, end));
+        readTo = end;
+        return { guests: guests.map(agedAt(this.#entries[end - 1]!)), at };
+      },
+      close: () => Promise.resolve(),
+    };
+  }
+
+  /** What a guest has of it. */
+  guest(guest: string, { step, isCutOff }: Ways, now: () => number): GuestLog {
+    const write = (text: string): number => {
+      if (isCutOff()) throw new CellarstreamError('KAFKA_UNREACHABLE', 'no answer from Kafka');
+      const { epoch: leaderEpoch, skewMs } = this.#leader;
+      return this.#entries.push({ text, at: this.#time.now() + skewMs, leaderEpoch, guest });
+    };
+    return {
+      declare: async (text) => {
+        await step();
+        write(text);
+        await step();
+        const at = now();
+        await step(); // until it is read
+        // As it is really read: until the text is seen, wherever that is.
+        const isEntry = (one: Appended) => one.guest === guest && one.text === text;
+        const seen = this.#entries.slice(0, this.#entries.findIndex(isEntry) + 1);
+        const own = seen.findLast(isEntry)!;
+        const before = seen.slice(0, seen.indexOf(own));
+        const services = before.filter((one) => one.guest === undefined);
+        const guests = newestOfGuests(before.filter((one) => one.guest !== guest));
+        return { entries: services.map(agedAt(own)), guests: guests.map(agedAt(own)), at };
+      },
+      close: () => undefined,
+    };
+  }
+}
+
+function newestOfGuests(entries: readonly Appended[]): Appended[] {
+  return [...new Map(entries.filter(({ guest }) => guest !== undefined).map((one) => [one.guest, one])).values()]; // prettier-ignore
+}
+
+function agedAt(at: Appended): (one: Appended) => LedgerEntry {
+  return (one) => ({ text: one.text, ageMs: ageMs(stamped(one), stamped(at)) });
+}
+
+function stamped({ at, leaderEpoch }: Appended) {
+  return { timestamp: String(at), leaderEpoch, isAppendTime: true };
+}

@@ -1,0 +1,79 @@
+import { lastValueFrom, of } from 'rxjs';
+import { expect, it } from 'vitest';
+import type { PiiConfig } from '../../src/config/config.ts';
+import type { JsonValue } from '../../src/schemas/json/json.ts';
+import type { ListQuery, ListRequest } from '../../src/streams/http/request.ts';
+import { unseenFields } from '../../src/account/unseen-fields.ts';
+
+const pii: PiiConfig = {
+  drop: [{ resource: 'orders', path: ['tender_info', 'last_four'] }],
+  mask: [{ resource: 'orders', path: ['emial'] }],
+  hmac: [{ resource: 'customers', path: ['email'] }],
+  hmacKey: undefined,
+};
+
+/** What was told after each of these pages. */
+async function told(
+  pages: readonly (readonly [data: readonly JsonValue[], query?: ListQuery, hasNext?: boolean])[],
+  resource: 'orders' | 'customers' | 'products' = 'orders',
+  volatile: readonly string[] = [],
+): Promise<readonly (readonly string[])[]> {
+  const names: string[] = [];
+  let data: readonly JsonValue[] = [];
+  let hasNext = true;
+  const list: ListRequest = () =>
+    of({
+      data,
+      pagination: { total_records: 0, has_next_page: hasNext },
+      span: { begin: 1, end: 2 },
+      serverTime: undefined,
+    });
+  const request = unseenFields({
+    pii,
+    volatile,
+    resource,
+    onUnseen: (name) => names.push(name),
+  })(list);
+  const after: (readonly string[])[] = [];
+  for (const [records, query = {}, more = true] of pages) {
+    data = records;
+    hasNext = more;
+    expect((await lastValueFrom(request(query, (source) => source))).data).toBe(records);
+    after.push([...names]);
+  }
+  return after;
+}
+
+const card = { id: 1, tender_info: [{ last_four: '1' }] };
+const plain = (count: number) => Array.from({ length: count }, (_, id) => ({ id }));
+const POLL = { modifiedFromDate: '2026-03-05T12:00:00Z' };
+
+it('tells once what none of the first 100 records has', async () => {
+  const pages = [[plain(99)], [[card]], [plain(100)]] as const;
+  expect(await told(pages)).toEqual([[], ['emial'], ['emial']]);
+});
+
+it('tells it of a whole list that has fewer', async () => {
+  expect(await told([[[]], [[], {}, false], [[card], {}, false]])).toEqual([[], [], ['emial']]);
+});
+
+it('does not tell it of the few records that a poll brings, or one that was asked for', async () => {
+  const asked = { orderNumber: '1' };
+  const few = [
+    [plain(1), POLL, false],
+    [plain(1), asked, false],
+    [plain(98), POLL],
+  ] as const;
+  expect(await told(few)).toEqual([[], [], ['tender_info.last_four', 'emial']]);
+});
+
+it('tells nothing of a list of which nothing is to be hidden, or all is there', async () => {
+  expect(await told([[plain(100)]], 'products')).toEqual([[]]);
+  expect(await told([[[...plain(99), { email: null }]]], 'customers')).toEqual([[]]);
+});
+
+it('tells of volatile fields, too', async () => {
+  const records = [...plain(99), { images: [{ url: 1 }] }];
+  const pointers = ['/images/url', '/image'];
+  expect(await told([[records]], 'products', pointers)).toEqual([['/image']]);
+});

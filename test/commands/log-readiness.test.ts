@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { logReadiness } from '../../src/commands/log-readiness.ts';
+import type { Logger } from '../../src/observe/log.ts';
+import type { Readiness } from '../../src/ops/status/readiness.ts';
+import { virtualTime } from '../support/virtual-time.ts';
+
+const READY: Readiness = { ready: true, reasons: [], causes: [] };
+const waiting = (cause: 'kafka' | 'registry', text: string): Readiness => ({
+  ready: false,
+  reasons: [text],
+  causes: [cause],
+});
+
+describe('logReadiness', () => {
+  it('says a change in a line, and what only goes on not at all', () => {
+    const lines: unknown[] = [];
+    const line = (level: string) => (fields: object, text: string) =>
+      lines.push({ level, ...fields, text });
+    const logger = { info: line('info'), warn: line('warn') } as unknown as Logger;
+    let now: Readiness = waiting('kafka', 'a');
+    const scheduler = virtualTime();
+    scheduler.run(() => {
+      const telling = logReadiness(logger, () => now, scheduler);
+      const at = (ms: number, then: Readiness) => void scheduler.schedule(() => (now = then), ms);
+      at(1_100, waiting('kafka', 'b'));
+      at(3_100, READY);
+      at(5_100, waiting('registry', 'c'));
+      at(5_900, READY); // a moment
+      at(7_100, waiting('registry', 'd'));
+      at(8_100, waiting('kafka', 'e'));
+      scheduler.schedule(() => telling.unsubscribe(), 10_500);
+    });
+    expect(lines).toEqual([
+      { level: 'warn', event: 'readiness', ready: false, reasons: ['a'], text: 'not ready' },
+      { level: 'info', event: 'readiness', ready: true, reasons: [], text: 'ready' },
+      { level: 'warn', event: 'readiness', ready: false, reasons: ['d'], text: 'not ready' },
+      { level: 'warn', event: 'readiness', ready: false, reasons: ['e'], text: 'not ready' },
+    ]);
+  });
+});

@@ -1,0 +1,255 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { from } from 'rxjs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openHttpServer } from '../../../src/ops/http/http-server.ts';
+import type { Answers, HttpServer, HttpServerOptions } from '../../../src/ops/http/http-server.ts';
+import { pageOf } from '../../../src/ops/http/page-file.ts';
+import { failureOf } from '../../support/failure.ts';
+
+const PAGE = pageOf(
+  '<!doctype html><style>a{}</style><title>t</title><script type="module">b()</script>',
+);
+
+let options: HttpServerOptions;
+let server: HttpServer;
+let errors: unknown[];
+let count: number;
+const sockets = new Set<Socket>();
+
+beforeEach(async () => {
+  errors = [];
+  count = 0;
+  options = {
+    host: '127.0.0.1',
+    port: 0,
+    holdMs: 300,
+    page: PAGE,
+    answers: {
+      alive: () => true,
+      readiness: () => ({ ready: true, reasons: [], causes: [] }),
+      status: () => JSON.stringify({ count: ++count }),
+      metrics: () => Promise.resolve('a_total 1\n'),
+    },
+    metricsType: 'text/plain; version=0.0.4',
+    onError: (error) => errors.push(error),
+  };
+  server = await openHttpServer(options);
+});
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  sockets.clear();
+  await server.close();
+});
+
+const get = (path: string, init?: RequestInit) => fetch(server.url + path, init);
+const reopen = async (change: Partial<HttpServerOptions>) => {
+  await server.close();
+  server = await openHttpServer({ ...options, ...change });
+};
+const reanswer = (change: Partial<Answers>) =>
+  reopen({ answers: { ...options.answers, ...change } });
+/** A connection of its own, on which `text` is sent. */
+const dial = async (text: string): Promise<Socket> => {
+  const { hostname, port } = new URL(server.url);
+  const socket = connect(Number(port), hostname);
+  sockets.add(socket);
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  socket.write(text);
+  return socket;
+};
+
+describe('the paths', () => {
+  it('tells that the process is alive, and whether it is ready', async () => {
+    expect(await (await get('/healthz')).text()).toBe('alive\n');
+    expect([(await get('/readyz')).status, await (await get('/readyz')).text()]).toEqual([200, 'ready\n']); // prettier-ignore
+  });
+
+  it('is not alive when the service does not answer', async () => {
+    await reanswer({ alive: () => Promise.reject(new Error('stuck')) });
+    const answer = await get('/healthz');
+    expect([answer.status, await answer.text()]).toEqual([503, 'stuck\n']);
+  });
+
+  it('is not ready with the reasons in words, a line each', async () => {
+    const reasons = ['orders: waiting for Kafka since ...', 'products: not caught up yet'];
+    const causes = ['kafka', 'starting'] as const;
+    await reanswer({ readiness: () => ({ ready: false, reasons, causes }) });
+    const answer = await get('/readyz');
+    expect([answer.status, await answer.text()]).toEqual([503, reasons.join('\n') + '\n']);
+    expect((await get('/healthz')).status).toBe(200);
+  });
+
+  it('gives metrics and status in their types, and nothing to be kept', async () => {
+    const metrics = await get('/metrics');
+    expect(metrics.headers.get('content-type')).toBe('text/plain; version=0.0.4');
+    expect(await metrics.text()).toBe('a_total 1\n');
+    const status = await get('/status');
+    expect(status.headers.get('content-type')).toContain('application/json');
+    expect(status.headers.get('cache-control')).toBe('no-store');
+    expect(await status.json()).toEqual({ count: 1 });
+  });
+
+  it('gives the page, in which nothing may run but what is in it', async () => {
+    const answer = await get('/');
+    expect(await answer.text()).toBe(PAGE.html);
+    const policy = answer.headers.get('content-security-policy')!;
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain(`script-src ${PAGE.scriptHashes.join(' ')};`);
+    expect(policy).toContain(`style-src ${PAGE.styleHashes.join(' ')};`);
+    expect(policy).not.toContain('unsafe');
+    expect([PAGE.scriptHashes.length, PAGE.styleHashes.length]).toEqual([1, 1]);
+    expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+  });
+
+  it('has nothing else, whatever the path looks like', async () => {
+    for (const path of ['/x', '/status/', '/..%2f..%2fetc/passwd', '/%00', '/%', '//etc/passwd']) {
+      expect([path, (await get(path)).status]).toEqual([path, 404]);
+    }
+    const raw = await dial(
+      'GET /../../etc/passwd HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n',
+    );
+    const [answer] = (await once(raw, 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 404 /);
+  });
+
+  it('answers GET and HEAD alone', async () => {
+    for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
+      const answer = await get('/status', { method });
+      expect([method, answer.status, answer.headers.get('allow')]).toEqual([
+        method,
+        405,
+        'GET, HEAD',
+      ]);
+    }
+    expect((await get('/status', { method: 'HEAD' })).status).toBe(200);
+  });
+
+  it('says nothing of what went wrong in it, but tells the log', async () => {
+    const failure = new Error('with a secret');
+    await reanswer({ metrics: () => Promise.reject(failure) });
+    const answer = await get('/metrics');
+    expect([answer.status, await answer.text()]).toEqual([
+      500,
+      'this went wrong; the log says how\n',
+    ]);
+    expect(errors).toEqual([failure]);
+  });
+});
+
+describe('events', () => {
+  it('tells the status at once, and again each second', async () => {
+    const answer = await get('/status/events');
+    expect(answer.headers.get('content-type')).toContain('text/event-stream');
+    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+    const first = (await reader.read()).value!;
+    expect(first).toContain('event: status\ndata: {"count":1}\n\n');
+    expect((await reader.read()).value!).toContain('data: {"count":2}');
+    await reader.cancel();
+  });
+
+  it('ends with the server', async () => {
+    const answer = await get('/status/events');
+    await server.close();
+    await expect(answer.text()).rejects.toThrow();
+    server = await openHttpServer(options);
+  });
+});
+
+describe('its limits', () => {
+  it('answers one request as another within a second: nothing is worked out twice', async () => {
+    await Promise.all(Array.from({ length: 25 }, () => get('/status').then((a) => a.text())));
+    expect(count).toBeLessThanOrEqual(2);
+  });
+
+  it('answers probes before all who flood it', async () => {
+    const flood = Array.from({ length: 100 }, () => get('/status').then((answer) => answer.text()));
+    const started = performance.now();
+    for (let n = 0; n < 5; n++) expect((await get('/healthz')).status).toBe(200);
+    expect(performance.now() - started).toBeLessThan(1_000);
+    await Promise.all(flood);
+  });
+
+  it('answers nothing more to who asks again before it is answered, and hangs up in the end', async () => {
+    const socket = await dial('GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n'.repeat(100));
+    let said = '';
+    socket.on('data', (data: Buffer) => (said += data.toString()));
+    await new Promise((resolve) => socket.once('close', resolve));
+    expect(said.split('HTTP/1.1').length - 1).toBeLessThanOrEqual(1);
+  });
+
+  it('keeps no place of the page for a HEAD', async () => {
+    for (let n = 0; n < 70; n++) await get('/status/events', { method: 'HEAD' });
+    const answer = await get('/status/events');
+    expect(answer.status).toBe(200);
+    await answer.body!.cancel();
+  });
+
+  it('refuses who was led to this machine by another name', async () => {
+    const status = (host: string) =>
+      new Promise((resolve, reject) => {
+        const sent = request(`${server.url}/status`, { headers: { host } }, (answer) =>
+          resolve(answer.resume().statusCode),
+        );
+        sent.once('error', reject).end();
+      });
+    expect(await status('rebound.example')).toBe(403);
+    expect(await status('localhost:9464')).toBe(200);
+    expect(await status('[::1]:9464')).toBe(200);
+    await reopen({ host: '0.0.0.0' });
+    server = { ...server, url: server.url.replace('0.0.0.0', '127.0.0.1') };
+    expect(await status('cellarstream.default.svc')).toBe(200);
+  });
+
+  it('lets those wait who ask for more than thirty a second', async () => {
+    const started = performance.now();
+    const answers = await Promise.all(Array.from({ length: 81 }, () => get('/healthz')));
+    expect(answers.every(({ status }) => status === 200)).toBe(true);
+    expect(performance.now() - started).toBeGreaterThan(900);
+  });
+
+  it('ends connections that send their headers too slowly', async () => {
+    const socket = await dial('GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: ');
+    let said = '';
+    socket.on('data', (data: Buffer) => (said += data.toString()));
+    await once(socket, 'close');
+    expect(said).toContain('408');
+  });
+
+  it('refuses headers that are too large', async () => {
+    const refused = await new Promise<number>((resolve, reject) => {
+      const sent = request(server.url, { headers: { 'x-large': 'x'.repeat(10_000) } }, (answer) =>
+        resolve(answer.statusCode!),
+      );
+      sent.once('error', reject).end();
+    });
+    expect(refused).toBe(431);
+  });
+
+  it('holds little for who does not read, and lets go of them', async () => {
+    let told = 0;
+    const status = () => JSON.stringify({ big: 'x'.repeat(4_000_000), told: ++told });
+    await reopen({ idleMs: 2_000, answers: { ...options.answers, status } });
+    const socket = await dial('GET /status/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n');
+    socket.pause();
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    const trying = setInterval(() => socket.write('\r\n'), 100); // to meet the end of it
+    await closed.finally(() => clearInterval(trying));
+    expect(told).toBeLessThanOrEqual(5); // those that the kernel took, and one
+  });
+});
+
+it('says in one line why it can not listen', async () => {
+  const taken = Number(new URL(server.url).port);
+  const failure = await failureOf(from(openHttpServer({ ...options, port: taken })));
+  expect(failure).toMatchObject({ code: 'SETTINGS', context: { settings: 'HTTP_PORT' } });
+  expect(failure.message).toBe(`HTTP_PORT ${taken} is taken on 127.0.0.1: end what listens there, or set another`); // prettier-ignore
+  expect(await failureOf(from(openHttpServer({ ...options, host: '192.0.2.1' })))).toMatchObject({
+    code: 'SETTINGS',
+    context: { settings: 'HTTP_HOST' },
+  });
+});

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import type { ConnectionState } from '../../../src/ops/page/connection-state.ts';
+import { verdictOf } from '../../../src/ops/page/judgement.ts';
+import { timeOfDay } from '../../../src/ops/page/words.ts';
+import { statusModel } from '../../../src/ops/status/status.ts';
+import type { Status, Warning } from '../../../src/ops/status/status.ts';
+
+const AT = Date.parse('2026-01-01T12:00:00Z');
+const LIVE = { isLive: true } as const;
+
+function status(more: Partial<Status> = {}): Status {
+  const { status } = statusModel({
+    version: '1.2.3',
+    account: 'cellar',
+    prefix: 'wine',
+    resources: ['orders'],
+    now: () => AT,
+    readiness: () => ({ ready: true, reasons: [], causes: [] }),
+  });
+  return { ...status(), ...more };
+}
+
+function warned(...kinds: Warning['kind'][]): Status {
+  return status({
+    warnings: kinds.map((kind) => ({ kind, resource: 'orders', text: kind, at: AT })),
+  });
+}
+
+describe('what the page says first', () => {
+  it('is that all is well only while no warning says otherwise', () => {
+    expect(verdictOf(status(), LIVE)).toMatchObject({
+      tone: 'good',
+      headline: 'Ready: what is published is what the API says',
+    });
+    const harmless = verdictOf(warned('list-moved', 'tried-again', 'images-discarded'), LIVE);
+    expect(harmless).toMatchObject({ tone: 'good', wrong: { length: 3 } });
+    const inDoubt = verdictOf(warned('deletions-held', 'list-unsettled', 'deletions-held'), LIVE);
+    expect(inDoubt).toMatchObject({
+      tone: 'warn',
+      headline: 'Ready, but deletions are held back, records may be missing',
+    });
+    for (const kind of ['deletions-unknown', 'dead-letters'] as const)
+      expect(verdictOf(warned(kind), LIVE).tone).toBe('warn');
+  });
+
+  it('is why it is not ready, whatever else there is', () => {
+    const away = { ready: false, reasons: ['orders: no answer'], causes: ['api'] };
+    const { tone, headline } = verdictOf({ ...warned('deletions-held'), ...away }, LIVE);
+    expect([tone, headline]).toEqual(['bad', 'Not ready: waiting for the API']);
+  });
+
+  it('is since when nothing was heard, on one clock', () => {
+    const lost: ConnectionState = { isLive: false, since: AT + 3_600_000, answers: false };
+    expect(verdictOf(status(), lost)).toMatchObject({
+      tone: 'lost',
+      headline: `No word from the service since ${timeOfDay(AT)}`,
+      subline:
+        'The connection is lost. Every figure below is old, as of then. It is tried again by itself.',
+    });
+    expect(verdictOf(undefined, lost)).toMatchObject({
+      headline: `No word from the service since ${timeOfDay(AT + 3_600_000)}`,
+      subline: 'It is tried again by itself.',
+    });
+  });
+
+  it('is that the service answers, where it only has no place for one more page', () => {
+    const untold: ConnectionState = { isLive: false, since: AT, answers: true };
+    const { headline, subline } = verdictOf(status(), untold);
+    expect(headline).toBe(`Not live: as of ${timeOfDay(AT)}`);
+    expect(subline).toMatch(/^The service answers, .*too many pages may be open/);
+  });
+});

@@ -1,0 +1,173 @@
+import { asyncScheduler } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { CellarstreamError } from '../../../src/core/errors.ts';
+import type { Broker, TailMessage } from '../../../src/sinks/broker.ts';
+import { newCursor } from '../../../src/pipeline/checkpoint/cursor.ts';
+import type { Cursor } from '../../../src/pipeline/checkpoint/cursor.ts';
+import type { Message } from '../../../src/sinks/sink.ts';
+import { openTaskLog } from '../../../src/pipeline/checkpoint/task-log.ts';
+import type { TaskBatch } from '../../../src/pipeline/checkpoint/task-log.ts';
+import type { ImageUpdate, TaskMemory, TaskStore } from '../../../src/state/store.ts';
+import { NO_SWEEP } from '../../../src/streams/paging/sweep-progress.ts';
+
+const TASK = 'estate/orders';
+const event: Message = { topic: 'wine.orders', key: '7', value: Buffer.from('an event') };
+const status: Message = { topic: 'wine.order-status-changes', key: '7', value: Buffer.from('x') };
+const image: ImageUpdate = { key: '7', sequence: 1, image: { schemaId: 1, bytes: Buffer.from('') } }; // prettier-ignore
+const batch: TaskBatch = {
+  messages: [event, status],
+  images: [image],
+  cursor: {
+    sequence: 1,
+    firstRead: { startedAt: 5, position: null, done: true },
+    since: 9,
+    keyFields: ['order_number'],
+  },
+};
+
+/** A log of a task whose topics hold this, and what it did, in order. Default nothing. */
+async function opened(
+  failure?: Error,
+  held: readonly (TailMessage & { topic: string })[] = [],
+  { canBeAsked = true, memory }: { canBeAsked?: boolean; memory?: TaskMemory } = {},
+) {
+  const kept: TaskMemory[] = [];
+  const done: (Message[] | string)[] = [];
+  let fails = false;
+  const endOf = (topic: string) => BigInt(held.filter((message) => message.topic === topic).length);
+  const broker: Broker = {
+    open: () => {
+      done.push('open');
+      return Promise.resolve({
+        producer: { producerId: 1n, epoch: 0 },
+        commit: (messages) => {
+          done.push([...messages]);
+          return fails ? Promise.reject(failure!) : Promise.resolve(new Map());
+        },
+        bounds: (topic) => broker.bounds(topic),
+        close: () => Promise.resolve(),
+      });
+    },
+    clusterId: () => Promise.resolve('cluster'),
+    ends: (topic) => Promise.resolve(new Map([[0, endOf(topic)]])),
+    bounds: (topic) => Promise.resolve(new Map([[0, { low: 0n, high: endOf(topic) }]])),
+    readTail: ({ topic, onMessages }) =>
+      onMessages(held.filter((message) => message.topic === topic)),
+  };
+  const store: Partial<TaskStore> = {
+    memory: () => memory,
+    put: (images, now) => {
+      kept.push(now);
+      done.push(`stored ${images.length}`);
+      return Promise.resolve();
+    },
+  };
+  const log = await openTaskLog({
+    broker,
+    store: store as TaskStore,
+    task: TASK,
+    topic: 'wine.orders',
+    cursorTopic: 'wine.cursors',
+    transactionalId: 'cellarstream.wine.estate.orders',
+    instance: 'this one',
+    readImage: (event) =>
+      Promise.resolve({ sequence: Number(event.toString().split(' ')[1]), image: null }),
+    tenure: {},
+    canBeAsked,
+    scheduler: asyncScheduler,
+  });
+  done.length = 0; // it has claimed the task
+  fails = failure !== undefined;
+  return { log, done, kept };
+}
+
+const cursorIn = (messages: readonly Message[]) =>
+  messages
+    .filter(({ topic, key }) => topic === 'wine.cursors' && key === TASK)
+    .map(({ value }) => JSON.parse(value!.toString()) as Cursor);
+
+describe('a commit of a task', () => {
+  it('is one: events and the cursor that says so, together; images after it', async () => {
+    const { log, done } = await opened();
+    await log.commit(batch);
+    const [messages, ...rest] = done;
+    expect(rest).toEqual(['stored 1']);
+    expect(messages).toEqual([event, status, expect.objectContaining({ topic: 'wine.cursors' })]);
+    expect(cursorIn(messages as Message[])).toEqual([
+      {
+        version: 1,
+        instance: 'this one',
+        generation: 1,
+        heldSince: expect.any(Number),
+        ...batch.cursor,
+        partitions: 1,
+        starts: {},
+        ends: { 0: '0' },
+      },
+    ]);
+    expect(log.cursor).toMatchObject(batch.cursor);
+  });
+
+  it('that fails is not made again, and leaves images and cursor as they were', async () => {
+    const failure = new CellarstreamError('COMMIT_FAILED', 'nobody knows');
+    const { log, done } = await opened(failure);
+    await expect(log.commit(batch)).rejects.toBe(failure);
+    expect(done).toHaveLength(1);
+    expect(log.cursor).toMatchObject({ sequence: 0, since: null });
+  });
+});
+
+describe('a task that is taken over', () => {
+  it('goes on behind the last sequence that it reads, though its newest cursor is hidden', async () => {
+    // Behind the beginning of another task's open transaction nothing of the cursors can be read.
+    const cursor = { ...newCursor('another'), sequence: 4 };
+    const message = (topic: string, key: string, value: string) => {
+      const partition = 0;
+      return { topic, partition, offset: '0', key: Buffer.from(key), value: Buffer.from(value) };
+    };
+    const held = [
+      message('wine.cursors', TASK, JSON.stringify(cursor)),
+      message('wine.orders', '7', 'event 9'),
+      message('wine.orders', '8', 'event 8'),
+    ];
+    const { log } = await opened(undefined, held);
+    expect(log.cursor.sequence).toBe(9);
+  });
+
+  describe('by a process with a store of before', () => {
+    const cursor = { ...newCursor('another'), generation: 4 };
+    const message = { topic: 'wine.cursors', partition: 0, offset: '0', key: Buffer.from(TASK), value: Buffer.from(JSON.stringify(cursor)) }; // prettier-ignore
+    const keptAt = 1_000;
+    const row = [{ number: 3, at: 900 }];
+    const remembered = (sweep: object, sweepGeneration?: number): TaskMemory => ({
+      ...{ home: '4 cluster wine.orders', ends: {}, cursorEnd: '1', whole: 0, found: 0 },
+      ...{ cursor: JSON.stringify(cursor), schemaIds: [], sweep: JSON.stringify(sweep) },
+      ...(sweepGeneration !== undefined && { sweepGeneration }),
+    });
+    const sweep = { ...NO_SWEEP, number: 3, row, keptAt };
+
+    it('goes on with the proofs that were begun', async () => {
+      const options = { canBeAsked: false, memory: remembered(sweep, 4) };
+      const { log, kept } = await opened(undefined, [message], options);
+      const now = log.sweep.keptAt;
+      expect(Math.abs(now - Date.now())).toBeLessThan(60_000);
+      expect(log.sweep).toEqual({ ...sweep, row: [{ number: 3, at: now - 100 }], keptAt: now });
+      expect(kept.at(-1)).toMatchObject({ sweep: JSON.stringify(log.sweep), sweepGeneration: 5 });
+    });
+
+    it.each([
+      ['another process has had the list since', remembered(sweep, 3)],
+      ['an older version wrote it', remembered({ ...sweep, proofBefore: 'exact' })],
+    ])('begins them anew where %s', async (_, memory) => {
+      const { log } = await opened(undefined, [message], { canBeAsked: false, memory });
+      expect(log.sweep).toMatchObject({ number: 3, row: [], askedUpTo: null, askedAt: null });
+    });
+
+    it('reads the progress that an older version kept', async () => {
+      const { number, beganAt, phase, position, total, distinct, proof, interrupted, removed } = sweep; // prettier-ignore
+      const older = { number, beganAt, phase, position, total, distinct, proof, proofBefore: proof, interrupted, removed }; // prettier-ignore
+      const { log } = await opened(undefined, [message], { memory: remembered(older, 4) });
+      expect(log.sweep).toMatchObject({ ...NO_SWEEP, number: 3, keptAt: log.sweep.keptAt });
+    });
+  });
+});

@@ -1,0 +1,105 @@
+import { VirtualTimeScheduler } from 'rxjs';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { openTaskLog } from '../../../src/pipeline/checkpoint/task-log.ts';
+import type { TaskLog } from '../../../src/pipeline/checkpoint/task-log.ts';
+import type { Tenure } from '../../../src/pipeline/checkpoint/tenure.ts';
+import { brokerOf, SimBroker } from '../../sim/sim-broker.ts';
+import type { CommitFate } from '../../sim/sim-broker.ts';
+import { SimFolder, storeOf } from '../../sim/sim-store.ts';
+
+const TASK = 'estate/orders';
+const image = { key: '7', sequence: 1, image: { schemaId: 1, bytes: Buffer.from('7') } };
+
+describe('a process that opens its log again after a claim of which it does not know the outcome', () => {
+  let kafka: SimBroker;
+  let folder: SimFolder;
+  beforeEach(() => {
+    kafka = new SimBroker(() => 1);
+    folder = new SimFolder();
+  });
+
+  /** A process, with that folder unless told; its claims go as they are told to. */
+  const process = (instance: string, home = folder) => {
+    const tenure: Tenure = {};
+    return async (claim: CommitFate = 'done'): Promise<TaskLog> => {
+      let fate = claim;
+      const step = () => Promise.resolve();
+      try {
+        const log = await openTaskLog({
+          broker: brokerOf(kafka, { step, fate: () => fate, now: () => 0 }),
+          store: storeOf(home, step).task(TASK),
+          task: TASK,
+          topic: 'wine.orders',
+          cursorTopic: 'wine.cursors',
+          transactionalId: 'cellarstream.wine.estate.orders',
+          instance,
+          readImage: () => Promise.resolve(image),
+          tenure,
+          canBeAsked: true,
+          scheduler: new VirtualTimeScheduler(),
+        });
+        fate = 'done';
+        return log;
+      } catch (error) {
+        tenure.lost = error;
+        throw error;
+      }
+    };
+  };
+  const publishSomething = ({ commit, cursor }: TaskLog) =>
+    commit({
+      messages: [{ topic: 'wine.orders', key: '7', value: Buffer.from('an event') }],
+      images: [image],
+      cursor,
+    });
+
+  it('goes on, though the claim of a dead predecessor, that came without events, stands in the cursor', async () => {
+    await publishSomething(await process('one')());
+    await expect(process('two')('unknown')).rejects.toMatchObject({ code: 'COMMIT_FAILED' });
+    const third = process('three');
+    await expect(third('refused')).rejects.toMatchObject({ code: 'COMMIT_FAILED' });
+    const { cursor } = await third();
+    expect(cursor).toMatchObject({ instance: 'three', sequence: 0 });
+  });
+
+  it('stops, when another has claimed the task since', async () => {
+    await publishSomething(await process('one')());
+    const second = process('two');
+    await expect(second('refused')).rejects.toMatchObject({ code: 'COMMIT_FAILED' });
+    await process('three', new SimFolder())(); // on another machine
+    await expect(second()).rejects.toMatchObject({ code: 'FENCED' });
+  });
+
+  it('goes on with its own claim, if that was committed after all', async () => {
+    const first = process('one');
+    await expect(first('unknown')).rejects.toMatchObject({ code: 'COMMIT_FAILED' });
+    expect((await first()).cursor).toMatchObject({ instance: 'one' });
+  });
+});
+
+describe('a process that has ended while its log was being opened', () => {
+  it.each([1, 2, 3])('leaves the task to whoever comes after, at its step %d too', async (nth) => {
+    const kafka = new SimBroker(() => 1);
+    const tenure: Tenure = {};
+    let steps = 0;
+    const step = () => {
+      if (++steps === nth) tenure.isOver = true;
+      return Promise.resolve();
+    };
+    const opening = openTaskLog({
+      broker: brokerOf(kafka, { step, fate: () => 'done', now: () => 0 }),
+      store: storeOf(new SimFolder(), () => Promise.resolve()).task(TASK),
+      task: TASK,
+      topic: 'wine.orders',
+      cursorTopic: 'wine.cursors',
+      transactionalId: 'cellarstream.wine.estate.orders',
+      instance: 'one',
+      readImage: () => Promise.resolve(image),
+      tenure,
+      canBeAsked: true,
+      scheduler: new VirtualTimeScheduler(),
+    });
+    await expect(opening).rejects.toMatchObject({ code: 'COMMIT_FAILED' });
+    expect(kafka.read('wine.cursors')).toEqual([]);
+  });
+});

@@ -1,0 +1,562 @@
+import { from, map, of, timer } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { describe, expect, it, vi } from 'vitest';
+import type { Api } from '../../../src/account/api.ts';
+import type { Config } from '../../../src/config/config.ts';
+import { CellarstreamError } from '../../../src/core/errors.ts';
+import type { Lanes } from '../../../src/account/quotas.ts';
+import { resourceReads } from '../../../src/pipeline/reads/resource-reads.ts';
+import type { Reading } from '../../../src/pipeline/reads/reading.ts';
+import type { ResourceReadsOptions } from '../../../src/pipeline/reads/resource-reads.ts';
+import type { Resync } from '../../../src/account/resync-requests.ts';
+import { parsedElement } from '../../../src/schemas/json/page-elements.ts';
+import type { ReadClock } from '../../../src/streams/http/read-clock.ts';
+import type { Answer, ListQuery } from '../../../src/streams/http/request.ts';
+import { NO_SWEEP } from '../../../src/streams/paging/sweep-progress.ts';
+import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
+import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
+import { virtualTime } from '../../support/virtual-time.ts';
+
+const START = Date.parse('2026-01-01T00:00:00Z');
+const LATENCY_MS = 10;
+/** How long what is gone has to stay so. */
+const PROOF_MS = 100;
+
+/** A query as it was asked, and the lane of the quota that it waited in. */
+type Asked = ListQuery & { readonly lane: string };
+
+/** A lane of its own, that lets everything pass. */
+const lane = (name: string): Limit => Object.assign(((source) => source) as Limit, { lane: name });
+
+const lanesWith = (spacingMs: Lanes['spacingMs']): Lanes => ({
+  poll: lane('poll'),
+  lookBack: lane('look-back'),
+  firstRead: lane('first read'),
+  sweep: lane('sweep'),
+  whole: lane('poll'),
+  ask: lane('ask'),
+  spacingMs,
+  paceMs: 600,
+});
+
+interface More extends Partial<Omit<ResourceReadsOptions, 'config'>> {
+  readonly poll?: Partial<Config['poll']>;
+  readonly volatileFields?: Config['volatileFields'];
+  /** Default {@link LATENCY_MS}. */
+  readonly latencyMs?: number;
+  /** Default as many as there are. */
+  readonly total?: number;
+  /** Default every page is the last. */
+  readonly hasNextPage?: (query: ListQuery) => boolean;
+}
+
+/** Reads in virtual time from a list that answers a query with these records. */
+function reading(
+  records: (query: ListQuery) => readonly object[],
+  work: (reads: {
+    readonly readings$: Observable<Reading>;
+    readonly readClock: ReadClock;
+    readonly readAgain: (key: string) => void;
+    readonly asked: readonly Asked[];
+    readonly at: (ms: number, then: () => void) => void;
+  }) => void,
+  from: ResourceReadsOptions['from'] = {
+    firstRead: { startedAt: null, position: null, done: false },
+    since: null,
+  },
+  {
+    poll,
+    volatileFields = [],
+    total,
+    latencyMs = LATENCY_MS,
+    hasNextPage = () => false,
+    ...options
+  }: More = {},
+): void {
+  const scheduler = virtualTime();
+  scheduler.run(() => {
+    const asked: Asked[] = [];
+    const list =
+      (clock?: ReadClock) =>
+      (query: ListQuery, limit: Limit): Observable<Answer> => {
+        asked.push({ ...query, ...(limit as Limit & { lane: string }) });
+        const begin = clock!.begin();
+        return timer(latencyMs, scheduler).pipe(
+          map(() => ({
+            data: records(query) as Answer['data'],
+            pagination: {
+              total_records: total ?? records(query).length,
+              has_next_page: hasNextPage(query),
+            },
+            span: clock!.answered(begin),
+            serverTime: START + scheduler.now(),
+          })),
+        );
+      };
+    const tokens = { token$: of({ serverTime: START }) };
+    const api = { tokens, list: (_: unknown, clock?: ReadClock) => list(clock) };
+    const reads = resourceReads({
+      resource: 'orders',
+      config: {
+        poll: {
+          lookbackMs: 1_000,
+          pageSize: 100,
+          sweepIntervalMs: 86_400_000,
+          deleteLimitPercent: 5,
+          deleteProofMs: PROOF_MS,
+          ...poll,
+        },
+        pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
+        volatileFields,
+      } as ResourceReadsOptions['config'],
+      api: api as unknown as Api,
+      lanes: lanesWith(() => 100),
+      keyFields: ['order_number'],
+      personal: undefined,
+      from,
+      firstReadDone: () => true,
+      scheduler,
+      sweep: () => ({ ...NO_SWEEP, beganAt: scheduler.now() }),
+      records: { count: () => 0, unseen: () => ({ keys: [], next: undefined }) },
+      hooks: {},
+      ...options,
+    });
+    const at = (ms: number, then: () => void) => void scheduler.schedule(then, ms);
+    work({ ...reads, asked, at });
+  });
+}
+
+const order = (n: number, updated_at?: string) => ({
+  order_number: n,
+  ...(updated_at && { updated_at }),
+});
+const isDone = {
+  firstRead: { startedAt: START, position: null, done: true },
+  since: START,
+} as const;
+const windows = (asked: readonly ListQuery[]) =>
+  asked.flatMap(({ modifiedFromDate: from }) => (from === undefined ? [] : [Date.parse(from)]));
+
+describe('resourceReads', () => {
+  it('tells a volatile field that no record has, of records that nobody parses too', () => {
+    const unseen: string[] = [];
+    const fields = ['notes', 'noets'].map(
+      (name) => ({ resource: 'orders', path: [name] }) as const,
+    );
+    reading(
+      () => Array.from({ length: 100 }, (_, n) => ({ ...order(n), notes: 'x' })),
+      ({ readings$, at }) => {
+        const reading$ = readings$.subscribe(({ settle }) => settle());
+        at(1_000, () => {
+          reading$.unsubscribe();
+          expect(unseen).toEqual(['/noets']);
+        });
+      },
+      undefined,
+      {
+        volatileFields: fields,
+        readNew: parsedElement,
+        readAgain: parsedElement,
+        hooks: { onUnseen: ({ field }) => unseen.push(field) },
+      },
+    );
+  });
+
+  it('stops asking while nothing is committed, however many windows that would be', () => {
+    reading(
+      () => [order(1, '2025-12-31T23:59:00.000Z')],
+      ({ readings$, asked, at }) => {
+        const seen: Reading[] = [];
+        const reading$ = readings$.subscribe((page) => seen.push(page));
+        let stopped = 0;
+        at(10_000, () => {
+          stopped = asked.length;
+          expect(stopped).toBe(3); // the first read, and two polls
+          seen.forEach(({ settle }) => settle());
+        });
+        at(20_000, () => {
+          expect(asked.length).toBe(stopped + 2);
+          reading$.unsubscribe();
+        });
+      },
+    );
+  });
+
+  it('stops asking for orders again too, one at a time', () => {
+    reading(
+      ({ orderNumber }) => (orderNumber === '7' ? [order(7)] : []),
+      ({ readings$, readAgain, asked, at }) => {
+        const seen: Reading[] = [];
+        const reading$ = readings$.subscribe((page) => seen.push(page));
+        const again = () => asked.flatMap(({ orderNumber }) => orderNumber ?? []);
+        ['7', '8', '9'].forEach(readAgain);
+        at(1_000, () => {
+          expect(again()).toEqual(['7']);
+          seen.filter(({ lane }) => lane === 'reread').forEach(({ settle }) => settle());
+        });
+        at(2_000, () => {
+          expect(again()).toEqual(['7', '8']);
+          reading$.unsubscribe();
+        });
+      },
+    );
+  });
+
+  it('polls beside the first read, from its first page on', () => {
+    const isOfFirstRead = ({ modifiedFromDate }: ListQuery) => modifiedFromDate === undefined;
+    reading(
+      (query) => (isOfFirstRead(query) ? [order(1), order(2)] : []),
+      ({ readings$, asked, at }) => {
+        const lanes: string[] = [];
+        const reading$ = readings$.subscribe((page) => {
+          lanes.push(page.lane);
+          page.settle();
+        });
+        at(1_000, () => {
+          expect(lanes[0]).toBe('first-read');
+          expect(windows(asked).length).toBeGreaterThan(1);
+          expect(isOfFirstRead(asked.at(-1)!) || isOfFirstRead(asked.at(-2)!)).toBe(true); // goes on
+          reading$.unsubscribe();
+        });
+      },
+      undefined,
+      { hasNextPage: isOfFirstRead, firstReadDone: () => false },
+    );
+  });
+
+  it('has what the first read has missed with the end of the first poll that began behind it', () => {
+    let isCommitted = false;
+    const found: string[] = [];
+    reading(
+      () => [order(1)],
+      ({ readings$, asked, at }) => {
+        const reading$ = readings$.subscribe(({ lane, catchesUp = false, settle }) => {
+          found.push(`${lane} ${catchesUp}`);
+          settle();
+        });
+        at(50, () => {
+          expect(asked).toHaveLength(2);
+          isCommitted = true; // while a poll is under way
+        });
+        at(1_000, () => reading$.unsubscribe());
+      },
+      undefined,
+      { firstReadDone: () => isCommitted, poll: { intervalMs: 100 }, latencyMs: 40 },
+    );
+    expect(found.slice(0, 4)).toEqual(['first-read false', 'poll false', 'poll true', 'poll true']);
+  });
+
+  it('keeps its window while no order tells of the clock that stamps them', () => {
+    const since = START - 60_000;
+    let orders: object[] = [];
+    reading(
+      () => orders,
+      ({ readings$, asked, at }) => {
+        const reading$ = readings$.subscribe(({ settle }) => settle());
+        at(30_000, () => {
+          // The last poll looked back ten seconds at most: its window has not moved with `Date`.
+          expect(windows(asked).at(-1)).toBeGreaterThanOrEqual(since - 10_000);
+          expect(windows(asked).at(-1)).toBeLessThanOrEqual(since);
+          orders = [order(1, new Date(START - 300_000).toISOString())]; // stamped five minutes behind
+        });
+        at(60_000, () => {
+          expect(windows(asked).at(-1)).toBeLessThan(START - 300_000);
+          reading$.unsubscribe();
+        });
+      },
+      { ...isDone, since },
+    );
+  });
+
+  it('begins its windows before the first read when the list is empty, for clocks that are behind', () => {
+    reading(
+      () => [],
+      ({ readings$, asked, at }) => {
+        const reading$ = readings$.subscribe(({ settle }) => settle());
+        at(1_000, () => {
+          expect(windows(asked)[0]).toBeLessThanOrEqual(START - 15 * 60_000);
+          reading$.unsubscribe();
+        });
+      },
+    );
+  });
+
+  it('reads an order again once, however often it is asked to, and again when that decides nothing', () => {
+    reading(
+      () => [order(7)],
+      ({ readings$, readAgain, asked, at }) => {
+        const again = () => asked.filter(({ orderNumber }) => orderNumber === '7').length;
+        const reading$ = readings$.subscribe((page) => {
+          if (page.lane === 'reread' && again() === 1) readAgain('7');
+          page.settle();
+        });
+        readAgain('7');
+        readAgain('7');
+        readAgain('no number'); // can't be asked for
+        at(5_000, () => {
+          expect(again()).toBe(2);
+          expect(asked.some(({ orderNumber }) => orderNumber === 'no number')).toBe(false);
+          reading$.unsubscribe();
+        });
+      },
+      isDone,
+    );
+  });
+});
+
+describe('the sweeps of a resource', () => {
+  const removing = { ...NO_SWEEP, number: 7, phase: 'removing', proof: 'exact', row: [{ number: 6, at: -1e6 }] } as const; // prettier-ignore
+  const unseen = (...keys: string[]) => ({
+    count: () => 1_000,
+    unseen: () => ({ keys, next: undefined }),
+  });
+  const inShort = ({ lane, step, records, gone, spared }: Reading) => ({
+    lane,
+    ...(step && { step: step.kind }),
+    ...(records.length > 0 && { records: records.map(({ key }) => key) }),
+    ...(gone && { gone }),
+    ...(spared && { spared }),
+  });
+
+  it('begin an interval after the first read, once it is dealt with', () => {
+    let sweep: SweepProgress = NO_SWEEP;
+    reading(
+      () => [order(1)],
+      ({ readings$, asked, at }) => {
+        const swept = () => asked.filter(({ lane }) => lane === 'sweep').length;
+        const reading$ = readings$.subscribe((page) => {
+          if (page.lane !== 'first-read') return page.settle();
+          at(5_000 - LATENCY_MS, () => {
+            sweep = { ...sweep, beganAt: 5_000 }; // as whoever deals with it says
+            page.settle();
+          });
+        });
+        at(5_999, () => expect(swept()).toBe(0));
+        at(6_001, () => {
+          expect(swept()).toBe(1);
+          expect(asked.at(-1)).toEqual({ offset: 0, pageSize: 100, lane: 'sweep' }); // no window
+          reading$.unsubscribe();
+        });
+      },
+      undefined,
+      { sweep: () => sweep, poll: { sweepIntervalMs: 1_000, intervalMs: 60_000 } },
+    );
+  });
+
+  it('ask for each order that they have missed by its number, twice, and never for what is none', () => {
+    const found: ReturnType<typeof inShort>[] = [];
+    let sweep: SweepProgress = removing;
+    let missing = ['7', '8', 'W-9'];
+    const records = { count: () => 1_000, unseen: () => ({ keys: missing, next: undefined }) };
+    const query = ({ orderNumber }: ListQuery) => (orderNumber === '8' ? [order(8)] : []);
+    reading(
+      query,
+      ({ readings$, readClock, asked, at }) => {
+        const reading$ = readings$.subscribe((page) => {
+          if (page.lane === 'sweep') found.push(inShort(page));
+          if (page.spared) missing = missing.filter((key) => !page.spared!.includes(key));
+          if (page.step?.kind === 'asked-once') sweep = { ...sweep, askedAt: 2 * LATENCY_MS };
+          if (page.lane !== 'sweep' || page.step?.kind !== 'end') page.settle(); // it ends there
+          if (page.step?.kind === 'end') readClock.settle(page.span.begin);
+        });
+        const alone = () => asked.filter(({ orderNumber }) => orderNumber !== undefined);
+        at(2 * LATENCY_MS + PROOF_MS - 1, () => {
+          expect(alone()).toEqual([
+            { orderNumber: '7', lane: 'ask' },
+            { orderNumber: '8', lane: 'ask' },
+          ]);
+        });
+        at(500, () => {
+          expect(alone().slice(2)).toEqual([{ orderNumber: '7', lane: 'ask' }]);
+          expect(readClock.oldest()).toBe(Infinity); // nothing is left open
+          reading$.unsubscribe();
+        });
+      },
+      isDone,
+      { sweep: () => sweep, records, poll: { intervalMs: 60_000 } },
+    );
+    expect(found).toEqual([
+      { lane: 'sweep', step: 'asked' },
+      { lane: 'sweep', step: 'asked', records: ['8'], spared: ['8'] },
+      { lane: 'sweep', step: 'asked-once' },
+      { lane: 'sweep', step: 'asked', gone: { keys: ['7'], since: 7 } },
+      { lane: 'sweep', step: 'end' },
+    ]);
+  });
+
+  it.each([
+    ['the first time', removing, ['7']],
+    ['again', { ...removing, askedAt: -PROOF_MS }, undefined],
+  ])('do not take an order for gone when the answer contradicts itself: %s', (_, sweep, spared) => {
+    reading(
+      () => [],
+      ({ readings$, at }) => {
+        const found: Reading[] = [];
+        const reading$ = readings$.subscribe((page) => page.step && found.push(page));
+        at(500, () => {
+          expect(found.map(({ step }) => step?.kind)).toEqual(['asked']);
+          expect(found[0]!.gone).toBeUndefined();
+          expect(found[0]!.spared).toEqual(spared);
+          reading$.unsubscribe();
+        });
+      },
+      isDone,
+      { sweep: () => sweep, records: unseen('7'), poll: { intervalMs: 60_000 }, total: 1 },
+    );
+  });
+
+  it('of a list without windows are all there is after the first read, one after the other', () => {
+    let sweep: SweepProgress = { ...NO_SWEEP, number: 1, proof: 'exact' };
+    const found: ReturnType<typeof inShort>[] = [];
+    reading(
+      () => [{ id: 1 }, { id: 2 }],
+      ({ readings$, readClock, asked, at }) => {
+        let ends = 0;
+        const reading$ = readings$.subscribe((page) => {
+          found.push(inShort(page));
+          const { number } = sweep;
+          if (page.step?.kind === 'page') {
+            const row = [{ number, at: -PROOF_MS }];
+            sweep = { ...removing, number: number + 1, beganAt: 0, row };
+          }
+          if (page.step?.kind === 'end') {
+            ends += 1;
+            expect(readClock.oldest()).toBe(page.span.begin); // its own: all others are settled
+            expect(page.catchesUp).toBe(true); // there are no polls to do so
+            sweep = { ...sweep, phase: 'done' };
+          }
+          if (ends < 2) page.settle();
+        });
+        at(30_000, () => {
+          expect(windows(asked)).toEqual([]);
+          const first = { offset: 0, pageSize: 100, lane: 'poll' };
+          expect(asked).toEqual([first, first, first]);
+          reading$.unsubscribe();
+        });
+      },
+      undefined,
+      { resource: 'inventory', keyFields: ['id'], sweep: () => sweep, records: unseen('5', 'x') },
+    );
+    const gone = (since: number) => ({ keys: ['5', 'x'], since });
+    expect(found).toEqual([
+      { lane: 'first-read', records: ['1', '2'] },
+      { lane: 'sweep', step: 'page', records: ['1', '2'] },
+      { lane: 'sweep', step: 'absent', gone: gone(1) },
+      { lane: 'sweep', step: 'end' },
+      { lane: 'sweep', step: 'page', records: ['1', '2'] },
+      { lane: 'sweep', step: 'absent', gone: gone(2) },
+      { lane: 'sweep', step: 'end' },
+    ]);
+  });
+
+  it('say so when more is gone than may be', () => {
+    const keys = Array.from({ length: 51 }, (_, k) => String(k + 1));
+    const onHeld = vi.fn();
+    reading(
+      () => [],
+      ({ readings$, asked, at }) => {
+        const reading$ = readings$.subscribe();
+        at(500, () => {
+          expect(asked.some(({ orderNumber }) => orderNumber !== undefined)).toBe(false);
+          reading$.unsubscribe();
+        });
+      },
+      isDone,
+      { sweep: () => removing, records: unseen(...keys), hooks: { onHeld } },
+    );
+    expect(onHeld.mock.calls).toEqual([
+      [{ resource: 'orders', gone: 51, known: 1_000, limitPercent: 5 }],
+    ]);
+  });
+});
+
+describe('what is to be published again', () => {
+  const resync = (id: string, more: Partial<Resync> = {}): Resync => ({
+    id,
+    resource: 'orders',
+    orderNumber: null,
+    since: null,
+    ...more,
+  });
+  const all = [
+    resync('list'),
+    resync('one', { orderNumber: '7' }),
+    resync('newer', { since: START - 86_400_000 }),
+  ];
+  const found = (readings: readonly Reading[]) =>
+    readings.flatMap(({ lane, resync }) =>
+      lane === 'resync' ? [[resync!.resync.id, resync!.outcome?.status]] : [],
+    );
+
+  it('is read after the first read, in the lane of single orders, while polls are slower', () => {
+    const seen: Reading[] = [];
+    const begun: string[] = [];
+    const beside: string[] = [];
+    let isDone = false;
+    reading(
+      () => [order(7)],
+      ({ readings$, asked, at }) => {
+        const reading$ = readings$.subscribe((page) => {
+          seen.push(page);
+          const due = page.lane === 'first-read' ? 5_000 : page.lane === 'resync' ? 500 : 0;
+          at(due, () => {
+            isDone ||= page.lane === 'first-read';
+            page.settle();
+          });
+        });
+        at(4_900, () => expect([begun, new Set(beside)]).toEqual([[], new Set(['first-read'])]));
+        at(10_000, () => {
+          expect(begun).toEqual(['list', 'one', 'newer']);
+          expect(found(seen)).toEqual(begun.map((id) => [id, 'done']));
+          const page = { offset: 0, pageSize: 100, lane: 'ask' };
+          const mine = asked.filter(({ lane }) => lane === 'ask');
+          expect(mine.slice(0, 2)).toEqual([page, { orderNumber: '7', lane: 'ask' }]);
+          const { modifiedFromDate, modifiedToDate, ...rest } = mine[2]!;
+          expect(rest).toEqual(page);
+          expect(Date.parse(modifiedFromDate!)).toBe(START - 86_401_000); // bounds may be exclusive
+          expect(Date.parse(modifiedToDate!)).toBeGreaterThan(START + 86_400_000);
+          expect(mine).toHaveLength(3);
+          expect(beside).toContain('asking');
+          expect(beside.at(-1)).toBe('nothing');
+          reading$.unsubscribe();
+        });
+      },
+      undefined,
+      {
+        resyncs$: from(all),
+        firstReadDone: () => isDone,
+        hooks: { onResync: ({ id }) => begun.push(id) },
+        lanes: lanesWith((what) => (beside.push(what), 100)),
+      },
+    );
+  });
+
+  it('fails where the API refuses it, and the next request has its turn', () => {
+    const seen: Reading[] = [];
+    const refusal = new CellarstreamError('API_STATUS', 'no', { context: { status: 400 } });
+    const isFirstPage = ({ offset, modifiedFromDate }: ListQuery) => offset === 0 && !modifiedFromDate; // prettier-ignore
+    reading(
+      (query) => {
+        if (query.offset !== undefined && query.offset > 0) throw refusal;
+        return Array.from({ length: 100 }, (_, n) => order(n));
+      },
+      ({ readings$, at }) => {
+        const reading$ = readings$.subscribe((page) => {
+          seen.push(page);
+          page.settle();
+        });
+        at(10_000, () => {
+          expect(found(seen)).toEqual([
+            ['list', undefined],
+            ['list', 'failed'],
+            ['one', 'done'],
+            ['newer', 'done'],
+          ]);
+          reading$.unsubscribe();
+        });
+      },
+      isDone,
+      { resyncs$: from(all), hasNextPage: isFirstPage },
+    );
+  });
+});

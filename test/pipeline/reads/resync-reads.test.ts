@@ -1,0 +1,145 @@
+import { concat, of, Subject, throwError } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { CellarstreamError } from '../../../src/core/errors.ts';
+import { resyncReads } from '../../../src/pipeline/reads/resync-reads.ts';
+import type { Reading } from '../../../src/pipeline/reads/reading.ts';
+import type { Resync } from '../../../src/account/resync-requests.ts';
+import type { SingleRecords } from '../../../src/pipeline/reads/single-records.ts';
+import { BEGINNING } from '../../../src/streams/paging/anchors.ts';
+import type { ScanPage } from '../../../src/streams/paging/pages.ts';
+import type { Answer } from '../../../src/streams/http/request.ts';
+import { room } from '../../../src/streams/quota/room.ts';
+
+const span = { begin: 1, end: 2 };
+const answer = (...data: Answer['data']): Answer => ({
+  data,
+  pagination: { total_records: data.length, has_next_page: false },
+  span,
+  serverTime: undefined,
+});
+const page = (next: boolean): ScanPage => ({
+  answer: answer({ order_number: 1 }),
+  offset: 0,
+  next: next ? BEGINNING : undefined,
+});
+const resync = (id: string, more: Partial<Resync> = {}): Resync => ({
+  id,
+  resource: 'orders',
+  orderNumber: null,
+  since: null,
+  ...more,
+});
+
+/** Reads what these say; a reading is settled by the test. */
+function reading(
+  scan: (since: number | null) => Observable<ScanPage>,
+  single?: Partial<SingleRecords>,
+) {
+  // prettier-ignore
+  const requests$ = new Subject<Resync>();
+  const place = room(1);
+  const begun: string[] = [];
+  const readings: Reading[] = [];
+  const errors: unknown[] = [];
+  resyncReads({
+    requests$,
+    scan,
+    single: single as SingleRecords | undefined,
+    room: place,
+    limit: (source) => source,
+    moment: () => span,
+    arrived: ({ data }) => ({
+      lane: 'resync',
+      progress: {},
+      records: data.map((record) => ({ key: '1', record: record as object }) as never),
+      rejected: [],
+      span,
+      settle: () => place.leave(),
+    }),
+    settling: () => () => place.leave(),
+    onBegin: ({ id }) => begun.push(id),
+  }).subscribe({
+    next: (each) => readings.push(each),
+    error: (error: unknown) => errors.push(error),
+  });
+  const outcomes = () => readings.map((each) => each.resync?.outcome);
+  return { requests$, begun, readings, outcomes, errors };
+}
+const done = (message: string | null = null) => ({ status: 'done', message });
+
+describe('resyncReads', () => {
+  it('reads one request after the other; the last page has the outcome', () => {
+    const scans: [number | null, Subject<ScanPage>][] = [];
+    const { requests$, begun, outcomes } = reading((since) => {
+      const pages$ = new Subject<ScanPage>();
+      scans.push([since, pages$]);
+      return pages$;
+    });
+    requests$.next(resync('a'));
+    requests$.next(resync('b', { since: 7 }));
+    expect(begun).toEqual(['a']);
+    const [, first$] = scans[0]!;
+    first$.next(page(true));
+    first$.next(page(false));
+    first$.complete();
+    expect(outcomes()).toEqual([undefined, done()]);
+    expect(begun).toEqual(['a', 'b']);
+    expect(scans.map(([since]) => since)).toEqual([null, 7]);
+  });
+
+  it('asks for one order, and says when there is none or nobody knows', () => {
+    const answers: Record<string, Answer | undefined> = { 1: answer({ order_number: 1 }), 2: answer() }; // prettier-ignore
+    const { requests$, readings, outcomes } = reading(() => throwError(() => new Error()), {
+      ask: (key) => of(answers[key]),
+    });
+    for (const orderNumber of ['1', '2', '3']) {
+      requests$.next(resync(orderNumber, { orderNumber }));
+      readings.at(-1)!.settle();
+    }
+    expect(readings.map(({ records }) => records.length)).toEqual([1, 0, 0]);
+    expect(outcomes()).toMatchObject([done(), done('the API has no order 2'), { status: 'failed' }]); // prettier-ignore
+  });
+
+  it('waits until what came before is dealt with', () => {
+    const { requests$, readings } = reading(() => of(page(false)), { ask: () => of(answer()) });
+    requests$.next(resync('a', { orderNumber: '1' }));
+    requests$.next(resync('b', { orderNumber: '2' }));
+    expect(readings).toHaveLength(1);
+    readings[0]!.settle();
+    expect(readings).toHaveLength(2);
+  });
+
+  it('refuses an order number of a list that can not be asked for one', () => {
+    const { requests$, outcomes } = reading(() => of(page(false)));
+    requests$.next(resync('a', { resource: 'customers', orderNumber: '1' }));
+    expect(outcomes()).toMatchObject([{ status: 'refused' }]);
+  });
+
+  it('fails a request that the API has something against, and goes on with the next', () => {
+    const refusal = new CellarstreamError('API_STATUS', 'orders answered 400', { context: { status: 400 } }); // prettier-ignore
+    const scans = [
+      concat(
+        of(page(true)),
+        throwError(() => refusal),
+      ),
+      of(page(false)),
+    ];
+    const { requests$, outcomes, errors } = reading(() => scans.shift()!);
+    requests$.next(resync('a'));
+    requests$.next(resync('b'));
+    expect(outcomes()).toEqual([
+      undefined,
+      { status: 'failed', message: 'orders answered 400' },
+      done(),
+    ]);
+    expect(errors).toEqual([]);
+  });
+
+  it('leaves every other error to the task', () => {
+    const lost = new CellarstreamError('STATE_FOLDER', 'the disk is full');
+    const { requests$, errors } = reading(() => throwError(() => lost));
+    requests$.next(resync('a'));
+    expect(errors).toEqual([lost]);
+  });
+});

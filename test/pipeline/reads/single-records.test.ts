@@ -1,0 +1,99 @@
+import { lastValueFrom, of, throwError } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { describe, expect, it, vi } from 'vitest';
+import { CellarstreamError } from '../../../src/core/errors.ts';
+import { singleRecords } from '../../../src/pipeline/reads/single-records.ts';
+import type { Answer, ListQuery } from '../../../src/streams/http/request.ts';
+import { UnreadableRecord } from '../../../src/streams/http/unreadable-record.ts';
+
+const answer = (...numbers: number[]): Answer => ({
+  data: numbers.map((order_number) => ({ order_number })),
+  pagination: { total_records: numbers.length, has_next_page: false },
+  span: { begin: 1, end: 2 },
+  serverTime: undefined,
+});
+const notFound: Answer = { ...answer(), notFound: true };
+
+/** Asks for order 7 of an API that says this of a number. */
+function asked(says: (number: string) => Observable<Answer>, seen: readonly string[] = []) {
+  const numbers: string[] = [];
+  const settle = vi.fn();
+  const onRefused = vi.fn();
+  const single = singleRecords({
+    byKey: 'orderNumber',
+    request: ({ orderNumber }: ListQuery) => {
+      numbers.push(orderNumber!);
+      return says(orderNumber!);
+    },
+    settle,
+    onRefused,
+  });
+  single.saw(seen);
+  const result = lastValueFrom(single.ask('7', (source) => source));
+  return { result, numbers, settle, onRefused, single };
+}
+
+describe('singleRecords', () => {
+  it('give what the API says, be it nothing', async () => {
+    for (const said of [answer(7), answer()]) {
+      const { result, numbers } = asked(() => of(said), ['8']);
+      expect(await result).toBe(said);
+      expect(numbers).toEqual(['7']);
+    }
+  });
+
+  it('believe a 404 only while a record that is there is found', async () => {
+    const api = (number: string) => of(number === '7' ? notFound : answer(Number(number)));
+    const { result, numbers, settle } = asked(api, ['x', '9', 'y']);
+    expect(await result).toBe(notFound);
+    expect(numbers).toEqual(['7', '9']);
+    expect(settle).toHaveBeenCalledTimes(1); // the other answer
+  });
+
+  it.each([
+    ['everything is answered so', () => of(notFound), ['9']],
+    ['nothing is known to be there', () => of(notFound), []],
+    ['it is the only one known', () => of(notFound), ['7']],
+  ])('can not tell when %s, and leave no read open', async (_, api, seen) => {
+    const { result, numbers, settle } = asked(api, seen);
+    expect(await result).toBeUndefined();
+    expect(settle).toHaveBeenCalledTimes(numbers.length);
+  });
+
+  it('can not tell when what is known to be there is refused, and leave no read open', async () => {
+    const error = new CellarstreamError('API_STATUS', 'answered 400', { context: { status: 400 } });
+    const api = (number: string) => (number === '7' ? of(notFound) : throwError(() => error));
+    const { result, settle, onRefused } = asked(api, ['9']);
+    expect(await result).toBeUndefined();
+    expect(settle.mock.calls).toEqual([[notFound.span]]);
+    expect(onRefused).not.toHaveBeenCalled();
+  });
+
+  it('can not tell of a number that the API refuses, and say so; other errors go on', async () => {
+    const refused = new CellarstreamError('API_STATUS', 'answered 400', {
+      context: { status: 400 },
+    });
+    const { result, onRefused } = asked(() => throwError(() => refused));
+    expect(await result).toBeUndefined();
+    expect(onRefused).toHaveBeenCalledWith(refused);
+    const fatal = new CellarstreamError('API_KEY_REJECTED', 'no');
+    await expect(asked(() => throwError(() => fatal)).result).rejects.toBe(fatal);
+  });
+
+  it('can not tell of what is no JSON, and say so; nor does it bear witness', async () => {
+    const odd: Answer = { ...answer(1), data: [new UnreadableRecord('{"order_number":7,}', 0)] };
+    const one = asked(() => of(odd));
+    expect(await one.result).toBeUndefined();
+    expect(one.settle.mock.calls).toEqual([[odd.span]]);
+    expect(one.onRefused).toHaveBeenCalledTimes(1);
+
+    const other = asked((number) => of(number === '7' ? notFound : odd), ['9']);
+    expect(await other.result).toBeUndefined();
+    expect(other.settle).toHaveBeenCalledTimes(2);
+  });
+
+  it('are asked for by whole numbers alone', () => {
+    const { single } = asked(() => of(answer()));
+    expect(['7', '0', '-7', 'A-7', '', '7.5'].filter(single.canBeAsked)).toEqual(['7', '0']);
+  });
+});

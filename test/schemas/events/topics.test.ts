@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import { topicNames, topicTable, valueSubject } from '../../../src/schemas/events/topics.ts';
+
+const resources = ['orders', 'wine-clubs'];
+
+describe('topicTable', () => {
+  it('has every topic with its settings', () => {
+    const table = topicTable({ prefix: 'wine', resources, partitions: 6, replication: 1 });
+    const rows = table.map(({ topic, numPartitions, configEntries }) => [
+      topic,
+      numPartitions,
+      configEntries.map(({ name, value }) => `${name}=${value}`).join(' '),
+    ]);
+
+    expect(rows).toEqual([
+      ['wine.orders', 6, 'cleanup.policy=compact min.compaction.lag.ms=2592000000'],
+      ['wine.wine-clubs', 6, 'cleanup.policy=compact min.compaction.lag.ms=2592000000'],
+      ['wine.order-status-changes', 6, 'cleanup.policy=delete retention.ms=-1 retention.bytes=-1'],
+      ['wine.dead-letters', 1, 'cleanup.policy=delete'],
+      ['wine.cursors', 1, 'cleanup.policy=compact segment.ms=600000'],
+      ['wine.signals', 1, 'cleanup.policy=delete retention.ms=604800000'],
+      ['wine.ledger', 1, 'cleanup.policy=compact segment.ms=600000 message.timestamp.type=LogAppendTime'], // prettier-ignore
+    ]);
+  });
+
+  it('asks for two brokers a commit where there are three copies', () => {
+    const least = (replication: number) =>
+      topicTable({ prefix: 'wine', resources, partitions: 1, replication }).map(
+        ({ replicationFactor, configEntries }) => [
+          replicationFactor,
+          configEntries.find(({ name }) => name === 'min.insync.replicas')?.value,
+        ],
+      );
+
+    expect(new Set(least(3).map(String))).toEqual(new Set(['3,2']));
+    expect(new Set(least(2).map(String))).toEqual(new Set(['2,']));
+  });
+
+  it('has no status changes without orders', () => {
+    const table = topicTable({
+      prefix: 'w',
+      resources: ['products'],
+      partitions: 1,
+      replication: 1,
+    });
+
+    expect(table.map(({ topic }) => topic)).not.toContain('w.order-status-changes');
+  });
+
+  it('fixes the partitions of the cursors, the signals and the ledgers', () => {
+    const table = topicTable({ prefix: 'wine', resources, partitions: 6, replication: 1 });
+    const fixed = table.filter(({ fixedPartitions }) => fixedPartitions);
+
+    expect(fixed.map(({ topic }) => topic)).toEqual([
+      topicNames('wine').cursors,
+      topicNames('wine').signals,
+      topicNames('wine').ledger,
+    ]);
+  });
+});
+
+it('names the subject after the topic', () => {
+  expect(valueSubject('wine.orders')).toBe('wine.orders-value');
+});

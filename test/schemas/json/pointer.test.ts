@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest';
+import type { JsonValue } from '../../../src/schemas/json/json.ts';
+import { pointerStep, withPart } from '../../../src/schemas/json/pointer.ts';
+
+describe('pointerStep', () => {
+  // The examples of RFC 6901, section 5.
+  it.each([
+    ['foo', '/foo'],
+    ['', '/'],
+    ['a/b', '/a~1b'],
+    ['c%d', '/c%d'],
+    ['k"l', '/k"l'],
+    [' ', '/ '],
+    ['m~n', '/m~0n'],
+    ['~1', '/~01'],
+    ['/~/', '/~1~0~1'],
+  ])('writes %j as %j, where withPart finds it', (name, step) => {
+    expect(pointerStep(name)).toBe(step);
+    expect(withPart({}, step, 1)).toEqual({ [name]: 1 });
+  });
+});
+
+describe('withPart', () => {
+  it.each<[string, JsonValue]>([
+    ['', 7],
+    ['/a', { a: 7, b: [{ c: 1 }] }],
+    ['/b/0/c', { a: 1, b: [{ c: 7 }] }],
+    ['/b/0', { a: 1, b: [7] }],
+    ['/x/y', { a: 1, b: [{ c: 1 }], x: { y: 7 } }],
+    ['/a/y', { a: { y: 7 }, b: [{ c: 1 }] }],
+    ['/toString/y', { a: 1, b: [{ c: 1 }], toString: { y: 7 } }],
+  ])('replaces what is at %j', (pointer, expected) => {
+    expect(withPart({ a: 1, b: [{ c: 1 }] }, pointer, 7)).toEqual(expected);
+  });
+});

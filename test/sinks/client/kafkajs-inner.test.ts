@@ -1,0 +1,73 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import kafkajs from 'kafkajs';
+import type { Kafka } from 'kafkajs';
+import { expect, it } from 'vitest';
+import { clusterOf } from '../../../src/sinks/client/kafkajs-inner.ts';
+
+const OPTIONS = { metadataMaxAge: 1, allowAutoTopicCreation: false } as const;
+const A_FUNCTION = expect.any(Function) as unknown;
+const { Kafka: KafkaJs, logLevel } = kafkajs;
+const kafka = new KafkaJs({
+  brokers: ['first:9092', 'second:9093'],
+  clientId: 'c',
+  logLevel: logLevel.NOTHING,
+});
+
+it('holds kafkajs at the version whose inner parts are known', () => {
+  const { version } = createRequire(import.meta.url)('kafkajs/package.json') as { version: string };
+  expect(version).toMatch(/^2\.2\./);
+  const own = JSON.parse(readFileSync('package.json', 'utf8')) as {
+    dependencies: Record<string, string>;
+  };
+  expect(own.dependencies.kafkajs).toMatch(/^~2\.2\./);
+});
+
+it('finds all that is taken out of kafkajs', async () => {
+  const cluster = clusterOf(kafka, OPTIONS);
+  expect(cluster).toMatchObject({
+    connect: A_FUNCTION,
+    disconnect: A_FUNCTION,
+    addTargetTopic: A_FUNCTION,
+    refreshMetadataIfNecessary: A_FUNCTION,
+    findTopicPartitionMetadata: A_FUNCTION,
+    findBroker: A_FUNCTION,
+    rootLogger: { namespace: A_FUNCTION },
+  });
+  const connectionPool = await cluster.connectionPoolBuilder.build({ host: 'h', port: 1 });
+  expect(connectionPool).toMatchObject({
+    host: 'h',
+    port: 1,
+    send: A_FUNCTION,
+  });
+  const broker = cluster.brokerPool.createBroker({ connectionPool, logger: cluster.rootLogger });
+  expect(broker.connectionPool).toBe(connectionPool);
+  expect(broker).toMatchObject({ connect: A_FUNCTION });
+  const [connection] = connectionPool.pool;
+  expect(connection).toMatchObject({
+    send: A_FUNCTION,
+    isConnected: A_FUNCTION,
+    disconnect: A_FUNCTION,
+    rejectRequests: A_FUNCTION,
+  });
+  expect(connection.isConnected()).toBe(false);
+  expect(connection.reauthenticationThreshold).toBe(10_000);
+  expect(connection.authenticatedAt).toBeNull();
+  expect(connection.sessionLifetime.toString()).toBe('0');
+});
+
+it('gets the brokers that the settings name in turn, and over again', async () => {
+  const { connectionPoolBuilder } = clusterOf(kafka, OPTIONS);
+  const found: string[] = [];
+  for (let n = 0; n < 4; n++) {
+    const { host, port } = await connectionPoolBuilder.build();
+    found.push(`${host}:${port}`);
+  }
+  expect(found).toEqual(['first:9092', 'second:9093', 'first:9092', 'second:9093']);
+});
+
+it('takes no other kafkajs', () => {
+  expect(() => clusterOf({} as Kafka, OPTIONS)).toThrow(TypeError);
+  const other = { [Symbol('private:Kafka:createCluster')]: 'no function' } as unknown as Kafka;
+  expect(() => clusterOf(other, OPTIONS)).toThrow(/kafkajs 2\.2/);
+});

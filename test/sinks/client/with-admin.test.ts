@@ -1,0 +1,44 @@
+import { KafkaJSProtocolError } from 'kafkajs';
+import type { Admin, Kafka } from 'kafkajs';
+import { describe, expect, it } from 'vitest';
+import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
+
+/** A cluster that counts connections. */
+function cluster() {
+  const counts = { opened: 0, closed: 0 };
+  const admin = (): Partial<Admin> => ({
+    connect: () => Promise.resolve(void counts.opened++),
+    disconnect: () => Promise.resolve(void counts.closed++),
+  });
+  return { counts, kafka: { admin } as unknown as Kafka };
+}
+
+/** Says these, one a time, and then that it is done. */
+function says(types: readonly string[]): () => Promise<string> {
+  const left = [...types];
+  return () => {
+    const type = left.shift();
+    if (type === undefined) return Promise.resolve('done');
+    return Promise.reject(Object.assign(new KafkaJSProtocolError(new Error('refused')), { type }));
+  };
+}
+
+describe('work with an admin connection', () => {
+  it('is begun again, with a connection that knows no leaders, while they are not settled', async () => {
+    const { counts, kafka } = cluster();
+    const work = says([
+      'UNKNOWN_TOPIC_OR_PARTITION',
+      'LEADER_NOT_AVAILABLE',
+      'NOT_LEADER_FOR_PARTITION',
+    ]);
+    expect(await withAdmin(kafka, work)).toBe('done');
+    expect(counts).toEqual({ opened: 4, closed: 4 });
+  });
+
+  it('ends with anything else that the broker says, its connection closed', async () => {
+    const { counts, kafka } = cluster();
+    const work = says(['BROKER_NOT_AVAILABLE']);
+    await expect(withAdmin(kafka, work)).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE' });
+    expect(counts).toEqual({ opened: 1, closed: 1 });
+  });
+});

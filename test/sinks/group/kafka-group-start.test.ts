@@ -1,0 +1,92 @@
+import type { Kafka } from 'kafkajs';
+import { asyncScheduler, NEVER, ReplaySubject } from 'rxjs';
+import { expect, it, vi } from 'vitest';
+import { startAtEnd } from '../../../src/sinks/group/kafka-group-start.ts';
+import { hurriedTime } from '../../support/hurried-time.ts';
+
+/** A group without offsets: others lead it until so many have joined, then the one that joins does. */
+function group(leadsAfter: number) {
+  let joined = 0;
+  let connected = 0;
+  let offset = '-1';
+  const admin = {
+    connect: () => Promise.resolve(),
+    disconnect: () => Promise.resolve(),
+    fetchOffsets: () => Promise.resolve([{ topic: 't', partitions: [{ partition: 0, offset }] }]),
+    fetchTopicOffsets: () => Promise.resolve([{ partition: 0, high: '7' }]),
+  };
+  const consumer = () => {
+    const listeners = new Map<string, (event: object) => void>();
+    return {
+      events: { GROUP_JOIN: 'joined', CRASH: 'crash' },
+      on: (name: string, listener: (event: object) => void) => listeners.set(name, listener),
+      connect: () => Promise.resolve(void (connected += 1)),
+      subscribe: () => Promise.resolve(),
+      run: async () => {
+        await new Promise(setImmediate); // as any answer of a broker
+        joined += 1;
+        if (leadsAfter >= 0) {
+          listeners.get('joined')!({ payload: { isLeader: joined > leadsAfter } });
+        }
+      },
+      commitOffsets: ([at]: readonly { offset: string }[]) => {
+        offset = at!.offset;
+        return Promise.resolve();
+      },
+      disconnect: () => Promise.resolve(void (connected -= 1)),
+    };
+  };
+  return {
+    kafka: { admin: () => admin, consumer } as object as Kafka,
+    joined: () => joined,
+    connected: () => connected,
+    offset: () => offset,
+  };
+}
+
+const start = ({ kafka }: { readonly kafka: Kafka }) => ({
+  kafka,
+  topic: 't',
+  member: { groupId: 'g' },
+  leave$: NEVER,
+  scheduler: asyncScheduler,
+});
+
+it('pauses before it asks again whether the leader has written the offsets', async () => {
+  const { scheduler, waits } = hurriedTime();
+  const others = group(3);
+  expect(await startAtEnd({ ...start(others), scheduler })).toBe(true);
+  expect(others.joined()).toBe(4);
+  expect(others.offset()).toBe('7');
+  expect(waits).toEqual([250, 250, 250, 250]);
+  expect(others.connected()).toBe(0);
+});
+
+it('stops between two tries when the member is to leave', async () => {
+  const leave$ = new ReplaySubject<void>(1);
+  const others = group(Infinity);
+  const { scheduler } = hurriedTime();
+  const started = startAtEnd({ ...start(others), leave$, scheduler });
+  await vi.waitUntil(() => others.joined() > 2);
+  leave$.next();
+  expect(await started).toBe(false);
+  expect(others.connected()).toBe(0);
+});
+
+it('stops while the group is not joined yet when the member is to leave', async () => {
+  const leave$ = new ReplaySubject<void>(1);
+  const nobody = group(-1); // joining takes for ever
+  const started = startAtEnd({ ...start(nobody), leave$ });
+  await vi.waitUntil(() => nobody.joined() === 1);
+  leave$.next();
+  expect(await started).toBe(false);
+  expect(nobody.connected()).toBe(0);
+});
+
+it('joins nothing when the member was to leave before', async () => {
+  const leave$ = new ReplaySubject<void>(1);
+  leave$.next();
+  const others = group(0);
+  expect(await startAtEnd({ ...start(others), leave$ })).toBe(false);
+  expect(others.joined()).toBe(0);
+});

@@ -1,0 +1,172 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { newestReads } from '../../../src/streams/diff/newest.ts';
+import type { Verdict } from '../../../src/streams/diff/newest.ts';
+import { readClock } from '../../../src/streams/http/read-clock.ts';
+import type { Span } from '../../../src/streams/http/read-clock.ts';
+
+/** Every way in which two reads can lie in time: 1 to 4 are the beginnings and ends. */
+const OVERLAPS: readonly (readonly [Span, Span])[] = [1, 2, 3, 4].flatMap((begin) =>
+  [1, 2, 3, 4]
+    .filter((end) => end > begin)
+    .map((end) => {
+      const [first, last] = [1, 2, 3, 4].filter((place) => place !== begin && place !== end);
+      return [
+        { begin, end },
+        { begin: first!, end: last! },
+      ] as const;
+    }),
+);
+
+const TIMES = [null, 1, 2] as const;
+
+const CASES = OVERLAPS.flatMap(([inHand, other]) =>
+  TIMES.flatMap((was) => TIMES.map((is) => ({ inHand, other, was, is }))),
+);
+
+/**
+ * The verdict worked out the long way: the server read the record at some instant within each span.
+ * If every pair of instants tells the same, that is so; else `updated_at` decides, if it can.
+ */
+function oracle({ inHand, other, was, is }: (typeof CASES)[number]): Verdict {
+  const instants = ({ begin, end }: Span) => {
+    const found: number[] = [];
+    for (let at = begin + 0.25; at < end; at += 0.25) found.push(at);
+    return found;
+  };
+  const orders = new Set(
+    instants(inHand).flatMap((a) =>
+      instants(other)
+        .filter((b) => b !== a)
+        .map((b) => (b > a ? 'newer' : 'older')),
+    ),
+  );
+  if (orders.size === 1) return orders.has('newer') ? 'newer' : 'older';
+  if (was === null || is === null || was === is) return 'undecided';
+  return is > was ? 'newer' : 'older';
+}
+
+describe('newestReads', () => {
+  it('has a case for every overlap', () => {
+    expect(OVERLAPS).toHaveLength(6);
+    expect(new Set(CASES.map(oracle))).toEqual(new Set(['newer', 'older', 'undecided']));
+  });
+
+  it.each(CASES)('judges $other ($is) beside $inHand ($was)', (each) => {
+    const newest = newestReads(readClock());
+    newest.saw('k', each.inHand, each.was, false);
+    expect(newest.judge('k', each.other, each.is)).toBe(oracle(each));
+  });
+
+  it('takes a key that it knows nothing of for newer', () => {
+    const newest = newestReads(readClock());
+    newest.saw('k', { begin: 5, end: 6 }, null, false);
+    expect(newest.judge('other', { begin: 1, end: 2 }, null)).toBe('newer');
+  });
+
+  it('knows more once the same content was read twice', () => {
+    const newest = newestReads(readClock());
+    newest.saw('k', { begin: 1, end: 9 }, null, false);
+    expect(newest.judge('k', { begin: 4, end: 10 }, null)).toBe('undecided');
+    expect(newest.judge('k', { begin: 0, end: 5 }, null)).toBe('undecided');
+
+    newest.saw('k', { begin: 2, end: 3 }, null, true); // so it was there at 3
+    expect(newest.judge('k', { begin: 4, end: 10 }, null)).toBe('newer');
+    newest.saw('k', { begin: 6, end: 8 }, null, true); // and still at 6
+    expect(newest.judge('k', { begin: 0, end: 5 }, null)).toBe('older');
+    newest.saw('k', { begin: 1, end: 9 }, null, true); // which tells nothing more
+    expect(newest.judge('k', { begin: 4, end: 10 }, null)).toBe('newer');
+    expect(newest.judge('k', { begin: 0, end: 5 }, null)).toBe('older');
+  });
+
+  it('starts afresh with other content', () => {
+    const newest = newestReads(readClock());
+    newest.saw('k', { begin: 1, end: 2 }, null, false);
+    newest.saw('k', { begin: 3, end: 9 }, null, false);
+    expect(newest.judge('k', { begin: 5, end: 10 }, null)).toBe('undecided');
+  });
+
+  /** Enough reads of other keys for a sweep. */
+  const sweep = (newest: ReturnType<typeof newestReads>, span: Span) => {
+    for (let k = 0; k < 1_000; k++) newest.saw(`other ${k}`, span, null, false);
+  };
+
+  it('forgets what no read that is still open could overlap', () => {
+    const clock = readClock();
+    const newest = newestReads(clock);
+    const old = clock.begin();
+    const span = clock.answered(old);
+    newest.saw('k', span, 5, false);
+    clock.settle(old);
+    expect(newest.judge('k', span, 4)).toBe('older');
+    sweep(newest, span);
+    expect(newest.judge('k', span, 4)).toBe('newer'); // as good as never seen
+  });
+
+  it('remembers what a read that is still open overlaps', () => {
+    const clock = readClock();
+    const newest = newestReads(clock);
+    const slow = clock.begin();
+    const quick = clock.begin();
+    const span = clock.answered(quick);
+    newest.saw('k', span, 5, false);
+    clock.settle(quick);
+    sweep(newest, span);
+    expect(newest.judge('k', clock.answered(slow), 4)).toBe('older');
+  });
+
+  it('never lets an older version overwrite a newer, nor drops the newest', () => {
+    // A record has versions 0, 1, 2... that last for a while each; reads overlap at will. Whether
+    // its `updated_at` tells or not, what is in hand never goes back, and is not behind in the end.
+    const read = fc.record({ begin: fc.nat(40), wait: fc.nat(8), answer: fc.nat(8) });
+    const world = fc.record({
+      changes: fc.array(fc.nat(50), { maxLength: 6 }),
+      reads: fc.array(read, { minLength: 1, maxLength: 12 }),
+      coarse: fc.constantFrom(0, 1, 5, 20),
+    });
+    fc.assert(
+      fc.property(world, ({ changes, reads, coarse }) => {
+        const versionAt = (at: number) => changes.filter((change) => change <= at).length;
+        const updatedAt = (version: number) => {
+          if (coarse === 0) return null;
+          const at = [...changes].sort((a, b) => a - b)[version - 1] ?? -1;
+          return Math.floor(at / coarse);
+        };
+        type Event = { at: number; read: number; kind: 'begin' | 'end' };
+        const events = reads.flatMap(({ begin, wait, answer }, read): Event[] => [
+          { at: begin, read, kind: 'begin' },
+          { at: begin + wait + answer + 0.75, read, kind: 'end' },
+        ]);
+        events.sort((a, b) => a.at - b.at);
+
+        const clock = readClock();
+        const newest = newestReads(clock);
+        const begins = new Map<number, number>();
+        let inHand: number | undefined;
+        let undecided = false;
+        let latest = 0;
+        for (const { read, kind } of events) {
+          if (kind === 'begin') {
+            begins.set(read, clock.begin());
+            continue;
+          }
+          const span = clock.answered(begins.get(read)!);
+          const version = versionAt(reads[read]!.begin + reads[read]!.wait + 0.5);
+          latest = Math.max(latest, version);
+          const same = version === inHand;
+          const verdict =
+            same || inHand === undefined ? 'newer' : newest.judge('k', span, updatedAt(version));
+          if (verdict === 'newer') {
+            expect(version).toBeGreaterThanOrEqual(inHand ?? 0);
+            newest.saw('k', span, updatedAt(version), same);
+            inHand = version;
+          } else if (verdict === 'older') expect(version).toBeLessThan(inHand!);
+          else undecided = true;
+          clock.settle(begins.get(read)!);
+        }
+        if (!undecided) expect(inHand).toBe(latest);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});

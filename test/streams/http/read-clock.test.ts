@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { readClock } from '../../../src/streams/http/read-clock.ts';
+
+describe('readClock', () => {
+  it('gives every beginning and end a place of its own, in their order', () => {
+    const clock = readClock();
+    const [a, b] = [clock.begin(), clock.begin()];
+    const [spanB, spanA] = [clock.answered(b), clock.answered(a)];
+    const c = clock.begin();
+    const spanC = clock.answered(c);
+    const places = [a, b, spanB.end, spanA.end, c, spanC.end];
+    expect(places).toEqual([...places].sort((x, y) => x - y));
+    expect(new Set(places)).toHaveLength(6);
+    expect([spanA.begin, spanB.begin, spanC.begin]).toEqual([a, b, c]);
+  });
+
+  it('knows the oldest read that is not settled, answered or not', () => {
+    const clock = readClock();
+    expect(clock.oldest()).toBe(Infinity);
+    const [a, b, c] = [clock.begin(), clock.begin(), clock.begin()];
+    expect(clock.oldest()).toBe(a);
+    clock.answered(a);
+    expect(clock.oldest()).toBe(a);
+    clock.settle(b);
+    expect(clock.oldest()).toBe(a);
+    clock.settle(a);
+    expect(clock.oldest()).toBe(c);
+    clock.settle(c);
+    expect(clock.oldest()).toBe(Infinity);
+  });
+
+  it('may be told twice that a read is settled', () => {
+    const clock = readClock();
+    const [a, b] = [clock.begin(), clock.begin()];
+    clock.settle(a);
+    clock.settle(a);
+    expect(clock.oldest()).toBe(b);
+  });
+});

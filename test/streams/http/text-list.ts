@@ -1,0 +1,59 @@
+import { delay, of } from 'rxjs';
+import type { Dispatcher } from 'undici';
+import { listRequest } from '../../../src/streams/http/request.ts';
+import type { Answer, ListRequest, ListRequestOptions } from '../../../src/streams/http/request.ts';
+import { jsonOf } from '../../../src/streams/records/sent-record.ts';
+import { UnreadableRecord } from '../../../src/streams/http/unreadable-record.ts';
+import { hurriedTime } from '../../support/hurried-time.ts';
+
+/** With it a server ends its answer, in the middle of a record. */
+export const END = '\0';
+
+/** A page, up to the first {@link END}. */
+export function pageText(
+  texts: readonly string[],
+  offset: number,
+  pageSize: number,
+  pagination?: string,
+): string {
+  const data = texts.slice(offset, offset + pageSize);
+  const has_next_page = offset + pageSize < texts.length;
+  const about = pagination ?? JSON.stringify({ total_records: texts.length, has_next_page });
+  return `{"data":[${data.join(',')}],"pagination":${about}}`.split(END, 1)[0]!;
+}
+
+/** The list request of a server that gives these texts: what it was asked for, as `offset+pageSize`, and how long it waited. */
+export function requestOf(
+  page: (offset: number, pageSize: number) => string,
+  options: Partial<ListRequestOptions> = {},
+): { readonly list: ListRequest; readonly met: string[]; readonly waits: readonly number[] } {
+  const met: string[] = [];
+  const { scheduler, waits } = hurriedTime();
+  const request = ({ path }: Dispatcher.RequestOptions) => {
+    const query = new URL(String(path), 'http://list').searchParams;
+    const [offset, pageSize] = [Number(query.get('offset') ?? 0), Number(query.get('pageSize'))];
+    met.push(`${offset}+${pageSize}`);
+    if (met.length > 5_000) throw new Error('the requests do not end');
+    // eslint-disable-next-line @typescript-eslint/require-await
+    async function* body() {
+      yield Buffer.from(page(offset, pageSize));
+    }
+    return Promise.resolve({ statusCode: 200, headers: {}, body: body() });
+  };
+  const token = { text: 't', askedAt: 0, lifeMs: 1e9, serverTime: 0 };
+  const list = listRequest({
+    url: new URL('http://list/v1/orders'),
+    dispatcher: { request } as unknown as Dispatcher,
+    tokens: { token$: of(token).pipe(delay(0)), current: () => token, refuse: () => undefined },
+    scheduler,
+    random: () => 1,
+    ...options,
+  });
+  return { list, met, waits };
+}
+
+/** What of an answer can be held against what is expected: its records, and the texts of those that are none. */
+export const shownIn = ({ data }: Answer): unknown[] =>
+  data.map((sent) =>
+    sent instanceof UnreadableRecord ? `${sent.offset}: ${sent.text}` : jsonOf(sent),
+  );

@@ -1,0 +1,118 @@
+import { jsonOf } from '../../../src/streams/records/sent-record.ts';
+import type { JsonValue } from '../../../src/schemas/json/json.ts';
+import { NO_SWEEP, nextSweep, sweepAfter } from '../../../src/streams/paging/sweep-progress.ts';
+import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
+import type { KnownRecords, SweepStep, Unseen } from '../../../src/streams/paging/sweeps.ts';
+import { keyOfId } from './moving-list.ts';
+
+/** Numbers of sweeps, as the store has them for each key. */
+interface Mark {
+  seen: number;
+  read: number;
+}
+
+/** What whoever deals with the steps of sweeps keeps: how far they are, and a mark for each key. */
+export class SweepLedger implements KnownRecords {
+  progress: SweepProgress = NO_SWEEP;
+  readonly #marks = new Map<string, Mark>();
+  readonly #stretch: number;
+
+  /** @param stretch How many keys are looked at at once. */
+  constructor(keys: Iterable<string> = [], stretch = 500) {
+    this.#stretch = stretch;
+    this.see(keys);
+  }
+
+  /** Something other than a sweep has read these keys. */
+  see(keys: Iterable<string>): void {
+    for (const key of keys) this.#mark(key, false);
+  }
+
+  /** Deals with a step at a time; gives the keys that it shows to be gone. */
+  keep(step: SweepStep, now: number, proofMs = 0): string[] {
+    const gone = this.#deal(step, now, proofMs);
+    this.#progressTo({ ...this.progress, keptAt: now });
+    return gone;
+  }
+
+  #deal(step: SweepStep, now: number, proofMs: number): string[] {
+    switch (step.kind) {
+      case 'page': {
+        const { page, settled, beganAt } = step;
+        const sweep = this.progress.phase === 'reading' ? this.progress : nextSweep(this.progress, beganAt); // prettier-ignore
+        const keys = keysIn(page.answer.data.map(jsonOf));
+        const fresh = [...keys].filter((key) => !this.#isRead(key, sweep.number)).length;
+        this.#progressTo(sweepAfter(sweep, page, { fresh, settled, now, proofMs }));
+        for (const key of keys) this.#mark(key, true);
+        return [];
+      }
+      case 'asked':
+        return this.#hear(step);
+      case 'asked-once':
+        this.#progressTo({ ...this.progress, askedAt: now });
+        return [];
+      case 'absent':
+        return this.#forget(step.keys, step.since);
+      case 'end':
+        this.#progressTo({ ...this.progress, phase: 'done' });
+        return [];
+    }
+  }
+
+  #hear({ key, since, answer, again }: Extract<SweepStep, { kind: 'asked' }>): string[] {
+    const found = keysIn((answer?.data ?? []).map(jsonOf));
+    const isGone = answer?.data.length === 0;
+    this.see(found);
+    if (again) return isGone ? this.#forget([key], since) : [];
+    if (!isGone) this.see([key]); // found, or nobody can tell
+    this.#progressTo({ ...this.progress, askedUpTo: key });
+    return [];
+  }
+
+  keys(): string[] {
+    return [...this.#marks.keys()];
+  }
+
+  count(): number {
+    return this.#marks.size;
+  }
+
+  unseen(since: number, after = ''): Unseen {
+    const rest = this.keys()
+      .sort()
+      .filter((key) => key > after);
+    const looked = rest.slice(0, this.#stretch);
+    const keys = looked.filter((key) => this.#isUnseen(key, since));
+    return { keys, next: rest.length > looked.length ? looked.at(-1) : undefined };
+  }
+
+  #isRead(key: string, sweep: number): boolean {
+    return this.#marks.get(key)?.read === sweep;
+  }
+
+  #isUnseen(key: string, since: number): boolean {
+    const mark = this.#marks.get(key);
+    return mark !== undefined && mark.seen < since;
+  }
+
+  #forget(keys: readonly string[], since: number): string[] {
+    const gone = keys.filter((key) => this.#isUnseen(key, since));
+    for (const key of gone) this.#marks.delete(key);
+    return gone;
+  }
+
+  #mark(key: string, bySweep: boolean): void {
+    const { number } = this.progress;
+    const mark = this.#marks.get(key) ?? { seen: 0, read: 0 };
+    this.#marks.set(key, { seen: number, read: bySweep ? number : mark.read });
+  }
+
+  /** As a store gives it back. */
+  #progressTo(progress: SweepProgress): void {
+    this.progress = JSON.parse(JSON.stringify(progress)) as SweepProgress;
+  }
+}
+
+function keysIn(data: readonly JsonValue[]): Set<string> {
+  return new Set(data.flatMap((record) => keyOfId(record) ?? []));
+}

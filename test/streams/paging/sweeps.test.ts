@@ -1,0 +1,520 @@
+import { concatMap, delay, EMPTY, map, of, takeWhile, tap, timer } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { describe, expect, it, vi } from 'vitest';
+import type { ScanPage } from '../../../src/streams/paging/pages.ts';
+import { room } from '../../../src/streams/quota/room.ts';
+import { NO_SWEEP, withRemoved } from '../../../src/streams/paging/sweep-progress.ts';
+import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
+import { sweeps } from '../../../src/streams/paging/sweeps.ts';
+import type { Held, SweepStep } from '../../../src/streams/paging/sweeps.ts';
+import { UnreadableRecord } from '../../../src/streams/http/unreadable-record.ts';
+import { scanPage } from '../../support/scan-page.ts';
+import { virtualTime } from '../../support/virtual-time.ts';
+import { answer } from './moving-list.ts';
+import { SweepLedger } from './sweep-ledger.ts';
+import { afterTwo, COMMIT_MS, ids, inWords, keys, removing, REQUEST_MS, requests, steps, swept, sweepsEnded } from './swept.ts'; // prettier-ignore
+import type { Run } from './swept.ts';
+
+describe('a sweep', () => {
+  it('reads the whole list, and takes no step before the one before is kept', () => {
+    const { events, ledger } = swept({ list: () => ids(1, 7) });
+    expect(events).toEqual(
+      ['ask for page 0', 'page 0', 'kept', 'ask for page 2', 'page 2', 'kept']
+        .concat(['ask for page 4', 'page 4', 'kept'])
+        .concat(['end', 'kept']),
+    );
+    expect(ledger.keys()).toEqual(keys(1, 7));
+    expect(ledger.progress).toMatchObject({
+      number: 1,
+      phase: 'done',
+      distinct: 7,
+      proof: 'exact',
+    });
+  });
+
+  it('waits while nothing is kept', () => {
+    const scheduler = virtualTime();
+    scheduler.run(({ cold, expectObservable }) => {
+      const place = room(1);
+      const page$ = cold<ScanPage>('--(a|)', { a: scanPage(true) });
+      const sweep$ = sweeps({
+        progress: () => NO_SWEEP,
+        scan: () => place.enter.pipe(concatMap(() => page$)),
+        room: place,
+        records: new SweepLedger(),
+        moment: () => ({ begin: 1, end: 2 }),
+        intervalMs: 0,
+        proofMs: 0,
+        limitPercent: 5,
+        scheduler,
+      });
+      expectObservable(sweep$.pipe(map(inWords)), '1s !').toBe('--a', { a: 'page 0' });
+    });
+  });
+
+  it('follows the one before, each read anew', () => {
+    const { events, ledger } = swept({ list: () => ids(1, 3), until: sweepsEnded(3) });
+    expect(steps(events)).toEqual(['page 0', 'end', 'page 0', 'end', 'page 0', 'end']);
+    expect(ledger.progress).toMatchObject({ number: 3, proof: 'exact' });
+  });
+
+  it('says of a list that does not add up that it is not settled, with the page that ends it', () => {
+    const scheduler = virtualTime();
+    const found: string[] = [];
+    scheduler.run(() => {
+      const place = room(1);
+      let scans = 0;
+      sweeps({
+        progress: () => NO_SWEEP,
+        scan: (_, onUnsettled) => {
+          const isFirst = scans++ === 0;
+          return of(scanPage(false), scanPage(true)).pipe(
+            concatMap((page) => place.enter.pipe(map(() => page))),
+            tap(({ next }) => isFirst && !next && onUnsettled()),
+          );
+        },
+        room: place,
+        records: new SweepLedger(),
+        moment: () => ({ begin: 1, end: 2 }),
+        intervalMs: 1,
+        proofMs: 0,
+        limitPercent: 5,
+        scheduler,
+      })
+        .pipe(
+          tap((step) => found.push(inWords(step))),
+          delay(1, scheduler),
+          tap(() => place.leave()),
+          takeWhile(() => found.length < 5),
+        )
+        .subscribe();
+    });
+    expect(found).toEqual(['page 0', 'page 0, unsettled', 'end', 'page 0', 'page 0']);
+  });
+
+  it('is not settled from a record on that is no JSON: it may be any of those that are missing', () => {
+    const scheduler = virtualTime();
+    scheduler.run(({ cold, expectObservable }) => {
+      const place = room(1);
+      const odd = scanPage(false, undefined, [{ id: 1 }]);
+      const unreadable = new UnreadableRecord('{"id":2,}', 1);
+      const page$ = cold<ScanPage>('abc', {
+        a: odd,
+        b: { ...odd, answer: { ...odd.answer, data: [{ id: 1 }, unreadable] } },
+        c: scanPage(true),
+      });
+      const sweep$ = sweeps({
+        progress: () => NO_SWEEP,
+        scan: () => page$,
+        room: place,
+        records: new SweepLedger(),
+        moment: () => ({ begin: 1, end: 2 }),
+        intervalMs: 0,
+        proofMs: 0,
+        limitPercent: 5,
+        scheduler,
+      });
+      expectObservable(sweep$.pipe(map(inWords)), '^--!').toBe('abc', { a: 'page 0', b: 'page 0, unsettled', c: 'page 0, unsettled' }); // prettier-ignore
+    });
+  });
+
+  it('mirrors an error of the scan, and an unsubscription ends it', () => {
+    const scheduler = virtualTime();
+    scheduler.run(({ cold, expectObservable, expectSubscriptions }) => {
+      const by = (source: Observable<ScanPage>) =>
+        sweeps({
+          progress: () => NO_SWEEP,
+          scan: () => source,
+          room: room(1),
+          records: new SweepLedger(),
+          moment: () => ({ begin: 1, end: 2 }),
+          intervalMs: 0,
+          proofMs: 0,
+          limitPercent: 5,
+          scheduler,
+        });
+      expectObservable(by(cold<ScanPage>('--#'))).toBe('--#');
+      const endless = cold<ScanPage>('-');
+      expectObservable(by(endless), '^---!').toBe('-');
+      expectSubscriptions(endless.subscriptions).toBe('^---!');
+    });
+  });
+});
+
+describe('after a restart', () => {
+  it('a sweep goes on at the position that was kept last', () => {
+    const list = () => ids(1, 11);
+    const before = swept({ list, until: (_, kept) => kept === 2 });
+    expect(requests(before.events)).toEqual(['page 0', 'page 2']);
+    const { ledger, events } = swept({ list, ledger: before.ledger });
+    expect(requests(events)).toEqual(['page 4', 'page 6', 'page 8']);
+    expect(ledger.progress).toMatchObject({ number: 1, distinct: 11, proof: 'exact' });
+  });
+
+  it('what is gone is told without reading the list again', () => {
+    const { events, gone, spans } = swept({ list: () => [], ledger: removing(keys(1, 3)) });
+    expect(steps(events)).toEqual(['absent since 3: 1,2,3', 'end']);
+    expect(requests(events)).toEqual([]);
+    expect(gone).toEqual(keys(1, 3));
+    expect(spans).toEqual([{ begin: 98, end: 99 }]); // of the moment: no page was read
+  });
+
+  it('what had been told and kept is not told again', () => {
+    const ledger = removing(keys(1, 6), 2);
+    const canBeAsked = () => true;
+    const stopped = (after: number) =>
+      requests(swept({ list: () => [], ledger, canBeAsked, until: (_, kept) => kept === after }).events); // prettier-ignore
+    expect(stopped(3)).toEqual(['key 1', 'key 2', 'key 3']);
+    expect(stopped(5)).toEqual(['key 4', 'key 5', 'key 6', 'key 1']); // and that all were asked for once
+    expect(stopped(6)).toEqual(['key 2', 'key 3', 'key 4', 'key 5', 'key 6']);
+  });
+});
+
+describe('where records can be asked for', () => {
+  const canBeAsked = () => true;
+
+  it('one complete sweep is enough to ask for each that it has not seen, one after the other, twice', () => {
+    const ledger = new SweepLedger(keys(1, 9));
+    const missing = [3, 5, 8];
+    const { events, gone } = swept({
+      list: () => ids(1, 9).filter((id) => !missing.includes(id)),
+      ledger,
+      canBeAsked,
+    });
+    const from = events.indexOf('ask for key 3');
+    expect(events.slice(from)).toEqual([
+      ...['ask for key 3', 'asked since 1: 3', 'kept'],
+      ...['ask for key 5', 'asked since 1: 5', 'kept'],
+      ...['ask for key 8', 'asked since 1: 8', 'kept'],
+      ...['asked once', 'kept'],
+      ...['ask for key 3', 'asked again since 1: 3', 'kept'],
+      ...['ask for key 5', 'asked again since 1: 5', 'kept'],
+      ...['ask for key 8', 'asked again since 1: 8', 'kept'],
+      ...['end', 'kept'],
+    ]);
+    expect(gone).toEqual(['3', '5', '8']);
+  });
+
+  it('what is there is not gone, and what can not be asked for never is', () => {
+    // 7 is missed by the sweep, as one can be in a list that moves.
+    const list = (at: number) => (at < 10 ? [1, 2, 3] : [1, 2, 3, 7]);
+    const ledger = new SweepLedger(['1', '2', '3', '7', 'x', '9']);
+    const { events, gone } = swept({ list, ledger, canBeAsked: (key) => key !== 'x', until: sweepsEnded(3) }); // prettier-ignore
+    expect(requests(events).filter((name) => name.startsWith('key'))).toEqual([
+      'key 7',
+      'key 9',
+      'key 9',
+    ]);
+    expect(gone).toEqual(['9']);
+    expect(ledger.keys().sort()).toEqual(['1', '2', '3', '7', 'x']);
+  });
+
+  it('nothing is asked after a sweep that proves nothing', () => {
+    const { events } = swept({ list: () => [], ledger: afterTwo(keys(1, 3)), canBeAsked });
+    expect(steps(events)).toEqual(['page 0', 'end']);
+  });
+});
+
+describe('where they can not', () => {
+  it('a key is gone that is absent from two exact sweeps, and from all in between', () => {
+    const ledger = afterTwo(keys(1, 5));
+    const list = () => [1, 2, 4];
+    const first = swept({ list, ledger });
+    expect(steps(first.events)).toEqual(['page 0', 'end']);
+    const second = swept({ list, ledger });
+    expect(steps(second.events)).toEqual(['page 0', 'absent since 3: 3,5', 'end']);
+    expect(second.gone).toEqual(['3', '5']);
+    expect(second.spans).toEqual([{ begin: 1, end: 2 }]); // of the last page
+  });
+
+  it('a key that a poll has seen meanwhile is not', () => {
+    const ledger = afterTwo(keys(1, 3));
+    swept({ list: () => [1, 2], ledger });
+    ledger.see(['3']);
+    expect(swept({ list: () => [1, 2], ledger }).gone).toEqual([]);
+    expect(swept({ list: () => [1, 2], ledger }).gone).toEqual(['3']);
+  });
+
+  it('nothing is, where no sweep was exact', () => {
+    const ledger = new SweepLedger(keys(1, 9));
+    // Its total moves between any two pages.
+    const moving = (at: number) => (at % 16 < 8 ? ids(1, 6) : ids(1, 7));
+    const { gone, ledger: after } = swept({ list: moving, ledger, until: sweepsEnded(6) });
+    expect(after.progress).toMatchObject({ proof: 'complete', row: [] });
+    expect(gone).toEqual([]);
+    const still = () => swept({ list: () => ids(1, 7), ledger }).gone;
+    expect([still(), still()]).toEqual([[], ['8', '9']]);
+  });
+
+  it('a list that was empty in between breaks the row', () => {
+    const ledger = afterTwo(keys(1, 5));
+    const [some, none] = [() => [1, 2, 4], () => []];
+    const gone = [some, none, some, some].map((list) => swept({ list, ledger }).gone);
+    expect(gone).toEqual([[], [], [], ['3', '5']]);
+  });
+});
+
+describe.each([
+  ['can be asked for', { canBeAsked: () => true }],
+  ['can not', {}],
+])('the time of a proof, where records %s', (_, asking) => {
+  const all = ids(1, 18);
+  const run = (list: Run['list'], more: Partial<Run> = {}) =>
+    swept({ list, ledger: afterTwo(keys(1, 18)), intervalMs: 600, proofMs: 60_000, until: sweepsEnded(220), ...asking, ...more }); // prettier-ignore
+
+  it('an index that is wrong for three seconds deletes nothing', () => {
+    const list = (at: number) => (at > 1_000 && at < 4_000 ? ids(1, 6) : all);
+    expect(run(list).gone).toEqual([]);
+  });
+
+  it('what is gone is told after it, and soon', () => {
+    const list = (at: number) => (at > 1_000 ? ids(1, 16) : all);
+    const { gone, goneAt } = run(list);
+    expect(gone).toEqual(['17', '18']);
+    for (const at of goneAt) {
+      expect(at).toBeGreaterThan(61_000);
+      expect(at).toBeLessThan(61_000 + 60_000 / 10 + 3 * 600);
+    }
+  });
+
+  it('goes by reading, and not by dealing with what was read', () => {
+    // The second time it was read while it was wrong, and kept a long time later.
+    const list = (at: number) => ids(1, at > 1_000 && at < 1_250 ? 3 : 4);
+    const keepMs = (at: number) => (at > 1_100 && at < 1_200 ? 70_000 : COMMIT_MS);
+    const { gone } = run(list, { ledger: afterTwo(keys(1, 4)), intervalMs: 100, keepMs });
+    expect(gone).toEqual([]);
+  });
+
+  it('begins anew for one that is back in between', () => {
+    const isThere = (at: number) => at < 1_000 || (at > 40_000 && at < 42_000);
+    const list = (at: number) => (isThere(at) ? all : ids(1, 17));
+    const { gone, goneAt } = run(list, { polled: { at: 41_000, keys: ['18'] } });
+    expect(gone).toEqual(['18']);
+    expect(goneAt[0]).toBeGreaterThan(102_000);
+  });
+
+  it('goes on after a restart, as far as it was kept', () => {
+    const list = () => ids(1, 17);
+    const ledger = afterTwo(keys(1, 18));
+    expect(run(list, { ledger, until: (_, kept) => kept === 4 }).gone).toEqual([]);
+    const { goneAt } = run(list, { ledger, until: sweepsEnded(150) });
+    expect(goneAt[0]).toBeGreaterThan(58_000);
+    expect(goneAt[0]).toBeLessThan(61_000);
+  });
+});
+
+describe('when much is gone at once', () => {
+  const list = () => ids(1, 100);
+  const run = (known: number, limitPercent: number, more: Partial<Run> = {}) =>
+    swept({ list, ledger: new SweepLedger(keys(1, known)), canBeAsked: () => true, limitPercent, ...more }); // prettier-ignore
+
+  it.each([
+    ['exactly 20 of however many', 120, 1, true],
+    ['more than 20, and more than the limit', 121, 5, false],
+    ['more than 20, exactly the limit', 125, 20, true],
+    ['one more than the limit', 126, 20, false],
+    ['more than 20, within the limit', 121, 50, true],
+    ['nearly all, where no limit is set', 1_000, 100, true],
+    ['more than 20, where nothing may go', 121, 0, false],
+    ['few, where nothing may go', 120, 0, true],
+  ])('%s', (_, known, limitPercent, goes) => {
+    const { gone, held } = run(known, limitPercent);
+    expect(gone.length).toBe(goes ? known - 100 : 0);
+    expect(held).toEqual(goes ? [] : [{ gone: known - 100, known }]);
+  });
+
+  it.each([
+    ['2 of 3', 1, 3, true],
+    ['3 of 9, exactly a third', 6, 9, true],
+    ['3 of 8', 5, 8, false],
+    ['12 of 18', 6, 18, false],
+    ['20 of 61', 41, 61, true],
+    ['20 of 59', 39, 59, false],
+  ])('of a short list: %s', (_, left, known, goes) => {
+    const { gone, held } = run(known, 60, { list: () => ids(1, left) });
+    expect(gone.length).toBe(goes ? known - left : 0);
+    expect(held).toEqual(goes ? [] : [{ gone: known - left, known }]);
+  });
+
+  it('what waits for its proof counts too, each sweep anew', () => {
+    // One goes after the other: at the fourth of 9 that is more than a third.
+    const list = (at: number) => ids(1, 9 - Math.min(4, Math.floor(at / 100)));
+    const ledger = new SweepLedger(keys(1, 9));
+    const { held, gone } = swept({ list, ledger, intervalMs: 50, proofMs: 1_000, limitPercent: 5, until: sweepsEnded(60) }); // prettier-ignore
+    expect(gone).toEqual([]);
+    expect(new Set(held.map(({ gone, known }) => `${gone} of ${known}`))).toEqual(
+      new Set(['4 of 9']),
+    );
+  });
+
+  it('what went within the last hour counts too, and no longer', () => {
+    const after = (ms: number) => {
+      const ledger = new SweepLedger(keys(1, 115));
+      ledger.progress = withRemoved({ ...NO_SWEEP, beganAt: -ms }, 10, -ms);
+      return swept({ list, ledger, canBeAsked: () => true, limitPercent: 5 });
+    };
+    expect(after(3_599_000).held).toEqual([{ gone: 25, known: 125 }]);
+    expect(after(3_600_000)).toMatchObject({ held: [], gone: expect.objectContaining({ length: 15 }) }); // prettier-ignore
+  });
+
+  it('nothing is held where nothing more is gone, whatever went before', () => {
+    const ledger = new SweepLedger(keys(1, 100));
+    ledger.progress = withRemoved({ ...NO_SWEEP, beganAt: -1_000 }, 30, -1_000);
+    const { held } = swept({ list, ledger, canBeAsked: () => true, limitPercent: 5 });
+    expect(held).toEqual([]);
+  });
+
+  it('what can never go does not count', () => {
+    const canBeAsked = (key: string) => Number(key) <= 110;
+    const { gone, held } = run(150, 5, { canBeAsked });
+    expect({ gone: gone.length, held }).toEqual({ gone: 10, held: [] });
+  });
+
+  it('none of it is asked for, however many stretches it is counted in', () => {
+    const ledger = new SweepLedger(keys(1, 150), 7);
+    const { events, held } = swept({ list, ledger, canBeAsked: () => true, limitPercent: 5 });
+    expect(requests(events).some((name) => name.startsWith('key'))).toBe(false);
+    expect(steps(events).at(-1)).toBe('end');
+    expect(held).toEqual([{ gone: 50, known: 150 }]);
+  });
+
+  it('the next sweep counts again, and tells what is gone then', () => {
+    let sweep = 0;
+    const until = ({ kind }: SweepStep) => kind === 'end' && ++sweep === 4;
+    // From the third sweep on most of it is back.
+    const partly = () => (sweep < 2 ? ids(1, 100) : ids(1, 145));
+    const { held, gone } = run(150, 5, { list: partly, until });
+    expect(held).toEqual([
+      { gone: 50, known: 150 },
+      { gone: 50, known: 150 },
+    ]);
+    expect(gone).toEqual(keys(146, 150));
+  });
+});
+
+describe('the time between sweeps', () => {
+  const list = () => ids(1, 6); // two pages, 8 ms each, and 3 ms for the end
+  const sweepMs = 2 * (REQUEST_MS + COMMIT_MS) + COMMIT_MS;
+  const begun = (beganAt: number) => {
+    const ledger = new SweepLedger();
+    ledger.progress = { ...NO_SWEEP, beganAt };
+    return ledger;
+  };
+
+  it('is none by default', () => {
+    expect(swept({ list, until: sweepsEnded(3) }).startsAt).toEqual([0, sweepMs, 2 * sweepMs]);
+  });
+
+  it('is from the beginning of one to that of the next', () => {
+    const { startsAt } = swept({ list, intervalMs: 1_000, until: sweepsEnded(3) });
+    expect(startsAt).toEqual([1_000, 2_000, 3_000]);
+  });
+
+  it('is what a sweep takes, if that is longer', () => {
+    const options = { list, intervalMs: 10, until: sweepsEnded(3) };
+    expect(swept(options).startsAt).toEqual([10, 10 + sweepMs, 10 + 2 * sweepMs]);
+  });
+
+  it('is `spacingMs` for each page, if that is longer', () => {
+    const spacings = [100, 300, 7];
+    const spacingMs = vi.fn(() => spacings.shift() ?? 0);
+    const { startsAt } = swept({ list, spacingMs, until: sweepsEnded(3) });
+    expect(startsAt).toEqual([0, 2 * 300, 2 * 300 + sweepMs]); // 14 ms are less than it takes;
+
+    const rare = swept({ list, intervalMs: 1_000, spacingMs: () => 100, until: sweepsEnded(2) });
+    expect(rare.startsAt).toEqual([1_000, 2_000]);
+  });
+
+  it('counts from a sweep of an earlier process', () => {
+    const at = (beganAt: number) => swept({ list, intervalMs: 1_000, ledger: begun(beganAt) });
+    expect(at(-300).startsAt).toEqual([700]);
+    expect(at(-1_000).startsAt).toEqual([0]);
+    expect(at(-99_999).startsAt).toEqual([0]);
+  });
+
+  it('is never longer because the clock was set back', () => {
+    const at = (beganAt: number) => swept({ list, intervalMs: 1_000, ledger: begun(beganAt) });
+    expect(at(1).startsAt).toEqual([1_000]);
+    expect(at(Date.UTC(2026, 0, 1)).startsAt).toEqual([1_000]);
+  });
+
+  it('is not waited for by a sweep that an earlier process began', () => {
+    const { ledger } = swept({ list, until: (_, kept) => kept === 1 });
+    expect(ledger.progress.phase).toBe('reading');
+    const { events } = swept({ list, ledger, intervalMs: 1_000 });
+    expect(requests(events)).toEqual(['page 2']);
+  });
+});
+
+describe('memory', () => {
+  const phase: SweepProgress = { ...NO_SWEEP, number: 2, phase: 'removing', proof: 'exact', row: [{ number: 1, at: 0 }] }; // prettier-ignore
+  const options = {
+    progress: () => phase,
+    scan: () => EMPTY,
+    moment: () => ({ begin: 1, end: 2 }),
+    intervalMs: 0,
+    proofMs: 0,
+    limitPercent: 100,
+  };
+
+  it.each([true, false])('holds a stretch of unseen keys at a time; asking: %s', (asking) => {
+    const ledger = removing(keys(1, 60), 10);
+    const lookups: string[] = [];
+    const records = {
+      count: () => ledger.count(),
+      unseen: (since: number, after: string | undefined) => {
+        lookups.push(`since ${since} after ${after}, ${told} told`);
+        return ledger.unseen(since, after);
+      },
+    };
+    let told = 0;
+    const scheduler = virtualTime();
+    scheduler.run(() => {
+      const place = room(1);
+      const ask = () => timer(1, scheduler).pipe(map(() => answer([], { total_records: 0, has_next_page: false }))); // prettier-ignore
+      sweeps({ ...options, progress: () => ledger.progress, room: place, records, scheduler, ...(asking && { ask }) }) // prettier-ignore
+        .pipe(
+          tap((step) => {
+            if (step.kind === 'asked') told += 1;
+            if (step.kind === 'absent') told += step.keys.length;
+          }),
+          takeWhile(({ kind }) => kind !== 'end'),
+          delay(1, scheduler),
+          tap(() => place.leave()),
+        )
+        .subscribe();
+    });
+    const ends = [undefined, ...keys(1, 60).sort().filter((_, k) => k % 10 === 9)].slice(0, 6); // prettier-ignore
+    const counted = (told: number) => ends.map((after) => `since 4 after ${after}, ${told} told`);
+    const dealtWith = (since: number, told: number) =>
+      ends.map((after, k) => `since ${since} after ${after}, ${told + 10 * k} told`);
+    expect(lookups).toEqual(
+      asking
+        ? [...counted(0), ...dealtWith(4, 0), ...counted(60), ...dealtWith(4, 60)]
+        : [...counted(0), ...dealtWith(3, 0)],
+    );
+  });
+
+  it('and stack stay bounded when millions are gone', () => {
+    const stretch = Array<string>(500).fill('gone');
+    const held: Held[] = [];
+    const scheduler = virtualTime();
+    scheduler.run(() => {
+      const place = room(1);
+      let stretches = 0;
+      const unseen = () => ({ keys: stretch, next: ++stretches < 10_000 ? 'more' : undefined });
+      sweeps({
+        ...options,
+        room: place,
+        records: { count: () => 5_000_000, unseen },
+        proofMs: 0,
+        limitPercent: 5,
+        onHeld: (found) => held.push(found),
+        scheduler,
+      })
+        .pipe(takeWhile(({ kind }) => kind !== 'end'))
+        .subscribe();
+    });
+    expect(held).toEqual([{ gone: 5_000_000, known: 5_000_000 }]);
+  });
+});

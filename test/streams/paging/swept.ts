@@ -1,0 +1,151 @@
+import { concatMap, defer, delay, map, of, takeWhile, tap, timer } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { pages } from '../../../src/streams/paging/pages.ts';
+import type { Answer } from '../../../src/streams/http/request.ts';
+import { room } from '../../../src/streams/quota/room.ts';
+import { NO_SWEEP, takenOver } from '../../../src/streams/paging/sweep-progress.ts';
+import { sweeps } from '../../../src/streams/paging/sweeps.ts';
+import type { Held, SweepsOptions, SweepStep } from '../../../src/streams/paging/sweeps.ts';
+import { virtualTime } from '../../support/virtual-time.ts';
+import { answer, keyOfId } from './moving-list.ts';
+import { SweepLedger } from './sweep-ledger.ts';
+
+export const REQUEST_MS = 5;
+export const COMMIT_MS = 3;
+const PAGE_SIZE = 4; // each page begins two records before the end of the one before
+
+export const ids = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, k) => from + k);
+export const keys = (from: number, to: number) => ids(from, to).map(String);
+
+export interface Run extends Partial<Omit<SweepsOptions, 'ask' | 'records'>> {
+  /** The ids in the list as it is at a time, ms. */
+  readonly list: (at: number) => readonly number[];
+  readonly ledger?: SweepLedger;
+  /** Which records can be asked for by their keys. Default none. */
+  readonly canBeAsked?: (key: string) => boolean;
+  /** How long a step takes until it is kept, by when it came, ms. */
+  readonly keepMs?: (at: number) => number;
+  /** When something other than the sweep reads which keys. */
+  readonly polled?: { readonly at: number; readonly keys: readonly string[] };
+  /** When to stop: with a step that was kept, the how manieth. Default the end of a sweep. */
+  readonly until?: (step: SweepStep, kept: number) => boolean;
+}
+
+/** Sweeps a list in virtual time: each request takes 5 ms, and each step 3 ms until it is kept. */
+export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...rest }: Run) {
+  const { keepMs = () => COMMIT_MS, polled, ...options } = rest;
+  const scheduler = virtualTime();
+  const events: string[] = [];
+  const startsAt: number[] = []; // of requests for the first page
+  const spans: unknown[] = [];
+  const gone: string[] = [];
+  const goneAt: number[] = [];
+  const held: Held[] = [];
+  let kept = 0;
+  const isEnough = until ?? (({ kind }) => kind === 'end');
+  const { proofMs = 0 } = options;
+  // Its clock begins again, the ledger's times go on from there.
+  const { interrupted } = ledger.progress;
+  const here = { canBeAsked: true, now: scheduler.now(), byOthers: false };
+  ledger.progress = { ...takenOver(ledger.progress, here), interrupted };
+
+  const query = <T>(name: string, work: (listed: readonly number[]) => T): Observable<T> =>
+    defer(() => {
+      events.push(`ask for ${name}`);
+      if (name === 'page 0') startsAt.push(scheduler.now());
+      return timer(REQUEST_MS, scheduler).pipe(map(() => work(list(scheduler.now()))));
+    });
+  const request = ({ offset }: { offset: number }): Observable<Answer> =>
+    query(`page ${offset}`, (listed) => {
+      const data = listed.slice(offset, offset + PAGE_SIZE).map((id) => ({ id }));
+      const has_next_page = offset + PAGE_SIZE < listed.length;
+      return answer(data, { total_records: listed.length, has_next_page });
+    });
+  const ask = (key: string): Observable<Answer> =>
+    query(`key ${key}`, (listed) => {
+      const data = listed.includes(Number(key)) ? [{ id: Number(key) }] : [];
+      return answer(data, { total_records: data.length, has_next_page: false });
+    });
+
+  scheduler.run(() => {
+    if (polled) scheduler.schedule(() => ledger.see(polled.keys), polled.at);
+    const place = room(1);
+    sweeps({
+      progress: () => ledger.progress,
+      scan: (from, onUnsettled) =>
+        pages({
+          request,
+          keyOf: keyOfId,
+          pageSize: PAGE_SIZE,
+          room: () => place.enter,
+          from,
+          onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled(),
+        }),
+      room: place,
+      records: ledger,
+      ...(canBeAsked && { ask, canBeAsked }),
+      moment: () => ({ begin: 98, end: 99 }),
+      intervalMs: 0,
+      proofMs,
+      limitPercent: 100,
+      onHeld: (found) => held.push(found),
+      scheduler,
+      ...options,
+    })
+      .pipe(
+        tap((step) => events.push(inWords(step))),
+        tap((step) => 'span' in step && spans.push(step.span)),
+        concatMap((step) => of(step).pipe(delay(keepMs(scheduler.now()), scheduler))),
+        tap((step) => {
+          const keys = ledger.keep(step, scheduler.now(), proofMs);
+          gone.push(...keys);
+          goneAt.push(...keys.map(() => scheduler.now()));
+          events.push('kept');
+          kept += 1;
+        }),
+        takeWhile((step) => !isEnough(step, kept)),
+        tap(() => place.leave()),
+      )
+      .subscribe();
+  });
+  return { events, startsAt, spans, gone, goneAt, held, ledger };
+}
+
+export function inWords(step: SweepStep): string {
+  switch (step.kind) {
+    case 'page':
+      return `page ${step.page.offset}${step.settled ? '' : ', unsettled'}`;
+    case 'absent':
+      return `absent since ${step.since}: ${step.keys.join()}`;
+    case 'asked':
+      return `asked${step.again ? ' again' : ''} since ${step.since}: ${step.key}`;
+    case 'asked-once':
+      return 'asked once';
+    case 'end':
+      return 'end';
+  }
+}
+
+/** Until so many sweeps have ended. */
+export const sweepsEnded = (ends: number) => {
+  let left = ends;
+  return ({ kind }: SweepStep) => kind === 'end' && --left === 0;
+};
+/** A ledger as if the keys had been read by sweeps 1 and 2, both exact. */
+export function afterTwo(all: readonly string[], stretch?: number): SweepLedger {
+  const ledger = new SweepLedger(all, stretch);
+  ledger.progress = { ...NO_SWEEP, number: 2, proof: 'exact' };
+  ledger.see(all);
+  return ledger;
+}
+/** The same after two more sweeps, 3 and 4, that have not seen the keys. */
+export function removing(all: readonly string[], stretch?: number): SweepLedger {
+  const ledger = afterTwo(all, stretch);
+  ledger.progress = { ...NO_SWEEP, number: 4, phase: 'removing', proof: 'exact', row: [{ number: 3, at: 0 }] }; // prettier-ignore
+  return ledger;
+}
+export const steps = (events: readonly string[]) =>
+  events.filter((event) => event !== 'kept' && !event.startsWith('ask for'));
+export const requests = (events: readonly string[]) =>
+  events.filter((event) => event.startsWith('ask for')).map((event) => event.slice(8));

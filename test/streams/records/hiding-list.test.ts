@@ -1,0 +1,34 @@
+import { createHash } from 'node:crypto';
+import { firstValueFrom, of } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { hidingList } from '../../../src/streams/records/hiding-list.ts';
+import { MASK, personalFields } from '../../../src/streams/records/personal-fields.ts';
+import type { ListRequest } from '../../../src/streams/http/request.ts';
+import { UnreadableRecord } from '../../../src/streams/http/unreadable-record.ts';
+
+describe('hidingList', () => {
+  it('hides in every element of data, before anybody sees the answer', async () => {
+    const span = { begin: 1, end: 2 };
+    const pagination = { total_records: 2, has_next_page: false };
+    const data = [{ id: 1, email: 'j@x' }, 'j@x'];
+    const request: ListRequest = () => of({ data, pagination, span, serverTime: 5 });
+    const asked = (list: ListRequest) => firstValueFrom(list({}, (source) => source));
+    expect(
+      await asked(hidingList(request, personalFields([{ path: ['email'], way: 'mask' }]))),
+    ).toEqual({
+      ...{ pagination, span, serverTime: 5 },
+      data: [{ id: 1, email: MASK }, MASK],
+    });
+    expect(hidingList(request)).toBe(request);
+  });
+
+  it('leaves of an element that is no JSON its length and its SHA-256', async () => {
+    const text = '{"email":"jane@exämple.com",}';
+    const answer = { pagination: { total_records: 1, has_next_page: false }, span: { begin: 1, end: 2 }, serverTime: 5 }; // prettier-ignore
+    const request: ListRequest = () => of({ ...answer, data: [new UnreadableRecord(text, 7)] });
+    const hidden = hidingList(request, personalFields([{ path: ['notes'], way: 'drop' }]));
+    const { data } = await firstValueFrom(hidden({}, (source) => source));
+    const sha256 = createHash('sha256').update(text).digest('hex');
+    expect(data).toEqual([new UnreadableRecord(JSON.stringify({ sha256, length: 30 }), 7)]);
+  });
+});

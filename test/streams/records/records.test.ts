@@ -1,0 +1,168 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { JsonNumber, parseJson } from '../../../src/schemas/json/json.ts';
+import type { JsonValue } from '../../../src/schemas/json/json.ts';
+import { keyOfFields, keyRecords } from '../../../src/streams/records/records.ts';
+import { UnreadableRecord } from '../../../src/streams/http/unreadable-record.ts';
+
+const keyOf = keyOfFields(['order_number']);
+const keyIn = (text: string) => keyOf(parseJson(`{"order_number":${text}}`));
+
+describe('keyOfFields', () => {
+  it.each([
+    ['100234', '100234'],
+    ['0', '0'],
+    ['-7', '-7'],
+    ['1e3', '1000'],
+    ['9007199254740991', '9007199254740991'],
+    ['9007199254740992', '9007199254740992'], // 2^53: past what is safe, yet exact
+    ['9007199254740993', '9007199254740993'], // no double
+    ['12345678901234567890', '12345678901234567890'],
+    ['-12345678901234567890', '-12345678901234567890'],
+    ['"A-17"', 'A-17'],
+    ['" "', ' '],
+    ['"Ä|\\\\"', 'Ä|\\'], // a single field needs no escapes
+  ])('reads %s as %s', (text, key) => {
+    expect(keyIn(text)).toBe(key);
+  });
+
+  it.each([
+    'null',
+    '""',
+    '1.5',
+    '0.1234567890123456789',
+    '1e400',
+    '"a\\ud800"',
+    'true',
+    '{}',
+    '[]',
+    '[1]',
+  ])('finds none in %s', (text) => {
+    expect(keyIn(text)).toBeUndefined();
+  });
+
+  it.each<[JsonValue]>([[{}], [null], [7], ['7'], [[7]], [new JsonNumber('7')]])(
+    'finds none where the field is missing: %s',
+    (record) => {
+      expect(keyOf(record)).toBeUndefined();
+    },
+  );
+
+  it('takes no inherited property for a field', () => {
+    expect(keyOfFields(['toString'])({})).toBeUndefined();
+    expect(keyOfFields(['constructor'])({})).toBeUndefined();
+  });
+
+  it('finds none that the image store could not hold: 1,000 bytes of UTF-8 at most', () => {
+    expect(keyOf({ order_number: 'x'.repeat(1_000) })).toHaveLength(1_000);
+    expect(keyOf({ order_number: 'x'.repeat(1_001) })).toBeUndefined();
+    expect(keyOf({ order_number: 'é'.repeat(501) })).toBeUndefined();
+  });
+
+  it('joins several fields by |, escaped', () => {
+    const composite = keyOfFields(['club', 'member']);
+    expect(composite({ club: 'Reds', member: 7 })).toBe('Reds|7');
+    expect(composite({ club: 'a|b', member: 'c\\' })).toBe('a\\|b|c\\\\');
+    expect(composite({ member: 7, club: new JsonNumber('12345678901234567890') })).toBe(
+      '12345678901234567890|7',
+    );
+    expect(composite({ club: 'Reds' })).toBeUndefined();
+    expect(composite({ club: 'Reds', member: null })).toBeUndefined();
+  });
+
+  it('gives different keys to different fields', () => {
+    const part = fc.string({ unit: fc.constantFrom('a', '|', '\\'), minLength: 1, maxLength: 4 });
+    const composite = keyOfFields(['a', 'b']);
+    fc.assert(
+      fc.property(part, part, part, part, (a, b, c, d) => {
+        fc.pre(a !== c || b !== d);
+        expect(composite({ a, b })).not.toBe(composite({ a: c, b: d }));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+describe('keyRecords', () => {
+  it('splits a page into records with a key and those without, in order', () => {
+    const page: JsonValue[] = [
+      { order_number: 2 },
+      null,
+      { order_number: 1, notes: 'x' },
+      { order_number: null },
+      'text',
+      [],
+      new JsonNumber('12345678901234567890'),
+    ];
+    expect(keyRecords(page, keyOf)).toEqual({
+      keyed: [
+        { key: '2', record: { order_number: 2 } },
+        { key: '1', record: { order_number: 1, notes: 'x' } },
+      ],
+      rejected: [
+        { reason: 'not-an-object', raw: null, key: null },
+        { reason: 'no-key', raw: { order_number: null }, key: null },
+        { reason: 'not-an-object', raw: 'text', key: null },
+        { reason: 'not-an-object', raw: [], key: null },
+        { reason: 'not-an-object', raw: new JsonNumber('12345678901234567890'), key: null },
+      ],
+    });
+  });
+
+  it('rejects what is no JSON, with its text and its own place in the list', () => {
+    const page = [{ order_number: 2 }, new UnreadableRecord('{"order_number":NaN}', 91)];
+    expect(keyRecords(page, keyOf)).toEqual({
+      keyed: [{ key: '2', record: { order_number: 2 } }],
+      rejected: [{ reason: 'unreadable', raw: '{"order_number":NaN}', key: null, offset: 91 }],
+    });
+  });
+
+  it('keeps one of several records that say the same, in whatever order their keys come', () => {
+    const records = ['{"order_number":2,"id":1e400}', '{"order_number":1}', '{"order_number":1}'];
+    const page = [...records, '{"id":1e400,"order_number":2}'].map(parseJson);
+    expect(keyRecords(page, keyOf)).toEqual({
+      keyed: [
+        { key: '2', record: page[0] },
+        { key: '1', record: page[1] },
+      ],
+      rejected: [],
+    });
+  });
+
+  it.each([
+    ['{"order_number":1}', '{"order_number":1,"notes":null}'],
+    ['{"order_number":1,"tip":0}', '{"order_number":1,"tip":-0}'],
+    [
+      '{"order_number":1,"id":12345678901234567890}',
+      '{"order_number":1,"id":12345678901234567891}',
+    ],
+    ['{"order_number":1}', '{"order_number":"1"}'],
+  ])('rejects a record with a key that is taken and other content: %s %s', (text, other) => {
+    const [first, conflicting] = [parseJson(text), parseJson(other)];
+    const page = [first, conflicting, { order_number: 2 }, first, conflicting] as JsonValue[];
+    const rejected = { reason: 'conflicting-duplicate', raw: conflicting, key: '1' };
+    expect(keyRecords(page, keyOf)).toEqual({
+      keyed: [
+        { key: '1', record: first },
+        { key: '2', record: { order_number: 2 } },
+      ],
+      rejected: [rejected, rejected], // each is held against the first, not against the last
+    });
+  });
+
+  it('does not look into records whose keys are their own', () => {
+    const unseen = (order_number: number): JsonValue => {
+      const record = { order_number };
+      return Object.defineProperty(record, 'notes', {
+        enumerable: true,
+        get: () => expect.fail('looked into'),
+      });
+    };
+    expect(keyRecords([unseen(1), unseen(2)], keyOf).keyed).toHaveLength(2);
+    expect(() => keyRecords([unseen(1), unseen(1)], keyOf)).toThrow('looked into');
+  });
+
+  it('has nothing to split in an empty page', () => {
+    expect(keyRecords([], keyOf)).toEqual({ keyed: [], rejected: [] });
+  });
+});
