@@ -72,10 +72,11 @@ export { HMAC_PREFIX, MASK, personalFields, WAYS } from './streams/records/perso
 export type { PersonalField, PersonalFields, Way } from './streams/records/personal-fields.ts';
 export { hidingList } from './streams/records/hiding-list.ts';
 export { hidingChange } from './streams/records/hiding-change.ts';
-export { keyOfFields, keyRecords } from './streams/records/records.ts';
+export { keyOfFields } from './streams/records/key-of.ts';
+export type { KeyOf } from './streams/records/key-of.ts';
+export { keyRecords } from './streams/records/records.ts';
 export type {
   KeyedRecord,
-  KeyOf,
   RejectedJson,
   RejectedRecord,
   RejectedText,
@@ -109,7 +110,8 @@ export {
 export type { JsonObject, JsonValue } from './schemas/json/json.ts';
 
 // Diff
-export { diff, instantOf, updatedAtOf } from './streams/diff/diff.ts';
+export { instantOf, updatedAtOf } from './streams/records/updated-at.ts';
+export { diff } from './streams/diff/diff.ts';
 export type { Change, ImageCodec, Operation } from './streams/diff/change.ts';
 export type {
   Difference,
@@ -185,8 +187,8 @@ export type {
   TopicTableOptions,
 } from './schemas/events/topics.ts';
 export { ensureTopics } from './sinks/topics/kafka-topics.ts';
-export type { TopicFinding } from './sinks/topics/topic-findings.ts';
-export type { Gap, LostEvents } from './pipeline/checkpoint/lost-events.ts';
+export type { TopicFinding } from './schemas/events/topic-findings.ts';
+export type { Gap, LostEvents } from './observe/lost-events.ts';
 export type { TopicsOptions } from './sinks/topics/kafka-topics.ts';
 export { openKafkaProducer } from './sinks/producer/kafka-producer.ts';
 export type { KafkaProducerOptions } from './sinks/producer/kafka-producer.ts';
@@ -215,8 +217,9 @@ export type {
   StatusChangeFilter,
 } from './consumers/order-status-changes.ts';
 export { readAs, readEventsAs } from './consumers/read-as.ts';
+export type { ValueReader } from './consumers/read-as.ts';
 export { jsonEvents, orderEvents, topicsUnder } from './consumers/topic.ts';
-export type { Topic, Topics, ValueIn, ValueReader } from './consumers/topic.ts';
+export type { Topic, Topics, ValueIn } from './consumers/topic.ts';
 export type { Consumed } from './consumers/consumed.ts';
 export { subscribeGroup } from './consumers/subscribe-group.ts';
 export type {
@@ -250,12 +253,13 @@ export type {
   Resynced,
   Retrying,
 } from './observe/hooks.ts';
-export type { KeyedStatusChange } from './pipeline/publish/publisher.ts';
-export { DEFAULTS, loadConfig, LOG_LEVELS, RESOURCES, SETTINGS } from './config/config.ts';
+export type { KeyedStatusChange } from './streams/diff/order-status.ts';
+export { loadConfig } from './config/load-config.ts';
+export type { ConfigOptions } from './config/load-config.ts';
+export { DEFAULTS, LOG_LEVELS, RESOURCES, SETTINGS } from './config/config.ts';
 export type {
   ApiConfig,
   Config,
-  ConfigOptions,
   ConfigWith,
   FieldPointer,
   KafkaConfig,

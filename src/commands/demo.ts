@@ -5,7 +5,7 @@ import type { logCreator } from 'kafkajs';
 import pc from 'picocolors';
 import { firstValueFrom } from 'rxjs';
 import { run } from '../app.ts';
-import { loadConfig } from '../config/config.ts';
+import { loadConfig } from '../config/load-config.ts';
 import type { Config, ConfigWith } from '../config/config.ts';
 import { FIRST_RETRIES, openKafka } from '../sinks/topics/destination.ts';
 import { CellarstreamError } from '../core/errors.ts';

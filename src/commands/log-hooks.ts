@@ -1,8 +1,8 @@
 import { CellarstreamError } from '../core/errors.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import type { Logger } from '../observe/log.ts';
-import { lossText } from '../pipeline/checkpoint/lost-events.ts';
-import { findingText } from '../sinks/topics/topic-findings.ts';
+import { lossText } from '../observe/lost-events.ts';
+import { findingText } from '../schemas/events/topic-findings.ts';
 import { countPage, tellsWhatIsGone } from '../ops/status/page-counts.ts';
 import { fewNames } from '../ops/status/shortened.ts';
 import { gathered } from './gathered.ts';

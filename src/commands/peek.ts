@@ -2,7 +2,7 @@ import { defer, endWith, filter, firstValueFrom, ignoreElements, map, merge, NEV
 import { openApi } from '../account/api.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { steadyScheduler } from '../core/clock.ts';
-import { loadConfig } from '../config/config.ts';
+import { loadConfig } from '../config/load-config.ts';
 import type { Config, ConfigWith, Resource } from '../config/config.ts';
 import { FIRST_RETRIES, openKafka } from '../sinks/topics/destination.ts';
 import { ALL, LOGIN } from '../account/ledger/ledger-record.ts';
@@ -16,7 +16,8 @@ import { diff } from '../streams/diff/diff.ts';
 import { hidingList } from '../streams/records/hiding-list.ts';
 import { leftOut } from '../streams/paging/left-out.ts';
 import { pages } from '../streams/paging/pages.ts';
-import { keyOfFields, keyRecords } from '../streams/records/records.ts';
+import { keyRecords } from '../streams/records/records.ts';
+import { keyOfFields } from '../streams/records/key-of.ts';
 import { unseenFields } from '../account/unseen-fields.ts';
 import { refuseUnsupported } from '../config/unsupported.ts';
 import { VERSION } from '../core/version.ts';

@@ -1,7 +1,7 @@
 import { fstatSync } from 'node:fs';
 import pc from 'picocolors';
 import { lastValueFrom, merge, Subject } from 'rxjs';
-import { loadConfig } from '../config/config.ts';
+import { loadConfig } from '../config/load-config.ts';
 import type { TopicPosition } from '../consumers/position.ts';
 import { replay } from '../consumers/replay.ts';
 import { FIRST_RETRIES, openLinks } from '../sinks/topics/destination.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { filter, lastValueFrom, merge, mergeMap, NEVER, takeUntil, takeWhile, tap, timer } from 'rxjs'; // prettier-ignore
 import type { Observable } from 'rxjs';
-import { loadConfig } from '../config/config.ts';
+import { loadConfig } from '../config/load-config.ts';
 import type { Config, Resource } from '../config/config.ts';
 import { FIRST_RETRIES, openKafka } from '../sinks/topics/destination.ts';
 import { CellarstreamError } from '../core/errors.ts';
@@ -13,7 +13,7 @@ import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
 import { parseSignal, SIGNAL_DAYS, signalMessage } from '../sinks/signals/signals.ts';
 import type { ResyncAck, ResyncRequest } from '../sinks/signals/signals.ts';
 import { backoff } from '../streams/flow/backoff.ts';
-import { instantOf } from '../streams/diff/diff.ts';
+import { instantOf } from '../streams/records/updated-at.ts';
 import { logHooks } from './log-hooks.ts';
 import { stopSignals } from './stop.ts';
 

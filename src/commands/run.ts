@@ -1,6 +1,6 @@
 import { run } from '../app.ts';
 import { steadyScheduler } from '../core/clock.ts';
-import { loadConfig } from '../config/config.ts';
+import { loadConfig } from '../config/load-config.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { allHooks } from '../ops/all-hooks.ts';
 import { openOperations } from '../ops/operations.ts';

@@ -1,11 +1,5 @@
-import { configOf } from './config-of.ts';
-import { CellarstreamError } from '../core/errors.ts';
 import type { Resource } from '../resources/resources.ts';
 import type { Secret } from '../core/secret.ts';
-import { settingProblems } from './setting-problems.ts';
-import { settingTexts } from './setting-texts.ts';
-import type { SettingProblem } from './setting-texts.ts';
-import { SCHEMA } from './settings.ts';
 import type { FieldPointer, LogLevel } from './settings.ts';
 
 export { RESOURCES } from '../resources/resources.ts';
@@ -112,48 +106,3 @@ export type Need = 'api' | 'kafka' | 'registry';
 export type ConfigWith<N extends Need> = Config & {
   readonly [K in N]: NonNullable<Config[K]>;
 };
-
-/** Where {@link loadConfig} finds the settings, and which it insists on. */
-export interface ConfigOptions<N extends Need> {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** Where `.env` is looked for, and what relative paths start from. */
-  readonly cwd: string;
-  /** Groups whose required settings must be there. Default none. */
-  readonly needs?: readonly N[];
-}
-
-/**
- * Reads the settings from the environment, and from `.env` for those that it leaves open. Empty
- * text counts as unset. A secret may be in a file that its `*_FILE` twin names.
- *
- * @throws CellarstreamError `SETTINGS`, with a line for everything that is wrong; no line holds the
- * value of a secret, of an address or of a path's content.
- */
-export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): ConfigWith<N> {
-  const { env, cwd, needs = [] } = options;
-  const problems: SettingProblem[] = [];
-  const texts = settingTexts(env, cwd, problems);
-  const parsed = SCHEMA.safeParse(texts);
-  for (const { path, message } of parsed.error?.issues ?? []) {
-    problems.push({ name: String(path[0]), advice: message });
-  }
-  problems.push(...settingProblems(texts, needs));
-  if (!parsed.success || problems.length > 0) throw settingsError(problems);
-  return deepFreeze(configOf(parsed.data, cwd)) as ConfigWith<N>;
-}
-
-function settingsError(problems: readonly SettingProblem[]): CellarstreamError {
-  const count = problems.length === 1 ? '1 setting is' : `${problems.length} settings are`;
-  const lines = problems.map(({ name, advice }) => `\n- ${name} ${advice}`);
-  const settings = problems.map(({ name }) => name).join(',');
-  return new CellarstreamError('SETTINGS', `${count} wrong:${lines.join('')}`, {
-    context: { settings },
-  });
-}
-
-function deepFreeze<T extends object>(value: T): T {
-  for (const part of Object.values(value) as unknown[]) {
-    if (typeof part === 'object' && part !== null) deepFreeze(part);
-  }
-  return Object.freeze(value);
-}

@@ -5,7 +5,6 @@ import { decimalFormat } from '../schemas/avro/decimal.ts';
 import { envelopeSchema } from '../schemas/events/envelope.ts';
 import type { ChangeEvent } from '../schemas/events/envelope.ts';
 import { dateText } from '../schemas/avro/instant.ts';
-import type { ValueReader } from './topic.ts';
 
 /**
  * Reads whatever schema wrote a value as one of `reader`, by Avro's rules of resolution: fields that
@@ -104,3 +103,9 @@ class CalendarDate extends ReadOnly {
     return dateText(days);
   }
 }
+
+/**
+ * What is made of a topic's bytes: given the schema that wrote a value, how such values are read.
+ * Asked once for each schema.
+ */
+export type ValueReader<T> = (writer: RecordSchema) => (avro: Uint8Array) => T;

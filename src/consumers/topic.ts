@@ -2,19 +2,12 @@ import { deadLetterCodec } from '../schemas/events/dead-letter.ts';
 import type { DeadLetter } from '../schemas/events/dead-letter.ts';
 import { envelopeCodec } from '../schemas/events/envelope.ts';
 import type { ChangeEvent } from '../schemas/events/envelope.ts';
-import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { orderSchema } from '../resources/orders/order.ts';
 import type { Order } from '../resources/orders/order-type.ts';
 import { orderStatusChangeCodec } from '../schemas/events/order-status-change.ts';
 import type { OrderStatusChange } from '../schemas/events/order-status-change.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-import { fullName, readAs, readEventsAs } from './read-as.ts';
-
-/**
- * What is made of a topic's bytes: given the schema that wrote a value, how such values are read.
- * Asked once for each schema.
- */
-export type ValueReader<T> = (writer: RecordSchema) => (avro: Uint8Array) => T;
+import { fullName, readAs, readEventsAs, type ValueReader } from './read-as.ts';
 
 /** A topic by its name, and what its values are read as. */
 export interface Topic<T> {

@@ -1,7 +1,7 @@
 import type { Change } from '../streams/diff/change.ts';
-import type { KeyedStatusChange } from '../pipeline/publish/publisher.ts';
-import type { LostEvents } from '../pipeline/checkpoint/lost-events.ts';
-import type { TopicFinding } from '../sinks/topics/topic-findings.ts';
+import type { KeyedStatusChange } from '../streams/diff/order-status.ts';
+import type { LostEvents } from './lost-events.ts';
+import type { TopicFinding } from '../schemas/events/topic-findings.ts';
 import type { ScanTrouble } from '../streams/paging/pages.ts';
 import type { RejectReason } from '../streams/records/records.ts';
 import type { Proof } from '../streams/paging/sweep-progress.ts';

@@ -9,7 +9,7 @@ import { isJsonObject } from '../schemas/json/json.ts';
 import type { JsonValue } from '../schemas/json/json.ts';
 import { keyFieldsSetting } from '../config/settings.ts';
 import { chooseKeyFields, fieldNames } from '../streams/records/key-fields.ts';
-import { keyOfFields } from '../streams/records/records.ts';
+import { keyOfFields } from '../streams/records/key-of.ts';
 import type { Answer } from '../streams/http/request.ts';
 import { jsonOf } from '../streams/records/sent-record.ts';
 

@@ -9,7 +9,9 @@ import { folderError } from './folder-error.ts';
 import { damageIn, newestTransaction } from './lmdb-pages.ts';
 import type { Looked } from './lmdb-pages.ts';
 import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
-import type { OnDiscarded } from './store.ts';
+
+/** Told when the images were thrown away, and why: they are read anew from Kafka. */
+export type OnDiscarded = (reason: string) => void;
 
 /** `images.mdb`, opened: every use of it goes through `use`. */
 export interface ImageFile {

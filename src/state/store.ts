@@ -12,7 +12,7 @@ import {
 } from './entries.ts';
 import type { KeptText, Mark, StoredImage } from './entries.ts';
 import { openImageFile } from './image-file.ts';
-import type { ImageFile } from './image-file.ts';
+import type { ImageFile, OnDiscarded } from './image-file.ts';
 
 export type { KeptText, StoredImage } from './entries.ts';
 
@@ -113,9 +113,6 @@ export interface Store {
   task(name: string): TaskStore;
   close(): Promise<void>;
 }
-
-/** Told when the images were thrown away, and why: they are read anew from Kafka. */
-export type OnDiscarded = (reason: string) => void;
 
 const MEMORY_KEY = 'memory';
 /** Marks that are remembered: those of as many pages as are asked for at once, and some megabytes. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { logSettings } from '../../src/commands/log-settings.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import type { Logger } from '../../src/observe/log.ts';
 
 it('tells of each setting that may be a slip, by its name', () => {

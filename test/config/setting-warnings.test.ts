@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import { settingWarnings } from '../../src/config/setting-warnings.ts';
 
 /** What is doubted of these settings: by name. */

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import { authority } from '../support/certificates.ts';
 
 const ours = authority('our authority').cert;

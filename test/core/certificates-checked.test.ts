@@ -5,7 +5,7 @@ import { lastValueFrom } from 'rxjs';
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { openApi } from '../../src/account/api.ts';
 import { steadyScheduler } from '../../src/core/clock.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import { openLinks } from '../../src/sinks/topics/destination.ts';
 import { kafkaError } from '../../src/sinks/client/kafka-error.ts';
 import { selfSigned } from '../support/certificates.ts';

@@ -18,7 +18,8 @@ import type { Message } from '../../src/sinks/sink.ts';
 import { diff } from '../../src/streams/diff/diff.ts';
 import type { ReadRecords } from '../../src/streams/diff/diff.ts';
 import { statusChanges } from '../../src/streams/diff/order-status.ts';
-import { keyRecords, keyOfFields } from '../../src/streams/records/records.ts';
+import { keyRecords } from '../../src/streams/records/records.ts';
+import { keyOfFields } from '../../src/streams/records/key-of.ts';
 
 /** A message with its value decoded, as a text shows it. */
 export interface Example {

@@ -3,7 +3,7 @@ import { lastValueFrom, ReplaySubject, toArray } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { run } from '../../src/app.ts';
 import { findings } from '../../src/commands/check.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
 import { openLinks } from '../../src/sinks/topics/destination.ts';

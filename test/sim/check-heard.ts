@@ -1,4 +1,4 @@
-import { updatedAtOf } from '../../src/streams/diff/diff.ts';
+import { updatedAtOf } from '../../src/streams/records/updated-at.ts';
 import type { JsonObject } from '../../src/schemas/json/json.ts';
 import type { Chains } from './published.ts';
 import type { Heard } from './sim-api.ts';

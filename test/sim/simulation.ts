@@ -1,4 +1,5 @@
-import { loadConfig, RESOURCES } from '../../src/config/config.ts';
+import { RESOURCES } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import { Chance } from './chance.ts';
 import { draw, LOOKBACK_MS, PROOF_MS, SAFE } from './draw.ts';
 import type { Draw } from './draw.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import type { Resource } from '../../src/config/config.ts';
 import { deadLetterCodec } from '../../src/schemas/events/dead-letter.ts';
 import { objectIn } from '../../src/schemas/json/json.ts';

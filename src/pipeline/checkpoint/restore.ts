@@ -6,7 +6,7 @@ import type { Broker, Offsets } from '../../sinks/broker.ts';
 import { newCursor, NOTHING_READ, parseCursor } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
 import { lostEvents } from './lost-events.ts';
-import type { LostEvents } from './lost-events.ts';
+import type { LostEvents } from '../../observe/lost-events.ts';
 import { readCursor } from './tenure.ts';
 import type { CursorPlace, KnownCursor } from './tenure.ts';
 import type { Bounds } from '../../sinks/sink.ts';

@@ -6,11 +6,12 @@ import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import type { Cursor } from './cursor.ts';
 import { leaveFormerId, writtenAs } from './former-id.ts';
 import { isMadeAnew } from './lost-events.ts';
-import type { LostEvents } from './lost-events.ts';
+import type { LostEvents } from '../../observe/lost-events.ts';
 import { notedSweep, offsetTexts, restore, withIds } from './restore.ts';
 import type { RestoreOptions } from './restore.ts';
 import type { Message } from '../../sinks/sink.ts';
-import { asLeftBy, claim, expectMine, leftUndecided, openSink } from './tenure.ts';
+import { asLeftBy, claim, expectMine, openSink } from './tenure.ts';
+import { leftUndecided } from '../../sinks/fenced.ts';
 import type { Tenure } from './tenure.ts';
 
 export interface TaskLogOptions extends RestoreOptions {

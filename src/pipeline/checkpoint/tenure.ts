@@ -6,6 +6,7 @@ import type { Broker } from '../../sinks/broker.ts';
 import type { FencedSink } from '../../sinks/sink.ts';
 import { parseCursor } from './cursor.ts';
 import { isEpochError } from '../../sinks/client/kafka-error.ts';
+import { CLAIM_GRACE_MS, fenced } from '../../sinks/fenced.ts';
 
 /** Where the cursor of a task is. */
 export interface CursorPlace {
@@ -34,9 +35,6 @@ export interface Tenure {
   /** Whether the task has ended: an opening that is under way leaves it to whoever comes after. */
   isOver?: boolean;
 }
-
-/** How long a process whose epoch is over waits for a replacement to say so in the cursor. */
-export const CLAIM_GRACE_MS = 3_000;
 
 /**
  * Opens the task's sink. The first one takes the place of whoever had the task. Those after it take the place of
@@ -73,22 +71,6 @@ export function asLeftBy<Place extends CursorPlace>(sink: FencedSink, place: Pla
   return { ...place, broker: { ...place.broker, bounds: (topic: string) => sink.bounds(topic) } };
 }
 
-/**
- * A commit of a sink whose epoch is over. Another one was opened, perhaps by a process that ended before its claim, or
- * by a late copy of this one's own opening: what is in the log says whose it is, when it is opened again.
- */
-export async function leftUndecided<T>(commit: () => Promise<T>): Promise<T> {
-  try {
-    return await commit();
-  } catch (error) {
-    if (!isEpochError(error)) throw error;
-    throw new CellarstreamError('COMMIT_FAILED', 'the commit came from an outdated producer', {
-      cause: error,
-      context: { epoch: true },
-    });
-  }
-}
-
 /** A claim that is refused was overtaken by another process that is starting: leave it to that one. */
 export async function claim(tenure: Tenure, commit: () => Promise<void>): Promise<void> {
   expectWanted(tenure);
@@ -118,14 +100,6 @@ export async function expectMine(
   const { instance } = parseCursor(found.cursor, options.task);
   if (instance !== predecessor && instance !== options.instance) throw fenced(lost);
   return found;
-}
-
-export function fenced(cause: unknown): CellarstreamError {
-  return new CellarstreamError(
-    'FENCED',
-    'another instance has taken over this account: this one stops. Run one instance an account',
-    { cause },
-  );
 }
 
 /** Keys don't name the account: two accounts in one topic would take each other's records for their own. */

@@ -12,12 +12,7 @@ import type { StatusChange } from '../../streams/diff/order-status.ts';
 import { offsetOf } from '../../streams/records/records.ts';
 import type { RejectedRecord } from '../../streams/records/records.ts';
 import type { Message } from '../../sinks/sink.ts';
-
-/** A topic, and the registered schema of its values. */
-export interface SchemaTopic {
-  readonly topic: string;
-  readonly schemaId: number;
-}
+import type { SchemaTopic } from '../../sinks/topics/destination.ts';
 
 /** Whose events they are. */
 export interface Origin {

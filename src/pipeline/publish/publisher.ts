@@ -10,14 +10,8 @@ import type { ImageUpdate } from '../../state/store.ts';
 import type { Change } from '../../streams/diff/change.ts';
 import type { KnownRejects } from '../../streams/records/known-rejects.ts';
 import { statusChanges } from '../../streams/diff/order-status.ts';
-import type { StatusChange } from '../../streams/diff/order-status.ts';
+import type { KeyedStatusChange } from '../../streams/diff/order-status.ts';
 import type { KeyedRecord, RejectedRecord } from '../../streams/records/records.ts';
-
-/** A status change, and the order that it is of. */
-export interface KeyedStatusChange {
-  readonly key: string;
-  readonly change: StatusChange;
-}
 
 /** What the changes of a page come to. */
 export interface Publication {

@@ -1,8 +1,9 @@
 import type { Hooks } from '../../observe/hooks.ts';
-import type { ResyncStep } from '../reads/resync-reads.ts';
+import type { ResyncStep } from '../reads/reading.ts';
 import type { TaskResyncs } from '../../account/resync-requests.ts';
 import type { Message } from '../../sinks/sink.ts';
-import { lastUpdateOf, updatedAtOf } from '../../streams/diff/diff.ts';
+import { lastUpdateOf } from '../../streams/diff/diff.ts';
+import { updatedAtOf } from '../../streams/records/updated-at.ts';
 import { changeOf } from '../../streams/diff/change.ts';
 import type { Change, ImageCodec } from '../../streams/diff/change.ts';
 import type { Difference, Images, ReadRecords } from '../../streams/diff/diff.ts';

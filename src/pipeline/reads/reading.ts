@@ -1,10 +1,10 @@
 import type { Lane } from '../../observe/hooks.ts';
-import type { ResyncStep } from './resync-reads.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import type { Span } from '../../streams/http/read-clock.ts';
 import type { KeyedRecord, RejectedRecord } from '../../streams/records/records.ts';
 import type { SweepStep } from '../../streams/paging/sweeps.ts';
+import type { Resync, Outcome } from '../../account/resync-requests.ts';
 
 /** What one look at the API brought. */
 export interface Reading {
@@ -28,4 +28,10 @@ export interface Reading {
   readonly span: Span;
   /** To be called when it is dealt with: gives back its place in memory. */
   readonly settle: () => void;
+}
+
+/** A part of what was read for a request; the last one has its outcome. */
+export interface ResyncStep {
+  readonly resync: Resync;
+  readonly outcome?: Outcome;
 }

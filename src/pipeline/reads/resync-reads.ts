@@ -10,12 +10,6 @@ import type { Answer } from '../../streams/http/request.ts';
 import type { Room } from '../../streams/quota/room.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 
-/** A part of what was read for a request; the last one has its outcome. */
-export interface ResyncStep {
-  readonly resync: Resync;
-  readonly outcome?: Outcome;
-}
-
 export interface ResyncReadsOptions {
   /** Gives the next request once the one before is read. */
   readonly requests$: Observable<Resync>;

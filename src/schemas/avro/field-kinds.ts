@@ -13,13 +13,7 @@ import { canonicalJson, parseJson } from '../json/json.ts';
 import type { JsonValue } from '../json/json.ts';
 import type { Kind } from './kind.ts';
 import type { Oddities } from './oddities.ts';
-
-/**
- * The longs that avsc reads as they were written. It counts in doubles: it takes one less than the safe
- * integers, and gets wrong, without a word, what is below -2^52 (of which Avro writes `-2n - 1`).
- */
-const MAX_LONG = Number.MAX_SAFE_INTEGER - 1;
-const MIN_LONG = -(2 ** 52);
+import { isDouble, isInteger, isLong } from './number-range.ts';
 
 /** A number whose JSON is the Avro value itself. */
 const number = (
@@ -34,19 +28,6 @@ const number = (
   toJson: (value) => value as number,
   writePlaceholder: (out) => write(out, 0),
 });
-
-const isInteger = (value: JsonValue, least: number, most: number): boolean =>
-  Number.isInteger(value) &&
-  (value as number) >= least &&
-  (value as number) <= most &&
-  !Object.is(value, -0);
-
-/** Whether a field of type `long` holds the value. */
-export const isLong = (value: JsonValue): boolean => isInteger(value, MIN_LONG, MAX_LONG);
-
-/** Whether a field of type `double` holds the value. */
-export const isDouble = (value: JsonValue): boolean =>
-  Number.isFinite(value) && !Object.is(value, -0);
 
 /** A number that Avro's long holds here, exactly; else null. */
 export function longOf(value: JsonValue | undefined): number | null {

@@ -1,5 +1,6 @@
 import type { AvroType } from './avro-schema.ts';
-import { isDouble, isLong } from './field-kinds.ts';
+import { isDouble } from './number-range.ts';
+import { isLong } from './number-range.ts';
 import { dateDays, isInstantText } from './instant.ts';
 import { JsonNumber } from '../json/json.ts';
 import type { JsonValue } from '../json/json.ts';

@@ -9,7 +9,7 @@ import type { LedgerEntry } from './ledger-entries.ts';
 import { readBatches } from '../fetch/read-batches.ts';
 import type { LogMessage } from '../fetch/record-batches.ts';
 import type { FencedSink } from '../sink.ts';
-import { CLAIM_GRACE_MS, fenced, leftUndecided } from '../../pipeline/checkpoint/tenure.ts';
+import { CLAIM_GRACE_MS, fenced, leftUndecided } from '../fenced.ts';
 
 /** An account's entries of the topic of ledgers. */
 export interface AccountLog {

@@ -9,9 +9,14 @@ import type { Registry } from '../../schemas/registry/registry.ts';
 import { topicNames, topicTable, valueSubject } from '../../schemas/events/topics.ts';
 import { openTopics } from './kafka-topics.ts';
 import type { TopicsOptions } from './kafka-topics.ts';
-import { findingText } from './topic-findings.ts';
-import type { TopicFinding } from './topic-findings.ts';
-import type { SchemaTopic } from '../../pipeline/publish/messages.ts';
+import { findingText } from '../../schemas/events/topic-findings.ts';
+import type { TopicFinding } from '../../schemas/events/topic-findings.ts';
+
+/** A topic, and the registered schema of its values. */
+export interface SchemaTopic {
+  readonly topic: string;
+  readonly schemaId: number;
+}
 
 /** Where events go: topics that exist, and the schemas of our own records. */
 export interface Destination {

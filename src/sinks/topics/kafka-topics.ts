@@ -2,8 +2,13 @@ import kafkajs from 'kafkajs';
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';
-import { findingText, LOOKED_AT, mendingCommands, topicFindings } from './topic-findings.ts';
-import type { FoundTopic, TopicFinding } from './topic-findings.ts';
+import {
+  findingText,
+  LOOKED_AT,
+  mendingCommands,
+  topicFindings,
+} from '../../schemas/events/topic-findings.ts';
+import type { FoundTopic, TopicFinding } from '../../schemas/events/topic-findings.ts';
 import { withAdmin } from '../client/with-admin.ts';
 
 /** What {@link ensureTopics} needs. */

@@ -1,6 +1,5 @@
 import { map } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
-import { dateDays, zonedMillis } from '../../schemas/avro/instant.ts';
 import { canonicalJson, parseJson } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import { changeOf } from './change.ts';
@@ -10,6 +9,7 @@ import type { NewestReads, Verdict } from './newest.ts';
 import type { Span } from '../http/read-clock.ts';
 import type { KeyedRecord } from '../records/records.ts';
 import type { VolatileFields } from '../records/volatile-fields.ts';
+import { updatedAtOf } from '../records/updated-at.ts';
 
 /** The last published image of each record. */
 export interface Images {
@@ -147,24 +147,6 @@ export function diff<In extends ReadRecords>(
 export function lastUpdateOf(each: EncodedRecord): number | null {
   return each.updatedAt === undefined ? updatedAtOf(each.record) : each.updatedAt;
 }
-
-/** A record's `updated_at` in ms since the epoch, or null. */
-export function updatedAtOf(record: JsonObject): number | null {
-  return instantOf(record, 'updated_at');
-}
-
-/**
- * A field read as an instant, ISO 8601: ms since the epoch, or null when it is not one. Without a
- * zone it is UTC, as in the schemas (`Date.parse` would take the machine's own).
- */
-export function instantOf(record: JsonObject, field: string): number | null {
-  const value = Object.hasOwn(record, field) ? record[field] : undefined;
-  if (typeof value !== 'string') return null;
-  const ms = value.length === 10 ? dateDays(value) * DAY_MS : zonedMillis(value);
-  return Number.isNaN(ms) ? null : ms;
-}
-
-const DAY_MS = 86_400_000;
 
 const jsonCodec: ImageCodec = {
   encode: (record) => Buffer.from(canonicalJson(record)),

@@ -3,7 +3,7 @@ import type { OperatorFunction } from 'rxjs';
 import { isJsonObject, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { StatusSubject } from '../../schemas/events/order-status-change.ts';
-import { instantOf } from './diff.ts';
+import { instantOf } from '../records/updated-at.ts';
 import type { Change } from './change.ts';
 import { byIdentity, ORDER_IDENTITIES } from './identity.ts';
 
@@ -37,6 +37,12 @@ export interface StatusChange {
   readonly to: string | null;
   /** The API's own time of the change, ms since the epoch: the nearest `updated_at`, or null. */
   readonly changedAt: number | null;
+}
+
+/** A status change, and the order that it is of. */
+export interface KeyedStatusChange {
+  readonly key: string;
+  readonly change: StatusChange;
 }
 
 /**

@@ -3,7 +3,7 @@ import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { jsonOf, keyIn, SentRecord } from '../records/sent-record.ts';
 import type { Sent, SentText } from '../records/sent-record.ts';
-import type { KeyOf } from '../records/records.ts';
+import type { KeyOf } from '../records/key-of.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 
 /** A record that was read, by its key and a digest of its content or of the bytes that it was sent in. */

@@ -6,7 +6,7 @@ import { leftOut as newLeftOut } from './left-out.ts';
 import type { LeftOut } from './left-out.ts';
 import { keyIn } from '../records/sent-record.ts';
 import type { Sent } from '../records/sent-record.ts';
-import type { KeyOf } from '../records/records.ts';
+import type { KeyOf } from '../records/key-of.ts';
 import { pagesAhead } from './pages-ahead.ts';
 import type { Answer } from '../http/request.ts';
 import { standstill } from './standstill.ts';

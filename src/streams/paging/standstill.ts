@@ -2,7 +2,7 @@ import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import type { Anchor } from './anchors.ts';
 import { commonFields, differingFields } from './differing-fields.ts';
-import type { KeyOf } from '../records/records.ts';
+import type { KeyOf } from '../records/key-of.ts';
 import { jsonOf, keyIn } from '../records/sent-record.ts';
 import type { Sent } from '../records/sent-record.ts';
 import { volatileFields } from '../records/volatile-fields.ts';

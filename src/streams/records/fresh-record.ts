@@ -2,8 +2,9 @@ import { parsedElement } from '../../schemas/json/page-elements.ts';
 import type { Element } from '../../schemas/json/page-elements.ts';
 import type { Transcoded } from '../../schemas/avro/record-codec.ts';
 import type { ImageCodec } from '../diff/change.ts';
-import { instantOf, updatedAtOf } from '../diff/diff.ts';
-import type { KeyOf } from './records.ts';
+import { updatedAtOf } from './updated-at.ts';
+import { instantOf } from './updated-at.ts';
+import type { KeyOf } from './key-of.ts';
 import { SentRecord } from './sent-record.ts';
 import type { ElementReader, SentText } from './sent-record.ts';
 

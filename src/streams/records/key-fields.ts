@@ -1,6 +1,7 @@
 import { isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
-import { keyOfFields, keyRecords } from './records.ts';
+import { keyRecords } from './records.ts';
+import { keyOfFields } from './key-of.ts';
 
 /** What the records of a page say of the fields that could be their key. */
 export type KeyChoice =

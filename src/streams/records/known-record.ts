@@ -3,7 +3,7 @@ import { isJsonObject, setOwn } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import { endOfValue, valueBehind } from '../../schemas/json/json-bytes.ts';
 import { parsedElement } from '../../schemas/json/page-elements.ts';
-import { updatedAtOf } from '../diff/diff.ts';
+import { updatedAtOf } from './updated-at.ts';
 import { freshRecords } from './fresh-record.ts';
 import type { FreshOptions } from './fresh-record.ts';
 import { SentRecord } from './sent-record.ts';

@@ -1,8 +1,8 @@
 import { isJsonObject, parseJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { Element } from '../../schemas/json/page-elements.ts';
-import { updatedAtOf } from '../diff/diff.ts';
-import type { KeyOf } from './records.ts';
+import { updatedAtOf } from './updated-at.ts';
+import type { KeyOf } from './key-of.ts';
 import { UnreadableRecord } from '../http/unreadable-record.ts';
 
 /** An element of a page: as it was parsed, a record that is kept as its bytes, or one that is no JSON. */

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { newCursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import type { Cursor } from '../../../src/pipeline/checkpoint/cursor.ts';
-import { isMadeAnew, lossText, lostEvents } from '../../../src/pipeline/checkpoint/lost-events.ts';
+import { isMadeAnew, lostEvents } from '../../../src/pipeline/checkpoint/lost-events.ts';
+import { lossText } from '../../../src/observe/lost-events.ts';
 import type { TaskMemory } from '../../../src/state/store.ts';
 import { memory } from '../../support/task-memory.ts';
 

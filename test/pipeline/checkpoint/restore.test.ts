@@ -1,7 +1,7 @@
 import { VirtualTimeScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { Bounds } from '../../../src/sinks/sink.ts';
-import type { LostEvents } from '../../../src/pipeline/checkpoint/lost-events.ts';
+import type { LostEvents } from '../../../src/observe/lost-events.ts';
 import { openTaskLog } from '../../../src/pipeline/checkpoint/task-log.ts';
 import type { TaskLog } from '../../../src/pipeline/checkpoint/task-log.ts';
 import { brokerOf, SimBroker } from '../../sim/sim-broker.ts';

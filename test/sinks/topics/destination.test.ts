@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { loadConfig } from '../../../src/config/config.ts';
+import { loadConfig } from '../../../src/config/load-config.ts';
 import { openDestination, openLinks } from '../../../src/sinks/topics/destination.ts';
 import { CellarstreamError, describeError } from '../../../src/core/errors.ts';
 import type { Registry } from '../../../src/schemas/registry/registry.ts';

@@ -5,7 +5,9 @@ import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { orderSchema } from '../../../src/resources/orders/order.ts';
 import { statusChanges } from '../../../src/streams/diff/order-status.ts';
-import { diff, instantOf, updatedAtOf } from '../../../src/streams/diff/diff.ts';
+import { diff } from '../../../src/streams/diff/diff.ts';
+import { updatedAtOf } from '../../../src/streams/records/updated-at.ts';
+import { instantOf } from '../../../src/streams/records/updated-at.ts';
 import type {
   DiffOptions,
   Difference,

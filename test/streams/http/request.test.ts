@@ -16,7 +16,7 @@ import { KnownRecord, recogniser } from '../../../src/streams/records/known-reco
 import { jsonOf } from '../../../src/streams/records/sent-record.ts';
 import type { ElementReader, SentText } from '../../../src/streams/records/sent-record.ts';
 import { readClock } from '../../../src/streams/http/read-clock.ts';
-import { keyOfFields } from '../../../src/streams/records/records.ts';
+import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { listRequest } from '../../../src/streams/http/request.ts';
 import type { AnswerSeen } from '../../../src/streams/http/http.ts';
 import type { Answer, ListRequestOptions } from '../../../src/streams/http/request.ts';

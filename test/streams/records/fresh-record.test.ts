@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ImageCodec } from '../../../src/streams/diff/change.ts';
 import { FreshRecord, freshReader } from '../../../src/streams/records/fresh-record.ts';
-import { keyOfFields } from '../../../src/streams/records/records.ts';
+import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { encodeParsed } from '../../support/encode-parsed.ts';
 import { jsonOf, keyIn, updatedAtIn } from '../../../src/streams/records/sent-record.ts';
 

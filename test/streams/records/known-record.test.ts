@@ -8,7 +8,7 @@ import { KnownRecord, recogniser } from '../../../src/streams/records/known-reco
 import type { RecogniserOptions } from '../../../src/streams/records/known-record.ts';
 import { jsonOf, keyIn, updatedAtIn } from '../../../src/streams/records/sent-record.ts';
 import type { Sent, SentText } from '../../../src/streams/records/sent-record.ts';
-import { keyOfFields } from '../../../src/streams/records/records.ts';
+import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { encodeParsed } from '../../support/encode-parsed.ts';
 
 /** A recogniser, and what is kept by key: by itself it keeps nothing. */

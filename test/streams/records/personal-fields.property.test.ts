@@ -14,7 +14,8 @@ import { rejectDigest } from '../../../src/streams/records/known-rejects.ts';
 import { hidingChange } from '../../../src/streams/records/hiding-change.ts';
 import { personalFields, WAYS } from '../../../src/streams/records/personal-fields.ts';
 import type { PersonalField } from '../../../src/streams/records/personal-fields.ts';
-import { keyOfFields, keyRecords } from '../../../src/streams/records/records.ts';
+import { keyRecords } from '../../../src/streams/records/records.ts';
+import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 
 const PATHS = ['email', 'who.name', 'who', 'cards.four', 'cards', 'who.cards.four', 'deep.er.in'];
 const NAMES = ['email', 'who', 'name', 'cards', 'four', 'deep', 'er', 'in', 'other', '_proto'];

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { JsonNumber, parseJson } from '../../../src/schemas/json/json.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
-import { keyOfFields, keyRecords } from '../../../src/streams/records/records.ts';
+import { keyRecords } from '../../../src/streams/records/records.ts';
+import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { UnreadableRecord } from '../../../src/streams/http/unreadable-record.ts';
 
 const keyOf = keyOfFields(['order_number']);

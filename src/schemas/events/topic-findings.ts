@@ -1,4 +1,4 @@
-import type { TopicSpec } from '../../schemas/events/topics.ts';
+import type { TopicSpec } from './topics.ts';
 
 /** A topic as it is found. */
 export interface FoundTopic {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { topicTable } from '../../../src/schemas/events/topics.ts';
-import { findingText, topicFindings } from '../../../src/sinks/topics/topic-findings.ts';
-import type { FoundTopic } from '../../../src/sinks/topics/topic-findings.ts';
+import { findingText, topicFindings } from '../../../src/schemas/events/topic-findings.ts';
+import type { FoundTopic } from '../../../src/schemas/events/topic-findings.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -1,0 +1,43 @@
+/** What a partition lacks: it ends sooner than it did, or begins later. */
+export interface Gap {
+  readonly partition: number;
+  readonly kind: 'ends' | 'begins';
+  /** Where it ended, or began. */
+  readonly before: bigint;
+  /** Where it does now. */
+  readonly now: bigint;
+}
+
+/** What a task's topic has lost of the events that were written to it. */
+export interface LostEvents {
+  readonly topic: string;
+  /** By partition; none where it shows in nothing but the offsets that the newest messages were given. */
+  readonly gaps: readonly Gap[];
+  /** How many offsets are gone, as far as it can be told. */
+  readonly offsets: number;
+}
+
+/** Partitions that are named in a line. */
+const MOST_NAMED = 8;
+
+/** What is lost, how it can have come, and what comes of it, in one line. */
+export function lossText({ topic, gaps }: LostEvents): string {
+  const named = gaps
+    .slice(0, MOST_NAMED)
+    .map(({ partition, kind, before, now }) => {
+      const gone = before > now ? before - now : now - before;
+      return `partition ${partition} ${kind} at ${now} and not at ${before} (${gone} offsets)`;
+    })
+    .join(', ');
+  const more = gaps.length > MOST_NAMED ? `, and ${gaps.length - MOST_NAMED} more` : '';
+  const where = gaps.length > 0 ? `: ${named}${more}` : '';
+  const causes = [
+    ...(gaps.length === 0 || gaps.some(({ kind }) => kind === 'ends')
+      ? ['the topic was deleted and made anew, or a broker that lacked its end became its leader']
+      : []),
+    ...(gaps.some(({ kind }) => kind === 'begins')
+      ? ['records were deleted from its beginning, by hand or by a cleanup.policy with delete']
+      : []),
+  ];
+  return `${topic} has lost events that were published${where}: ${causes.join('; ')}. Its list is read again: what the topic lacks comes again as r, without status changes`;
+}
