@@ -11,7 +11,7 @@ const ALONE = ['test/integration/freshness.test.ts'];
 /** Those that read and write Kafka: what another version of it, or of the registry, could make fail. */
 const ON_KAFKA = [
   ...[
-    'broker-contract',
+    'log-contract',
     'kafka-producer',
     'other-clients',
     'unknown-commit',

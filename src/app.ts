@@ -26,18 +26,18 @@ import type { Inheritance } from './account/ledger/ledger.ts';
 import { parseLedger } from './account/ledger/ledger-record.ts';
 import { permitGrants } from './account/permits/permit-grants.ts';
 import { quotas, WINDOW_MS } from './account/quotas.ts';
-import { MOST_PAUSE_MS, resourceTask, serviceOf } from './pipeline/resource-task.ts';
+import { MAX_PAUSE_MS, resourceTask, serviceOf } from './pipeline/resource-task.ts';
 import { resyncRequests } from './account/resync-requests.ts';
 import { topicNames } from './schemas/events/topics.ts';
-import type { Broker } from './sinks/broker.ts';
+import type { TransactionalLog } from './sinks/transactional-log.ts';
 import { parseCursor } from './pipeline/checkpoint/cursor.ts';
-import { kafkaBroker } from './sinks/kafka-broker.ts';
+import { kafkaTransactionalLog } from './sinks/kafka-transactional-log.ts';
 import { accountLog } from './sinks/ledger/kafka-ledger.ts';
 import { kafkaSignals } from './sinks/signals/kafka-signals.ts';
 import { offsetsSince } from './sinks/fetch/kafka-tail.ts';
 import { ensureTopics } from './sinks/topics/kafka-topics.ts';
 import type { PermitsRequest } from './sinks/signals/signals.ts';
-import { newestCursors } from './pipeline/checkpoint/tenure.ts';
+import { newestCursors } from './pipeline/checkpoint/ownership.ts';
 import { ledgerWriter } from './state/ledger-writer.ts';
 import { lockFolder } from './state/lock.ts';
 import { openStore } from './state/store.ts';
@@ -58,7 +58,7 @@ export interface RunOptions {
 /** What is there when the ledger is taken over. */
 interface Opened {
   readonly destination: Destination;
-  readonly broker: Broker;
+  readonly log: TransactionalLog;
 }
 
 /** How long a stop waits for the page in hand, ms; what is not committed then is read again. */
@@ -118,14 +118,14 @@ async function serve(options: RunOptions): Promise<void> {
   let isOver = false;
   const loggedIn$ = api.tokens.token$.pipe(take(1));
   /** Whether cursors were written in the last minute by somebody of whose requests nothing is known here: an older version, which has no ledger. */
-  const hasStrangers = async (broker: Broker, cursors: string, { record }: Inheritance) => {
+  const hasStrangers = async (log: TransactionalLog, cursors: string, { record }: Inheritance) => {
     const now = scheduler.now();
     const knownUntil = record ? 0 : quota.lastAsked() + IN_HAND_MS;
     const since = Math.max(knownUntil, now - WINDOW_MS);
     if (since >= now) return false;
     const from = (await offsetsSince(links.kafka, cursors, since)).get(0);
     if (from === undefined || !record) return from !== undefined;
-    const newest = await newestCursors(broker, cursors, from);
+    const newest = await newestCursors(log, cursors, from);
     return resources.some((resource) => {
       const task = `${account}/${resource}`;
       const text = newest.get(task);
@@ -135,17 +135,17 @@ async function serve(options: RunOptions): Promise<void> {
   const open = async (): Promise<Opened> => {
     const destination = await openDestination(config, links, options.kafkaLog);
     const { kafka } = links;
-    const broker = kafkaBroker(kafka, destination);
+    const log = kafkaTransactionalLog(kafka, destination);
     const inherited = await ledger.claim(
       accountLog({
-        ...{ kafka, broker, account, scheduler },
+        ...{ kafka, log, account, scheduler },
         topic: destination.ledger,
         transactionalId: `cellarstream.${config.topics.prefix}.ledger/${account}`,
         remake: () => ensureTopics(topicsOf(config, kafka)),
         isMine: (text) => parseLedger(text)?.instance === instance,
       }),
     );
-    const areStrangers = await hasStrangers(broker, destination.cursors, inherited);
+    const areStrangers = await hasStrangers(log, destination.cursors, inherited);
     if (isOver) throw new CellarstreamError('COMMIT_FAILED', 'it has ended meanwhile');
     const isBeside = quota.inherit(inherited);
     if (areStrangers) quota.distrust();
@@ -153,18 +153,18 @@ async function serve(options: RunOptions): Promise<void> {
       for (const resource of resources) hooks.onTakenOver?.({ resource });
     }
     ledger.begin(inherited);
-    return { destination, broker };
+    return { destination, log };
   };
   const destination$ = defer(open).pipe(
     backoff({
-      mostMs: MOST_PAUSE_MS,
+      maxMs: MAX_PAUSE_MS,
       scheduler,
       onRetry: (retry) => hooks.onRetry?.({ what: serviceOf(retry.error), ...retry }),
     }),
   );
-  const tasks = ({ destination, broker }: Opened) => {
+  const tasks = ({ destination, log }: Opened) => {
     const { registry } = links;
-    const shared = { config, instance, api, quota, broker, registry, destination, store };
+    const shared = { config, instance, api, quota, log, registry, destination, store };
     const all = resources.map(
       (resource) =>
       resourceTask({ resource, ...shared, stop$, resyncs: resyncs.task(resource), scheduler, wallClock: stamps, hooks }), // prettier-ignore

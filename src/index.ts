@@ -33,8 +33,8 @@ export { exchange } from './streams/http/http.ts';
 export type { HttpAnswer, HttpRequest } from './streams/http/http.ts';
 export { backoff } from './streams/flow/backoff.ts';
 export type { BackoffOptions, Retry } from './streams/flow/backoff.ts';
-export { readClock } from './streams/http/read-clock.ts';
-export type { ReadClock, Span } from './streams/http/read-clock.ts';
+export { logicalClock } from './streams/http/logical-clock.ts';
+export type { LogicalClock, Span } from './streams/http/logical-clock.ts';
 
 // Pages
 export { pages } from './streams/paging/pages.ts';
@@ -45,8 +45,8 @@ export { leftOut } from './streams/paging/left-out.ts';
 export type { LeftOut } from './streams/paging/left-out.ts';
 export { volatileFields } from './streams/records/volatile-fields.ts';
 export type { VolatileFields } from './streams/records/volatile-fields.ts';
-export { room } from './streams/quota/room.ts';
-export type { Room } from './streams/quota/room.ts';
+export { permits } from './streams/flow/permits.ts';
+export type { Permits } from './streams/flow/permits.ts';
 export { poll, window } from './streams/paging/poll.ts';
 export type { PollOptions, PollPage, Window } from './streams/paging/poll.ts';
 export { sweeps } from './streams/paging/sweeps.ts';
@@ -86,7 +86,7 @@ export { UnreadableRecord } from './streams/http/unreadable-record.ts';
 export { unreadableTexts } from './streams/http/unreadable-texts.ts';
 export type { UnreadableTexts } from './streams/http/unreadable-texts.ts';
 export { jsonOf, SentRecord } from './streams/records/sent-record.ts';
-export type { ElementReader, Sent, SentText } from './streams/records/sent-record.ts';
+export type { ElementReader, Sent, PayloadDigest } from './streams/records/sent-record.ts';
 export { FreshRecord, freshReader, freshRecords } from './streams/records/fresh-record.ts';
 export type {
   Encoded,
@@ -94,8 +94,8 @@ export type {
   FreshOptions,
   FreshReader,
 } from './streams/records/fresh-record.ts';
-export { KnownRecord, recogniser } from './streams/records/known-record.ts';
-export type { Recogniser, RecogniserOptions } from './streams/records/known-record.ts';
+export { KnownRecord, digestMatcher } from './streams/records/known-record.ts';
+export type { DigestMatcher, DigestMatcherOptions } from './streams/records/known-record.ts';
 export type { Element } from './schemas/json/page-elements.ts';
 export { chooseKeyFields } from './streams/records/key-fields.ts';
 export type { KeyChoice } from './streams/records/key-fields.ts';

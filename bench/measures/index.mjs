@@ -5,7 +5,7 @@ import { cpuUnchanged } from './cpu-unchanged.mjs';
 import { eventLoop } from './event-loop.mjs';
 import { freshness } from './freshness.mjs';
 import { freshnessBusy } from './freshness-busy.mjs';
-import { freshnessFirstRead } from './freshness-first-read.mjs';
+import { freshnessFirstRead } from './freshness-snapshot.mjs';
 import { growth } from './growth.mjs';
 import { memory } from './memory.mjs';
 import { platformatic } from './platformatic.mjs';

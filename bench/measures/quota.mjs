@@ -1,6 +1,6 @@
 // @ts-check
 import { setTimeout as delay } from 'node:timers/promises';
-import { isAnswered, isPoll, mostInAMinute, pace, refused } from '../support/requests.mjs';
+import { isAnswered, isPoll, maxInAMinute, pace, refused } from '../support/requests.mjs';
 import { firstReadDone } from '../support/service.mjs';
 import { withService } from '../support/with-service.mjs';
 
@@ -50,7 +50,7 @@ async function firstReadAt(context, latencyMs) {
     });
     return {
       used,
-      most: mostInAMinute(requests),
+      most: maxInAMinute(requests),
       refused: refused(requests),
     };
   });

@@ -10,7 +10,7 @@ import { plainRead } from './plain-read.mjs';
 /** @typedef {import('./measure.mjs').Context} Context */
 
 /**
- * @typedef {object} FirstRead
+ * @typedef {object} InitialSnapshot
  * @property {import('./reading-orders.mjs').Known} known What it has left.
  * @property {number} cpuMicros Of the service, a record.
  * @property {number} perSecond Records.
@@ -32,7 +32,7 @@ const ASK_EVERY_MS = 1_050;
  *
  * @param {Context} context
  * @param {readonly string[]} [nodeFlags] Default none.
- * @returns {Promise<FirstRead>}
+ * @returns {Promise<InitialSnapshot>}
  */
 export async function firstRead(context, nodeFlags = []) {
   const { scope } = context;

@@ -1,6 +1,6 @@
 // @ts-check
 // What the sandbox was asked, told apart.
-import { mostInAnyWindow } from './statistics.mjs';
+import { maxInAnyWindow } from './statistics.mjs';
 
 /** @typedef {Readonly<import('cellarstream/sandbox').Arrival>} Arrival */
 
@@ -30,7 +30,7 @@ export function pace(requests, from, count) {
 }
 
 /** Most requests in any minute. @param {readonly Arrival[]} requests */
-export const mostInAMinute = (requests) => mostInAnyWindow(requests.map(({ at }) => at), MINUTE_MS); // prettier-ignore
+export const maxInAMinute = (requests) => maxInAnyWindow(requests.map(({ at }) => at), MINUTE_MS); // prettier-ignore
 
 /** Requests over the quota. @param {readonly Arrival[]} requests */
 export const refused = (requests) => requests.filter(({ status }) => status === 429).length;

@@ -11,7 +11,7 @@ import { UsageError } from './options.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Of a program that is run: npm and tsc may have much to say. */
-const MOST_OUTPUT_BYTES = 2 ** 26;
+const MAX_OUTPUT_BYTES = 2 ** 26;
 const LOCK = 'package-lock.json';
 const execute = promisify(execFile);
 
@@ -47,7 +47,7 @@ export async function buildRevision(scope, revision, tell) {
   const ended = new AbortController();
   scope.add(() => ended.abort());
   const run = (/** @type {string} */ program, /** @type {string[]} */ args, cwd = ROOT) =>
-    execute(program, args, { cwd, signal: ended.signal, maxBuffer: MOST_OUTPUT_BYTES });
+    execute(program, args, { cwd, signal: ended.signal, maxBuffer: MAX_OUTPUT_BYTES });
   tell(`building ${name} in a folder of its own`);
   await git('worktree', 'add', '--detach', folder, name);
   const locks = await Promise.all([ROOT, folder].map((root) => readFile(join(root, LOCK), 'utf8')));

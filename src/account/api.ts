@@ -12,7 +12,7 @@ import { leased } from '../streams/quota/leased.ts';
 import { login } from '../streams/http/login.ts';
 import { listRequest } from '../streams/http/request.ts';
 import type { ListRequest, Refusals } from '../streams/http/request.ts';
-import type { ReadClock } from '../streams/http/read-clock.ts';
+import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import { tokenSource } from '../streams/http/token.ts';
 import type { TokenSource } from '../streams/http/token.ts';
@@ -37,8 +37,12 @@ export interface ApiOptions {
 /** One account at the API: its connections, its token, its lists. */
 export interface Api {
   readonly tokens: TokenSource;
-  /** The list request of a resource; where its reads overlap, `readClock` orders them. */
-  readonly list: (resource: Resource, readClock?: ReadClock, read?: ElementReader) => ListRequest;
+  /** The list request of a resource; where its reads overlap, `logicalClock` orders them. */
+  readonly list: (
+    resource: Resource,
+    logicalClock?: LogicalClock,
+    read?: ElementReader,
+  ) => ListRequest;
   readonly close: () => Promise<void>;
 }
 
@@ -87,14 +91,14 @@ export function openApi(options: ApiOptions): Api {
   const texts = Object.fromEntries(RESOURCES.map((name) => [name, unreadableTexts()])) as Record<Resource, UnreadableTexts>; // prettier-ignore
   return {
     tokens,
-    list: (resource, readClock, read) =>
+    list: (resource, logicalClock, read) =>
       listRequest({
         refusals: refusals[resource],
         texts: texts[resource],
         url: new URL(`${config.baseUrl}${RULES[resource].path}`),
         dispatcher,
         tokens,
-        ...(readClock && { readClock }),
+        ...(logicalClock && { logicalClock }),
         ...(read && { read }),
         scheduler,
         random,

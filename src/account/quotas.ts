@@ -100,7 +100,7 @@ const GUESTS_LOGIN_RANK = 1;
 /** What is declared of a request is later than what is kept of it by so much at the most, ms: to the end of a second, and {@link LATE_MS}. */
 const ROUNDED_MS = 1_000 + LATE_MS;
 /** A time that was kept is not further ahead than what a predecessor may have declared: else a clock was set back. */
-const MOST_AHEAD_MS = BLOCK_MS + AHEAD_MS + LATE_MS;
+const MAX_AHEAD_MS = BLOCK_MS + AHEAD_MS + LATE_MS;
 
 /** The quotas of one account at the API, kept across restarts of the process. */
 export function quotas(options: QuotasOptions): Quotas {
@@ -148,7 +148,7 @@ export function quotas(options: QuotasOptions): Quotas {
     return opened;
   };
   const countFile = ({ file, count }: Quota): void => {
-    const latest = scheduler.now() + MOST_AHEAD_MS;
+    const latest = scheduler.now() + MAX_AHEAD_MS;
     const times = file?.times.map((at) => Math.min(at + LATE_MS, latest)) ?? [];
     count(times.map((at) => ({ at, count: 1 })));
   };
@@ -224,7 +224,7 @@ export function quotas(options: QuotasOptions): Quotas {
     remember(guests);
   });
   const remember = (more: readonly SentRecord[]): void => {
-    const from = scheduler.now() - WINDOW_MS - MOST_AHEAD_MS;
+    const from = scheduler.now() - WINDOW_MS - MAX_AHEAD_MS;
     others = [...others, ...more].filter(({ sentBefore }) => sentBefore > from);
   };
   /** A quota by its name in a declaration. */

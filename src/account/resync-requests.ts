@@ -70,10 +70,10 @@ export interface ResyncRequestsOptions {
 }
 
 /** Requests that may wait at once: more are passed over, so that memory stays bounded. */
-const MOST_WAITING = 1_000;
+const MAX_WAITING = 1_000;
 const DAY_MS = 86_400_000;
 const FIRST_PAUSE_MS = 250;
-const MOST_PAUSE_MS = 5_000;
+const MAX_PAUSE_MS = 5_000;
 /** After what no later try is known to heal. */
 const LONG_PAUSE_MS = 60_000;
 
@@ -119,8 +119,8 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
     if (signal.type === 'resync-ack') settle(signal.id, signal.resource);
     if (signal.type === 'permits' && isFollowing) onPermits?.(signal);
     if (signal.type !== 'resync' || waiting.has(signal.id) || isOld(signal)) return [];
-    if (waiting.size >= MOST_WAITING) {
-      throw new Error(`${MOST_WAITING} requests are waiting already`);
+    if (waiting.size >= MAX_WAITING) {
+      throw new Error(`${MAX_WAITING} requests are waiting already`);
     }
     waiting.set(signal.id, { request: signal, left: new Set(signal.resources) });
     return [signal];
@@ -176,7 +176,7 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
       delay: (error: unknown, count) => {
         const isPosition = error instanceof CellarstreamError && error.code === 'POSITION';
         if (isPosition) known.clear(); // the topic was made anew
-        const pause = Math.min(MOST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(count - 1, 10));
+        const pause = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(count - 1, 10));
         const delayMs = isRetryable(error) || isPosition ? pause : LONG_PAUSE_MS;
         hooks.onSignalsFailed?.({ error, delayMs });
         return timer(delayMs, scheduler);

@@ -20,11 +20,11 @@ import type { Quotas } from '../account/quotas.ts';
 import { topicNames, valueSubject } from '../schemas/events/topics.ts';
 import { settingWarnings } from '../config/setting-warnings.ts';
 import { parseCursor } from '../pipeline/checkpoint/cursor.ts';
-import { kafkaBroker } from '../sinks/kafka-broker.ts';
+import { kafkaTransactionalLog } from '../sinks/kafka-transactional-log.ts';
 import { inspectTopics } from '../sinks/topics/kafka-topics.ts';
 import type { LivingInstance } from '../pipeline/checkpoint/living-instance.ts';
 import { expectPartitions } from '../pipeline/checkpoint/restore.ts';
-import { newestCursors } from '../pipeline/checkpoint/tenure.ts';
+import { newestCursors } from '../pipeline/checkpoint/ownership.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
 import type { TopicFinding } from '../schemas/events/topic-findings.ts';
 import { refuseUnsupported } from '../config/unsupported.ts';
@@ -213,14 +213,14 @@ async function expectPartitionsOf(
 ): Promise<void> {
   const { records, cursors } = topicNames(config.topics.prefix);
   if (absent.includes(cursors)) return;
-  const broker = kafkaBroker(kafka, { partitions: new Map() });
+  const log = kafkaTransactionalLog(kafka, { partitions: new Map() });
   const written = config.resources.filter((resource) => !absent.includes(records(resource)));
-  const newest = await newestCursors(broker, cursors);
+  const newest = await newestCursors(log, cursors);
   for (const resource of written) {
     const task = `${config.account}/${resource}`;
     const text = newest.get(task);
     if (text === undefined) continue;
-    const bounds = await broker.bounds(records(resource));
+    const bounds = await log.bounds(records(resource));
     expectPartitions(parseCursor(text, task), records(resource), bounds);
   }
 }

@@ -5,7 +5,7 @@ import { lossText } from '../observe/lost-events.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
 import { countPage, tellsWhatIsGone } from '../ops/status/page-counts.ts';
 import { fewNames } from '../ops/status/shortened.ts';
-import { gathered } from './gathered.ts';
+import { coalesce } from './coalesce.ts';
 
 /** Signals that are away for less are back by themselves: by the pause before the next try. */
 const WORTH_A_WARNING_MS = 500;
@@ -30,13 +30,13 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
   const tallies = new Map<string, Tally>();
   const lastGone = new Map<string, number>();
   type Told<K extends 'onRefused' | 'onRejected'> = Parameters<Required<Hooks>[K]>[0];
-  const refused = gathered<Told<'onRefused'>>(RECORDS_EVERY_MS, ({ resource, error }, count) =>
+  const refused = coalesce<Told<'onRefused'>>(RECORDS_EVERY_MS, ({ resource, error }, count) =>
     logger.warn(
       { event: 'refused', resource, count, err: error },
       'single records were not found out',
     ),
   );
-  const rejected = gathered<Told<'onRejected'>>(RECORDS_EVERY_MS, (newest, count) => {
+  const rejected = coalesce<Told<'onRejected'>>(RECORDS_EVERY_MS, (newest, count) => {
     const { resource, reason, offset } = newest;
     logger.warn(
       { event: 'dead-letter', resource, reason, offset, count },

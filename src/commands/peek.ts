@@ -30,7 +30,7 @@ import { volatileFields } from '../streams/records/volatile-fields.ts';
 import { volatilePointers } from '../config/volatile-fields-of.ts';
 
 /** Requests that are declared, or given by a service, at a time; at most. */
-const MOST_AT_A_TIME = 10;
+const MAX_AT_A_TIME = 10;
 /** How long Kafka is looked for before the first requests go on without it, ms. */
 const KAFKA_PATIENCE_MS = 5_000;
 
@@ -52,7 +52,7 @@ export async function peekCommand(
   const scheduler = steadyScheduler;
   const pageSize = Math.min(config.poll.pageSize, Math.max(2, limit));
   // Beside the pages, one that the keys are found by, and one more.
-  const requests = Math.min(MOST_AT_A_TIME, 2 + Math.ceil(limit / pageSize));
+  const requests = Math.min(MAX_AT_A_TIME, 2 + Math.ceil(limit / pageSize));
   const guest = hasKafka(config)
     ? openGuest({
         kafka: openKafka(config, {
@@ -104,7 +104,7 @@ export async function peekCommand(
         keyOf,
         pageSize,
         leftOut: anchorsWithout,
-        room: () => defer(() => lines.flush()), // whoever reads slowly holds up the next page
+        permit: () => defer(() => lines.flush()), // whoever reads slowly holds up the next page
       }).pipe(map(({ answer }) => ({ records: keyRecords(answer.data, keyOf).keyed }))),
     ),
   );

@@ -2,7 +2,7 @@ import type { Kafka } from 'kafkajs';
 import { steadyScheduler } from '../core/clock.ts';
 import type { ConfigWith } from '../config/config.ts';
 import { topicNames } from '../schemas/events/topics.ts';
-import { kafkaBroker } from '../sinks/kafka-broker.ts';
+import { kafkaTransactionalLog } from '../sinks/kafka-transactional-log.ts';
 import { writtenSince } from '../sinks/fetch/kafka-tail.ts';
 import { livingInstance } from '../pipeline/checkpoint/living-instance.ts';
 import type { LivingInstance } from '../pipeline/checkpoint/living-instance.ts';
@@ -28,8 +28,8 @@ export async function whoRuns(
   if (!there.includes(cursorTopic)) return undefined;
   if (!(await writtenSince(kafka, cursorTopic, scheduler.now() - LONG_AGO_MS))) return undefined;
   onWatch?.();
-  const broker = kafkaBroker(kafka, { partitions: new Map() });
-  return livingInstance({ broker, cursorTopic, account, scheduler });
+  const log = kafkaTransactionalLog(kafka, { partitions: new Map() });
+  return livingInstance({ log, cursorTopic, account, scheduler });
 }
 
 /** Who it is, as part of a line. */

@@ -48,7 +48,7 @@ export interface RetryOptions {
   /** Ceiling of the first pause, in milliseconds; it doubles from try to try. Default 200. */
   readonly firstMs?: number;
   /** Ceiling of every pause, in milliseconds. Default 30,000. */
-  readonly mostMs?: number;
+  readonly maxMs?: number;
 }
 
 export interface HandlingOptions<T, R> {
@@ -107,7 +107,7 @@ export function handling<T, R>(options: HandlingOptions<T, R>): Handling<T, R> {
 
     const failed = (error: unknown): Observable<Outcome<never>> => {
       if (tries >= retry.tries) return giveUp(error, tries);
-      const ceiling = Math.min(retry.mostMs, retry.firstMs * 2 ** Math.min(tries - 1, 30));
+      const ceiling = Math.min(retry.maxMs, retry.firstMs * 2 ** Math.min(tries - 1, 30));
       const delayMs = random() * ceiling;
       onRetry?.({ error, count: tries, delayMs, event: { partition, offset } });
       return of({ done: false, againMs: delayMs });

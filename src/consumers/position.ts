@@ -1,6 +1,6 @@
 import type { Admin, Kafka } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
-import type { Offsets } from '../sinks/broker.ts';
+import type { Offsets } from '../sinks/transactional-log.ts';
 import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
 import type { Bounds } from '../sinks/sink.ts';
 import { withAdmin } from '../sinks/client/with-admin.ts';

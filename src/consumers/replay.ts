@@ -57,7 +57,7 @@ export interface ReplayOptions<T> extends Source<T> {
 }
 
 /** Between two tries to reach the registry, at most: a long outage is not made longer. */
-const MOST_PAUSE_MS = 5_000;
+const MAX_PAUSE_MS = 5_000;
 
 /** {@link ReplayOptions} of a topic by its name: a resource's events as JSON, status changes or dead letters. */
 export interface ReplayByNameOptions<Name extends string = string> extends Omit<
@@ -115,7 +115,7 @@ export function replay<T>(
 
   const replayUntil = (stopped$: Observable<unknown>): Observable<unknown> => {
     const reader = messageReader(registry, topic);
-    const wait = { mostMs: MOST_PAUSE_MS, stop$: stopped$, ...(onRetry && { onRetry }) };
+    const wait = { maxMs: MAX_PAUSE_MS, stop$: stopped$, ...(onRetry && { onRetry }) };
     const events = (batch: PartitionBatch): Observable<unknown> => {
       const messages = batch.messages.filter(isWanted);
       const prepared$ = defer(() => reader.prepare(messages));

@@ -59,9 +59,9 @@ export interface SubscribeGroupByNameOptions<Name extends string = string> exten
 
 const SESSION_TIMEOUT_MS = 30_000;
 const CONCURRENCY = 16;
-const RETRY = { tries: 5, firstMs: 200, mostMs: 30_000 };
+const RETRY = { tries: 5, firstMs: 200, maxMs: 30_000 };
 /** Between two tries to reach Kafka, at most: a long outage is not made longer. */
-const MOST_PAUSE_MS = 5_000;
+const MAX_PAUSE_MS = 5_000;
 
 /**
  * Handles every event of a topic at least once, as a member of a Kafka consumer group; emits each when
@@ -183,7 +183,7 @@ export function subscribeGroup<T, R>(
         onAssigned: options.onRebalance,
       });
     };
-    const pauses = { mostMs: MOST_PAUSE_MS, scheduler, random, ...(onRetry && { onRetry }) };
+    const pauses = { maxMs: MAX_PAUSE_MS, scheduler, random, ...(onRetry && { onRetry }) };
     const members$ = defer(member).pipe(backoff({ ...pauses, stop$: leave$ }));
     lastValueFrom(members$, { defaultValue: undefined })
       .catch(fail)

@@ -6,13 +6,13 @@ const CODES: ReadonlySet<unknown> = new Set([
   'UND_ERR_SOCKET',
 ]);
 /** `fetch` says `fetch failed`, and why in its cause. */
-const MOST_CAUSES = 4;
+const MAX_CAUSES = 4;
 
 /**
  * Whether it is the network's error, as `fetch`, undici and Node throw it, or that of a time that was set for
  * an answer (`AbortSignal.timeout`). One of TLS that can't be set up is none: somebody has to do something.
  */
-export function isNetworkError(error: unknown, causes = MOST_CAUSES): boolean {
+export function isNetworkError(error: unknown, causes = MAX_CAUSES): boolean {
   if (!(error instanceof Error) || causes === 0) return false;
   if (error.name === 'TimeoutError' || ('code' in error && CODES.has(error.code))) return true;
   return isNetworkError(error.cause, causes - 1);

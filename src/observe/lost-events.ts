@@ -18,18 +18,18 @@ export interface LostEvents {
 }
 
 /** Partitions that are named in a line. */
-const MOST_NAMED = 8;
+const MAX_NAMED = 8;
 
 /** What is lost, how it can have come, and what comes of it, in one line. */
 export function lossText({ topic, gaps }: LostEvents): string {
   const named = gaps
-    .slice(0, MOST_NAMED)
+    .slice(0, MAX_NAMED)
     .map(({ partition, kind, before, now }) => {
       const gone = before > now ? before - now : now - before;
       return `partition ${partition} ${kind} at ${now} and not at ${before} (${gone} offsets)`;
     })
     .join(', ');
-  const more = gaps.length > MOST_NAMED ? `, and ${gaps.length - MOST_NAMED} more` : '';
+  const more = gaps.length > MAX_NAMED ? `, and ${gaps.length - MAX_NAMED} more` : '';
   const where = gaps.length > 0 ? `: ${named}${more}` : '';
   const causes = [
     ...(gaps.length === 0 || gaps.some(({ kind }) => kind === 'ends')

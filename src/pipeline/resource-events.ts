@@ -3,22 +3,22 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { Api } from '../account/api.ts';
 import type { Config } from '../config/config.ts';
 import type { Destination } from '../sinks/topics/destination.ts';
-import { encodedReadings } from './encode/encoded-readings.ts';
-import type { EncodedReading } from './encode/encoded-readings.ts';
+import { encodedBatches } from './encode/encoded-batches.ts';
+import type { EncodedBatch } from './encode/encoded-batches.ts';
 import type { Committed, Hooks, Published } from '../observe/hooks.ts';
 import { personalFieldsOf } from '../account/personal-fields-of.ts';
 import { publicationOf } from './publish/publisher.ts';
 import type { Lanes } from '../account/quotas.ts';
 import { resourceReads } from './reads/resource-reads.ts';
-import type { Reading } from './reads/reading.ts';
+import type { ReadBatch } from './reads/read-batch.ts';
 import { RULES } from '../resources/resources.ts';
 import type { Resource } from '../resources/resources.ts';
 import { resyncEvents } from './publish/resync-events.ts';
 import type { TaskResyncs } from '../account/resync-requests.ts';
-import type { SchemaBook } from './encode/schema-book.ts';
-import { sentTexts } from './encode/sent-texts.ts';
+import type { SchemaEvolution } from './encode/schema-evolution.ts';
+import { payloadDigests } from './encode/payload-digests.ts';
 import { isEpochError } from '../sinks/client/kafka-error.ts';
-import type { TaskLog } from './checkpoint/task-log.ts';
+import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { KeptText } from '../state/store.ts';
 import { diff, lastUpdateOf } from '../streams/diff/diff.ts';
 import { instantOf } from '../streams/records/updated-at.ts';
@@ -42,15 +42,15 @@ export interface ResourceEventsOptions {
   readonly api: Api;
   readonly lanes: Lanes;
   readonly destination: Destination;
-  readonly book: SchemaBook;
-  readonly log: TaskLog;
+  readonly book: SchemaEvolution;
+  readonly checkpoint: Checkpoint;
   /** What the records' keys are made of. */
   readonly keyFields: readonly string[];
   /** The server's time as this process first looked at a list that was empty then; else null. */
   readonly beganAt: number | null;
   /** Whether it was: all that is in it now is new. */
   readonly wasEmpty: boolean;
-  /** Its first value ends the reading; what was read is still committed. */
+  /** Its first value ends the batch; what was read is still committed. */
   readonly stop$: Observable<unknown>;
   /** What is to be published again. Default nothing. */
   readonly resyncs?: TaskResyncs | undefined;
@@ -66,12 +66,12 @@ const SAVE_EVERY_MS = 10_000;
 const PAGES_TO_INFER_FROM = 3;
 
 /**
- * One resource, from where the log's cursor says: each page that is read is held against the last
+ * One resource, from where the checkpoint's cursor says: each page that is read is held against the last
  * images, and what differs is committed with the cursor in one transaction. Emits what each page
  * published; ends with `stop$`.
  */
 export function resourceEvents(options: ResourceEventsOptions): Observable<Published> {
-  const { resource, config, api, lanes, destination, book, log, keyFields } = options;
+  const { resource, config, api, lanes, destination, book, checkpoint, keyFields } = options;
   const { stop$, resyncs, scheduler, wallClock = () => scheduler.now(), hooks } = options;
   const { identities, windowed, byKey } = RULES[resource];
   const { startFrom } = config.poll;
@@ -80,20 +80,20 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   const pointers = volatilePointers(config, resource);
   const volatile = pointers.length > 0 ? volatileFields(pointers) : undefined;
   const isInferred = book.current() === undefined;
-  let { firstRead, since, sequence } = log.cursor;
+  let { firstRead, since, sequence } = checkpoint.cursor;
   firstRead = { ...firstRead, startedAt: firstRead.startedAt ?? options.beganAt };
   let savedAt = scheduler.now();
   const { position } = firstRead;
   if (position) {
     const read = position.offset; // how many there are in all is known with the next page
-    hooks.onProgress?.({ resource, read, total: Math.max(read, log.count()), done: false });
+    hooks.onProgress?.({ resource, read, total: Math.max(read, checkpoint.count()), done: false });
   }
 
   // What is hidden is no longer what was sent.
   const keyOf = keyOfFields(keyFields);
   const fresh = personal ? undefined : { keyFields, keyOf, encode: book.encodeNow };
-  const texts = fresh && sentTexts(log, fresh);
-  const ready = encodedReadings(book, keyFields, texts);
+  const texts = fresh && payloadDigests(checkpoint, fresh);
+  const ready = encodedBatches(book, keyFields, texts);
   const reads = resourceReads({
     resource,
     config,
@@ -102,12 +102,12 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     keyFields,
     personal,
     ...(fresh && { readNew: freshReader(fresh) }),
-    ...(texts && { readAgain: texts.recogniser.read }),
+    ...(texts && { readAgain: texts.digestMatcher.read }),
     from: { firstRead, since },
     firstReadDone: () => firstRead.done,
     ...(isInferred && { pagesUnderWay: PAGES_TO_INFER_FROM + 1 }),
-    sweep: () => log.sweep,
-    records: log,
+    sweep: () => checkpoint.sweep,
+    records: checkpoint,
     ...(resyncs && { resyncs$: resyncs.requests$ }),
     scheduler,
     hooks,
@@ -126,7 +126,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
   };
   const images: Images = {
     get: (key) => {
-      const image = log.get(key);
+      const image = checkpoint.get(key);
       return image && book.inCurrent(image);
     },
   };
@@ -136,7 +136,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     },
     images,
     isNew: (record) => isNewSince(instantOf(record, 'created_at')),
-    newest: newestReads(reads.readClock),
+    newest: newestReads(reads.logicalClock),
     ...(identities && { identities }),
     volatile,
   });
@@ -144,47 +144,51 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
 
   /** Whole readings meet what START_FROM has left out: that stays out until it changes. */
   const isWanted = (each: EncodedRecord): boolean => {
-    if (startFrom === undefined || !windowed || each.isSame || log.get(each.key)) return true;
+    if (startFrom === undefined || !windowed || each.isSame || checkpoint.get(each.key))
+      return true;
     const updatedAt = lastUpdateOf(each);
     return updatedAt === null || updatedAt >= startFrom;
   };
-  const isWhole = ({ lane, page, step }: Reading) =>
+  const isWhole = ({ lane, page, step }: ReadBatch) =>
     step !== undefined || (lane === 'resync' && page !== undefined);
-  const prepare = (reading: EncodedReading): Prepared => {
-    const records = ready.current(reading);
+  const prepare = (batch: EncodedBatch): Prepared => {
+    const records = ready.current(batch);
     for (const each of records) {
       if (each instanceof FreshRecord) each.isNew = isNewSince(each.createdAt);
     }
     return {
-      reading,
-      keys: [...records.map(({ key }) => key), ...(reading.spared ?? [])],
-      records: isWhole(reading) ? records.filter(isWanted) : records,
-      gone: (reading.gone?.keys ?? []).filter((key) => log.isUnseen(key, reading.gone!.since)),
-      span: reading.span,
+      batch,
+      keys: [...records.map(({ key }) => key), ...(batch.spared ?? [])],
+      records: isWhole(batch) ? records.filter(isWanted) : records,
+      gone: (batch.gone?.keys ?? []).filter((key) => checkpoint.isUnseen(key, batch.gone!.since)),
+      span: batch.span,
     };
   };
 
   /** How far the sweeps have come with this page. */
-  const sweepWith = ({ reading, keys }: Prepared): SweepProgress => {
-    const { step, progress } = reading;
+  const sweepWith = ({ batch, keys }: Prepared): SweepProgress => {
+    const { step, progress } = batch;
     // The first read is a complete one: the first sweep is due an interval after it.
-    if (progress.firstRead?.done) return { ...log.sweep, beganAt: scheduler.now() };
+    if (progress.firstRead?.done) return { ...checkpoint.sweep, beganAt: scheduler.now() };
     const now = scheduler.now();
     switch (step?.kind) {
       case 'page': {
         const { page, settled, beganAt } = step;
-        const sweep = log.sweep.phase === 'reading' ? log.sweep : nextSweep(log.sweep, beganAt);
-        const fresh = log.unread(keys, sweep.number);
+        const sweep =
+          checkpoint.sweep.phase === 'reading'
+            ? checkpoint.sweep
+            : nextSweep(checkpoint.sweep, beganAt);
+        const fresh = checkpoint.unread(keys, sweep.number);
         return sweepAfter(sweep, page, { fresh, settled, now, proofMs: config.poll.deleteProofMs });
       }
       case 'asked':
-        return step.again ? log.sweep : { ...log.sweep, askedUpTo: step.key };
+        return step.again ? checkpoint.sweep : { ...checkpoint.sweep, askedUpTo: step.key };
       case 'asked-once':
-        return { ...log.sweep, askedAt: now };
+        return { ...checkpoint.sweep, askedAt: now };
       case 'end':
-        return { ...log.sweep, phase: 'done' };
+        return { ...checkpoint.sweep, phase: 'done' };
       default:
-        return log.sweep;
+        return checkpoint.sweep;
     }
   };
 
@@ -204,7 +208,7 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
 
   const commit = async (difference: Difference<Prepared>): Promise<Published> => {
     const { read, unchanged, undecided } = difference;
-    const { lane, page, progress, step, resync, rejected: others } = read.reading;
+    const { lane, page, progress, step, resync, rejected: others } = read.batch;
     const repeated = resync && again ? again.again(resync, difference) : [];
     const changes = [...difference.changes, ...repeated].map((change) =>
       hidingChange(change, book.values, personal),
@@ -212,14 +216,14 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const offset = page?.offset ?? 0;
     firstRead = progress.firstRead ?? firstRead;
     since = progress.since ?? since;
-    if (firstRead.done && read.reading.catchesUp) firstRead = { ...firstRead, caughtUp: true };
+    if (firstRead.done && read.batch.catchesUp) firstRead = { ...firstRead, caughtUp: true };
 
     const publication = publicationOf(changes, others, {
       destination,
       book,
       origin,
       sequence,
-      isNews: knownRejects(log.isRejected, volatile), // of this page: what is committed with it is known to the next
+      isNews: knownRejects(checkpoint.isRejected, volatile), // of this page: what is committed with it is known to the next
       records: read.records,
       offset,
       now: Math.round(wallClock()),
@@ -240,16 +244,16 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
       await transaction(
         messages.length,
         () =>
-        log.commit({ messages, images, cursor: { sequence, firstRead, since, keyFields }, ...notes }), // prettier-ignore
+        checkpoint.commit({ messages, images, cursor: { sequence, firstRead, since, keyFields }, ...notes }), // prettier-ignore
       );
       savedAt = scheduler.now();
       texts?.stored(images);
     } else if (
       step ||
       notes.texts.size > 0 ||
-      read.keys.some((key) => log.isUnseen(key, sweep.number))
+      read.keys.some((key) => checkpoint.isUnseen(key, sweep.number))
     ) {
-      await log.keep(notes);
+      await checkpoint.keep(notes);
     }
     if (resync) again?.committed(resync);
     undecided.forEach(reads.readAgain);
@@ -268,12 +272,12 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     }
     const completes =
       progress.since !== undefined || progress.firstRead?.done === true || step?.kind === 'end';
-    const published = { resource, lane, changes, statusChanges, unchanged, known: log.count(), at: scheduler.now(), completes }; // prettier-ignore
+    const published = { resource, lane, changes, statusChanges, unchanged, known: checkpoint.count(), at: scheduler.now(), completes }; // prettier-ignore
     hooks.onPublished?.(published);
     return published;
   };
 
-  const isEnough = (readings: readonly Reading[]) => {
+  const isEnough = (readings: readonly ReadBatch[]) => {
     const first = readings.filter(({ lane }) => lane === 'first-read');
     const done = first.some(({ progress }) => progress.firstRead?.done);
     return !isInferred || firstRead.done || done || first.length >= PAGES_TO_INFER_FROM;
@@ -287,12 +291,12 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     // While a page is committed the next one is made ready for it.
     concatMap((readings) => atLeisure(readings).pipe(concatMap(ready.encode), concatAll())),
     // One page after the other: each is held against the images that the one before has left.
-    concatMap((reading) =>
-      atLeisure(reading).pipe(
+    concatMap((batch) =>
+      atLeisure(batch).pipe(
         map(prepare),
         toChanges,
         concatMap((difference) => from(commit(difference))),
-        finalize(reading.settle),
+        finalize(batch.settle),
       ),
     ),
   );
@@ -300,9 +304,9 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
 
 const NO_TEXTS: ReadonlyMap<string, KeptText> = new Map();
 
-/** A reading, and what it comes to beside what is stored. */
+/** A batch, and what it comes to beside what is stored. */
 interface Prepared extends ReadRecords {
-  readonly reading: Reading;
+  readonly batch: ReadBatch;
   /** Of all its records, and those that count as seen. */
   readonly keys: readonly string[];
 }

@@ -26,14 +26,14 @@ import { resourceEvents } from './resource-events.ts';
 import { RULES } from '../resources/resources.ts';
 import type { Resource } from '../resources/resources.ts';
 import type { TaskResyncs } from '../account/resync-requests.ts';
-import { openSchemaBook } from './encode/schema-book.ts';
-import type { SchemaBookOptions } from './encode/schema-book.ts';
+import { openSchemaEvolution } from './encode/schema-evolution.ts';
+import type { SchemaEvolutionOptions } from './encode/schema-evolution.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { valueSubject } from '../schemas/events/topics.ts';
-import type { Broker } from '../sinks/broker.ts';
-import { openTaskLog } from './checkpoint/task-log.ts';
-import type { TaskLog } from './checkpoint/task-log.ts';
-import type { Tenure } from './checkpoint/tenure.ts';
+import type { TransactionalLog } from '../sinks/transactional-log.ts';
+import { openCheckpoint } from './checkpoint/checkpoint.ts';
+import type { Checkpoint } from './checkpoint/checkpoint.ts';
+import type { Ownership } from './checkpoint/ownership.ts';
 import type { Store } from '../state/store.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { transactionalIds } from './transactional-id.ts';
@@ -45,7 +45,7 @@ export interface ResourceTaskOptions {
   readonly instance: string;
   readonly api: Api;
   readonly quota: Quotas;
-  readonly broker: Broker;
+  readonly log: TransactionalLog;
   readonly registry: Registry;
   readonly destination: Destination;
   readonly store: Store;
@@ -58,31 +58,31 @@ export interface ResourceTaskOptions {
   /** Uniform in [0, 1), for the jitter of pauses. Default Math.random. */
   readonly random?: () => number;
   readonly hooks: Hooks;
-  /** See {@link SchemaBookOptions.compile}. */
-  readonly compile?: SchemaBookOptions['compile'];
+  /** See {@link SchemaEvolutionOptions.compile}. */
+  readonly compile?: SchemaEvolutionOptions['compile'];
 }
 
 /** Kafka and the registry bear to be asked so often, ms: to be back soon after they are. */
-export const MOST_PAUSE_MS = 5_000;
+export const MAX_PAUSE_MS = 5_000;
 /** How long a resource that can't go on waits before it is tried again, ms. */
 const TRY_AGAIN_MS = 60_000;
 
 /**
- * One resource of one account: takes its log over, opens its schemas, finds its key, and reads and
+ * One resource of one account: takes its checkpoint over, opens its schemas, finds its key, and reads and
  * publishes until `stop$`. After a failure that can pass it begins again from what was committed;
  * after one that can't, but concerns this resource alone, it says so and tries again in a minute.
  *
  * Errors with what concerns the process: `FENCED`, `SETTINGS`, `KAFKA_REFUSED`, ...
  */
 export function resourceTask(options: ResourceTaskOptions): Observable<Published> {
-  const { resource, config, instance, api, quota, broker, registry, destination, store } = options;
+  const { resource, config, instance, api, quota, log, registry, destination, store } = options;
   const { stop$, resyncs, scheduler, wallClock, random = Math.random, hooks, compile } = options;
   const task = `${config.account}/${resource}`;
   const topic = destination.records(resource);
-  const tenure: Tenure = {};
+  const ownership: Ownership = {};
 
   const open = async () => {
-    const book = await openSchemaBook({
+    const book = await openSchemaEvolution({
       registry,
       subject: valueSubject(topic),
       resource,
@@ -94,8 +94,8 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
     for (const finding of await destination.look(resource)) {
       hooks.onTopicDoubt?.({ resource, finding });
     }
-    const log = await openTaskLog({
-      broker,
+    const checkpoint = await openCheckpoint({
+      log,
       store: store.task(task),
       task,
       topic,
@@ -104,30 +104,30 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       instance,
       canBeAsked: RULES[resource].byKey !== undefined,
       readImage: book.imageIn,
-      tenure,
+      ownership,
       scheduler,
       onRestored: (images) => hooks.onRestored?.({ resource, images }),
       onLost: (lost) => hooks.onLost?.({ resource, lost }),
     });
     try {
-      await Promise.all(log.schemaIds().map(book.load));
+      await Promise.all(checkpoint.schemaIds().map(book.load));
     } catch (error) {
-      await log.close().catch(() => undefined); // the first error says more
+      await checkpoint.close().catch(() => undefined); // the first error says more
       throw error;
     }
-    return { log, book };
+    return { checkpoint, book };
   };
 
   return opened(open).pipe(
     takeUntil(stop$),
     tap(() => hooks.onReady?.({ resource })),
-    switchMap(({ log, book }) => {
-      const lanes = quota.lanes(resource, tenure.predecessor !== null);
+    switchMap(({ checkpoint, book }) => {
+      const lanes = quota.lanes(resource, ownership.predecessor !== null);
       const pageSize = config.poll.pageSize;
       const key$ = chooseKey({
         resource,
         config,
-        published: log.cursor.keyFields,
+        published: checkpoint.cursor.keyFields,
         firstPage: defer(() => api.list(resource)({ offset: 0, pageSize }, lanes.poll)).pipe(
           tap(({ data }) => data.length === 0 && hooks.onEmpty?.({ resource })),
         ),
@@ -141,17 +141,17 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       const events$ = key$.pipe(
         switchMap(
           ({ keyFields, beganAt, wasEmpty }) =>
-          resourceEvents({ resource, config, api, lanes, destination, book, log, keyFields, beganAt, wasEmpty, stop$, resyncs, scheduler, wallClock, hooks }), // prettier-ignore
+          resourceEvents({ resource, config, api, lanes, destination, book, checkpoint, keyFields, beganAt, wasEmpty, stop$, resyncs, scheduler, wallClock, hooks }), // prettier-ignore
         ),
       );
-      return closing(events$, () => log.close());
+      return closing(events$, () => checkpoint.close());
     }),
     catchError((error: unknown) => {
-      tenure.lost = error;
+      ownership.lost = error;
       throw error;
     }),
     backoff({
-      mostMs: MOST_PAUSE_MS,
+      maxMs: MAX_PAUSE_MS,
       scheduler,
       random,
       stop$,
@@ -164,16 +164,18 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
         return timer(TRY_AGAIN_MS, scheduler).pipe(takeUntil(stop$));
       },
     }),
-    finalize(() => (tenure.isOver = true)),
+    finalize(() => (ownership.isOver = true)),
   );
 }
 
 /** What was opened, unless nobody waits for it any more: then it is closed again. */
-function opened<T extends { readonly log: TaskLog }>(open: () => Promise<T>): Observable<T> {
+function opened<T extends { readonly checkpoint: Checkpoint }>(
+  open: () => Promise<T>,
+): Observable<T> {
   return new Observable((subscriber) => {
     open().then(
       (all) => {
-        if (subscriber.closed) return void all.log.close().catch(() => undefined);
+        if (subscriber.closed) return void all.checkpoint.close().catch(() => undefined);
         subscriber.next(all);
         subscriber.complete();
       },

@@ -30,11 +30,11 @@ export interface ImageFile {
   readonly close: () => Promise<void>;
 }
 
-const MOST_DATABASES = 1_024;
+const MAX_DATABASES = 1_024;
 /** Larger than lmdb makes it. */
 const LOCK_BYTES = 16_384;
 /** So many starts in a row that ended before they had stored anything: then the file is to blame. */
-const MOST_STILLBORN = 2;
+const MAX_STILLBORN = 2;
 
 /**
  * Opens the images in a folder, after a look at whether they can be relied on; throws them away and
@@ -69,7 +69,7 @@ export function openImageFile(
     rmSync(lock, { recursive: true, force: true });
     writeFileSync(lock, Buffer.alloc(LOCK_BYTES), { mode: OWNER_ONLY.file });
     makeOwnerOnly(path); // lmdb would let a group write it
-    const root = open({ path, maxDbs: MOST_DATABASES, noSync: true });
+    const root = open({ path, maxDbs: MAX_DATABASES, noSync: true });
     return imageFile(folder, root, opened);
   };
   try {
@@ -128,7 +128,7 @@ function imageFile(folder: string, root: RootDatabase, opened: Opened): ImageFil
     },
     close: async () => {
       isClosed = true;
-      if (damage) sayStillborn(MOST_STILLBORN); // if nobody throws it away before this process ends
+      if (damage) sayStillborn(MAX_STILLBORN); // if nobody throws it away before this process ends
       await root.close();
       if (damage) return; // the next that opens it throws it away
       const file = await openFile(path);
@@ -167,7 +167,7 @@ function reasonToDiscard(
   left: Marker | undefined,
   looked: Looked,
 ): string | undefined {
-  if (left && left.stillborn >= MOST_STILLBORN)
+  if (left && left.stillborn >= MAX_STILLBORN)
     return `${left.stillborn} starts ended before anything was stored`;
   if (left && left.machineStart !== '' && left.machineStart !== machineStart())
     return 'the machine was started anew while they were open';
@@ -191,7 +191,7 @@ function readMarker(marker: string): Marker | undefined {
   const count = Number(stillborn);
   return {
     machineStart,
-    stillborn: Number.isInteger(count) ? count : MOST_STILLBORN,
+    stillborn: Number.isInteger(count) ? count : MAX_STILLBORN,
     since: /^\d+$/.test(since) ? BigInt(since) : 0n,
     isPartly: looked !== 'wholly',
   };

@@ -13,7 +13,7 @@ const NODE = 8;
 const NODE_FLAGS = { overflow: 1, tree: 2 } as const;
 const TREE_BYTES = 48;
 const NO_PAGE = 2n ** 64n - 1n;
-const MOST_DEPTH = 32;
+const MAX_DEPTH = 32;
 const META_PAGES = 2;
 
 interface Tree {
@@ -157,17 +157,17 @@ type Kind = 'main' | 'named' | 'free';
  * Leaves are read in the order in which they lie in the file, as many as may wait: one after the other in the order of
  * their keys takes ten times as long, even out of the system's memory.
  */
-const MOST_LEAVES = 200_000;
+const MAX_LEAVES = 200_000;
 /** Of what is read at one go; and how many pages that nobody asked for may lie between two of it. */
-const MOST_BYTES = 2 ** 20;
-const MOST_GAP = 16;
+const MAX_BYTES = 2 ** 20;
+const MAX_GAP = 16;
 
 class Walk {
   readonly #fd: number;
   readonly #meta: Meta;
   readonly #size: number;
   readonly #since: bigint;
-  readonly #buffer = Buffer.alloc(MOST_BYTES);
+  readonly #buffer = Buffer.alloc(MAX_BYTES);
   #leaves: Leaf[] = [];
   /** A bit a page: already in use, or free. */
   readonly #known: Uint8Array;
@@ -198,7 +198,7 @@ class Walk {
       if (entries !== 0) throw new Damage('a tree without pages has entries');
       return;
     }
-    if (depth < 1 || depth > MOST_DEPTH) throw new Damage(`a tree is ${depth} pages deep`);
+    if (depth < 1 || depth > MAX_DEPTH) throw new Damage(`a tree is ${depth} pages deep`);
     let count = 0;
     const everywhere = { low: undefined, high: undefined };
     this.#page(Number(root), depth, everywhere, kind, (entry) => {
@@ -214,7 +214,7 @@ class Walk {
     if (depth === 1) {
       this.#expectPlace(number); // before it is reckoned with
       this.#leaves.push({ number, bounds, kind, onEntry });
-      if (this.#leaves.length === MOST_LEAVES) this.#readLeaves();
+      if (this.#leaves.length === MAX_LEAVES) this.#readLeaves();
       return;
     }
     const page = this.#read(number, 1);
@@ -233,7 +233,7 @@ class Walk {
     const leaves = this.#leaves;
     this.#leaves = [];
     // Places and numbers as one: to order numbers takes a tenth of the time.
-    const order = Float64Array.from(leaves, ({ number }, nth) => number * MOST_LEAVES + nth).sort();
+    const order = Float64Array.from(leaves, ({ number }, nth) => number * MAX_LEAVES + nth).sort();
     let stretch: Leaf[] = [];
     const end = () => {
       const [first] = stretch;
@@ -248,13 +248,13 @@ class Walk {
       stretch = [];
     };
     for (const place of order) {
-      const leaf = leaves[place % MOST_LEAVES]!;
+      const leaf = leaves[place % MAX_LEAVES]!;
       this.#know(leaf.number);
       this.#expectThere(leaf.number, 1);
       const { number: first } = stretch[0] ?? leaf;
       const { number: last } = stretch.at(-1) ?? leaf;
-      const isFar = leaf.number - last > MOST_GAP;
-      if (isFar || (leaf.number + 1 - first) * pageSize > MOST_BYTES) end();
+      const isFar = leaf.number - last > MAX_GAP;
+      if (isFar || (leaf.number + 1 - first) * pageSize > MAX_BYTES) end();
       stretch.push(leaf);
     }
     end();

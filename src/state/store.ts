@@ -116,24 +116,24 @@ export interface Store {
 
 const MEMORY_KEY = 'memory';
 /** Marks that are remembered: those of as many pages as are asked for at once, and some megabytes. */
-const MOST_RECENT = 20_000;
+const MAX_RECENT = 20_000;
 /** Rejects of a task that are remembered: some 120 MB on disk, when there are so many. */
-const MOST_REJECTS = 1_000_000;
+const MAX_REJECTS = 1_000_000;
 /** Of a stretch of keys: how many are looked at, and found, at most. */
-const MOST_LOOKED_AT = 10_000;
-const MOST_FOUND = 500;
+const MAX_LOOKED_AT = 10_000;
+const MAX_FOUND = 500;
 
 /**
  * Opens the image store in a folder. It is written without waiting for the disk: a killed process
  * loses nothing, and after a killed machine all is read again from Kafka.
  *
- * @param mostRejects How many rejects of a task are remembered at most; the newest half of them always is.
+ * @param maxRejects How many rejects of a task are remembered at most; the newest half of them always is.
  * @throws CellarstreamError `STATE_FOLDER` when the folder can't be read or written.
  */
 export function openStore(
   folder: string,
   onDiscarded: OnDiscarded = () => undefined,
-  mostRejects = MOST_REJECTS,
+  maxRejects = MAX_REJECTS,
 ): Store {
   let file = openImageFile(folder, onDiscarded);
   return {
@@ -144,7 +144,7 @@ export function openStore(
         file.close().catch(() => undefined);
         file = openImageFile(folder, onDiscarded, damage);
       }
-      return taskStore(file, name, mostRejects);
+      return taskStore(file, name, maxRejects);
     },
     close: () => file.close(),
   };
@@ -166,7 +166,7 @@ const THERE = Buffer.of(1);
 /** A key as it is stored. lmdb's own way to write texts gives back others where U+0000 to U+0004 are in long ones. */
 const bytesOf = (key: string): Buffer => Buffer.from(key);
 
-function taskStore(file: ImageFile, name: string, mostRejects: number): TaskStore {
+function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore {
   const { images, marks, rejects, memories } = file.use((root): Databases => {
     const database = (kind: string) =>
       root.openDB<Buffer, Buffer>({ name: `${kind} ${name}`, encoding: 'binary', keyEncoding: 'binary' }); // prettier-ignore
@@ -200,7 +200,7 @@ function taskStore(file: ImageFile, name: string, mostRejects: number): TaskStor
     return undefined;
   };
   const remember = (key: string, mark: Mark): Mark => {
-    if (recentMarks.size >= MOST_RECENT) recentMarks.clear();
+    if (recentMarks.size >= MAX_RECENT) recentMarks.clear();
     recentMarks.set(key, mark);
     return mark;
   };
@@ -228,7 +228,7 @@ function taskStore(file: ImageFile, name: string, mostRejects: number): TaskStor
     newer.putSync(digestBytes(digest), THERE);
     if (isFull(newer)) older.clearSync();
   };
-  const isFull = (half: Database) => entriesOf(half) >= mostRejects / 2;
+  const isFull = (half: Database) => entriesOf(half) >= maxRejects / 2;
 
   return {
     get: (key) => read(() => imageOf(key)),
@@ -274,7 +274,7 @@ function taskStore(file: ImageFile, name: string, mostRejects: number): TaskStor
       read(() => {
         const keys: string[] = [];
         const range = {
-          limit: MOST_LOOKED_AT,
+          limit: MAX_LOOKED_AT,
           ...(after !== undefined && { start: bytesOf(after), exclusiveStart: true }),
         };
         let looked = 0;
@@ -282,7 +282,7 @@ function taskStore(file: ImageFile, name: string, mostRejects: number): TaskStor
           looked += 1;
           const key = bytes.toString();
           if (!saysSeen(value, since) && isUnseen(unpackMark(key, value), since)) keys.push(key);
-          if (keys.length === MOST_FOUND || looked === MOST_LOOKED_AT) return { keys, next: key };
+          if (keys.length === MAX_FOUND || looked === MAX_LOOKED_AT) return { keys, next: key };
         }
         return { keys, next: undefined };
       }),

@@ -32,7 +32,7 @@ function tried(options: Partial<HandlingOptions<string, unknown>> = {}, tries = 
     registry: registryWith(undefined),
     reader: readerOf(),
     handle: () => of('result'),
-    retry: { tries: 3, firstMs: 100, mostMs: 250 },
+    retry: { tries: 3, firstMs: 100, maxMs: 250 },
     deadLetters: {
       write: (letter) => Promise.resolve(void letters.push(letter)),
       close: () => Promise.resolve(),
@@ -95,7 +95,7 @@ describe('an event of a group', () => {
 
   it('has a most for its pauses', async () => {
     const options = { handle: () => Promise.reject(new Error('no')) };
-    const { outcome } = tried({ ...options, retry: { tries: 9, firstMs: 100, mostMs: 250 } }, 8);
+    const { outcome } = tried({ ...options, retry: { tries: 9, firstMs: 100, maxMs: 250 } }, 8);
     expect(await outcome).toEqual({ done: false, againMs: 125 });
   });
 

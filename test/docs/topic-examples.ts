@@ -92,7 +92,7 @@ export async function topicExamples(prefix: string): Promise<Examples> {
     to,
     resource: 'products',
     offset: 2_000,
-    mostBytes: 800_000,
+    maxBytes: 800_000,
     now: NOW,
   });
   const flat = ({ key, headers, value }: Message, codec: { schema: typeof orderSchema }) => ({

@@ -4,10 +4,10 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { Consumed } from '../../src/consumers/consumed.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
-import { kafkaBroker } from '../../src/sinks/kafka-broker.ts';
+import { kafkaTransactionalLog } from '../../src/sinks/kafka-transactional-log.ts';
 import { openReader } from '../../src/sinks/fetch/kafka-reader.ts';
 import { readTail, topicEnds } from '../../src/sinks/fetch/kafka-tail.ts';
-import { openTaskLog } from '../../src/pipeline/checkpoint/task-log.ts';
+import { openCheckpoint } from '../../src/pipeline/checkpoint/checkpoint.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
 import { startServices } from '../../src/devstack/start-services.ts';
 import type { Services } from '../../src/devstack/services.ts';
@@ -84,8 +84,8 @@ it('does not take a record for alive that was deleted, where compaction has take
   const image = { schemaId: 1, bytes: Buffer.from('image') };
   const open = async (instance: string, folder: string) => {
     const store = openStore(folder);
-    const log = await openTaskLog({
-      broker: kafkaBroker(kafka, { partitions }),
+    const log = await openCheckpoint({
+      log: kafkaTransactionalLog(kafka, { partitions }),
       store: store.task('estate/orders'),
       task: 'estate/orders',
       topic,
@@ -96,7 +96,7 @@ it('does not take a record for alive that was deleted, where compaction has take
         const { sequence, isGone } = JSON.parse(event.toString()) as Event;
         return Promise.resolve({ sequence, image: isGone ? null : image });
       },
-      tenure: {},
+      ownership: {},
       canBeAsked: true,
       scheduler: asyncScheduler,
     });

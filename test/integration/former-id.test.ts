@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
 import { asyncScheduler } from 'rxjs';
 import { expect, inject, it, onTestFinished } from 'vitest';
-import { kafkaBroker } from '../../src/sinks/kafka-broker.ts';
+import { kafkaTransactionalLog } from '../../src/sinks/kafka-transactional-log.ts';
 import { isEpochError } from '../../src/sinks/client/kafka-error.ts';
 import { readTail } from '../../src/sinks/fetch/kafka-tail.ts';
-import { openTaskLog } from '../../src/pipeline/checkpoint/task-log.ts';
-import type { TaskLog } from '../../src/pipeline/checkpoint/task-log.ts';
-import type { Tenure } from '../../src/pipeline/checkpoint/tenure.ts';
+import { openCheckpoint } from '../../src/pipeline/checkpoint/checkpoint.ts';
+import type { Checkpoint } from '../../src/pipeline/checkpoint/checkpoint.ts';
+import type { Ownership } from '../../src/pipeline/checkpoint/ownership.ts';
 import { transactionalIds } from '../../src/pipeline/transactional-id.ts';
 import { SimFolder, storeOf } from '../sim/sim-store.ts';
 import { createTopic } from './support/created-topic.ts';
@@ -18,14 +18,14 @@ const image = { schemaId: 1, bytes: Buffer.from('image') };
 async function ordersOf(kafka: Kafka, prefix: string, account: string) {
   const [topic, cursorTopic] = [`${prefix}.orders`, `${prefix}.cursors`];
   for (const name of [topic, cursorTopic]) await createTopic(kafka, { topic: name, numPartitions: 1 }); // prettier-ignore
-  const broker = kafkaBroker(kafka, { partitions: new Map([topic, cursorTopic].map((name) => [name, 1])) }); // prettier-ignore
+  const broker = kafkaTransactionalLog(kafka, { partitions: new Map([topic, cursorTopic].map((name) => [name, 1])) }); // prettier-ignore
   const { transactionalId, formerId } = transactionalIds(prefix, account, 'orders');
   const process = (instance: string, version: 'old' | 'new') => {
-    const tenure: Tenure = {};
+    const ownership: Ownership = {};
     const store = storeOf(new SimFolder(), () => Promise.resolve()).task('orders');
     return async () => {
-      const log = await openTaskLog({
-        broker,
+      const log = await openCheckpoint({
+        log: broker,
         store,
         task: `${account}/orders`,
         topic,
@@ -33,7 +33,7 @@ async function ordersOf(kafka: Kafka, prefix: string, account: string) {
         ...(version === 'old' ? { transactionalId: formerId! } : { transactionalId, formerId: formerId! }), // prettier-ignore
         instance,
         readImage: (event) => Promise.resolve({ sequence: Number(event.toString()), image }),
-        tenure,
+        ownership,
         canBeAsked: true,
         scheduler: asyncScheduler,
       });
@@ -41,7 +41,7 @@ async function ordersOf(kafka: Kafka, prefix: string, account: string) {
       return log;
     };
   };
-  const publish = async ({ commit, cursor }: TaskLog) => {
+  const publish = async ({ commit, cursor }: Checkpoint) => {
     const sequence = cursor.sequence + 1;
     const value = Buffer.from(String(sequence));
     await commit({

@@ -123,7 +123,7 @@ describe('subscribeGroup', () => {
     };
     const one = member(clients, prefix, handle, {
       deadLetters: dead,
-      retry: { tries: 3, firstMs: 5, mostMs: 5 },
+      retry: { tries: 3, firstMs: 5, maxMs: 5 },
       onDeadLetter: (letter) => letters.push(letter),
     });
     await vi.waitUntil(() => one.handled.length === 4 && letters.length === 3, { timeout: 20_000 });

@@ -5,7 +5,7 @@ import type { FieldSchema, RecordSchema } from '../../src/schemas/avro/avro-sche
 import { valueSchemaOf } from '../../src/schemas/events/envelope.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { readTail, topicEnds } from '../../src/sinks/fetch/kafka-tail.ts';
-import type { TailMessage } from '../../src/sinks/broker.ts';
+import type { TailMessage } from '../../src/sinks/transactional-log.ts';
 import { follow } from './support/follow.ts';
 import { checkRecords, envelopeOf, truthOf } from './support/record-checker.ts';
 import { registered } from './support/registered.ts';

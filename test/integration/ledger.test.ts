@@ -5,7 +5,7 @@ import type { Transaction } from 'kafkajs';
 import { asyncScheduler } from 'rxjs';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { topicTable } from '../../src/schemas/events/topics.ts';
-import { kafkaBroker } from '../../src/sinks/kafka-broker.ts';
+import { kafkaTransactionalLog } from '../../src/sinks/kafka-transactional-log.ts';
 import { accountLog } from '../../src/sinks/ledger/kafka-ledger.ts';
 import type { AccountLog, AccountLogOptions } from '../../src/sinks/ledger/kafka-ledger.ts';
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
@@ -42,7 +42,7 @@ async function logOf(
   await topicMade();
   const log = accountLog({
     kafka: client,
-    broker: kafkaBroker(client, { partitions: new Map([[other.topic ?? TOPIC, 1]]) }),
+    log: kafkaTransactionalLog(client, { partitions: new Map([[other.topic ?? TOPIC, 1]]) }),
     ...{ topic: TOPIC, account, transactionalId: idOf(account), scheduler: asyncScheduler },
     remake: () => Promise.reject(new Error('it is there')),
     isMine: (text) => text.startsWith(name),

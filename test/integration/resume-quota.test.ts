@@ -13,7 +13,7 @@ const PATIENCE = { timeout: 120_000, interval: 20 };
 /** A successor waits no longer, and takes a moment to start. */
 const SOON_MS = 20_000;
 /** What a first read takes of the quota at once is 62 of 100; polls take more of it. */
-const MOST_OF_IT = 75;
+const MAX_OF_IT = 75;
 
 /** With the true limits, and more to read than they allow in two minutes. */
 async function service(prefix: string, resources: string) {
@@ -39,7 +39,7 @@ function keptItsQuota(name: string, { truth }: Sandbox): void {
   const most = Object.fromEntries(
     [...RESOURCES, 'login' as const].map((endpoint) => [
       endpoint,
-      truth.mostInAnyWindow(endpoint, WINDOW_MS),
+      truth.maxInAnyWindow(endpoint, WINDOW_MS),
     ]),
   );
   console.log(`${name}: most in any minute`, most);
@@ -53,10 +53,10 @@ function keptItsQuota(name: string, { truth }: Sandbox): void {
 async function folderKept(): Promise<void> {
   const { sandbox, start } = await service('quota-kept', RESOURCES.join());
   const killed = start();
-  await reached(sandbox, 'orders', MOST_OF_IT);
+  await reached(sandbox, 'orders', MAX_OF_IT);
   await killed.end('SIGKILL');
   const next = start();
-  await reached(sandbox, 'orders', LIMITS.orders + MOST_OF_IT);
+  await reached(sandbox, 'orders', LIMITS.orders + MAX_OF_IT);
   await next.end('SIGTERM');
   keptItsQuota('folder kept', sandbox);
 }
@@ -91,7 +91,7 @@ async function ledgerLost(): Promise<void> {
 async function lost(prefix: string, and?: (prefix: string) => Promise<unknown>) {
   const { sandbox, state, start } = await service(prefix, RESOURCES.join());
   const killed = start();
-  await reached(sandbox, 'orders', MOST_OF_IT);
+  await reached(sandbox, 'orders', MAX_OF_IT);
   await killed.end('SIGKILL');
   for (const name of readdirSync(state)) rmSync(join(state, name), { recursive: true });
   await and?.(prefix);

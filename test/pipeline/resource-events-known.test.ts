@@ -8,15 +8,15 @@ import type { Published } from '../../src/observe/hooks.ts';
 import type { Lanes } from '../../src/account/quotas.ts';
 import { resourceEvents } from '../../src/pipeline/resource-events.ts';
 import type { Resync } from '../../src/account/resync-requests.ts';
-import { openSchemaBook } from '../../src/pipeline/encode/schema-book.ts';
+import { openSchemaEvolution } from '../../src/pipeline/encode/schema-evolution.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
 import { pageElements, parsedElement } from '../../src/schemas/json/page-elements.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { newCursor } from '../../src/pipeline/checkpoint/cursor.ts';
-import type { TaskBatch, TaskLog, TaskNotes } from '../../src/pipeline/checkpoint/task-log.ts';
+import type { TaskBatch, Checkpoint, TaskNotes } from '../../src/pipeline/checkpoint/checkpoint.ts';
 import { KnownRecord } from '../../src/streams/records/known-record.ts';
 import type { ElementReader, Sent } from '../../src/streams/records/sent-record.ts';
-import type { ReadClock } from '../../src/streams/http/read-clock.ts';
+import type { LogicalClock } from '../../src/streams/http/logical-clock.ts';
 import type { Answer, ListQuery } from '../../src/streams/http/request.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
 import { SimFolder, storeOf } from '../sim/sim-store.ts';
@@ -55,9 +55,9 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 /** The events of orders after the first read, whose requests are answered by hand. */
-async function orders(config: Partial<Config> = {}, more: Partial<TaskLog> = {}) {
+async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = {}) {
   const asked: Asked[] = [];
-  const list = (_: unknown, clock?: ReadClock, read?: ElementReader) => (query: ListQuery) =>
+  const list = (_: unknown, clock?: LogicalClock, read?: ElementReader) => (query: ListQuery) =>
     new Observable<Answer>((subscriber) => {
       const begin = clock!.begin();
       const answer: Asked['answer'] = (records, pagination) => {
@@ -82,14 +82,14 @@ async function orders(config: Partial<Config> = {}, more: Partial<TaskLog> = {})
     return Promise.resolve(ids.indexOf(text) + 1);
   };
   const registry: Partial<Registry> = { latest: () => Promise.resolve(undefined), register };
-  const book = await openSchemaBook({ registry: registry as Registry, subject: 's', resource: 'orders', described: orderSchema }); // prettier-ignore
+  const book = await openSchemaEvolution({ registry: registry as Registry, subject: 's', resource: 'orders', described: orderSchema }); // prettier-ignore
 
   const store = storeOf(new SimFolder(), () => Promise.resolve()).task('orders');
   const commits: TaskBatch[] = [];
   const keeps: TaskNotes[] = [];
   let sweep = { ...NO_SWEEP, beganAt: Date.now() };
   let held: Promise<void> | undefined;
-  const log: TaskLog = {
+  const log: Checkpoint = {
     cursor: {
       ...newCursor('this one'),
       firstRead: { startedAt: START, position: null, done: true },
@@ -129,7 +129,7 @@ async function orders(config: Partial<Config> = {}, more: Partial<TaskLog> = {})
     lanes,
     destination,
     book,
-    log,
+    checkpoint: log,
     keyFields: ['order_number'],
     beganAt: null,
     wasEmpty: false,

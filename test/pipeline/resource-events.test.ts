@@ -7,14 +7,14 @@ import type { Destination } from '../../src/sinks/topics/destination.ts';
 import type { Lanes } from '../../src/account/quotas.ts';
 import { resourceEvents } from '../../src/pipeline/resource-events.ts';
 import type { Resync, TaskResyncs } from '../../src/account/resync-requests.ts';
-import { openSchemaBook } from '../../src/pipeline/encode/schema-book.ts';
+import { openSchemaEvolution } from '../../src/pipeline/encode/schema-evolution.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json/json.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { newCursor } from '../../src/pipeline/checkpoint/cursor.ts';
-import type { TaskBatch, TaskLog, TaskNotes } from '../../src/pipeline/checkpoint/task-log.ts';
-import type { ReadClock } from '../../src/streams/http/read-clock.ts';
+import type { TaskBatch, Checkpoint, TaskNotes } from '../../src/pipeline/checkpoint/checkpoint.ts';
+import type { LogicalClock } from '../../src/streams/http/logical-clock.ts';
 import type { Answer, ListQuery } from '../../src/streams/http/request.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
 import type { Limit } from '../../src/streams/quota/token-bucket.ts';
@@ -28,7 +28,7 @@ function growingList() {
   let orders = 0;
   const now = () => START + orders * STEP_MS;
   const list =
-    (_: unknown, clock?: ReadClock) =>
+    (_: unknown, clock?: LogicalClock) =>
     (query: ListQuery): Observable<Answer> => {
       orders += 1;
       const order = { order_number: orders, updated_at: new Date(now()).toISOString() };
@@ -77,14 +77,19 @@ const registry: Partial<Registry> = {
 };
 
 /** The events of orders after the first read, from a log that does as it is told. */
-async function events(api: Api, more: Partial<TaskLog>, resyncs?: TaskResyncs, pii = config.pii) {
-  const book = await openSchemaBook({
+async function events(
+  api: Api,
+  more: Partial<Checkpoint>,
+  resyncs?: TaskResyncs,
+  pii = config.pii,
+) {
+  const book = await openSchemaEvolution({
     registry: registry as Registry,
     subject: 'wine.orders-value',
     resource: 'orders',
     described: orderSchema,
   });
-  const log: Partial<TaskLog> = {
+  const log: Partial<Checkpoint> = {
     cursor: {
       ...newCursor('this one'),
       firstRead: { startedAt: START, position: null, done: true },
@@ -107,7 +112,7 @@ async function events(api: Api, more: Partial<TaskLog>, resyncs?: TaskResyncs, p
     lanes,
     destination,
     book,
-    log: log as TaskLog,
+    checkpoint: log as Checkpoint,
     keyFields: ['order_number'],
     beganAt: null,
     wasEmpty: false,
@@ -209,17 +214,18 @@ describe('an order with personal fields', () => {
     data: readonly JsonValue[],
     stored: Readonly<Record<string, JsonObject>> = {},
   ) => {
-    const answer = (clock: ReadClock): Answer => ({
+    const answer = (clock: LogicalClock): Answer => ({
       data,
       pagination: { total_records: data.length, has_next_page: true },
       span: clock.answered(clock.begin()),
       serverTime: START,
     });
-    const list = (_: unknown, clock?: ReadClock) => () => timer(0).pipe(map(() => answer(clock!)));
+    const list = (_: unknown, clock?: LogicalClock) => () =>
+      timer(0).pipe(map(() => answer(clock!)));
     const api = { tokens: { token$: of({ serverTime: START }) }, list } as unknown as Api;
     const batches: TaskBatch[] = [];
     const images = new Map<string, Buffer>();
-    const more: Partial<TaskLog> = {
+    const more: Partial<Checkpoint> = {
       get: (key) => images.has(key) ? { sequence: 1, schemaId: 1, bytes: images.get(key)! } : undefined, // prettier-ignore
       commit: (batch) => Promise.resolve(void batches.push(batch)),
       cursor: newCursor('this one'),
@@ -279,7 +285,7 @@ describe('an order that is to be published again', () => {
     value: Buffer.from(`${status} ${count}`),
   });
   const list = (order: JsonObject) => {
-    const answer = (query: ListQuery, clock: ReadClock): Observable<Answer> => {
+    const answer = (query: ListQuery, clock: LogicalClock): Observable<Answer> => {
       const data = query.orderNumber === '1' ? [order] : [];
       const begin = clock.begin();
       return timer(0).pipe(
@@ -291,7 +297,7 @@ describe('an order that is to be published again', () => {
         })),
       );
     };
-    const list = (_: unknown, clock?: ReadClock) => (query: ListQuery) => answer(query, clock!);
+    const list = (_: unknown, clock?: LogicalClock) => (query: ListQuery) => answer(query, clock!);
     return { tokens: { token$: of({ serverTime: START }) }, list } as unknown as Api;
   };
   /** What the request comes to, for an order that was published so and is so now. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { openStore } from '../../src/state/store.ts';
-import { brokerContract } from './broker-contract.ts';
+import { brokerContract } from './log-contract.ts';
 import { brokerOf, SimBroker } from './sim-broker.ts';
 import { SimFolder, storeOf } from './sim-store.ts';
 import { storeContract } from './store-contract.ts';

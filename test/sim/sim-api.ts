@@ -53,7 +53,7 @@ export const VOLATILE = 'signed';
 /** What every `contact` begins with. */
 export const PERSONAL = 'nobody may know';
 /** So much may one request be faster on its way than another: the headroom of the quota. */
-const MOST_APART_MS = 900;
+const MAX_APART_MS = 900;
 
 /** For a while some records are no JSON. */
 export interface Oddity {
@@ -110,7 +110,7 @@ export class SimApi {
     const request = async (options: Dispatcher.RequestOptions) => {
       if (!client.mayBeSent()) throw new CellarstreamError('LEASE_OVER', 'it is over');
       const begin = ++this.#order;
-      await this.#time.sleep(this.#chance.below(Math.min(way, MOST_APART_MS)));
+      await this.#time.sleep(this.#chance.below(Math.min(way, MAX_APART_MS)));
       const reply = this.#reply(client, options);
       await this.#time.sleep(this.#chance.below(way));
       await client.awake();

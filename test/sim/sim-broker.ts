@@ -1,5 +1,5 @@
 import { CellarstreamError } from '../../src/core/errors.ts';
-import type { Broker, Offsets, TailMessage } from '../../src/sinks/broker.ts';
+import type { TransactionalLog, Offsets, TailMessage } from '../../src/sinks/transactional-log.ts';
 import type { Bounds, Message } from '../../src/sinks/sink.ts';
 
 /** What a partition holds at an offset: a message, or the marker that ends a transaction. */
@@ -261,7 +261,7 @@ export interface BrokerLine {
 }
 
 /** The broker as one process sees it. */
-export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Broker {
+export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): TransactionalLog {
   const bounds = async (topic: string) => {
     await step('bounds');
     return broker.bounds(topic);

@@ -8,7 +8,7 @@ import { openLedger } from '../../src/account/ledger/ledger.ts';
 import { quotas } from '../../src/account/quotas.ts';
 import { resourceTask } from '../../src/pipeline/resource-task.ts';
 import { RULES } from '../../src/resources/resources.ts';
-import type { Broker } from '../../src/sinks/broker.ts';
+import type { TransactionalLog } from '../../src/sinks/transactional-log.ts';
 import { resyncRequests } from '../../src/account/resync-requests.ts';
 import type { SimLedger } from '../account/ledger/sim-ledger.ts';
 import type { Chance } from './chance.ts';
@@ -54,8 +54,8 @@ const LONGEST_PAUSE_MS = 30_000;
 export const DOTTED = 'sim.eu';
 export const SLASHED = 'sim/eu';
 
-function underFormerId(broker: Broker): Broker {
-  const open: Broker['open'] = (id, own) => broker.open(id.replace(SLASHED, DOTTED), own);
+function underFormerId(broker: TransactionalLog): TransactionalLog {
+  const open: TransactionalLog['open'] = (id, own) => broker.open(id.replace(SLASHED, DOTTED), own);
   return { ...broker, open };
 }
 
@@ -148,7 +148,7 @@ export class SimProcess {
       instance: name,
       api: connected,
       quota,
-      broker: underFormerId(brokerOf(broker, { step, fate, now: () => time.now() })),
+      log: underFormerId(brokerOf(broker, { step, fate, now: () => time.now() })),
       registry: registryOf(registry, step),
       destination,
       store: storeOf(folder, step),

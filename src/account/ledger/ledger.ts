@@ -76,9 +76,9 @@ export const BLOCK_MS = 10_000;
 /** How long before its end the next one is sent, ms. */
 export const AHEAD_MS = 1_000;
 /** Between two tries, at most, ms. */
-const MOST_PAUSE_MS = 5_000;
+const MAX_PAUSE_MS = 5_000;
 /** Processes whose requests may still count, at most: each takes some seconds to begin. */
-const MOST_WRITERS = 16;
+const MAX_WRITERS = 16;
 
 interface Part {
   readonly capacity: number;
@@ -156,7 +156,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     const declared$ = defer(declare).pipe(
       backoff({
         scheduler,
-        mostMs: MOST_PAUSE_MS,
+        maxMs: MAX_PAUSE_MS,
         onRetry: (retry) => onRetry?.({ what: 'kafka', ...retry }),
       }),
     );
@@ -223,7 +223,7 @@ export function openLedger(options: LedgerOptions): Ledger {
       return { record, sentBefore, isRunning, guests: heard(taken), isDoubtful };
     },
     begin: ({ record }) => {
-      writers = [...(record?.writers ?? []), instance].slice(-MOST_WRITERS);
+      writers = [...(record?.writers ?? []), instance].slice(-MAX_WRITERS);
       hasBegun = true;
       opened$.next();
     },

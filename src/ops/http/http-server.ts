@@ -56,10 +56,10 @@ export interface HttpServer {
 /** How often the page is told what is new, and how old an answer may be, ms. */
 const EVERY_MS = 1_000;
 /** Pages that are told at once. */
-const MOST_STREAMS = 64;
+const MAX_STREAMS = 64;
 /** Answers a second, to all clients together: what asks faster waits. */
 const PER_SECOND = 30;
-const MOST_CONNECTIONS = 512;
+const MAX_CONNECTIONS = 512;
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
 /** Who is slow has this long, and no more memory than that. Checked each second. */
@@ -90,7 +90,7 @@ const REQUESTS_PER_CONNECTION = 1_000;
  */
 export async function openHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { host, port, idleMs = IDLE_MS, holdMs = 5_000 } = options;
-  const paced = pace(PER_SECOND, MOST_CONNECTIONS);
+  const paced = pace(PER_SECOND, MAX_CONNECTIONS);
   const app = routes(options);
   const server = createServer(LIMITS);
   const answer = getRequestListener(app.fetch, {
@@ -114,7 +114,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
     if (answer === undefined) return hold(socket, holdMs);
     socket.end(`HTTP/1.1 ${answer}\r\nconnection: close\r\n\r\n`);
   });
-  server.maxConnections = MOST_CONNECTIONS;
+  server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION;
   server.setTimeout(idleMs);
   await new Promise<void>((resolve, reject) => {
@@ -189,7 +189,7 @@ function routes(options: HttpServerOptions): App {
   app.get('/status/events', (context) => {
     // A HEAD is a GET whose answer is thrown away, and this one has no end.
     if (context.req.method === 'HEAD') return context.body(null, 200, { 'content-type': 'text/event-stream' }); // prettier-ignore
-    if (streams >= MOST_STREAMS) return context.text('too many are told already\n', 503);
+    if (streams >= MAX_STREAMS) return context.text('too many are told already\n', 503);
     streams += 1;
     return streamSSE(
       context,

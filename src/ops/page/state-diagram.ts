@@ -12,7 +12,7 @@ export interface StateDiagram {
 }
 
 const STATE_HEIGHT = 42;
-const MOST_NAME = 22;
+const MAX_NAME = 22;
 /** About the width of a character of each of the two sizes of text. */
 const [NAME_CHARACTER, NOTE_CHARACTER] = [8.2, 6.3];
 /** Figures grow: room for `99.9K · 59 min`. */
@@ -56,7 +56,7 @@ function laidOut(cycle: LifeCycle, rankdir: 'LR' | 'TB'): Graph<GraphLabel, Node
   const across = rankdir === 'LR' ? 24 : 34;
   graph.setGraph({ rankdir, nodesep: 26, edgesep: 16, ranksep: across, marginx: 10, marginy: 10 });
   for (const [place, state] of cycle.states.entries()) {
-    const characters = Math.max(Math.min(stateName(state).length, MOST_NAME), 9);
+    const characters = Math.max(Math.min(stateName(state).length, MAX_NAME), 9);
     const width = characters * NAME_CHARACTER + 22;
     graph.setNode(String(place), { width, height: STATE_HEIGHT });
   }
@@ -69,7 +69,7 @@ function laidOut(cycle: LifeCycle, rankdir: 'LR' | 'TB'): Graph<GraphLabel, Node
 
 function boxOf(state: LifeCycleState, { x = 0, y = 0, width, height }: NodeLabel) {
   const name = stateName(state);
-  const short = name.length > MOST_NAME ? `${name.slice(0, MOST_NAME - 1)}…` : name;
+  const short = name.length > MAX_NAME ? `${name.slice(0, MAX_NAME - 1)}…` : name;
   const entered = svg('text', { x, y: y + 13, class: 'count' });
   const box = svg(
     'g',
@@ -125,7 +125,7 @@ function smooth(points: readonly Point[]): string {
 
 function sentence({ field, states, changes }: LifeCycle): string {
   const most = changes.toSorted((a, b) => b.count - a.count)[0];
-  const named = (place: number) => stateName(states[place]!).slice(0, MOST_NAME);
+  const named = (place: number) => stateName(states[place]!).slice(0, MAX_NAME);
   const often = most ? ` The most frequent, ${count(most.count)} times: from ${named(most.from)} to ${named(most.to)}.` : ''; // prettier-ignore
   return `State diagram of ${field}: ${states.length} states, ${changes.length} kinds of changes.${often} All of it is in the table below.`;
 }

@@ -23,7 +23,7 @@ const MARKS: Readonly<Record<Tone, string>> = {
 };
 
 /** Further ones are a keystroke away. */
-const MOST_LINES = 4;
+const MAX_LINES = 4;
 
 /** Says first, and in words, what is wrong; or that nothing is. */
 export function verdictView(): (status: Status | undefined, connection: ConnectionState) => void {
@@ -46,9 +46,9 @@ export function verdictView(): (status: Status | undefined, connection: Connecti
     setText(headline, verdict.headline);
     setText(subline, verdict.subline);
     setText(mark, MARKS[tone]);
-    first(verdict.wrong.slice(0, MOST_LINES));
-    rest(verdict.wrong.slice(MOST_LINES));
-    const hidden = verdict.wrong.length - MOST_LINES;
+    first(verdict.wrong.slice(0, MAX_LINES));
+    rest(verdict.wrong.slice(MAX_LINES));
+    const hidden = verdict.wrong.length - MAX_LINES;
     show(more, hidden > 0);
     setText(moreTitle, plural(hidden, 'more line'));
     setAttributes(icon, { href: iconOf(ICONS[tone]) });

@@ -9,7 +9,7 @@ export interface Durations {
 /** Each bucket is so many times as wide as the one below it: its middle is right to a tenth. */
 const GROWTH = 1.2;
 /** It ends with 146 years; longer ones count as that. */
-const MOST_BUCKET = 160;
+const MAX_BUCKET = 160;
 
 /** Memory stays bounded, however many there are: a count for each of at most 161 buckets. */
 export function durations(): Durations {
@@ -18,7 +18,7 @@ export function durations(): Durations {
     buckets,
     add: (ms) => {
       const bucket = ms < 1 ? 0 : 1 + Math.floor(Math.log(ms) / Math.log(GROWTH));
-      const at = Math.min(bucket, MOST_BUCKET);
+      const at = Math.min(bucket, MAX_BUCKET);
       buckets.set(at, (buckets.get(at) ?? 0) + 1);
     },
   };

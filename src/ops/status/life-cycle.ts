@@ -1,17 +1,17 @@
 import type { StatusChange } from '../../streams/diff/order-status.ts';
 import { durations, quantile } from './durations.ts';
 import type { Durations } from './durations.ts';
-import { newestMap } from './newest-map.ts';
+import { boundedMap } from './bounded-map.ts';
 import { shortened } from './shortened.ts';
 import type { LifeCycle, LifeCycleState } from './status-json.ts';
 
 export interface LifeCycleOptions {
   /** Statuses told apart; further ones are `other`. Default 16. */
-  readonly mostStates?: number;
+  readonly maxStates?: number;
   /** Pairs of them told apart; further changes are only counted. Default 64. */
-  readonly mostChanges?: number;
+  readonly maxChanges?: number;
   /** Subjects of which it is remembered when they entered their state, at most. Default 20,000. */
-  readonly mostEntries?: number;
+  readonly maxEntries?: number;
 }
 
 /** The life cycle of one status field, found out from its changes. */
@@ -24,10 +24,10 @@ export interface LifeCycleModel {
 }
 
 /** Of a status that is longer, so many characters tell it apart. */
-export const MOST_STATUS = 200;
+export const MAX_STATUS = 200;
 
 /** Of an order's key and a subject's id together; no two of an order that are longer begin alike. */
-const MOST_SUBJECT = 200;
+const MAX_SUBJECT = 200;
 
 interface State extends Pick<LifeCycleState, 'kind' | 'name'> {
   readonly place: number;
@@ -48,11 +48,11 @@ interface Passage {
  * tend to be too short.
  */
 export function lifeCycle(options: LifeCycleOptions = {}): LifeCycleModel {
-  const { mostStates = 16, mostChanges = 64, mostEntries = 20_000 } = options;
+  const { maxStates = 16, maxChanges = 64, maxEntries = 20_000 } = options;
   const states = new Map<string, State>();
   const passages = new Map<string, Passage>();
   /** By subject. */
-  const entries = newestMap<{ readonly state: State; readonly at: number }>(mostEntries);
+  const entries = boundedMap<{ readonly state: State; readonly at: number }>(maxEntries);
   let statuses = 0;
   let others = 0;
 
@@ -61,7 +61,7 @@ export function lifeCycle(options: LifeCycleOptions = {}): LifeCycleModel {
     const known = states.get(id);
     if (known) return known;
     if (kind === 'state') {
-      if (statuses === mostStates) return stateOf('other');
+      if (statuses === maxStates) return stateOf('other');
       statuses += 1;
     }
     const state = { kind, name, place: states.size, count: 0 };
@@ -71,13 +71,13 @@ export function lifeCycle(options: LifeCycleOptions = {}): LifeCycleModel {
   const passageOf = (from: State, to: State): Passage | undefined => {
     const id = `${from.place} ${to.place}`;
     const known = passages.get(id);
-    if (known || passages.size === mostChanges) return known;
+    if (known || passages.size === maxChanges) return known;
     const passage = { from, to, count: 0, stays: durations() };
     passages.set(id, passage);
     return passage;
   };
   const stateOfStatus = (status: string | null, none: 'new' | 'gone') =>
-    status === null ? stateOf(none) : stateOf('state', shortened(status, MOST_STATUS));
+    status === null ? stateOf(none) : stateOf('state', shortened(status, MAX_STATUS));
 
   return {
     add: (key, change, committedAt) => {
@@ -91,7 +91,7 @@ export function lifeCycle(options: LifeCycleOptions = {}): LifeCycleModel {
       if (passage) passage.count += 1;
       else others += 1;
 
-      const subject = shortened(`${key} ${change.subjectId ?? ''}`, MOST_SUBJECT);
+      const subject = shortened(`${key} ${change.subjectId ?? ''}`, MAX_SUBJECT);
       const entry = entries.get(subject);
       if (entry?.state === from) passage?.stays.add(Math.max(0, at - entry.at));
       if (to.kind === 'gone') entries.delete(subject);

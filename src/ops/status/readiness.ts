@@ -47,7 +47,7 @@ export interface ReadinessOptions {
   /** What is mended within so many ms was no wait. Default 2,000. */
   readonly graceMs?: number;
   /** A transaction that takes longer, in ms, says that Kafka does not answer. Default 10,000. */
-  readonly mostCommitMs?: number;
+  readonly maxCommitMs?: number;
 }
 
 /** Whether a service can be relied on, as far as it has told by its hooks. */
@@ -92,7 +92,7 @@ interface ResourceState {
  */
 export function readiness(options: ReadinessOptions): ReadinessModel {
   const { resources, now, pollIntervalMs = 0, stalePolls = 3, leastStaleMs = 60_000 } = options;
-  const { graceMs = 2_000, mostCommitMs = 10_000 } = options;
+  const { graceMs = 2_000, maxCommitMs = 10_000 } = options;
 
   let isLoggedIn = false;
   let login: Trouble | undefined;
@@ -154,7 +154,7 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
   const wrongWith = (state: ResourceState): Wrong | undefined => {
     const { trouble, commitAt, isOpen, lookedAt } = state;
     if (lasts(trouble)) return wrongBy(trouble);
-    if (commitAt !== undefined && now() - commitAt > mostCommitMs) {
+    if (commitAt !== undefined && now() - commitAt > maxCommitMs) {
       return { cause: 'kafka', what: 'waiting for Kafka', since: commitAt, error: 'no answer' };
     }
     if (!isOpen) return { cause: 'starting', what: 'not taken over yet' };

@@ -1,7 +1,7 @@
 import type { Hooks, Lane } from '../../observe/hooks.ts';
 import type { Resource } from '../../resources/resources.ts';
 import { durations, quantile } from './durations.ts';
-import { firstReadPace } from './first-read-pace.ts';
+import { firstReadPace } from './snapshot-pace.ts';
 import { newUpdatedAt } from './freshness.ts';
 import { countPage, isLook } from './page-counts.ts';
 import { errorLine } from './shortened.ts';
@@ -44,7 +44,7 @@ const RATE_SECONDS = 10;
 /** The points of the series: five minutes of them. */
 const SERIES = { everyMs: 5_000, count: 60 };
 /** A transaction that takes longer waits for Kafka. */
-const MOST_COMMIT_MS = 10_000;
+const MAX_COMMIT_MS = 10_000;
 
 export function resourceStatus(options: ResourceStatusOptions): ResourceStatusModel {
   const { resource, now, aheadMs } = options;
@@ -76,7 +76,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
 
   const state = (): ResourceStatus['state'] => {
     if (retry) return hasFailed ? 'failed' : 'waiting';
-    if (commitBeganAt !== null && now() - commitBeganAt > MOST_COMMIT_MS) return 'waiting';
+    if (commitBeganAt !== null && now() - commitBeganAt > MAX_COMMIT_MS) return 'waiting';
     if (!isOpen) return 'taking-over';
     if (firstRead.status()?.done === false) return 'first-read';
     return follows ? 'following' : 'taking-over';

@@ -4,7 +4,7 @@ import { STATUS_FIELDS } from '../../streams/diff/order-status.ts';
 import type { StatusField, StatusSubject } from '../../streams/diff/order-status.ts';
 import { allHooks } from '../all-hooks.ts';
 import { clockDifference } from './freshness.ts';
-import { lifeCycle, MOST_STATUS } from './life-cycle.ts';
+import { lifeCycle, MAX_STATUS } from './life-cycle.ts';
 import type { LifeCycleOptions } from './life-cycle.ts';
 import type { Readiness } from './readiness.ts';
 import { recent } from './recent.ts';
@@ -37,8 +37,8 @@ export interface StatusModel {
   readonly status: () => Status;
 }
 
-const MOST_STATUS_CHANGES = 50;
-const MOST_DEAD_LETTERS = 20;
+const MAX_STATUS_CHANGES = 50;
+const MAX_DEAD_LETTERS = 20;
 
 /**
  * All that the status page shows, of any one moment. Memory is bounded by the number of resources,
@@ -60,8 +60,8 @@ export function statusModel(options: StatusOptions): StatusModel {
   const cycles = new Map(
     FIELDS.map(({ subject, field }) => [`${subject} ${field}`, { subject, field, model: lifeCycle(options.lifeCycles) }]), // prettier-ignore
   );
-  const statusChanges = recent<RecentStatusChange>(MOST_STATUS_CHANGES);
-  const deadLetters = recent<RecentDeadLetter>(MOST_DEAD_LETTERS);
+  const statusChanges = recent<RecentStatusChange>(MAX_STATUS_CHANGES);
+  const deadLetters = recent<RecentDeadLetter>(MAX_DEAD_LETTERS);
   const warned = warnings(now);
 
   const hooks: Hooks = {
@@ -89,16 +89,16 @@ export function statusModel(options: StatusOptions): StatusModel {
         const { subject, field } = change;
         cycles.get(`${subject} ${field}`)?.model.add(key, change, at);
       }
-      for (const { key, change } of published.statusChanges.slice(-MOST_STATUS_CHANGES)) {
+      for (const { key, change } of published.statusChanges.slice(-MAX_STATUS_CHANGES)) {
         const { subject, field } = change;
         statusChanges.add({
           at,
-          order: shortened(key, MOST_ID),
+          order: shortened(key, MAX_ID),
           subject,
-          subjectId: change.subjectId === null ? null : shortened(change.subjectId, MOST_ID),
+          subjectId: change.subjectId === null ? null : shortened(change.subjectId, MAX_ID),
           field,
-          from: change.from === null ? null : shortened(change.from, MOST_STATUS),
-          to: change.to === null ? null : shortened(change.to, MOST_STATUS),
+          from: change.from === null ? null : shortened(change.from, MAX_STATUS),
+          to: change.to === null ? null : shortened(change.to, MAX_STATUS),
         });
       }
     },
@@ -142,7 +142,7 @@ export function statusModel(options: StatusOptions): StatusModel {
 }
 
 /** Of an order's number, or a subject's id. */
-const MOST_ID = 60;
+const MAX_ID = 60;
 
 const FIELDS: readonly { readonly subject: StatusSubject; readonly field: StatusField }[] = (
   Object.keys(STATUS_FIELDS) as StatusSubject[]

@@ -2,7 +2,7 @@ import type { Hooks } from '../../observe/hooks.ts';
 import type { ScanTrouble } from '../../streams/paging/pages.ts';
 import { tellsWhatIsGone } from './page-counts.ts';
 import type { Cause } from './readiness.ts';
-import { errorLine, fewNames, MOST_ERROR, shortened } from './shortened.ts';
+import { errorLine, fewNames, MAX_ERROR, shortened } from './shortened.ts';
 import type { Warning } from './status-json.ts';
 import { times } from './times.ts';
 import { MANY_RETRIES, triedAgain } from './tried-again.ts';
@@ -116,7 +116,7 @@ export function warnings(now: () => number): WarningsModel {
           resource: null,
           forMs: AN_HOUR_MS,
           text: () =>
-            `the stored images were thrown away and read back from Kafka: ${shortened(reason, MOST_ERROR)}`,
+            `the stored images were thrown away and read back from Kafka: ${shortened(reason, MAX_ERROR)}`,
         }),
       onTrouble: ({ resource, trouble }) =>
         tell({

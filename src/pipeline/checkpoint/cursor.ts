@@ -15,7 +15,7 @@ export interface Cursor {
   readonly heldSince?: number;
   /** Of the newest event: the next one's is higher, whatever became of the state folder. */
   readonly sequence: number;
-  readonly firstRead: FirstRead;
+  readonly firstRead: InitialSnapshot;
   /** Where the next window of modification dates begins (before any lookback): server's ms. */
   readonly since: number | null;
   /** What the records' keys are made of; null until that was chosen. Never changes after. */
@@ -40,7 +40,7 @@ export interface Cursor {
   readonly lostSequence?: number;
 }
 
-export interface FirstRead {
+export interface InitialSnapshot {
   /** The server's time as it began, ms; null until its first page was answered. */
   readonly startedAt: number | null;
   /** Where it goes on; null at the beginning. */
@@ -68,7 +68,7 @@ export function newCursor(instance: string): Cursor {
 }
 
 /** Of a first read that begins. */
-export const NOTHING_READ: FirstRead = { startedAt: null, position: null, done: false };
+export const NOTHING_READ: InitialSnapshot = { startedAt: null, position: null, done: false };
 
 /** @throws CellarstreamError `CURSOR_UNREADABLE` when the text is no cursor of this version. */
 export function parseCursor(text: string, task: string): Cursor {

@@ -1,8 +1,8 @@
 import type { TaskMemory } from '../../state/store.ts';
 import { parseCursor } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
-import { asLeftBy, claim, expectMine, readCursor } from './tenure.ts';
-import type { CursorPlace, KnownCursor, Tenure } from './tenure.ts';
+import { asLeftBy, claim, expectMine, readCursor } from './ownership.ts';
+import type { CursorPlace, KnownCursor, Ownership } from './ownership.ts';
 
 /** The ids of a task, and who opens it. */
 export interface FormerIdOptions extends CursorPlace {
@@ -10,7 +10,7 @@ export interface FormerIdOptions extends CursorPlace {
   /** The id that older versions write under, where that is another. */
   readonly formerId?: string;
   readonly instance: string;
-  readonly tenure: Tenure;
+  readonly ownership: Ownership;
 }
 
 /**
@@ -27,22 +27,22 @@ export async function leaveFormerId(
   known: KnownCursor | undefined,
   memory: TaskMemory | undefined,
 ): Promise<void> {
-  const { broker, cursorTopic, task, formerId, instance, tenure } = options;
+  const { log, cursorTopic, task, formerId, instance, ownership } = options;
   if (formerId === undefined) return;
   const found = known ?? (await readCursor(options, memory));
   if (!isOfFormerId(found, options)) return;
-  const sink = await broker.open(formerId);
+  const sink = await log.open(formerId);
   try {
     // From here on what is read is final, unless somebody has gone on to the new id already.
     const final = asLeftBy(sink, options);
     const newest = (await expectMine(final, found)) ?? (await readCursor(final, found));
     if (!isOfFormerId(newest, options)) return;
     const cursor = parseCursor(newest.cursor, task);
-    tenure.predecessor ??= cursor.instance;
+    ownership.predecessor ??= cursor.instance;
     const mine: Cursor = { ...cursor, instance, generation: cursor.generation + 1 };
     const value = Buffer.from(JSON.stringify(mine));
     await claim(
-      tenure,
+      ownership,
       async () => void (await sink.commit([{ topic: cursorTopic, key: task, value }])),
     );
   } finally {

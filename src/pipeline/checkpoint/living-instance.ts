@@ -1,8 +1,8 @@
 import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
-import type { Broker } from '../../sinks/broker.ts';
+import type { TransactionalLog } from '../../sinks/transactional-log.ts';
 import { parseCursor } from './cursor.ts';
-import { newestCursors } from './tenure.ts';
+import { newestCursors } from './ownership.ts';
 
 /** A process that runs an account. */
 export interface LivingInstance {
@@ -12,7 +12,7 @@ export interface LivingInstance {
 }
 
 export interface LivingInstanceOptions {
-  readonly broker: Broker;
+  readonly log: TransactionalLog;
   readonly cursorTopic: string;
   readonly account: string;
   readonly scheduler: SchedulerLike;
@@ -29,13 +29,13 @@ const LOOK_EVERY_MS = 500;
 export async function livingInstance(
   options: LivingInstanceOptions,
 ): Promise<LivingInstance | undefined> {
-  const { broker, cursorTopic, account, scheduler } = options;
-  const endOf = async () => (await broker.bounds(cursorTopic)).get(0)?.high ?? 0n;
+  const { log, cursorTopic, account, scheduler } = options;
+  const endOf = async () => (await log.bounds(cursorTopic)).get(0)?.high ?? 0n;
   const begin = await endOf();
   const until = scheduler.now() + WATCHED_MS;
   for (;;) {
     if ((await endOf()) > begin) {
-      const written = await newestCursors(broker, cursorTopic, begin);
+      const written = await newestCursors(log, cursorTopic, begin);
       for (const [task, text] of written) {
         if (!task.startsWith(`${account}/`)) continue;
         const { instance, heldSince } = parseCursor(text, task);

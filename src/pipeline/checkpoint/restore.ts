@@ -2,13 +2,13 @@ import { CellarstreamError } from '../../core/errors.ts';
 import type { ImageUpdate, TaskMemory, TaskStore } from '../../state/store.ts';
 import { NO_SWEEP } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
-import type { Broker, Offsets } from '../../sinks/broker.ts';
+import type { TransactionalLog, Offsets } from '../../sinks/transactional-log.ts';
 import { newCursor, NOTHING_READ, parseCursor } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
 import { lostEvents } from './lost-events.ts';
 import type { LostEvents } from '../../observe/lost-events.ts';
-import { readCursor } from './tenure.ts';
-import type { CursorPlace, KnownCursor } from './tenure.ts';
+import { readCursor } from './ownership.ts';
+import type { CursorPlace, KnownCursor } from './ownership.ts';
 import type { Bounds } from '../../sinks/sink.ts';
 
 /** An event as it is found in the resource's topic, as far as the image store needs it. */
@@ -18,7 +18,7 @@ export interface PublishedImage {
 }
 
 export interface RestoreOptions extends CursorPlace {
-  readonly broker: Broker;
+  readonly log: TransactionalLog;
   readonly store: TaskStore;
   readonly topic: string;
   readonly instance: string;
@@ -55,9 +55,9 @@ export async function restore(
   options: RestoreOptions,
   seen: KnownCursor | undefined,
 ): Promise<Restored> {
-  const { broker, store, task, topic, instance, onRestored } = options;
-  const home = `${STORE_VERSION} ${await broker.clusterId()} ${topic}`;
-  const bounds = await broker.bounds(topic);
+  const { log, store, task, topic, instance, onRestored } = options;
+  const home = `${STORE_VERSION} ${await log.clusterId()} ${topic}`;
+  const bounds = await log.bounds(topic);
 
   let memory = store.memory();
   if (memory && memory.home !== home) {
@@ -172,7 +172,7 @@ export function expectPartitions(
 
 /** Stores the images that are in the topic from where the store has come to. */
 async function readImages(
-  { broker, store, topic, readImage }: RestoreOptions,
+  { log, store, topic, readImage }: RestoreOptions,
   begun: TaskMemory,
   bounds: ReadonlyMap<number, Bounds>,
 ): Promise<ReadBack> {
@@ -188,7 +188,7 @@ async function readImages(
       return [at, next > low ? next : low];
     }),
   );
-  await broker.readTail({
+  await log.readTail({
     topic,
     from,
     to: ends,

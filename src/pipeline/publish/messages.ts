@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ChangeFacts, EnvelopeCodec } from '../../schemas/events/envelope.ts';
 import { deadLetterCodec } from '../../schemas/events/dead-letter.ts';
 import type { DeadLetter } from '../../schemas/events/dead-letter.ts';
-import { longOf } from '../../schemas/avro/field-kinds.ts';
+import { longOf } from '../../schemas/avro/field-codecs.ts';
 import { stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { orderStatusChangeCodec } from '../../schemas/events/order-status-change.ts';
@@ -108,7 +108,7 @@ export function statusMessage(
 
 /**
  * A record that can't be published, with the reason: one message, or numbered parts of it where its
- * text is longer than `MOST_PART_CHARS`.
+ * text is longer than `MAX_PART_CHARS`.
  */
 export function deadLetterMessages(
   rejected: RejectedRecord,
@@ -119,13 +119,13 @@ export function deadLetterMessages(
     readonly offset: number;
     readonly now: number;
     /** Of one message. */
-    readonly mostBytes: number;
+    readonly maxBytes: number;
   },
 ): Message[] {
   const { to, resource, now } = at;
   const { reason, key } = rejected;
   const offset = offsetOf(rejected, at.offset);
-  const mostChars = Math.min(MOST_PART_CHARS, Math.floor(at.mostBytes / MOST_CHAR_BYTES));
+  const maxChars = Math.min(MAX_PART_CHARS, Math.floor(at.maxBytes / MAX_CHAR_BYTES));
   const text = rejected.reason === 'unreadable' ? rejected.raw : stringifyJson(rejected.raw);
   const letter = { resource, reason, message: REASONS[reason], offset, observed_at: now };
   const message = (part: Pick<DeadLetter, 'raw' | 'sha256' | 'length' | 'part' | 'parts'>) => ({
@@ -133,22 +133,22 @@ export function deadLetterMessages(
     key,
     value: frame(to.schemaId, deadLetterCodec.encode({ ...letter, ...part })),
   });
-  if (text.length <= mostChars) {
+  if (text.length <= maxChars) {
     return [message({ raw: text, sha256: null, length: null, part: null, parts: null })];
   }
   const sha256 = createHash('sha256').update(text).digest('hex');
   const length = Buffer.byteLength(text);
-  const pieces = text.match(piecesOf(mostChars)) ?? [];
+  const pieces = text.match(piecesOf(maxChars)) ?? [];
   return pieces.map((raw, place) =>
     message({ raw, sha256, length, part: place + 1, parts: pieces.length }),
   );
 }
 
-const MOST_PART_CHARS = 200_000;
+const MAX_PART_CHARS = 200_000;
 /** In UTF-8, with room for what a letter says beside its text. */
-const MOST_CHAR_BYTES = 4;
+const MAX_CHAR_BYTES = 4;
 /** By code points, of two chars at most: no piece begins or ends within one. */
-const piecesOf = (mostChars: number) => new RegExp(`.{1,${Math.floor(mostChars / 2)}}`, 'gsu');
+const piecesOf = (maxChars: number) => new RegExp(`.{1,${Math.floor(maxChars / 2)}}`, 'gsu');
 
 const REASONS: Readonly<Record<RejectedRecord['reason'], string>> = {
   'not-an-object': 'the element of data is not an object',

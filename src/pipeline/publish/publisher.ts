@@ -1,8 +1,8 @@
 import type { Destination } from '../../sinks/topics/destination.ts';
 import { RULES } from '../../resources/resources.ts';
 import type { Resource } from '../../resources/resources.ts';
-import type { SchemaBook } from '../encode/schema-book.ts';
-import { mostEventBytes } from '../../sinks/producer/batches.ts';
+import type { SchemaEvolution } from '../encode/schema-evolution.ts';
+import { maxEventBytes } from '../../sinks/producer/batches.ts';
 import { changeMessages, deadLetterMessages, statusMessage } from './messages.ts';
 import type { Origin } from './messages.ts';
 import type { Message } from '../../sinks/sink.ts';
@@ -26,7 +26,7 @@ export interface Publication {
 
 export interface PublicationOptions {
   readonly destination: Destination;
-  readonly book: SchemaBook;
+  readonly book: SchemaEvolution;
   readonly origin: Origin & { readonly resource: Resource };
   /** The sequence of the event before the first. */
   readonly sequence: number;
@@ -52,7 +52,7 @@ export function publicationOf(
   const { destination, book, origin, records, isNews, offset, now } = options;
   const { deadLetters } = destination;
   const topic = destination.records(origin.resource);
-  const mostBytes = mostEventBytes(destination.maxMessageBytes.get(topic));
+  const maxBytes = maxEventBytes(destination.maxMessageBytes.get(topic));
   const statuses = RULES[origin.resource].statusFields && destination.statusChanges;
   const messages: Message[] = [];
   const images: ImageUpdate[] = [];
@@ -68,7 +68,7 @@ export function publicationOf(
     const { schemaId, codec } = book.current()!; // what was read into a change has a schema
     const to = { topic, schemaId };
     const events = changeMessages(change, sequence + 1, { to, codec, origin, now });
-    const isTooLarge = events.some(({ value }) => value && value.length > mostBytes);
+    const isTooLarge = events.some(({ value }) => value && value.length > maxBytes);
     // What a deletion shows has been published before: it is not much larger now.
     if (isTooLarge && op !== 'd') {
       const raw = records.findLast((each) => each.key === key)?.record ?? change.after;
@@ -88,13 +88,13 @@ export function publicationOf(
     const image = after && { schemaId, bytes: after };
     images.push({ key, sequence, image });
   }
-  const mostLetterBytes = mostEventBytes(destination.maxMessageBytes.get(deadLetters.topic));
+  const maxLetterBytes = maxEventBytes(destination.maxMessageBytes.get(deadLetters.topic));
   const at = {
     to: deadLetters,
     resource: origin.resource,
     offset,
     now,
-    mostBytes: mostLetterBytes,
+    maxBytes: maxLetterBytes,
   };
   for (const record of rejected) messages.push(...deadLetterMessages(record, at));
   return { messages, images, statusChanges: found, rejected, sequence };

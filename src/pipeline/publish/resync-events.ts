@@ -1,5 +1,5 @@
 import type { Hooks } from '../../observe/hooks.ts';
-import type { ResyncStep } from '../reads/reading.ts';
+import type { ResyncStep } from '../reads/read-batch.ts';
 import type { TaskResyncs } from '../../account/resync-requests.ts';
 import type { Message } from '../../sinks/sink.ts';
 import { lastUpdateOf } from '../../streams/diff/diff.ts';
@@ -9,7 +9,7 @@ import type { Change, ImageCodec } from '../../streams/diff/change.ts';
 import type { Difference, Images, ReadRecords } from '../../streams/diff/diff.ts';
 
 /** Keys that were published again and are remembered: overlapping pages bring them twice. */
-const MOST_REMEMBERED = 100_000;
+const MAX_REMEMBERED = 100_000;
 
 export interface ResyncEventsOptions {
   readonly resyncs: Pick<TaskResyncs, 'acknowledge' | 'acknowledged'>;
@@ -51,7 +51,7 @@ export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
   };
   const remember = (key: string): void => {
     told.add(key);
-    if (told.size <= MOST_REMEMBERED) return;
+    if (told.size <= MAX_REMEMBERED) return;
     const [oldest] = told; // a Set keeps the order of insertion
     told.delete(oldest!);
   };

@@ -4,13 +4,13 @@ import type { Api } from '../../account/api.ts';
 import type { Config } from '../../config/config.ts';
 import type { Hooks, Lane } from '../../observe/hooks.ts';
 import type { Lanes } from '../../account/quotas.ts';
-import type { Reading } from './reading.ts';
-import { rereads } from './rereads.ts';
+import type { ReadBatch } from './read-batch.ts';
+import { refetches } from './refetches.ts';
 import { resyncReads } from './resync-reads.ts';
 import type { Resync } from '../../account/resync-requests.ts';
 import { RULES } from '../../resources/resources.ts';
 import type { Resource } from '../../resources/resources.ts';
-import type { Cursor, FirstRead } from '../checkpoint/cursor.ts';
+import type { Cursor, InitialSnapshot } from '../checkpoint/cursor.ts';
 import { singleRecords } from './single-records.ts';
 import { leftOut } from '../../streams/paging/left-out.ts';
 import { pages } from '../../streams/paging/pages.ts';
@@ -18,22 +18,22 @@ import type { PagesOptions } from '../../streams/paging/pages.ts';
 import { hidingList } from '../../streams/records/hiding-list.ts';
 import type { PersonalFields } from '../../streams/records/personal-fields.ts';
 import { poll, window } from '../../streams/paging/poll.ts';
-import { readClock } from '../../streams/http/read-clock.ts';
-import type { ReadClock, Span } from '../../streams/http/read-clock.ts';
+import { logicalClock } from '../../streams/http/logical-clock.ts';
+import type { LogicalClock, Span } from '../../streams/http/logical-clock.ts';
 import { keyRecords } from '../../streams/records/records.ts';
 import { keyOfFields } from '../../streams/records/key-of.ts';
 import type { Answer } from '../../streams/http/request.ts';
-import { room } from '../../streams/quota/room.ts';
-import type { Room } from '../../streams/quota/room.ts';
+import { permits } from '../../streams/flow/permits.ts';
+import type { Permits } from '../../streams/flow/permits.ts';
 import { updatedAtIn } from '../../streams/records/sent-record.ts';
 import type { ElementReader } from '../../streams/records/sent-record.ts';
-import { MOST_BEHIND_MS, serverClock } from '../../streams/http/server-clock.ts';
+import { MAX_BEHIND_MS, serverClock } from '../../streams/http/server-clock.ts';
 import { proofLeft } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import { sweeps } from '../../streams/paging/sweeps.ts';
 import type { KnownRecords } from '../../streams/paging/sweeps.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
-import { sweepReading } from './sweep-readings.ts';
+import { sweepBatch } from './sweep-batches.ts';
 import { volatileFields } from '../../streams/records/volatile-fields.ts';
 import { unseenFields } from '../../account/unseen-fields.ts';
 import { volatilePointers } from '../../config/volatile-fields-of.ts';
@@ -75,15 +75,15 @@ type Place = Lane | 'look-back';
 
 export interface ResourceReads {
   /** What all lanes bring, as it comes; never completes by itself. */
-  readonly readings$: Observable<Reading>;
+  readonly readings$: Observable<ReadBatch>;
   /** The order of the reads, for who has to tell older answers from newer ones. */
-  readonly readClock: ReadClock;
+  readonly logicalClock: LogicalClock;
   /** Reads a record again, by its key; one that is asked for already is not asked for twice. */
   readonly readAgain: (key: string) => void;
 }
 
 /** Pages that answers of five seconds take to use up a quota of 100 a minute. */
-const MOST_AHEAD = 9;
+const MAX_AHEAD = 9;
 /** A bound of dates may be exclusive, or cut to the second. */
 const BOUND_MS = 1_000;
 
@@ -103,7 +103,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   const pointers = volatilePointers(config, resource);
   const volatile = volatileFields(pointers);
   const anchorsWithout = leftOut(pointers, (fields) => hooks.onVolatile?.({ resource, fields }));
-  const reads = readClock();
+  const reads = logicalClock();
   const clock = serverClock();
   const lookedAt = unseenFields({
     pii: config.pii,
@@ -127,14 +127,14 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
   });
 
   // One room a lane, not a scan: a lane that does not get its pages committed stops asking.
-  const rooms = {
-    'first-read': room(options.pagesUnderWay ?? 2),
-    poll: room(2),
-    'look-back': room(1),
-    sweep: room(1),
-    reread: room(1),
-    resync: room(1),
-  } satisfies Partial<Record<Place, Room>>;
+  const permitsOf = {
+    'first-read': permits(options.pagesUnderWay ?? 2),
+    poll: permits(2),
+    'look-back': permits(1),
+    sweep: permits(1),
+    reread: permits(1),
+    resync: permits(1),
+  } satisfies Partial<Record<Place, Permits>>;
   const limits: Record<Exclude<Place, 'reread'>, Limit> = {
     'first-read': windowed ? lanes.firstRead : lanes.whole,
     poll: lanes.poll,
@@ -155,8 +155,8 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
       keyOf,
       pageSize,
       leftOut: anchorsWithout,
-      room: () => rooms[lane].enter,
-      ahead: MOST_AHEAD,
+      permit: () => permitsOf[lane].acquire,
+      ahead: MAX_AHEAD,
       paceMs: lanes.paceMs,
       onDrop: ({ span }, offset) => {
         reads.settle(span.begin);
@@ -172,9 +172,9 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
 
   const settling = (place: Place, span: Span) => () => {
     reads.settle(span.begin);
-    rooms[place].leave();
+    permitsOf[place].release();
   };
-  const arrived = (lane: Lane, answer: Answer, place: Place = lane): Reading => {
+  const arrived = (lane: Lane, answer: Answer, place: Place = lane): ReadBatch => {
     const { span, data, serverTime } = answer;
     const { keyed, rejected } = keyRecords(data, keyOf, volatile);
     single.saw(keyed.map(({ key }) => key));
@@ -205,11 +205,11 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
       const { position, startedAt: begun } = from.firstRead;
       let startedAt = begun;
       return scan('first-read', query, { from: position }).pipe(
-        map((page): Reading => {
+        map((page): ReadBatch => {
           // A server may never tell its time: then nobody can say what was made after the beginning.
           startedAt ??= beginning(page.answer.serverTime, from.since);
           const done = page.next === undefined;
-          const firstRead: FirstRead = {
+          const firstRead: InitialSnapshot = {
             startedAt,
             position: page.next ?? null,
             done,
@@ -218,7 +218,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
           const next = arrived('first-read', page.answer);
           const newest = clock.newest();
           // An empty list tells nothing of the clock that will stamp its first record.
-          const slack = newest === undefined ? MOST_BEHIND_MS : 0;
+          const slack = newest === undefined ? MAX_BEHIND_MS : 0;
           began$.next((startedAt ?? newest ?? slack) - slack);
           const settle = () => {
             next.settle();
@@ -257,7 +257,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
         scheduler,
       }),
     ),
-    map(({ page, since, looksBack }): Reading => {
+    map(({ page, since, looksBack }): ReadBatch => {
       const isLast = since !== undefined;
       const progress = isLast ? { since } : {};
       const place = looksBack ? 'look-back' : 'poll';
@@ -280,7 +280,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
               onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled(),
             },
           ),
-        room: rooms.sweep,
+        permits: permitsOf.sweep,
         records: options.records,
         ...(byKey && { ask: (key) => single.ask(key, lanes.ask) }),
         canBeAsked: single.canBeAsked,
@@ -294,19 +294,19 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
       }),
     ),
     map(
-      sweepReading({
+      sweepBatch({
         moment,
         arrived: (answer) => arrived('sweep', answer),
         settling: (span) => settling('sweep', span),
       }),
     ),
-    map((read): Reading => ({ ...read, catchesUp: !windowed && read.step?.kind === 'end' })),
+    map((read): ReadBatch => ({ ...read, catchesUp: !windowed && read.step?.kind === 'end' })),
   );
 
-  const again = rereads({
+  const again = refetches({
     single,
     limit: lanes.poll,
-    room: rooms.reread,
+    permits: permitsOf.reread,
     arrived: (answer) => arrived('reread', answer),
   });
 
@@ -317,7 +317,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
         requests$: options.resyncs$ ?? NEVER,
         scan: (since) => scan('resync', since === null || !windowed ? {} : windowFrom(since)),
         single: byKey && single,
-        room: rooms.resync,
+        permits: permitsOf.resync,
         limit: limits.resync,
         moment,
         arrived: (answer) => arrived('resync', answer),
@@ -335,7 +335,7 @@ export function resourceReads(options: ResourceReadsOptions): ResourceReads {
     readings$: windowed
       ? merge(again.readings$, polls$, resyncs$, sweeps$, firstRead$)
       : merge(resyncs$, sweeps$, firstRead$),
-    readClock: reads,
+    logicalClock: reads,
     readAgain: again.readAgain,
   };
 }

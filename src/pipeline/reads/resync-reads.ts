@@ -1,28 +1,28 @@
 import { catchError, concatMap, defer, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describeError, isOfOneResource } from '../../core/errors.ts';
-import type { Reading } from './reading.ts';
+import type { ReadBatch } from './read-batch.ts';
 import type { Outcome, Resync } from '../../account/resync-requests.ts';
 import type { SingleRecords } from './single-records.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
-import type { Span } from '../../streams/http/read-clock.ts';
+import type { Span } from '../../streams/http/logical-clock.ts';
 import type { Answer } from '../../streams/http/request.ts';
-import type { Room } from '../../streams/quota/room.ts';
+import type { Permits } from '../../streams/flow/permits.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 
 export interface ResyncReadsOptions {
   /** Gives the next request once the one before is read. */
   readonly requests$: Observable<Resync>;
-  /** Reads the list: all of it, or from a time on, ms; each page takes the place in `room`. */
+  /** Reads the list: all of it, or from a time on, ms; each page takes one of `permits`. */
   readonly scan: (since: number | null) => Observable<ScanPage>;
   /** Undefined where single records can't be asked for. */
   readonly single: SingleRecords | undefined;
   /** Of one place. */
-  readonly room: Room;
+  readonly permits: Permits;
   readonly limit: Limit;
   readonly moment: () => Span;
   /** An answer that was read, as a reading. */
-  readonly arrived: (answer: Answer) => Reading;
+  readonly arrived: (answer: Answer) => ReadBatch;
   /** What settles a reading that has no answer. */
   readonly settling: (span: Span) => () => void;
   readonly onBegin: (resync: Resync) => void;
@@ -32,17 +32,17 @@ export interface ResyncReadsOptions {
  * Reads what is to be published again, one request after the other. What the API has against a
  * request fails that request alone; what can pass is waited for, as ever.
  */
-export function resyncReads(options: ResyncReadsOptions): Observable<Reading> {
-  const { requests$, scan, single, room, limit, moment, arrived, settling, onBegin } = options;
+export function resyncReads(options: ResyncReadsOptions): Observable<ReadBatch> {
+  const { requests$, scan, single, permits, limit, moment, arrived, settling, onBegin } = options;
 
-  const told = (resync: Resync, outcome: Outcome): Reading => {
+  const told = (resync: Resync, outcome: Outcome): ReadBatch => {
     const span = moment();
     const step = { resync, outcome };
     const nothing = { lane: 'resync', progress: {}, records: [], rejected: [] } as const;
     return { ...nothing, resync: step, span, settle: settling(span) };
   };
-  const order = (resync: Resync, number: string): Observable<Reading> =>
-    room.enter.pipe(
+  const order = (resync: Resync, number: string): Observable<ReadBatch> =>
+    permits.acquire.pipe(
       switchMap(() => (single ? single.ask(number, limit) : of(null))),
       map((answer) => {
         if (answer === null) return told(resync, refused(resync.resource));
@@ -51,9 +51,9 @@ export function resyncReads(options: ResyncReadsOptions): Observable<Reading> {
         return { ...arrived(answer), resync: { resync, outcome } };
       }),
     );
-  const list = (resync: Resync): Observable<Reading> =>
+  const list = (resync: Resync): Observable<ReadBatch> =>
     scan(resync.since).pipe(
-      map((page): Reading => {
+      map((page): ReadBatch => {
         const step = page.next ? { resync } : { resync, outcome: done(null) };
         return { ...arrived(page.answer), page, resync: step };
       }),

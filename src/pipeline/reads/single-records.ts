@@ -2,7 +2,7 @@ import { catchError, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { CellarstreamError, isOfOneResource } from '../../core/errors.ts';
 import type { ResourceRules } from '../../resources/resources.ts';
-import type { Span } from '../../streams/http/read-clock.ts';
+import type { Span } from '../../streams/http/logical-clock.ts';
 import type { Answer, ListRequest } from '../../streams/http/request.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 import { isReadable } from '../../streams/http/unreadable-record.ts';

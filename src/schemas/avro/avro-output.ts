@@ -3,7 +3,7 @@ const FIRST_BYTES = 16_384;
 /** Up to so many characters a loop is quicker than a call out of JavaScript. */
 const SHORT_TEXT = 48;
 /** What a number, a branch or the length of something takes at most. */
-const MOST_NUMBER_BYTES = 10;
+const MAX_NUMBER_BYTES = 10;
 
 /**
  * Avro's binary encoding, written from front to back into a buffer that is used again for each value.
@@ -31,11 +31,11 @@ export class AvroOutput {
 
   /** An int or a long: an integer from -2^52 to 2^53 - 2. */
   long(value: number): void {
-    this.#room(MOST_NUMBER_BYTES);
+    this.#room(MAX_NUMBER_BYTES);
     const bytes = this.#bytes;
     let at = this.length;
     let rest = value < 0 ? -value * 2 - 1 : value * 2;
-    while (rest > MOST_SMALL) {
+    while (rest > MAX_SMALL) {
       bytes[at++] = (rest % 0x80) | 0x80;
       rest = Math.floor(rest / 0x80);
     }
@@ -140,4 +140,4 @@ export class AvroOutput {
 }
 
 /** The largest integer that shifts and masks do for. */
-const MOST_SMALL = 2 ** 31 - 1;
+const MAX_SMALL = 2 ** 31 - 1;

@@ -2,15 +2,15 @@ import avro from 'avsc';
 import { asBuffer } from './avro-bytes.ts';
 import { AvroOutput } from './avro-output.ts';
 import type { RecordSchema } from './avro-schema.ts';
-import { writeBlock } from './array-kind.ts';
+import { writeBlock } from './array-codec.ts';
 import { OPEN_OBJECT } from '../json/json-bytes.ts';
 import { JsonCursor } from '../json/json-cursor.ts';
 import { parseJson, setOwn } from '../json/json.ts';
 import type { JsonObject } from '../json/json.ts';
-import type { AvroValue } from './kind.ts';
-import { Oddities } from './oddities.ts';
+import type { AvroValue } from './field-codec.ts';
+import { Residue } from './residue.ts';
 import { withPart } from '../json/pointer.ts';
-import { recordKind } from './record-kind.ts';
+import { recordFieldCodec } from './record-field-codec.ts';
 
 /** The API's JSON to a record image in Avro, and back. */
 export interface RecordCodec {
@@ -78,15 +78,15 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   if (nulls?.name !== NULLS || unmapped?.name !== UNMAPPED) {
     throw new TypeError(`${schema.name} doesn't end with the fields ${NULLS} and ${UNMAPPED}`);
   }
-  const root = recordKind({ ...schema, fields });
+  const root = recordFieldCodec({ ...schema, fields });
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   const out = new AvroOutput();
 
   /** The image, once the fields are written: what was noted of them stands behind them. */
-  const image = (odd: Oddities, onUnknown: (() => void) | undefined): Buffer => {
-    if (odd.hasUnknown) onUnknown?.();
-    writeBlock(out, odd.nulls.sort(), (pointer) => out.string(pointer));
-    writeBlock(out, sorted(odd.unmapped), ([pointer, text]) => {
+  const image = (residue: Residue, onUnknown: (() => void) | undefined): Buffer => {
+    if (residue.hasUnknown) onUnknown?.();
+    writeBlock(out, residue.nulls.sort(), (pointer) => out.string(pointer));
+    writeBlock(out, sorted(residue.unmapped), ([pointer, text]) => {
       out.string(pointer);
       out.string(text);
     });
@@ -94,21 +94,21 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   };
 
   const encode = (record: JsonObject, onUnknown?: () => void): Buffer => {
-    const odd = new Oddities();
+    const residue = new Residue();
     out.length = 0; // what an error has left
-    root.write(record, out, odd);
-    return image(odd, onUnknown);
+    root.write(record, out, residue);
+    return image(residue, onUnknown);
   };
 
   const transcode: RecordCodec['transcode'] = (page, at, wanted, onUnknown) => {
     if (page[at] !== OPEN_OBJECT) return undefined;
     const source = new JsonCursor(page, at);
-    const odd = new Oddities();
+    const residue = new Residue();
     out.length = 0;
-    if (!root.read(source, out, odd)) {
+    if (!root.read(source, out, residue)) {
       const fields = source.value() as JsonObject;
-      root.write(fields, out, odd);
-      return { image: image(odd, onUnknown), end: source.at, fields };
+      root.write(fields, out, residue);
+      return { image: image(residue, onUnknown), end: source.at, fields };
     }
     const end = source.at;
     const fields: JsonObject = {};
@@ -116,7 +116,7 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
       source.at = root.placeOf(name);
       if (source.at >= 0) setOwn(fields, name, source.value());
     }
-    return { image: image(odd, onUnknown), end, fields };
+    return { image: image(residue, onUnknown), end, fields };
   };
 
   const toJson = (value: unknown): JsonObject => {

@@ -1,16 +1,16 @@
 import type { AvroOutput } from './avro-output.ts';
 import { CLOSE_OBJECT, COLON, COMMA, endOfString, OPEN_OBJECT } from '../json/json-bytes.ts';
 import type { JsonCursor } from '../json/json-cursor.ts';
-import { allOrNothing, readValue } from './kind.ts';
-import type { Kind, Read } from './kind.ts';
-import type { Oddities } from './oddities.ts';
+import { allOrNothing, readValue } from './field-codec.ts';
+import type { FieldCodec, Read } from './field-codec.ts';
+import type { Residue } from './residue.ts';
 
 /** A field and its place in both worlds. */
 export interface Field {
   readonly avroName: string;
   readonly jsonName: string;
   readonly step: string;
-  readonly kind: Kind;
+  readonly codec: FieldCodec;
   /** Whether every object seems to have it: `constructor`. */
   readonly isInherited: boolean;
 }
@@ -58,29 +58,34 @@ export function recordReader(fields: readonly Field[]): RecordReader {
   };
 
   /** Writes what stands behind a name. */
-  const readField = ({ kind, step }: Field, source: JsonCursor, out: AvroOutput, odd: Oddities) => {
-    odd.path.push(step);
+  const readField = (
+    { codec, step }: Field,
+    source: JsonCursor,
+    out: AvroOutput,
+    residue: Residue,
+  ) => {
+    residue.path.push(step);
     if (source.takesNull()) {
-      odd.noteNull();
+      residue.noteNull();
       out.byte(NULL_BRANCH);
     } else {
       const start = out.length;
       out.byte(VALUE_BRANCH);
-      if (!readValue(kind, source, out, odd)) {
+      if (!readValue(codec, source, out, residue)) {
         out.length = start;
         out.byte(NULL_BRANCH);
       }
     }
-    odd.path.pop();
+    residue.path.pop();
   };
 
   /** A member that has no field, by its name; undefined where it takes the whole object to tell what it says. */
-  const readUnknown = (source: JsonCursor, odd: Oddities): string | undefined => {
+  const readUnknown = (source: JsonCursor, residue: Residue): string | undefined => {
     const key = source.value();
     if (typeof key !== 'string' || !key.isWellFormed() || byField.has(key)) return undefined;
     if (!source.takes(COLON)) return undefined;
     source.skipSpace();
-    odd.noteUnknown(key, source.value());
+    residue.noteUnknown(key, source.value());
     return key;
   };
 
@@ -102,7 +107,7 @@ export function recordReader(fields: readonly Field[]): RecordReader {
     out.cut(start, end);
   };
 
-  const read = allOrNothing((source, out, odd) => {
+  const read = allOrNothing((source, out, residue) => {
     if (!source.takes(OPEN_OBJECT)) return false;
     const start = out.length;
     let written = 0; // fields before this one stand in the output, if only as null
@@ -115,7 +120,7 @@ export function recordReader(fields: readonly Field[]): RecordReader {
         source.skipSpace();
         const nth = fieldAt(source, previous);
         if (nth < 0) {
-          const key = readUnknown(source, odd);
+          const key = readUnknown(source, residue);
           if (key === undefined || unknown?.has(key)) return false;
           unknown = (unknown ?? new Set<string>()).add(key);
           continue;
@@ -128,7 +133,7 @@ export function recordReader(fields: readonly Field[]): RecordReader {
         metIn[nth] = reads;
         valueAt[nth] = source.at;
         writtenFrom[nth] = out.length;
-        readField(fields[nth]!, source, out, odd);
+        readField(fields[nth]!, source, out, residue);
         writtenTo[nth] = out.length;
         previous = nth;
       } while (source.takes(COMMA));

@@ -115,7 +115,7 @@ export class JsonCursor {
       digits += decimals;
       if (decimals === 0) return undefined;
     }
-    if (digits > MOST_DIGITS || !isEnd(page[at]!)) return undefined; // an exponent, or no number
+    if (digits > MAX_DIGITS || !isEnd(page[at]!)) return undefined; // an exponent, or no number
     this.at = at;
     if (decimals > 0) number /= POWERS_OF_TEN[decimals]!;
     return isNegative ? -number : number;
@@ -142,5 +142,5 @@ const [NULL, TRUE, FALSE] = [Buffer.from('null'), Buffer.from('true'), Buffer.fr
 const [MINUS, POINT, ZERO] = [0x2d, 0x2e, 0x30];
 const [LOWER_F, LOWER_N, LOWER_T] = [0x66, 0x6e, 0x74];
 const LAST_ASCII = 0x7f;
-const MOST_DIGITS = 15;
-const POWERS_OF_TEN = Array.from({ length: MOST_DIGITS + 1 }, (_, nth) => 10 ** nth);
+const MAX_DIGITS = 15;
+const POWERS_OF_TEN = Array.from({ length: MAX_DIGITS + 1 }, (_, nth) => 10 ** nth);

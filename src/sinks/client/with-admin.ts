@@ -5,7 +5,7 @@ import { kafkaError } from './kafka-error.ts';
 
 /** How often brokers are asked about partitions that they don't know yet, ms; and how many times. */
 const ASK_EVERY_MS = 100;
-const MOST_ASKED = 100;
+const MAX_ASKED = 100;
 /**
  * What brokers say of a topic that was made just now, and of a partition whose leader has moved; kafkajs takes it for
  * the last word in most of what an admin asks.
@@ -26,7 +26,7 @@ export function withAdmin<T>(kafka: Kafka, work: (admin: Admin) => Promise<T>): 
   return firstValueFrom(
     defer(() => withConnection(kafka.admin(), work)).pipe(
       retry({
-        count: MOST_ASKED,
+        count: MAX_ASKED,
         delay: (error: unknown) =>
           isNotYet(error) ? timer(ASK_EVERY_MS) : throwError(() => error),
       }),

@@ -1,4 +1,4 @@
-import type { Offsets } from '../broker.ts';
+import type { Offsets } from '../transactional-log.ts';
 import { unread } from './kafka-reader.ts';
 import type { PartitionBatch } from './kafka-reader.ts';
 

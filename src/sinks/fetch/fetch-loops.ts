@@ -13,7 +13,7 @@ import {
   timer,
 } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
-import type { Offsets } from '../broker.ts';
+import type { Offsets } from '../transactional-log.ts';
 import type { PartitionAnswer } from './fetch-answer.ts';
 import { kafkaError } from '../client/kafka-error.ts';
 import { errorOf, isOutOfRange, openFetcher } from './kafka-fetcher.ts';
@@ -45,7 +45,7 @@ export interface FetchLoops {
 /** Between two tries, ms: the first pause, which doubles, and the longest. */
 const PAUSE_MS = { first: 250, most: 5_000 } as const;
 /** Tries in a row, some eight seconds, where brokers don't agree who leads a partition and nobody is patient; or there is no such topic. */
-const MOST_TRIES = 5;
+const MAX_TRIES = 5;
 
 /** What brokers say that are the wrong ones to ask: metadata were too old, or too new for them. */
 const MOVED = new Set([
@@ -137,8 +137,8 @@ export function fetchLoops<T>(options: FetchLoopsOptions<T>): FetchLoops {
   const canPass = (error: unknown) => {
     const type = typeOf(error);
     missing = type === NO_TOPIC ? missing + 1 : 0;
-    if (type === NO_TOPIC) return missing <= MOST_TRIES;
-    if (MOVED.has(type)) return isPatient || failures < MOST_TRIES;
+    if (type === NO_TOPIC) return missing <= MAX_TRIES;
+    if (MOVED.has(type)) return isPatient || failures < MAX_TRIES;
     return isPatient && hasConnected && isRetryable(kafkaError(error));
   };
   const pause = () => Math.min(PAUSE_MS.most, PAUSE_MS.first * 2 ** failures++);

@@ -3,7 +3,7 @@ import protocolErrors from 'kafkajs/src/protocol/error.js';
 import fetchRequest from 'kafkajs/src/protocol/requests/fetch/v10/request.js';
 import { fetchAnswer } from './fetch-answer.ts';
 import type { FetchAnswer, PartitionAnswer } from './fetch-answer.ts';
-import type { Offsets } from '../broker.ts';
+import type { Offsets } from '../transactional-log.ts';
 import { clusterOf } from '../client/kafkajs-inner.ts';
 
 /** Whether what is not committed, or was aborted, is read too. */
@@ -29,7 +29,7 @@ export interface Fetcher {
 const PARTITION_BYTES = 2 ** 20;
 const ANSWER_BYTES = 4 * 2 ** 20;
 /** How long a broker waits for something new. */
-const MOST_WAIT_MS = 250;
+const MAX_WAIT_MS = 250;
 /** How old metadata may become: partitions may be added. */
 const METADATA_MAX_AGE_MS = 300_000;
 
@@ -91,7 +91,7 @@ export async function openFetcher(
     const answer = await broker.connectionPool.send<FetchAnswer>({
       request: fetchRequest({
         replicaId: CONSUMER,
-        maxWaitTime: MOST_WAIT_MS,
+        maxWaitTime: MAX_WAIT_MS,
         minBytes: 1,
         maxBytes: ANSWER_BYTES,
         isolationLevel: ISOLATION[isolation],

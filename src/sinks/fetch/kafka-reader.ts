@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs';
 import { ReplaySubject } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
-import type { Offsets } from '../broker.ts';
+import type { Offsets } from '../transactional-log.ts';
 import type { PartitionAnswer } from './fetch-answer.ts';
 import { fetchLoops } from './fetch-loops.ts';
 import { isOutOfRange } from './kafka-fetcher.ts';

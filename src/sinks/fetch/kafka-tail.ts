@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs';
 import { catchError, lastValueFrom } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
-import type { Offsets, Tail, TailMessage } from '../broker.ts';
+import type { Offsets, Tail, TailMessage } from '../transactional-log.ts';
 import type { PartitionBatch } from './kafka-reader.ts';
 import { readBatches } from './read-batches.ts';
 import { withAdmin } from '../client/with-admin.ts';

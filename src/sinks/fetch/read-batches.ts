@@ -15,7 +15,7 @@ export interface ReadBatchesOptions extends Omit<ReaderOptions, 'onBatch' | 'onC
 }
 
 /** Of one partition: no more are fetched while so many wait. */
-const MOST_WAITING = 2;
+const MAX_WAITING = 2;
 
 /**
  * Batches of a topic, one after the other: the next one is taken when what `handle` gave for the one
@@ -43,7 +43,7 @@ export function readBatches<R>(
       onBatch: (batch) => {
         const { partition } = batch;
         queue.put(batch);
-        if (queue.waiting(partition) >= MOST_WAITING && !paused.has(partition)) {
+        if (queue.waiting(partition) >= MAX_WAITING && !paused.has(partition)) {
           paused.add(partition);
           reader.pause(partition);
         }
@@ -63,7 +63,7 @@ export function readBatches<R>(
     };
     const take = (): PartitionBatch | undefined => {
       const batch = queue.take();
-      if (batch && paused.has(batch.partition) && queue.waiting(batch.partition) < MOST_WAITING) {
+      if (batch && paused.has(batch.partition) && queue.waiting(batch.partition) < MAX_WAITING) {
         paused.delete(batch.partition);
         reader.resume(batch.partition);
       }

@@ -36,7 +36,7 @@ export interface GroupOptions {
 /** Between two commits of a batch. */
 const COMMIT_MS = 1_000;
 /** Between two heartbeats, at most: how soon a member hears that the group is changing. */
-const MOST_HEARTBEAT_MS = 3_000;
+const MAX_HEARTBEAT_MS = 3_000;
 /** How long the group waits for members that finish what is under way, unless sessions are longer. */
 const REBALANCE_TIMEOUT_MS = 60_000;
 /** How long a fetch waits for messages, and so leaving for a fetch. */
@@ -57,7 +57,7 @@ export async function takePart(options: GroupOptions): Promise<void> {
     groupId,
     sessionTimeout: sessionTimeoutMs,
     rebalanceTimeout: Math.max(REBALANCE_TIMEOUT_MS, sessionTimeoutMs),
-    heartbeatInterval: Math.min(MOST_HEARTBEAT_MS, sessionTimeoutMs / 6),
+    heartbeatInterval: Math.min(MAX_HEARTBEAT_MS, sessionTimeoutMs / 6),
     maxWaitTimeInMs: FETCH_WAIT_MS,
     allowAutoTopicCreation: false,
     // Else kafkajs begins again by itself, behind a timer that stopping it does not always reach.

@@ -2,7 +2,7 @@ import type { Kafka } from 'kafkajs';
 import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
-import type { Broker } from '../broker.ts';
+import type { TransactionalLog } from '../transactional-log.ts';
 import { isEpochError } from '../client/kafka-error.ts';
 import { claimKey, entryOf, guestsAt, isOfAccount, isOwn } from './ledger-entries.ts';
 import type { LedgerEntry } from './ledger-entries.ts';
@@ -44,7 +44,7 @@ export interface TakenOver extends Guests {
 
 export interface AccountLogOptions {
   readonly kafka: Kafka;
-  readonly broker: Pick<Broker, 'open' | 'bounds'>;
+  readonly log: Pick<TransactionalLog, 'open' | 'bounds'>;
   readonly topic: string;
   readonly account: string;
   readonly transactionalId: string;
@@ -69,7 +69,7 @@ interface Newest {
  * them back.
  */
 export function accountLog(options: AccountLogOptions): AccountLog {
-  const { kafka, broker, topic, account, transactionalId, scheduler, remake, isMine } = options;
+  const { kafka, log, topic, account, transactionalId, scheduler, remake, isMine } = options;
   /** The newest that was opened; and whether it can still be used. */
   let sink: FencedSink | undefined;
   let isWhole = false;
@@ -101,7 +101,7 @@ export function accountLog(options: AccountLogOptions): AccountLog {
   };
   const open = async (own?: FencedSink): Promise<FencedSink> => {
     if (isClosed) throw closed();
-    sink = await broker.open(transactionalId, own?.producer);
+    sink = await log.open(transactionalId, own?.producer);
     if (isClosed) {
       await sink.close();
       throw closed();
@@ -110,8 +110,10 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     return sink;
   };
   /** The account's and its guests', before an offset. */
-  const entriesBefore = async (end: bigint, from: Pick<Broker, 'bounds'>): Promise<LogMessage[]> =>
-    entriesBetween((await from.bounds(topic)).get(0)?.low ?? 0n, end);
+  const entriesBefore = async (
+    end: bigint,
+    from: Pick<TransactionalLog, 'bounds'>,
+  ): Promise<LogMessage[]> => entriesBetween((await from.bounds(topic)).get(0)?.low ?? 0n, end);
   const entriesBetween = async (low: bigint, end: bigint): Promise<LogMessage[]> => {
     const found: LogMessage[] = [];
     const reading = { kafka, topic, from: new Map([[0, low]]), ends: new Map([[0, end]]) };
@@ -132,8 +134,8 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     } catch (error) {
       if (!sink || !isEpochError(error)) throw error;
       await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
-      const end = (await broker.bounds(topic)).get(0)?.high ?? 0n;
-      const last = (await entriesBefore(end, broker)).findLast((one) => isOwn(one, account));
+      const end = (await log.bounds(topic)).get(0)?.high ?? 0n;
+      const last = (await entriesBefore(end, log)).findLast((one) => isOwn(one, account));
       if (last && !isMine(String(last.value))) throw fenced(error);
       return open();
     }
@@ -179,7 +181,7 @@ export function accountLog(options: AccountLogOptions): AccountLog {
         if (!newest || readTo === undefined) throw unread(topic);
         const { text, end, at } = newest;
         // A topic that was made anew is shorter than what was read of it.
-        const all = readTo < end ? await entriesBetween(readTo, end) : await entriesBefore(end, broker); // prettier-ignore
+        const all = readTo < end ? await entriesBetween(readTo, end) : await entriesBefore(end, log); // prettier-ignore
         const own = all.findLast(({ value }) => String(value) === text);
         if (!own) {
           readTo = 0n;

@@ -1,4 +1,4 @@
-import { mostBytesOf, packed } from './record-batch.ts';
+import { maxBytesOf, packed } from './record-batch.ts';
 import type { PackedRecords, ProducerRecord } from './record-batch.ts';
 
 /** Batches of one partition, in the order in which they have to be there. */
@@ -9,20 +9,20 @@ export interface PartitionBatches {
 }
 
 /** Of messages in one batch, before they are compressed: brokers take 1 MiB, unless told otherwise. */
-export const MOST_BATCH_BYTES = 900_000;
+export const MAX_BATCH_BYTES = 900_000;
 /** What a batch has beside its messages, and what gzip may add to bytes that it can't make fewer. */
 const BATCH_OVERHEAD_BYTES = 1_000;
 /** For a message's key and headers. */
 const KEY_AND_HEADER_BYTES = 10_000;
 
 /** Most bytes of messages in one batch, where a topic takes batches of `max.message.bytes`. Default a broker's own. */
-function mostBatchBytes(maxMessageBytes = Infinity): number {
-  return Math.min(MOST_BATCH_BYTES, maxMessageBytes - BATCH_OVERHEAD_BYTES);
+function maxBatchBytes(maxMessageBytes = Infinity): number {
+  return Math.min(MAX_BATCH_BYTES, maxMessageBytes - BATCH_OVERHEAD_BYTES);
 }
 
 /** Most bytes of one message's value, so that a batch can hold it with its key and headers. */
-export function mostEventBytes(maxMessageBytes?: number): number {
-  return mostBatchBytes(maxMessageBytes) - KEY_AND_HEADER_BYTES;
+export function maxEventBytes(maxMessageBytes?: number): number {
+  return maxBatchBytes(maxMessageBytes) - KEY_AND_HEADER_BYTES;
 }
 
 /** A message that knows its partition. */
@@ -45,8 +45,8 @@ export function batchesOf(
     const name = `${topic} ${partition}`;
     let filling = partitions.get(name);
     if (!filling) partitions.set(name, (filling = { topic, partition, bytes: 0, batches: [[]] }));
-    const bytes = mostBytesOf(record);
-    if (filling.bytes > 0 && filling.bytes + bytes > mostBatchBytes(maxMessageBytes.get(topic))) {
+    const bytes = maxBytesOf(record);
+    if (filling.bytes > 0 && filling.bytes + bytes > maxBatchBytes(maxMessageBytes.get(topic))) {
       filling.batches.push([]);
       filling.bytes = 0;
     }

@@ -23,7 +23,7 @@ export interface DeadLetters {
   close(): Promise<void>;
 }
 
-const MOST_ERROR_CHARS = 1_000;
+const MAX_ERROR_CHARS = 1_000;
 
 /** Connects when there is the first letter to write. */
 export function kafkaDeadLetters(kafka: Kafka, topic: string, groupId: string): DeadLetters {
@@ -37,7 +37,7 @@ export function kafkaDeadLetters(kafka: Kafka, topic: string, groupId: string): 
           'dlq-partition': String(partition),
           'dlq-offset': offset,
           'dlq-group': groupId,
-          'dlq-error': describeError(error).slice(0, MOST_ERROR_CHARS),
+          'dlq-error': describeError(error).slice(0, MAX_ERROR_CHARS),
           'dlq-tries': String(tries),
         };
         await producer.send(topic, { key, value, headers: { ...headers, ...about } });

@@ -18,7 +18,7 @@ export interface Leaders {
 }
 
 /** Leaders tell by themselves that they are none any more; partitions that were added don't. */
-const MOST_AGE_MS = 60_000;
+const MAX_AGE_MS = 60_000;
 const UNKNOWN_TOPIC_OR_PARTITION = 3;
 /** How long a topic may be unknown to the brokers, ms: one that was just made is for a moment. */
 const GONE_AFTER_MS = 5_000;
@@ -71,7 +71,7 @@ export function leadersOf(
     learn: async (names, patience) => {
       for (const name of names) wanted.add(name);
       const unknown = () => names.find((name) => !topics.has(name));
-      if (performance.now() - learnedAt > MOST_AGE_MS) learnedAt = -Infinity;
+      if (performance.now() - learnedAt > MAX_AGE_MS) learnedAt = -Infinity;
       let first: 'others' | undefined;
       while (learnedAt === -Infinity || unknown() !== undefined) {
         try {

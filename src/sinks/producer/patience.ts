@@ -17,9 +17,9 @@ export interface Patience {
 }
 
 const FIRST_PAUSE_MS = 20;
-const MOST_PAUSE_MS = 500;
+const MAX_PAUSE_MS = 500;
 const SOON_MS = 10;
-const MOST_SOON = 100;
+const MAX_SOON = 100;
 
 /** @param closed Whoever wants it done has gone. */
 export function patience(ms: number, closed: AbortSignal): Patience {
@@ -37,10 +37,10 @@ export function patience(ms: number, closed: AbortSignal): Patience {
   const limit: Patience = {
     wait: async (error) => {
       const now = next;
-      next = Math.min(2 * next, MOST_PAUSE_MS);
+      next = Math.min(2 * next, MAX_PAUSE_MS);
       await waitFor(now, error);
     },
-    soon: (error) => ((soons += 1) > MOST_SOON ? limit.wait(error) : waitFor(SOON_MS, error)),
+    soon: (error) => ((soons += 1) > MAX_SOON ? limit.wait(error) : waitFor(SOON_MS, error)),
   };
   return limit;
 }

@@ -47,7 +47,7 @@ const NO_LEADER_EPOCH = -1;
 /** Of zlib's 1 to 9, by default 6: two thirds of that one's time, for a twentieth more bytes. */
 const GZIP_LEVEL = 4;
 /** Most room for what comes out at once: zlib goes through the event loop once for each piece. */
-const MOST_PIECE_BYTES = 2 ** 18;
+const MAX_PIECE_BYTES = 2 ** 18;
 /** What comes out beside what went in, at most, of less than a piece. */
 const GZIP_OVERHEAD_BYTES = 1_024;
 
@@ -57,7 +57,7 @@ const compress: (bytes: Buffer, options: { level: number; chunkSize: number }) =
 /** Packs records, in their order; on zlib's threads, so that several can be packed at once. */
 export async function packed(records: readonly ProducerRecord[]): Promise<PackedRecords> {
   const raw = written(records);
-  const chunkSize = Math.min(MOST_PIECE_BYTES, raw.length + GZIP_OVERHEAD_BYTES);
+  const chunkSize = Math.min(MAX_PIECE_BYTES, raw.length + GZIP_OVERHEAD_BYTES);
   return { count: records.length, bytes: await compress(raw, { level: GZIP_LEVEL, chunkSize }) };
 }
 
@@ -84,21 +84,21 @@ export function recordBatch(records: PackedRecords, stamp: BatchStamp): Buffer {
 }
 
 /** At most so many bytes does a record take in a batch that is not compressed. */
-export function mostBytesOf({ key, value, headers }: ProducerRecord): number {
-  let bytes = MOST_FRAME_BYTES + lengthOf(key) + lengthOf(value);
+export function maxBytesOf({ key, value, headers }: ProducerRecord): number {
+  let bytes = MAX_FRAME_BYTES + lengthOf(key) + lengthOf(value);
   for (const [name, text] of headersOf(headers)) {
-    bytes += MOST_HEADER_FRAME_BYTES + lengthOf(name) + lengthOf(text);
+    bytes += MAX_HEADER_FRAME_BYTES + lengthOf(name) + lengthOf(text);
   }
   return bytes;
 }
 
 /** Lengths, attributes, offset, time and number of headers, as long as they come. */
-const MOST_FRAME_BYTES = 32;
-const MOST_HEADER_FRAME_BYTES = 10;
+const MAX_FRAME_BYTES = 32;
+const MAX_HEADER_FRAME_BYTES = 10;
 
 function written(records: readonly ProducerRecord[]): Buffer {
   let room = 0;
-  for (const record of records) room += mostBytesOf(record);
+  for (const record of records) room += maxBytesOf(record);
   const out = { bytes: Buffer.allocUnsafe(room), at: 0 };
   records.forEach((record, place) => writeRecord(out, record, place));
   return out.bytes.subarray(0, out.at);

@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs';
 import { firstValueFrom, map, Observable, race, timer } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
-import type { Offsets, TailMessage } from '../broker.ts';
+import type { Offsets, TailMessage } from '../transactional-log.ts';
 import { openReader } from '../fetch/kafka-reader.ts';
 import type { TopicReader } from '../fetch/kafka-reader.ts';
 import type { Bounds, Message } from '../sink.ts';

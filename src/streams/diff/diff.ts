@@ -6,7 +6,7 @@ import { changeOf } from './change.ts';
 import type { Change, ImageCodec } from './change.ts';
 import type { Identities } from './identity.ts';
 import type { NewestReads, Verdict } from './newest.ts';
-import type { Span } from '../http/read-clock.ts';
+import type { Span } from '../http/logical-clock.ts';
 import type { KeyedRecord } from '../records/records.ts';
 import type { VolatileFields } from '../records/volatile-fields.ts';
 import { updatedAtOf } from '../records/updated-at.ts';

@@ -1,4 +1,4 @@
-import type { ReadClock, Span } from '../http/read-clock.ts';
+import type { LogicalClock, Span } from '../http/logical-clock.ts';
 
 /** What a read is worth beside the one that gave the content in hand. */
 export type Verdict = 'newer' | 'older' | 'undecided';
@@ -29,7 +29,7 @@ const SWEEP_EVERY = 1_000;
  * is newer; where that is equal or missing, nobody can tell: the key has to be read again. Only
  * reads that an unsettled one could overlap are remembered.
  */
-export function newestReads(clock: ReadClock): NewestReads {
+export function newestReads(clock: LogicalClock): NewestReads {
   const seen = new Map<string, Seen>();
   let saws = 0;
 

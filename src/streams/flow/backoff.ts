@@ -7,7 +7,7 @@ export interface BackoffOptions {
   /** Ceiling of the first pause, in milliseconds; it doubles from try to try. Default 250. */
   readonly firstMs?: number;
   /** Ceiling of every pause, in milliseconds. Default 30,000. */
-  readonly mostMs?: number;
+  readonly maxMs?: number;
   /** Tries after the first before the error is let through. Default Infinity. */
   readonly retries?: number;
   /** Which errors can pass. Default {@link isRetryable}. */
@@ -48,7 +48,7 @@ export const RETRY_AFTER = 'retryAfterMs';
  * A first refused token is tried again without a pause: the next one may be ready.
  */
 export function backoff<T>(options: BackoffOptions = {}): MonoTypeOperatorFunction<T> {
-  const { firstMs = 250, mostMs = 30_000, retries = Infinity } = options;
+  const { firstMs = 250, maxMs = 30_000, retries = Infinity } = options;
   const { scheduler = asyncScheduler, random = Math.random, onRetry, stop$ = NEVER } = options;
   const { canPass = isRetryable } = options;
 
@@ -57,7 +57,7 @@ export function backoff<T>(options: BackoffOptions = {}): MonoTypeOperatorFuncti
     delay: (error: unknown, count) => {
       if (!canPass(error) || count > retries) return throwError(() => error);
       const asked = error instanceof CellarstreamError ? error.context[RETRY_AFTER] : undefined;
-      const ceiling = Math.min(mostMs, firstMs * 2 ** Math.min(count - 1, 30));
+      const ceiling = Math.min(maxMs, firstMs * 2 ** Math.min(count - 1, 30));
       const once = error instanceof CellarstreamError && error.code === 'TOKEN_REJECTED';
       const delayMs =
         typeof asked === 'number' ? asked : once && count === 1 ? 0 : random() * ceiling;

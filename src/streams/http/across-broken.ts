@@ -7,10 +7,10 @@ import { UnreadableRecord } from './unreadable-record.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
 
 /** Broken records one after the other, at most: more of them are no fault of the records. */
-const MOST_IN_A_ROW = 10;
+const MAX_IN_A_ROW = 10;
 
 /** So much of a text tells which record it is; the rest of it may be another in each answer. */
-const MOST_COMPARED = 64;
+const MAX_COMPARED = 64;
 
 /**
  * A page around a record that no answer shows together with what is behind it: the server fails in the middle of it
@@ -37,7 +37,7 @@ export function acrossBroken(
         return ask({ offset: from, pageSize: 1 }).pipe(
           switchMap((next) => {
             if (!isBroken(next)) return of(next);
-            if (row.push(next) > MOST_IN_A_ROW) return throwError(() => failed());
+            if (row.push(next) > MAX_IN_A_ROW) return throwError(() => failed());
             return behind(from + 1);
           }),
         );
@@ -86,4 +86,4 @@ export function acrossBroken(
   );
 }
 
-const beginning = (answer: Answer | BrokenAnswer) => unreadIn(answer)?.slice(0, MOST_COMPARED);
+const beginning = (answer: Answer | BrokenAnswer) => unreadIn(answer)?.slice(0, MAX_COMPARED);

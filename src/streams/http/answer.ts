@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs';
-import type { Span } from './read-clock.ts';
+import type { Span } from './logical-clock.ts';
 import type { Sent } from '../records/sent-record.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 
@@ -27,7 +27,7 @@ export interface Answer {
   readonly pagination: Pagination;
   /** The answer was a 404 that is no page of HTML, to a request for one record: who said it? */
   readonly notFound?: true;
-  /** When the request was under way, in the order of things; see {@link ReadClock}. */
+  /** When the request was under way, in the order of things; see {@link LogicalClock}. */
   readonly span: Span;
   /** The server's clock at about the time of asking, never later: ms; undefined if it never told. */
   readonly serverTime: number | undefined;

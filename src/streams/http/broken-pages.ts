@@ -6,7 +6,7 @@ import type { Answer, ListQuery } from './answer.ts';
 import { isBroken, unreadIn } from './broken-answer.ts';
 import type { BrokenAnswer, Inquiry, Part } from './broken-answer.ts';
 import { where } from './http.ts';
-import type { Span } from './read-clock.ts';
+import type { Span } from './logical-clock.ts';
 import { UnreadableRecord } from './unreadable-record.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
 
@@ -21,7 +21,7 @@ export interface BrokenPagesOptions {
 }
 
 /** Records of a page that are asked for alone, at most, before what stands in front of them is given. */
-const MOST_ALONE = 20;
+const MAX_ALONE = 20;
 
 /**
  * What can be had instead of a broken page. Its record is asked for alone: mostly its text shows then, and
@@ -63,7 +63,7 @@ export function brokenPages(
         return ask({ offset: offset + place, pageSize: 1 }).pipe(
           switchMap((one) => {
             if (isBroken(one)) return acrossBroken(inquiry, place, one, texts);
-            if (unreadIn(one) === undefined || alone === MOST_ALONE) return inFront();
+            if (unreadIn(one) === undefined || alone === MAX_ALONE) return inFront();
             return ask({ offset, pageSize: inquiry.pageSize }).pipe(
               switchMap((again) => {
                 if (!isBroken(again)) return of(again);

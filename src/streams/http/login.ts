@@ -54,7 +54,7 @@ export interface LoginOptions {
 const DOCUMENTED_LIFE_MS = 30 * 60_000;
 /** An `expiresIn` outside of these is not believed: its documented unit contradicts its value. */
 const LEAST_LIFE_MS = 10_000;
-const MOST_LIFE_MS = 24 * 60 * 60_000;
+const MAX_LIFE_MS = 24 * 60 * 60_000;
 const MAX_LOGIN_BYTES = 1_000_000;
 const KEY_PATIENCE_MS = 600_000;
 
@@ -172,6 +172,6 @@ function lifeOf(
   const left = from.map((at) => (exp ?? NaN) - (at ?? NaN)).filter((ms) => ms > 0);
   if (left.length > 0) return Math.min(...left);
   const believable =
-    typeof expiresIn === 'number' && expiresIn >= LEAST_LIFE_MS && expiresIn <= MOST_LIFE_MS;
+    typeof expiresIn === 'number' && expiresIn >= LEAST_LIFE_MS && expiresIn <= MAX_LIFE_MS;
   return believable ? expiresIn : DOCUMENTED_LIFE_MS;
 }

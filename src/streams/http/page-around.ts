@@ -99,7 +99,7 @@ function loneIn(
   offset: number,
 ): Pick<AroundPage, 'page' | 'texts'> | undefined {
   let end = body.length;
-  for (let tries = 0; tries < MOST_BRACKETS; tries++) {
+  for (let tries = 0; tries < MAX_BRACKETS; tries++) {
     end = body.lastIndexOf(CLOSE_ARRAY, end - 1);
     if (end <= at) return undefined;
     const text = Buffer.from(body.toString('latin1', at, end).trimEnd(), 'latin1');
@@ -112,7 +112,7 @@ function loneIn(
 }
 
 /** Brackets that are tried from behind: few arrays stand there in an envelope. */
-const MOST_BRACKETS = 20;
+const MAX_BRACKETS = 20;
 
 /** Whether as many came as were asked for, or as are left in the list. */
 function isWhole({ data, pagination }: Page, offset: number, pageSize: number): boolean {

@@ -14,8 +14,8 @@ import { exchange, statusError, where } from './http.ts';
 import type { AnswerSeen, HttpAnswer } from './http.ts';
 import { pageIn } from './page-in.ts';
 import type { ElementReader } from '../records/sent-record.ts';
-import { readClock as newReadClock } from './read-clock.ts';
-import type { ReadClock } from './read-clock.ts';
+import { logicalClock as newReadClock } from './logical-clock.ts';
+import type { LogicalClock } from './logical-clock.ts';
 import type { Token } from './login.ts';
 import type { TokenSource } from './token.ts';
 import { during } from '../quota/token-bucket.ts';
@@ -37,7 +37,7 @@ export interface ListRequestOptions {
   /** What of the list is known to be no JSON; kept by whoever makes its request again. Default nothing. */
   readonly texts?: UnreadableTexts;
   /** Orders the requests that may meet the same records: one clock a resource. Default its own. */
-  readonly readClock?: ReadClock;
+  readonly logicalClock?: LogicalClock;
   /** Reads the elements of a page. Default: they are parsed. */
   readonly read?: ElementReader;
   /** Clock and timers. Default {@link asyncScheduler}. */
@@ -72,7 +72,7 @@ export interface Refusals {
  */
 export function listRequest(options: ListRequestOptions): ListRequest {
   const { url, tokens, scheduler = asyncScheduler } = options;
-  const { dispatcher = getGlobalDispatcher(), readClock = newReadClock() } = options;
+  const { dispatcher = getGlobalDispatcher(), logicalClock = newReadClock() } = options;
   const { refusals = { count: 0 }, read = parsedElement, texts = unreadableTexts() } = options;
   const { maxPageBytes = 64 * 2 ** 20, random, onAnswer, onRetry } = options;
 
@@ -91,7 +91,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
     isLastTry: () => boolean,
   ): Observable<Answer | BrokenAnswer> =>
     defer(() => {
-      const begin = readClock.begin();
+      const begin = logicalClock.begin();
       const askedAt = scheduler.now();
       let answered = false; // from then on the read is settled by who deals with the page
       const headers = { authorization: `Bearer ${token.text}` };
@@ -105,7 +105,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
           if (answer.status === 401 || answer.status === 403) {
-            if (refusals.count >= MOST_REFUSALS)
+            if (refusals.count >= MAX_REFUSALS)
               throw statusError(url, answer, { offset: query.offset });
             if (token === tokens.current()) refusals.count += 1;
             tokens.refuse(token);
@@ -120,12 +120,12 @@ export function listRequest(options: ListRequestOptions): ListRequest {
           return pageIn(answer, { url, query, read, texts, isLastTry, scheduler }).pipe(
             map((page) => {
               answered = true;
-              return { ...page, span: readClock.answered(begin), serverTime, elapsedMs };
+              return { ...page, span: logicalClock.answered(begin), serverTime, elapsedMs };
             }),
           );
         }),
         finalize(() => {
-          if (!answered) readClock.settle(begin);
+          if (!answered) logicalClock.settle(begin);
         }),
       );
     });
@@ -157,7 +157,7 @@ export function listRequest(options: ListRequestOptions): ListRequest {
       url,
       ask: (part) => asking(part, limit, 1),
       texts,
-      settle: ({ begin }) => readClock.settle(begin),
+      settle: ({ begin }) => logicalClock.settle(begin),
     });
     return defer(() => asking(query, limit, TRIES)).pipe(
       switchMap((answer) => (isBroken(answer) ? around(query, answer) : of(answer))),
@@ -192,4 +192,4 @@ function addressOf(url: URL, query: ListQuery): URL {
 }
 
 /** So many tokens in a row may be refused before it is the list's own affair. */
-const MOST_REFUSALS = 3;
+const MAX_REFUSALS = 3;

@@ -16,7 +16,7 @@ export interface ServerClock {
 }
 
 /** The clock that stamps records may be this far behind the one that sends dates. */
-export const MOST_BEHIND_MS = 15 * 60_000;
+export const MAX_BEHIND_MS = 15 * 60_000;
 const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
 
 /**
@@ -57,7 +57,7 @@ export function serverClock(): ServerClock {
     newest: () => newest,
     mark: (then) => {
       if (date === undefined || then === undefined) return then;
-      return Math.max(Math.min(then, date), date - MOST_BEHIND_MS - step);
+      return Math.max(Math.min(then, date), date - MAX_BEHIND_MS - step);
     },
     latest: () => {
       const known = [date, newest, ahead].filter((at) => at !== undefined);

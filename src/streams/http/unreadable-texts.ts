@@ -12,7 +12,7 @@ export interface UnreadableTexts {
 }
 
 /** Some hundred bytes each. Of more they are tried out again, which costs requests and nothing else. */
-const MOST_KEPT = 10_000;
+const MAX_KEPT = 10_000;
 
 /** Of a list of which nothing was given up yet. */
 export function unreadableTexts(): UnreadableTexts {
@@ -23,7 +23,7 @@ export function unreadableTexts(): UnreadableTexts {
     has,
     add: (text) => {
       if (has(text)) return;
-      if (kept === MOST_KEPT) {
+      if (kept === MAX_KEPT) {
         byLength.clear();
         kept = 0;
       }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { jsonOf, keyIn, SentRecord } from '../records/sent-record.ts';
-import type { Sent, SentText } from '../records/sent-record.ts';
+import type { Sent, PayloadDigest } from '../records/sent-record.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 
@@ -48,8 +48,8 @@ export interface JoinOptions {
 
 const PAGES_KEPT = 4;
 const SPREAD_PER_PAGE = 10;
-const MOST_LAST = 20;
-const MOST_STEPS_BACK = 8;
+const MAX_LAST = 20;
+const MAX_STEPS_BACK = 8;
 
 /**
  * Holds a page against what a scan has read before, and says where to go on.
@@ -85,7 +85,7 @@ export function join(at: Position, data: readonly Sent[], options: JoinOptions):
     }
   }
   if (!anchored) {
-    const adrift = at.stepsBack >= MOST_STEPS_BACK;
+    const adrift = at.stepsBack >= MAX_STEPS_BACK;
     const offset = adrift ? 0 : Math.max(0, at.offset - Math.max(1, at.step));
     const next = { ...at, offset, stepsBack: adrift ? 0 : at.stepsBack + 1 };
     return { anchored, swapped, next, adrift };
@@ -182,7 +182,7 @@ function isKeyAlone(left: JsonValue, keyOf: KeyOf): boolean {
  */
 function choose({ keys, digest }: Page, overlap: number): readonly Anchor[] {
   const stride = Math.max(1, Math.floor(keys.length / SPREAD_PER_PAGE));
-  const last = keys.length - Math.min(overlap, MOST_LAST);
+  const last = keys.length - Math.min(overlap, MAX_LAST);
   const places = [...keys.keys()].filter(
     (place) => keys[place] !== undefined && (place >= last || place % stride === 0),
   );
@@ -199,7 +199,7 @@ const DIGEST_LENGTH = 12;
 /** Before a digest of bytes; no digest of content begins so. */
 const BY_BYTES = '=';
 
-function digestOfBytes({ digest }: SentText): string {
+function digestOfBytes({ digest }: PayloadDigest): string {
   return BY_BYTES + Buffer.from(digest, 'latin1').toString('base64url').slice(0, DIGEST_LENGTH);
 }
 

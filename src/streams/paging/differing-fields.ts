@@ -3,7 +3,7 @@ import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import { pointerStep } from '../../schemas/json/pointer.ts';
 
 /** Deeper values are held against each other whole. */
-const MOST_DEPTH = 8;
+const MAX_DEPTH = 8;
 
 /**
  * The fields in which two readings of one record differ, as JSON Pointers without places: an array on the
@@ -19,7 +19,7 @@ export function differingFields(one: JsonObject, other: JsonObject): ReadonlySet
   ): void => {
     if (a !== undefined && b !== undefined && canonicalJson(a) === canonicalJson(b)) return;
     if (pointer !== '') found.add(pointer);
-    if (depth === MOST_DEPTH) return;
+    if (depth === MAX_DEPTH) return;
     if (Array.isArray(a) && Array.isArray(b) && a.length === b.length) {
       a.forEach((element, place) => compare(pointer, element, b[place], depth + 1));
     } else if (isJsonObject(a) && isJsonObject(b)) {

@@ -7,7 +7,7 @@ export interface LeftOut {
 }
 
 /** Found ones, at most: a list may give its fields other names in every answer. */
-const MOST_FOUND = 50;
+const MAX_FOUND = 50;
 
 /**
  * For all scans of one list: what one has found the others need not find again.
@@ -22,7 +22,7 @@ export function leftOut(
   return {
     fields: () => fields,
     add: (found) => {
-      const room = set.length + MOST_FOUND - fields.length;
+      const room = set.length + MAX_FOUND - fields.length;
       const news = found.filter((field) => !fields.includes(field)).slice(0, room);
       if (news.length === 0) return;
       fields = [...fields, ...news].sort();

@@ -52,7 +52,7 @@ export interface PagesOptions {
   /** The fields that anchors leave out; kept by whoever scans the list again. Default those that this scan finds. */
   readonly leftOut?: LeftOut;
   /** Waited for before each page is taken: back-pressure. Default no wait. */
-  readonly room?: () => Observable<unknown>;
+  readonly permit?: () => Observable<unknown>;
   /**
    * Most pages that are asked for before it is known that they are the next, so that slow answers cost
    * no time; as many as that takes. Default 0: a page is asked for when the one before has come.
@@ -87,7 +87,7 @@ export interface PagesOptions {
 export function pages(options: PagesOptions): Observable<ScanPage> {
   const { request, keyOf, repeats = 2 } = options;
   const from = options.from ?? BEGINNING;
-  const { room = () => of(undefined), ahead = 0, scheduler = asyncScheduler } = options;
+  const { permit = () => of(undefined), ahead = 0, scheduler = asyncScheduler } = options;
   const { paceMs = 0, onDrop, onTrouble, leftOut = newLeftOut() } = options;
   const pageSize = Math.max(2, options.pageSize ?? 1_000);
 
@@ -151,7 +151,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       scheduler,
     });
     const read = (at: Position): Observable<ScanPage> =>
-      room().pipe(
+      permit().pipe(
         switchMap(() => asked.take(at)),
         map((answer) => take(at, answer)),
       );
@@ -163,7 +163,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
 }
 
 /** Keys that a scan counts, at most: of a longer list only its order is watched. */
-const MOST_COUNTED = 250_000;
+const MAX_COUNTED = 250_000;
 
 /** Counts distinct records, to hold them against a total that did not change. */
 function newTally(keyOf: KeyOf) {
@@ -177,7 +177,7 @@ function newTally(keyOf: KeyOf) {
       const before = seen.size;
       const keys = data.map((sent) => keyIn(sent, keyOf));
       total ??= pageTotal;
-      counting &&= total === pageTotal && total <= MOST_COUNTED && !keys.includes(undefined);
+      counting &&= total === pageTotal && total <= MAX_COUNTED && !keys.includes(undefined);
       if (!counting) {
         seen.clear();
         return 0;

@@ -49,7 +49,7 @@ export interface PollOptions {
 /** What polls for what is new look back: enough for a clock cut to the second and an ordinary late commit. */
 const SHALLOW_MS = 10_000;
 /** Most of the polls' part of the quota that looking back far has. */
-const MOST_BACK = 1 / 3;
+const MAX_BACK = 1 / 3;
 /** Nobody knows how an API reads its end dates: two days ahead no reading can matter. */
 const AHEAD_MS = 2 * 86_400_000;
 /** Beyond it ISO 8601 needs a sign, which an API may not read. */
@@ -87,7 +87,7 @@ export function poll(options: PollOptions): Observable<PollPage> {
     /** Of the polls' part of the quota: what looking back takes of it. */
     const forBack = (): number => {
       if (isOne || back.requests() === 0) return 0;
-      return Math.min(MOST_BACK, (back.requests() * spacingMs()) / lookbackMs);
+      return Math.min(MAX_BACK, (back.requests() * spacingMs()) / lookbackMs);
     };
     const costMs = () => (newest.requests() * spacingMs()) / (1 - forBack());
 

@@ -16,9 +16,9 @@ import {
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { ScanPage } from './pages.ts';
-import type { Span } from '../http/read-clock.ts';
+import type { Span } from '../http/logical-clock.ts';
 import type { Answer } from '../http/request.ts';
-import type { Room } from '../quota/room.ts';
+import type { Permits } from '../flow/permits.ts';
 import { isReadable } from '../http/unreadable-record.ts';
 import { proofLeft, removedLately, seenSince, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
@@ -79,10 +79,10 @@ export interface Held {
 export interface SweepsOptions {
   /** As it was kept with the newest step that was settled. */
   readonly progress: () => SweepProgress;
-  /** Reads the list from where a position says, null for its beginning; each page takes a place in `room`. */
+  /** Reads the list from where a position says, null for its beginning; each page takes one of `permits`. */
   readonly scan: (from: SweepProgress['position'], onUnsettled: () => void) => Observable<ScanPage>;
   /** Of one place: a step is kept before the next is taken. */
-  readonly room: Room;
+  readonly permits: Permits;
   readonly records: KnownRecords;
   /**
    * Asks for the record of a key: emits once. Default: there is no such query, and sweeps decide.
@@ -112,7 +112,7 @@ export interface SweepsOptions {
 /** So many may go of a long list, whatever the limit; of a short one they are most of it. */
 const FEW = 20;
 const FEWEST = 2;
-const MOST_OF_SHORT = 1 / 3;
+const MAX_OF_SHORT = 1 / 3;
 
 /**
  * Reads a list whole, again and again, and tells what is gone from it: what is asked for when it was
@@ -124,15 +124,16 @@ const MOST_OF_SHORT = 1 / 3;
  * is more likely broken than right.
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
-  const { progress, scan, room, records, ask, intervalMs, proofMs, limitPercent, onHeld } = options;
+  const { progress, scan, permits, records, ask, intervalMs, proofMs, limitPercent, onHeld } =
+    options;
   const { canBeAsked = () => true, spacingMs = () => 0, scheduler = asyncScheduler } = options;
   let requests = 0;
   let lastRead: Span | undefined;
 
   /** Waits until everything that was emitted is settled. */
-  const settled$ = defer(() => room.enter.pipe(tap(() => room.leave())));
+  const settled$ = defer(() => permits.acquire.pipe(tap(() => permits.release())));
   /** A step of its own place. */
-  const step = (step$: Observable<SweepStep>) => room.enter.pipe(switchMap(() => step$));
+  const step = (step$: Observable<SweepStep>) => permits.acquire.pipe(switchMap(() => step$));
 
   const read = (position: SweepProgress['position']): Observable<SweepStep> =>
     defer(() => {
@@ -152,7 +153,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   const isTooMuch = (gone: number, known: number): boolean => {
     if (limitPercent === 100) return false;
     const isMuch = gone > FEW && gone > (known * limitPercent) / 100;
-    return isMuch || (gone > FEWEST && gone > known * MOST_OF_SHORT);
+    return isMuch || (gone > FEWEST && gone > known * MAX_OF_SHORT);
   };
   const isHeld = (missing: number): boolean => {
     const before = removedLately(progress(), scheduler.now());

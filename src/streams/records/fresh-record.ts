@@ -6,7 +6,7 @@ import { updatedAtOf } from './updated-at.ts';
 import { instantOf } from './updated-at.ts';
 import type { KeyOf } from './key-of.ts';
 import { SentRecord } from './sent-record.ts';
-import type { ElementReader, SentText } from './sent-record.ts';
+import type { ElementReader, PayloadDigest } from './sent-record.ts';
 
 /** A record's image, and what has encoded it. */
 export interface Encoded {
@@ -25,7 +25,7 @@ export class FreshRecord extends SentRecord {
   readonly updatedAt: number | null;
   /** Its `created_at` in ms since the epoch; null when it has none. */
   readonly createdAt: number | null;
-  readonly text: SentText | undefined;
+  readonly text: PayloadDigest | undefined;
   /** Whether it is new: known when its turn has come. */
   isNew: boolean | undefined;
 
@@ -72,7 +72,7 @@ export type FreshReader = (page: Buffer, at: number) => Element<FreshRecord> | u
  */
 export function freshRecords(
   { keyFields, keyOf, encode }: FreshOptions,
-  textOf?: (bytes: Buffer, updatedAt: number | null) => SentText,
+  textOf?: (bytes: Buffer, updatedAt: number | null) => PayloadDigest,
 ): FreshReader {
   const wanted = [...new Set([...keyFields, 'created_at', 'updated_at'])];
   return (page, at) => {

@@ -2,7 +2,7 @@ import { isJsonObject, JsonNumber } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 
 /** Longer ones the image store can't hold. */
-const MOST_KEY_BYTES = 1_000;
+const MAX_KEY_BYTES = 1_000;
 
 /** Reads a record's key: its text, or undefined when there is none. */
 export type KeyOf = (record: JsonValue) => string | undefined;
@@ -21,7 +21,7 @@ export function keyOfFields(fields: readonly string[]): KeyOf {
       parts.push(fields.length === 1 ? part : part.replace(/[\\|]/g, '\\$&'));
     }
     const key = parts.join('|');
-    return Buffer.byteLength(key) <= MOST_KEY_BYTES ? key : undefined;
+    return Buffer.byteLength(key) <= MAX_KEY_BYTES ? key : undefined;
   };
 }
 

@@ -7,7 +7,7 @@ import { updatedAtOf } from './updated-at.ts';
 import { freshRecords } from './fresh-record.ts';
 import type { FreshOptions } from './fresh-record.ts';
 import { SentRecord } from './sent-record.ts';
-import type { ElementReader, SentText } from './sent-record.ts';
+import type { ElementReader, PayloadDigest } from './sent-record.ts';
 
 /** A record sent in the very bytes that were read before. */
 export class KnownRecord extends SentRecord {
@@ -15,9 +15,9 @@ export class KnownRecord extends SentRecord {
   readonly asOf: number;
   /** As the record that its image was made of. */
   readonly isSame = true;
-  readonly text: SentText;
+  readonly text: PayloadDigest;
 
-  constructor(key: string, asOf: number, text: SentText, page: Buffer, at: number) {
+  constructor(key: string, asOf: number, text: PayloadDigest, page: Buffer, at: number) {
     super(key, page, at, at + text.length);
     this.asOf = asOf;
     this.text = text;
@@ -29,17 +29,17 @@ export class KnownRecord extends SentRecord {
 }
 
 /** Tells records that were sent before by their bytes. */
-export interface Recogniser {
+export interface DigestMatcher {
   /** Reads a record as a {@link KnownRecord}, else as a `FreshRecord` where it can be encoded; any other is parsed. */
   readonly read: ElementReader;
   /** What to keep of a record that was parsed here and stays so. */
-  readonly textOf: (record: JsonObject) => SentText | undefined;
+  readonly textOf: (record: JsonObject) => PayloadDigest | undefined;
 }
 
-/** What {@link recogniser} needs. */
-export interface RecogniserOptions extends Omit<FreshOptions, 'encode'> {
+/** What {@link digestMatcher} needs. */
+export interface DigestMatcherOptions extends Omit<FreshOptions, 'encode'> {
   /** What was kept of the record of a key. */
-  readonly known: (key: string) => SentText | undefined;
+  readonly known: (key: string) => PayloadDigest | undefined;
   /** Rises whenever something else may be known. */
   readonly asOf: () => number;
   /** For records that are not known. Default: they are parsed. */
@@ -51,11 +51,11 @@ export interface RecogniserOptions extends Omit<FreshOptions, 'encode'> {
  * record would be, is guessed at from the bytes alone. A wrong guess does no harm: bytes of another digest
  * are not those that were kept under that key, and of the same digest they are, whatever led there.
  */
-export function recogniser(options: RecogniserOptions): Recogniser {
+export function digestMatcher(options: DigestMatcherOptions): DigestMatcher {
   const { keyFields, keyOf, known, asOf, encode = () => undefined } = options;
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
-  const fresh = freshRecords({ keyFields, keyOf, encode }, sentText);
-  const parsed = new WeakMap<JsonObject, SentText>();
+  const fresh = freshRecords({ keyFields, keyOf, encode }, payloadDigest);
+  const parsed = new WeakMap<JsonObject, PayloadDigest>();
 
   /** Pages in whose rest a field of the key is not found: else each record would look to their end. */
   const exhausted = new WeakSet<Buffer>();
@@ -93,7 +93,7 @@ export function recogniser(options: RecogniserOptions): Recogniser {
       const element = parsedElement(page, at);
       const { value, end } = element;
       if (isJsonObject(value))
-        parsed.set(value, sentText(page.subarray(at, end), updatedAtOf(value)));
+        parsed.set(value, payloadDigest(page.subarray(at, end), updatedAtOf(value)));
       return element;
     },
     textOf: (record) => parsed.get(record),
@@ -109,7 +109,7 @@ function behindName(page: Buffer, name: Buffer, at: number): number {
   return -1;
 }
 
-const sentText = (bytes: Buffer, updatedAt: number | null): SentText => ({
+const payloadDigest = (bytes: Buffer, updatedAt: number | null): PayloadDigest => ({
   digest: digestOf(bytes),
   length: bytes.length,
   updatedAt,

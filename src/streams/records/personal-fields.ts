@@ -97,13 +97,13 @@ interface Means {
 }
 
 /** Arrays in arrays that are looked through: one that is deeper is hidden as a whole. */
-const MOST_NESTED = 100;
+const MAX_NESTED = 100;
 
 /** The value as it may be shown: itself if nothing in it is hidden, undefined if it's left out. */
 function hide(value: JsonValue, node: Node, means: Means, nested = 0): JsonValue | undefined {
   if (node.way === 'drop') return undefined;
   if (value === null) return null;
-  if (Array.isArray(value) && nested < MOST_NESTED) {
+  if (Array.isArray(value) && nested < MAX_NESTED) {
     const elements = value.map((each) => hide(each, node, means, nested + 1) ?? null);
     return elements.every((each, place) => each === value[place]) ? value : elements;
   }

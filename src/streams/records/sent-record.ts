@@ -9,7 +9,7 @@ import { UnreadableRecord } from '../http/unreadable-record.ts';
 export type Sent = JsonValue | SentRecord | UnreadableRecord;
 
 /** What is kept of the bytes that a record was sent in. */
-export interface SentText {
+export interface PayloadDigest {
   /** Their SHA-256, cut to 16 bytes, as `latin1`. */
   readonly digest: string;
   /** How many they are. */
@@ -27,7 +27,7 @@ export abstract class SentRecord {
   /** Its `updated_at` in ms since the epoch; null when it has none. */
   abstract readonly updatedAt: number | null;
   /** Of its bytes, where somebody looked. */
-  abstract readonly text: SentText | undefined;
+  abstract readonly text: PayloadDigest | undefined;
   readonly #page: Buffer;
   readonly #at: number;
   readonly #end: number;

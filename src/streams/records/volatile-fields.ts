@@ -39,11 +39,11 @@ type Node = Map<string | typeof END, Node>;
 const END = Symbol('a volatile field');
 
 /** Arrays in arrays that are looked through; what is deeper is left as it is. */
-const MOST_NESTED = 100;
+const MAX_NESTED = 100;
 
 function left(value: JsonValue, node: Node, nested = 0): JsonValue {
   if (Array.isArray(value)) {
-    if (nested === MOST_NESTED) return value;
+    if (nested === MAX_NESTED) return value;
     const elements = value.map((each) => left(each, node, nested + 1));
     return elements.every((each, place) => each === value[place]) ? value : elements;
   }

@@ -51,7 +51,7 @@ export interface ClientOptions {
 }
 
 /** A request that is given up: later than that it has arrived. */
-const MOST_WAY_MS = 900;
+const MAX_WAY_MS = 900;
 
 /** A process that asks as often as it may, with the quotas and the ledger as they are. */
 export class SimClient {
@@ -161,7 +161,7 @@ export class SimClient {
     await time.sleep(chance.is(0.02) ? chance.below(8_000) : chance.below(20));
     await this.#awake();
     if (this.state === 'over' || !this.#ledger.isRunning()) return;
-    const way = chance.is(0.05) ? chance.below(MOST_WAY_MS) : 5 + chance.below(60);
+    const way = chance.is(0.05) ? chance.below(MAX_WAY_MS) : 5 + chance.below(60);
     const isLost = this.isDropped;
     const arrived = time.sleep(way).then(() => {
       if (!isLost) arrivals.push({ at: time.now(), endpoint, client: this.name });

@@ -20,7 +20,7 @@ export interface GuestOptions {
 }
 
 /** A request that is given up: later than that it has arrived. */
-const MOST_WAY_MS = 900;
+const MAX_WAY_MS = 900;
 
 /** `peek`, and more: a guest that asks orders and the login as often as it is let. */
 export class SimGuest {
@@ -98,7 +98,7 @@ export class SimGuest {
     await time.sleep(chance.is(0.05) ? chance.below(15_000) : chance.below(20));
     await this.#awake();
     if (this.#isOver || !this.#permits.isRunning()) return;
-    const way = chance.is(0.05) ? chance.below(MOST_WAY_MS) : 5 + chance.below(60);
+    const way = chance.is(0.05) ? chance.below(MAX_WAY_MS) : 5 + chance.below(60);
     await time.sleep(way);
     arrivals.push({ at: time.now(), endpoint, client: this.name });
     await time.sleep(5 + chance.below(100));

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { cachedJars } from '../../../src/devstack/jar-cache.ts';
 
 const run = promisify(execFile);
-const MOST_OUTPUT_BYTES = 2 ** 28;
+const MAX_OUTPUT_BYTES = 2 ** 28;
 
 /** What a program of Kafka's has printed. */
 export interface Printed {
@@ -31,7 +31,7 @@ export async function javaTool(
       ...['-cp', classPath.map((folder) => join(folder, '*')).join(delimiter)],
       ...args,
     ],
-    { env, encoding: 'buffer', maxBuffer: MOST_OUTPUT_BYTES },
+    { env, encoding: 'buffer', maxBuffer: MAX_OUTPUT_BYTES },
   );
   return { stdout, stderr: stderr.toString() };
 }

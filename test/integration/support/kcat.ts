@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import type { StoredRecord } from './stored-record.ts';
 
 const run = promisify(execFile);
-const MOST_OUTPUT_BYTES = 2 ** 28;
+const MAX_OUTPUT_BYTES = 2 ** 28;
 
 /** Whether there is one on the PATH: librdkafka's command line. */
 export const hasKcat = spawnSync('kcat', ['-V']).status === 0;
@@ -19,7 +19,7 @@ export async function kcatRead(broker: string, topic: string): Promise<StoredRec
       ...['-C', '-q', '-e', '-b', broker, '-t', topic, '-o', 'beginning', '-f', FORMAT],
       ...['-X', 'isolation.level=read_committed', '-X', 'check.crcs=true'],
     ],
-    { encoding: 'buffer', maxBuffer: MOST_OUTPUT_BYTES },
+    { encoding: 'buffer', maxBuffer: MAX_OUTPUT_BYTES },
   );
   if (stderr.length > 0) throw new Error(`kcat complains: ${stderr.toString()}`);
   const records: StoredRecord[] = [];

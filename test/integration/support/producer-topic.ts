@@ -5,7 +5,7 @@ import { expect } from 'vitest';
 import { openKafkaProducer } from '../../../src/sinks/producer/kafka-producer.ts';
 import { readTail, topicEnds } from '../../../src/sinks/fetch/kafka-tail.ts';
 import { partitionOf } from '../../../src/sinks/producer/partition-of.ts';
-import type { TailMessage } from '../../../src/sinks/broker.ts';
+import type { TailMessage } from '../../../src/sinks/transactional-log.ts';
 import type { Message, ProducerIdentity, TransactionalSink } from '../../../src/sinks/sink.ts';
 import { createTopic } from './created-topic.ts';
 

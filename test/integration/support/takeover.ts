@@ -14,7 +14,7 @@ const PAGE_SIZE = '50';
 export const LIMITS = { list: 100, login: 10 };
 const WINDOW_MS = 60_000;
 /** Most of a minute's requests, so that a successor that knew of none would ask too many; or until the quota holds it back. */
-const MOST_OF_IT = scaled(75, 130);
+const MAX_OF_IT = scaled(75, 130);
 /** Till all that was asked before the fault is over for the quota; and for as long as the promise says. */
 const SEEN_MS = scaled(75_000, 120_000);
 const PATIENCE = { timeout: 170_000, interval: 20 };
@@ -65,7 +65,7 @@ export async function takeover(prefix: string, fault: Fault): Promise<Takeover> 
   const last = () => times().at(-1) ?? 0;
 
   const first = await start(fault.first);
-  await vi.waitUntil(() => times().length >= MOST_OF_IT, PATIENCE);
+  await vi.waitUntil(() => times().length >= MAX_OF_IT, PATIENCE);
   const struckAt = last();
   await fault.strike(first);
   const [endedAt, before] = [Date.now(), times().length];
@@ -79,8 +79,8 @@ export async function takeover(prefix: string, fault: Fault): Promise<Takeover> 
   const { truth } = sandbox;
   return {
     most: {
-      list: truth.mostInAnyWindow(BUSY, WINDOW_MS),
-      login: truth.mostInAnyWindow('login', WINDOW_MS),
+      list: truth.maxInAnyWindow(BUSY, WINDOW_MS),
+      login: truth.maxInAnyWindow('login', WINDOW_MS),
     },
     refused: truth.refused(),
     firstAfterMs: gaps[0] ?? Infinity,

@@ -140,7 +140,7 @@ describe('lifeCycle', () => {
   });
 
   it('forgets the subjects that entered their state first, and no others', () => {
-    const model = lifeCycle({ mostEntries: 4 });
+    const model = lifeCycle({ maxEntries: 4 });
     model.add('old', changed(null, 'open', 0), 0);
     model.add('new', changed(null, 'open', 1_000), 0);
     model.add('old', changed('open', 'held', 2_000), 0); // entered anew

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Cursor } from '../../../src/pipeline/checkpoint/cursor.ts';
-import { openTaskLog } from '../../../src/pipeline/checkpoint/task-log.ts';
-import type { TaskLog } from '../../../src/pipeline/checkpoint/task-log.ts';
-import type { Tenure } from '../../../src/pipeline/checkpoint/tenure.ts';
+import { openCheckpoint } from '../../../src/pipeline/checkpoint/checkpoint.ts';
+import type { Checkpoint } from '../../../src/pipeline/checkpoint/checkpoint.ts';
+import type { Ownership } from '../../../src/pipeline/checkpoint/ownership.ts';
 import { transactionalIds } from '../../../src/pipeline/transactional-id.ts';
 import { brokerOf, SimBroker } from '../../sim/sim-broker.ts';
 import type { CommitFate } from '../../sim/sim-broker.ts';
@@ -19,15 +19,15 @@ beforeEach(() => {
 
 /** A process of an account, of this version or an older one; opens its log as its commits are told to go. */
 function process(prefix: string, account: string, instance: string, version: 'old' | 'new') {
-  const tenure: Tenure = {};
+  const ownership: Ownership = {};
   const folder = new SimFolder();
   const hooks = { onRead: (): Promise<unknown> => Promise.resolve() };
   const { transactionalId, formerId } = transactionalIds(prefix, account, 'orders');
   const step = () => Promise.resolve();
-  const open = async (...fates: CommitFate[]): Promise<TaskLog> => {
+  const open = async (...fates: CommitFate[]): Promise<Checkpoint> => {
     try {
-      return await openTaskLog({
-        broker: brokerOf(kafka, { step, fate: () => fates.shift() ?? 'done', now: () => 0 }),
+      return await openCheckpoint({
+        log: brokerOf(kafka, { step, fate: () => fates.shift() ?? 'done', now: () => 0 }),
         store: storeOf(folder, step).task(`${account}/orders`),
         task: `${account}/orders`,
         topic: `${prefix}.orders`,
@@ -38,12 +38,12 @@ function process(prefix: string, account: string, instance: string, version: 'ol
           await hooks.onRead();
           return { sequence: Number(event.toString()), image };
         },
-        tenure,
+        ownership,
         canBeAsked: true,
         scheduler: hurriedTime().scheduler,
       });
     } catch (error) {
-      tenure.lost = error;
+      ownership.lost = error;
       throw error;
     }
   };
@@ -54,7 +54,7 @@ const ofOne = (instance: string, version: 'old' | 'new') =>
 const ofOther = (instance: string, version: 'old' | 'new') =>
   process('wine.eu', 'main', instance, version);
 
-async function publish({ commit, cursor }: TaskLog, topic = 'wine.orders'): Promise<number> {
+async function publish({ commit, cursor }: Checkpoint, topic = 'wine.orders'): Promise<number> {
   const sequence = cursor.sequence + 1;
   const key = String(sequence);
   await commit({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Broker } from '../../../src/sinks/broker.ts';
+import type { TransactionalLog } from '../../../src/sinks/transactional-log.ts';
 import { newCursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import { livingInstance } from '../../../src/pipeline/checkpoint/living-instance.ts';
 import { hurriedTime } from '../../support/hurried-time.ts';
@@ -8,7 +8,7 @@ import { hurriedTime } from '../../support/hurried-time.ts';
 function watched(written: readonly { readonly at: number; readonly task: string }[]) {
   const { scheduler } = hurriedTime();
   const there = () => written.filter(({ at }) => at <= scheduler.now());
-  const broker: Partial<Broker> = {
+  const broker: Partial<TransactionalLog> = {
     bounds: () => Promise.resolve(new Map([[0, { low: 0n, high: BigInt(there().length) }]])),
     readTail: ({ from, to, onMessages }) =>
       onMessages(
@@ -20,7 +20,11 @@ function watched(written: readonly { readonly at: number; readonly task: string 
           })),
       ),
   };
-  const options = { broker: broker as Broker, cursorTopic: 'wine.cursors', account: 'default' };
+  const options = {
+    log: broker as TransactionalLog,
+    cursorTopic: 'wine.cursors',
+    account: 'default',
+  };
   return livingInstance({ ...options, scheduler });
 }
 

@@ -2,8 +2,8 @@ import { VirtualTimeScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { Bounds } from '../../../src/sinks/sink.ts';
 import type { LostEvents } from '../../../src/observe/lost-events.ts';
-import { openTaskLog } from '../../../src/pipeline/checkpoint/task-log.ts';
-import type { TaskLog } from '../../../src/pipeline/checkpoint/task-log.ts';
+import { openCheckpoint } from '../../../src/pipeline/checkpoint/checkpoint.ts';
+import type { Checkpoint } from '../../../src/pipeline/checkpoint/checkpoint.ts';
 import { brokerOf, SimBroker } from '../../sim/sim-broker.ts';
 import type { CommitFate } from '../../sim/sim-broker.ts';
 import { SimFolder, storeOf } from '../../sim/sim-store.ts';
@@ -28,8 +28,8 @@ function cluster(partitions = 1) {
     let fate = claim;
     const broker = brokerOf(kafka, { step, fate: () => fate, now: () => 0 });
     const told = (topic: string) => Promise.resolve(heard?.get(topic) ?? kafka.bounds(topic));
-    return openTaskLog({
-      broker: { ...broker, bounds: told },
+    return openCheckpoint({
+      log: { ...broker, bounds: told },
       store: storeOf(folder, step).task(TASK),
       task: TASK,
       topic: TOPIC,
@@ -40,7 +40,7 @@ function cluster(partitions = 1) {
         onRead();
         return Promise.resolve({ sequence: Number(event.toString()), image });
       },
-      tenure: {},
+      ownership: {},
       canBeAsked: true,
       scheduler: new VirtualTimeScheduler(),
       onLost: (each) => lost.push(each),
@@ -57,7 +57,7 @@ function cluster(partitions = 1) {
 }
 
 /** Publishes an event of each key, as of a first read that is done. */
-async function publish(log: TaskLog, ...keys: readonly string[]): Promise<void> {
+async function publish(log: Checkpoint, ...keys: readonly string[]): Promise<void> {
   const { sequence: before } = log.cursor;
   const sequences = keys.map((_, nth) => before + nth + 1);
   await log.commit({
@@ -84,7 +84,8 @@ describe('a task whose folder an older version has left', () => {
   });
 });
 
-const known = (log: TaskLog, keys: string) => [...keys].filter((key) => log.get(key) !== undefined);
+const known = (log: Checkpoint, keys: string) =>
+  [...keys].filter((key) => log.get(key) !== undefined);
 
 describe('a task whose topic has lost events', () => {
   it('begins to read anew, knows what is left, and goes on counting', async () => {
@@ -202,7 +203,7 @@ describe('a task whose topic has lost events', () => {
 });
 
 describe('a task whose folder is older than what compaction has left', () => {
-  const remove = (log: TaskLog, key: string) =>
+  const remove = (log: Checkpoint, key: string) =>
     log.commit({
       messages: [{ topic: TOPIC, key, value: Buffer.from(String(log.cursor.sequence + 1)) }, { topic: TOPIC, key, value: null }],
       images: [{ key, sequence: log.cursor.sequence + 1, image: null }],

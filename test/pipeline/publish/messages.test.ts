@@ -145,7 +145,7 @@ describe('deadLetterMessages', () => {
   const letters = (raw: string) =>
     deadLetterMessages(
       { reason: 'too-large', raw, key: 'k' },
-      { to, resource: 'orders', offset: 90, mostBytes: 800_000, now: 9 },
+      { to, resource: 'orders', offset: 90, maxBytes: 800_000, now: 9 },
     ).map(({ key, value }) => ({ key, ...deadLetterCodec.decode(unframe(value!).payload) }));
 
   it('is one message with the JSON as it came', () => {
@@ -163,7 +163,7 @@ describe('deadLetterMessages', () => {
   it('is the text of what is no JSON, as it came, with its own place in the list', () => {
     const [message] = deadLetterMessages(
       { reason: 'unreadable', raw: '{"id":NaN}', key: null, offset: 97 },
-      { to, resource: 'orders', offset: 90, mostBytes: 800_000, now: 9 },
+      { to, resource: 'orders', offset: 90, maxBytes: 800_000, now: 9 },
     );
     expect(deadLetterCodec.decode(unframe(message!.value!).payload)).toMatchObject({
       reason: 'unreadable',
@@ -177,7 +177,7 @@ describe('deadLetterMessages', () => {
     const letter = (reason: RejectedJson['reason'], key: string | null) => {
       const messages = deadLetterMessages(
         { reason, raw: {}, key },
-        { to, resource: 'orders', offset: 90, mostBytes: 800_000, now: 9 },
+        { to, resource: 'orders', offset: 90, maxBytes: 800_000, now: 9 },
       );
       return {
         key: messages[0]!.key,

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Hooks, Resynced } from '../../../src/observe/hooks.ts';
 import { resyncEvents } from '../../../src/pipeline/publish/resync-events.ts';
-import type { ResyncStep } from '../../../src/pipeline/reads/reading.ts';
+import type { ResyncStep } from '../../../src/pipeline/reads/read-batch.ts';
 import type { Resync } from '../../../src/account/resync-requests.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';

@@ -6,11 +6,11 @@ import type { Config } from '../../../src/config/config.ts';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import type { Lanes } from '../../../src/account/quotas.ts';
 import { resourceReads } from '../../../src/pipeline/reads/resource-reads.ts';
-import type { Reading } from '../../../src/pipeline/reads/reading.ts';
+import type { ReadBatch } from '../../../src/pipeline/reads/read-batch.ts';
 import type { ResourceReadsOptions } from '../../../src/pipeline/reads/resource-reads.ts';
 import type { Resync } from '../../../src/account/resync-requests.ts';
 import { parsedElement } from '../../../src/schemas/json/page-elements.ts';
-import type { ReadClock } from '../../../src/streams/http/read-clock.ts';
+import type { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { Answer, ListQuery } from '../../../src/streams/http/request.ts';
 import { NO_SWEEP } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
@@ -54,8 +54,8 @@ interface More extends Partial<Omit<ResourceReadsOptions, 'config'>> {
 function reading(
   records: (query: ListQuery) => readonly object[],
   work: (reads: {
-    readonly readings$: Observable<Reading>;
-    readonly readClock: ReadClock;
+    readonly readings$: Observable<ReadBatch>;
+    readonly logicalClock: LogicalClock;
     readonly readAgain: (key: string) => void;
     readonly asked: readonly Asked[];
     readonly at: (ms: number, then: () => void) => void;
@@ -77,7 +77,7 @@ function reading(
   scheduler.run(() => {
     const asked: Asked[] = [];
     const list =
-      (clock?: ReadClock) =>
+      (clock?: LogicalClock) =>
       (query: ListQuery, limit: Limit): Observable<Answer> => {
         asked.push({ ...query, ...(limit as Limit & { lane: string }) });
         const begin = clock!.begin();
@@ -94,7 +94,7 @@ function reading(
         );
       };
     const tokens = { token$: of({ serverTime: START }) };
-    const api = { tokens, list: (_: unknown, clock?: ReadClock) => list(clock) };
+    const api = { tokens, list: (_: unknown, clock?: LogicalClock) => list(clock) };
     const reads = resourceReads({
       resource: 'orders',
       config: {
@@ -166,7 +166,7 @@ describe('resourceReads', () => {
     reading(
       () => [order(1, '2025-12-31T23:59:00.000Z')],
       ({ readings$, asked, at }) => {
-        const seen: Reading[] = [];
+        const seen: ReadBatch[] = [];
         const reading$ = readings$.subscribe((page) => seen.push(page));
         let stopped = 0;
         at(10_000, () => {
@@ -186,7 +186,7 @@ describe('resourceReads', () => {
     reading(
       ({ orderNumber }) => (orderNumber === '7' ? [order(7)] : []),
       ({ readings$, readAgain, asked, at }) => {
-        const seen: Reading[] = [];
+        const seen: ReadBatch[] = [];
         const reading$ = readings$.subscribe((page) => seen.push(page));
         const again = () => asked.flatMap(({ orderNumber }) => orderNumber ?? []);
         ['7', '8', '9'].forEach(readAgain);
@@ -310,7 +310,7 @@ describe('the sweeps of a resource', () => {
     count: () => 1_000,
     unseen: () => ({ keys, next: undefined }),
   });
-  const inShort = ({ lane, step, records, gone, spared }: Reading) => ({
+  const inShort = ({ lane, step, records, gone, spared }: ReadBatch) => ({
     lane,
     ...(step && { step: step.kind }),
     ...(records.length > 0 && { records: records.map(({ key }) => key) }),
@@ -351,13 +351,13 @@ describe('the sweeps of a resource', () => {
     const query = ({ orderNumber }: ListQuery) => (orderNumber === '8' ? [order(8)] : []);
     reading(
       query,
-      ({ readings$, readClock, asked, at }) => {
+      ({ readings$, logicalClock, asked, at }) => {
         const reading$ = readings$.subscribe((page) => {
           if (page.lane === 'sweep') found.push(inShort(page));
           if (page.spared) missing = missing.filter((key) => !page.spared!.includes(key));
           if (page.step?.kind === 'asked-once') sweep = { ...sweep, askedAt: 2 * LATENCY_MS };
           if (page.lane !== 'sweep' || page.step?.kind !== 'end') page.settle(); // it ends there
-          if (page.step?.kind === 'end') readClock.settle(page.span.begin);
+          if (page.step?.kind === 'end') logicalClock.settle(page.span.begin);
         });
         const alone = () => asked.filter(({ orderNumber }) => orderNumber !== undefined);
         at(2 * LATENCY_MS + PROOF_MS - 1, () => {
@@ -368,7 +368,7 @@ describe('the sweeps of a resource', () => {
         });
         at(500, () => {
           expect(alone().slice(2)).toEqual([{ orderNumber: '7', lane: 'ask' }]);
-          expect(readClock.oldest()).toBe(Infinity); // nothing is left open
+          expect(logicalClock.oldest()).toBe(Infinity); // nothing is left open
           reading$.unsubscribe();
         });
       },
@@ -391,7 +391,7 @@ describe('the sweeps of a resource', () => {
     reading(
       () => [],
       ({ readings$, at }) => {
-        const found: Reading[] = [];
+        const found: ReadBatch[] = [];
         const reading$ = readings$.subscribe((page) => page.step && found.push(page));
         at(500, () => {
           expect(found.map(({ step }) => step?.kind)).toEqual(['asked']);
@@ -410,7 +410,7 @@ describe('the sweeps of a resource', () => {
     const found: ReturnType<typeof inShort>[] = [];
     reading(
       () => [{ id: 1 }, { id: 2 }],
-      ({ readings$, readClock, asked, at }) => {
+      ({ readings$, logicalClock, asked, at }) => {
         let ends = 0;
         const reading$ = readings$.subscribe((page) => {
           found.push(inShort(page));
@@ -421,7 +421,7 @@ describe('the sweeps of a resource', () => {
           }
           if (page.step?.kind === 'end') {
             ends += 1;
-            expect(readClock.oldest()).toBe(page.span.begin); // its own: all others are settled
+            expect(logicalClock.oldest()).toBe(page.span.begin); // its own: all others are settled
             expect(page.catchesUp).toBe(true); // there are no polls to do so
             sweep = { ...sweep, phase: 'done' };
           }
@@ -483,13 +483,13 @@ describe('what is to be published again', () => {
     resync('one', { orderNumber: '7' }),
     resync('newer', { since: START - 86_400_000 }),
   ];
-  const found = (readings: readonly Reading[]) =>
+  const found = (readings: readonly ReadBatch[]) =>
     readings.flatMap(({ lane, resync }) =>
       lane === 'resync' ? [[resync!.resync.id, resync!.outcome?.status]] : [],
     );
 
   it('is read after the first read, in the lane of single orders, while polls are slower', () => {
-    const seen: Reading[] = [];
+    const seen: ReadBatch[] = [];
     const begun: string[] = [];
     const beside: string[] = [];
     let isDone = false;
@@ -532,7 +532,7 @@ describe('what is to be published again', () => {
   });
 
   it('fails where the API refuses it, and the next request has its turn', () => {
-    const seen: Reading[] = [];
+    const seen: ReadBatch[] = [];
     const refusal = new CellarstreamError('API_STATUS', 'no', { context: { status: 400 } });
     const isFirstPage = ({ offset, modifiedFromDate }: ListQuery) => offset === 0 && !modifiedFromDate; // prettier-ignore
     reading(

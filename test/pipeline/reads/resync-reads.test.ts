@@ -3,13 +3,13 @@ import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import { resyncReads } from '../../../src/pipeline/reads/resync-reads.ts';
-import type { Reading } from '../../../src/pipeline/reads/reading.ts';
+import type { ReadBatch } from '../../../src/pipeline/reads/read-batch.ts';
 import type { Resync } from '../../../src/account/resync-requests.ts';
 import type { SingleRecords } from '../../../src/pipeline/reads/single-records.ts';
 import { BEGINNING } from '../../../src/streams/paging/anchors.ts';
 import type { ScanPage } from '../../../src/streams/paging/pages.ts';
 import type { Answer } from '../../../src/streams/http/request.ts';
-import { room } from '../../../src/streams/quota/room.ts';
+import { permits } from '../../../src/streams/flow/permits.ts';
 
 const span = { begin: 1, end: 2 };
 const answer = (...data: Answer['data']): Answer => ({
@@ -38,15 +38,15 @@ function reading(
 ) {
   // prettier-ignore
   const requests$ = new Subject<Resync>();
-  const place = room(1);
+  const place = permits(1);
   const begun: string[] = [];
-  const readings: Reading[] = [];
+  const readings: ReadBatch[] = [];
   const errors: unknown[] = [];
   resyncReads({
     requests$,
     scan,
     single: single as SingleRecords | undefined,
-    room: place,
+    permits: place,
     limit: (source) => source,
     moment: () => span,
     arrived: ({ data }) => ({
@@ -55,9 +55,9 @@ function reading(
       records: data.map((record) => ({ key: '1', record: record as object }) as never),
       rejected: [],
       span,
-      settle: () => place.leave(),
+      settle: () => place.release(),
     }),
-    settling: () => () => place.leave(),
+    settling: () => () => place.release(),
     onBegin: ({ id }) => begun.push(id),
   }).subscribe({
     next: (each) => readings.push(each),

@@ -5,7 +5,7 @@ import { canonicalJson, JsonNumber, parseJson } from '../../../src/schemas/json/
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import { orderSchema } from '../../../src/resources/orders/order.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
-import { everyKind, imageSchema, nullable } from './every-kind.ts';
+import { everyKind, imageSchema, nullable } from './every-type.ts';
 import { inOneForm, oddRecords, turned } from './odd-records.ts';
 
 describe.each([

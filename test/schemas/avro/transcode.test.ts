@@ -10,7 +10,7 @@ import { Chance } from '../../integration/support/chance.ts';
 import { SentNumber } from '../../integration/support/json-model.ts';
 import type { Json } from '../../integration/support/json-model.ts';
 import { oddText } from '../../integration/support/odd-text.ts';
-import { everyKind, nullable } from './every-kind.ts';
+import { everyKind, nullable } from './every-type.ts';
 import { oddRecords } from './odd-records.ts';
 
 const BEFORE = '[{"label":"the one before"},';

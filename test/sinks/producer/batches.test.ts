@@ -1,10 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import {
-  batchesOf,
-  MOST_BATCH_BYTES,
-  mostEventBytes,
-} from '../../../src/sinks/producer/batches.ts';
+import { batchesOf, MAX_BATCH_BYTES, maxEventBytes } from '../../../src/sinks/producer/batches.ts';
 import type { PlacedRecord } from '../../../src/sinks/producer/batches.ts';
 import { recordBatch } from '../../../src/sinks/producer/record-batch.ts';
 import type { PackedRecords } from '../../../src/sinks/producer/record-batch.ts';
@@ -29,7 +25,7 @@ describe('batchesOf', () => {
   it("keeps to a topic's own max.message.bytes, as the broker counts them", async () => {
     const most = 100_000;
     const records = Array.from({ length: 20 }, (_, n) => record('small', 0, String(n), 30_000));
-    const largest = record('small', 0, 'largest', mostEventBytes(most));
+    const largest = record('small', 0, 'largest', maxEventBytes(most));
     const [{ batches } = { batches: [] }] = await batchesOf([...records, largest], new Map([['small', most]])); // prettier-ignore
     expect((await keysOf(batches)).flat()).toEqual([...records.map(({ key }) => key), 'largest']);
     for (const batch of batches) expect(recordBatch(batch, STAMP).length).toBeLessThanOrEqual(most);
@@ -55,7 +51,7 @@ describe('batchesOf', () => {
   });
 
   it('fills a batch as far as it may be, and goes on in the next one', async () => {
-    const third = Math.floor(MOST_BATCH_BYTES / 3) - 100;
+    const third = Math.floor(MAX_BATCH_BYTES / 3) - 100;
     const records = Array.from({ length: 7 }, (_, n) => record('a', 0, String(n), third));
     const [partition] = await batchesOf(records);
     expect(await keysOf(partition!.batches)).toEqual([['0', '1', '2'], ['3', '4', '5'], ['6']]);
@@ -66,13 +62,13 @@ describe('batchesOf', () => {
   });
 
   it('counts the bytes of one partition in no other', async () => {
-    const large = MOST_BATCH_BYTES - 1_000;
+    const large = MAX_BATCH_BYTES - 1_000;
     const all = await batchesOf([0, 1, 2].map((partition) => record('a', partition, 'k', large)));
     expect(all.map(({ batches }) => batches.length)).toEqual([1, 1, 1]);
   });
 
   it('counts the bytes of keys and headers', async () => {
-    const half = 'x'.repeat(MOST_BATCH_BYTES / 2);
+    const half = 'x'.repeat(MAX_BATCH_BYTES / 2);
     const one = { ...record('a', 0, 'k'), headers: { h: half } };
     const [partition] = await batchesOf([one, record('a', 0, half), one]);
     expect(partition!.batches.map(({ count }) => count)).toEqual([1, 1, 1]);
@@ -81,7 +77,7 @@ describe('batchesOf', () => {
   it('sends what is too large for a batch in one of its own: the broker has the word', async () => {
     const [partition] = await batchesOf([
       record('a', 0, '1'),
-      record('a', 0, '2', MOST_BATCH_BYTES + 1),
+      record('a', 0, '2', MAX_BATCH_BYTES + 1),
       record('a', 0, '3'),
     ]);
     expect(await keysOf(partition!.batches)).toEqual([['1'], ['2'], ['3']]);

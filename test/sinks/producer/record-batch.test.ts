@@ -1,7 +1,7 @@
 import Decoder from 'kafkajs/src/protocol/decoder.js';
 import decodeBatch from 'kafkajs/src/protocol/recordBatch/v0/decoder.js';
 import { describe, expect, it } from 'vitest';
-import { mostBytesOf, packed, recordBatch } from '../../../src/sinks/producer/record-batch.ts';
+import { maxBytesOf, packed, recordBatch } from '../../../src/sinks/producer/record-batch.ts';
 import type { HeaderValue, ProducerRecord } from '../../../src/sinks/producer/record-batch.ts';
 import { messagesOf, recordBatches } from '../../../src/sinks/fetch/record-batches.ts';
 import { mulberry32 } from '../../support/mulberry32.ts';
@@ -144,14 +144,14 @@ describe('recordBatch', () => {
   });
 });
 
-describe('mostBytesOf', () => {
+describe('maxBytesOf', () => {
   it('is at least what a record takes', () => {
     for (let seed = 0; seed < 30; seed++) {
       for (const record of someRecords(seed)) {
         const { key, value, headers = {} } = record;
         const fields = [key, value, ...Object.entries(headers).flat(2)];
         const content = fields.reduce((sum, each) => sum + Buffer.byteLength(each ?? ''), 0);
-        expect(mostBytesOf(record)).toBeGreaterThan(content);
+        expect(maxBytesOf(record)).toBeGreaterThan(content);
       }
     }
   });

@@ -16,7 +16,7 @@ import type {
 } from '../../../src/streams/diff/diff.ts';
 import { ORDER_IDENTITIES } from '../../../src/streams/diff/identity.ts';
 import { newestReads } from '../../../src/streams/diff/newest.ts';
-import { readClock } from '../../../src/streams/http/read-clock.ts';
+import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { KeyedRecord } from '../../../src/streams/records/records.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 
@@ -315,7 +315,7 @@ describe('diff of reads that overlap', () => {
     span: { begin, end },
   });
   const overlapping = (...reads: ReadRecords[]) =>
-    differences(reads, { newest: newestReads(readClock()) });
+    differences(reads, { newest: newestReads(logicalClock()) });
 
   it('drops an answer that is older than what it holds', () => {
     const found = overlapping(
@@ -360,7 +360,7 @@ describe('diff of reads that overlap', () => {
 
   it('judges nothing without spans', () => {
     const reads = [page({ n: 1, updated_at: at(13) }), page({ n: 1, updated_at: at(12) })];
-    const found = differences(reads, { newest: newestReads(readClock()) });
+    const found = differences(reads, { newest: newestReads(logicalClock()) });
     expect(found.map(inShort)).toEqual([['c 1'], ['u 1 updated_at']]);
   });
 
@@ -393,12 +393,12 @@ describe('diff of what is known to be the same', () => {
       span: { begin, end },
     });
     const reads = [read(1, 9, 'a'), known(2, 3), read(4, 10, 'b')];
-    const found = differences(reads, { newest: newestReads(readClock()) });
+    const found = differences(reads, { newest: newestReads(logicalClock()) });
     expect(found.map(inShort)).toEqual([['c 1'], [], ['u 1 s']]);
     expect(found.flatMap(({ undecided }) => undecided)).toEqual([]);
     // An answer before it is older, and of one that overlapped it nobody can tell.
     const later = [read(1, 9, 'a'), known(5, 7), read(3, 4, 'b'), read(6, 8, 'c')];
-    const judged = differences(later, { newest: newestReads(readClock()) });
+    const judged = differences(later, { newest: newestReads(logicalClock()) });
     expect(judged.map(inShort)).toEqual([['c 1'], [], [], []]);
     expect(judged.map(({ undecided }) => undecided)).toEqual([[], [], [], ['1']]);
   });
@@ -417,7 +417,7 @@ describe('diff of keys that are gone', () => {
   });
   /** What each read brings, in short, undecided keys with a `?`. */
   const brought = (...reads: ReadRecords[]) =>
-    differences(reads, { newest: newestReads(readClock()) }).map((found) =>
+    differences(reads, { newest: newestReads(logicalClock()) }).map((found) =>
       [...inShort(found), ...found.undecided.map((key) => `${key}?`)].join(),
     );
 

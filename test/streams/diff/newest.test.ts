@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { newestReads } from '../../../src/streams/diff/newest.ts';
 import type { Verdict } from '../../../src/streams/diff/newest.ts';
-import { readClock } from '../../../src/streams/http/read-clock.ts';
-import type { Span } from '../../../src/streams/http/read-clock.ts';
+import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
+import type { Span } from '../../../src/streams/http/logical-clock.ts';
 
 /** Every way in which two reads can lie in time: 1 to 4 are the beginnings and ends. */
 const OVERLAPS: readonly (readonly [Span, Span])[] = [1, 2, 3, 4].flatMap((begin) =>
@@ -53,19 +53,19 @@ describe('newestReads', () => {
   });
 
   it.each(CASES)('judges $other ($is) beside $inHand ($was)', (each) => {
-    const newest = newestReads(readClock());
+    const newest = newestReads(logicalClock());
     newest.saw('k', each.inHand, each.was, false);
     expect(newest.judge('k', each.other, each.is)).toBe(oracle(each));
   });
 
   it('takes a key that it knows nothing of for newer', () => {
-    const newest = newestReads(readClock());
+    const newest = newestReads(logicalClock());
     newest.saw('k', { begin: 5, end: 6 }, null, false);
     expect(newest.judge('other', { begin: 1, end: 2 }, null)).toBe('newer');
   });
 
   it('knows more once the same content was read twice', () => {
-    const newest = newestReads(readClock());
+    const newest = newestReads(logicalClock());
     newest.saw('k', { begin: 1, end: 9 }, null, false);
     expect(newest.judge('k', { begin: 4, end: 10 }, null)).toBe('undecided');
     expect(newest.judge('k', { begin: 0, end: 5 }, null)).toBe('undecided');
@@ -80,7 +80,7 @@ describe('newestReads', () => {
   });
 
   it('starts afresh with other content', () => {
-    const newest = newestReads(readClock());
+    const newest = newestReads(logicalClock());
     newest.saw('k', { begin: 1, end: 2 }, null, false);
     newest.saw('k', { begin: 3, end: 9 }, null, false);
     expect(newest.judge('k', { begin: 5, end: 10 }, null)).toBe('undecided');
@@ -92,7 +92,7 @@ describe('newestReads', () => {
   };
 
   it('forgets what no read that is still open could overlap', () => {
-    const clock = readClock();
+    const clock = logicalClock();
     const newest = newestReads(clock);
     const old = clock.begin();
     const span = clock.answered(old);
@@ -104,7 +104,7 @@ describe('newestReads', () => {
   });
 
   it('remembers what a read that is still open overlaps', () => {
-    const clock = readClock();
+    const clock = logicalClock();
     const newest = newestReads(clock);
     const slow = clock.begin();
     const quick = clock.begin();
@@ -139,7 +139,7 @@ describe('newestReads', () => {
         ]);
         events.sort((a, b) => a.at - b.at);
 
-        const clock = readClock();
+        const clock = logicalClock();
         const newest = newestReads(clock);
         const begins = new Map<number, number>();
         let inHand: number | undefined;

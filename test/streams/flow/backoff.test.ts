@@ -11,14 +11,14 @@ import { virtualTime } from '../../support/virtual-time.ts';
 const passing = new CellarstreamError('API_UNREACHABLE', 'no answer');
 
 describe('backoff', () => {
-  it('tries again after pauses whose ceiling doubles up to `mostMs`', () => {
+  it('tries again after pauses whose ceiling doubles up to `maxMs`', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable, expectSubscriptions }) => {
       const random = () => 0.5;
       const source = cold('  -#', undefined, passing);
       const expected = '     36ms -#'; // 1 + 4, 1 + 8, 1 + 10, 1 + 10, 1: halves of 8, 16, 20, 20
       const subs = ['^!', '5ms ^!', '14ms ^!', '25ms ^!', '36ms ^!'];
-      const tries = backoff({ firstMs: 8, mostMs: 20, retries: 4, random, scheduler });
+      const tries = backoff({ firstMs: 8, maxMs: 20, retries: 4, random, scheduler });
 
       expectObservable(source.pipe(tries)).toBe(expected, undefined, passing);
       expectSubscriptions(source.subscriptions).toBe(subs);

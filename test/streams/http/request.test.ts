@@ -12,10 +12,10 @@ import { describeError } from '../../../src/core/errors.ts';
 import type { Retry } from '../../../src/streams/flow/backoff.ts';
 import { login } from '../../../src/streams/http/login.ts';
 import type { Token } from '../../../src/streams/http/login.ts';
-import { KnownRecord, recogniser } from '../../../src/streams/records/known-record.ts';
+import { KnownRecord, digestMatcher } from '../../../src/streams/records/known-record.ts';
 import { jsonOf } from '../../../src/streams/records/sent-record.ts';
-import type { ElementReader, SentText } from '../../../src/streams/records/sent-record.ts';
-import { readClock } from '../../../src/streams/http/read-clock.ts';
+import type { ElementReader, PayloadDigest } from '../../../src/streams/records/sent-record.ts';
+import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { listRequest } from '../../../src/streams/http/request.ts';
 import type { AnswerSeen } from '../../../src/streams/http/http.ts';
@@ -75,7 +75,7 @@ async function start(
       schedule: asyncScheduler.schedule.bind(asyncScheduler),
     },
   });
-  const reads = readClock();
+  const reads = logicalClock();
   const all: ListRequestOptions = {
     url: new URL(`${sandbox.url}/v1/orders`),
     dispatcher: dispatcher.compose((dispatch) => (request, handler) => {
@@ -89,7 +89,7 @@ async function start(
         return tokens.current();
       },
     },
-    readClock: reads,
+    logicalClock: reads,
     random: () => 0,
     onAnswer: (answer) => seen.push(answer),
     onRetry: ({ error }) => void retried.push(error),
@@ -368,14 +368,14 @@ describe('what can pass', () => {
   });
 });
 
-describe('with a recogniser', () => {
-  /** A recogniser that keeps what it has parsed, as it is. */
+describe('with a digestMatcher', () => {
+  /** A digestMatcher that keeps what it has parsed, as it is. */
   function recognising() {
-    const kept = new Map<string, SentText>();
+    const kept = new Map<string, PayloadDigest>();
     const keyFields = ['order_number'];
     const keyOf = keyOfFields(keyFields);
     const known = (key: string) => kept.get(key);
-    const texts = recogniser({ keyFields, keyOf, known, asOf: () => 0 });
+    const texts = digestMatcher({ keyFields, keyOf, known, asOf: () => 0 });
     const keep = (record: JsonObject) => kept.set(keyOf(record)!, texts.textOf(record)!);
     return { kept, texts, keep };
   }
@@ -413,7 +413,7 @@ describe('with a recogniser', () => {
   it('gives a page of many steps whole, and nothing of one that is given up between them', async () => {
     const many = Array.from({ length: 2_000 }, (_, n) => `{"order_number":${n},"a":"${'x'.repeat(990)}"}`); // prettier-ignore
     const body = page(many.join());
-    const reads = readClock();
+    const reads = logicalClock();
     let elements = 0;
     let onFirst: (() => void) | undefined;
     const read: ElementReader = (bytes, at) => {
@@ -421,7 +421,7 @@ describe('with a recogniser', () => {
       if (elements === 1) onFirst?.();
       return parsedElement(bytes, at);
     };
-    const { list } = await start({}, { read, readClock: reads });
+    const { list } = await start({}, { read, logicalClock: reads });
     const faulty = { endpoint: 'orders', kind: 'status', status: 200, body, times: 1 } as const;
     sandbox.fault(faulty);
     const given: Answer[] = [];

@@ -2,7 +2,7 @@ import { firstValueFrom, take, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { describeError } from '../../../src/core/errors.ts';
 import type { Retry } from '../../../src/streams/flow/backoff.ts';
-import { readClock } from '../../../src/streams/http/read-clock.ts';
+import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { UnreadableRecord } from '../../../src/streams/http/unreadable-record.ts';
 import { unreadableTexts } from '../../../src/streams/http/unreadable-texts.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
@@ -156,9 +156,9 @@ describe('a page that is no JSON because of a record', () => {
 
   it('holds up no read that is open', async () => {
     for (const text of [NAN, '{"id":7}}', `{"id":${END}`]) {
-      const clock = readClock();
+      const clock = logicalClock();
       const texts = listWith(10, { 7: text });
-      const { list } = requestOf((at, size) => pageText(texts, at, size), { readClock: clock });
+      const { list } = requestOf((at, size) => pageText(texts, at, size), { logicalClock: clock });
       const { span } = await firstValueFrom(list({ offset: 0, pageSize: 100 }, limit));
       expect(clock.oldest()).toBe(span.begin);
       clock.settle(span.begin);

@@ -65,7 +65,7 @@ function read({ total, answerMs, commitMs = 0, request, options, forMs }: World)
       overlap: OVERLAP,
       ahead: 9,
       onDrop: ({ span }) => dropped.push(span.begin),
-      room: () => timer(came.length > 0 ? commitMs : 0, scheduler),
+      permit: () => timer(came.length > 0 ? commitMs : 0, scheduler),
       scheduler,
       ...options,
     }).subscribe({

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import type { PagesOptions, ScanPage, ScanTrouble } from '../../../src/streams/paging/pages.ts';
-import { room } from '../../../src/streams/quota/room.ts';
+import { permits } from '../../../src/streams/flow/permits.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { answer, keyOfId, throughJson } from './moving-list.ts';
 
@@ -117,16 +117,16 @@ describe('pages', () => {
   it('waits for room before each request', () => {
     virtualTime().run(({ cold, expectObservable, expectSubscriptions }) => {
       const list = ids(1, 8);
-      const places = room(1);
+      const places = permits(1);
       const requests = [0, 3, 6].map((at) => cold('-(a|)', { a: pageOf(list, at, 4) }));
       const scan = pages({
         request: ({ offset }) => requests[offset / 3]!,
         keyOf: keyOfId,
         pageSize: 4,
         overlap: 1,
-        room: () => places.enter,
+        permit: () => places.acquire,
       }).pipe(map(({ offset }) => offset));
-      cold('5ms x 5ms x').subscribe(() => places.leave()); // at 5 ms and at 11 ms
+      cold('5ms x 5ms x').subscribe(() => places.release()); // at 5 ms and at 11 ms
 
       expectObservable(scan).toBe('      -a----b-----(c|)', { a: 0, b: 3, c: 6 });
       expectSubscriptions(requests[1]!.subscriptions).toBe('-----^!');
@@ -379,6 +379,6 @@ it('keeps positions small enough for a cursor', () => {
 });
 
 it('takes at least two records a page, for pages have to overlap', () => {
-  const { offsets } = scanOf([ids(1, 4)], { pageSize: 1, overlap: 0, room: () => of(0) });
+  const { offsets } = scanOf([ids(1, 4)], { pageSize: 1, overlap: 0, permit: () => of(0) });
   expect(offsets).toEqual([0, 1, 2]);
 });

@@ -36,19 +36,19 @@ function scans(scheduler: TestScheduler, options: Pages = {}) {
   const { pages = 1, pageMs = 5, backPages = pages, backPageMs = pageMs } = options;
   const asked: Asked[] = [];
   let running = 0;
-  let mostAtOnce = 0;
+  let maxAtOnce = 0;
   const scanning = (dates: Window, back: boolean): Observable<ScanPage> =>
     defer(() => {
       const from = Date.parse(dates.modifiedFromDate) - NOON;
       const to = Date.parse(dates.modifiedToDate) - NOON;
       asked.push({ back, at: scheduler.now(), from, to });
       if (back) return pagesOf(scheduler, backPages, backPageMs);
-      mostAtOnce = Math.max(mostAtOnce, ++running);
+      maxAtOnce = Math.max(maxAtOnce, ++running);
       return pagesOf(scheduler, pages, pageMs).pipe(finalize(() => running--));
     });
   const scan = (dates: Window) => scanning(dates, false);
   const scanBack = (dates: Window) => scanning(dates, true);
-  return { scan, scanBack, asked, mostAtOnce: () => mostAtOnce };
+  return { scan, scanBack, asked, maxAtOnce: () => maxAtOnce };
 }
 
 /** Pages one after the other, each with the server's time at which it was asked for. */
@@ -76,7 +76,7 @@ function polled(
     } = {},
 ) {
   const scheduler = virtualTime();
-  const { scan, scanBack, asked, mostAtOnce } = scans(scheduler, options);
+  const { scan, scanBack, asked, maxAtOnce } = scans(scheduler, options);
   scheduler.run(() => {
     poll({ scan, scanBack, clock: punctualClock(), since: NOON, scheduler, ...options }).subscribe(
       (page) => options.onPage?.(page),
@@ -84,7 +84,7 @@ function polled(
     scheduler.maxFrames = forMs;
   });
   const [newest, back] = [false, true].map((which) => asked.filter((each) => each.back === which));
-  return { asked, newest: newest!, back: back!, mostAtOnce: mostAtOnce() };
+  return { asked, newest: newest!, back: back!, maxAtOnce: maxAtOnce() };
 }
 
 describe('poll', () => {
@@ -298,7 +298,7 @@ describe('poll', () => {
     it('is what a scan takes, if that is longer: no two run at once', () => {
       const options = { pages: 4, pageMs: 50, intervalMs: 10, spacingMs: () => 10 };
       expect(starts(650, options)).toEqual([0, 200, 400, 600]);
-      expect(polled(650, options).mostAtOnce).toBe(1);
+      expect(polled(650, options).maxAtOnce).toBe(1);
     });
 
     it('pays for what looks back, a little at each poll, up to a third', () => {

@@ -2,7 +2,7 @@ import { asapScheduler, concatMap, delay, lastValueFrom, map, of, scheduled, tak
 import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import type { Answer } from '../../../src/streams/http/request.ts';
-import { room } from '../../../src/streams/quota/room.ts';
+import { permits } from '../../../src/streams/flow/permits.ts';
 import { seenSince, showsAbsence } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
 import type { SweepStep } from '../../../src/streams/paging/sweeps.ts';
@@ -16,8 +16,8 @@ const SEEDS = 25;
 const MOVING_SWEEPS = 5;
 const STILL_SWEEPS = 3;
 /** A process lives for so many steps at most, and polls at least every so many. */
-const MOST_STEPS = 60;
-const MOST_STEPS_BETWEEN_POLLS = 8;
+const MAX_STEPS = 60;
+const MAX_STEPS_BETWEEN_POLLS = 8;
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -73,12 +73,12 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
       const untold = ledger.keys().filter((key) => (sweepThere.get(key) ?? 0) < since);
       expect(untold, `${label}, sweep ${number}`).toEqual([]);
     }
-    if (++unpolled === MOST_STEPS_BETWEEN_POLLS || random(3) === 0) poll(there);
+    if (++unpolled === MAX_STEPS_BETWEEN_POLLS || random(3) === 0) poll(there);
   };
   const isDone = (sweep: number) =>
     ledger.progress.number >= sweep && ledger.progress.phase === 'done';
   const live = async (steps: number, sweep: number) => {
-    const place = room(1);
+    const place = permits(1);
     let left = steps;
     const sweep$ = sweeps({
       progress: () => ledger.progress,
@@ -86,11 +86,11 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
         pagesOf(moving, {
           pageSize,
           overlap: [10, 5, 3, 1][list.seed % 4]!,
-          room: () => place.enter,
+          permit: () => place.acquire,
           from,
           onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled(),
         }),
-      room: place,
+      permits: place,
       records: ledger,
       ...(canAsk && { ask }),
       moment: () => ({ begin: 1, end: 2 }),
@@ -103,13 +103,13 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
       takeWhile(() => left-- > 0 && !isDone(sweep)), // the last one was taken, and is not kept
       tap((step) => {
         keep(step);
-        place.leave();
+        place.release();
       }),
     );
     await lastValueFrom(sweep$, { defaultValue: undefined });
   };
   const liveUntil = async (sweep: number) => {
-    while (!isDone(sweep)) await live(1 + random(MOST_STEPS), sweep);
+    while (!isDone(sweep)) await live(1 + random(MAX_STEPS), sweep);
   };
 
   await liveUntil(MOVING_SWEEPS);

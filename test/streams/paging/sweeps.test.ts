@@ -2,7 +2,7 @@ import { concatMap, delay, EMPTY, map, of, takeWhile, tap, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import type { ScanPage } from '../../../src/streams/paging/pages.ts';
-import { room } from '../../../src/streams/quota/room.ts';
+import { permits } from '../../../src/streams/flow/permits.ts';
 import { NO_SWEEP, withRemoved } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
@@ -35,12 +35,12 @@ describe('a sweep', () => {
   it('waits while nothing is kept', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable }) => {
-      const place = room(1);
+      const place = permits(1);
       const page$ = cold<ScanPage>('--(a|)', { a: scanPage(true) });
       const sweep$ = sweeps({
         progress: () => NO_SWEEP,
-        scan: () => place.enter.pipe(concatMap(() => page$)),
-        room: place,
+        scan: () => place.acquire.pipe(concatMap(() => page$)),
+        permits: place,
         records: new SweepLedger(),
         moment: () => ({ begin: 1, end: 2 }),
         intervalMs: 0,
@@ -62,18 +62,18 @@ describe('a sweep', () => {
     const scheduler = virtualTime();
     const found: string[] = [];
     scheduler.run(() => {
-      const place = room(1);
+      const place = permits(1);
       let scans = 0;
       sweeps({
         progress: () => NO_SWEEP,
         scan: (_, onUnsettled) => {
           const isFirst = scans++ === 0;
           return of(scanPage(false), scanPage(true)).pipe(
-            concatMap((page) => place.enter.pipe(map(() => page))),
+            concatMap((page) => place.acquire.pipe(map(() => page))),
             tap(({ next }) => isFirst && !next && onUnsettled()),
           );
         },
-        room: place,
+        permits: place,
         records: new SweepLedger(),
         moment: () => ({ begin: 1, end: 2 }),
         intervalMs: 1,
@@ -84,7 +84,7 @@ describe('a sweep', () => {
         .pipe(
           tap((step) => found.push(inWords(step))),
           delay(1, scheduler),
-          tap(() => place.leave()),
+          tap(() => place.release()),
           takeWhile(() => found.length < 5),
         )
         .subscribe();
@@ -95,7 +95,7 @@ describe('a sweep', () => {
   it('is not settled from a record on that is no JSON: it may be any of those that are missing', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable }) => {
-      const place = room(1);
+      const place = permits(1);
       const odd = scanPage(false, undefined, [{ id: 1 }]);
       const unreadable = new UnreadableRecord('{"id":2,}', 1);
       const page$ = cold<ScanPage>('abc', {
@@ -106,7 +106,7 @@ describe('a sweep', () => {
       const sweep$ = sweeps({
         progress: () => NO_SWEEP,
         scan: () => page$,
-        room: place,
+        permits: place,
         records: new SweepLedger(),
         moment: () => ({ begin: 1, end: 2 }),
         intervalMs: 0,
@@ -125,7 +125,7 @@ describe('a sweep', () => {
         sweeps({
           progress: () => NO_SWEEP,
           scan: () => source,
-          room: room(1),
+          permits: permits(1),
           records: new SweepLedger(),
           moment: () => ({ begin: 1, end: 2 }),
           intervalMs: 0,
@@ -470,9 +470,9 @@ describe('memory', () => {
     let told = 0;
     const scheduler = virtualTime();
     scheduler.run(() => {
-      const place = room(1);
+      const place = permits(1);
       const ask = () => timer(1, scheduler).pipe(map(() => answer([], { total_records: 0, has_next_page: false }))); // prettier-ignore
-      sweeps({ ...options, progress: () => ledger.progress, room: place, records, scheduler, ...(asking && { ask }) }) // prettier-ignore
+      sweeps({ ...options, progress: () => ledger.progress, permits: place, records, scheduler, ...(asking && { ask }) }) // prettier-ignore
         .pipe(
           tap((step) => {
             if (step.kind === 'asked') told += 1;
@@ -480,7 +480,7 @@ describe('memory', () => {
           }),
           takeWhile(({ kind }) => kind !== 'end'),
           delay(1, scheduler),
-          tap(() => place.leave()),
+          tap(() => place.release()),
         )
         .subscribe();
     });
@@ -500,12 +500,12 @@ describe('memory', () => {
     const held: Held[] = [];
     const scheduler = virtualTime();
     scheduler.run(() => {
-      const place = room(1);
+      const place = permits(1);
       let stretches = 0;
       const unseen = () => ({ keys: stretch, next: ++stretches < 10_000 ? 'more' : undefined });
       sweeps({
         ...options,
-        room: place,
+        permits: place,
         records: { count: () => 5_000_000, unseen },
         proofMs: 0,
         limitPercent: 5,

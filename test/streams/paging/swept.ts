@@ -2,7 +2,7 @@ import { concatMap, defer, delay, map, of, takeWhile, tap, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import type { Answer } from '../../../src/streams/http/request.ts';
-import { room } from '../../../src/streams/quota/room.ts';
+import { permits } from '../../../src/streams/flow/permits.ts';
 import { NO_SWEEP, takenOver } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
 import type { Held, SweepsOptions, SweepStep } from '../../../src/streams/paging/sweeps.ts';
@@ -70,7 +70,7 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
 
   scheduler.run(() => {
     if (polled) scheduler.schedule(() => ledger.see(polled.keys), polled.at);
-    const place = room(1);
+    const place = permits(1);
     sweeps({
       progress: () => ledger.progress,
       scan: (from, onUnsettled) =>
@@ -78,11 +78,11 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
           request,
           keyOf: keyOfId,
           pageSize: PAGE_SIZE,
-          room: () => place.enter,
+          permit: () => place.acquire,
           from,
           onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled(),
         }),
-      room: place,
+      permits: place,
       records: ledger,
       ...(canBeAsked && { ask, canBeAsked }),
       moment: () => ({ begin: 98, end: 99 }),
@@ -105,7 +105,7 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
           kept += 1;
         }),
         takeWhile((step) => !isEnough(step, kept)),
-        tap(() => place.leave()),
+        tap(() => place.release()),
       )
       .subscribe();
   });

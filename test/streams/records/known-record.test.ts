@@ -4,23 +4,23 @@ import { isJsonObject, JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import type { ImageCodec } from '../../../src/streams/diff/change.ts';
 import { FreshRecord } from '../../../src/streams/records/fresh-record.ts';
-import { KnownRecord, recogniser } from '../../../src/streams/records/known-record.ts';
-import type { RecogniserOptions } from '../../../src/streams/records/known-record.ts';
+import { KnownRecord, digestMatcher } from '../../../src/streams/records/known-record.ts';
+import type { DigestMatcherOptions } from '../../../src/streams/records/known-record.ts';
 import { jsonOf, keyIn, updatedAtIn } from '../../../src/streams/records/sent-record.ts';
-import type { Sent, SentText } from '../../../src/streams/records/sent-record.ts';
+import type { Sent, PayloadDigest } from '../../../src/streams/records/sent-record.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { encodeParsed } from '../../support/encode-parsed.ts';
 
-/** A recogniser, and what is kept by key: by itself it keeps nothing. */
+/** A digestMatcher, and what is kept by key: by itself it keeps nothing. */
 function recognising(...keyFields: string[]) {
   return recognisingBy({ keyFields });
 }
 
-function recognisingBy({ keyFields, ...more }: Pick<RecogniserOptions, 'keyFields' | 'encode'>) {
-  const kept = new Map<string, SentText>();
+function recognisingBy({ keyFields, ...more }: Pick<DigestMatcherOptions, 'keyFields' | 'encode'>) {
+  const kept = new Map<string, PayloadDigest>();
   let state = 0;
   const keyOf = keyOfFields(keyFields);
-  const texts = recogniser({
+  const texts = digestMatcher({
     keyFields,
     keyOf,
     known: (key) => kept.get(key),
@@ -29,7 +29,7 @@ function recognisingBy({ keyFields, ...more }: Pick<RecogniserOptions, 'keyField
   });
   const read = (text: string, at = 0) => texts.read(Buffer.from(text), at);
   /** Reads a record, and keeps its text as if its image had been stored. */
-  const keep = (text: string): SentText => {
+  const keep = (text: string): PayloadDigest => {
     const record = jsonOf(read(text).value) as JsonObject;
     const found = texts.textOf(record)!;
     kept.set(keyOf(record)!, found);
@@ -40,7 +40,7 @@ function recognisingBy({ keyFields, ...more }: Pick<RecogniserOptions, 'keyField
 
 const isKnown = (sent: Sent): sent is KnownRecord => sent instanceof KnownRecord;
 
-describe('recogniser', () => {
+describe('digestMatcher', () => {
   it('knows a record by its bytes, wherever it stands in a page', () => {
     const { texts, read, keep, moveOn } = recognising('id');
     const text = '{"id":7,"name":"Grüner","updated_at":"2026-03-05T12:00:00Z"}';

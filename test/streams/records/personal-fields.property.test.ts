@@ -63,7 +63,7 @@ const at = {
   resource: 'customers',
   offset: 0,
   now: 1,
-  mostBytes: 800_000,
+  maxBytes: 800_000,
 };
 
 /** All that comes of elements of data: events and dead letters as bytes and as JSON, images, digests. */

@@ -1,5 +1,5 @@
 /** A map that forgets what was set longest ago. */
-export interface NewestMap<V> {
+export interface BoundedMap<V> {
   readonly get: (key: string) => V | undefined;
   readonly set: (key: string, value: V) => void;
   readonly delete: (key: string) => void;
@@ -11,7 +11,7 @@ export interface NewestMap<V> {
  * was set before it goes at once. (Taking the first key out of a Map again and again is slow: V8
  * walks over the places of all that were taken before.)
  */
-export function newestMap<V>(most: number): NewestMap<V> {
+export function boundedMap<V>(most: number): BoundedMap<V> {
   let newer = new Map<string, V>();
   let older = new Map<string, V>();
   return {

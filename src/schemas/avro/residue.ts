@@ -11,7 +11,7 @@ export interface Noted {
 }
 
 /** What is met in a record that its typed fields can't say, by JSON Pointer; and how far its writing is. */
-export class Oddities {
+export class Residue {
   /** Where the API sent null. */
   readonly nulls: string[] = [];
   /** Exact values, as JSON text. */

@@ -1,18 +1,18 @@
 import { Observable } from 'rxjs';
 
-/** Room for a number of pages between their request and their commit. */
-export interface Room {
-  /** Takes a place: emits and completes once there is one. Unsubscribed before, it takes none. */
-  readonly enter: Observable<void>;
-  /** Gives a place back. */
-  leave(): void;
+/** Permits for a number of pages between their request and their commit. */
+export interface Permits {
+  /** Takes one: emits and completes once there is one. Unsubscribed before, it takes none. */
+  readonly acquire: Observable<void>;
+  /** Gives one back. */
+  release(): void;
 }
 
 /**
  * Back-pressure for a chain that requests by itself: at most `places` pages are under way, so that
  * a slow or absent broker stops the requests instead of filling the memory.
  */
-export function room(places: number): Room {
+export function permits(places: number): Permits {
   let free = places;
   const waiting: (() => void)[] = [];
   const next = (): void => {
@@ -23,7 +23,7 @@ export function room(places: number): Room {
     enter();
   };
   return {
-    enter: new Observable((subscriber) => {
+    acquire: new Observable((subscriber) => {
       const enter = () => {
         subscriber.next();
         subscriber.complete();
@@ -35,7 +35,7 @@ export function room(places: number): Room {
         if (place >= 0) waiting.splice(place, 1);
       };
     }),
-    leave: () => {
+    release: () => {
       free = Math.min(places, free + 1);
       next();
     },

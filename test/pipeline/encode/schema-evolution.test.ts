@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import { openSchemaBook } from '../../../src/pipeline/encode/schema-book.ts';
-import type { SchemaBook, SchemaBookOptions } from '../../../src/pipeline/encode/schema-book.ts';
+import { openSchemaEvolution } from '../../../src/pipeline/encode/schema-evolution.ts';
+import type {
+  SchemaEvolution,
+  SchemaEvolutionOptions,
+} from '../../../src/pipeline/encode/schema-evolution.ts';
 import type { FieldSchema, RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
 import { envelopeSchema, valueSchemaOf } from '../../../src/schemas/events/envelope.ts';
 import { growSchema } from '../../../src/schemas/avro/infer.ts';
@@ -66,8 +69,11 @@ class MemoryRegistry implements Registry {
   }
 }
 
-const open = (registry: Registry, options: Partial<SchemaBookOptions> = {}): Promise<SchemaBook> =>
-  openSchemaBook({ registry, subject: SUBJECT, resource, ...options });
+const open = (
+  registry: Registry,
+  options: Partial<SchemaEvolutionOptions> = {},
+): Promise<SchemaEvolution> =>
+  openSchemaEvolution({ registry, subject: SUBJECT, resource, ...options });
 
 describe('a book that begins with nothing', () => {
   it('has no schema until a first record has been seen, and registers none', async () => {

@@ -1,12 +1,12 @@
 import { asyncScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import type { Broker, TailMessage } from '../../../src/sinks/broker.ts';
+import type { TransactionalLog, TailMessage } from '../../../src/sinks/transactional-log.ts';
 import { newCursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import type { Cursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import type { Message } from '../../../src/sinks/sink.ts';
-import { openTaskLog } from '../../../src/pipeline/checkpoint/task-log.ts';
-import type { TaskBatch } from '../../../src/pipeline/checkpoint/task-log.ts';
+import { openCheckpoint } from '../../../src/pipeline/checkpoint/checkpoint.ts';
+import type { TaskBatch } from '../../../src/pipeline/checkpoint/checkpoint.ts';
 import type { ImageUpdate, TaskMemory, TaskStore } from '../../../src/state/store.ts';
 import { NO_SWEEP } from '../../../src/streams/paging/sweep-progress.ts';
 
@@ -35,7 +35,7 @@ async function opened(
   const done: (Message[] | string)[] = [];
   let fails = false;
   const endOf = (topic: string) => BigInt(held.filter((message) => message.topic === topic).length);
-  const broker: Broker = {
+  const broker: TransactionalLog = {
     open: () => {
       done.push('open');
       return Promise.resolve({
@@ -62,8 +62,8 @@ async function opened(
       return Promise.resolve();
     },
   };
-  const log = await openTaskLog({
-    broker,
+  const log = await openCheckpoint({
+    log: broker,
     store: store as TaskStore,
     task: TASK,
     topic: 'wine.orders',
@@ -72,7 +72,7 @@ async function opened(
     instance: 'this one',
     readImage: (event) =>
       Promise.resolve({ sequence: Number(event.toString().split(' ')[1]), image: null }),
-    tenure: {},
+    ownership: {},
     canBeAsked,
     scheduler: asyncScheduler,
   });

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { Broker, Offsets } from '../../src/sinks/broker.ts';
+import type { TransactionalLog, Offsets } from '../../src/sinks/transactional-log.ts';
 import { isEpochError } from '../../src/sinks/client/kafka-error.ts';
 import type { Message } from '../../src/sinks/sink.ts';
 
 /** A broker to try, and a topic of one partition that it has, empty. */
 export interface Tried {
-  readonly broker: Broker;
+  readonly broker: TransactionalLog;
   readonly topic: string;
 }
 

@@ -8,7 +8,7 @@ export interface Span {
 }
 
 /** The order in which the reads of one resource began and ended. */
-export interface ReadClock {
+export interface LogicalClock {
   /** A request is about to be sent; the value names the read. */
   begin(): number;
   /** Its answer is here, and still to be dealt with. */
@@ -20,7 +20,7 @@ export interface ReadClock {
 }
 
 /** A clock that counts the begins and ends of reads, from 1. */
-export function readClock(): ReadClock {
+export function logicalClock(): LogicalClock {
   let tick = 0;
   const open = new Set<number>(); // a Set keeps the order of insertion: the oldest is its first
   return {

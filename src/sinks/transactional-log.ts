@@ -26,7 +26,7 @@ export interface Tail {
  * What a task needs of Kafka. All of it throws CellarstreamError: `KAFKA_UNREACHABLE` where a later
  * try may do, else `KAFKA_REFUSED`.
  */
-export interface Broker {
+export interface TransactionalLog {
   /**
    * A sink of this transactional id. Opening it fences every older one and ends whatever transaction
    * that one had open, so that what is read back afterwards is final.

@@ -1,21 +1,21 @@
-import type { Reading } from './reading.ts';
-import type { Span } from '../../streams/http/read-clock.ts';
+import type { ReadBatch } from './read-batch.ts';
+import type { Span } from '../../streams/http/logical-clock.ts';
 import type { Answer } from '../../streams/http/request.ts';
 import type { SweepStep } from '../../streams/paging/sweeps.ts';
 
-export interface SweepReadingsOptions {
+export interface SweepBatchesOptions {
   /** When there was nothing to read. */
   readonly moment: () => Span;
   /** An answer that was read, as a reading. */
-  readonly arrived: (answer: Answer) => Reading;
+  readonly arrived: (answer: Answer) => ReadBatch;
   /** What settles a reading that has no answer. */
   readonly settling: (span: Span) => () => void;
 }
 
 /** Steps of a sweep as readings. */
-export function sweepReading(options: SweepReadingsOptions): (step: SweepStep) => Reading {
+export function sweepBatch(options: SweepBatchesOptions): (step: SweepStep) => ReadBatch {
   const { moment, arrived, settling } = options;
-  const empty = (step: SweepStep, span: Span): Reading => ({
+  const empty = (step: SweepStep, span: Span): ReadBatch => ({
     lane: 'sweep',
     progress: {},
     step,

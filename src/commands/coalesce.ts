@@ -4,7 +4,7 @@
  * bounded by the number of names. Its timers keep no process from ending; what they have not told
  * by then is not told.
  */
-export function gathered<T>(
+export function coalesce<T>(
   everyMs: number,
   tell: (newest: T, count: number) => void,
 ): (name: string, one: T) => void {

@@ -1,7 +1,7 @@
 import type { AvroOutput } from './avro-output.ts';
 import type { JsonCursor } from '../json/json-cursor.ts';
 import type { JsonValue } from '../json/json.ts';
-import type { Oddities } from './oddities.ts';
+import type { Residue } from './residue.ts';
 
 /** A value as avsc reads it; of logical types, the underlying number or bytes. */
 export type AvroValue =
@@ -13,16 +13,16 @@ export type AvroValue =
  *
  * @throws SyntaxError maybe, when it isn't JSON.
  */
-export type Read = (source: JsonCursor, out: AvroOutput, odd: Oddities) => boolean;
+export type Read = (source: JsonCursor, out: AvroOutput, residue: Residue) => boolean;
 
 /** How a type of Avro holds JSON values. */
-export interface Kind {
+export interface FieldCodec {
   /**
    * Writes a JSON value (never null). Where the type doesn't hold it exactly it is false, and nothing was
    * written. What it holds in part, and what is odd further in, it notes itself.
    */
-  readonly write: (value: JsonValue, out: AvroOutput, odd: Oddities) => boolean;
-  /** Left out by kinds whose values are parsed first. */
+  readonly write: (value: JsonValue, out: AvroOutput, residue: Residue) => boolean;
+  /** Left out by codecs whose values are parsed first. */
   readonly read?: Read;
   readonly toJson: (value: AvroValue) => JsonValue;
   /** Writes what stands in an array for an element that isn't held. */
@@ -35,24 +35,29 @@ export interface Kind {
  *
  * @throws SyntaxError when it isn't JSON.
  */
-export function readValue(kind: Kind, source: JsonCursor, out: AvroOutput, odd: Oddities): boolean {
-  if (kind.read?.(source, out, odd)) return true;
+export function readValue(
+  codec: FieldCodec,
+  source: JsonCursor,
+  out: AvroOutput,
+  residue: Residue,
+): boolean {
+  if (codec.read?.(source, out, residue)) return true;
   const value = source.value();
-  if (kind.write(value, out, odd)) return true;
-  odd.noteValue(value);
+  if (codec.write(value, out, residue)) return true;
+  residue.noteValue(value);
   return false;
 }
 
 /** A value of several parts: where one of them can't be read, all that was done before it is undone. */
 export function allOrNothing(read: Read): Read {
-  return (source, out, odd) => {
+  return (source, out, residue) => {
     const { at } = source;
     const { length } = out;
-    const { noted } = odd;
-    if (read(source, out, odd)) return true;
+    const { noted } = residue;
+    if (read(source, out, residue)) return true;
     source.at = at;
     out.length = length;
-    odd.backTo(noted);
+    residue.backTo(noted);
     return false;
   };
 }

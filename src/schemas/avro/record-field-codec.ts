@@ -1,61 +1,61 @@
 import type { AvroOutput } from './avro-output.ts';
-import { arrayKind } from './array-kind.ts';
+import { arrayCodec } from './array-codec.ts';
 import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
-import { simpleKind } from './field-kinds.ts';
+import { simpleFieldCodec } from './field-codecs.ts';
 import { isJsonObject, setOwn } from '../json/json.ts';
 import type { JsonObject, JsonValue } from '../json/json.ts';
-import type { AvroValue, Kind } from './kind.ts';
-import type { Oddities } from './oddities.ts';
+import type { AvroValue, FieldCodec } from './field-codec.ts';
+import type { Residue } from './residue.ts';
 import { pointerStep } from '../json/pointer.ts';
 import { NULL_BRANCH, recordReader, VALUE_BRANCH } from './record-reader.ts';
 import type { Field, RecordReader } from './record-reader.ts';
 import { speaksForAny } from './shape.ts';
 
 /** A record of nullable fields. */
-export interface RecordKind extends Kind, RecordReader {
+export interface RecordFieldCodec extends FieldCodec, RecordReader {
   readonly read: RecordReader['read'];
 }
 
 /** @throws TypeError when a field is none that can be held, or two have one name in JSON. */
-export function recordKind({ name, fields: schemas }: RecordSchema): RecordKind {
+export function recordFieldCodec({ name, fields: schemas }: RecordSchema): RecordFieldCodec {
   const fields = schemas.map((field) => compile(name, field));
   const known = new Set(fields.map(({ jsonName }) => jsonName));
   if (known.size < fields.length) throw new TypeError(`${name}: two fields of one name in JSON`);
 
-  const write = (value: JsonValue, out: AvroOutput, odd: Oddities): boolean => {
+  const write = (value: JsonValue, out: AvroOutput, residue: Residue): boolean => {
     if (!isJsonObject(value)) return false;
     let met = 0;
-    for (const { jsonName, step, kind, isInherited } of fields) {
+    for (const { jsonName, step, codec, isInherited } of fields) {
       const item = value[jsonName];
       if (item === undefined || (isInherited && !Object.hasOwn(value, jsonName))) {
         out.byte(NULL_BRANCH);
         continue;
       }
       met += 1;
-      odd.path.push(step);
+      residue.path.push(step);
       if (item === null) {
-        odd.noteNull();
+        residue.noteNull();
         out.byte(NULL_BRANCH);
       } else {
         const start = out.length;
         out.byte(VALUE_BRANCH);
-        if (!kind.write(item, out, odd)) {
+        if (!codec.write(item, out, residue)) {
           out.length = start;
           out.byte(NULL_BRANCH);
-          odd.noteValue(item);
+          residue.noteValue(item);
         }
       }
-      odd.path.pop();
+      residue.path.pop();
     }
     const keys = Object.keys(value);
     if (keys.length !== met) {
       for (const key of keys) {
         const item = value[key];
         if (known.has(key) || item === undefined) continue;
-        if (key.isWellFormed()) odd.noteUnknown(key, item);
+        if (key.isWellFormed()) residue.noteUnknown(key, item);
         else {
-          odd.noteValue(value); // Avro can't spell a name with half a surrogate pair
-          odd.hasUnknown ||= speaksForAny(item);
+          residue.noteValue(value); // Avro can't spell a name with half a surrogate pair
+          residue.hasUnknown ||= speaksForAny(item);
         }
       }
     }
@@ -65,9 +65,9 @@ export function recordKind({ name, fields: schemas }: RecordSchema): RecordKind 
   const toJson = (value: AvroValue): JsonObject => {
     const held = value as Record<string, AvroValue>;
     const object: JsonObject = {};
-    for (const { avroName, jsonName, kind } of fields) {
+    for (const { avroName, jsonName, codec } of fields) {
       const item = held[avroName];
-      if (item !== null && item !== undefined) setOwn(object, jsonName, kind.toJson(item));
+      if (item !== null && item !== undefined) setOwn(object, jsonName, codec.toJson(item));
     }
     return object;
   };
@@ -81,18 +81,18 @@ function compile(
   { name, type, json = name, contentMediaType }: FieldSchema,
 ): Field {
   const [first, second, ...others] = Array.isArray(type) ? (type as AvroType[]) : [];
-  const kind = first === 'null' && second && !others.length && kindOf(second, contentMediaType);
-  if (!kind || name === '__proto__')
+  const codec = first === 'null' && second && !others.length && codecOf(second, contentMediaType);
+  if (!codec || name === '__proto__')
     throw new TypeError(`${record}.${name}: no such field can be held`);
   const isInherited = json in Object.prototype;
-  return { avroName: name, jsonName: json, step: pointerStep(json), kind, isInherited };
+  return { avroName: name, jsonName: json, step: pointerStep(json), codec, isInherited };
 }
 
-function kindOf(type: AvroType, contentMediaType?: string): Kind | undefined {
-  if (typeof type === 'object' && 'fields' in type) return recordKind(type);
+function codecOf(type: AvroType, contentMediaType?: string): FieldCodec | undefined {
+  if (typeof type === 'object' && 'fields' in type) return recordFieldCodec(type);
   if (typeof type === 'object' && 'items' in type) {
-    const items = kindOf(type.items);
-    return items && arrayKind(items);
+    const items = codecOf(type.items);
+    return items && arrayCodec(items);
   }
-  return simpleKind(type, contentMediaType);
+  return simpleFieldCodec(type, contentMediaType);
 }

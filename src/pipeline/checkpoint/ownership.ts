@@ -2,7 +2,7 @@ import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { TaskMemory } from '../../state/store.ts';
-import type { Broker } from '../../sinks/broker.ts';
+import type { TransactionalLog } from '../../sinks/transactional-log.ts';
 import type { FencedSink } from '../../sinks/sink.ts';
 import { parseCursor } from './cursor.ts';
 import { isEpochError } from '../../sinks/client/kafka-error.ts';
@@ -10,14 +10,14 @@ import { CLAIM_GRACE_MS, fenced } from '../../sinks/fenced.ts';
 
 /** Where the cursor of a task is. */
 export interface CursorPlace {
-  readonly broker: Broker;
+  readonly log: TransactionalLog;
   readonly cursorTopic: string;
   /** `<account>/<resource>`: the cursor's key. */
   readonly task: string;
 }
 
 /** What a process knows of its task from one log to the next. Begins empty. */
-export interface Tenure {
+export interface Ownership {
   /**
    * The process that had the task before this one; null when nobody had. Set by the first opening
    * that comes so far as to know, whether or not its claim succeeds.
@@ -47,33 +47,33 @@ export async function openSink(
   options: CursorPlace & {
     readonly instance: string;
     readonly transactionalId: string;
-    readonly tenure: Tenure;
+    readonly ownership: Ownership;
     readonly scheduler: SchedulerLike;
   },
   known: KnownCursor | undefined,
 ): Promise<FencedSink> {
-  const { broker, transactionalId, tenure, scheduler } = options;
-  expectWanted(tenure);
+  const { log, transactionalId, ownership, scheduler } = options;
+  expectWanted(ownership);
   try {
-    tenure.sink = await broker.open(transactionalId, tenure.sink?.producer);
+    ownership.sink = await log.open(transactionalId, ownership.sink?.producer);
   } catch (error) {
-    if (!tenure.sink || !isEpochError(error)) throw error;
-    tenure.lost = error;
+    if (!ownership.sink || !isEpochError(error)) throw error;
+    ownership.lost = error;
     await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
     await expectMine(options, known);
-    tenure.sink = await broker.open(transactionalId);
+    ownership.sink = await log.open(transactionalId);
   }
-  return tenure.sink;
+  return ownership.sink;
 }
 
 /** A place as the opening of a task's sink has left it: what that has made final is not to be missed. */
 export function asLeftBy<Place extends CursorPlace>(sink: FencedSink, place: Place): Place {
-  return { ...place, broker: { ...place.broker, bounds: (topic: string) => sink.bounds(topic) } };
+  return { ...place, log: { ...place.log, bounds: (topic: string) => sink.bounds(topic) } };
 }
 
 /** A claim that is refused was overtaken by another process that is starting: leave it to that one. */
-export async function claim(tenure: Tenure, commit: () => Promise<void>): Promise<void> {
-  expectWanted(tenure);
+export async function claim(ownership: Ownership, commit: () => Promise<void>): Promise<void> {
+  expectWanted(ownership);
   try {
     await commit();
   } catch (error) {
@@ -81,7 +81,7 @@ export async function claim(tenure: Tenure, commit: () => Promise<void>): Promis
   }
 }
 
-function expectWanted({ isOver = false }: Tenure): void {
+function expectWanted({ isOver = false }: Ownership): void {
   if (isOver) throw new CellarstreamError('COMMIT_FAILED', 'the task has ended meanwhile');
 }
 
@@ -90,10 +90,10 @@ function expectWanted({ isOver = false }: Tenure): void {
  * while the cursor is this process's own, or still a predecessor's.
  */
 export async function expectMine(
-  options: CursorPlace & { readonly instance: string; readonly tenure: Tenure },
+  options: CursorPlace & { readonly instance: string; readonly ownership: Ownership },
   known: KnownCursor | undefined,
 ): Promise<KnownCursor | undefined> {
-  const { predecessor, begin = 0n, lost } = options.tenure;
+  const { predecessor, begin = 0n, lost } = options.ownership;
   if (predecessor === undefined) return undefined;
   const found = await readCursor(options, known);
   if (found.cursor === null || found.offset === undefined || found.offset < begin) return found;
@@ -122,15 +122,15 @@ export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
 
 /** Reads what was added to the cursors since. */
 export async function readCursor(
-  { broker, cursorTopic, task }: CursorPlace,
+  { log, cursorTopic, task }: CursorPlace,
   known: KnownCursor | undefined,
 ): Promise<KnownCursor> {
-  const { low, high: end } = (await broker.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
+  const { low, high: end } = (await log.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
   const seen = BigInt(known?.cursorEnd ?? 0);
   // Where the topic was made anew what is known is the word of the one before, until there is a newer one.
   let cursor = known?.cursor ?? null;
   let at: bigint | undefined;
-  await broker.readTail({
+  await log.readTail({
     topic: cursorTopic,
     from: new Map([[0, seen < low || seen > end ? low : seen]]),
     to: new Map([[0, end]]),
@@ -149,13 +149,13 @@ export async function readCursor(
 
 /** By task, the newest cursor of each; with `since` of those from that offset on. */
 export async function newestCursors(
-  broker: Broker,
+  log: TransactionalLog,
   cursorTopic: string,
   since = 0n,
 ): Promise<ReadonlyMap<string, string>> {
-  const { low, high } = (await broker.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
+  const { low, high } = (await log.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
   const newest = new Map<string, string>();
-  await broker.readTail({
+  await log.readTail({
     topic: cursorTopic,
     from: new Map([[0, since > low ? since : low]]),
     to: new Map([[0, high]]),

@@ -1,8 +1,8 @@
 import { VirtualTimeScheduler } from 'rxjs';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { openTaskLog } from '../../../src/pipeline/checkpoint/task-log.ts';
-import type { TaskLog } from '../../../src/pipeline/checkpoint/task-log.ts';
-import type { Tenure } from '../../../src/pipeline/checkpoint/tenure.ts';
+import { openCheckpoint } from '../../../src/pipeline/checkpoint/checkpoint.ts';
+import type { Checkpoint } from '../../../src/pipeline/checkpoint/checkpoint.ts';
+import type { Ownership } from '../../../src/pipeline/checkpoint/ownership.ts';
 import { brokerOf, SimBroker } from '../../sim/sim-broker.ts';
 import type { CommitFate } from '../../sim/sim-broker.ts';
 import { SimFolder, storeOf } from '../../sim/sim-store.ts';
@@ -20,13 +20,13 @@ describe('a process that opens its log again after a claim of which it does not 
 
   /** A process, with that folder unless told; its claims go as they are told to. */
   const process = (instance: string, home = folder) => {
-    const tenure: Tenure = {};
-    return async (claim: CommitFate = 'done'): Promise<TaskLog> => {
+    const ownership: Ownership = {};
+    return async (claim: CommitFate = 'done'): Promise<Checkpoint> => {
       let fate = claim;
       const step = () => Promise.resolve();
       try {
-        const log = await openTaskLog({
-          broker: brokerOf(kafka, { step, fate: () => fate, now: () => 0 }),
+        const log = await openCheckpoint({
+          log: brokerOf(kafka, { step, fate: () => fate, now: () => 0 }),
           store: storeOf(home, step).task(TASK),
           task: TASK,
           topic: 'wine.orders',
@@ -34,19 +34,19 @@ describe('a process that opens its log again after a claim of which it does not 
           transactionalId: 'cellarstream.wine.estate.orders',
           instance,
           readImage: () => Promise.resolve(image),
-          tenure,
+          ownership,
           canBeAsked: true,
           scheduler: new VirtualTimeScheduler(),
         });
         fate = 'done';
         return log;
       } catch (error) {
-        tenure.lost = error;
+        ownership.lost = error;
         throw error;
       }
     };
   };
-  const publishSomething = ({ commit, cursor }: TaskLog) =>
+  const publishSomething = ({ commit, cursor }: Checkpoint) =>
     commit({
       messages: [{ topic: 'wine.orders', key: '7', value: Buffer.from('an event') }],
       images: [image],
@@ -80,14 +80,14 @@ describe('a process that opens its log again after a claim of which it does not 
 describe('a process that has ended while its log was being opened', () => {
   it.each([1, 2, 3])('leaves the task to whoever comes after, at its step %d too', async (nth) => {
     const kafka = new SimBroker(() => 1);
-    const tenure: Tenure = {};
+    const ownership: Ownership = {};
     let steps = 0;
     const step = () => {
-      if (++steps === nth) tenure.isOver = true;
+      if (++steps === nth) ownership.isOver = true;
       return Promise.resolve();
     };
-    const opening = openTaskLog({
-      broker: brokerOf(kafka, { step, fate: () => 'done', now: () => 0 }),
+    const opening = openCheckpoint({
+      log: brokerOf(kafka, { step, fate: () => 'done', now: () => 0 }),
       store: storeOf(new SimFolder(), () => Promise.resolve()).task(TASK),
       task: TASK,
       topic: 'wine.orders',
@@ -95,7 +95,7 @@ describe('a process that has ended while its log was being opened', () => {
       transactionalId: 'cellarstream.wine.estate.orders',
       instance: 'one',
       readImage: () => Promise.resolve(image),
-      tenure,
+      ownership,
       canBeAsked: true,
       scheduler: new VirtualTimeScheduler(),
     });

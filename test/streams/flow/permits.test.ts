@@ -1,19 +1,19 @@
 import { map, mergeMap, tap } from 'rxjs';
 import { describe, it } from 'vitest';
-import { room } from '../../../src/streams/quota/room.ts';
+import { permits } from '../../../src/streams/flow/permits.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 
-describe('room', () => {
+describe('permits', () => {
   it('lets as many in as there are places, the others when a place is given back, in turn', () => {
     const scheduler = virtualTime();
     scheduler.run(({ hot, cold, expectObservable }) => {
-      const places = room(2);
+      const places = permits(2);
       const source = cold('  (abcd|)       ');
       const left = hot('     -----1---2----');
       const expected = '     (ab) -c---(d|)';
-      left.subscribe(() => places.leave());
+      left.subscribe(() => places.release());
 
-      const entered = source.pipe(mergeMap((name) => places.enter.pipe(map(() => name))));
+      const entered = source.pipe(mergeMap((name) => places.acquire.pipe(map(() => name))));
       expectObservable(entered).toBe(expected);
     });
   });
@@ -21,7 +21,7 @@ describe('room', () => {
   it('emits once and completes, and takes a place for each subscription', () => {
     const scheduler = virtualTime();
     scheduler.run(({ expectObservable }) => {
-      const { enter } = room(2);
+      const { acquire: enter } = permits(2);
       const entered = enter.pipe(map(() => 'a'));
 
       expectObservable(entered).toBe('        (a|)');
@@ -33,9 +33,9 @@ describe('room', () => {
   it('has no place for who has left the line', () => {
     const scheduler = virtualTime();
     scheduler.run(({ hot, expectObservable }) => {
-      const places = room(1);
-      const place = (name: string) => places.enter.pipe(map(() => name));
-      hot('                             -----1     ').subscribe(() => places.leave());
+      const places = permits(1);
+      const place = (name: string) => places.acquire.pipe(map(() => name));
+      hot('                             -----1     ').subscribe(() => places.release());
 
       expectObservable(place('a')).toBe('(a|)       ');
       expectObservable(place('b'), '     ^--!       ').toBe('-');
@@ -46,9 +46,9 @@ describe('room', () => {
   it('keeps the place of who is in, unsubscribed or not, until it is given back', () => {
     const scheduler = virtualTime();
     scheduler.run(({ hot, expectObservable }) => {
-      const places = room(1);
-      const place = (name: string) => places.enter.pipe(map(() => name));
-      hot('                          ----1').subscribe(() => places.leave());
+      const places = permits(1);
+      const place = (name: string) => places.acquire.pipe(map(() => name));
+      hot('                          ----1').subscribe(() => places.release());
 
       expectObservable(place('a'), ' ^!   ').toBe('(a|)');
       expectObservable(place('b'), ' --^  ').toBe('----(b|)');
@@ -58,11 +58,11 @@ describe('room', () => {
   it('gains no places by leaving more often than entering', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable }) => {
-      const places = room(1);
-      places.leave();
-      places.leave();
+      const places = permits(1);
+      places.release();
+      places.release();
       const source = cold('(abc|)');
-      expectObservable(source.pipe(mergeMap((name) => places.enter.pipe(map(() => name))))).toBe(
+      expectObservable(source.pipe(mergeMap((name) => places.acquire.pipe(map(() => name))))).toBe(
         'a',
       );
     });
@@ -71,12 +71,12 @@ describe('room', () => {
   it('serves the line though places are given back while entering', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable }) => {
-      const places = room(1);
+      const places = permits(1);
       const source = cold('  (abc|)');
       const expected = '     (abc|)';
       const entered = source.pipe(
-        mergeMap((name) => places.enter.pipe(map(() => name))),
-        tap(() => places.leave()),
+        mergeMap((name) => places.acquire.pipe(map(() => name))),
+        tap(() => places.release()),
       );
       expectObservable(entered).toBe(expected);
     });

@@ -1,27 +1,27 @@
 import type { AvroOutput } from './avro-output.ts';
 import { CLOSE_ARRAY, COMMA, OPEN_ARRAY } from '../json/json-bytes.ts';
-import { allOrNothing, readValue } from './kind.ts';
-import type { AvroValue, Kind } from './kind.ts';
+import { allOrNothing, readValue } from './field-codec.ts';
+import type { AvroValue, FieldCodec } from './field-codec.ts';
 
-/** An array of values of one kind. */
-export function arrayKind(items: Kind): Kind {
+/** An array of values of one type. */
+export function arrayCodec(items: FieldCodec): FieldCodec {
   return {
-    write: (value, out, odd) => {
+    write: (value, out, residue) => {
       if (!Array.isArray(value)) return false;
       writeBlock(out, value, (item, index) => {
-        odd.path.push(index);
+        residue.path.push(index);
         if (item === null) {
-          odd.noteNull();
+          residue.noteNull();
           items.writePlaceholder(out);
-        } else if (!items.write(item, out, odd)) {
-          odd.noteValue(item);
+        } else if (!items.write(item, out, residue)) {
+          residue.noteValue(item);
           items.writePlaceholder(out);
         }
-        odd.path.pop();
+        residue.path.pop();
       });
       return true;
     },
-    read: allOrNothing((source, out, odd) => {
+    read: allOrNothing((source, out, residue) => {
       if (!source.takes(OPEN_ARRAY)) return false;
       const start = out.length;
       out.byte(0); // the end, or the count once that is known
@@ -29,12 +29,12 @@ export function arrayKind(items: Kind): Kind {
       let count = 0;
       do {
         source.skipSpace();
-        odd.path.push(count);
+        residue.path.push(count);
         if (source.takesNull()) {
-          odd.noteNull();
+          residue.noteNull();
           items.writePlaceholder(out);
-        } else if (!readValue(items, source, out, odd)) items.writePlaceholder(out);
-        odd.path.pop();
+        } else if (!readValue(items, source, out, residue)) items.writePlaceholder(out);
+        residue.path.pop();
         count += 1;
       } while (source.takes(COMMA));
       if (!source.takes(CLOSE_ARRAY)) return false;

@@ -3,7 +3,7 @@ import type { FirstReadStatus } from './status-json.ts';
 /** The pace of a first read is that of so long, ms. */
 const OVER_MS = 60_000;
 /** Pages of which it is made, at most. */
-const MOST_PAGES = 200;
+const MAX_PAGES = 200;
 
 /** How far a first read is, how fast it goes, and when it will be done. */
 export interface FirstReadPace {
@@ -16,7 +16,7 @@ export function firstReadPace(now: () => number): FirstReadPace {
   let newest: Pick<FirstReadStatus, 'read' | 'total' | 'done'> | undefined;
   let pages: { readonly at: number; readonly read: number }[] = [];
   const forget = () => {
-    while (pages.length > MOST_PAGES || (pages[0] && now() - pages[0].at > OVER_MS)) pages.shift();
+    while (pages.length > MAX_PAGES || (pages[0] && now() - pages[0].at > OVER_MS)) pages.shift();
   };
   return {
     add: ({ read, total, done }) => {

@@ -10,16 +10,16 @@ import type { LostEvents } from '../../observe/lost-events.ts';
 import { notedSweep, offsetTexts, restore, withIds } from './restore.ts';
 import type { RestoreOptions } from './restore.ts';
 import type { Message } from '../../sinks/sink.ts';
-import { asLeftBy, claim, expectMine, openSink } from './tenure.ts';
+import { asLeftBy, claim, expectMine, openSink } from './ownership.ts';
 import { leftUndecided } from '../../sinks/fenced.ts';
-import type { Tenure } from './tenure.ts';
+import type { Ownership } from './ownership.ts';
 
-export interface TaskLogOptions extends RestoreOptions {
+export interface CheckpointOptions extends RestoreOptions {
   readonly transactionalId: string;
   /** See {@link leaveFormerId}. */
   readonly formerId?: string;
   /** The same object for every log of a task that a process opens. */
-  readonly tenure: Tenure;
+  readonly ownership: Ownership;
   /** Whether single records can be asked for; see {@link takenOver}, which the clock is for, too. */
   readonly canBeAsked: boolean;
   readonly scheduler: SchedulerLike;
@@ -28,7 +28,7 @@ export interface TaskLogOptions extends RestoreOptions {
 }
 
 /** A task's place in Kafka: its cursor, its exclusive right to write, and its images beside it. */
-export interface TaskLog {
+export interface Checkpoint {
   /** The newest committed cursor. */
   readonly cursor: Cursor;
   /** How far the sweeps have come, as it was kept last; beside the marks, so it is lost with them. */
@@ -74,11 +74,11 @@ export interface TaskBatch extends TaskNotes {
  * @throws CellarstreamError `FENCED` when a newer process has the task: nothing was taken from it.
  * `TOPIC_CHANGED` as {@link restore}. Otherwise `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
  */
-export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
-  const { broker, store, task, topic, cursorTopic, instance } = options;
-  const { tenure, canBeAsked, scheduler, onLost } = options;
+export async function openCheckpoint(options: CheckpointOptions): Promise<Checkpoint> {
+  const { log, store, task, topic, cursorTopic, instance } = options;
+  const { ownership, canBeAsked, scheduler, onLost } = options;
   const before = await expectMine(options, store.memory());
-  tenure.begin ??= (await broker.ends(cursorTopic)).get(0) ?? 0n;
+  ownership.begin ??= (await log.ends(cursorTopic)).get(0) ?? 0n;
 
   await leaveFormerId(options, before, store.memory());
   const sink = await openSink(options, before);
@@ -89,7 +89,8 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
       await expectMine(final, before),
     );
     let { cursor } = restored;
-    if (tenure.predecessor === undefined) tenure.predecessor = hadCursor ? cursor.instance : null;
+    if (ownership.predecessor === undefined)
+      ownership.predecessor = hadCursor ? cursor.instance : null;
     let memory = known;
     const byOthers = known.sweepGeneration !== cursor.generation;
     let sweep = takenOver(notedSweep(known), { canBeAsked, now: scheduler.now(), byOthers });
@@ -130,7 +131,7 @@ export async function openTaskLog(options: TaskLogOptions): Promise<TaskLog> {
     const heldSince = since ?? Math.round(options.scheduler.now());
     cursor = { ...cursor, generation: cursor.generation + 1, heldSince, ...writtenAs(options) };
     memory = { ...memory, lost: false };
-    await claim(tenure, () => commit({ messages: [], images: [], cursor }));
+    await claim(ownership, () => commit({ messages: [], images: [], cursor }));
     if (lost) onLost?.(lost);
     return {
       get cursor() {

@@ -24,7 +24,7 @@ export interface WrittenImage {
 }
 
 /** The schemas of one resource's events: the current one, which grows, and those of older images. */
-export interface SchemaBook {
+export interface SchemaEvolution {
   /** Undefined until a first record has been seen, for a resource that nobody has described. */
   readonly current: () => CurrentSchema | undefined;
   /**
@@ -53,7 +53,7 @@ export interface SchemaBook {
   readonly imageIn: (event: Buffer) => Promise<{ sequence: number; image: WrittenImage | null }>;
 }
 
-export interface SchemaBookOptions {
+export interface SchemaEvolutionOptions {
   readonly registry: Registry;
   readonly subject: string;
   readonly resource: string;
@@ -75,7 +75,9 @@ const SLICE = 250;
  *
  * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
  */
-export async function openSchemaBook(options: SchemaBookOptions): Promise<SchemaBook> {
+export async function openSchemaEvolution(
+  options: SchemaEvolutionOptions,
+): Promise<SchemaEvolution> {
   const { registry, subject, resource, described, onVersion } = options;
   const { compile = envelopeCodec, pause = () => Promise.resolve() } = options;
   const known = new Map<number, EnvelopeCodec>();
@@ -176,7 +178,7 @@ export async function openSchemaBook(options: SchemaBookOptions): Promise<Schema
 
 /** @throws CellarstreamError `REGISTRY_REFUSED` when the schema is not of our making. */
 function codecOf(
-  compile: NonNullable<SchemaBookOptions['compile']>,
+  compile: NonNullable<SchemaEvolutionOptions['compile']>,
   schema: RecordSchema,
   about: string,
 ): EnvelopeCodec {

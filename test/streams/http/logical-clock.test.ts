@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { readClock } from '../../../src/streams/http/read-clock.ts';
+import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 
-describe('readClock', () => {
+describe('logicalClock', () => {
   it('gives every beginning and end a place of its own, in their order', () => {
-    const clock = readClock();
+    const clock = logicalClock();
     const [a, b] = [clock.begin(), clock.begin()];
     const [spanB, spanA] = [clock.answered(b), clock.answered(a)];
     const c = clock.begin();
@@ -15,7 +15,7 @@ describe('readClock', () => {
   });
 
   it('knows the oldest read that is not settled, answered or not', () => {
-    const clock = readClock();
+    const clock = logicalClock();
     expect(clock.oldest()).toBe(Infinity);
     const [a, b, c] = [clock.begin(), clock.begin(), clock.begin()];
     expect(clock.oldest()).toBe(a);
@@ -30,7 +30,7 @@ describe('readClock', () => {
   });
 
   it('may be told twice that a read is settled', () => {
-    const clock = readClock();
+    const clock = logicalClock();
     const [a, b] = [clock.begin(), clock.begin()];
     clock.settle(a);
     clock.settle(a);

@@ -11,15 +11,15 @@ import {
 } from './instant.ts';
 import { canonicalJson, parseJson } from '../json/json.ts';
 import type { JsonValue } from '../json/json.ts';
-import type { Kind } from './kind.ts';
-import type { Oddities } from './oddities.ts';
+import type { FieldCodec } from './field-codec.ts';
+import type { Residue } from './residue.ts';
 import { isDouble, isInteger, isLong } from './number-range.ts';
 
 /** A number whose JSON is the Avro value itself. */
 const number = (
   write: (out: AvroOutput, value: number) => void,
   holds: (value: JsonValue) => boolean,
-): Kind => ({
+): FieldCodec => ({
   write: (value, out) => {
     if (!holds(value)) return false;
     write(out, value as number);
@@ -40,7 +40,7 @@ const INT = number(writeLong, (value) => isInteger(value, -(2 ** 31), 2 ** 31 - 
 const LONG = number(writeLong, isLong);
 const DOUBLE = number((out, value) => out.double(value), isDouble);
 
-const BOOLEAN: Kind = {
+const BOOLEAN: FieldCodec = {
   write: (value, out) => {
     if (typeof value !== 'boolean') return false;
     out.byte(Number(value));
@@ -50,7 +50,7 @@ const BOOLEAN: Kind = {
   writePlaceholder: (out) => out.byte(0),
 };
 
-const STRING: Kind = {
+const STRING: FieldCodec = {
   write: (value, out) => typeof value === 'string' && out.string(value),
   read: (source, out) => {
     const end = source.endOfPlainText();
@@ -63,11 +63,11 @@ const STRING: Kind = {
   writePlaceholder: (out) => void out.string(''),
 };
 
-const TIMESTAMP_MILLIS: Kind = {
-  write: (value, out, odd) => {
+const TIMESTAMP_MILLIS: FieldCodec = {
+  write: (value, out, residue) => {
     if (typeof value !== 'string') return false;
     const millis = utcMillis(value);
-    if (Number.isNaN(millis)) return writeTimeKeptAsText(value, out, odd);
+    if (Number.isNaN(millis)) return writeTimeKeptAsText(value, out, residue);
     out.long(millis);
     return true;
   },
@@ -76,25 +76,25 @@ const TIMESTAMP_MILLIS: Kind = {
 };
 
 /** The same where the text counts: any but the one form of an instant is kept beside it. */
-const EXACT_TIMESTAMP_MILLIS: Kind = {
+const EXACT_TIMESTAMP_MILLIS: FieldCodec = {
   ...TIMESTAMP_MILLIS,
-  write: (value, out, odd) => {
+  write: (value, out, residue) => {
     if (typeof value !== 'string') return false;
-    if (!isInstantText(value)) return writeTimeKeptAsText(value, out, odd);
+    if (!isInstantText(value)) return writeTimeKeptAsText(value, out, residue);
     out.long(utcMillis(value));
     return true;
   },
 };
 
-function writeTimeKeptAsText(text: string, out: AvroOutput, odd: Oddities): boolean {
+function writeTimeKeptAsText(text: string, out: AvroOutput, residue: Residue): boolean {
   const millis = zonedMillis(text);
   if (Number.isNaN(millis)) return false;
-  odd.noteValue(text);
+  residue.noteValue(text);
   out.long(millis);
   return true;
 }
 
-const DATE: Kind = {
+const DATE: FieldCodec = {
   write: (value, out) => {
     const days = typeof value === 'string' ? dateDays(value) : NaN;
     if (Number.isNaN(days)) return false;
@@ -105,13 +105,13 @@ const DATE: Kind = {
   writePlaceholder: (out) => out.long(0),
 };
 
-const JSON_TEXT: Kind = {
+const JSON_TEXT: FieldCodec = {
   write: (value, out) => out.string(canonicalJson(value)),
   toJson: (value) => parseJson(value as string),
   writePlaceholder: (out) => void out.string('null'),
 };
 
-function decimalKind(precision: number, scale: number): Kind {
+function decimalCodec(precision: number, scale: number): FieldCodec {
   const format = decimalFormat(precision, scale);
   return {
     write: (value, out) => typeof value === 'number' && format.write(value, out),
@@ -122,14 +122,17 @@ function decimalKind(precision: number, scale: number): Kind {
 
 const ZERO = Buffer.alloc(1);
 
-/** The kind of a type that has no parts; undefined for one that has, or that isn't supported. */
-export function simpleKind(type: AvroType, contentMediaType?: string): Kind | undefined {
+/** The codec of a type that has no parts; undefined for one that has, or that isn't supported. */
+export function simpleFieldCodec(
+  type: AvroType,
+  contentMediaType?: string,
+): FieldCodec | undefined {
   if (contentMediaType === 'application/json') return type === 'string' ? JSON_TEXT : undefined;
-  if (typeof type === 'object' && 'logicalType' in type) return logicalKind(type);
+  if (typeof type === 'object' && 'logicalType' in type) return logicalCodec(type);
   return typeof type === 'string' ? PRIMITIVES.get(type) : undefined;
 }
 
-const PRIMITIVES: ReadonlyMap<string, Kind> = new Map([
+const PRIMITIVES: ReadonlyMap<string, FieldCodec> = new Map([
   ['boolean', BOOLEAN],
   ['int', INT],
   ['long', LONG],
@@ -137,10 +140,10 @@ const PRIMITIVES: ReadonlyMap<string, Kind> = new Map([
   ['string', STRING],
 ]);
 
-function logicalKind({ type, logicalType, precision = 0, scale = 0, exact }: LogicalSchema) {
+function logicalCodec({ type, logicalType, precision = 0, scale = 0, exact }: LogicalSchema) {
   switch (`${type}:${logicalType}`) {
     case 'bytes:decimal':
-      return decimalKind(precision, scale);
+      return decimalCodec(precision, scale);
     case 'long:timestamp-millis':
       return exact ? EXACT_TIMESTAMP_MILLIS : TIMESTAMP_MILLIS;
     case 'int:date':

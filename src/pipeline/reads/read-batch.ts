@@ -1,19 +1,19 @@
 import type { Lane } from '../../observe/hooks.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
-import type { Span } from '../../streams/http/read-clock.ts';
+import type { Span } from '../../streams/http/logical-clock.ts';
 import type { KeyedRecord, RejectedRecord } from '../../streams/records/records.ts';
 import type { SweepStep } from '../../streams/paging/sweeps.ts';
 import type { Resync, Outcome } from '../../account/resync-requests.ts';
 
 /** What one look at the API brought. */
-export interface Reading {
+export interface ReadBatch {
   readonly lane: Lane;
   /** The page, where it was a list that was read. */
   readonly page?: ScanPage;
   /** How far the reads have come once it is dealt with. */
   readonly progress: Partial<Pick<Cursor, 'firstRead' | 'since'>>;
-  /** Whether with it all has turned up that the first read has missed: see `FirstRead.caughtUp`. */
+  /** Whether with it all has turned up that the first read has missed: see `InitialSnapshot.caughtUp`. */
   readonly catchesUp?: boolean;
   /** The same of a sweep. */
   readonly step?: SweepStep;

@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs';
-import type { Broker } from './broker.ts';
+import type { TransactionalLog } from './transactional-log.ts';
 import { openKafkaProducer } from './producer/kafka-producer.ts';
 import type { KafkaProducerOptions } from './producer/kafka-producer.ts';
 import { readTail, topicEnds } from './fetch/kafka-tail.ts';
@@ -9,10 +9,10 @@ import { withAdmin } from './client/with-admin.ts';
 /**
  * Kafka, as tasks see it. `topics` are those that are written to, looked up whenever something is sent.
  */
-export function kafkaBroker(
+export function kafkaTransactionalLog(
   kafka: Kafka,
   topics: Pick<KafkaProducerOptions, 'partitions' | 'maxMessageBytes'>,
-): Broker {
+): TransactionalLog {
   return {
     open: (transactionalId, own) => openKafkaProducer({ kafka, transactionalId, ...topics, own }),
     clusterId: () => withAdmin(kafka, async (admin) => (await admin.describeCluster()).clusterId),

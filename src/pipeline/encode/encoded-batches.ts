@@ -1,6 +1,6 @@
-import type { Reading } from '../reads/reading.ts';
-import type { SchemaBook } from './schema-book.ts';
-import type { SentTexts } from './sent-texts.ts';
+import type { ReadBatch } from '../reads/read-batch.ts';
+import type { SchemaEvolution } from './schema-evolution.ts';
+import type { PayloadDigests } from './payload-digests.ts';
 import type { ImageCodec } from '../../streams/diff/change.ts';
 import type { EncodedRecord } from '../../streams/diff/diff.ts';
 import { FreshRecord } from '../../streams/records/fresh-record.ts';
@@ -9,7 +9,7 @@ import type { KeyedRecord } from '../../streams/records/records.ts';
 import { SentRecord } from '../../streams/records/sent-record.ts';
 
 /** A reading whose records are encoded, but for those that are known without. */
-export interface EncodedReading extends Reading {
+export interface EncodedBatch extends ReadBatch {
   readonly records: readonly EncodedRecord[];
   /**
    * What has encoded those that were not encoded as they arrived: a schema that has grown since makes
@@ -19,21 +19,21 @@ export interface EncodedReading extends Reading {
 }
 
 /** Readings made ready for their turn, while the commit of the one before them goes on. */
-export interface EncodedReadings {
+export interface EncodedBatches {
   /** With the bytes of their records, in a schema that has a field for whatever these hold. */
-  readonly encode: (readings: readonly Reading[]) => Promise<readonly EncodedReading[]>;
+  readonly encode: (readings: readonly ReadBatch[]) => Promise<readonly EncodedBatch[]>;
   /**
    * The records of a reading as they have to be compared, now that its turn has come: by then one may no
    * longer be as it was known, or the schema may have grown.
    */
-  readonly current: (reading: EncodedReading) => readonly EncodedRecord[];
+  readonly current: (reading: EncodedBatch) => readonly EncodedRecord[];
 }
 
-export function encodedReadings(
-  book: SchemaBook,
+export function encodedBatches(
+  book: SchemaEvolution,
   keyFields: readonly string[],
-  texts: Pick<SentTexts, 'isStillKnown'> | undefined,
-): EncodedReadings {
+  texts: Pick<PayloadDigests, 'isStillKnown'> | undefined,
+): EncodedBatches {
   return {
     encode: async (readings) => {
       const parsed = readings.flatMap(({ records }) => records.filter((each) => !isSent(each)));

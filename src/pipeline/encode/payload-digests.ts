@@ -1,15 +1,15 @@
 import { isRetryable } from '../../core/errors.ts';
-import type { TaskLog } from '../checkpoint/task-log.ts';
+import type { Checkpoint } from '../checkpoint/checkpoint.ts';
 import type { ImageUpdate, KeptText } from '../../state/store.ts';
 import type { Difference, ReadRecords } from '../../streams/diff/diff.ts';
 import type { FreshOptions } from '../../streams/records/fresh-record.ts';
-import { recogniser } from '../../streams/records/known-record.ts';
-import type { KnownRecord, Recogniser } from '../../streams/records/known-record.ts';
+import { digestMatcher } from '../../streams/records/known-record.ts';
+import type { KnownRecord, DigestMatcher } from '../../streams/records/known-record.ts';
 import { SentRecord } from '../../streams/records/sent-record.ts';
 
 /** The texts that a task's records were sent as: what comes as it came before is known by them. */
-export interface SentTexts {
-  readonly recogniser: Recogniser;
+export interface PayloadDigests {
+  readonly digestMatcher: DigestMatcher;
   /** Whether a record that was known as it arrived still is the one that its image was made of. */
   readonly isStillKnown: (record: KnownRecord) => boolean;
   /** Of a page's records that are as their images say, once those are stored. */
@@ -21,26 +21,29 @@ export interface SentTexts {
   readonly stored: (images: readonly ImageUpdate[]) => void;
 }
 
-export function sentTexts(log: Pick<TaskLog, 'text'>, fresh: FreshOptions): SentTexts {
+export function payloadDigests(
+  checkpoint: Pick<Checkpoint, 'text'>,
+  fresh: FreshOptions,
+): PayloadDigests {
   let generation = 0; // of the images: what was known in an earlier one has to be looked at again
   /** A store that fails is not the API's affair: it fails again once the page's turn has come. */
   const known = (key: string): KeptText | undefined => {
     try {
-      return log.text(key);
+      return checkpoint.text(key);
     } catch (error) {
       if (!isRetryable(error)) throw error;
       return undefined;
     }
   };
-  const recognising = recogniser({
+  const matcher = digestMatcher({
     ...fresh,
     known,
     asOf: () => generation,
   });
   return {
-    recogniser: recognising,
+    digestMatcher: matcher,
     isStillKnown: ({ key, asOf, text }) =>
-      asOf === generation || log.text(key)?.digest === text.digest,
+      asOf === generation || checkpoint.text(key)?.digest === text.digest,
     toKeep: ({ read, same, refreshed, changes }, images) => {
       const kept = new Map<string, KeptText>();
       const written = new Set(images.map(({ key }) => key));
@@ -49,7 +52,7 @@ export function sentTexts(log: Pick<TaskLog, 'text'>, fresh: FreshOptions): Sent
       for (const each of [...same, ...read.records.filter(({ key }) => changed.has(key))]) {
         if (each.isSame && !written.has(each.key)) continue; // it is kept already
         if (refreshed.has(each.key) && !written.has(each.key)) continue; // its image is of other bytes
-        const text = each instanceof SentRecord ? each.text : recognising.textOf(each.record);
+        const text = each instanceof SentRecord ? each.text : matcher.textOf(each.record);
         if (text) kept.set(each.key, text);
       }
       return kept;
