@@ -53,10 +53,15 @@ try {
  * @returns {Promise<number>} the exit code.
  */
 async function main(args) {
-  const options = parseOptions(args, MEASURES.map(({ name }) => name)); // prettier-ignore
+  const options = parseOptions(
+    args,
+    MEASURES.map(({ name }) => name),
+  );
   const { only, short: isShort, orders, against, runs } = options;
   const forms = isShort ? ['short'] : ['short', 'full'];
-  const measures = MEASURES.filter(({ name, form }) => only?.includes(name) ?? forms.includes(form)); // prettier-ignore
+  const measures = MEASURES.filter(
+    ({ name, form }) => only?.includes(name) ?? forms.includes(form),
+  );
   if (options.help) return said(HELP);
   if (options.list) return said(listing(only ? measures : MEASURES));
 

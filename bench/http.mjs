@@ -19,7 +19,7 @@ const CLI = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
 const CLIENTS = fileURLToPath(new URL('./hostile-clients.mjs', import.meta.url));
 
 const services = await startServices({ onProgress: (line) => console.error(line) });
-const sandbox = await startSandbox({ records: { orders: ORDERS }, ...UNLIMITED }); // prettier-ignore
+const sandbox = await startSandbox({ records: { orders: ORDERS }, ...UNLIMITED });
 
 /** @typedef {{ seconds: number, cpu: number, slowest: number }} Result `slowest`: answer of `/healthz`, ms */
 
@@ -39,7 +39,11 @@ async function firstRead(prefix, isLoaded) {
       sandbox,
       prefix,
       state: stateFolder(scope),
-      settings: { RESOURCES: 'orders', QUOTA_PER_MINUTE: String(NO_QUOTA), POLL_INTERVAL_MS: '60000' }, // prettier-ignore
+      settings: {
+        RESOURCES: 'orders',
+        QUOTA_PER_MINUTE: String(NO_QUOTA),
+        POLL_INTERVAL_MS: '60000',
+      },
     });
     const { url } = service;
     const ready = await service.logged(({ event }) => event === 'ready');
@@ -80,7 +84,9 @@ try {
   }
   const time = median(pairs.map(({ quiet, loaded }) => loaded.seconds / quiet.seconds));
   const cpu = median(pairs.map(({ quiet, loaded }) => loaded.cpu / quiet.cpu));
-  console.log(`200 clients: time x ${time.toFixed(3)}, CPU of the service x ${cpu.toFixed(3)} (medians of ${PAIRS} pairs)`); // prettier-ignore
+  console.log(
+    `200 clients: time x ${time.toFixed(3)}, CPU of the service x ${cpu.toFixed(3)} (medians of ${PAIRS} pairs)`,
+  );
 } finally {
   await Promise.allSettled([sandbox.close(), services.stop()]);
 }

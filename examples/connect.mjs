@@ -45,4 +45,8 @@ const clusterId = await admin
   .connect()
   .then(async () => (await admin.describeCluster()).clusterId)
   .finally(() => admin.disconnect())
-  .catch(() => failed(`no Kafka at ${brokers.join(',')}: start the demo first, in another terminal (npm start)`)); // prettier-ignore
+  .catch(() =>
+    failed(
+      `no Kafka at ${brokers.join(',')}: start the demo first, in another terminal (npm start)`,
+    ),
+  );

@@ -110,7 +110,14 @@ async function serve(options: RunOptions): Promise<void> {
   const signals = kafkaSignals(links.kafka, topicNames(config.topics.prefix).signals);
   const permitRequests$ = new Subject<PermitsRequest>();
   const onPermits = (request: PermitsRequest) => permitRequests$.next(request);
-  const resyncs = resyncRequests({ topic: signals, account, resources, scheduler, hooks, onPermits }); // prettier-ignore
+  const resyncs = resyncRequests({
+    topic: signals,
+    account,
+    resources,
+    scheduler,
+    hooks,
+    onPermits,
+  });
   const granting$ = permitRequests$.pipe(
     permitGrants({ topic: signals, account, instance, quota, ledger, scheduler, hooks }),
   );
@@ -165,9 +172,16 @@ async function serve(options: RunOptions): Promise<void> {
   const tasks = ({ destination, log }: Opened) => {
     const { registry } = links;
     const shared = { config, instance, api, quota, log, registry, destination, store };
-    const all = resources.map(
-      (resource) =>
-      resourceTask({ resource, ...shared, stop$, resyncs: resyncs.task(resource), scheduler, wallClock: stamps, hooks }), // prettier-ignore
+    const all = resources.map((resource) =>
+      resourceTask({
+        resource,
+        ...shared,
+        stop$,
+        resyncs: resyncs.task(resource),
+        scheduler,
+        wallClock: stamps,
+        hooks,
+      }),
     );
     return merge(...all);
   };

@@ -55,8 +55,14 @@ export const freshnessBusy = {
         at,
       }));
       const { delays, unseen } = latenessOf(made, seen);
-      if (unseen > made.length / 100) throw new Error(`${unseen} of ${made.length} status changes have no event`); // prettier-ignore
-      return { p50: percentile(delays, 50), p99: percentile(delays, 99), changes: made.length, unseen }; // prettier-ignore
+      if (unseen > made.length / 100)
+        throw new Error(`${unseen} of ${made.length} status changes have no event`);
+      return {
+        p50: percentile(delays, 50),
+        p99: percentile(delays, 99),
+        changes: made.length,
+        unseen,
+      };
     });
   },
 };

@@ -22,17 +22,31 @@ export const freshnessFirstRead = {
   figures: [
     { name: 'p50', what: 'p50', unit: 'ms', target: { atMost: 1_500 } },
     { name: 'p99', what: 'p99', unit: 'ms', target: { atMost: 3_000 } },
-    { name: 'part', what: 'of the quota used by the first read', unit: '%', digits: 1, target: { atLeast: 70 } }, // prettier-ignore
+    {
+      name: 'part',
+      what: 'of the quota used by the first read',
+      unit: '%',
+      digits: 1,
+      target: { atLeast: 70 },
+    },
   ],
   run: async (context) => {
     const options = { sandbox: { records: { orders: ORDERS }, latencyMs: LATENCY_MS } };
     return withService(context, options, async ({ scope, sandbox, service, prefix }) => {
       await service.logged(({ event, resource }) => event === 'ready' && resource === 'orders');
       await delay(SETTLED_MS);
-      const read = metric(await service.metrics(), 'cellarstream_first_read_records', { resource: 'orders' }); // prettier-ignore
+      const read = metric(await service.metrics(), 'cellarstream_first_read_records', {
+        resource: 'orders',
+      });
       if (read < KNOWN) throw new Error(`only ${read} orders are read`);
       context.tell(`${SAMPLES} changes, one a second`);
-      const found = await freshness(context, { scope, sandbox, prefix, orders: KNOWN, samples: SAMPLES }); // prettier-ignore
+      const found = await freshness(context, {
+        scope,
+        sandbox,
+        prefix,
+        orders: KNOWN,
+        samples: SAMPLES,
+      });
       if (service.lines().some(firstReadDone('orders'))) throw new Error('the first read is over');
       return { p50: found.p50, p99: found.p99, part: found.othersPerMinute };
     });

@@ -19,7 +19,13 @@ export const freshness = {
   figures: [
     { name: 'p50', what: 'p50', unit: 'ms', target: { atMost: 800 } },
     { name: 'p99', what: 'p99', unit: 'ms', target: { atMost: 1_500 } },
-    { name: 'left', what: 'of the quota left to sweeps', unit: '%', digits: 1, target: { atLeast: 5 } }, // prettier-ignore
+    {
+      name: 'left',
+      what: 'of the quota left to sweeps',
+      unit: '%',
+      digits: 1,
+      target: { atLeast: 5 },
+    },
   ],
   run: async (context) => {
     const options = { sandbox: { records: { orders: ORDERS }, latencyMs: LATENCY_MS } };
@@ -27,7 +33,13 @@ export const freshness = {
       await service.logged(firstReadDone('orders'));
       await delay(A_MINUTE_MS);
       context.tell(`${SAMPLES} changes, one a second`);
-      const found = await measured(context, { scope, sandbox, prefix, orders: ORDERS, samples: SAMPLES }); // prettier-ignore
+      const found = await measured(context, {
+        scope,
+        sandbox,
+        prefix,
+        orders: ORDERS,
+        samples: SAMPLES,
+      });
       return { p50: found.p50, p99: found.p99, left: 100 - found.pollsPerMinute };
     });
   },

@@ -21,14 +21,35 @@ export const growth = {
   limit: '',
   form: 'full',
   figures: [
-    { name: 'records', what: 'slope over records, from 10,000', unit: '', digits: 2, target: { atMost: STEEPEST } }, // prettier-ignore
-    { name: 'resources', what: 'slope over 1 to 6 lists', unit: '', digits: 2, target: { atMost: STEEPEST } }, // prettier-ignore
-    { name: 'changes', what: 'slope over changes, from 5 a second', unit: '', digits: 2, target: { atMost: STEEPEST } }, // prettier-ignore
+    {
+      name: 'records',
+      what: 'slope over records, from 10,000',
+      unit: '',
+      digits: 2,
+      target: { atMost: STEEPEST },
+    },
+    {
+      name: 'resources',
+      what: 'slope over 1 to 6 lists',
+      unit: '',
+      digits: 2,
+      target: { atMost: STEEPEST },
+    },
+    {
+      name: 'changes',
+      what: 'slope over changes, from 5 a second',
+      unit: '',
+      digits: 2,
+      target: { atMost: STEEPEST },
+    },
   ],
   run: async (context) => {
     const most = 5 * (context.orders ?? 1_000_000);
     const curves = {
-      records: await each(RECORDS.filter((records) => records <= most), (records) => byRecords(context, records)), // prettier-ignore
+      records: await each(
+        RECORDS.filter((records) => records <= most),
+        (records) => byRecords(context, records),
+      ),
       resources: await each(RESOURCES, (count) => byResources(context, count)),
       changes: await each(CHANGES, (perSecond) => byChanges(context, perSecond)),
     };

@@ -70,8 +70,14 @@ export const quota = {
       digits: 1,
       target: { atLeast: 97 },
     })),
-    { name: 'most', what: 'requests in any 60 s, at most', unit: '', target: { atMost: 100 }, isPromise: true }, // prettier-ignore
-    { name: 'refused', what: 'answers 429', unit: '', target: { atMost: 0 }, isPromise: true }, // prettier-ignore
+    {
+      name: 'most',
+      what: 'requests in any 60 s, at most',
+      unit: '',
+      target: { atMost: 100 },
+      isPromise: true,
+    },
+    { name: 'refused', what: 'answers 429', unit: '', target: { atMost: 0 }, isPromise: true },
   ],
   run: async (context) => {
     context.tell(`four first reads at once, for ${READ_MS / 1_000} s`);

@@ -34,7 +34,13 @@ export const restart = {
   form: 'full',
   figures: [
     { name: 'stopped', what: 'after SIGTERM', unit: 's', digits: 2, target: { atMost: 3 } },
-    { name: 'killed', what: 'after SIGKILL among changes', unit: 's', digits: 2, target: { atMost: 3 } }, // prettier-ignore
+    {
+      name: 'killed',
+      what: 'after SIGKILL among changes',
+      unit: 's',
+      digits: 2,
+      target: { atMost: 3 },
+    },
   ],
   run: async (context) => {
     const known = await context.once(knowAMillion);

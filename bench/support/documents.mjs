@@ -75,7 +75,16 @@ const measuredAt = ({ revision, date, system, load }) =>
 export function withResults(document, results) {
   const [begin, end] = [document.indexOf(BEGIN), document.indexOf(END)];
   if (begin < 0 || end < begin) throw new Error(`the document has no part from ${BEGIN} to ${END}`);
-  const part = [BEGIN, '', machineText(results), '', markdownTable(withoutNaN(results.rows)), '', ...growthText(results), END]; // prettier-ignore
+  const part = [
+    BEGIN,
+    '',
+    machineText(results),
+    '',
+    markdownTable(withoutNaN(results.rows)),
+    '',
+    ...growthText(results),
+    END,
+  ];
   return document.slice(0, begin) + part.join('\n') + document.slice(end + END.length);
 }
 

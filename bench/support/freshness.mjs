@@ -57,7 +57,10 @@ export async function freshness(context, { scope, sandbox, prefix, orders, sampl
   await new Promise((resolve, reject) => {
     const check = () => void (seen.size === samples && resolve(undefined));
     told = () => void check();
-    setTimeout(() => reject(new Error(`${samples - seen.size} of ${samples} changes are not seen`)), PATIENCE_MS).unref(); // prettier-ignore
+    setTimeout(
+      () => reject(new Error(`${samples - seen.size} of ${samples} changes are not seen`)),
+      PATIENCE_MS,
+    ).unref();
     check();
   });
   const delays = [...changed].map(([value, at]) => (seen.get(value) ?? NaN) - at);

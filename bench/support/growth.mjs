@@ -11,7 +11,14 @@ import { withService } from './with-service.mjs';
 /** @typedef {{ readonly x: number, readonly cpu: number, readonly memory: number }} Point `memory`: RssAnon, MB. */
 
 const MIB = 2 ** 20;
-const RESOURCES = ['orders', 'customers', 'inventory', 'wine-club-members', 'products', 'wine-clubs']; // prettier-ignore
+const RESOURCES = [
+  'orders',
+  'customers',
+  'inventory',
+  'wine-club-members',
+  'products',
+  'wine-clubs',
+];
 /** Of each list where their number grows. The longest records come first: each of the others costs less. */
 const RECORDS = 20_000;
 const SETTLED_MS = 20_000;

@@ -47,7 +47,8 @@ async function knownOrders(context, scope, orders) {
   const done = service.logged(firstReadDone('orders')).then(() => (isDone = true));
   while (!isMeasured && !isDone) {
     await Promise.race([done, delay(2_000)]);
-    isMeasured = metric(await service.metrics(), 'cellarstream_first_read_records') >= LAST_PART * orders; // prettier-ignore
+    isMeasured =
+      metric(await service.metrics(), 'cellarstream_first_read_records') >= LAST_PART * orders;
   }
   await done;
   isMeasured = true; // a short one may have been over before it was asked

@@ -42,7 +42,14 @@ export class UsageError extends Error {}
  * @throws {UsageError}
  */
 export function parseOptions(args, rows) {
-  const { help = false, list = false, short = false, check = false, profile = false, ...rest } = valuesOf(args); // prettier-ignore
+  const {
+    help = false,
+    list = false,
+    short = false,
+    check = false,
+    profile = false,
+    ...rest
+  } = valuesOf(args);
   const only = rest.only?.split(',').map((name) => name.trim());
   const unknown = only?.filter((name) => !rows.includes(name)) ?? [];
   if (unknown.length > 0) {

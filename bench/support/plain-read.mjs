@@ -25,7 +25,11 @@ const FETCH = 1;
 export async function plainRead(context, topic) {
   const kafka = connectKafka(context);
   const ends = await withAdmin(kafka, (admin) => admin.fetchTopicOffsets(topic));
-  const left = new Map(ends.filter(({ high, low }) => high !== low).map(({ partition, high }) => [partition, BigInt(high)])); // prettier-ignore
+  const left = new Map(
+    ends
+      .filter(({ high, low }) => high !== low)
+      .map(({ partition, high }) => [partition, BigInt(high)]),
+  );
   if (left.size === 0) return { events: 0, perSecond: NaN, wireBytes: 0, rawBytes: 0 };
 
   const consumer = kafka.consumer({

@@ -79,6 +79,9 @@ async function load() {
     return /** @type {Platformatic} */ (await import(PACKAGE));
   } catch (cause) {
     const { code = '' } = /** @type {NodeJS.ErrnoException} */ (cause);
-    throw new Error(`${PACKAGE} can't be imported on Node ${process.version} (${code}): it takes npm install --no-save ${PACKAGE}, and Node 22.22 or newer`, { cause }); // prettier-ignore
+    throw new Error(
+      `${PACKAGE} can't be imported on Node ${process.version} (${code}): it takes npm install --no-save ${PACKAGE}, and Node 22.22 or newer`,
+      { cause },
+    );
   }
 }

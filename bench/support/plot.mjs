@@ -21,7 +21,9 @@ const TICKS = [1, 2, 5];
  * @returns {string} The file's text.
  */
 export function plot(curves) {
-  const panels = curves.map((curve, nth) => `<g transform="translate(${nth * WIDTH},0)">${panel(curve)}</g>`); // prettier-ignore
+  const panels = curves.map(
+    (curve, nth) => `<g transform="translate(${nth * WIDTH},0)">${panel(curve)}</g>`,
+  );
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${curves.length * WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="11">`,
     '<rect width="100%" height="100%" fill="#fff"/>',
@@ -35,17 +37,34 @@ function panel({ title, xLabel, yLabel, points }) {
   const [first] = points;
   if (!first) return '';
   const linear = points.map(([x]) => /** @type {const} */ ([x, (first[1] * x) / first[0]]));
-  const x = scale(points.map(([at]) => at), MARGIN.left, WIDTH - MARGIN.right); // prettier-ignore
-  const y = scale([...points, ...linear].map(([, at]) => at), HEIGHT - MARGIN.bottom, MARGIN.top); // prettier-ignore
-  const path = (/** @type {Curve['points']} */ of) => of.map(([a, b]) => `${round(x.at(a))},${round(y.at(b))}`).join(' '); // prettier-ignore
+  const x = scale(
+    points.map(([at]) => at),
+    MARGIN.left,
+    WIDTH - MARGIN.right,
+  );
+  const y = scale(
+    [...points, ...linear].map(([, at]) => at),
+    HEIGHT - MARGIN.bottom,
+    MARGIN.top,
+  );
+  const path = (/** @type {Curve['points']} */ of) =>
+    of.map(([a, b]) => `${round(x.at(a))},${round(y.at(b))}`).join(' ');
   const middle = (MARGIN.left + WIDTH - MARGIN.right) / 2;
   return [
     `<text x="${middle}" y="20" text-anchor="middle" font-size="13">${escaped(title)}</text>`,
-    ...x.ticks.map(([value, at]) => `<path d="M${round(at)} ${MARGIN.top}V${HEIGHT - MARGIN.bottom}" stroke="#ddd"/><text x="${round(at)}" y="${HEIGHT - MARGIN.bottom + 15}" text-anchor="middle">${short(value)}</text>`), // prettier-ignore
-    ...y.ticks.map(([value, at]) => `<path d="M${MARGIN.left} ${round(at)}H${WIDTH - MARGIN.right}" stroke="#ddd"/><text x="${MARGIN.left - 6}" y="${round(at + 4)}" text-anchor="end">${short(value)}</text>`), // prettier-ignore
+    ...x.ticks.map(
+      ([value, at]) =>
+        `<path d="M${round(at)} ${MARGIN.top}V${HEIGHT - MARGIN.bottom}" stroke="#ddd"/><text x="${round(at)}" y="${HEIGHT - MARGIN.bottom + 15}" text-anchor="middle">${short(value)}</text>`,
+    ),
+    ...y.ticks.map(
+      ([value, at]) =>
+        `<path d="M${MARGIN.left} ${round(at)}H${WIDTH - MARGIN.right}" stroke="#ddd"/><text x="${MARGIN.left - 6}" y="${round(at + 4)}" text-anchor="end">${short(value)}</text>`,
+    ),
     `<polyline points="${path(linear)}" fill="none" stroke="#999" stroke-dasharray="4 4"/>`,
     `<polyline points="${path(points)}" fill="none" stroke="#7b1e3a" stroke-width="2"/>`,
-    ...points.map(([a, b]) => `<circle cx="${round(x.at(a))}" cy="${round(y.at(b))}" r="3.5" fill="#7b1e3a"/>`), // prettier-ignore
+    ...points.map(
+      ([a, b]) => `<circle cx="${round(x.at(a))}" cy="${round(y.at(b))}" r="3.5" fill="#7b1e3a"/>`,
+    ),
     `<text x="${middle}" y="${HEIGHT - 8}" text-anchor="middle">${escaped(xLabel)}</text>`,
     `<text transform="translate(14,${(MARGIN.top + HEIGHT - MARGIN.bottom) / 2}) rotate(-90)" text-anchor="middle">${escaped(yLabel)}</text>`,
   ].join('\n');
@@ -63,7 +82,10 @@ function scale(values, from, to) {
   const high = Math.log10(Math.max(...values) * 1.3);
   const at = (/** @type {number} */ value) =>
     from + ((Math.log10(value) - low) / (high - low)) * (to - from);
-  const decades = Array.from({ length: Math.ceil(high) - Math.floor(low) + 1 }, (_, nth) => Math.floor(low) + nth); // prettier-ignore
+  const decades = Array.from(
+    { length: Math.ceil(high) - Math.floor(low) + 1 },
+    (_, nth) => Math.floor(low) + nth,
+  );
   const steps = high - low > 2 ? [1] : TICKS;
   const ticks = decades
     .flatMap((decade) => steps.map((step) => step * 10 ** decade))

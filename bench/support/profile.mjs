@@ -37,7 +37,9 @@ export async function profile(common) {
   const { failures } = await runOnce([profiled(folder)], common);
   if (failures.profile !== undefined) throw new Error(failures.profile);
   // Each thread writes one: that of the pipeline has the most in it.
-  const profiles = readdirSync(folder).map((file) => /** @type {Profile} */ (JSON.parse(readFileSync(join(folder, file), 'utf8')))); // prettier-ignore
+  const profiles = readdirSync(folder).map(
+    (file) => /** @type {Profile} */ (JSON.parse(readFileSync(join(folder, file), 'utf8'))),
+  );
   const [busiest] = profiles.map(sharesOf).sort((a, b) => b.busyMs - a.busyMs);
   if (!busiest) throw new Error('the service has written no profile');
   return [

@@ -30,7 +30,11 @@ export function pace(requests, from, count) {
 }
 
 /** Most requests in any minute. @param {readonly Arrival[]} requests */
-export const maxInAMinute = (requests) => maxInAnyWindow(requests.map(({ at }) => at), MINUTE_MS); // prettier-ignore
+export const maxInAMinute = (requests) =>
+  maxInAnyWindow(
+    requests.map(({ at }) => at),
+    MINUTE_MS,
+  );
 
 /** Requests over the quota. @param {readonly Arrival[]} requests */
 export const refused = (requests) => requests.filter(({ status }) => status === 429).length;

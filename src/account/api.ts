@@ -87,8 +87,14 @@ export function openApi(options: ApiOptions): Api {
         onLogin({ lifeMs, aheadMs: serverTime === undefined ? undefined : serverTime - askedAt }),
     }),
   });
-  const refusals = Object.fromEntries(RESOURCES.map((name) => [name, { count: 0 }])) as Record<Resource, Refusals>; // prettier-ignore
-  const texts = Object.fromEntries(RESOURCES.map((name) => [name, unreadableTexts()])) as Record<Resource, UnreadableTexts>; // prettier-ignore
+  const refusals = Object.fromEntries(RESOURCES.map((name) => [name, { count: 0 }])) as Record<
+    Resource,
+    Refusals
+  >;
+  const texts = Object.fromEntries(RESOURCES.map((name) => [name, unreadableTexts()])) as Record<
+    Resource,
+    UnreadableTexts
+  >;
   return {
     tokens,
     list: (resource, logicalClock, read) =>
@@ -115,6 +121,10 @@ function connectionsTo({ ca }: ApiConfig): Dispatcher {
     headersTimeout: ANSWER_TIMEOUT_MS,
     bodyTimeout: ANSWER_TIMEOUT_MS,
     // Said, because an environment variable of Node's would turn it off.
-    connect: { timeout: CONNECT_TIMEOUT_MS, rejectUnauthorized: true, ...(ca !== undefined && { ca }) }, // prettier-ignore
+    connect: {
+      timeout: CONNECT_TIMEOUT_MS,
+      rejectUnauthorized: true,
+      ...(ca !== undefined && { ca }),
+    },
   });
 }

@@ -106,7 +106,9 @@ const MAX_AHEAD_MS = BLOCK_MS + AHEAD_MS + LATE_MS;
 export function quotas(options: QuotasOptions): Quotas {
   const { config, scheduler, stateDir, ledger, writer, instance } = options;
   const { quota, account, poll, resources } = config;
-  const { startsOf = stateDir === undefined ? undefined : filesIn(join(stateDir, 'quota', account)) } = options; // prettier-ignore
+  const {
+    startsOf = stateDir === undefined ? undefined : filesIn(join(stateDir, 'quota', account)),
+  } = options;
   /** Lists that draw on one quota share its time. */
   const lists = quota.scope === 'key' ? resources.length : 1;
   const kept = new Map<string, { readonly quota: Quota; readonly lanes: Lanes }>();
@@ -230,7 +232,10 @@ export function quotas(options: QuotasOptions): Quotas {
   /** A quota by its name in a declaration. */
   const named = (name: string): Quota | undefined => {
     if (name === LOGIN) return login;
-    const resource = name === ALL && quota.scope === 'key' ? resources[0] : RESOURCES.find((each) => each === name); // prettier-ignore
+    const resource =
+      name === ALL && quota.scope === 'key'
+        ? resources[0]
+        : RESOURCES.find((each) => each === name);
     return resource && listOf(resource).quota;
   };
   if (ledger) listQuotas();

@@ -159,7 +159,16 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
   const ackOf = (resync: Resync, { status, message }: Outcome, events: number): Message => {
     const { id, resource } = resync;
     const at = new Date(scheduler.now()).toISOString();
-    return signalMessage(topic.name, { type: 'resync-ack', id, account, resource, status, events, message, at }); // prettier-ignore
+    return signalMessage(topic.name, {
+      type: 'resync-ack',
+      id,
+      account,
+      resource,
+      status,
+      events,
+      message,
+      at,
+    });
   };
   const refuse = async (resync: Resync): Promise<void> => {
     if (!isWaiting(resync)) return;

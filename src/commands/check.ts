@@ -140,7 +140,13 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
     return firstValueFrom(merge(source, lasting$, noPermits$).pipe(impatient));
   };
   const mayBeSent = guest.isRunning;
-  const api = openApi({ config: config.api, loginLimit: quota.login, mayBeSent, scheduler, onRetry }); // prettier-ignore
+  const api = openApi({
+    config: config.api,
+    loginLimit: quota.login,
+    mayBeSent,
+    scheduler,
+    onRetry,
+  });
   try {
     const login = await attempt('login', async () => {
       const { lifeMs } = await first('login', api.tokens.token$);
@@ -197,8 +203,15 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
           : 'no schema yet, run will register them';
       }),
     ]);
-    const unwise = doubts.map((doubt) => ({ what: 'topic', fine: true, isUnwise: true, detail: findingText(doubt) })); // prettier-ignore
-    const taken = living ? [{ what: 'account', fine: true, isUnwise: true, detail: takenText(config.account, living) }] : []; // prettier-ignore
+    const unwise = doubts.map((doubt) => ({
+      what: 'topic',
+      fine: true,
+      isUnwise: true,
+      detail: findingText(doubt),
+    }));
+    const taken = living
+      ? [{ what: 'account', fine: true, isUnwise: true, detail: takenText(config.account, living) }]
+      : [];
     return [...found, ...taken, ...unwise];
   } finally {
     await registry.close();

@@ -91,7 +91,10 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
       if (now - tally.since < TALLY_EVERY_MS) return;
       const { records, events, statusChanges: statuses } = tally;
       const seconds = Math.round((now - tally.since) / 1_000);
-      logger.info({ event: 'published', resource, seconds, records, events, statusChanges: statuses }, 'published since the line before'); // prettier-ignore
+      logger.info(
+        { event: 'published', resource, seconds, records, events, statusChanges: statuses },
+        'published since the line before',
+      );
       tallies.set(resource, newTally(now));
     },
     onSwept: ({ resource, number, records, proof, canBeAsked }) => {
@@ -148,7 +151,10 @@ export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
       ),
     onResync: ({ resource, id, status, events, message }) => {
       const level = status === 'begun' || status === 'done' ? 'info' : 'warn';
-      const text = status === 'begun' ? 'a request to publish again is taken up' : `a request to publish again is ${status}`; // prettier-ignore
+      const text =
+        status === 'begun'
+          ? 'a request to publish again is taken up'
+          : `a request to publish again is ${status}`;
       logger[level](
         {
           event: 'resync',

@@ -1,4 +1,17 @@
-import { defer, endWith, filter, firstValueFrom, ignoreElements, map, merge, NEVER, of, switchMap, takeUntil, takeWhile } from 'rxjs'; // prettier-ignore
+import {
+  defer,
+  endWith,
+  filter,
+  firstValueFrom,
+  ignoreElements,
+  map,
+  merge,
+  NEVER,
+  of,
+  switchMap,
+  takeUntil,
+  takeWhile,
+} from 'rxjs';
 import { openApi } from '../account/api.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { steadyScheduler } from '../core/clock.ts';
@@ -64,7 +77,8 @@ export async function peekCommand(
         patienceMs: Infinity,
         kafkaPatienceMs: KAFKA_PATIENCE_MS,
         scheduler,
-        onUncounted: (error) => logger.warn({ event: 'uncounted', err: error }, 'nobody else counts these requests'), // prettier-ignore
+        onUncounted: (error) =>
+          logger.warn({ event: 'uncounted', err: error }, 'nobody else counts these requests'),
       })
     : undefined;
   const quota = quotas({ config, scheduler, ...(guest && { ledger: guest }) });

@@ -1,5 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { filter, lastValueFrom, merge, mergeMap, NEVER, takeUntil, takeWhile, tap, timer } from 'rxjs'; // prettier-ignore
+import {
+  filter,
+  lastValueFrom,
+  merge,
+  mergeMap,
+  NEVER,
+  takeUntil,
+  takeWhile,
+  tap,
+  timer,
+} from 'rxjs';
 import type { Observable } from 'rxjs';
 import { loadConfig } from '../config/load-config.ts';
 import type { Config, Resource } from '../config/config.ts';
@@ -81,11 +91,13 @@ export function requestOf(
   { order, resource, since }: Pick<ResyncFlags, 'order' | 'resource' | 'since'>,
   { account, resources }: Pick<Config, 'account' | 'resources'>,
 ): ResyncRequest {
-  if (order !== undefined && !(/^\d{1,19}$/.test(order) && BigInt(order) < 2n ** 63n)) throw wrong('--order: an order number is digits, of 64 bits'); // prettier-ignore
+  if (order !== undefined && !(/^\d{1,19}$/.test(order) && BigInt(order) < 2n ** 63n))
+    throw wrong('--order: an order number is digits, of 64 bits');
   if (order !== undefined && (resource ?? 'orders') !== 'orders') {
     throw wrong(`--order is of orders: leave --resource ${resource} out`);
   }
-  if (order !== undefined && since !== undefined) throw wrong('--order and --since: give one of them'); // prettier-ignore
+  if (order !== undefined && since !== undefined)
+    throw wrong('--order and --since: give one of them');
   const from = since === undefined ? null : instantOf({ since }, 'since');
   if (since !== undefined && from === null) {
     throw wrong('--since is no time: an ISO 8601 time such as 2026-01-31T12:00:00Z is needed');

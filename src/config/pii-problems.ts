@@ -40,7 +40,8 @@ function twice(field: Named, earlier: readonly Named[]): string | undefined {
       setting !== field.setting && resource === field.resource && isWithin(field.path, path),
   );
   if (!other) return undefined;
-  if (other.path.length === field.path.length) return `names ${field.item}, as ${other.setting} does: a field is in one of them`; // prettier-ignore
+  if (other.path.length === field.path.length)
+    return `names ${field.item}, as ${other.setting} does: a field is in one of them`;
   return `names ${field.item}, and ${other.setting} names ${other.item}: one is part of the other`;
 }
 

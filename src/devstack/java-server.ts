@@ -58,7 +58,13 @@ export class JavaServer implements StoppableControl {
     readyTimeoutMs: number,
     preferredPorts: readonly number[] = [],
   ): Promise<JavaServer> {
-    const servers = await JavaServer.startTogether([kind], java, tethered, readyTimeoutMs, preferredPorts); // prettier-ignore
+    const servers = await JavaServer.startTogether(
+      [kind],
+      java,
+      tethered,
+      readyTimeoutMs,
+      preferredPorts,
+    );
     return servers[0]!;
   }
 

@@ -85,7 +85,10 @@ export function kafkaServer(node: KafkaServerOptions): JavaServerKind {
       const tool = ['kafka.tools.StorageTool', 'format', '--ignore-formatted'];
       const users = scramUsers(options.kafkaUsers);
       const args = [...classPath, ...tool, '--cluster-id', clusterId, '--config', file, ...users];
-      const format = await tethered.run(`${name}-format`, java, ['-XX:TieredStopAtLevel=1', ...args]); // prettier-ignore
+      const format = await tethered.run(`${name}-format`, java, [
+        '-XX:TieredStopAtLevel=1',
+        ...args,
+      ]);
       if ((await format.whenEnded) === 'exit code 0') return;
       const log = lastLines(await format.log());
       throw new CellarstreamError('SERVICES', `${title} could not format its data folder:\n${log}`);

@@ -236,15 +236,23 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     const now = scheduler.now();
     const sweep = { ...withRemoved(sweepWith(read), removed, now), keptAt: now };
     const seen = { keys: read.keys, sweep: sweep.number, bySweep: step?.kind === 'page' };
-    const notes = { sweep, seen, texts: texts?.toKeep(difference, images) ?? NO_TEXTS, rejects: rejected.map((each) => rejectDigest(each, volatile)) }; // prettier-ignore
+    const notes = {
+      sweep,
+      seen,
+      texts: texts?.toKeep(difference, images) ?? NO_TEXTS,
+      rejects: rejected.map((each) => rejectDigest(each, volatile)),
+    };
     // Also when nothing has moved: a process that was replaced learns of it by a commit.
     const isDue = scheduler.now() - savedAt >= SAVE_EVERY_MS;
     if (messages.length > 0 || progress.firstRead || isDue) {
       ({ sequence } = publication);
-      await transaction(
-        messages.length,
-        () =>
-        checkpoint.commit({ messages, images, cursor: { sequence, firstRead, since, keyFields }, ...notes }), // prettier-ignore
+      await transaction(messages.length, () =>
+        checkpoint.commit({
+          messages,
+          images,
+          cursor: { sequence, firstRead, since, keyFields },
+          ...notes,
+        }),
       );
       savedAt = scheduler.now();
       texts?.stored(images);
@@ -272,7 +280,16 @@ export function resourceEvents(options: ResourceEventsOptions): Observable<Publi
     }
     const completes =
       progress.since !== undefined || progress.firstRead?.done === true || step?.kind === 'end';
-    const published = { resource, lane, changes, statusChanges, unchanged, known: checkpoint.count(), at: scheduler.now(), completes }; // prettier-ignore
+    const published = {
+      resource,
+      lane,
+      changes,
+      statusChanges,
+      unchanged,
+      known: checkpoint.count(),
+      at: scheduler.now(),
+      completes,
+    };
     hooks.onPublished?.(published);
     return published;
   };

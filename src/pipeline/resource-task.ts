@@ -139,9 +139,24 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
         takeUntil(stop$),
       );
       const events$ = key$.pipe(
-        switchMap(
-          ({ keyFields, beganAt, wasEmpty }) =>
-          resourceEvents({ resource, config, api, lanes, destination, book, checkpoint, keyFields, beganAt, wasEmpty, stop$, resyncs, scheduler, wallClock, hooks }), // prettier-ignore
+        switchMap(({ keyFields, beganAt, wasEmpty }) =>
+          resourceEvents({
+            resource,
+            config,
+            api,
+            lanes,
+            destination,
+            book,
+            checkpoint,
+            keyFields,
+            beganAt,
+            wasEmpty,
+            stop$,
+            resyncs,
+            scheduler,
+            wallClock,
+            hooks,
+          }),
         ),
       );
       return closing(events$, () => checkpoint.close());

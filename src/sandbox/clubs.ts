@@ -1,7 +1,16 @@
 import type { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
 
-export const CLUB_NAMES = ['Red Only', 'Cellar Circle', 'Rosé All Day', 'Founder’s Club', 'Les Amis', 'Bubbles', 'Library', 'Winemaker’s Table'] as const; // prettier-ignore
+export const CLUB_NAMES = [
+  'Red Only',
+  'Cellar Circle',
+  'Rosé All Day',
+  'Founder’s Club',
+  'Les Amis',
+  'Bubbles',
+  'Library',
+  'Winemaker’s Table',
+] as const;
 
 /** A wine club. Its fields are made up; it carries no times. */
 export function makeClub(number: number, place: number, random: Random): JsonObject {

@@ -19,13 +19,15 @@ export type DriftRule = (record: JsonObject) => boolean;
 /** A field that records carry unless they have it anyway. @throws RangeError when it is no path. */
 export function newField(field: string, value: JsonValue): DriftRule {
   const path = parsePath(field);
-  return (record) => alterAt(record, path, (old) => (old === undefined ? structuredClone(value) : undefined)); // prettier-ignore
+  return (record) =>
+    alterAt(record, path, (old) => (old === undefined ? structuredClone(value) : undefined));
 }
 
 /** A field whose values are served as others; null stays. @throws RangeError when it is no path. */
 export function convertedField(field: string, convert: (value: JsonValue) => JsonValue): DriftRule {
   const path = parsePath(field);
-  return (record) => alterAt(record, path, (old) => (old === undefined || old === null ? undefined : convert(old))); // prettier-ignore
+  return (record) =>
+    alterAt(record, path, (old) => (old === undefined || old === null ? undefined : convert(old)));
 }
 
 /**

@@ -8,7 +8,10 @@ import type { JsonObject, JsonValue } from './resources.ts';
  */
 export function parsePath(path: string): readonly string[] {
   const names = path.startsWith('/')
-    ? path.slice(1).split('/').map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~')) // prettier-ignore
+    ? path
+        .slice(1)
+        .split('/')
+        .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
     : path.split('.');
   if (names.includes('')) throw new RangeError(`no path of a field: '${path}'`);
   return names;

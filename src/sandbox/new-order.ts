@@ -22,7 +22,13 @@ export interface NewOrder {
   readonly buyer: Buyer;
 }
 
-const NOTES = ['Leave with the doorman', 'Gift: "Happy Birthday, Zoë!" 🎂', 'Bitte nicht bei Hitze senden', 'Call on arrival\n(gate code 4711)', '冷蔵で']; // prettier-ignore
+const NOTES = [
+  'Leave with the doorman',
+  'Gift: "Happy Birthday, Zoë!" 🎂',
+  'Bitte nicht bei Hitze senden',
+  'Call on arrival\n(gate code 4711)',
+  '冷蔵で',
+];
 const TAGS = ['vip', 'trade', 'wholesale', 'friends & family', 'müller-list', 'allocation'];
 const NO_ADDRESS: JsonObject = {
   shipping_first_name: null,
@@ -54,7 +60,10 @@ export function newOrder(
     'Phone',
   ]);
   const club = type === 'Wine Club';
-  const delivery = type === 'POS' ? random.pick(['Carry Out', 'Ship']) : random.pick(['Ship', 'Ship', 'Ship', 'Pickup']); // prettier-ignore
+  const delivery =
+    type === 'POS'
+      ? random.pick(['Carry Out', 'Ship'])
+      : random.pick(['Ship', 'Ship', 'Ship', 'Pickup']);
   const lines = pickLines(catalogue, random);
   const bottles = lines.reduce((sum, line) => sum + line.quantity, 0);
   const subtotal = lines.reduce<number>(

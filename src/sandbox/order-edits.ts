@@ -2,7 +2,12 @@ import type { OrderRecord } from './order-record.ts';
 import type { Random } from './random.ts';
 
 const ACTIVITIES = ['Item added', 'Item removed', 'Address changed', 'Refund issued'] as const;
-const NOTES = ['Called the customer', 'Adult signature required', 'Split shipment – see invoice', 'Kühl lagern ❄️']; // prettier-ignore
+const NOTES = [
+  'Called the customer',
+  'Adult signature required',
+  'Split shipment – see invoice',
+  'Kühl lagern ❄️',
+];
 
 /** What the winery's staff does to an order, at random: an edit, a refund, a note, tags. */
 export function editOrder(order: OrderRecord, at: string, random: Random): void {
@@ -31,7 +36,11 @@ function refund(order: OrderRecord, at: string, random: Random): void {
 
 /** At most eight edits are kept, the newest. */
 function addEdit(order: OrderRecord, at: string, random: Random, refunded?: number): void {
-  const changes = { newItems: random.below(3), deletedItems: random.below(2), updatedItems: random.below(3) }; // prettier-ignore
+  const changes = {
+    newItems: random.below(3),
+    deletedItems: random.below(2),
+    updatedItems: random.below(3),
+  };
   order.order_edit = [
     ...(order.order_edit ?? []).slice(-7),
     {

@@ -158,7 +158,8 @@ function pack(order: OrderRecord, at: string, random: Random): void {
     () => `1Z${String(random.below(1_000_000_000)).padStart(9, '0')}`,
   );
   const urls = numbers.map((number) => `https://track.example.com/${number}`);
-  order.fulfillment_status = order.fulfillment_status === 'unfulfilled' ? 'in_progress' : order.fulfillment_status; // prettier-ignore
+  order.fulfillment_status =
+    order.fulfillment_status === 'unfulfilled' ? 'in_progress' : order.fulfillment_status;
   order.fulfillment_info.push({
     fulfillment_id: `F-${order.order_number}-${place}`,
     fulfillment_number: `#${order.order_number}.${place}`,

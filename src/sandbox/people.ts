@@ -26,9 +26,18 @@ export interface Person {
   readonly recipient: { readonly contact: Contact; readonly address: Address };
 }
 
-const FIRST = 'Anna Ben Carla David Elena Frank Grace Henry Iris Jack Karen Luis Maya Noah Olivia Peter Quinn Rosa Sam Tara Uma Victor Wendy Zoë José Søren Łukasz Chloé Jürgen Ольга 陽子 Siobhán Thị-Hạnh Ḥasan'.split(' '); // prettier-ignore
-const LAST = 'Smith Johnson Nguyễn García Müller Brown Rossi Kowalska Tanaka Lee Martin Dubois O’Brien Silva Jensen Papadopoulos Novák Walker Iversen Çelik Okafor Ivanova 田中 Peña Van-der-Berg Whitfield Baptiste Armstrong Lindqvist Fontaine'.split(' '); // prettier-ignore
-const STREETS = 'Vineyard Oak Main Silverado Cellar Maple Crush Harvest Sonoma Riverbend Orchard St.-Émilion'.split(' '); // prettier-ignore
+const FIRST =
+  'Anna Ben Carla David Elena Frank Grace Henry Iris Jack Karen Luis Maya Noah Olivia Peter Quinn Rosa Sam Tara Uma Victor Wendy Zoë José Søren Łukasz Chloé Jürgen Ольга 陽子 Siobhán Thị-Hạnh Ḥasan'.split(
+    ' ',
+  );
+const LAST =
+  'Smith Johnson Nguyễn García Müller Brown Rossi Kowalska Tanaka Lee Martin Dubois O’Brien Silva Jensen Papadopoulos Novák Walker Iversen Çelik Okafor Ivanova 田中 Peña Van-der-Berg Whitfield Baptiste Armstrong Lindqvist Fontaine'.split(
+    ' ',
+  );
+const STREETS =
+  'Vineyard Oak Main Silverado Cellar Maple Crush Harvest Sonoma Riverbend Orchard St.-Émilion'.split(
+    ' ',
+  );
 const KINDS = ['St', 'Ave', 'Rd', 'Ln', 'Way', 'Trl'] as const;
 const PLACES = [
   ['Napa', 'CA', 945],

@@ -62,7 +62,9 @@ export class RandomDrift {
     const field = this.#random.pick(numbers);
     const name = `${resource} ${field}`;
     if (this.#end(name)) return;
-    const rule = convertedField(field, (value) => (typeof value === 'number' ? String(value) : value)); // prettier-ignore
+    const rule = convertedField(field, (value) =>
+      typeof value === 'number' ? String(value) : value,
+    );
     this.#ends.set(name, this.#store.drift(resource, rule, { existing: EXISTING }));
   }
 

@@ -69,7 +69,9 @@ function byKey(
 ): number[] {
   if (!window) return table.byKey.slice(first, last);
   if (high - low <= SORTABLE) {
-    return Array.from(Uint32Array.from(table.byUpdated.slice(low, high)).sort().subarray(first, last)); // prettier-ignore
+    return Array.from(
+      Uint32Array.from(table.byUpdated.slice(low, high)).sort().subarray(first, last),
+    );
   }
   return walk(table, window, first, last);
 }
@@ -105,8 +107,14 @@ function byUpdated(
   // Whole groups of ties are needed to shuffle them: from the first of the first to the last of the last.
   const [earliest] = table.byUpdated.slice(first, first + 1);
   const [latest] = table.byUpdated.slice(last - 1, last);
-  const begin = Math.max(low, table.byUpdated.rank((id) => table.updatedAt(id) < table.updatedAt(earliest!))); // prettier-ignore
-  const end = Math.min(high, table.byUpdated.rank((id) => table.updatedAt(id) <= table.updatedAt(latest!))); // prettier-ignore
+  const begin = Math.max(
+    low,
+    table.byUpdated.rank((id) => table.updatedAt(id) < table.updatedAt(earliest!)),
+  );
+  const end = Math.min(
+    high,
+    table.byUpdated.rank((id) => table.updatedAt(id) <= table.updatedAt(latest!)),
+  );
   return table.byUpdated
     .slice(begin, end)
     .sort((a, b) => table.updatedAt(a) - table.updatedAt(b) || mix(shuffle, a) - mix(shuffle, b))

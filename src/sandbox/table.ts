@@ -42,7 +42,14 @@ export class Table {
     this.#winery = winery;
     this.#outlines = count > 0 ? winery.outlines(resource, count) : [];
     const { seed, endsAt, resolutionMs } = history;
-    const columns = makeHistory(count, seed, endsAt, resolutionMs, this.#outlines, IN_TURN.has(resource)); // prettier-ignore
+    const columns = makeHistory(
+      count,
+      seed,
+      endsAt,
+      resolutionMs,
+      this.#outlines,
+      IN_TURN.has(resource),
+    );
     this.#columns = columns;
     this.#alive = new Uint8Array(count).fill(1);
     this.#issued = count;
@@ -51,7 +58,8 @@ export class Table {
       new Uint32Array(count).map((_, id) => id),
     );
     this.byUpdated = new SortedIds(
-      (a, b) => this.updatedAt(a) < this.updatedAt(b) || (this.updatedAt(a) === this.updatedAt(b) && a < b), // prettier-ignore
+      (a, b) =>
+        this.updatedAt(a) < this.updatedAt(b) || (this.updatedAt(a) === this.updatedAt(b) && a < b),
       sortByUpdated(columns.updated),
     );
   }

@@ -12,7 +12,20 @@ export interface Wine {
   readonly varietal: string | null;
 }
 
-const VARIETALS = ['Cabernet Sauvignon', 'Pinot Noir', 'Chardonnay', 'Zinfandel', 'Syrah', 'Merlot', 'Rosé', 'Sauvignon Blanc', 'Gewürztraminer', 'Grüner Veltliner', 'Albariño', 'Mourvèdre']; // prettier-ignore
+const VARIETALS = [
+  'Cabernet Sauvignon',
+  'Pinot Noir',
+  'Chardonnay',
+  'Zinfandel',
+  'Syrah',
+  'Merlot',
+  'Rosé',
+  'Sauvignon Blanc',
+  'Gewürztraminer',
+  'Grüner Veltliner',
+  'Albariño',
+  'Mourvèdre',
+];
 const BLOCKS = ['Estate', 'Reserve', 'Old Vine', 'Hillside', 'Block 7', 'Côte', 'Founder’s'];
 const SIZES = [
   ['750 ml', 1],

@@ -111,7 +111,8 @@ function metaAt(fd: number, at: number): Meta {
   if (pageSize < 512 || pageSize > 65_536 || (pageSize & (pageSize - 1)) !== 0)
     throw new Damage(`its page size is ${pageSize}`);
   const lastPage = Number(body.readBigUInt64LE(120));
-  if (lastPage < META_PAGES - 1 || lastPage > 2 ** 40) throw new Damage(`its last page is ${lastPage}`); // prettier-ignore
+  if (lastPage < META_PAGES - 1 || lastPage > 2 ** 40)
+    throw new Damage(`its last page is ${lastPage}`);
   return {
     pageSize,
     lastPage,
@@ -270,7 +271,11 @@ class Walk {
 
   /** Where a page's nodes are. */
   #nodes(page: Buffer, number: number, kind: number): number[] {
-    const [flags, lower, upper] = [page.readUInt16LE(18), page.readUInt16LE(20), page.readUInt16LE(22)]; // prettier-ignore
+    const [flags, lower, upper] = [
+      page.readUInt16LE(18),
+      page.readUInt16LE(20),
+      page.readUInt16LE(22),
+    ];
     const room = this.#meta.pageSize - HEADER;
     if (flags !== kind) throw wrong(number, 'kind');
     if (lower > upper || upper > room || lower % 2 !== 0) throw wrong(number, 'bounds');
@@ -324,7 +329,8 @@ class Walk {
       return { bytes: bytes.subarray(HEADER, HEADER + size), isTree: false };
     }
     if (flags !== 0 && !isTree) throw wrong(number, 'entries');
-    if (from + size > page.length || (isTree && size !== TREE_BYTES)) throw wrong(number, 'entries'); // prettier-ignore
+    if (from + size > page.length || (isTree && size !== TREE_BYTES))
+      throw wrong(number, 'entries');
     return { bytes: page.subarray(from, from + size), isTree };
   }
 

@@ -169,7 +169,11 @@ const bytesOf = (key: string): Buffer => Buffer.from(key);
 function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore {
   const { images, marks, rejects, memories } = file.use((root): Databases => {
     const database = (kind: string) =>
-      root.openDB<Buffer, Buffer>({ name: `${kind} ${name}`, encoding: 'binary', keyEncoding: 'binary' }); // prettier-ignore
+      root.openDB<Buffer, Buffer>({
+        name: `${kind} ${name}`,
+        encoding: 'binary',
+        keyEncoding: 'binary',
+      });
     return {
       images: database('images'),
       marks: database('marks'),

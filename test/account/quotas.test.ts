@@ -59,7 +59,10 @@ describe('quotas', () => {
         { name: 'products', used: 7, limit: 100 },
         { name: 'login', used: 2, limit: 10 },
       ]);
-      const shared = quotas({ config: { ...config, quota: { ...config.quota, scope: 'key' } }, scheduler }); // prettier-ignore
+      const shared = quotas({
+        config: { ...config, quota: { ...config.quota, scope: 'key' } },
+        scheduler,
+      });
       expect(shared.use().map(({ name }) => name)).toEqual(['all', 'login']);
     });
   });
@@ -112,7 +115,13 @@ describe('quotas', () => {
             gate: { opensAt: (now: number) => now, want: () => undefined, opened$: NEVER },
             ...{ onStart: () => () => undefined, count: () => undefined },
           });
-          const quota = quotas({ config, scheduler, startsOf, writer, ledger: { part, guests$: NEVER } }); // prettier-ignore
+          const quota = quotas({
+            config,
+            scheduler,
+            startsOf,
+            writer,
+            ledger: { part, guests$: NEVER },
+          });
           const orders = { used: [[19_000, 40]] as const, underWay: 0, more: 30 };
           const record = { instance: 'p0', writers: ['p0'], blockMs: 10_000, quotas: { orders } };
           const sentBefore = scheduler.now();
@@ -239,7 +248,10 @@ describe('quotas', () => {
 
     it('leave the polls of all lists the pace that they go at', () => {
       for (const scope of ['endpoint', 'key'] as const) {
-        const { lanes } = quotas({ config: withQuota(undefined, { scope }), scheduler: virtualTime() }); // prettier-ignore
+        const { lanes } = quotas({
+          config: withQuota(undefined, { scope }),
+          scheduler: virtualTime(),
+        });
         const lists = scope === 'key' ? config.resources.length : 1;
         for (const [beside, share] of [
           ['nothing', 95],

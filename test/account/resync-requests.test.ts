@@ -82,8 +82,13 @@ function process(
   resources = ['orders', 'products'],
   isFollowing = true,
 ) {
-  // prettier-ignore
-  const all = resyncRequests({ topic, account: 'estate', resources, scheduler: asyncScheduler, hooks }); // prettier-ignore
+  const all = resyncRequests({
+    topic,
+    account: 'estate',
+    resources,
+    scheduler: asyncScheduler,
+    hooks,
+  });
   if (isFollowing) all.following$.subscribe();
   const orders = all.task('orders');
   /** The ids that a task is given from now on. */
@@ -126,7 +131,13 @@ describe('resyncRequests', () => {
 
   it('gives a task what no acknowledgement follows, the oldest first, and what comes', async () => {
     const { topic, write } = memoryTopic();
-    write(request('a'), request('b'), request('c'), ack('b'), request('d', { resources: ['products'] })); // prettier-ignore
+    write(
+      request('a'),
+      request('b'),
+      request('c'),
+      ack('b'),
+      request('d', { resources: ['products'] }),
+    );
     const { ids } = process(topic).given();
     await settled();
     expect(ids).toEqual(['a', 'c']);
@@ -231,16 +242,27 @@ describe('resyncRequests', () => {
 
   it('refuses what this process does not read, once', async () => {
     const { topic, write, sent } = memoryTopic();
-    write(request('a', { resources: ['customers'] }), ack('a', { resource: 'customers', status: 'refused' })); // prettier-ignore
+    write(
+      request('a', { resources: ['customers'] }),
+      ack('a', { resource: 'customers', status: 'refused' }),
+    );
     write(request('b', { resources: ['customers', 'orders'] }));
     const told: string[] = [];
-    process(topic, { onResync: ({ id, resource, status }) => told.push(`${id} ${resource} ${status}`) }); // prettier-ignore
+    process(topic, {
+      onResync: ({ id, resource, status }) => told.push(`${id} ${resource} ${status}`),
+    });
     await settled();
     write(request('c', { resources: ['customers'] }));
     await settled();
     const message = 'this service does not read customers: it reads orders, products';
     expect(sent).toMatchObject(
-      ['b', 'c'].map((id) => ({ id, resource: 'customers', status: 'refused', events: 0, message })), // prettier-ignore
+      ['b', 'c'].map((id) => ({
+        id,
+        resource: 'customers',
+        status: 'refused',
+        events: 0,
+        message,
+      })),
     );
     expect(told).toEqual(['b customers refused', 'c customers refused']);
   });
@@ -266,7 +288,8 @@ describe('resyncRequests', () => {
     const refused = new CellarstreamError('KAFKA_REFUSED', 'Kafka refuses');
     const { topic, write } = memoryTopic();
     let tries = 0;
-    const read: SignalTopic['read'] = (options) => (++tries > 3 ? topic.read(options) : throwError(() => refused)); // prettier-ignore
+    const read: SignalTopic['read'] = (options) =>
+      ++tries > 3 ? topic.read(options) : throwError(() => refused);
     const { given } = process({ ...topic, read });
     const { ids } = given();
     write(request('a'));

@@ -66,7 +66,11 @@ it('rows that were measured apart are put together, if nothing but the row is an
   const second = { ...results({ growth: growth(1) }), rows: [row('b', 3)], machine: busy };
   const grown = { ...results({ growth: growth(9) }), rows: [row('c', 4)] };
   const { rows, runs, machine: both } = joined([grown, first, second]);
-  expect(rows.map(({ name, figures }) => [name, figures[0]!.median])).toEqual([['c', 4], ['a', 1], ['b', 3]]); // prettier-ignore
+  expect(rows.map(({ name, figures }) => [name, figures[0]!.median])).toEqual([
+    ['c', 4],
+    ['a', 1],
+    ['b', 3],
+  ]);
   expect(runs).toEqual(second.runs);
   expect(both.load).toBe(3);
   expect(withResults(text('docs/performance.md'), joined([first, second]))).toContain(

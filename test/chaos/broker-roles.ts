@@ -43,7 +43,7 @@ export function activeController(brokers: readonly string[]): Promise<number> {
     // Compact: of a text and of an array the length is one more than it is.
     const body: Part[] = [
       ...[NO_TAGS, Buffer.of(1 + 1), Buffer.of(1 + topic.length), topic, Buffer.of(1 + 1)],
-      ...([[4, 0], NO_TAGS, NO_TAGS, NO_TAGS] as const), // prettier-ignore
+      ...([[4, 0], NO_TAGS, NO_TAGS, NO_TAGS] as const),
     ];
     const answer = await ask(broker, header(DESCRIBE_QUORUM, 0, ...body));
     // Behind size, correlation id and tags: code; one topic, its name; one partition, its number and code.

@@ -114,9 +114,10 @@ export class Cluster {
     await withAdmin(this.#kafka, async (admin) => {
       const states = await partitionStates(admin);
       const those = states.filter(({ topic }) => prefixes.some((one) => topic.startsWith(one)));
-      const chosen = Array.from({ length: count }, () =>
-        those.splice(chance.below(those.length), 1)[0]!,
-      ); // prettier-ignore
+      const chosen = Array.from(
+        { length: count },
+        () => those.splice(chance.below(those.length), 1)[0]!,
+      );
       await Promise.all(
         chosen.map((state) =>
           moveLeader(admin, state, chance.pick(state.replicas.filter((id) => id !== state.leader))),
@@ -146,7 +147,7 @@ export class Cluster {
               .filter(
                 ({ configName, configSource }) =>
                   (configSource as number) === OF_THE_TOPIC && configName !== 'min.insync.replicas',
-              ) // prettier-ignore
+              )
               .map(({ configName, configValue }) => ({ name: configName, value: configValue })),
             { name: 'min.insync.replicas', value: String(least) },
           ],

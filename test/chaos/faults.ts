@@ -1,4 +1,4 @@
-import { closeSync, cpSync, openSync, rmSync, statSync, truncateSync, writeSync } from 'node:fs'; // prettier-ignore
+import { closeSync, cpSync, openSync, rmSync, statSync, truncateSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RESOURCES } from '../../src/sandbox/index.ts';
@@ -193,7 +193,12 @@ export const FAULTS: readonly Fault[] = [
   answers(
     '500, and 502 with HTML',
     { kind: 'status', status: 500 },
-    { kind: 'status', status: 502, body: '<h1>Bad Gateway</h1>', headers: { 'content-type': 'text/html' } }, // prettier-ignore
+    {
+      kind: 'status',
+      status: 502,
+      body: '<h1>Bad Gateway</h1>',
+      headers: { 'content-type': 'text/html' },
+    },
   ),
   answers('200 with HTML', { kind: 'garbage' }),
   lateAnswers('answers slower than the timeout', { kind: 'slow', ms: 31_000 }),

@@ -26,10 +26,13 @@ export async function lateProduce(proxy: ClusterProxy, transactionalId: string):
   });
   const given = new Promise<void>((givenUp) => {
     lifts.push(
-      proxy.afflict({ api: 'EndTxn', where: (request) => where(request) && !commits(request) }, async (exchange) => {
-        await pass(exchange);
-        givenUp();
-      }), // prettier-ignore
+      proxy.afflict(
+        { api: 'EndTxn', where: (request) => where(request) && !commits(request) },
+        async (exchange) => {
+          await pass(exchange);
+          givenUp();
+        },
+      ),
       proxy.afflict({ api: 'InitProducerId', where }, async (exchange) => {
         await pass(exchange);
         givenUp();

@@ -105,7 +105,10 @@ export class Rounds {
     const counts = await this.#expectRight('at the end');
     const table = recoveries(this.#rounds, topics.events(`${PREFIX}.orders`));
     console.table(table.map(rowOf));
-    this.#write('report.json', JSON.stringify({ seed, rounds: this.#rounds, counts, recoveries: table })); // prettier-ignore
+    this.#write(
+      'report.json',
+      JSON.stringify({ seed, rounds: this.#rounds, counts, recoveries: table }),
+    );
     expect([...this.#found].slice(0, 5), 'found on the way').toEqual([]);
   }
 

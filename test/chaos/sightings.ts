@@ -74,7 +74,9 @@ export class Sightings {
         if (!counts) return;
         checked += 1;
         if (!published.has(`${key} ${canonical(JSON.parse(text))}`))
-          violations.push(`${key}: was seen at ${new Date(first.end).toISOString()}, a newer state not before ${before - last.end} ms later, and never published: ${text}`); // prettier-ignore
+          violations.push(
+            `${key}: was seen at ${new Date(first.end).toISOString()}, a newer state not before ${before - last.end} ms later, and never published: ${text}`,
+          );
       });
     }
     return { violations, checked };

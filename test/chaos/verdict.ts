@@ -37,7 +37,8 @@ export function disagreements({ topics, sandbox }: World): string[] {
       const image = last.get(key);
       last.delete(key);
       const text = image && canonical(recordOf(image));
-      if (text !== canonical(record)) wrong.push(`${resource} ${key}: ${text ? 'is behind' : 'is not there'}`); // prettier-ignore
+      if (text !== canonical(record))
+        wrong.push(`${resource} ${key}: ${text ? 'is behind' : 'is not there'}`);
     }
     for (const [key, image] of last) if (image) wrong.push(`${resource} ${key}: is still there`);
   }
@@ -86,7 +87,14 @@ export function judge(world: World, isCalm: (begin: number, end: number) => bool
   say('cursors', returned(world));
   say('quota', overQuota(world));
   say('output', secretsIn(world));
-  return { violations, passing, events, deletions, statusChanges: statuses.count, sighted: seen.checked }; // prettier-ignore
+  return {
+    violations,
+    passing,
+    events,
+    deletions,
+    statusChanges: statuses.count,
+    sighted: seen.checked,
+  };
 }
 
 /** Violations by their kind: what is said without the keys and the numbers, and how often. */
@@ -163,7 +171,9 @@ function secretsIn({ processes, tokens, topics, sandbox, cluster }: World): stri
   const secrets = [API_KEY, ...tokens, ...(cluster?.secrets ?? [])].filter(
     (secret) => written.includes(secret) || published.includes(secret),
   );
-  const people = [...sandbox.truth.records('customers')].map((customer) => String((customer as { email?: string }).email)); // prettier-ignore
+  const people = [...sandbox.truth.records('customers')].map((customer) =>
+    String((customer as { email?: string }).email),
+  );
   const named = people.filter((email) => email.includes('@') && written.includes(email));
   return [
     ...secrets.map((secret) => `holds a secret: ${secret.slice(0, 8)}...`),

@@ -107,7 +107,11 @@ export class World {
     // Some runs use the whole quota for polls, the others leave more of it to sweeps.
     this.#polls = seed % 2 === 0 ? {} : { POLL_INTERVAL_MS: '2000' };
     this.topics = new Topics(services, {
-      avro: [...RESOURCES.map((name) => `${PREFIX}.${name}`), `${PREFIX}.order-status-changes`, `${PREFIX}.dead-letters`], // prettier-ignore
+      avro: [
+        ...RESOURCES.map((name) => `${PREFIX}.${name}`),
+        `${PREFIX}.order-status-changes`,
+        `${PREFIX}.dead-letters`,
+      ],
       json: [`${PREFIX}.cursors`],
     });
     this.state = this.newFolder();

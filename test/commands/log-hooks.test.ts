@@ -39,7 +39,9 @@ describe('logHooks', () => {
 
   it('names fields that differ in every answer, and tells a volatile field that is unseen from a personal one', () => {
     const lines: object[] = [];
-    const { onVolatile, onUnseen } = logHooks({ warn: (line: object) => lines.push(line) } as unknown as Logger); // prettier-ignore
+    const { onVolatile, onUnseen } = logHooks({
+      warn: (line: object) => lines.push(line),
+    } as unknown as Logger);
     onVolatile({ resource: 'products', fields: ['/seen'] });
     onUnseen({ resource: 'products', field: '/sene' });
     onUnseen({ resource: 'products', field: 'emial' });
@@ -179,9 +181,28 @@ describe('logHooks', () => {
     onResync({ ...told, status: 'failed', message: 'it answered 400' });
     const line = { event: 'resync', resource: 'orders', id: 'a' };
     expect(lines).toEqual([
-      { level: 'info', ...line, status: 'begun', events: 0, text: 'a request to publish again is taken up' },
-      { level: 'info', ...line, status: 'done', events: 7, text: 'a request to publish again is done' },
-      { level: 'warn', ...line, status: 'failed', events: 0, reason: 'it answered 400', text: 'a request to publish again is failed' },
-    ]); // prettier-ignore
+      {
+        level: 'info',
+        ...line,
+        status: 'begun',
+        events: 0,
+        text: 'a request to publish again is taken up',
+      },
+      {
+        level: 'info',
+        ...line,
+        status: 'done',
+        events: 7,
+        text: 'a request to publish again is done',
+      },
+      {
+        level: 'warn',
+        ...line,
+        status: 'failed',
+        events: 0,
+        reason: 'it answered 400',
+        text: 'a request to publish again is failed',
+      },
+    ]);
   });
 });

@@ -33,7 +33,10 @@ it.each([
   ['no certificate', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n'],
   ['one that is cut off', ours.slice(0, 200)],
   ['one that is not whole', `${ours.slice(0, 200)}\n-----END CERTIFICATE-----\n`],
-  ['a second that is no certificate', `${ours}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n`], // prettier-ignore
+  [
+    'a second that is no certificate',
+    `${ours}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n`,
+  ],
 ])('refuses a CA file with %s', (_, text) => {
   expect(advice(text)).toBe(
     '1 setting is wrong:\n- API_CA_FILE must name a file with certificates in PEM form, each of them whole',

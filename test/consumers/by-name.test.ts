@@ -39,7 +39,15 @@ describe('a topic by its name', () => {
 
   it('has the events of a resource that this version has not heard of', () => {
     const codec = createEnvelopeCodec(orderSchema, 'gift-cards');
-    const source = { connector: 'c', version: '0', name: 'n', resource: 'gift-cards', ts_ms: null, snapshot: 'false', sequence: 1 } as const; // prettier-ignore
+    const source = {
+      connector: 'c',
+      version: '0',
+      name: 'n',
+      resource: 'gift-cards',
+      ts_ms: null,
+      snapshot: 'false',
+      sequence: 1,
+    } as const;
     const after = codec.values.encode({ order_number: 7 });
     const event = { before: null, after, op: 'c', ts_ms: 1, changed: [], source } as const;
     const read = topicNamed('shop.gift-cards').values(codec.schema);

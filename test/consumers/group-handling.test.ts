@@ -20,7 +20,9 @@ const EVENT = {
   value: 'v',
 };
 
-const error = (code: 'REGISTRY_UNREACHABLE' | 'REGISTRY_REFUSED' | 'KAFKA_UNREACHABLE' | 'VALUE_UNREADABLE') => new CellarstreamError(code, code.toLowerCase()); // prettier-ignore
+const error = (
+  code: 'REGISTRY_UNREACHABLE' | 'REGISTRY_REFUSED' | 'KAFKA_UNREACHABLE' | 'VALUE_UNREADABLE',
+) => new CellarstreamError(code, code.toLowerCase());
 
 /** One try with fakes around it, in hurried time. */
 function tried(options: Partial<HandlingOptions<string, unknown>> = {}, tries = 1, halt$ = NEVER) {
@@ -73,7 +75,12 @@ describe('an event of a group', () => {
   });
 
   it.each([
-    ['thrown', () => { throw new Error('no'); }], // prettier-ignore
+    [
+      'thrown',
+      () => {
+        throw new Error('no');
+      },
+    ],
     ['rejected', () => Promise.reject(new Error('no'))],
     ['an error notification', () => throwError(() => new Error('no'))],
   ])(
@@ -83,7 +90,6 @@ describe('an event of a group', () => {
         [1, 50],
         [2, 100],
       ] as const) {
-        // prettier-ignore
         const { outcome, retries } = tried({ handle }, tries);
         expect(await outcome).toEqual({ done: false, againMs });
         expect(retries).toMatchObject([
@@ -111,7 +117,13 @@ describe('an event of a group', () => {
     expect(settled).not.toHaveBeenCalled();
     written.complete();
     expect(await outcome).toEqual({ done: true });
-    expect(write).toHaveBeenCalledWith({ topic: 't', partition: 3, message: MESSAGE, error: failure, tries: 3 }); // prettier-ignore
+    expect(write).toHaveBeenCalledWith({
+      topic: 't',
+      partition: 3,
+      message: MESSAGE,
+      error: failure,
+      tries: 3,
+    });
   });
 
   it('waits for Kafka to take a dead letter', async () => {

@@ -24,7 +24,11 @@ describe('keyedWork', () => {
   it('works on different keys at once, on those of one key in order', () => {
     const scheduler = virtualTime();
     scheduler.run(({ expectObservable }) => {
-      const items: Item[] = [['a', 4], ['a', 1], ['b', 2]]; // prettier-ignore
+      const items: Item[] = [
+        ['a', 4],
+        ['a', 1],
+        ['b', 2],
+      ];
       const done$ = keyedWork(16, scheduler)({ ...work, items });
       // b at 2, the first a at 4, the second at 5; the mark waits for the first a.
       expectObservable(marks(done$)).toBe('--0-1(3|)');
@@ -34,7 +38,11 @@ describe('keyedWork', () => {
   it('takes events without a key for events of one key', () => {
     const scheduler = virtualTime();
     scheduler.run(({ expectObservable }) => {
-      const items: Item[] = [[null, 5], [null, 5], ['', 5]]; // prettier-ignore
+      const items: Item[] = [
+        [null, 5],
+        [null, 5],
+        ['', 5],
+      ];
       const done$ = keyedWork(16, scheduler)({ ...work, items });
       expectObservable(marks(done$)).toBe('-----(11)-(3|)');
     });
@@ -44,7 +52,11 @@ describe('keyedWork', () => {
     const scheduler = virtualTime();
     scheduler.run(({ expectObservable }) => {
       const shared = keyedWork(1, scheduler);
-      const items: Item[] = [['a', 2], ['b', 2], ['c', 2]]; // prettier-ignore
+      const items: Item[] = [
+        ['a', 2],
+        ['b', 2],
+        ['c', 2],
+      ];
       expectObservable(marks(shared({ ...work, items }))).toBe('                 --1-2---(3|)');
       expectObservable(marks(shared({ ...work, items: items.slice(0, 2) }))).toBe('------1---(2|)');
     });
@@ -53,7 +65,12 @@ describe('keyedWork', () => {
   it('begins the first item whose key is free', () => {
     const scheduler = virtualTime();
     scheduler.run(({ expectObservable }) => {
-      const items: Item[] = [['a', 1], ['a', 1], ['b', 1], ['c', 1]]; // prettier-ignore
+      const items: Item[] = [
+        ['a', 1],
+        ['a', 1],
+        ['b', 1],
+        ['c', 1],
+      ];
       const done$ = keyedWork(1, scheduler)({ ...work, items });
       expectObservable(marks(done$)).toBe('-123(4|)');
     });
@@ -62,7 +79,11 @@ describe('keyedWork', () => {
   it('gives its place up while it waits to try again, and holds its key back', () => {
     const scheduler = virtualTime();
     scheduler.run(({ expectObservable }) => {
-      const items: Item[] = [['a', 1], ['a', 1], ['b', 2]]; // prettier-ignore
+      const items: Item[] = [
+        ['a', 1],
+        ['a', 1],
+        ['b', 2],
+      ];
       const done$ = keyedWork(
         1,
         scheduler,
@@ -82,7 +103,11 @@ describe('keyedWork', () => {
   it('after a halt begins nothing, tries nothing again, finishes what is under way', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable }) => {
-      const items: Item[] = [['a', 3], ['b', 1], ['c', 9]]; // prettier-ignore
+      const items: Item[] = [
+        ['a', 3],
+        ['b', 1],
+        ['c', 9],
+      ];
       const done$ = keyedWork(
         2,
         scheduler,
@@ -111,7 +136,11 @@ describe('keyedWork', () => {
   it('after an error begins nothing, finishes what is under way, and then errors', () => {
     const scheduler = virtualTime();
     scheduler.run(({ expectObservable }) => {
-      const items: Item[] = [['a', 1], ['b', 4], ['c', 1]]; // prettier-ignore
+      const items: Item[] = [
+        ['a', 1],
+        ['b', 4],
+        ['c', 1],
+      ];
       const done$ = keyedWork(
         2,
         scheduler,
@@ -134,7 +163,10 @@ describe('keyedWork', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable }) => {
       const halt$ = cold('--h');
-      const items: Item[] = [['a', 1], ['a', 1]]; // prettier-ignore
+      const items: Item[] = [
+        ['a', 1],
+        ['a', 1],
+      ];
       const done$ = keyedWork(
         2,
         scheduler,

@@ -117,7 +117,11 @@ it('goes by the tombstone where its deletion was compacted away', async () => {
 it('takes what is published again for news, and each partition by itself', async () => {
   const { held, reader } = await made(() => table(source(3)));
   reader.give(1, [jsonMessage(0, event(9, { name: 'far' }), { key: 'b' })], 1n);
-  reader.give(0, [jsonMessage(0, event(3, { name: 'a' })), jsonMessage(1, event(4, { name: 'A' }))], 3n); // prettier-ignore
+  reader.give(
+    0,
+    [jsonMessage(0, event(3, { name: 'a' })), jsonMessage(1, event(4, { name: 'A' }))],
+    3n,
+  );
   await held.ready;
   held.close();
   expect(held.get('k')).toEqual({ name: 'A' });

@@ -41,7 +41,7 @@ async function portOf(options: ServerOptions): Promise<number> {
 }
 
 const UNKNOWN =
-  'the certificate of the server is signed by no authority that is trusted: ITS_CA_FILE must name the file with its authority\'s certificate'; // prettier-ignore
+  "the certificate of the server is signed by no authority that is trusted: ITS_CA_FILE must name the file with its authority's certificate";
 
 describe('tlsError', () => {
   it.each([

@@ -65,7 +65,11 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
     return path;
   };
   const sandboxOf = async (options: SandboxOptions) => {
-    const sandbox = await startSandbox({ quotaPerMinute: 3_000, loginQuotaPerMinute: 1_000, ...options }); // prettier-ignore
+    const sandbox = await startSandbox({
+      quotaPerMinute: 3_000,
+      loginQuotaPerMinute: 1_000,
+      ...options,
+    });
     closing.push(() => sandbox.close());
     return sandbox;
   };
@@ -154,8 +158,13 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
 
   /** The API, list by list: what it sends, and what it answers. */
   async function failingData() {
-    const sandbox = await sandboxOf({ records: { orders: 100, products: 12_000, inventory: 300, 'wine-club-members': 200 } }); // prettier-ignore
-    const [order, member] = [sandbox.truth.keys('orders'), sandbox.truth.keys('wine-club-members')].map((keys) => [...keys][0]!); // prettier-ignore
+    const sandbox = await sandboxOf({
+      records: { orders: 100, products: 12_000, inventory: 300, 'wine-club-members': 200 },
+    });
+    const [order, member] = [
+      sandbox.truth.keys('orders'),
+      sandbox.truth.keys('wine-club-members'),
+    ].map((keys) => [...keys][0]!);
     sandbox.fault({ kind: 'status', status: 400, endpoint: 'customers' });
     sandbox.fault({ kind: 'status', status: 500, endpoint: 'wine-clubs' });
     sandbox.loseKey('wine-club-members', member!); // what has no key can't be counted
@@ -202,7 +211,13 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
         clearInterval(changing);
       }
     });
-    await fire('data', 'CellarstreamResourceFailed', 'CellarstreamApiFailing', 'CellarstreamDeadLetters', 'CellarstreamDeletionsUnknown'); // prettier-ignore
+    await fire(
+      'data',
+      'CellarstreamResourceFailed',
+      'CellarstreamApiFailing',
+      'CellarstreamDeadLetters',
+      'CellarstreamDeletionsUnknown',
+    );
     await Promise.all([stalled, shrunk, inPieces, late]);
     await service.end('SIGKILL'); // the others have the processor then
   }
@@ -219,13 +234,22 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
     sandbox.fault({ kind: 'status', status: 401, endpoint: 'login' });
     await fire('login', 'CellarstreamKeyRefused');
     await sandbox.down();
-    await fire('login', 'CellarstreamLoginFailing', 'CellarstreamTokenEnding', 'CellarstreamStale', 'CellarstreamNotReady'); // prettier-ignore
+    await fire(
+      'login',
+      'CellarstreamLoginFailing',
+      'CellarstreamTokenEnding',
+      'CellarstreamStale',
+      'CellarstreamNotReady',
+    );
     await service.end('SIGKILL');
   }
 
   /** Commits of which nobody hears what came of them; then no Kafka, and no registry. */
   async function failingKafka() {
-    const sandbox = await sandboxOf({ changesPerSecond: 40, records: { orders: 200, customers: 200, products: 100 } }); // prettier-ignore
+    const sandbox = await sandboxOf({
+      changesPerSecond: 40,
+      records: { orders: 200, customers: 200, products: 100 },
+    });
     const kafka = await KafkaProxy.listen(inject('brokers')[0]!);
     closing.push(() => kafka.close());
     const url = new URL(inject('registryUrl'));

@@ -33,7 +33,9 @@ it(
     const check = () => cliForTest(['check'], { ...env, STATE_DIR: folderForTest() });
     const beside = check();
     expect(await beside.ended).toBe(0);
-    expect(beside.stdout()).toMatch(/^account +warn +instance [0-9a-f-]{36} since .*Z runs default: run would take over/m); // prettier-ignore
+    expect(beside.stdout()).toMatch(
+      /^account +warn +instance [0-9a-f-]{36} since .*Z runs default: run would take over/m,
+    );
 
     expect(await first.end('SIGTERM')).toBe(0);
     const after = check();

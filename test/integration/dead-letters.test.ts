@@ -36,7 +36,9 @@ const lettersIn = (service: Cli) => service.lines().filter(({ event }) => event 
  */
 function spoiler(sandbox: Sandbox, resource: Tested) {
   const keys = [...sandbox.truth.keys(resource)];
-  const [textual, keyless, doubled, large, ...fine] = [3, 7, 11, 15, 19, 23].map((n) => keys[n]!) as [string, string, string, string, ...string[]]; // prettier-ignore
+  const [textual, keyless, doubled, large, ...fine] = [3, 7, 11, 15, 19, 23].map(
+    (n) => keys[n]!,
+  ) as [string, string, string, string, ...string[]];
   const original = sandbox.truth.get(resource, textual) as JsonObject;
   let isSpoilt = false;
   const dedupe = sandbox.fault({
@@ -109,7 +111,9 @@ describe.each([
     ];
 
     const spoilt = spoil();
-    await expect.poll(() => new Set(letters.map(({ value }) => value!.reason)).size, PATIENCE).toBe(4); // prettier-ignore
+    await expect
+      .poll(() => new Set(letters.map(({ value }) => value!.reason)).size, PATIENCE)
+      .toBe(4);
     // What can't be published stays as it was.
     const stale = [...before].filter(([key]) => bad.includes(key));
     const shown = new Map([...truthOf(sandbox, resource), ...stale]);
@@ -172,15 +176,18 @@ describe.each([
       lettersIn(service)
         .map(({ reason }) => reason)
         .sort(),
-    ).toEqual(
-      ['conflicting-duplicate', 'no-key', 'not-an-object', 'too-large'], // prettier-ignore
-    );
+    ).toEqual(['conflicting-duplicate', 'no-key', 'not-an-object', 'too-large']);
     expect(lettersIn(again)).toEqual([]);
 
     heal();
     await expect.poll(violations(truthOf(sandbox, resource)), PATIENCE).toEqual([]);
     await swept(again, resource);
-    expect(events.slice(known).map(({ key }) => key).sort()).toEqual([...bad].sort()); // prettier-ignore
+    expect(
+      events
+        .slice(known)
+        .map(({ key }) => key)
+        .sort(),
+    ).toEqual([...bad].sort());
     expect(checkRecords(events, truthOf(sandbox, resource))).toMatchObject({
       violations: [],
       ops: { r: RECORDS, u: changed.length + bad.length },

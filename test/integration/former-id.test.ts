@@ -17,8 +17,11 @@ const image = { schemaId: 1, bytes: Buffer.from('image') };
 /** The orders of an account: processes of this version and of older ones, and what they have published. */
 async function ordersOf(kafka: Kafka, prefix: string, account: string) {
   const [topic, cursorTopic] = [`${prefix}.orders`, `${prefix}.cursors`];
-  for (const name of [topic, cursorTopic]) await createTopic(kafka, { topic: name, numPartitions: 1 }); // prettier-ignore
-  const broker = kafkaTransactionalLog(kafka, { partitions: new Map([topic, cursorTopic].map((name) => [name, 1])) }); // prettier-ignore
+  for (const name of [topic, cursorTopic])
+    await createTopic(kafka, { topic: name, numPartitions: 1 });
+  const broker = kafkaTransactionalLog(kafka, {
+    partitions: new Map([topic, cursorTopic].map((name) => [name, 1])),
+  });
   const { transactionalId, formerId } = transactionalIds(prefix, account, 'orders');
   const process = (instance: string, version: 'old' | 'new') => {
     const ownership: Ownership = {};
@@ -30,7 +33,9 @@ async function ordersOf(kafka: Kafka, prefix: string, account: string) {
         task: `${account}/orders`,
         topic,
         cursorTopic,
-        ...(version === 'old' ? { transactionalId: formerId! } : { transactionalId, formerId: formerId! }), // prettier-ignore
+        ...(version === 'old'
+          ? { transactionalId: formerId! }
+          : { transactionalId, formerId: formerId! }),
         instance,
         readImage: (event) => Promise.resolve({ sequence: Number(event.toString()), image }),
         ownership,
@@ -88,5 +93,8 @@ it('accounts whose ids were one no longer fence each other, and a process of an 
   expect(isEpochError(await other.publish(theirs).catch((error: unknown) => error))).toBe(true);
   await other.publish(upgraded);
   await one.publish(restarted);
-  expect([await one.published(), await other.published()]).toEqual([[1, 2, 3, 4, 5], [1, 2, 3]]); // prettier-ignore
+  expect([await one.published(), await other.published()]).toEqual([
+    [1, 2, 3, 4, 5],
+    [1, 2, 3],
+  ]);
 });

@@ -130,7 +130,12 @@ describe('subscribeGroup', () => {
     await one.stop();
 
     expect(tries.filter((number) => number === 2)).toHaveLength(3);
-    expect(one.handled.map(({ event }) => event.value?.order_number).sort()).toEqual([1, 3, 4, undefined]); // prettier-ignore
+    expect(one.handled.map(({ event }) => event.value?.order_number).sort()).toEqual([
+      1,
+      3,
+      4,
+      undefined,
+    ]);
     expect(await committed(clients, prefix)).toEqual(await ends(clients, prefix));
 
     const found = await rawMessages(clients, dead);
@@ -206,7 +211,12 @@ describe('subscribeGroup', () => {
     await one.stop();
     expect(one.assigned).toHaveLength(1);
     expect(one.handled).toHaveLength(2);
-    expect(await committed(clients, prefix)).toEqual(new Map([[0, 3], [1, -1]])); // prettier-ignore
+    expect(await committed(clients, prefix)).toEqual(
+      new Map([
+        [0, 3],
+        [1, -1],
+      ]),
+    );
   });
 
   it('gives partitions up in the middle of a batch, and the next member goes on just there', async () => {
@@ -320,7 +330,9 @@ describe('subscribeGroup', () => {
     await topic.write(1, [3, 4]);
     const idle = member(clients, prefix, () => NEVER, { from: 'latest' });
     const other = member(clients, prefix, () => NEVER, { from: 'latest' });
-    await vi.waitUntil(() => idle.assigned.length > 0 && other.assigned.length > 0, { timeout: 20_000 }); // prettier-ignore
+    await vi.waitUntil(() => idle.assigned.length > 0 && other.assigned.length > 0, {
+      timeout: 20_000,
+    });
     await Promise.all([idle.stop(), other.stop()]);
     await topic.write(0, [5]);
     await topic.write(1, [6]);

@@ -76,7 +76,12 @@ describe('a schema grows while the service runs', () => {
         await expect.poll(violations, PATIENCE).toEqual([]);
       }
       await Promise.all(GROWING.map((resource) => swept(service, resource)));
-      return each((resource) => events[resource].slice(known[resource]).map(({ key }) => key!).sort()); // prettier-ignore
+      return each((resource) =>
+        events[resource]
+          .slice(known[resource])
+          .map(({ key }) => key!)
+          .sort(),
+      );
     };
     await published();
     expect(await versions()).toEqual({ customers: 1, inventory: 1, orders: 1 });
@@ -203,7 +208,6 @@ describe('a first read', () => {
     count: number,
     sort: 'key-asc' | 'key-desc',
   ) {
-    // prettier-ignore
     const sandbox = await sandboxForTest({ records: { customers: count, inventory: count }, sort });
     for (const resource of ['customers', 'inventory'] as const) {
       const keys = [...sandbox.truth.keys(resource)];
@@ -218,11 +222,17 @@ describe('a first read', () => {
     sandbox: Sandbox,
     prefix: string,
   ): Promise<Record<string, readonly RecordSchema[]>> {
-    const env = { ...settings(sandbox, prefix, folderForTest()), ...PAGE, RESOURCES: 'customers,inventory' }; // prettier-ignore
+    const env = {
+      ...settings(sandbox, prefix, folderForTest()),
+      ...PAGE,
+      RESOURCES: 'customers,inventory',
+    };
     const service = cliForTest(['run'], env);
     const schemas: Record<string, readonly RecordSchema[]> = {};
     for (const resource of ['customers', 'inventory'] as const) {
-      await service.logged((line) => line.event === 'first-read' && line.resource === resource && line.done === true); // prettier-ignore
+      await service.logged(
+        (line) => line.event === 'first-read' && line.resource === resource && line.done === true,
+      );
       const topic = `${prefix}.${resource}`;
       const events = await readTopic(inject('brokers'), inject('registryUrl'), topic);
       expect(checkRecords(events, truthOf(sandbox, resource)).violations).toEqual([]);
@@ -238,7 +248,8 @@ describe('a first read', () => {
     const falling = await readOnce(await sandboxWith(rare, 43, 'key-desc'), 'three-falling');
     for (const resource of ['customers', 'inventory']) {
       expect(rising[resource]).toHaveLength(1);
-      for (const name of Object.keys(rare)) expect(fieldOf(rising[resource]![0]!, name)).toBeDefined(); // prettier-ignore
+      for (const name of Object.keys(rare))
+        expect(fieldOf(rising[resource]![0]!, name)).toBeDefined();
       expect(falling[resource]).toEqual(rising[resource]);
     }
   });
@@ -250,8 +261,14 @@ describe('a first read', () => {
     );
     for (const schemas of [customers!, inventory!]) {
       expect(schemas).toHaveLength(2);
-      expect(schemas.map((schema) => fieldOf(schema, 'seldom') !== undefined)).toEqual([true, true]); // prettier-ignore
-      expect(schemas.map((schema) => fieldOf(schema, 'later') !== undefined)).toEqual([false, true]); // prettier-ignore
+      expect(schemas.map((schema) => fieldOf(schema, 'seldom') !== undefined)).toEqual([
+        true,
+        true,
+      ]);
+      expect(schemas.map((schema) => fieldOf(schema, 'later') !== undefined)).toEqual([
+        false,
+        true,
+      ]);
     }
   });
 });

@@ -87,7 +87,9 @@ describe('the ledger of an account', () => {
     expect(entries.map(({ text }) => text)).toEqual(['a claims', 'a declares']);
     expect(entries[1]!.ageMs).toBeGreaterThan(AGED_MS - 200);
     expect(entries[1]!.ageMs).toBeLessThan(AGED_MS + 5_000);
-    expect(await failureOf(first.append('a declares more'))).toMatchObject({ code: 'COMMIT_FAILED' }); // prettier-ignore
+    expect(await failureOf(first.append('a declares more'))).toMatchObject({
+      code: 'COMMIT_FAILED',
+    });
     expect(await failureOf(first.append('a declares more'))).toMatchObject({ code: 'FENCED' });
     await second.append('b declares');
   });
@@ -99,7 +101,10 @@ describe('the ledger of an account', () => {
     await first.append('a declares');
     await (await logOf('b', 'compacted')).takeOver('b claims');
     const isOurs = (key: Buffer | null) => key?.toString().startsWith('compacted') ?? false;
-    const texts = (records: readonly StoredRecord[]) => records.filter(({ key }) => isOurs(key)).map(({ key, value }) => [String(key), String(value)] as const); // prettier-ignore
+    const texts = (records: readonly StoredRecord[]) =>
+      records
+        .filter(({ key }) => isOurs(key))
+        .map(({ key, value }) => [String(key), String(value)] as const);
     const all = await kafkajsRead(BROKER, TOPIC, (records) => texts(records).length === 4);
     expect(new Set(new Map(texts(all)).values())).toEqual(new Set(['a declares', 'b claims']));
   });
@@ -131,7 +136,9 @@ describe('the ledger of an account', () => {
     await first.takeOver('a claims');
     for (const text of ['a declares', 'a declares more', 'and more']) await first.append(text);
     await withAdmin(kafka, (admin) => admin.deleteTopics({ topics: [topic] }));
-    await expect.poll(() => failureOf(first.append('a is back')), { timeout: 60_000 }).toBe(undefined); // prettier-ignore
+    await expect
+      .poll(() => failureOf(first.append('a is back')), { timeout: 60_000 })
+      .toBe(undefined);
     expect(await first.guests()).toMatchObject({ guests: [] });
     const second = await logOf('b', 'anew', kafka, { topic });
     expect(new Set(await textsOf(second, 'b claims'))).toEqual(new Set(['a is back']));

@@ -197,8 +197,13 @@ describe('run', () => {
     const said = () => service.lines().filter(({ event }) => event === 'readiness');
     await service.logged(({ event, ready }) => event === 'readiness' && ready === true);
     const lift = sandbox.fault(refused);
-    const { reasons } = await service.logged(({ event, ready, reasons }) => event === 'readiness' && ready === false && String(reasons).includes('API key')); // prettier-ignore
-    expect(String(reasons)).toMatch(/waiting for the login since .* refused the API key \(401\), which it has accepted before/); // prettier-ignore
+    const { reasons } = await service.logged(
+      ({ event, ready, reasons }) =>
+        event === 'readiness' && ready === false && String(reasons).includes('API key'),
+    );
+    expect(String(reasons)).toMatch(
+      /waiting for the login since .* refused the API key \(401\), which it has accepted before/,
+    );
     lift();
     await vi.waitUntil(() => said().at(-1)?.ready === true, { timeout: 60_000 });
 
@@ -225,7 +230,9 @@ describe('run', () => {
     sandbox.setStatus(100_001, 'payment_status', 'refunded');
     await publishedTruth(inject('brokers'), inject('registryUrl'), 'clock-set', sandbox);
     const { value } = (await ordersOf('clock-set')).find((event) => event.value?.op === 'u')!;
-    const { value: status } = (await readTopic(inject('brokers'), inject('registryUrl'), 'clock-set.order-status-changes')).at(-1)!; // prettier-ignore
+    const { value: status } = (
+      await readTopic(inject('brokers'), inject('registryUrl'), 'clock-set.order-status-changes')
+    ).at(-1)!;
     for (const stamp of [Number(value?.ts_ms), Date.parse(String(status?.observed_at))]) {
       expect(stamp + HOUR).toBeGreaterThanOrEqual(began);
       expect(stamp + HOUR).toBeLessThan(began + HOUR / 2);

@@ -7,7 +7,13 @@ import type { Sandbox } from '../../src/sandbox/index.ts';
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { createTopic } from './support/created-topic.ts';
-import { cliForTest, firstReadDone, folderForTest, sandboxForTest, settings } from './support/service.ts'; // prettier-ignore
+import {
+  cliForTest,
+  firstReadDone,
+  folderForTest,
+  sandboxForTest,
+  settings,
+} from './support/service.ts';
 import type { Env } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 import type { Read } from './support/topic-reader.ts';
@@ -76,7 +82,8 @@ async function goesOn(
 ): Promise<void> {
   sandbox.setStatus(changed, 'payment_status', 'refunded');
   const made = String(sandbox.create('orders'));
-  const after = async () => (await read(`${prefix}.orders`)).filter(({ key }) => key === made || key === String(changed)); // prettier-ignore
+  const after = async () =>
+    (await read(`${prefix}.orders`)).filter(({ key }) => key === made || key === String(changed));
   await expect
     .poll(async () => (await after()).filter((event) => opOf(event) !== 'r').length, POLL)
     .toBe(2);
@@ -104,7 +111,9 @@ describe('a topic that is deleted', () => {
 
     const again = cliForTest(['run'], env);
     const { msg, partitions, offsets } = await again.logged(isLost);
-    expect(msg).toMatch(/^lost-stopped\.orders has lost events that were published: partition \d ends at 0 and not at \d+ \(\d+ offsets\).*deleted and made anew.*again as r, without status changes$/); // prettier-ignore
+    expect(msg).toMatch(
+      /^lost-stopped\.orders has lost events that were published: partition \d ends at 0 and not at \d+ \(\d+ offsets\).*deleted and made anew.*again as r, without status changes$/,
+    );
     expect(partitions).toHaveLength(6);
     expect(offsets).toBeGreaterThan(ORDERS);
     await complete(topic);
@@ -176,7 +185,9 @@ describe('a topic whose beginning was deleted', () => {
     forgetImages(env);
     const again = cliForTest(['run'], env);
     const { msg, partitions, offsets } = await again.logged(isLost);
-    expect(msg).toMatch(/: partition 0 begins at 5 and not at 0 \(5 offsets\): records were deleted from its beginning/); // prettier-ignore
+    expect(msg).toMatch(
+      /: partition 0 begins at 5 and not at 0 \(5 offsets\): records were deleted from its beginning/,
+    );
     expect([partitions, offsets]).toEqual([[0], 5]);
     await complete(topic);
     const events = await read(topic);
@@ -237,7 +248,9 @@ describe('partitions that are added', () => {
     await deleteTopic('added.products'); // as the line says
     const third = cliForTest(['run'], env);
     await third.logged(isLost);
-    await expect.poll(async () => (await read('added.products')).map(opOf), POLL).toEqual(Array(20).fill('r')); // prettier-ignore
+    await expect
+      .poll(async () => (await read('added.products')).map(opOf), POLL)
+      .toEqual(Array(20).fill('r'));
   });
 });
 
@@ -284,13 +297,23 @@ describe('settings of topics', () => {
     const env = settings(sandbox, 'unwise', folderForTest());
     const check = cliForTest(['check'], { ...env, STATE_DIR: folderForTest() });
     expect(await check.ended).toBe(0);
-    const warned = check.stdout().split('\n').filter((line) => line.includes('warn  ')); // prettier-ignore
+    const warned = check
+      .stdout()
+      .split('\n')
+      .filter((line) => line.includes('warn  '));
     expect(warned.map((line) => line.replace(/^topic +warn {2}/, ''))).toEqual(lines);
     const service = cliForTest(['run'], env);
     await firstReadDone(service);
     const told = service.lines().filter(({ event }) => event === 'topic-setting');
     expect(told.map(({ msg }) => msg)).toEqual(lines);
-    expect(told[0]).toMatchObject({ level: 'warn', resource: 'orders', topic: 'unwise.orders', setting: 'min.compaction.lag.ms', found: '0', wanted: '2592000000' }); // prettier-ignore
+    expect(told[0]).toMatchObject({
+      level: 'warn',
+      resource: 'orders',
+      topic: 'unwise.orders',
+      setting: 'min.compaction.lag.ms',
+      found: '0',
+      wanted: '2592000000',
+    });
   });
 
   it('that are changed under the service stop their list alone, when it is taken over again', async () => {

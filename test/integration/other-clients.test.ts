@@ -76,7 +76,10 @@ describe.runIf(canStart)('what openKafkaProducer writes', () => {
       { api: 'EndTxn' },
       holdRequest(() => until),
     );
-    const outcome = sink.commit(messages).then(() => 'committed', () => 'refused'); // prettier-ignore
+    const outcome = sink.commit(messages).then(
+      () => 'committed',
+      () => 'refused',
+    );
     await Promise.race([begun, outcome]);
     return { outcome };
   };
@@ -112,7 +115,11 @@ describe.runIf(canStart)('what openKafkaProducer writes', () => {
     await next.commit(last);
     await next.close();
     let release: () => void;
-    const undecided = await sendOnly('other', open, new Promise<void>((resolve) => (release = resolve))); // prettier-ignore
+    const undecided = await sendOnly(
+      'other',
+      open,
+      new Promise<void>((resolve) => (release = resolve)),
+    );
     closing.push(async () => {
       release();
       await undecided.outcome;

@@ -75,7 +75,10 @@ describe('run, while Kafka or the registry is away', () => {
   const readiness = (ready: boolean, reasons: RegExp) => (line: LogLine) =>
     line.event === 'readiness' && line.ready === ready && reasons.test(String(line.reasons));
   const retrying = (what: string, resource: Resource, count: number) => (line: LogLine) =>
-    line.event === 'retry' && line.what === what && line.resource === resource && line.count === count; // prettier-ignore
+    line.event === 'retry' &&
+    line.what === what &&
+    line.resource === resource &&
+    line.count === count;
   /** Resolves when each resource has asked for more since then. */
   const allRead = (before: readonly number[]) =>
     vi.waitUntil(() => since(before).every((count) => count > 0), PATIENCE);
@@ -106,7 +109,10 @@ describe('run, while Kafka or the registry is away', () => {
 
   it('stops asking when the broker says nothing at all, and goes on when it does again', async (test) => {
     if (services.origin !== 'java') return test.skip('a broker is only stopped where it is ours');
-    await vi.waitUntil(() => service.lines().filter(isFirstReadDone).length >= RESOURCES.length, PATIENCE); // prettier-ignore
+    await vi.waitUntil(
+      () => service.lines().filter(isFirstReadDone).length >= RESOURCES.length,
+      PATIENCE,
+    );
     const memory = rssAnonOf(service);
     const waiting = next(readiness(false, /orders.*: waiting for Kafka since 20.*Z: no answer/));
     const ready = waiting.then(() => next(readiness(true, /^$/)));

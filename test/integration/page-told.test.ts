@@ -66,7 +66,9 @@ describe('the status page, told', () => {
     others: 0,
   });
   const tellCycle = (seen: LifeCycle) => {
-    const lifeCycles = told.lifeCycles.map((each) => each.subject === seen.subject && each.field === seen.field ? seen : each); // prettier-ignore
+    const lifeCycles = told.lifeCycles.map((each) =>
+      each.subject === seen.subject && each.field === seen.field ? seen : each,
+    );
     told = { ...told, lifeCycles };
   };
   const names = async () => ({
@@ -90,7 +92,11 @@ describe('the status page, told', () => {
   });
 
   it('says that it is ready, but what may be missing, in colours that can be read', async () => {
-    const warning = { kind: 'deletions-held', resource: 'orders', text: '30 of 100 records are gone' } as const; // prettier-ignore
+    const warning = {
+      kind: 'deletions-held',
+      resource: 'orders',
+      text: '30 of 100 records are gone',
+    } as const;
     told = { ...told, warnings: [{ ...warning, at: Date.now() }] };
     await says('#headline', /^Ready, but deletions are held back$/);
     for (const colorScheme of ['light', 'dark'] as const) {
@@ -101,8 +107,15 @@ describe('the status page, told', () => {
 
   it('shows what its other parts can when one of them fails, and says so', async () => {
     const { quotas } = told;
-    told = { ...told, quotas: null as never, deadLetters: [{ at: 1, resource: 'orders', reason: 'no-key', offset: 0 }] }; // prettier-ignore
-    told = { ...told, resources: told.resources.map((each) => ({ ...each, deadLetters: { 'no-key': 7 } })) }; // prettier-ignore
+    told = {
+      ...told,
+      quotas: null as never,
+      deadLetters: [{ at: 1, resource: 'orders', reason: 'no-key', offset: 0 }],
+    };
+    told = {
+      ...told,
+      resources: told.resources.map((each) => ({ ...each, deadLetters: { 'no-key': 7 } })),
+    };
     await says('#letters-note', /^7 records$/);
     await says('#heard', /^live, .*; a part of this page fails: reload it$/);
     told = { ...told, quotas };

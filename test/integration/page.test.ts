@@ -75,7 +75,9 @@ describe('the status page', () => {
     expect(await page.title()).toContain('✓');
     await Promise.all(['#heard', '#who', '#resources li:first-child .facts', '#flow'].map(moves));
     await expect.poll(() => page.locator('#changes li').count(), SOON).toBeGreaterThan(5);
-    await expect.poll(() => text('#resources li:first-child .lag'), SOON).toMatch(/^\d.* s median lag/); // prettier-ignore
+    await expect
+      .poll(() => text('#resources li:first-child .lag'), SOON)
+      .toMatch(/^\d.* s median lag/);
     expect(await page.locator('#quotas [role=meter]').count()).toBe(3);
     expect(await text('#resources li:first-child .state')).toBe('following');
   });
@@ -92,7 +94,9 @@ describe('the status page', () => {
     expect(seen.size).toBe(9);
     await page.locator('#fields input[value="order payment_status"]').focus();
     await page.keyboard.press('Space');
-    await expect.poll(() => diagram.getAttribute('aria-label'), SOON).toMatch(/^State diagram of payment_status: \d+ states/); // prettier-ignore
+    await expect
+      .poll(() => diagram.getAttribute('aria-label'), SOON)
+      .toMatch(/^State diagram of payment_status: \d+ states/);
     const arrows = await diagram.locator('.arrow').count();
     expect(arrows).toBeGreaterThan(0);
     expect(await page.locator('#life-rows tr').count()).toBeGreaterThanOrEqual(arrows);
@@ -176,6 +180,13 @@ describe('the status page', () => {
   it('asked nobody but its own server, and complained of nothing but lost connections', () => {
     const { requests, complaints } = watched;
     expect(requests.filter((each) => !each.startsWith(url))).toEqual([]);
-    expect(complaints.filter((each) => !/ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING|502/.test(each))).toEqual([]); // prettier-ignore
+    expect(
+      complaints.filter(
+        (each) =>
+          !/ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING|502/.test(
+            each,
+          ),
+      ),
+    ).toEqual([]);
   });
 });

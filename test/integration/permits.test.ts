@@ -35,7 +35,8 @@ function keptItsQuota(name: string, { truth }: Sandbox): void {
   const endpoints = ['orders', 'products', 'login'] as const;
   const most = endpoints.map((each) => [each, truth.maxInAnyWindow(each, WINDOW_MS)] as const);
   console.log(`${name}: most in any minute`, Object.fromEntries(most), 'refused', truth.refused());
-  for (const [endpoint, count] of most) expect(count, endpoint).toBeLessThanOrEqual(LIMITS[endpoint]); // prettier-ignore
+  for (const [endpoint, count] of most)
+    expect(count, endpoint).toBeLessThanOrEqual(LIMITS[endpoint]);
   expect(truth.refused()).toBe(0);
 }
 

@@ -59,7 +59,10 @@ const kafka = () => new Kafka({ brokers: inject('brokers'), logLevel: logLevel.N
 async function bytesIn(from: ReadonlyMap<string, bigint> = new Map()): Promise<string> {
   const names = TOPICS.map((name) => `${PREFIX}.${name}`);
   const left = await endsOf(kafka(), names);
-  const consumer = kafka().consumer({ groupId: `${PREFIX}-bytes-${from.size}`, maxWaitTimeInMs: 250 }); // prettier-ignore
+  const consumer = kafka().consumer({
+    groupId: `${PREFIX}-bytes-${from.size}`,
+    maxWaitTimeInMs: 250,
+  });
   const texts: string[] = [];
   await consumer.connect();
   await consumer.subscribe({ topics: names, fromBeginning: true });
@@ -103,9 +106,10 @@ const eventsOf = (read: readonly Read[], key: number) =>
 /** Resolves when each of the lists is read whole. */
 const readWhole = (service: Cli) =>
   Promise.all(
-    ['orders', 'customers'].map(
-      (name) =>
-      service.logged(({ event, resource, done }) => event === 'first-read' && resource === name && done === true), // prettier-ignore
+    ['orders', 'customers'].map((name) =>
+      service.logged(
+        ({ event, resource, done }) => event === 'first-read' && resource === name && done === true,
+      ),
     ),
   );
 
@@ -154,11 +158,16 @@ it('personal fields are in no topic, no file, no log and no output; and out of w
   expect(last.email).toBe(hmac);
   expect(eventsOf(customers, customer).at(-1)!.after!.email).toBe(hmac);
   expect(last).toMatchObject({ phone: '***', shipping_address_line1: null, class: LATER });
-  expect(last.tender_info).toMatchObject([CARD, CARD].map(({ payment_type }) => ({ payment_type, card_brand: '***', last_four: null }))); // prettier-ignore
+  expect(last.tender_info).toMatchObject(
+    [CARD, CARD].map(({ payment_type }) => ({ payment_type, card_brand: '***', last_four: null })),
+  );
 
   // With one more field, which was published before.
   expect(published).toContain(LATER);
-  const ends = await endsOf(kafka(), TOPICS.map((name) => `${PREFIX}.${name}`)); // prettier-ignore
+  const ends = await endsOf(
+    kafka(),
+    TOPICS.map((name) => `${PREFIX}.${name}`),
+  );
   const later = { ...env, PII_MASK: `${HIDE.PII_MASK},orders.class` };
   const successor = cliForTest(['run'], later);
   await successor.logged(({ event, resource }) => event === 'ready' && resource === 'orders');

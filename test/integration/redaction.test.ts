@@ -244,7 +244,9 @@ describe('secrets', () => {
       for (const text of texts) {
         // Each secret is set twice, which is wrong; and one is in a place that is not for it.
         const env = { ...values, ...Object.fromEntries(twins), [name]: text } as Env;
-        const error = failure(() => loadConfig({ env, cwd: folder, needs: ['api', 'kafka', 'registry'] })); // prettier-ignore
+        const error = failure(() =>
+          loadConfig({ env, cwd: folder, needs: ['api', 'kafka', 'registry'] }),
+        );
         expectHidden(printed(error), texts);
       }
     }

@@ -129,10 +129,24 @@ describe('replay', () => {
     const { schema } = deadLetterCodec;
     const topic = await writtenTopic(clients, name, 1, {}, schema);
     const schemaId = await clients.registry.register(valueSubject(name), schema);
-    const letter = { resource: 'orders', reason: 'no-key', message: 'the record has no usable key', raw: '{"a":1}', offset: 3, observed_at: 1, sha256: null, length: null, part: null, parts: null }; // prettier-ignore
+    const letter = {
+      resource: 'orders',
+      reason: 'no-key',
+      message: 'the record has no usable key',
+      raw: '{"a":1}',
+      offset: 3,
+      observed_at: 1,
+      sha256: null,
+      length: null,
+      part: null,
+      parts: null,
+    };
     await topic.send(0, [
       { key: null, value: frame(schemaId, deadLetterCodec.encode(letter)) },
-      { key: '7', value: frame(schemaId, deadLetterCodec.encode({ ...letter, part: 1, parts: 2 })) }, // prettier-ignore
+      {
+        key: '7',
+        value: frame(schemaId, deadLetterCodec.encode({ ...letter, part: 1, parts: 2 })),
+      },
     ]);
     const { exit, lines } = await replayed('cli-letters', 'dead-letters');
     expect(exit).toBe(0);
@@ -153,7 +167,15 @@ describe('replay', () => {
     const codec = createEnvelopeCodec(orderSchema, 'gift-cards');
     const topic = await writtenTopic(clients, name, 1, {}, codec.schema);
     const id = await clients.registry.register(valueSubject(name), codec.schema);
-    const source = { connector: 'c', version: '0', name: 'n', resource: 'gift-cards', ts_ms: null, snapshot: 'false', sequence: 1 } as const; // prettier-ignore
+    const source = {
+      connector: 'c',
+      version: '0',
+      name: 'n',
+      resource: 'gift-cards',
+      ts_ms: null,
+      snapshot: 'false',
+      sequence: 1,
+    } as const;
     const after = codec.values.encode({ order_number: 7 });
     const event = { before: null, after, op: 'c', ts_ms: 1, changed: [], source } as const;
     await topic.send(0, [{ key: '7', value: frame(id, codec.encode(event)) }]);

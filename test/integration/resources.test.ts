@@ -32,7 +32,9 @@ function settingsFor(sandbox: Sandbox, prefix: string, resources?: readonly Reso
 }
 
 const linesOf = (service: Cli, event: string, resource?: Resource) =>
-  service.lines().filter((line) => line.event === event && (!resource || line.resource === resource)); // prettier-ignore
+  service
+    .lines()
+    .filter((line) => line.event === event && (!resource || line.resource === resource));
 
 const isOf = (event: string, resource: Resource) => (line: LogLine) =>
   line.event === event && line.resource === resource;

@@ -4,7 +4,13 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { scaled } from './support/scale.ts';
-import { cliForTest, firstReadDone, folderForTest, sandboxForTest, settings } from './support/service.ts'; // prettier-ignore
+import {
+  cliForTest,
+  firstReadDone,
+  folderForTest,
+  sandboxForTest,
+  settings,
+} from './support/service.ts';
 
 const PAGE_SIZE = scaled(400, 1_000);
 const ORDERS = 100 * PAGE_SIZE;
@@ -37,7 +43,10 @@ describe('a first read that is stopped', () => {
       return {
         service,
         /** Pages that were asked for again; to be called once it has gone on beyond them. */
-        again: () => offsets(sandbox).slice(before.length).filter((at) => at <= furthest).length, // prettier-ignore
+        again: () =>
+          offsets(sandbox)
+            .slice(before.length)
+            .filter((at) => at <= furthest).length,
       };
     };
     const readTo = (part: number) =>

@@ -4,7 +4,14 @@ import type { Sandbox } from '../../src/sandbox/index.ts';
 import type { ResyncAck } from '../../src/sinks/signals/signals.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { follow } from './support/follow.ts';
-import { cliForTest, connections, firstReadDone, folderForTest, sandboxForTest, settings } from './support/service.ts'; // prettier-ignore
+import {
+  cliForTest,
+  connections,
+  firstReadDone,
+  folderForTest,
+  sandboxForTest,
+  settings,
+} from './support/service.ts';
 import type { Env } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 import type { Read } from './support/topic-reader.ts';
@@ -32,7 +39,8 @@ const pollsOf = ({ truth }: Sandbox) =>
   truth.requests('orders').filter(({ query }) => query.includes('modifiedFromDate'));
 const eventOf = ({ key, value }: Read): Event => ({ ...(value as unknown as Event), key: key! });
 /** Those of a request: the others have no `before`, or differ from it. */
-const repeated = (events: readonly Event[]) => events.filter((event) => event.op === 'r' && event.before !== null); // prettier-ignore
+const repeated = (events: readonly Event[]) =>
+  events.filter((event) => event.op === 'r' && event.before !== null);
 const acksIn = (text: string) =>
   text
     .split('\n')
@@ -99,7 +107,6 @@ describe('resync', () => {
       [first!, second!],
       [second!, third!],
     ] as const) {
-      // prettier-ignore
       expect(again).toMatchObject({ op: 'r', changed: [], source: { snapshot: 'false' } });
       expect(again.before).toEqual(before.after);
       expect(again.after).toEqual(before.after);
@@ -121,7 +128,9 @@ describe('resync', () => {
     };
     const service = cliForTest(['run'], env);
     for (const name of ['orders', 'inventory']) {
-      await service.logged(({ event, done, resource }) => event === 'first-read' && done === true && resource === name); // prettier-ignore
+      await service.logged(
+        ({ event, done, resource }) => event === 'first-read' && done === true && resource === name,
+      );
     }
     const all = await resync(env);
     expect(all.code).toBe(0);
@@ -162,7 +171,9 @@ describe('resync', () => {
     expect(again!.before).toEqual(update!.after);
     expect(again!.after).toEqual(update!.after);
     const statuses = await topicOf('resync-changed', 'order-status-changes');
-    expect(statuses.map(({ value }) => [value!.field, value!.to])).toEqual([['payment_status', 'refunded']]); // prettier-ignore
+    expect(statuses.map(({ value }) => [value!.field, value!.to])).toEqual([
+      ['payment_status', 'refunded'],
+    ]);
   });
 
   it('says of an order that is not there that nothing was published', async () => {
@@ -171,7 +182,9 @@ describe('resync', () => {
     await serving(env);
     const { code, acks, stderr } = await resync(env, '--order', '4711');
     expect(code).toBe(0);
-    expect(acks).toMatchObject([{ status: 'done', events: 0, message: 'the API has no order 4711' }]); // prettier-ignore
+    expect(acks).toMatchObject([
+      { status: 'done', events: 0, message: 'the API has no order 4711' },
+    ]);
     expect(stderr).toContain('orders: done, 0 events published (the API has no order 4711)\n');
     expect(await eventsOf('resync-unknown')).toHaveLength(20);
   });
@@ -203,7 +216,11 @@ describe('resync', () => {
 
   it('is begun anew after a SIGKILL in its middle, and acknowledged once', async () => {
     const sandbox = await sandboxForTest({ records: { orders: 2_000 } });
-    const env = { ...settings(sandbox, 'resync-kill', folderForTest()), ...SELDOM, PAGE_SIZE: '50' }; // prettier-ignore
+    const env = {
+      ...settings(sandbox, 'resync-kill', folderForTest()),
+      ...SELDOM,
+      PAGE_SIZE: '50',
+    };
     const first = await serving(env);
     sandbox.setLatency(100);
     const events = follow('resync-kill.orders');
@@ -233,7 +250,10 @@ describe('resync', () => {
     const sandbox = await sandboxForTest({ records: { orders: 20 } });
     const env = settings(sandbox, 'resync-refused', folderForTest());
     const service = await serving(env);
-    const producer = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING }).producer(); // prettier-ignore
+    const producer = new Kafka({
+      brokers: inject('brokers'),
+      logLevel: logLevel.NOTHING,
+    }).producer();
     await producer.connect();
     onTestFinished(() => producer.disconnect());
     await producer.send({

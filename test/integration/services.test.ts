@@ -167,7 +167,12 @@ describe.skipIf(!java.found || !maven.found)('servers on Java', () => {
     const ask = () => fetch(`${one.registryUrl}/subjects`, { signal: AbortSignal.timeout(500) });
     one.registry.pause();
     // The last of its threads may come to an end with an answer before it stands still.
-    await until(() => ask().then(() => false, () => true)); // prettier-ignore
+    await until(() =>
+      ask().then(
+        () => false,
+        () => true,
+      ),
+    );
     one.registry.resume();
     await until(async () => (await ask().catch(() => undefined))?.status === 200);
   });

@@ -110,7 +110,10 @@ describe.concurrent('run, when the outcome of a commit is unknown', { timeout: T
 
   it('asks for the first page at once though the commits of its first claims were lost', async (context) => {
     const { proxy, sandbox, run } = await proxied(context, 'unknown-claim');
-    const ledger = proxy.strike({ api: 'EndTxn', where: (request) => !ofTask(request) }, loseAnswer).done; // prettier-ignore
+    const ledger = proxy.strike(
+      { api: 'EndTxn', where: (request) => !ofTask(request) },
+      loseAnswer,
+    ).done;
     const task = proxy.strike({ api: 'EndTxn', where: ofTask }, loseAnswer).done;
     const service = run();
     await Promise.all([ledger, task]);

@@ -165,7 +165,10 @@ describe('keyFieldsOf', () => {
 
   it('takes the first candidate that tells all records apart', () => {
     expect(inventory({ id: 1, sku: 'a' }, { id: 2, sku: 'b' })).toEqual(['id']);
-    expect(inventory({ sku: 'a', location: 'x' }, { sku: 'a', location: 'y' })).toEqual(['sku', 'location']); // prettier-ignore
+    expect(inventory({ sku: 'a', location: 'x' }, { sku: 'a', location: 'y' })).toEqual([
+      'sku',
+      'location',
+    ]);
   });
 
   it('says nothing without a record, save of a key that is certain', () => {
@@ -196,12 +199,17 @@ describe('keyFieldsOf', () => {
       'none of id, customer_id, customer_number, uuid is the key of customers (the PII_ settings hide id): set KEY_FIELDS_CUSTOMERS to the field, or the fields with commas between, that tell its records apart; fields seen: id',
     );
     const all = ['id', 'customer_id', 'customer_number', 'uuid'];
-    const nothing = settings({}, all.map((name) => ({ resource: 'customers', path: [name] }))); // prettier-ignore
+    const nothing = settings(
+      {},
+      all.map((name) => ({ resource: 'customers', path: [name] })),
+    );
     expect(() => keyFieldsOf('customers', nothing, records)).toThrow('(the PII_ settings hide id,');
   });
 
   it('names fifty fields at most, and no values', () => {
-    const record = Object.fromEntries(Array.from({ length: 60 }, (_, k) => [`f${k + 100}`, 'ada@example.com'])); // prettier-ignore
+    const record = Object.fromEntries(
+      Array.from({ length: 60 }, (_, k) => [`f${k + 100}`, 'ada@example.com']),
+    );
     const seen = Array.from({ length: 50 }, (_, k) => `f${k + 100}`).join(', ');
     expect(() => inventory(record)).toThrow(`fields seen: ${seen}, ...`);
     expect(() => inventory(record)).not.toThrow(/ada@/);

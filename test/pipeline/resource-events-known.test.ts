@@ -25,13 +25,29 @@ import { memory } from '../support/task-memory.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 const pass = <T>(source: Observable<T>) => source;
-const lanes: Lanes = { poll: pass, firstRead: pass, sweep: pass, whole: pass, ask: pass, spacingMs: () => 0, lookBack: pass, paceMs: 0 }; // prettier-ignore
+const lanes: Lanes = {
+  poll: pass,
+  firstRead: pass,
+  sweep: pass,
+  whole: pass,
+  ask: pass,
+  spacingMs: () => 0,
+  lookBack: pass,
+  paceMs: 0,
+};
 const CONFIG = {
   account: 'estate',
-  poll: { intervalMs: 1, lookbackMs: 10_000, pageSize: 100, sweepIntervalMs: 86_400_000, deleteLimitPercent: 5, deleteProofMs: 0 },
+  poll: {
+    intervalMs: 1,
+    lookbackMs: 10_000,
+    pageSize: 100,
+    sweepIntervalMs: 86_400_000,
+    deleteLimitPercent: 5,
+    deleteProofMs: 0,
+  },
   pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
   volatileFields: [],
-} as unknown as Config; // prettier-ignore
+} as unknown as Config;
 const destination: Destination = {
   records: (resource) => `wine.${resource}`,
   statusChanges: { topic: 'wine.order-status-changes', schemaId: 2 },
@@ -47,7 +63,10 @@ const destination: Destination = {
 interface Asked {
   readonly query: ListQuery;
   /** Answers with these records, as text; tells the keys of those that were known by their bytes. */
-  readonly answer: (records: readonly string[], pagination?: Partial<Answer['pagination']>) => string[]; // prettier-ignore
+  readonly answer: (
+    records: readonly string[],
+    pagination?: Partial<Answer['pagination']>,
+  ) => string[];
 }
 
 async function until(condition: () => boolean): Promise<void> {
@@ -82,7 +101,12 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
     return Promise.resolve(ids.indexOf(text) + 1);
   };
   const registry: Partial<Registry> = { latest: () => Promise.resolve(undefined), register };
-  const book = await openSchemaEvolution({ registry: registry as Registry, subject: 's', resource: 'orders', described: orderSchema }); // prettier-ignore
+  const book = await openSchemaEvolution({
+    registry: registry as Registry,
+    subject: 's',
+    resource: 'orders',
+    described: orderSchema,
+  });
 
   const store = storeOf(new SimFolder(), () => Promise.resolve()).task('orders');
   const commits: TaskBatch[] = [];
@@ -168,7 +192,8 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
       return { known, events: events(published[length]!) };
     },
     eventsOf: (place: number) => events(published[place]!),
-    resync: () => requests$.next({ id: 'again', resource: 'orders', orderNumber: null, since: null }), // prettier-ignore
+    resync: () =>
+      requests$.next({ id: 'again', resource: 'orders', orderNumber: null, since: null }),
     sweepNumber: (number: number) => (sweep = { ...sweep, number }),
     /** Holds up commits until it is called. */
     hold: () => {
@@ -202,7 +227,9 @@ describe('orders that are encoded as they arrive', () => {
     // It may have moved to where the first read had been already: the next poll is too late for that.
     const missed = [order(4, created('2025-12-31T23:59:59Z')), order(5)];
     expect(await polled(...missed)).toMatchObject({ events: ['r 4', 'c 5'] });
-    expect(await polled(order(6, created('2026-01-01T00:00:01Z')))).toMatchObject({ events: ['c 6'] }); // prettier-ignore
+    expect(await polled(order(6, created('2026-01-01T00:00:01Z')))).toMatchObject({
+      events: ['c 6'],
+    });
     const late = order(7, created('2025-12-31T23:59:59Z'));
     expect(await polled(late)).toMatchObject({ events: ['c 7'] });
     expect(commits.at(-1)!.cursor.firstRead).toMatchObject({ done: true, caughtUp: true });
@@ -227,7 +254,10 @@ describe('orders that come in the bytes of last time', () => {
   it('are known again after they have changed, or were found to be the same in other bytes', async () => {
     const { polled, store } = await orders();
     await polled(order(1, PAID), order(2));
-    expect(await polled(order(1, OPEN), ' {"order_number": 2 }')).toEqual({ known: [], events: ['u 1'] }); // prettier-ignore
+    expect(await polled(order(1, OPEN), ' {"order_number": 2 }')).toEqual({
+      known: [],
+      events: ['u 1'],
+    });
     expect(await polled(order(1, OPEN), order(2))).toEqual({ known: ['1'], events: [] });
     expect(await polled(order(1, PAID), order(2))).toEqual({ known: ['2'], events: ['u 1'] });
     expect(store.count()).toBe(2);
@@ -246,7 +276,10 @@ describe('orders that come in the bytes of last time', () => {
     await until(() => published.length === 3);
     expect([eventsOf(1), eventsOf(2)]).toEqual([['u 1'], ['u 1']]);
     expect(published[2]!.unchanged).toBe(2);
-    expect(book.values.decode(store.get('1')!.bytes)).toEqual({ order_number: 1, payment_status: 'paid' }); // prettier-ignore
+    expect(book.values.decode(store.get('1')!.bytes)).toEqual({
+      order_number: 1,
+      payment_status: 'paid',
+    });
   });
 
   it('are never known where something is hidden of them', async () => {
@@ -338,7 +371,9 @@ describe('the bytes that are kept', () => {
 
   it('are not those of an order that START_FROM leaves out', async () => {
     const startFrom = START;
-    const { whole, resync, published, commits, keeps, eventsOf } = await orders({ poll: { ...CONFIG.poll, startFrom } }); // prettier-ignore
+    const { whole, resync, published, commits, keeps, eventsOf } = await orders({
+      poll: { ...CONFIG.poll, startFrom },
+    });
     resync();
     const old = order(1, '"updated_at":"2025-12-31T00:00:00Z"');
     (await whole()).answer([old, order(2, '"updated_at":"2026-01-02T00:00:00Z"')]);
@@ -374,7 +409,10 @@ it('a page that was encoded before the schema has grown is encoded again', async
   await until(() => published.length === 4);
   expect(published[2]!.changes[0]!.after).toEqual({ order_number: 3, payment_status: 'paid' });
   expect([store.get('2')!.schemaId, store.get('3')!.schemaId]).toEqual([1, 2]);
-  expect(book.values.decode(store.get('3')!.bytes)).toEqual({ order_number: 3, payment_status: 'paid' }); // prettier-ignore
+  expect(book.values.decode(store.get('3')!.bytes)).toEqual({
+    order_number: 3,
+    payment_status: 'paid',
+  });
   // What was published before is decoded by what has encoded it.
   expect(published[1]!.changes.map(({ after }) => after)).toEqual([
     { order_number: 1, payment_status: 'open' },

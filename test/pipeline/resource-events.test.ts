@@ -1,4 +1,16 @@
-import { asyncScheduler, concat, filter, firstValueFrom, lastValueFrom, map, NEVER, of, take, timer, toArray } from 'rxjs'; // prettier-ignore
+import {
+  asyncScheduler,
+  concat,
+  filter,
+  firstValueFrom,
+  lastValueFrom,
+  map,
+  NEVER,
+  of,
+  take,
+  timer,
+  toArray,
+} from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { Api } from '../../src/account/api.ts';
@@ -47,7 +59,16 @@ function growingList() {
 }
 
 const pass = <T>(source: Observable<T>) => source;
-const lanes: Lanes = { poll: pass, lookBack: pass, firstRead: pass, sweep: pass, whole: pass, ask: pass, spacingMs: () => 0, paceMs: 0 }; // prettier-ignore
+const lanes: Lanes = {
+  poll: pass,
+  lookBack: pass,
+  firstRead: pass,
+  sweep: pass,
+  whole: pass,
+  ask: pass,
+  spacingMs: () => 0,
+  paceMs: 0,
+};
 const config = {
   account: 'estate',
   poll: {
@@ -150,7 +171,8 @@ describe('an order that the API has no more', () => {
       count: () => 1_000,
       unseen: () => ({ keys: ['700', '800'], next: undefined }),
       isUnseen: (key, since) => key === '800' && since === 3,
-      get: (key) => bytes.has(key) ? { sequence: 1, schemaId: 1, bytes: bytes.get(key)! } : undefined, // prettier-ignore
+      get: (key) =>
+        bytes.has(key) ? { sequence: 1, schemaId: 1, bytes: bytes.get(key)! } : undefined,
     });
     for (const key of ['700', '800']) {
       bytes.set(key, book.values.encode({ order_number: Number(key) }));
@@ -171,7 +193,14 @@ describe('an order that the API has no more', () => {
         ask(query, limit).pipe(
           map((answer) =>
             'orderNumber' in query
-              ? { ...answer, data: [], pagination: { ...answer.pagination, total_records: query.orderNumber === '800' ? 1 : 0 } } // prettier-ignore
+              ? {
+                  ...answer,
+                  data: [],
+                  pagination: {
+                    ...answer.pagination,
+                    total_records: query.orderNumber === '800' ? 1 : 0,
+                  },
+                }
               : answer,
           ),
         );
@@ -226,15 +255,21 @@ describe('an order with personal fields', () => {
     const batches: TaskBatch[] = [];
     const images = new Map<string, Buffer>();
     const more: Partial<Checkpoint> = {
-      get: (key) => images.has(key) ? { sequence: 1, schemaId: 1, bytes: images.get(key)! } : undefined, // prettier-ignore
+      get: (key) =>
+        images.has(key) ? { sequence: 1, schemaId: 1, bytes: images.get(key)! } : undefined,
       commit: (batch) => Promise.resolve(void batches.push(batch)),
       cursor: newCursor('this one'),
     };
     const { book, published$ } = await events(api, more, undefined, pii);
     for (const [key, record] of Object.entries(stored)) images.set(key, book.values.encode(record));
-    const { changes } = await firstValueFrom(published$.pipe(filter(({ lane }) => lane === 'first-read'))); // prettier-ignore
+    const { changes } = await firstValueFrom(
+      published$.pipe(filter(({ lane }) => lane === 'first-read')),
+    );
     const { cursor, rejects, ...batch } = batches.find((each) => each.cursor.firstRead.position)!;
-    const written = [...batch.messages.map(({ value }) => value), ...batch.images.map(({ image }) => image?.bytes)]; // prettier-ignore
+    const written = [
+      ...batch.messages.map(({ value }) => value),
+      ...batch.images.map(({ image }) => image?.bytes),
+    ];
     const text = Buffer.concat(written.map((bytes) => bytes ?? Buffer.alloc(0))).toString();
     return { changes, text, position: cursor.firstRead.position!, rejects };
   };
@@ -308,7 +343,8 @@ describe('an order that is to be published again', () => {
     const { book, published$ } = await events(
       list(now),
       {
-        get: (key) => images.has(key) ? { sequence: 1, schemaId: 1, bytes: images.get(key)! } : undefined, // prettier-ignore
+        get: (key) =>
+          images.has(key) ? { sequence: 1, schemaId: 1, bytes: images.get(key)! } : undefined,
         commit: (batch) => Promise.resolve(void commits.push(batch)),
       },
       {
@@ -320,7 +356,9 @@ describe('an order that is to be published again', () => {
     );
     images.set('1', book.values.encode(before));
     const again = await firstValueFrom(published$.pipe(filter(({ lane }) => lane === 'resync')));
-    const { messages, images: stored } = commits.find((batch) => batch.messages.some(({ key }) => key === 'again'))!; // prettier-ignore
+    const { messages, images: stored } = commits.find((batch) =>
+      batch.messages.some(({ key }) => key === 'again'),
+    )!;
     const topics = messages.map(({ topic, key }) => `${topic} ${key}`);
     const bytes = Buffer.concat(messages.map(({ value }) => value ?? Buffer.alloc(0))).toString();
     return { ...again, topics, stored, told, bytes, ack: String(messages.at(-1)!.value) };
@@ -342,19 +380,32 @@ describe('an order that is to be published again', () => {
     );
     expect(changes.map(({ op }) => op)).toEqual(['u', 'r']);
     expect(changes[1]!.before).toEqual(changes[0]!.after);
-    expect(topics).toEqual(['wine.orders 1', 'wine.order-status-changes 1', 'wine.orders 1', 'wine.signals again']); // prettier-ignore
+    expect(topics).toEqual([
+      'wine.orders 1',
+      'wine.order-status-changes 1',
+      'wine.orders 1',
+      'wine.signals again',
+    ]);
     expect(ack).toBe('done 2');
   });
 
   it('is a u and an r without what was published before it was to be hidden', async () => {
-    const order = { order_number: 1, email: 'jane@example.com', notes: 'ring', payment_status: 'paid' }; // prettier-ignore
+    const order = {
+      order_number: 1,
+      email: 'jane@example.com',
+      notes: 'ring',
+      payment_status: 'paid',
+    };
     const hidden = { order_number: 1, email: '***', payment_status: 'paid' };
     const { changes, statusChanges, stored, bytes } = await published(order, order, {
       ...config.pii,
       drop: [{ resource: 'orders', path: ['notes'] }],
       mask: [{ resource: 'orders', path: ['email'] }],
     });
-    expect(changes.map(({ op, changed }) => [op, changed])).toEqual([['u', ['email', 'notes']], ['r', []]]); // prettier-ignore
+    expect(changes.map(({ op, changed }) => [op, changed])).toEqual([
+      ['u', ['email', 'notes']],
+      ['r', []],
+    ]);
     for (const { before, after } of changes) expect([before, after]).toEqual([hidden, hidden]);
     expect(statusChanges).toEqual([]);
     const images = Buffer.concat(stored.map(({ image }) => image!.bytes)).toString();

@@ -9,7 +9,10 @@ const name = fc
 const task = fc.tuple(name, name, fc.constantFrom(...RESOURCES));
 
 it('two accounts whose names come to one text have ids of their own', () => {
-  const [one, other] = [transactionalIds('wine', 'eu.main', 'orders'), transactionalIds('wine.eu', 'main', 'orders')]; // prettier-ignore
+  const [one, other] = [
+    transactionalIds('wine', 'eu.main', 'orders'),
+    transactionalIds('wine.eu', 'main', 'orders'),
+  ];
   expect(one.formerId).toBe('cellarstream.wine.eu.main.orders');
   expect(other.formerId).toBe(one.formerId);
   expect([one, other].map(({ transactionalId }) => transactionalId)).toEqual([

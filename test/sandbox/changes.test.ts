@@ -134,7 +134,13 @@ describe('controls', () => {
         from: 'open',
         to: null,
       },
-      { subject: 'order_edit', subject_id: '2026-01-01T00:00:00.000Z', field: 'status', from: 'pending', to: 'done' }, // prettier-ignore
+      {
+        subject: 'order_edit',
+        subject_id: '2026-01-01T00:00:00.000Z',
+        field: 'status',
+        from: 'pending',
+        to: 'done',
+      },
     ]);
     expect(() => sandbox.setStatus(number, 'fulfillment_info[F-9].status', 'x')).toThrow(
       RangeError,
@@ -174,7 +180,14 @@ describe('controls', () => {
   });
 
   it('start from nothing', async () => {
-    const none = { orders: 0, customers: 0, inventory: 0, 'wine-clubs': 0, 'wine-club-members': 0, products: 0 }; // prettier-ignore
+    const none = {
+      orders: 0,
+      customers: 0,
+      inventory: 0,
+      'wine-clubs': 0,
+      'wine-club-members': 0,
+      products: 0,
+    };
     await start({ records: none });
     const { page } = await connect(sandbox);
     expect(await page('orders')).toMatchObject({ data: [], pagination: { total_pages: 0 } });

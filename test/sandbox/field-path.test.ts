@@ -19,7 +19,9 @@ describe('a path', () => {
 
 describe('the field at a path', () => {
   const set = (record: JsonValue, path: string) => {
-    const altered = alterAt(record, parsePath(path), (old) => (old === undefined ? 'new' : `${JSON.stringify(old)}+`)); // prettier-ignore
+    const altered = alterAt(record, parsePath(path), (old) =>
+      old === undefined ? 'new' : `${JSON.stringify(old)}+`,
+    );
     return [altered, record];
   };
 

@@ -54,7 +54,9 @@ it.each([
 ])('says loudly that nothing was audited where no registry audits: %j', (answer) => {
   const { status, stdout } = audit(JSON.stringify({ ...answer, error }));
   expect(status).toBe(0);
-  expect(stdout).toContain(`WARNING: NOTHING WAS AUDITED: the registry gives no answer (${answer.message})`); // prettier-ignore
+  expect(stdout).toContain(
+    `WARNING: NOTHING WAS AUDITED: the registry gives no answer (${answer.message})`,
+  );
 });
 
 it.each([

@@ -40,9 +40,11 @@ export function checkChains(chains: Chains, list: SimList, volatility: Volatilit
         say(`before is not the previous after, at ${sequence}`);
       const isRepeated = op === 'r' && before !== null;
       const isUnchanged = before !== null && isEqualBut(volatility, event);
-      if (isUnchanged !== isRepeated) say(isRepeated ? 'repeated with a change' : 'an event without a change'); // prettier-ignore
+      if (isUnchanged !== isRepeated)
+        say(isRepeated ? 'repeated with a change' : 'an event without a change');
       if (last && sequence <= last.sequence) say(`sequence ${sequence} after ${last.sequence}`);
-      if (!isRepeated && (before === null) !== (op === 'r' || op === 'c')) say(`${op} out of place`); // prettier-ignore
+      if (!isRepeated && (before === null) !== (op === 'r' || op === 'c'))
+        say(`${op} out of place`);
       if (op === 'd' && next !== 'tombstone') say('a deletion without a tombstone');
       const goneAt = sights.findLast((sight) => sight.json === null && sight.at <= at)?.at;
       if (op === 'd' && goneAt === undefined) say('deleted although it was there');

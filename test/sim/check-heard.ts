@@ -38,7 +38,9 @@ export function checkHeard(chains: Chains, heard: readonly Heard[], list: SimLis
       const key = keyOf(json);
       if (published.get(key)?.has(json.version) || outdone(answer, key, json)) continue;
       const at = new Date(answer.at).toISOString();
-      violations.push(`${key}: version ${Number(json.version)} was read at ${at}, and never published`); // prettier-ignore
+      violations.push(
+        `${key}: version ${Number(json.version)} was read at ${at}, and never published`,
+      );
     }
   }
   return violations;

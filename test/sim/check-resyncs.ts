@@ -47,7 +47,11 @@ function sorted(signals: readonly SimMessage[]) {
   for (const { key, value, at } of signals) {
     const signal = parseSignal({ key: Buffer.from(key!), value });
     if (signal.type === 'resync') requests.push({ request: signal, at });
-    else if (signal.type === 'resync-ack') acks.set(signal.id, { statuses: [...(acks.get(signal.id)?.statuses ?? []), signal.status], at }); // prettier-ignore
+    else if (signal.type === 'resync-ack')
+      acks.set(signal.id, {
+        statuses: [...(acks.get(signal.id)?.statuses ?? []), signal.status],
+        at,
+      });
   }
   return { requests, acks };
 }

@@ -18,7 +18,8 @@ export function checkSignatures(chains: Chains, { signed, isVolatile, traits }: 
       const isSent = sent.some(
         ({ json }) => Number(json[field]) === Number(key) && json.version === record.version,
       );
-      if (!isSent) violations.push(`${key}: ${String(signatures.after)} was not sent with it, at ${sequence}`); // prettier-ignore
+      if (!isSent)
+        violations.push(`${key}: ${String(signatures.after)} was not sent with it, at ${sequence}`);
     }
   }
   return violations;

@@ -55,7 +55,11 @@ export function brokerContract(name: string, open: () => Promise<Tried>): void {
       expect([first, second].map((ends) => ends.get(topic)?.get(0))).toEqual([3n, 5n]);
       await reached(tried, 5n);
       const all = await read(tried, new Map(), await broker.ends(topic));
-      expect(all).toEqual([['a', '1'], ['b', undefined], ['a', '2']]); // prettier-ignore
+      expect(all).toEqual([
+        ['a', '1'],
+        ['b', undefined],
+        ['a', '2'],
+      ]);
       expect(await read(tried, new Map([[0, 3n]]), await broker.ends(topic))).toEqual([['a', '2']]);
       expect(await read(tried, new Map([[0, 5n]]), await broker.ends(topic))).toEqual([]);
       expect((await sink.bounds(topic)).get(0)).toEqual({ low: 0n, high: 5n });
@@ -70,8 +74,12 @@ export function brokerContract(name: string, open: () => Promise<Tried>): void {
       await reached(tried, 2n);
       const refused = { code: 'KAFKA_UNREACHABLE' };
       await expect(read(tried, new Map(), new Map([[0, 9n]]))).rejects.toMatchObject(refused);
-      await expect(read(tried, new Map([[0, 2n]]), new Map([[0, 9n]]))).rejects.toMatchObject(refused); // prettier-ignore
-      await expect(read(tried, new Map([[0, 5n]]), new Map([[0, 9n]]))).rejects.toMatchObject(refused); // prettier-ignore
+      await expect(read(tried, new Map([[0, 2n]]), new Map([[0, 9n]]))).rejects.toMatchObject(
+        refused,
+      );
+      await expect(read(tried, new Map([[0, 5n]]), new Map([[0, 9n]]))).rejects.toMatchObject(
+        refused,
+      );
       await sink.close();
     });
 
@@ -88,7 +96,10 @@ export function brokerContract(name: string, open: () => Promise<Tried>): void {
       const end = ends.get(topic)!.get(0)!;
       await reached(tried, end);
       const all = await read(tried, new Map(), new Map([[0, end]]));
-      expect(all).toEqual([['a', 'old'], ['a', 'new']]); // prettier-ignore
+      expect(all).toEqual([
+        ['a', 'old'],
+        ['a', 'new'],
+      ]);
       await Promise.allSettled([old.close(), other.close()]);
     });
 

@@ -52,6 +52,8 @@ async function report(seed: number): Promise<string> {
   const lines: string[] = [];
   const { violations } = await simulate(seed, (line) => lines.push(line));
   const key = /^(\d+)/.exec(violations[0]!)?.[1];
-  const told = lines.filter((line) => !line.includes('publishes') || key === undefined || line.includes(` ${key}`)); // prettier-ignore
+  const told = lines.filter(
+    (line) => !line.includes('publishes') || key === undefined || line.includes(` ${key}`),
+  );
   return [`SIM_SEED=${seed}`, ...violations.slice(0, SHOWN), ...told.slice(-40)].join('\n');
 }

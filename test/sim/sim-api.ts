@@ -46,7 +46,16 @@ export interface Heard {
 }
 
 type Fault = 'drop' | '500' | '502' | '429' | '429-later' | '401' | 'truncated' | 'garbage';
-const FAULTS: readonly Fault[] = ['drop', '500', '502', '429', '429-later', '401', 'truncated', 'garbage']; // prettier-ignore
+const FAULTS: readonly Fault[] = [
+  'drop',
+  '500',
+  '502',
+  '429',
+  '429-later',
+  '401',
+  'truncated',
+  'garbage',
+];
 export const WINDOW_MS = 60_000;
 /** A field that differs in every answer, and what is said of it in the settings. */
 export const VOLATILE = 'signed';
@@ -158,7 +167,8 @@ export class SimApi {
     }
     if (this.#isOverQuota(what)) return this.#answer(429, '{}');
     const token = `t.${this.#token}`;
-    if (isLogin) return this.#answer(200, JSON.stringify({ accessToken: token, expiresIn: 1_800_000 })); // prettier-ignore
+    if (isLogin)
+      return this.#answer(200, JSON.stringify({ accessToken: token, expiresIn: 1_800_000 }));
     const { authorization } = headers as Record<string, string>;
     if (authorization !== `Bearer ${token}`) return this.#answer(401, '{}');
 

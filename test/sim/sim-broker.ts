@@ -175,7 +175,8 @@ export class SimBroker {
   /** Committed messages of one partition between two offsets. */
   slice(topic: string, partition: number, from: number, to: number): TailMessage[] {
     const { entries, start, compacted } = this.#topic(topic)[partition]!;
-    if (from < start && from < to) throw new CellarstreamError('POSITION', `offset ${from} was deleted`); // prettier-ignore
+    if (from < start && from < to)
+      throw new CellarstreamError('POSITION', `offset ${from} was deleted`);
     return entries.slice(from, to).flatMap((entry, place): TailMessage[] => {
       if (entry.kind === 'marker' || entry.transaction.state !== 'committed') return [];
       if (compacted.has(entry)) return [];

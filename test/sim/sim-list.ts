@@ -191,7 +191,9 @@ export class SimList {
         ? this.#chance.pick(['pending', 'paid', 'refunded'])
         : was;
     const parcels = (old.fulfillment_info ?? []) as { fulfillment_id: string; status: string }[];
-    const more = this.#chance.is(0.2) ? [{ fulfillment_id: `F${parcels.length}`, status: 'open' }] : []; // prettier-ignore
+    const more = this.#chance.is(0.2)
+      ? [{ fulfillment_id: `F${parcels.length}`, status: 'open' }]
+      : [];
     return {
       payment_status: next(old.payment_status),
       fulfillment_status: next(old.fulfillment_status),

@@ -133,7 +133,13 @@ export class SimProcess {
       mayBeSent,
       isReading: () => isReading,
     });
-    const connected = openApi({ config: config.api, loginLimit: quota.login, scheduler, dispatcher: connections, random }); // prettier-ignore
+    const connected = openApi({
+      config: config.api,
+      loginLimit: quota.login,
+      scheduler,
+      dispatcher: connections,
+      random,
+    });
     tell('starts');
     const { task, following$ } = resyncRequests({
       topic: signalsOf(broker, { step, awake, scheduler }),

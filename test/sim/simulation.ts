@@ -175,7 +175,12 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     const keys = [...api.list.truth().keys()];
     const isOne = traits.resource === 'orders' && keys.length > 0 && chance.is(0.5);
     const at = new Date(time.now()).toISOString();
-    const resync = { type: 'resync', id: `r${++asked}`, account: CONFIG.account, requested_at: at } as const; // prettier-ignore
+    const resync = {
+      type: 'resync',
+      id: `r${++asked}`,
+      account: CONFIG.account,
+      requested_at: at,
+    } as const;
     const order_number = isOne ? Number(chance.pick(keys)) : null;
     ask(broker, { ...resync, resources: [traits.resource], order_number, since: null }, time.now());
   };

@@ -75,7 +75,18 @@ async function story(resource: Resource, way: Oddity['way'], pii = {}) {
     look: () => Promise.resolve([]),
   };
   const quota = { ...config.quota, perMinute: 1_000, loginsPerMinute: 1_000 };
-  const world = { config: { ...config, quota }, isScarce: false, chance, time, ledger: new SimLedger(time), api, broker, registry, destination, trace: undefined }; // prettier-ignore
+  const world = {
+    config: { ...config, quota },
+    isScarce: false,
+    chance,
+    time,
+    ledger: new SimLedger(time),
+    api,
+    broker,
+    registry,
+    destination,
+    trace: undefined,
+  };
   const { state } = new SimProcess('p1', world, new SimFolder(), SAFE);
   const requestsIn = async (ms: number) => {
     const before = api.arrivals.length;
@@ -109,7 +120,7 @@ describe.each(['orders', 'products', 'inventory'] as const)(
     it.each(['word', 'brace', 'quote', 'cut'] as const)(
       'is a dead letter once, is not deleted, and is there again after it: %s',
       async (way) => {
-        const { state, calm, settled, odd, deleted, letters, isWell } = await story(resource, way); // prettier-ignore
+        const { state, calm, settled, odd, deleted, letters, isWell } = await story(resource, way);
         expect(state).toBe('running');
         expect(odd.length).toBeGreaterThan(3);
         expect(deleted).toEqual([]);
@@ -132,7 +143,10 @@ it('of a record that is no JSON nothing is published but how long it was and a h
   expect(isWell).toBe(true);
   expect(letters.length).toBeGreaterThan(3);
   for (const { raw } of letters) {
-    expect(objectIn(raw)).toEqual({ sha256: expect.stringMatching(/^[0-9a-f]{64}$/) as unknown, length: expect.any(Number) as unknown }); // prettier-ignore
+    expect(objectIn(raw)).toEqual({
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/) as unknown,
+      length: expect.any(Number) as unknown,
+    });
   }
   expect(JSON.stringify(letters)).not.toContain(PERSONAL);
 });

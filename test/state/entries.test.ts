@@ -5,7 +5,12 @@ describe('a mark that is not held against its checksum', () => {
   const mark = packMark('k', { seen: 37, read: 36, hasImage: true, text: undefined });
 
   it('says that its key was seen by the sweep that is asked about, or by the one behind it', () => {
-    expect([35, 36, 37, 38].map((since) => saysSeen(mark, since))).toEqual([false, true, true, false]); // prettier-ignore
+    expect([35, 36, 37, 38].map((since) => saysSeen(mark, since))).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ]);
   });
 
   it('says nothing where its number can be none of them, or is cut off', () => {

@@ -7,7 +7,9 @@ import { makeOwnerOnly } from '../../src/state/owner-only.ts';
 import { recentStarts } from '../../src/state/recent-starts.ts';
 import { openStore } from '../../src/state/store.ts';
 
-const { fchmodSync } = vi.hoisted(() => ({ fchmodSync: vi.fn<(fd: number, mode: number) => void>() })); // prettier-ignore
+const { fchmodSync } = vi.hoisted(() => ({
+  fchmodSync: vi.fn<(fd: number, mode: number) => void>(),
+}));
 vi.mock('node:fs', async (importOriginal) => {
   const fs = await importOriginal<typeof import('node:fs')>();
   fchmodSync.mockImplementation(fs.fchmodSync);

@@ -39,7 +39,11 @@ describe('a damaged images.mdb', () => {
   const open = () => (store = openStore(folder, (reason) => void discarded.push(reason)));
   const put = (to: Store, name: string, sequence: number) =>
     to.task(name).put(
-      KEYS.map((key) => ({ key, sequence, image: { schemaId: 3, bytes: Buffer.from(`${name} ${key} `.repeat(20)) } })), // prettier-ignore
+      KEYS.map((key) => ({
+        key,
+        sequence,
+        image: { schemaId: 3, bytes: Buffer.from(`${name} ${key} `.repeat(20)) },
+      })),
       memory,
       { seen: { keys: KEYS, sweep: 1, bySweep: true } },
     );
@@ -138,7 +142,8 @@ describe('a damaged images.mdb', () => {
       return isLeaf && transaction <= newest && transaction > since === isLater;
     });
   };
-  const spoil = (page: number) => change((bytes) => bytes.fill(0xa5, page * 4_096 + 18, (page + 1) * 4_096)); // prettier-ignore
+  const spoil = (page: number) =>
+    change((bytes) => bytes.fill(0xa5, page * 4_096 + 18, (page + 1) * 4_096));
 
   it('is looked at as far as it was written since, where that is asked for', async () => {
     const since = newestTransaction(file);

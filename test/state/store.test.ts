@@ -42,8 +42,13 @@ describe('openStore', () => {
       await task.put(images, memory, { seen });
       expect(keys.map((key) => task.get(key)?.bytes.toString())).toEqual(keys);
       expect(new Set(task.unseen(2, undefined).keys)).toEqual(new Set(keys));
-      expect(keys.flatMap((key) => task.unseen(2, key).keys.filter((each) => each === key))).toEqual([]); // prettier-ignore
-      await task.put(images.map((each) => ({ ...each, sequence: 2, image: null })), memory); // prettier-ignore
+      expect(
+        keys.flatMap((key) => task.unseen(2, key).keys.filter((each) => each === key)),
+      ).toEqual([]);
+      await task.put(
+        images.map((each) => ({ ...each, sequence: 2, image: null })),
+        memory,
+      );
       expect([task.count(), task.unseen(2, undefined).keys]).toEqual([0, []]);
     });
 
@@ -104,7 +109,9 @@ describe('openStore', () => {
     await task.put([...all.slice(0, 500).map((k) => update(k, 2, false)), update(600, 2)], memory);
     expect(task.count()).toBe(700);
     await task.put([update(0, 3), update(1, 3, false), update(9_999, 1, false)], memory);
-    await store.task('b').put([update(5_000, 1)], memory, { seen: { keys: ['x'], sweep: 1, bySweep: true } }); // prettier-ignore
+    await store
+      .task('b')
+      .put([update(5_000, 1)], memory, { seen: { keys: ['x'], sweep: 1, bySweep: true } });
     expect([task.count(), store.task('b').count()]).toEqual([701, 1]);
     await store.close();
     store = openStore(folder);
@@ -128,11 +135,19 @@ describe('openStore', () => {
 
     it('is known to the next process, to the last bit', async () => {
       await put(1, { k: 'a', l: '\0', m: 'ÿ' });
-      await task.put([], memory, { texts: new Map([['k', textOf('b')]]), seen: { keys: ['k'], sweep: 2, bySweep: false } }); // prettier-ignore
+      await task.put([], memory, {
+        texts: new Map([['k', textOf('b')]]),
+        seen: { keys: ['k'], sweep: 2, bySweep: false },
+      });
       await store.close();
       store = openStore(folder);
       task = store.task('a');
-      expect(['k', 'l', 'm', 'n'].map((key) => task.text(key))).toEqual([textOf('b', null), textOf('\0', 1), textOf('ÿ', 1), undefined]); // prettier-ignore
+      expect(['k', 'l', 'm', 'n'].map((key) => task.text(key))).toEqual([
+        textOf('b', null),
+        textOf('\0', 1),
+        textOf('ÿ', 1),
+        undefined,
+      ]);
       expect(store.task('b').text('k')).toBeUndefined();
     });
 
@@ -142,7 +157,11 @@ describe('openStore', () => {
       await expect(put(2, { k: 'b', new: 'c' }, true)).rejects.toThrow();
       expect([task.text('k'), task.text('new')]).toEqual([textOf('a', 1), undefined]);
       expect([task.unread(['k', 'new'], 1), task.unread(['k', 'new'], 2)]).toEqual([1, 2]);
-      expect([task.get('k'), task.get('new'), task.count()]).toEqual([{ sequence: 1, ...image('1') }, undefined, 1]); // prettier-ignore
+      expect([task.get('k'), task.get('new'), task.count()]).toEqual([
+        { sequence: 1, ...image('1') },
+        undefined,
+        1,
+      ]);
       await put(3, { k: 'd' });
       expect([task.text('k'), task.isUnseen('k', 3)]).toEqual([textOf('d', 3), false]);
     });
@@ -154,7 +173,11 @@ describe('openStore', () => {
       await put(1, all('a'));
       expect(kept()).toEqual(new Set('a'));
       await put(2, all('b'));
-      expect([kept(), task.unread(keys, 2), task.unread(keys, 3)]).toEqual([new Set('b'), 0, 4_500]); // prettier-ignore
+      expect([kept(), task.unread(keys, 2), task.unread(keys, 3)]).toEqual([
+        new Set('b'),
+        0,
+        4_500,
+      ]);
       await task.put([{ key: 'k4499', sequence: 3, image: null }], memory);
       expect([kept(), task.text('k4499')]).toEqual([new Set(['b', undefined]), undefined]);
       await task.clear();
@@ -230,7 +253,9 @@ describe('openStore', () => {
     it('of another task are not touched', async () => {
       await put(['k'], sighting(['k'], 1));
       const other = store.task('b');
-      await other.put([{ key: 'k', sequence: 1, image: image('k') }], memory, { seen: sighting(['k'], 9) }); // prettier-ignore
+      await other.put([{ key: 'k', sequence: 1, image: image('k') }], memory, {
+        seen: sighting(['k'], 9),
+      });
       expect(store.task('a').unseen(2, undefined).keys).toEqual(['k']);
       expect(other.unseen(9, undefined).keys).toEqual([]);
     });
@@ -269,7 +294,13 @@ describe('openStore', () => {
       const keys = Array.from({ length: 20_005 }, (_, k) => `k${String(k).padStart(5, '0')}`);
       await put(keys, sighting(keys, 1));
       const few = ['k00001', 'k09999', 'k20003'];
-      await put([], sighting(keys.filter((key) => !few.includes(key)), 2)); // prettier-ignore
+      await put(
+        [],
+        sighting(
+          keys.filter((key) => !few.includes(key)),
+          2,
+        ),
+      );
       const unseen = (since: number, after?: string) => store.task('a').unseen(since, after);
       expect(unseen(2)).toEqual({ keys: ['k00001', 'k09999'], next: 'k09999' });
       expect(unseen(2, 'k09999')).toEqual({ keys: [], next: 'k19999' });

@@ -56,7 +56,10 @@ export function fakeKafka(): FakeKafka {
     else fetches.push(fetch);
   };
   const counts = { opened: 0, closed: 0 };
-  const leaders = new Map([[0, 1], [1, 1]]); // prettier-ignore
+  const leaders = new Map([
+    [0, 1],
+    [1, 1],
+  ]);
   const bounds = new Map<number, readonly [number, number]>();
 
   const cluster = () => {
@@ -103,8 +106,19 @@ export function fakeKafka(): FakeKafka {
   const admin = () => ({
     connect: () => Promise.resolve(),
     disconnect: () => Promise.resolve(),
-    describeConfigs: ({ resources: [topic] }: { readonly resources: readonly { readonly name: string }[] }) =>
-      Promise.resolve({ resources: [{ resourceName: topic!.name, configEntries: [{ configName: 'cleanup.policy', configValue: fake.policy }] }] }), // prettier-ignore
+    describeConfigs: ({
+      resources: [topic],
+    }: {
+      readonly resources: readonly { readonly name: string }[];
+    }) =>
+      Promise.resolve({
+        resources: [
+          {
+            resourceName: topic!.name,
+            configEntries: [{ configName: 'cleanup.policy', configValue: fake.policy }],
+          },
+        ],
+      }),
     fetchTopicOffsets: () =>
       Promise.resolve(
         [...bounds].map(([partition, [low, high]]) => ({

@@ -116,7 +116,9 @@ export class ScriptedCluster {
 
   /** As a `read_committed` consumer has them. */
   committed(topic: string, partition: number): LoggedRecord[] {
-    return this.#log(`${topic} ${partition}`).read((each) => (each as Transaction).outcome === 'commit'); // prettier-ignore
+    return this.#log(`${topic} ${partition}`).read(
+      (each) => (each as Transaction).outcome === 'commit',
+    );
   }
 
   /** All that was ever written. */

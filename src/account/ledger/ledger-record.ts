@@ -130,7 +130,9 @@ export function arrivalsIn(name: string, { record, sentBefore }: SentRecord): Ti
 /** The quotas of a record that a quota has to answer for: a shared one for all, and each for what was shared. */
 export function countedIn(name: string, { quotas }: LedgerRecord): readonly Declared[] {
   const isCounted = (other: string) =>
-    name === LOGIN ? other === LOGIN : other !== LOGIN && (name === ALL || other === ALL || other === name); // prettier-ignore
+    name === LOGIN
+      ? other === LOGIN
+      : other !== LOGIN && (name === ALL || other === ALL || other === name);
   return Object.entries(quotas).flatMap(([other, declared]) =>
     isCounted(other) ? [declared] : [],
   );

@@ -214,7 +214,9 @@ export function openLedger(options: LedgerOptions): Ledger {
       log = claimed;
       const taken = await log.takeOver(ledgerText({ instance, claim: true, number: ++claims }));
       const { entries, at } = taken;
-      const newest = entries.map(({ text, ageMs }) => ({ entry: parseLedger(text), ageMs })).findLast(({ entry }) => !entry || !('claim' in entry)); // prettier-ignore
+      const newest = entries
+        .map(({ text, ageMs }) => ({ entry: parseLedger(text), ageMs }))
+        .findLast(({ entry }) => !entry || !('claim' in entry));
       const { entry, ageMs = 0 } = newest ?? {};
       const record = entry && 'quotas' in entry ? entry : undefined;
       const sentBefore = at - ageMs;

@@ -45,7 +45,9 @@ export function guestDeclarations(options: GuestDeclarationsOptions): GuestDecla
     const quotaOf = ([name, { used }]: readonly [string, Share]) =>
       [name, { used, underWay: 0, more: more[name] ?? 0 }] as const;
     const quotas = Object.fromEntries(Object.entries(shares).map(quotaOf));
-    return log.declare(ledgerText({ instance, writers: [instance], blockMs, quotas, number: declared })); // prettier-ignore
+    return log.declare(
+      ledgerText({ instance, writers: [instance], blockMs, quotas, number: declared }),
+    );
   };
 
   return {
@@ -54,7 +56,11 @@ export function guestDeclarations(options: GuestDeclarationsOptions): GuestDecla
       const most = countsOf(shares, (_, share) => Math.min(share.wanted, ownFree(share)));
       const taken = await append(shares, BLOCK_MS, most);
       const others = othersIn(taken);
-      const counts = others && countsOf(shares, (name, share) => Math.min(most[name]!, freeOf(name, share, others, taken.at))); // prettier-ignore
+      const counts =
+        others &&
+        countsOf(shares, (name, share) =>
+          Math.min(most[name]!, freeOf(name, share, others, taken.at)),
+        );
       const isShort = Object.entries(most).some(([name, count]) => (counts?.[name] ?? 0) < count);
       // What is declared counts for everybody else, whether it is taken or not.
       if (isShort) await append(shares, BLOCK_MS, counts ?? {});

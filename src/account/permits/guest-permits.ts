@@ -79,7 +79,11 @@ export function guestPermits(options: GuestPermitsOptions): GuestPermits {
     const now = scheduler.now();
     const shareOf = (name: string, { capacity, used, isWanted }: Part): Share => {
       const isAsked = isWanted || (isFirst && Object.hasOwn(batches, name));
-      return { capacity, used: used.ages(now), wanted: isAsked ? Math.min(capacity, batchOf(name)) : 0 }; // prettier-ignore
+      return {
+        capacity,
+        used: used.ages(now),
+        wanted: isAsked ? Math.min(capacity, batchOf(name)) : 0,
+      };
     };
     return Object.fromEntries([...parts].map(([name, part]) => [name, shareOf(name, part)]));
   };

@@ -1,4 +1,17 @@
-import { AsyncSubject, catchError, defer, EMPTY, endWith, finalize, ignoreElements, merge, mergeMap, Observable, race, timer } from 'rxjs'; // prettier-ignore
+import {
+  AsyncSubject,
+  catchError,
+  defer,
+  EMPTY,
+  endWith,
+  finalize,
+  ignoreElements,
+  merge,
+  mergeMap,
+  Observable,
+  race,
+  timer,
+} from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { Hooks } from '../../observe/hooks.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -52,7 +65,8 @@ export function permitGrants(
 
   const ackOf = (request: PermitsRequest, permits: readonly Permit[]): PermitsAck => {
     const granted: Record<string, number> = {};
-    for (const { name, isTaken } of permits) if (isTaken()) granted[name] = (granted[name] ?? 0) + 1; // prettier-ignore
+    for (const { name, isTaken } of permits)
+      if (isTaken()) granted[name] = (granted[name] ?? 0) + 1;
     const isShort = permits.some(({ isTaken }) => !isTaken());
     const unknown = Object.keys(request.quotas).filter((name) => !quota.guests(name));
     return {
@@ -83,7 +97,8 @@ export function permitGrants(
           for (const permit of permits) if (!permit.isTaken()) permit.release();
           until = scheduler.now() + ack.for_ms + LATE_MS;
           // A process that is killed here leaves nothing else to the next one of its folder.
-          for (const { lane, isTaken } of permits) if (isTaken()) lane.keep([{ at: until, count: 1 }]); // prettier-ignore
+          for (const { lane, isTaken } of permits)
+            if (isTaken()) lane.keep([{ at: until, count: 1 }]);
           return topic.send(signalMessage(topic.name, ack));
         }),
         mergeMap(() => timer(Math.max(0, until - scheduler.now()), scheduler)),

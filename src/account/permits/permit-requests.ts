@@ -1,5 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { defer, firstValueFrom, ignoreElements, map, merge, mergeMap, takeUntil, timer } from 'rxjs'; // prettier-ignore
+import {
+  defer,
+  firstValueFrom,
+  ignoreElements,
+  map,
+  merge,
+  mergeMap,
+  takeUntil,
+  timer,
+} from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Batch } from './guest-permits.ts';
 import type { SignalTopic } from '../../sinks/signals/kafka-signals.ts';
@@ -32,13 +41,26 @@ export function permitRequests(options: PermitRequestsOptions) {
     const from = await topic.ends();
     const sending$ = defer(() => {
       const [at, wallAt] = [scheduler.now(), wallNow()];
-      const request = { type: 'permits', id, account, asker: instance, quotas: wanted, requested_at: new Date(wallAt).toISOString() } as const; // prettier-ignore
+      const request = {
+        type: 'permits',
+        id,
+        account,
+        asker: instance,
+        quotas: wanted,
+        requested_at: new Date(wallAt).toISOString(),
+      } as const;
       const acks$ = topic.read({ from, follow: true }).pipe(
         mergeMap(({ messages }) => messages.filter(({ key }) => key?.toString() === id)),
         mergeMap((message) => ackIn(message)),
-        map(({ granted, for_ms }): Batch => ({ counts: granted, end: at + for_ms, wallEnd: wallAt + for_ms })), // prettier-ignore
+        map(({ granted, for_ms }): Batch => ({
+          counts: granted,
+          end: at + for_ms,
+          wallEnd: wallAt + for_ms,
+        })),
       );
-      const sent$: Observable<never> = defer(() => topic.send(signalMessage(topic.name, request))).pipe(ignoreElements()); // prettier-ignore
+      const sent$: Observable<never> = defer(() =>
+        topic.send(signalMessage(topic.name, request)),
+      ).pipe(ignoreElements());
       return merge(acks$, sent$);
     });
     const answer$ = sending$.pipe(takeUntil(timer(ANSWER_WITHIN_MS, scheduler)));

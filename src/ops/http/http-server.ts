@@ -188,7 +188,8 @@ function routes(options: HttpServerOptions): App {
   );
   app.get('/status/events', (context) => {
     // A HEAD is a GET whose answer is thrown away, and this one has no end.
-    if (context.req.method === 'HEAD') return context.body(null, 200, { 'content-type': 'text/event-stream' }); // prettier-ignore
+    if (context.req.method === 'HEAD')
+      return context.body(null, 200, { 'content-type': 'text/event-stream' });
     if (streams >= MAX_STREAMS) return context.text('too many are told already\n', 503);
     streams += 1;
     return streamSSE(
@@ -256,7 +257,10 @@ function unlistening(host: string, port: number, cause: NodeJS.ErrnoException): 
       ? ['HTTP_PORT', `is taken on ${host}: end what listens there, or set another`]
       : cause.code === 'EACCES'
         ? ['HTTP_PORT', 'may not be listened on by this user: set one above 1023']
-        : ['HTTP_HOST', `can't be listened on (${cause.code ?? cause.message}): set an address of this machine`]; // prettier-ignore
+        : [
+            'HTTP_HOST',
+            `can't be listened on (${cause.code ?? cause.message}): set an address of this machine`,
+          ];
   const value = name === 'HTTP_PORT' ? `${name} ${port}` : `${name} ${host}`;
   return new CellarstreamError('SETTINGS', `${value} ${advice}`, { context: { settings: name } });
 }

@@ -50,7 +50,12 @@ export async function openHttpThread(
       if (message.kind === 'question') void answer(message.id, message.what);
       else if (message.kind === 'trouble') onError(new Error(message.text));
       else if (message.kind === 'listening') resolve(message.url);
-      else reject(new CellarstreamError('SETTINGS', message.message, { context: { settings: message.settings } })); // prettier-ignore
+      else
+        reject(
+          new CellarstreamError('SETTINGS', message.message, {
+            context: { settings: message.settings },
+          }),
+        );
     });
   });
   return {

@@ -17,7 +17,10 @@ const PRIORITY = 10;
 
 const port = parentPort!;
 const tell = (message: FromThread) => port.postMessage(message);
-const waiting = new Map<number, { resolve: (answer: never) => void; reject: (error: Error) => void }>(); // prettier-ignore
+const waiting = new Map<
+  number,
+  { resolve: (answer: never) => void; reject: (error: Error) => void }
+>();
 let asked = 0;
 
 const ask = <K extends keyof Answers>(what: K): Promise<Awaited<ReturnType<Answers[K]>>> => {

@@ -61,7 +61,13 @@ export const LABELS = {
   },
   trouble: {
     help: '`stepped-back`: no anchor in a page, the one before is read again; `adrift`: too many of these, the scan begins again; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing',
-    values: every<ScanTrouble>({ 'stepped-back': 0, adrift: 0, reordered: 0, short: 0, unsettled: 0 }), // prettier-ignore
+    values: every<ScanTrouble>({
+      'stepped-back': 0,
+      adrift: 0,
+      reordered: 0,
+      short: 0,
+      unsettled: 0,
+    }),
   },
   service: {
     help: 'who did not answer',
@@ -104,7 +110,13 @@ export const LABELS = {
   },
   reason: {
     help: 'why a record can not be published',
-    values: every<RejectReason>({ 'not-an-object': 0, 'no-key': 0, 'conflicting-duplicate': 0, 'too-large': 0, unreadable: 0 }), // prettier-ignore
+    values: every<RejectReason>({
+      'not-an-object': 0,
+      'no-key': 0,
+      'conflicting-duplicate': 0,
+      'too-large': 0,
+      unreadable: 0,
+    }),
   },
   deletions: {
     help: 'whether it read enough to tell what is gone',
@@ -116,7 +128,16 @@ export const LABELS = {
   },
   cause: {
     help: 'why it is not ready',
-    values: every<Cause>({ login: 0, kafka: 0, registry: 0, api: 0, state: 0, failed: 0, starting: 0, stale: 0 }), // prettier-ignore
+    values: every<Cause>({
+      login: 0,
+      kafka: 0,
+      registry: 0,
+      api: 0,
+      state: 0,
+      failed: 0,
+      starting: 0,
+      stale: 0,
+    }),
   },
 } as const satisfies Record<string, Label>;
 

@@ -96,7 +96,9 @@ function combinations(
     const { values = [] }: Label = LABELS[name];
     if (name !== 'resource') return grid[name] ?? values;
     const notLists = ['login', 'all'];
-    return grid.resource?.filter((one) => resources.includes(one) || notLists.includes(one)) ?? resources; // prettier-ignore
+    return (
+      grid.resource?.filter((one) => resources.includes(one) || notLists.includes(one)) ?? resources
+    );
   };
   return labels.reduce<Labels[]>(
     (all, name) =>

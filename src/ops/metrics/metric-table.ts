@@ -353,6 +353,10 @@ export const PROCESS_METRICS = [
   ['nodejs_heap_size_used_bytes', 'gauge', "Memory of JavaScript's objects."],
   ['nodejs_heap_size_total_bytes', 'gauge', 'Memory that is set aside for them.'],
   ['nodejs_external_memory_bytes', 'gauge', 'Memory of buffers.'],
-  ['nodejs_eventloop_lag_p99_seconds', 'gauge', 'How late timers were since the last scrape: of 100 no more than one was later.'], // prettier-ignore
+  [
+    'nodejs_eventloop_lag_p99_seconds',
+    'gauge',
+    'How late timers were since the last scrape: of 100 no more than one was later.',
+  ],
   ['nodejs_gc_duration_seconds', 'histogram', 'Pauses for the collection of garbage, by `kind`.'],
 ] as const satisfies readonly (readonly [name: string, type: MetricType, help: string])[];

@@ -59,10 +59,12 @@ export function metrics(options: MetricsOptions): Metrics {
     resources,
     collect: {
       quotaUsed: () => {
-        for (const { name, used } of gauges?.quotas() ?? []) set('quotaUsed', { resource: name }, used); // prettier-ignore
+        for (const { name, used } of gauges?.quotas() ?? [])
+          set('quotaUsed', { resource: name }, used);
       },
       quotaLimit: () => {
-        for (const { name, limit } of gauges?.quotas() ?? []) set('quotaLimit', { resource: name }, limit); // prettier-ignore
+        for (const { name, limit } of gauges?.quotas() ?? [])
+          set('quotaLimit', { resource: name }, limit);
       },
       ready: () => {
         if (readiness) set('ready', {}, Number(readiness().ready));

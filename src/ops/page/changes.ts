@@ -14,7 +14,10 @@ export function changesView(): (status: Status) => void {
     make: (change) => {
       const { at, order, subject, subjectId, field, from, to } = change;
       const what = fieldName(subject, field);
-      const status = (text: string | null) => text === null ? html('span', { class: 'absent' }, 'none') : html('bdi', { title: text }, text); // prettier-ignore
+      const status = (text: string | null) =>
+        text === null
+          ? html('span', { class: 'absent' }, 'none')
+          : html('bdi', { title: text }, text);
       const element = html(
         'li',
         {},

@@ -24,7 +24,8 @@ export function deadLettersView(): (status: Status) => void {
   });
   const latest = keyedList<RecentDeadLetter & { readonly told: number }>({
     parent: byId('letters'),
-    key: ({ at, resource, reason, offset }, place) => [at, resource, reason, offset, place].join(' '), // prettier-ignore
+    key: ({ at, resource, reason, offset }, place) =>
+      [at, resource, reason, offset, place].join(' '),
     make: ({ at, resource, reason, offset, told }) => ({
       element: html(
         'li',

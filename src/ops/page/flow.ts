@@ -32,7 +32,10 @@ export function flowView(): (status: Status) => void {
       setText(shareText, now.shareText);
       setText(note, now.note);
       setText(trouble, now.trouble);
-      setAttributes(element, { 'data-moves': String(now.moves), 'data-trouble': String(now.trouble !== '') }); // prettier-ignore
+      setAttributes(element, {
+        'data-moves': String(now.moves),
+        'data-trouble': String(now.trouble !== ''),
+      });
       bar.update(now.share * 100, 100, now.shareText);
     };
   });

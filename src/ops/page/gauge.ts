@@ -9,7 +9,11 @@ export interface Gauge {
 /** A bar that is filled so far. */
 export function gauge(label: string): Gauge {
   const fill = html('span', { class: 'fill' });
-  const element = html('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuemin': 0 }, fill); // prettier-ignore
+  const element = html(
+    'div',
+    { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuemin': 0 },
+    fill,
+  );
   return {
     element,
     update: (value, most, text) => {

@@ -51,8 +51,13 @@ export function verdictOf(status: Status | undefined, connection: ConnectionStat
       wrong,
     };
   }
-  const ages = status.resources.flatMap(({ lookedAt }) => (lookedAt === null ? [] : status.at - lookedAt)); // prettier-ignore
-  const oldest = ages.length > 0 ? `; every list was looked through in the last ${duration(Math.max(1_000, ...ages))}` : ''; // prettier-ignore
+  const ages = status.resources.flatMap(({ lookedAt }) =>
+    lookedAt === null ? [] : status.at - lookedAt,
+  );
+  const oldest =
+    ages.length > 0
+      ? `; every list was looked through in the last ${duration(Math.max(1_000, ...ages))}`
+      : '';
   const doubts = [...new Set(status.warnings.flatMap(({ kind }) => DOUBTS[kind] ?? []))];
   return {
     ...(doubts.length > 0

@@ -89,7 +89,10 @@ export function lifeCycleView(): (status: Status) => void {
     setText(note, `changes seen since ${seen}`);
     show(none, cycle.changes.length === 0 || cycle.others > 0);
     const others = `${count(cycle.others)} further changes are not told apart.`;
-    setText(none, cycle.changes.length === 0 ? `No change of ${cycle.field} was seen since ${seen}.` : others); // prettier-ignore
+    setText(
+      none,
+      cycle.changes.length === 0 ? `No change of ${cycle.field} was seen since ${seen}.` : others,
+    );
   };
   new ResizeObserver(() => newest && update(newest)).observe(byId('fields'));
   return update;

@@ -149,7 +149,11 @@ function factsOf(told: Told): Fact[] {
   return [
     { name: 'looked', value: lookedAt === null ? 'not yet' : ago(at - lookedAt) },
     { name: 'records', value: known === null ? '–' : compact(known) },
-    { name: 'asked', value: `${count(ok + bad)} a min${bad > 0 ? `, ${count(bad)} bad` : ''}`, isBad: bad > 0 }, // prettier-ignore
+    {
+      name: 'asked',
+      value: `${count(ok + bad)} a min${bad > 0 ? `, ${count(bad)} bad` : ''}`,
+      isBad: bad > 0,
+    },
     { name: 'swept', value: swept ? `${ago(at - swept.at)}, ${swept.proof}` : 'not yet' },
     { name: 'commit', value: transactionMs === null ? '–' : duration(transactionMs) },
     { name: 'schema', value: schemaId === null ? '–' : `id ${schemaId}` },

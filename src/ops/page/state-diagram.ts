@@ -34,7 +34,19 @@ export function stateDiagram(cycle: LifeCycle, room: number): StateDiagram {
     role: 'img',
   });
   const arrow = svg('path', { d: 'M0 0 L8 4 L0 8 Z', class: 'arrow-head' });
-  const marker = svg('marker', { id: 'arrow', markerWidth: 8, markerHeight: 8, refX: 7, refY: 4, orient: 'auto', markerUnits: 'userSpaceOnUse' }, arrow); // prettier-ignore
+  const marker = svg(
+    'marker',
+    {
+      id: 'arrow',
+      markerWidth: 8,
+      markerHeight: 8,
+      refX: 7,
+      refY: 4,
+      orient: 'auto',
+      markerUnits: 'userSpaceOnUse',
+    },
+    arrow,
+  );
   element.append(svg('defs', {}, marker));
   // Arrows first: boxes and figures lie above them.
   const arrows = cycle.changes.map(({ from, to }) => arrowOf(graph.edge(String(from), String(to))));
@@ -99,7 +111,9 @@ function arrowOf({ points = [], x = 0, y = 0 }: EdgeLabel) {
       setText(text, words);
       const width = words.length * NOTE_CHARACTER + 10;
       setAttributes(back, { x: x - width / 2, width });
-      setAttributes(path, { 'stroke-width': (1.2 + Math.log10(Math.max(1, change.count))).toFixed(1) }); // prettier-ignore
+      setAttributes(path, {
+        'stroke-width': (1.2 + Math.log10(Math.max(1, change.count))).toFixed(1),
+      });
     },
   };
 }
@@ -126,6 +140,8 @@ function smooth(points: readonly Point[]): string {
 function sentence({ field, states, changes }: LifeCycle): string {
   const most = changes.toSorted((a, b) => b.count - a.count)[0];
   const named = (place: number) => stateName(states[place]!).slice(0, MAX_NAME);
-  const often = most ? ` The most frequent, ${count(most.count)} times: from ${named(most.from)} to ${named(most.to)}.` : ''; // prettier-ignore
+  const often = most
+    ? ` The most frequent, ${count(most.count)} times: from ${named(most.from)} to ${named(most.to)}.`
+    : '';
   return `State diagram of ${field}: ${states.length} states, ${changes.length} kinds of changes.${often} All of it is in the table below.`;
 }

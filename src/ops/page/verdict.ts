@@ -52,7 +52,10 @@ export function verdictView(): (status: Status | undefined, connection: Connecti
     show(more, hidden > 0);
     setText(moreTitle, plural(hidden, 'more line'));
     setAttributes(icon, { href: iconOf(ICONS[tone]) });
-    setText(document.querySelector('title')!, `${MARKS[tone]} ${status?.account ?? ''} · Cellarstream`); // prettier-ignore
+    setText(
+      document.querySelector('title')!,
+      `${MARKS[tone]} ${status?.account ?? ''} · Cellarstream`,
+    );
 
     // Read out once for each kind of trouble, not each second with its figures.
     const kinds = [
@@ -61,7 +64,10 @@ export function verdictView(): (status: Status | undefined, connection: Connecti
     ].join();
     if (kinds === told) return;
     told = kinds;
-    setText(said, [verdict.headline, ...verdict.wrong.map((one) => `${one.where} ${one.text}`)].join('. ')); // prettier-ignore
+    setText(
+      said,
+      [verdict.headline, ...verdict.wrong.map((one) => `${one.where} ${one.text}`)].join('. '),
+    );
   };
 }
 

@@ -58,7 +58,10 @@ export function statusModel(options: StatusOptions): StatusModel {
   const of = (resource: string | undefined) =>
     resource === undefined ? undefined : models.get(resource)?.hooks;
   const cycles = new Map(
-    FIELDS.map(({ subject, field }) => [`${subject} ${field}`, { subject, field, model: lifeCycle(options.lifeCycles) }]), // prettier-ignore
+    FIELDS.map(({ subject, field }) => [
+      `${subject} ${field}`,
+      { subject, field, model: lifeCycle(options.lifeCycles) },
+    ]),
   );
   const statusChanges = recent<RecentStatusChange>(MAX_STATUS_CHANGES);
   const deadLetters = recent<RecentDeadLetter>(MAX_DEAD_LETTERS);

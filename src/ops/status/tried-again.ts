@@ -69,7 +69,14 @@ export function triedAgain(now: () => number): TriedAgainModel {
         const { name: service, cause } = SERVICES[what] ?? API;
         const nextAt = at + delayMs;
         const silentUntil = nextAt + Math.max(delayMs, SILENCE_MS);
-        open.set(`${what} ${resource ?? ''}`, { service, what, resource, nextAt, silentUntil, answered: false }); // prettier-ignore
+        open.set(`${what} ${resource ?? ''}`, {
+          service,
+          what,
+          resource,
+          nextAt,
+          silentUntil,
+          answered: false,
+        });
         const before = told.get(service);
         const count = before && before.at + TOLD_FOR_MS > at ? before.count + 1 : 1;
         told.set(service, { cause, count, error, at });

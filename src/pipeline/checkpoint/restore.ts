@@ -68,7 +68,16 @@ export async function restore(
     await store.clear(); // compaction may have come since, and taken deletions of what was read by then
     memory = undefined;
   }
-  const nothing = { home, ends: {}, cursorEnd: '0', cursor: null, schemaIds: [], whole: 0, found: 0, sweep: null }; // prettier-ignore
+  const nothing = {
+    home,
+    ends: {},
+    cursorEnd: '0',
+    cursor: null,
+    schemaIds: [],
+    whole: 0,
+    found: 0,
+    sweep: null,
+  };
   let known: TaskMemory = memory ?? nothing;
   const parsed = () => (known.cursor === null ? null : parseCursor(known.cursor, task));
   const lost = () => {
@@ -224,7 +233,9 @@ async function readImages(
 /** How far the sweeps have come. */
 export function notedSweep({ sweep }: TaskMemory): SweepProgress {
   // An older version kept less of it.
-  return sweep === null ? NO_SWEEP : { ...NO_SWEEP, ...(JSON.parse(sweep) as Partial<SweepProgress>) }; // prettier-ignore
+  return sweep === null
+    ? NO_SWEEP
+    : { ...NO_SWEEP, ...(JSON.parse(sweep) as Partial<SweepProgress>) };
 }
 
 export function offsetTexts(offsets: Offsets): Record<string, string> {

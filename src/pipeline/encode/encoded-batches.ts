@@ -43,7 +43,11 @@ export function encodedBatches(
       let next = 0;
       const withImage = (each: KeyedRecord): EncodedRecord =>
         isSent(each) ? each : { key: each.key, record: each.record, image: images[next++]! };
-      return readings.map((reading) => ({ ...reading, records: reading.records.map(withImage), values })); // prettier-ignore
+      return readings.map((reading) => ({
+        ...reading,
+        records: reading.records.map(withImage),
+        values,
+      }));
     },
     current: ({ records, values }) => {
       const isCurrent = (each: EncodedRecord): boolean => {

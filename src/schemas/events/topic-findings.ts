@@ -55,8 +55,16 @@ export function topicFindings(
   const { partitions, replication, settings } = found;
   const findings: TopicFinding[] = [];
   const finding =
-    (isRefused: boolean) => (setting: string, is: string | number, wanted: string | number, why: string) =>
-      void findings.push({ topic, setting, found: String(is), wanted: String(wanted), why, isRefused }); // prettier-ignore
+    (isRefused: boolean) =>
+    (setting: string, is: string | number, wanted: string | number, why: string) =>
+      void findings.push({
+        topic,
+        setting,
+        found: String(is),
+        wanted: String(wanted),
+        why,
+        isRefused,
+      });
   const [refuse, doubt] = [finding(true), finding(false)];
   const wantedOf = (name: string) =>
     Number(spec.configEntries.find((entry) => entry.name === name)?.value);

@@ -84,7 +84,9 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
     cleanupPolicy,
     // An acknowledgement is behind its request; cursors and ledgers are found by reading one partition through.
     fixedPartitions: [names.cursors, names.signals, names.ledger].includes(topic),
-    resource: resources.find((each) => topic === names.records(each)) ?? (isOfOrders(topic) ? 'orders' : undefined), // prettier-ignore
+    resource:
+      resources.find((each) => topic === names.records(each)) ??
+      (isOfOrders(topic) ? 'orders' : undefined),
     keyedAs: isOfOrders(topic) ? names.records('orders') : undefined,
   });
 

@@ -68,7 +68,11 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
   const timeout = options.timeoutMs ?? TIMEOUT_MS;
   const agent = new Agent({
     // Said, because an environment variable of Node's would turn it off.
-    connect: { timeout, rejectUnauthorized: true, ...(options.ca !== undefined && { ca: options.ca }) }, // prettier-ignore
+    connect: {
+      timeout,
+      rejectUnauthorized: true,
+      ...(options.ca !== undefined && { ca: options.ca }),
+    },
     headersTimeout: timeout,
     bodyTimeout: timeout,
     maxResponseSize: MAX_ANSWER_BYTES,

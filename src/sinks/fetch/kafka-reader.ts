@@ -136,7 +136,9 @@ export function openReader(options: ReaderOptions): TopicReader {
           prepare: (answers, asked) => {
             const room = hadRoom(answers, asked);
             return Promise.all(
-              answers.map((each) => prepare(each, asked.get(each.partition)!, room.has(each.partition))), // prettier-ignore
+              answers.map((each) =>
+                prepare(each, asked.get(each.partition)!, room.has(each.partition)),
+              ),
             );
           },
           take: (batches) => batches.forEach(take),

@@ -52,14 +52,25 @@ export function guestLog(options: GuestLogOptions): GuestLog {
     const found: LogMessage[] = [];
     const isThere$ = new Subject<void>();
     const batches$ = readBatches(
-      { ...{ kafka, topic, from, ends: from, follow: true }, isolation: 'uncommitted', isPatient: false, stop$: isThere$ }, // prettier-ignore
+      {
+        ...{ kafka, topic, from, ends: from, follow: true },
+        isolation: 'uncommitted',
+        isPatient: false,
+        stop$: isThere$,
+      },
       ({ messages }) => {
         found.push(...messages.filter((one) => isOfAccount(one, account)));
         if (found.some((one) => isEntry(one, text))) isThere$.next();
         return [];
       },
     );
-    const late = timeout<never, never>({ each: READ_WITHIN_MS, scheduler, with: () => { throw unread(topic); } }); // prettier-ignore
+    const late = timeout<never, never>({
+      each: READ_WITHIN_MS,
+      scheduler,
+      with: () => {
+        throw unread(topic);
+      },
+    });
     await lastValueFrom(batches$.pipe(late), { defaultValue: undefined });
     return found;
   };
@@ -79,7 +90,11 @@ export function guestLog(options: GuestLogOptions): GuestLog {
       const own = all.findLast((one) => isEntry(one, text));
       if (!own) throw unread(topic);
       const before = all.slice(0, all.indexOf(own));
-      const { guests } = guestsAt(before.filter((one) => one.key?.toString() !== key), account, own); // prettier-ignore
+      const { guests } = guestsAt(
+        before.filter((one) => one.key?.toString() !== key),
+        account,
+        own,
+      );
       const entries = before
         .filter((one) => isOwn(one, account))
         .map((one) => {

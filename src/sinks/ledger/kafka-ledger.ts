@@ -181,7 +181,8 @@ export function accountLog(options: AccountLogOptions): AccountLog {
         if (!newest || readTo === undefined) throw unread(topic);
         const { text, end, at } = newest;
         // A topic that was made anew is shorter than what was read of it.
-        const all = readTo < end ? await entriesBetween(readTo, end) : await entriesBefore(end, log); // prettier-ignore
+        const all =
+          readTo < end ? await entriesBetween(readTo, end) : await entriesBefore(end, log);
         const own = all.findLast(({ value }) => String(value) === text);
         if (!own) {
           readTo = 0n;

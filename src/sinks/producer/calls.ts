@@ -179,7 +179,12 @@ export function initProducerId(options: {
     key: 22,
     version: 4,
     isFlexible: true,
-    body: Buffer.concat([compactString(transactionalId), int32(transactionTimeoutMs), identity(own), NO_TAGS]), // prettier-ignore
+    body: Buffer.concat([
+      compactString(transactionalId),
+      int32(transactionTimeoutMs),
+      identity(own),
+      NO_TAGS,
+    ]),
     read: (answer) => {
       return { errorCode: answer.int16(), producerId: answer.int64(), epoch: answer.int16() };
     },
@@ -198,7 +203,9 @@ export function addPartitionsToTxn(
     body: Buffer.concat([
       string(transactionalId),
       identity(own),
-      array(topics, ({ topic, partitions }) => Buffer.concat([string(topic), array(partitions, int32)])), // prettier-ignore
+      array(topics, ({ topic, partitions }) =>
+        Buffer.concat([string(topic), array(partitions, int32)]),
+      ),
     ]),
     read: (answer) => {
       return answer.array(() => ({

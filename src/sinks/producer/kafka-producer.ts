@@ -95,7 +95,11 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
   const renewed = async (own: ProducerIdentity) => {
     // EndTxn goes by the epoch. InitProducerId would end whatever is open, of a newer producer too.
     if (own !== NOBODY) await end(own, 'abort', patiently());
-    const call = initProducerId({ transactionalId, transactionTimeoutMs: TRANSACTION_TIMEOUT_MS, own }); // prettier-ignore
+    const call = initProducerId({
+      transactionalId,
+      transactionTimeoutMs: TRANSACTION_TIMEOUT_MS,
+      own,
+    });
     const { answer } = await coordinator.ask(call, {
       patience: patiently(),
       codeOf: ({ errorCode }) => errorCode,

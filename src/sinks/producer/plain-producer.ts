@@ -58,7 +58,13 @@ export function plainProducer(kafka: Kafka): PlainProducer {
       const partition =
         record.key === null ? 0 : partitionOf(record.key, leaders.partitions(topic)!);
       const batches = await batchesOf([{ ...record, topic, partition }]);
-      await deliver(batches, { brokers, leaders, transactionalId: null, ...identity, patience: limit }); // prettier-ignore
+      await deliver(batches, {
+        brokers,
+        leaders,
+        transactionalId: null,
+        ...identity,
+        patience: limit,
+      });
     } catch (error) {
       identity = undefined; // what has become of its last sequence is not known
       throw kafkaError(kafkasOf(error));

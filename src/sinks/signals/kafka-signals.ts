@@ -82,7 +82,8 @@ export function kafkaSignals(kafka: Kafka, name: string): SignalTopic {
         producer.close();
       }
     },
-    close: () => firstValueFrom(race(Promise.all(closing), timer(CLOSE_WITHIN_MS)).pipe(map(() => undefined))), // prettier-ignore
+    close: () =>
+      firstValueFrom(race(Promise.all(closing), timer(CLOSE_WITHIN_MS)).pipe(map(() => undefined))),
   };
 }
 

@@ -98,7 +98,10 @@ function plain({
 }
 
 async function inspect(admin: Admin, specs: readonly TopicSpec[], brokers: number) {
-  const found = await foundTopics(admin, specs.map(({ topic }) => topic)); // prettier-ignore
+  const found = await foundTopics(
+    admin,
+    specs.map(({ topic }) => topic),
+  );
   const findings = specs.flatMap((spec) =>
     topicFindings(spec, found.get(spec.topic)!, found, brokers),
   );

@@ -1,8 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import { ALL, arrivals, countedIn, ledgerText, LOGIN, parseLedger } from '../../../src/account/ledger/ledger-record.ts'; // prettier-ignore
+import {
+  ALL,
+  arrivals,
+  countedIn,
+  ledgerText,
+  LOGIN,
+  parseLedger,
+} from '../../../src/account/ledger/ledger-record.ts';
 import type { LedgerRecord } from '../../../src/account/ledger/ledger-record.ts';
 
-const declared = (more: number) => ({ used: [[400, 3], [1_400, 2]] as const, underWay: 1, more }); // prettier-ignore
+const declared = (more: number) => ({
+  used: [
+    [400, 3],
+    [1_400, 2],
+  ] as const,
+  underWay: 1,
+  more,
+});
 const record: LedgerRecord = {
   instance: 'a',
   writers: ['z', 'a'],

@@ -116,7 +116,11 @@ export class SimLedger {
 }
 
 function newestOfGuests(entries: readonly Appended[]): Appended[] {
-  return [...new Map(entries.filter(({ guest }) => guest !== undefined).map((one) => [one.guest, one])).values()]; // prettier-ignore
+  return [
+    ...new Map(
+      entries.filter(({ guest }) => guest !== undefined).map((one) => [one.guest, one]),
+    ).values(),
+  ];
 }
 
 function agedAt(at: Appended): (one: Appended) => LedgerEntry {

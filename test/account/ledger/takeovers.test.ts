@@ -105,9 +105,29 @@ class Account {
   overruns(): string[] {
     const all = this.world.arrivals;
     const lists = this.#isShared
-      ? overruns(all.filter(({ endpoint }) => endpoint !== 'login'), 'all lists', QUOTA, MINUTE_MS) // prettier-ignore
-      : LISTS.flatMap((name) => overruns(all.filter(({ endpoint }) => endpoint === name), name, QUOTA, MINUTE_MS)); // prettier-ignore
-    return [...lists, ...overruns(all.filter(({ endpoint }) => endpoint === 'login'), 'login', LOGINS, MINUTE_MS)]; // prettier-ignore
+      ? overruns(
+          all.filter(({ endpoint }) => endpoint !== 'login'),
+          'all lists',
+          QUOTA,
+          MINUTE_MS,
+        )
+      : LISTS.flatMap((name) =>
+          overruns(
+            all.filter(({ endpoint }) => endpoint === name),
+            name,
+            QUOTA,
+            MINUTE_MS,
+          ),
+        );
+    return [
+      ...lists,
+      ...overruns(
+        all.filter(({ endpoint }) => endpoint === 'login'),
+        'login',
+        LOGINS,
+        MINUTE_MS,
+      ),
+    ];
   }
 }
 

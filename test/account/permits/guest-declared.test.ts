@@ -28,8 +28,15 @@ function world() {
   };
   const guest = (instance: string) => {
     const log = topic.guest(instance, ways, () => time.now());
-    const { declare, settle } = guestDeclarations({ log, instance, scheduler: time.scheduler, wallNow: () => time.now() }); // prettier-ignore
-    const orders = (wanted: number, used: Share['used'] = []) => ({ orders: { capacity: 100, used, wanted } }); // prettier-ignore
+    const { declare, settle } = guestDeclarations({
+      log,
+      instance,
+      scheduler: time.scheduler,
+      wallNow: () => time.now(),
+    });
+    const orders = (wanted: number, used: Share['used'] = []) => ({
+      orders: { capacity: 100, used, wanted },
+    });
     return {
       declare: (wanted: number, used?: Share['used']) => at(declare(orders(wanted, used))),
       settle: (used?: Share['used']) => at(settle(orders(0, used))),
@@ -48,7 +55,11 @@ function world() {
     /** The times at which requests begin. */
     const ask = (count: number) => {
       const times: number[] = [];
-      for (let k = 0; k < count; k++) during(poll, defer(() => (times.push(time.now()), time.sleep(10)))).subscribe(); // prettier-ignore
+      for (let k = 0; k < count; k++)
+        during(
+          poll,
+          defer(() => (times.push(time.now()), time.sleep(10))),
+        ).subscribe();
       return times;
     };
     const used = () => quota.use()[0]!.used;
@@ -80,7 +91,10 @@ describe('never more than the quota, whoever asks: what guests declare', () => {
 
   it('is not held up by what was asked more than a minute ago', async () => {
     const { guest } = world();
-    const used = [[60_300, 95], [59_000, 3]] as const; // prettier-ignore
+    const used = [
+      [60_300, 95],
+      [59_000, 3],
+    ] as const;
     expect((await guest('g1').declare(70, used))?.counts).toEqual({ orders: 70 });
     expect((await guest('g2').declare(70))?.counts).toEqual({ orders: 27 });
   });

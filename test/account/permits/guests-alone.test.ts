@@ -22,7 +22,9 @@ function alone(perMinute: number, names: readonly string[], seed = 1) {
     poll: { intervalMs: undefined } as ClientOptions['config']['poll'],
   };
   const batches = { login: 1, orders: 10 };
-  const guests = names.map((name) => new SimGuest(world, signals, { name, config, batches, patienceMs: Infinity })); // prettier-ignore
+  const guests = names.map(
+    (name) => new SimGuest(world, signals, { name, config, batches, patienceMs: Infinity }),
+  );
   const orders = () => world.arrivals.filter(({ endpoint }) => endpoint === 'orders');
   const asked = (name: string) => orders().filter(({ client }) => client === name).length;
   const over = () => overruns(orders(), 'orders', perMinute, MINUTE_MS);

@@ -19,7 +19,9 @@ function overruns(arrivals: readonly Arrival[], endpoint: string, most: number):
   found.sort((a, b) => a.at - b.at);
   return found.flatMap(({ at }, k) => {
     const last = found[k + most];
-    return last !== undefined && last.at - at < MINUTE_MS ? [`${endpoint}: more than ${most} from ${at} on, ${last.at - at} ms`] : []; // prettier-ignore
+    return last !== undefined && last.at - at < MINUTE_MS
+      ? [`${endpoint}: more than ${most} from ${at} on, ${last.at - at} ms`]
+      : [];
   });
 }
 
@@ -85,7 +87,12 @@ async function beside(seed: number) {
   const { arrivals } = world;
   const found = ['orders', 'products'].flatMap((name) => overruns(arrivals, name, 100));
   const asked = arrivals.filter((one) => one.client.startsWith('g')).length;
-  return { found: [...found, ...overruns(arrivals, 'login', 10)], asked, all: arrivals.length, errors }; // prettier-ignore
+  return {
+    found: [...found, ...overruns(arrivals, 'login', 10)],
+    asked,
+    all: arrivals.length,
+    errors,
+  };
 }
 
 function done(work: Promise<unknown>): () => boolean {
@@ -98,7 +105,8 @@ describe('guests of an account', () => {
   for (let seed = FIRST; seed < FIRST + SEEDS; seed++) {
     it(`and its service never exceed the quota, seed ${seed}`, { timeout: 120_000 }, async () => {
       const { found, asked, all, errors } = await beside(seed);
-      if (process.env.LEDGER_TELL) console.log(`seed ${seed}: ${asked} of ${all}`, errors.map(String)); // prettier-ignore
+      if (process.env.LEDGER_TELL)
+        console.log(`seed ${seed}: ${asked} of ${all}`, errors.map(String));
       expect(found.slice(0, 5)).toEqual([]);
       expect(asked).toBeGreaterThan(0);
     });

@@ -26,7 +26,9 @@ async function service({ lasting = true } = {}) {
   const time = new SimTime(START);
   const { scheduler } = time;
   const written: LedgerRecord[] = [];
-  const log = new SimLedger(time).of({ step: () => time.sleep(5), isCutOff: () => false }, () => time.now()); // prettier-ignore
+  const log = new SimLedger(time).of({ step: () => time.sleep(5), isCutOff: () => false }, () =>
+    time.now(),
+  );
   const ledger = openLedger({ instance: 'p0', scheduler, wallNow: () => time.now() });
   const folder = { starts: new Map<string, number[]>(), writer: undefined };
   const startsOf = startsIn(folder);
@@ -61,7 +63,14 @@ async function service({ lasting = true } = {}) {
     )
     .subscribe();
   const ask = (quotas: Record<string, number>, agoMs = 0) =>
-    requests$.next({ type: 'permits', id: `r${acks.length}`, account: 'main', asker: 'g1', quotas, requested_at: new Date(time.now() - agoMs).toISOString() }); // prettier-ignore
+    requests$.next({
+      type: 'permits',
+      id: `r${acks.length}`,
+      account: 'main',
+      asker: 'g1',
+      quotas,
+      requested_at: new Date(time.now() - agoMs).toISOString(),
+    });
   return { time, ledger, quota, folder, written, acks, ask, granting };
 }
 

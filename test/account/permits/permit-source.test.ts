@@ -87,7 +87,10 @@ describe('where permits come from', () => {
 
   it('is looked for after pauses of which no two are the same', async () => {
     const lots = [0, 0.9, 0.5];
-    const { got, begun } = source((ms) => (ms < 3_000 ? unreachable : undefined), () => lots.shift()!); // prettier-ignore
+    const { got, begun } = source(
+      (ms) => (ms < 3_000 ? unreachable : undefined),
+      () => lots.shift()!,
+    );
     await got();
     expect(begun).toEqual([0, 700, 2_300, 3_500]); // a try takes 200 ms
   });

@@ -61,7 +61,9 @@ export class SimGuest {
     const permits = guestPermits({ batches, get, scheduler, wallNow });
     this.#permits = permits;
     this.#settle = () => declarations.settle(permits.shares());
-    this.#subscription.add(permits.got$.subscribe({ error: (error: unknown) => (this.error = error) })); // prettier-ignore
+    this.#subscription.add(
+      permits.got$.subscribe({ error: (error: unknown) => (this.error = error) }),
+    );
     const quota = quotas({ config, scheduler, ledger: permits });
     const ask = (endpoint: string, limit: Limit, pauseMs: number) => {
       const work = defer(() => this.#ask(endpoint));

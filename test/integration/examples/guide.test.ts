@@ -3,7 +3,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { namedProgram } from '../../docs/code-blocks.ts';
-import { cliForTest, firstReadDone, folderForTest, sandboxForTest, settings } from '../support/service.ts'; // prettier-ignore
+import {
+  cliForTest,
+  firstReadDone,
+  folderForTest,
+  sandboxForTest,
+  settings,
+} from '../support/service.ts';
 import { runProgram } from './run-example.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));

@@ -1,6 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { cliForTest, firstReadDone, folderForTest, sandboxForTest, settings } from '../support/service.ts'; // prettier-ignore
+import {
+  cliForTest,
+  firstReadDone,
+  folderForTest,
+  sandboxForTest,
+  settings,
+} from '../support/service.ts';
 import { runExample } from './run-example.ts';
 
 const ORDERS = 30;

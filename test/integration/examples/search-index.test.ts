@@ -2,7 +2,13 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { follow } from '../support/follow.ts';
-import { cliForTest, firstReadDone, folderForTest, sandboxForTest, settings } from '../support/service.ts'; // prettier-ignore
+import {
+  cliForTest,
+  firstReadDone,
+  folderForTest,
+  sandboxForTest,
+  settings,
+} from '../support/service.ts';
 import { runExample } from './run-example.ts';
 import type { Example } from './run-example.ts';
 
@@ -24,7 +30,9 @@ it('rebuilds, follows, grows with the schema, and resumes where it was', async (
   // From the beginning.
   const first = start();
   expect(await begun(first)).toEqual({ products: PRODUCTS, read: PRODUCTS });
-  const pinot = [...sandbox.truth.records('products')].filter((product) => /pinot/i.test(JSON.stringify(product))); // prettier-ignore
+  const pinot = [...sandbox.truth.records('products')].filter((product) =>
+    /pinot/i.test(JSON.stringify(product)),
+  );
   expect(pinot.length).toBeGreaterThan(0);
   expect(await ask(first, 'PINOT')).toBe(pinot.length);
   expect(await ask(first, 'pinot zinnober')).toBe(0);
@@ -55,7 +63,9 @@ it('rebuilds, follows, grows with the schema, and resumes where it was', async (
   expect(await third.end('SIGTERM')).toBe(0);
 
   // An index of another version is none.
-  const [name] = (readdirSync(folder, { recursive: true }) as string[]).filter((file) => file.endsWith('products.json')); // prettier-ignore
+  const [name] = (readdirSync(folder, { recursive: true }) as string[]).filter((file) =>
+    file.endsWith('products.json'),
+  );
   const file = join(folder, name!);
   const stored = JSON.parse(readFileSync(file, 'utf8')) as { version: number };
   writeFileSync(file, JSON.stringify({ ...stored, version: stored.version + 1 }));

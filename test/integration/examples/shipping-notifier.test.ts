@@ -4,7 +4,13 @@ import { expect, it, vi } from 'vitest';
 import type { Sandbox } from '../../../src/sandbox/index.ts';
 import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
 import { clientsForTest } from '../support/written-topic.ts';
-import { cliForTest, firstReadDone, folderForTest, sandboxForTest, settings } from '../support/service.ts'; // prettier-ignore
+import {
+  cliForTest,
+  firstReadDone,
+  folderForTest,
+  sandboxForTest,
+  settings,
+} from '../support/service.ts';
 import { runExample } from './run-example.ts';
 
 const PREFIX = 'example-02';
@@ -53,7 +59,7 @@ function shipped(sandbox: Sandbox): string[] {
       fulfillment_info
         .filter(({ shipment_status }) =>
           /in_transit|out_for_delivery|delivered/.test(shipment_status ?? ''),
-        ) // prettier-ignore
+        )
         .map(({ fulfillment_id }) => `${order_number}/${fulfillment_id}`),
     )
     .sort();

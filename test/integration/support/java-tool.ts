@@ -49,7 +49,10 @@ export async function kafkaTools(): Promise<KafkaTools> {
   const { kafka, kafkaVersion } = await cachedJars({});
   const cache = dirname(dirname(kafka));
   const folder = join(cache, `kafka-tools-${kafkaVersion}`);
-  const isThere = await readdir(folder).then((files) => files.length > 0, () => false); // prettier-ignore
+  const isThere = await readdir(folder).then(
+    (files) => files.length > 0,
+    () => false,
+  );
   if (!isThere && !(await fetchClients(kafkaVersion, folder))) {
     return { broker: [kafka], clients: undefined };
   }

@@ -68,5 +68,7 @@ export const mapOf =
   (prefix: string, names: number): Maker =>
   (chance) => {
     const entries = Array.from({ length: 1 + chance.below(3) }, () => chance.below(names));
-    return new Map(entries.map((name) => [`${prefix}${name}`, chance.is(0.7) ? number(name) : text(chance)])); // prettier-ignore
+    return new Map(
+      entries.map((name) => [`${prefix}${name}`, chance.is(0.7) ? number(name) : text(chance)]),
+    );
   };

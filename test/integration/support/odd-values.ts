@@ -106,7 +106,9 @@ export const anyNumber: Maker = (chance) => {
   if (kind < 6) return number(chance.pick(UNHELD_NUMBERS));
   const sign = chance.is(0.3) ? '-' : '';
   const whole = `${1 + chance.below(9)}${digits(chance, chance.below(24))}`;
-  return number(kind === 6 ? `${sign}${whole}` : `${sign}${whole}.${digits(chance, 1 + chance.below(20))}`); // prettier-ignore
+  return number(
+    kind === 6 ? `${sign}${whole}` : `${sign}${whole}.${digits(chance, 1 + chance.below(20))}`,
+  );
 };
 
 /** A value that suits no field: a leaf of any kind. */

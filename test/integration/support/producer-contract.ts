@@ -80,7 +80,11 @@ export function producerContract(name: string, brokersOf: () => readonly string[
         JSON.stringify([key, text(value), Object.entries(headers)]);
       const found = read.map(({ key, value, headers = {} }) => {
         const texts = Object.entries(headers).map(([name, each]) => [name, String(each)]);
-        return plain({ key: text(key), value, headers: Object.fromEntries(texts) as Message['headers'] & {} }); // prettier-ignore
+        return plain({
+          key: text(key),
+          value,
+          headers: Object.fromEntries(texts) as Message['headers'] & {},
+        });
       });
       expect(found.toSorted()).toEqual(sent.map(plain).toSorted());
       await own.close();
@@ -91,8 +95,11 @@ export function producerContract(name: string, brokersOf: () => readonly string[
       const own = await open();
       // Random bytes: what could be compressed would fit.
       const large = Array.from({ length: 40 }, (_, n) =>
-        message(n % 2, Buffer.concat([Buffer.from(`${String(n).padStart(3)} `), randomBytes(100_000)])),
-      ); // prettier-ignore
+        message(
+          n % 2,
+          Buffer.concat([Buffer.from(`${String(n).padStart(3)} `), randomBytes(100_000)]),
+        ),
+      );
       const ends = await own.commit(large);
       const found = await committed(large.length);
       const numbers = found.map((values) => values.map((value) => Number(value.slice(0, 3))));

@@ -81,7 +81,10 @@ export function recordOf(image: Image): unknown {
 }
 
 function setAt(record: unknown, pointer: string, value: unknown): void {
-  const names = pointer.slice(1).split('/').map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~')); // prettier-ignore
+  const names = pointer
+    .slice(1)
+    .split('/')
+    .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
   const name = names.pop()!;
   let holder = record as Record<string, unknown>;
   for (const step of names) holder = holder[step] as Record<string, unknown>;

@@ -65,7 +65,10 @@ const dial = async (text: string): Promise<Socket> => {
 describe('the paths', () => {
   it('tells that the process is alive, and whether it is ready', async () => {
     expect(await (await get('/healthz')).text()).toBe('alive\n');
-    expect([(await get('/readyz')).status, await (await get('/readyz')).text()]).toEqual([200, 'ready\n']); // prettier-ignore
+    expect([(await get('/readyz')).status, await (await get('/readyz')).text()]).toEqual([
+      200,
+      'ready\n',
+    ]);
   });
 
   it('is not alive when the service does not answer', async () => {
@@ -247,7 +250,9 @@ it('says in one line why it can not listen', async () => {
   const taken = Number(new URL(server.url).port);
   const failure = await failureOf(from(openHttpServer({ ...options, port: taken })));
   expect(failure).toMatchObject({ code: 'SETTINGS', context: { settings: 'HTTP_PORT' } });
-  expect(failure.message).toBe(`HTTP_PORT ${taken} is taken on 127.0.0.1: end what listens there, or set another`); // prettier-ignore
+  expect(failure.message).toBe(
+    `HTTP_PORT ${taken} is taken on 127.0.0.1: end what listens there, or set another`,
+  );
   expect(await failureOf(from(openHttpServer({ ...options, host: '192.0.2.1' })))).toMatchObject({
     code: 'SETTINGS',
     context: { settings: 'HTTP_HOST' },

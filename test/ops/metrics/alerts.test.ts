@@ -115,7 +115,6 @@ describe('alerts.yml', () => {
   it.each(RULES.map((rule) => [rule.alert, rule] as const))(
     '%s asks for what is told',
     (_, { expr }) => {
-      // prettier-ignore
       expect(complaints(expr)).toEqual([]);
     },
   );
@@ -123,7 +122,6 @@ describe('alerts.yml', () => {
   it.each(RULES.map((rule) => [rule.alert, rule] as const))(
     '%s says what, how bad, and what to do',
     (alert, rule) => {
-      // prettier-ignore
       expect(alert).toMatch(/^Cellarstream([A-Z][a-z]+)+$/);
       expect(['critical', 'warning']).toContain(rule.labels.severity);
       expect(rule.annotations.summary).not.toBe('');
@@ -148,7 +146,6 @@ describe('the dashboard', () => {
   it.each(TARGETS.map((target) => [`${target.title}: ${target.expr}`, target] as const))(
     'asks for what is told: %s',
     (_, { expr, legendFormat }) => {
-      // prettier-ignore
       expect(complaints(expr)).toEqual([]);
       const { selectors } = parsePromql(filledIn(expr));
       const known = selectors.flatMap(({ metric }) => KNOWN.get(metric) ?? []);
@@ -165,16 +162,24 @@ describe('the dashboard', () => {
       for (const [, metric] of definition.matchAll(/label_values\((\w+)/g))
         expect([...KNOWN.keys()]).toContain(metric);
     }
-    const used = [...JSON.stringify(DASHBOARD.panels).matchAll(/\$\{?([a-z_]+)/g)].map(([, name]) => name); // prettier-ignore
+    const used = [...JSON.stringify(DASHBOARD.panels).matchAll(/\$\{?([a-z_]+)/g)].map(
+      ([, name]) => name,
+    );
     expect([...new Set(used)].sort()).toEqual([...names, '__rate_interval'].sort());
-    const sources = DASHBOARD.panels.flatMap(({ datasource, targets = [] }) => [datasource, ...targets.map((target) => target.datasource)]); // prettier-ignore
-    expect(new Set(sources.flatMap((source) => source?.uid ?? []))).toEqual(new Set(['${datasource}'])); // prettier-ignore
+    const sources = DASHBOARD.panels.flatMap(({ datasource, targets = [] }) => [
+      datasource,
+      ...targets.map((target) => target.datasource),
+    ]);
+    expect(new Set(sources.flatMap((source) => source?.uid ?? []))).toEqual(
+      new Set(['${datasource}']),
+    );
   });
 
   it('has panels that say what they show, each in a place of its own', () => {
     const places = new Set<string>();
     for (const { id, title, type, description, gridPos } of DASHBOARD.panels) {
-      if (type !== 'row') expect([title, description]).toEqual([title, expect.stringMatching(/\.$/)]); // prettier-ignore
+      if (type !== 'row')
+        expect([title, description]).toEqual([title, expect.stringMatching(/\.$/)]);
       for (let x = gridPos.x; x < gridPos.x + gridPos.w; x += 1)
         for (let y = gridPos.y; y < gridPos.y + gridPos.h; y += 1) {
           const place = `${x}/${y}`;
@@ -204,7 +209,8 @@ describe('the dashboard', () => {
 describe('promtool', () => {
   const isThere = spawnSync('promtool', ['--version']).status === 0;
   beforeAll(() => {
-    if (!isThere) console.warn('promtool is not on the PATH: alerts.yml was parsed, not checked by it'); // prettier-ignore
+    if (!isThere)
+      console.warn('promtool is not on the PATH: alerts.yml was parsed, not checked by it');
   });
   const promtool = (...args: string[]) => {
     const { status, stdout, stderr } = spawnSync('promtool', args, { encoding: 'utf8' });
@@ -223,6 +229,7 @@ describe('promtool', () => {
       pathOf('test/ops/metrics/alerts.promtest.yml'),
     );
     expect([status, said]).toEqual([0, expect.stringContaining('SUCCESS')]);
-    for (const { alert } of RULES) expect(text('test/ops/metrics/alerts.promtest.yml')).toContain(`"${alert}"`); // prettier-ignore
+    for (const { alert } of RULES)
+      expect(text('test/ops/metrics/alerts.promtest.yml')).toContain(`"${alert}"`);
   });
 });

@@ -62,9 +62,25 @@ describe('metrics', () => {
       expect(new Set(values.map(({ value }) => value)), name).toEqual(new Set([0]));
     }
     const start = { account: 'estate' };
-    expect(all.value('cellarstream_api_requests_total', { ...start, resource: 'orders', status: '429' })).toBe(0); // prettier-ignore
-    expect(all.value('cellarstream_retries_total', { ...start, service: 'kafka', resource: 'all', code: 'KAFKA_UNREACHABLE' })).toBe(0); // prettier-ignore
-    expect(all.value('cellarstream_status_changes_published_total', { ...start, resource: 'orders', subject: 'fulfillment', field: 'shipment_status' })).toBe(0); // prettier-ignore
+    expect(
+      all.value('cellarstream_api_requests_total', { ...start, resource: 'orders', status: '429' }),
+    ).toBe(0);
+    expect(
+      all.value('cellarstream_retries_total', {
+        ...start,
+        service: 'kafka',
+        resource: 'all',
+        code: 'KAFKA_UNREACHABLE',
+      }),
+    ).toBe(0);
+    expect(
+      all.value('cellarstream_status_changes_published_total', {
+        ...start,
+        resource: 'orders',
+        subject: 'fulfillment',
+        field: 'shipment_status',
+      }),
+    ).toBe(0);
   });
 
   it('say nothing of what is not known yet, nor of lists that are not read', async () => {
@@ -76,7 +92,6 @@ describe('metrics', () => {
       'cellarstream_token_expiry_timestamp_seconds',
       'cellarstream_last_complete_scan_timestamp_seconds',
     ])
-      // prettier-ignore
       expect(names).not.toContain(name);
     expect(samples.filter(({ labels }) => labels.resource === 'customers')).toEqual([]);
   });
@@ -102,7 +117,12 @@ describe('metrics', () => {
   it('ask how much of the quotas is in use whenever they are read', async () => {
     const { hooks, value } = service();
     let used = 7;
-    hooks.onStart({ quotas: () => [{ name: 'orders', used, limit: 100 }, { name: 'login', used: 1, limit: 10 }] }); // prettier-ignore
+    hooks.onStart({
+      quotas: () => [
+        { name: 'orders', used, limit: 100 },
+        { name: 'login', used: 1, limit: 10 },
+      ],
+    });
     expect(await value('cellarstream_quota_used_requests', { resource: 'orders' })).toBe(7);
     used = 0;
     expect(await value('cellarstream_quota_used_requests', { resource: 'orders' })).toBe(0);
@@ -120,7 +140,14 @@ describe('metrics', () => {
 
   it('count records read, unchanged and published, and status changes by their field', async () => {
     const { page, value } = service();
-    const statusChange = { subject: 'fulfillment', subjectId: 'F-1', field: 'shipment_status', from: null, to: 'sent', changedAt: null } as const; // prettier-ignore
+    const statusChange = {
+      subject: 'fulfillment',
+      subjectId: 'F-1',
+      field: 'shipment_status',
+      from: null,
+      to: 'sent',
+      changedAt: null,
+    } as const;
     page({
       lane: 'sweep',
       changes: [change('c'), change('u'), change('u'), change('d')],
@@ -130,7 +157,9 @@ describe('metrics', () => {
     });
     const orders = { resource: 'orders' };
     expect(await value('cellarstream_records_read_total', { ...orders, lane: 'sweep' })).toBe(8);
-    expect(await value('cellarstream_records_unchanged_total', { ...orders, lane: 'sweep' })).toBe(5); // prettier-ignore
+    expect(await value('cellarstream_records_unchanged_total', { ...orders, lane: 'sweep' })).toBe(
+      5,
+    );
     const events = 'cellarstream_events_published_total';
     expect(await value(events, { ...orders, op: 'u' })).toBe(2);
     expect(await value(events, { ...orders, op: 'd' })).toBe(1);
@@ -152,7 +181,12 @@ describe('metrics', () => {
     const hour = SECONDS + 3_600;
     expect(await value('cellarstream_token_issued_timestamp_seconds')).toBe(hour);
     expect(await value('cellarstream_token_expiry_timestamp_seconds')).toBe(hour + 60);
-    expect(await value('cellarstream_last_complete_scan_timestamp_seconds', { resource: 'orders', lane: 'poll' })).toBe(hour); // prettier-ignore
+    expect(
+      await value('cellarstream_last_complete_scan_timestamp_seconds', {
+        resource: 'orders',
+        lane: 'poll',
+      }),
+    ).toBe(hour);
   });
 
   it('tell how often it looks, as it is set', async () => {
@@ -213,7 +247,9 @@ describe('metrics', () => {
     page({ lane: 'sweep', completes: true });
     expect(await value(last, { resource: 'orders', lane: 'poll' })).toBe(SECONDS);
     expect(await value(last, { resource: 'orders', lane: 'sweep' })).toBe(SECONDS + 60);
-    expect(await value('cellarstream_scans_completed_total', { resource: 'orders', lane: 'poll' })).toBe(1); // prettier-ignore
+    expect(
+      await value('cellarstream_scans_completed_total', { resource: 'orders', lane: 'poll' }),
+    ).toBe(1);
     hooks.onEmpty({ resource: 'inventory' });
     expect(await value(last, { resource: 'inventory', lane: 'first-read' })).toBe(SECONDS + 60);
   });
@@ -222,7 +258,9 @@ describe('metrics', () => {
     const { hooks, value } = service();
     const resource = 'inventory';
     hooks.onTrouble({ resource, trouble: 'stepped-back', offset: 990 });
-    expect(await value('cellarstream_scan_troubles_total', { resource, trouble: 'stepped-back' })).toBe(1); // prettier-ignore
+    expect(
+      await value('cellarstream_scan_troubles_total', { resource, trouble: 'stepped-back' }),
+    ).toBe(1);
     const swept = { resource, number: 1, records: 9, canBeAsked: false } as const;
     const held = () => value('cellarstream_deletes_held_records', { resource });
     expect(await held()).toBeUndefined(); // a process before this one may have held some
@@ -231,7 +269,8 @@ describe('metrics', () => {
     expect(await held()).toBe(60);
     hooks.onSwept({ ...swept, proof: 'complete' });
     expect(await held()).toBe(0);
-    const sweeps = (deletions: string) => value('cellarstream_sweeps_total', { resource, deletions }); // prettier-ignore
+    const sweeps = (deletions: string) =>
+      value('cellarstream_sweeps_total', { resource, deletions });
     expect([await sweeps('known'), await sweeps('unknown')]).toEqual([1, 1]);
     hooks.onSwept({ ...swept, proof: 'complete', canBeAsked: true });
     expect(await sweeps('known')).toBe(2);
@@ -243,18 +282,36 @@ describe('metrics', () => {
     const { hooks, page, value } = service();
     const retry = { error: REFUSED, count: 1, delayMs: 100 };
     hooks.onRetry({ what: 'kafka', ...retry });
-    hooks.onRetry({ what: 'orders', resource: 'orders', ...retry, error: new CellarstreamError('API_STATUS', '500') }); // prettier-ignore
+    hooks.onRetry({
+      what: 'orders',
+      resource: 'orders',
+      ...retry,
+      error: new CellarstreamError('API_STATUS', '500'),
+    });
     hooks.onRetry({ what: 'state folder', resource: 'orders', ...retry, error: new Error('bug') });
     const retries = 'cellarstream_retries_total';
-    expect(await value(retries, { service: 'kafka', resource: 'all', code: 'KAFKA_UNREACHABLE' })).toBe(1); // prettier-ignore
-    expect(await value(retries, { service: 'api', resource: 'orders', code: 'API_STATUS' })).toBe(1); // prettier-ignore
+    expect(
+      await value(retries, { service: 'kafka', resource: 'all', code: 'KAFKA_UNREACHABLE' }),
+    ).toBe(1);
+    expect(await value(retries, { service: 'api', resource: 'orders', code: 'API_STATUS' })).toBe(
+      1,
+    );
     expect(await value(retries, { service: 'state', resource: 'orders', code: 'other' })).toBe(1);
 
     const failed = () => value('cellarstream_resource_failed', { resource: 'orders' });
     expect(await failed()).toBe(0);
-    hooks.onFailed({ resource: 'orders', error: new CellarstreamError('KEY_FIELDS', 'none'), delayMs: 60_000 }); // prettier-ignore
+    hooks.onFailed({
+      resource: 'orders',
+      error: new CellarstreamError('KEY_FIELDS', 'none'),
+      delayMs: 60_000,
+    });
     expect(await failed()).toBe(1);
-    expect(await value('cellarstream_resource_failures_total', { resource: 'orders', code: 'KEY_FIELDS' })).toBe(1); // prettier-ignore
+    expect(
+      await value('cellarstream_resource_failures_total', {
+        resource: 'orders',
+        code: 'KEY_FIELDS',
+      }),
+    ).toBe(1);
     page({ known: 3 });
     expect(await failed()).toBe(0);
     hooks.onFailed({ resource: 'orders', error: REFUSED, delayMs: 60_000 });
@@ -266,13 +323,16 @@ describe('metrics', () => {
   it('count transactions by their end, and messages of those that were committed', async () => {
     const { hooks, value } = service();
     const orders = { resource: 'orders' };
-    const transactions = (outcome: string) => value('cellarstream_transactions_total', { ...orders, outcome }); // prettier-ignore
+    const transactions = (outcome: string) =>
+      value('cellarstream_transactions_total', { ...orders, outcome });
     hooks.onReady(orders);
     hooks.onCommitted({ ...orders, outcome: 'committed', elapsedMs: 40, messages: 3 });
     hooks.onCommitted({ ...orders, outcome: 'failed', elapsedMs: 4_000, messages: 50 });
     hooks.onReady(orders);
     hooks.onCommitted({ ...orders, outcome: 'fenced', elapsedMs: 10, messages: 1 });
-    expect(await Promise.all(['committed', 'failed', 'fenced'].map(transactions))).toEqual([1, 1, 1]); // prettier-ignore
+    expect(await Promise.all(['committed', 'failed', 'fenced'].map(transactions))).toEqual([
+      1, 1, 1,
+    ]);
     expect(await value('cellarstream_transaction_duration_seconds_sum', orders)).toBeCloseTo(4.05);
     expect(await value('cellarstream_kafka_messages_total', orders)).toBe(3);
     expect(await value('cellarstream_resource_openings_total', orders)).toBe(2);
@@ -332,7 +392,8 @@ describe('metrics', () => {
   it('tell of the process what dashboards rely on, and which version it is', async () => {
     const { series } = service();
     const { types, samples } = await series();
-    for (const [name, type] of PROCESS_METRICS) expect([name, types.get(name)]).toEqual([name, type]); // prettier-ignore
+    for (const [name, type] of PROCESS_METRICS)
+      expect([name, types.get(name)]).toEqual([name, type]);
     expect(samples.filter(({ labels }) => labels.account !== 'estate')).toEqual([]);
     const build = samples.find(({ name }) => name === 'cellarstream_build_info');
     expect(build?.labels).toMatchObject({ node: process.version, version: expect.any(String) });
@@ -347,7 +408,13 @@ describe('whatever the API sends', () => {
       const as = <T>(value: unknown) => value as T;
       hooks.onRequest({ what: text, status: 1_000 + nth, elapsedMs: NaN, waitedMs: -1 });
       hooks.onRequest({ what: 'orders', status: 100 + nth, elapsedMs: 1, waitedMs: 1 });
-      hooks.onRetry({ what: text, resource: text, error: new CellarstreamError(as(text), text), count: 1, delayMs: 1 }); // prettier-ignore
+      hooks.onRetry({
+        what: text,
+        resource: text,
+        error: new CellarstreamError(as(text), text),
+        count: 1,
+        delayMs: 1,
+      });
       hooks.onFailed({ resource: text, error: new Error(text), delayMs: 1 });
       hooks.onRejected({ resource: text, reason: as(text), offset: nth });
       hooks.onTrouble({ resource: text, trouble: as(text), offset: nth });
@@ -358,10 +425,31 @@ describe('whatever the API sends', () => {
       hooks.onProgress({ resource: text, read: nth, total: nth, done: false });
       hooks.onDiscarded({ reason: text });
       hooks.onSignalIgnored({ partition: 0, offset: text, reason: text });
-      page({ resource: text, lane: as(text), changes: [{ ...change(as(text), NaN), key: text, changed: [text] }] }); // prettier-ignore
-      page({ statusChanges: [{ key: text, change: { subject: as(text), subjectId: text, field: as(text), from: text, to: text, changedAt: null } }] }); // prettier-ignore
+      page({
+        resource: text,
+        lane: as(text),
+        changes: [{ ...change(as(text), NaN), key: text, changed: [text] }],
+      });
+      page({
+        statusChanges: [
+          {
+            key: text,
+            change: {
+              subject: as(text),
+              subjectId: text,
+              field: as(text),
+              from: text,
+              to: text,
+              changedAt: null,
+            },
+          },
+        ],
+      });
     }
-    hooks.onStart({ quotas: () => Array.from({ length: 1_000 }, (_, nth) => ({ name: `list${nth}`, used: nth, limit: 1 })) }); // prettier-ignore
+    hooks.onStart({
+      quotas: () =>
+        Array.from({ length: 1_000 }, (_, nth) => ({ name: `list${nth}`, used: nth, limit: 1 })),
+    });
   }
 
   it('the number of series stays as it is', async () => {
@@ -373,7 +461,9 @@ describe('whatever the API sends', () => {
     const added = own(samples).length - own(before).length;
     // `other`s, classes of statuses, and gauges that were not known before.
     expect(added).toBeLessThan(150);
-    expect(await one.value('cellarstream_dead_letters_total', { resource: 'other', reason: 'other' })).toBe(1_000); // prettier-ignore
+    expect(
+      await one.value('cellarstream_dead_letters_total', { resource: 'other', reason: 'other' }),
+    ).toBe(1_000);
   });
 
   it('a service that reads all lists has less than a thousand and a half of them', async () => {
@@ -386,7 +476,17 @@ describe('whatever the API sends', () => {
     hostile(one);
     const { page, text } = one;
     const personal = { email: 'ada@example.com', last_name: 'Lovelace' };
-    page({ changes: [{ ...change('u', START), key: 'key-100234', before: personal, after: personal, changed: ['email'] }] }); // prettier-ignore
+    page({
+      changes: [
+        {
+          ...change('u', START),
+          key: 'key-100234',
+          before: personal,
+          after: personal,
+          changed: ['email'],
+        },
+      ],
+    });
     const told = await text();
     for (const telling of [
       'ada@',
@@ -398,7 +498,6 @@ describe('whatever the API sends', () => {
       '10.0.0.1',
       'email',
     ])
-      // prettier-ignore
       expect(told).not.toContain(telling);
   });
 });

@@ -31,7 +31,8 @@ export function parsePromql(expression: string): Parsed {
   const groupings: string[] = [];
   parser.parse(expression).iterate({
     enter: (at) => {
-      if (at.type.isError) errors.push(`at ${at.from}: ${expression.slice(Math.max(0, at.from - 10), at.to + 10)}`); // prettier-ignore
+      if (at.type.isError)
+        errors.push(`at ${at.from}: ${expression.slice(Math.max(0, at.from - 10), at.to + 10)}`);
       if (at.name === 'VectorSelector') selectors.push(selectorOf(at.node));
       if (at.name === 'GroupingLabels') {
         groupings.push(...at.node.getChildren('LabelName').map(textOf));

@@ -115,7 +115,9 @@ describe('the connection of the page', () => {
     vi.advanceTimersByTime(2 * 86_400_000);
     expect(told).toEqual(['lost since 0']);
     expect(FakeSource.all.length).toBeGreaterThan(30_000);
-    expect(FakeSource.all.filter(({ readyState }) => readyState !== FakeSource.CLOSED)).toHaveLength(1); // prettier-ignore
+    expect(
+      FakeSource.all.filter(({ readyState }) => readyState !== FakeSource.CLOSED),
+    ).toHaveLength(1);
     newest().say('at last');
     expect(told.slice(1)).toEqual(['live', 'at last']);
   });

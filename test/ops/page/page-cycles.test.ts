@@ -9,8 +9,15 @@ function cycle(field: string, ...seen: [string | null, string | null, number][])
     if (!names.includes(name)) names.push(name);
     return names.indexOf(name);
   };
-  const changes = seen.map(([from, to, count]) => ({ from: placeOf(from), to: placeOf(to), count, medianMs: null })); // prettier-ignore
-  const states = names.map((name) => ({ kind: name === null ? 'new' : 'state', name: name ?? '', count: 1 }) as const); // prettier-ignore
+  const changes = seen.map(([from, to, count]) => ({
+    from: placeOf(from),
+    to: placeOf(to),
+    count,
+    medianMs: null,
+  }));
+  const states = names.map(
+    (name) => ({ kind: name === null ? 'new' : 'state', name: name ?? '', count: 1 }) as const,
+  );
   return { subject: 'order', field, states, changes, others: 0 };
 }
 
@@ -20,9 +27,13 @@ const AFTER = cycle('status', ['open', 'paid', 5], [null, 'open', 9]);
 
 describe('life cycles on the page', () => {
   it('are drawn anew where states have other names or places, or changes other ends', () => {
-    expect(isSameShape(BEFORE, cycle('status', [null, 'open', 10], ['open', 'paid', 6]))).toBe(true); // prettier-ignore
+    expect(isSameShape(BEFORE, cycle('status', [null, 'open', 10], ['open', 'paid', 6]))).toBe(
+      true,
+    );
     expect(isSameShape(BEFORE, AFTER)).toBe(false);
-    expect(isSameShape(BEFORE, cycle('status', [null, 'open', 9], ['open', 'void', 5]))).toBe(false); // prettier-ignore
+    expect(isSameShape(BEFORE, cycle('status', [null, 'open', 9], ['open', 'void', 5]))).toBe(
+      false,
+    );
     expect(isSameShape(BEFORE, { ...BEFORE, field: 'payment_status' })).toBe(false);
     const [first, second] = BEFORE.changes;
     expect(isSameShape(BEFORE, { ...BEFORE, changes: [second!, first!] })).toBe(false);
@@ -31,7 +42,8 @@ describe('life cycles on the page', () => {
   });
 
   it('have rows that keep their names when places change', () => {
-    const rows = (each: LifeCycle) => changesOf(each).map((change) => [changeName(change), change.count]); // prettier-ignore
+    const rows = (each: LifeCycle) =>
+      changesOf(each).map((change) => [changeName(change), change.count]);
     expect(rows(AFTER)).toEqual(rows(BEFORE));
     const [entered, paid] = changesOf(BEFORE);
     expect(changeName(entered!)).not.toBe(changeName(paid!));

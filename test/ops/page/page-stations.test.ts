@@ -61,7 +61,7 @@ describe('the stations of the flow', () => {
     });
     hooks.onLogin!({ lifeMs: 600_000, aheadMs: 0 });
     pass(150_000);
-    expect(at('token')).toMatchObject({ share: 0.75, shareText: '75 % of its 10 min' }); // prettier-ignore
+    expect(at('token')).toMatchObject({ share: 0.75, shareText: '75 % of its 10 min' });
     expect(at('quota')).toMatchObject({ share: 0.62, shareText: 'inventory: 62 of 100' });
 
     ask(200, 200);

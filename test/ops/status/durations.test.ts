@@ -18,7 +18,10 @@ describe('durations', () => {
         (groups, share) => {
           const sorted = groups.flat().sort((a, b) => a - b);
           const exact = sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
-          const told = quantile(groups.map((group) => of(...group)), share); // prettier-ignore
+          const told = quantile(
+            groups.map((group) => of(...group)),
+            share,
+          );
           const ratio = exact === undefined ? told : told! / exact;
           if (exact === undefined) expect(told).toBeNull();
           else expect(Math.abs(ratio! - 1)).toBeLessThan(0.1);

@@ -10,7 +10,6 @@ function changed(
   changedAt: number | null,
   subjectId: string | null = null,
 ): StatusChange {
-  // prettier-ignore
   return { subject: 'order', subjectId, field: 'payment_status', from, to, changedAt };
 }
 
@@ -81,7 +80,11 @@ describe('lifeCycle', () => {
 
   it('comes to what a whole memory of all changes would', () => {
     const status = fc.constantFrom('a', 'b', 'c', null);
-    const step = fc.record({ key: fc.constantFrom('1', '2', '3'), to: status, afterMs: fc.nat(1e6) }); // prettier-ignore
+    const step = fc.record({
+      key: fc.constantFrom('1', '2', '3'),
+      to: status,
+      afterMs: fc.nat(1e6),
+    });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const model = lifeCycle();

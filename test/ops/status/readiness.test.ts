@@ -15,8 +15,16 @@ function service(options: Partial<ReadinessOptions> = {}) {
   let at = START;
   const model = readiness({ resources: ['orders', 'inventory'], now: () => at, ...options });
   const { onLogin, onReady, onPublished, onRetry, onCommit, onFailed, onEmpty } = model.hooks;
-  const page = (resource: string, lane: Lane, completes: boolean): Published =>
-    ({ resource, lane, changes: [], statusChanges: [], unchanged: 1, known: 1, at, completes }); // prettier-ignore
+  const page = (resource: string, lane: Lane, completes: boolean): Published => ({
+    resource,
+    lane,
+    changes: [],
+    statusChanges: [],
+    unchanged: 1,
+    known: 1,
+    at,
+    completes,
+  });
   return {
     check: model.check,
     pass: (ms: number) => (at += ms),
@@ -215,7 +223,10 @@ describe('readiness', () => {
 
   describe('goes stale', () => {
     const stale = (options: Partial<ReadinessOptions>, afterMs: number) => {
-      const { check, pass, complete, page } = readyService({ resources: ['orders', 'inventory'], ...options }); // prettier-ignore
+      const { check, pass, complete, page } = readyService({
+        resources: ['orders', 'inventory'],
+        ...options,
+      });
       pass(afterMs);
       complete('inventory', 'sweep');
       page('orders', 'poll'); // a poll that does not come to its end

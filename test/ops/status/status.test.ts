@@ -61,7 +61,17 @@ function change(op: Operation, updatedAt: number | null, was: number | null = nu
 }
 
 function paid(key: string, from: string | null, to: string | null): Published['statusChanges'][0] {
-  return { key, change: { subject: 'order', subjectId: null, field: 'payment_status', from, to, changedAt: null } }; // prettier-ignore
+  return {
+    key,
+    change: {
+      subject: 'order',
+      subjectId: null,
+      field: 'payment_status',
+      from,
+      to,
+      changedAt: null,
+    },
+  };
 }
 
 describe('statusModel', () => {
@@ -81,7 +91,12 @@ describe('statusModel', () => {
     });
     hooks.onStart!({ quotas: () => QUOTAS });
     fail();
-    expect(status()).toMatchObject({ ready: false, reasons: ['waiting'], causes: ['api'], quotas: QUOTAS }); // prettier-ignore
+    expect(status()).toMatchObject({
+      ready: false,
+      reasons: ['waiting'],
+      causes: ['api'],
+      quotas: QUOTAS,
+    });
     expect(status().lifeCycles).toHaveLength(9);
   });
 
@@ -109,7 +124,12 @@ describe('statusModel', () => {
     note();
     hooks.onRetry!({ what: 'orders', resource: 'orders', error, count: 2, delayMs: 4_000 });
     note();
-    expect(resource().retry).toEqual({ what: 'orders', error: 'no answer', count: 2, nextAt: START + 4_000 }); // prettier-ignore
+    expect(resource().retry).toEqual({
+      what: 'orders',
+      error: 'no answer',
+      count: 2,
+      nextAt: START + 4_000,
+    });
     hooks.onProgress!({ resource: 'orders', read: 100, total: 100, done: true });
     pass(4_000);
     page();
@@ -122,7 +142,16 @@ describe('statusModel', () => {
     note();
     hooks.onCommitted!({ resource: 'orders', outcome: 'committed', elapsedMs: 23, messages: 1 });
     note();
-    expect(states).toEqual(['taking-over', 'taking-over', 'first-read', 'waiting', 'following', 'failed', 'waiting', 'following']); // prettier-ignore
+    expect(states).toEqual([
+      'taking-over',
+      'taking-over',
+      'first-read',
+      'waiting',
+      'following',
+      'failed',
+      'waiting',
+      'following',
+    ]);
     expect(resource()).toMatchObject({ transactionMs: 23, retry: null });
     expect(resource('inventory').state).toBe('taking-over');
   });
@@ -164,7 +193,13 @@ describe('statusModel', () => {
   it('repeats as a warning nothing that it is not ready for', () => {
     const { status, hooks, fail } = service();
     for (let count = 1; count <= 3; count++)
-      hooks.onRetry!({ what: 'orders', resource: 'orders', error: new Error('no'), count, delayMs: 1 }); // prettier-ignore
+      hooks.onRetry!({
+        what: 'orders',
+        resource: 'orders',
+        error: new Error('no'),
+        count,
+        delayMs: 1,
+      });
     expect(status().warnings.map(({ kind }) => kind)).toEqual(['tried-again']);
     fail();
     expect(status().warnings).toEqual([]);
@@ -180,10 +215,19 @@ describe('statusModel', () => {
     pass(1_000);
     page();
     page({}, 'inventory', 'sweep');
-    hooks.onSwept!({ resource: 'inventory', number: 3, records: 9, proof: 'exact', canBeAsked: false }); // prettier-ignore
+    hooks.onSwept!({
+      resource: 'inventory',
+      number: 3,
+      records: 9,
+      proof: 'exact',
+      canBeAsked: false,
+    });
     pass(1_000);
     expect(resource()).toMatchObject({ lookedAt: START + 1_000, swept: null });
-    expect(resource('inventory')).toMatchObject({ lookedAt: START + 1_000, swept: { at: START + 1_000, records: 9, proof: 'exact' } }); // prettier-ignore
+    expect(resource('inventory')).toMatchObject({
+      lookedAt: START + 1_000,
+      swept: { at: START + 1_000, records: 9, proof: 'exact' },
+    });
   });
 
   it('tells the pace of a first read and the time left, by the last minute', () => {
@@ -191,7 +235,13 @@ describe('statusModel', () => {
     const progress = (read: number) =>
       hooks.onProgress!({ resource: 'orders', read, total: 100_000, done: read === 100_000 });
     progress(1_000);
-    expect(resource().firstRead).toEqual({ read: 1_000, total: 100_000, done: false, perSecond: null, leftMs: null }); // prettier-ignore
+    expect(resource().firstRead).toEqual({
+      read: 1_000,
+      total: 100_000,
+      done: false,
+      perSecond: null,
+      leftMs: null,
+    });
     pass(1_000_000); // a pause that no longer counts
     for (let read = 2_000; read <= 40_000; read += 1_000) {
       pass(2_000);
@@ -280,7 +330,10 @@ describe('statusModel', () => {
 
   it('keeps a point each five seconds, for five minutes', () => {
     const { resource, page, pass, now } = service();
-    page({ unchanged: 98, changes: [change('c', now() - 700), change('c', now() - 900), change('d', null)] }); // prettier-ignore
+    page({
+      unchanged: 98,
+      changes: [change('c', now() - 700), change('c', now() - 900), change('d', null)],
+    });
     expect(resource().series.recordsPerSecond).toEqual(Array(60).fill(0));
     pass(5_000);
     const { series, perSecond } = resource();
@@ -319,7 +372,12 @@ describe('statusModel', () => {
       to: 'paid',
     });
     expect(deadLetters).toHaveLength(20);
-    expect(deadLetters[0]).toEqual({ at: START + 59, resource: 'orders', reason: 'no-key', offset: 59 }); // prettier-ignore
+    expect(deadLetters[0]).toEqual({
+      at: START + 59,
+      resource: 'orders',
+      reason: 'no-key',
+      offset: 59,
+    });
     expect(resources[0]!.deadLetters).toEqual({ 'no-key': 60 });
     expect(lifeCycles[0]).toMatchObject({ subject: 'order', field: 'payment_status' });
     expect(lifeCycles[0]!.changes.map(({ count }) => count)).toEqual([60, 60]);

@@ -6,7 +6,12 @@ describe('timeSlots', () => {
     let at = 10_000;
     const made = timeSlots({ everyMs: 1_000, count: 3, now: () => at, empty: () => ({ n: 0 }) });
     const past = () => made.past().map(({ n }) => n);
-    return { ...made, past, add: (n: number) => (made.current().n += n), pass: (ms: number) => (at += ms) }; // prettier-ignore
+    return {
+      ...made,
+      past,
+      add: (n: number) => (made.current().n += n),
+      pass: (ms: number) => (at += ms),
+    };
   };
 
   it('keeps the newest complete slots, and the one that runs apart from them', () => {

@@ -22,7 +22,13 @@ function told() {
 describe('warnings', () => {
   it('say that deletions are held until a sweep holds none', () => {
     const { onHeld, onSwept, kinds, texts, pass } = told();
-    const swept = { resource: 'orders', number: 1, records: 70, proof: 'exact', canBeAsked: true } as const; // prettier-ignore
+    const swept = {
+      resource: 'orders',
+      number: 1,
+      records: 70,
+      proof: 'exact',
+      canBeAsked: true,
+    } as const;
     onHeld({ resource: 'orders', gone: 30, known: 100, limitPercent: 5 });
     onSwept(swept);
     pass(1e9);
@@ -89,7 +95,9 @@ describe('warnings', () => {
     answer('products', 304);
     expect(answersNow()).toBe(false);
     answer('products', 200);
-    expect(texts()).toEqual(['the API was tried again 6 times and answers now; the last error: no answer']); // prettier-ignore
+    expect(texts()).toEqual([
+      'the API was tried again 6 times and answers now; the last error: no answer',
+    ]);
     retry('orders', 6);
     pass(9_999);
     answer('orders', 200); // within the pause: another request's
@@ -174,7 +182,10 @@ describe('warnings', () => {
     expect(texts()[0]).toMatch(
       /^differs in every answer: \/seen, \/images\/url\. .* VOLATILE_FIELDS=products:\/seen,products:\/images\/url$/,
     );
-    onVolatile({ resource: 'orders', fields: Array.from({ length: 50 }, (_, n) => `/${n}`.repeat(90)) }); // prettier-ignore
+    onVolatile({
+      resource: 'orders',
+      fields: Array.from({ length: 50 }, (_, n) => `/${n}`.repeat(90)),
+    });
     expect(Math.max(...texts().map((text) => text.length))).toBeLessThan(1_000);
   });
 

@@ -13,7 +13,11 @@ import { NO_SWEEP } from '../../../src/streams/paging/sweep-progress.ts';
 const TASK = 'estate/orders';
 const event: Message = { topic: 'wine.orders', key: '7', value: Buffer.from('an event') };
 const status: Message = { topic: 'wine.order-status-changes', key: '7', value: Buffer.from('x') };
-const image: ImageUpdate = { key: '7', sequence: 1, image: { schemaId: 1, bytes: Buffer.from('') } }; // prettier-ignore
+const image: ImageUpdate = {
+  key: '7',
+  sequence: 1,
+  image: { schemaId: 1, bytes: Buffer.from('') },
+};
 const batch: TaskBatch = {
   messages: [event, status],
   images: [image],
@@ -136,7 +140,13 @@ describe('a task that is taken over', () => {
 
   describe('by a process with a store of before', () => {
     const cursor = { ...newCursor('another'), generation: 4 };
-    const message = { topic: 'wine.cursors', partition: 0, offset: '0', key: Buffer.from(TASK), value: Buffer.from(JSON.stringify(cursor)) }; // prettier-ignore
+    const message = {
+      topic: 'wine.cursors',
+      partition: 0,
+      offset: '0',
+      key: Buffer.from(TASK),
+      value: Buffer.from(JSON.stringify(cursor)),
+    };
     const keptAt = 1_000;
     const row = [{ number: 3, at: 900 }];
     const remembered = (sweep: object, sweepGeneration?: number): TaskMemory => ({
@@ -164,8 +174,20 @@ describe('a task that is taken over', () => {
     });
 
     it('reads the progress that an older version kept', async () => {
-      const { number, beganAt, phase, position, total, distinct, proof, interrupted, removed } = sweep; // prettier-ignore
-      const older = { number, beganAt, phase, position, total, distinct, proof, proofBefore: proof, interrupted, removed }; // prettier-ignore
+      const { number, beganAt, phase, position, total, distinct, proof, interrupted, removed } =
+        sweep;
+      const older = {
+        number,
+        beganAt,
+        phase,
+        position,
+        total,
+        distinct,
+        proof,
+        proofBefore: proof,
+        interrupted,
+        removed,
+      };
       const { log } = await opened(undefined, [message], { memory: remembered(older, 4) });
       expect(log.sweep).toMatchObject({ ...NO_SWEEP, number: 3, keptAt: log.sweep.keptAt });
     });

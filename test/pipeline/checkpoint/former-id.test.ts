@@ -32,7 +32,9 @@ function process(prefix: string, account: string, instance: string, version: 'ol
         task: `${account}/orders`,
         topic: `${prefix}.orders`,
         cursorTopic: `${prefix}.cursors`,
-        ...(version === 'old' ? { transactionalId: formerId! } : { transactionalId, formerId: formerId! }), // prettier-ignore
+        ...(version === 'old'
+          ? { transactionalId: formerId! }
+          : { transactionalId, formerId: formerId! }),
         instance,
         readImage: async (event) => {
           await hooks.onRead();
@@ -115,7 +117,10 @@ describe('a process that finds its task under the id of an older version', () =>
     await publish(log, 'wine.eu.orders');
     await publish(await ofOne('newer', 'new')());
     await publish(log, 'wine.eu.orders');
-    expect([written(), written('wine.eu.orders')]).toEqual([['1', '2', '3'], ['1', '2']]); // prettier-ignore
+    expect([written(), written('wine.eu.orders')]).toEqual([
+      ['1', '2', '3'],
+      ['1', '2'],
+    ]);
     const { refused } = kafka;
     const upgraded = await ofOther('other too', 'new')();
     await publish(upgraded, 'wine.eu.orders');

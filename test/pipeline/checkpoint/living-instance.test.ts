@@ -30,7 +30,10 @@ function watched(written: readonly { readonly at: number; readonly task: string 
 
 describe('who runs an account', () => {
   it('is who writes a cursor while it is watched, and since when', async () => {
-    const found = watched([{ at: 0, task: 'default/orders' }, { at: 9_800, task: 'default/orders' }]); // prettier-ignore
+    const found = watched([
+      { at: 0, task: 'default/orders' },
+      { at: 9_800, task: 'default/orders' },
+    ]);
     expect(await found).toEqual({ instance: 'of 9800', since: 17 });
   });
 

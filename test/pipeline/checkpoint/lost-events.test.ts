@@ -14,7 +14,9 @@ function lost(
   cursor: Partial<Cursor>,
   store?: Partial<TaskMemory>,
 ) {
-  const found = bounds.map(([low, high], at) => [at, { low: BigInt(low), high: BigInt(high) }] as const); // prettier-ignore
+  const found = bounds.map(
+    ([low, high], at) => [at, { low: BigInt(low), high: BigInt(high) }] as const,
+  );
   return lostEvents(TOPIC, new Map(found), {
     cursor: { ...newCursor('one'), sequence: 9, ...cursor },
     memory: store && { ...memory, ends: {}, ...store },
@@ -24,14 +26,48 @@ function lost(
 describe('lostEvents', () => {
   it('finds nothing in a topic that is as it was, or has grown', () => {
     const ends = { 0: '7', 1: '3' };
-    expect(lost([[0, 7], [0, 3]], { ends })).toBeUndefined(); // prettier-ignore
-    expect(lost([[0, 8], [0, 3]], { ends }, { ends: { 0: '8', 1: '3' } })).toBeUndefined(); // prettier-ignore
+    expect(
+      lost(
+        [
+          [0, 7],
+          [0, 3],
+        ],
+        { ends },
+      ),
+    ).toBeUndefined();
+    expect(
+      lost(
+        [
+          [0, 8],
+          [0, 3],
+        ],
+        { ends },
+        { ends: { 0: '8', 1: '3' } },
+      ),
+    ).toBeUndefined();
   });
 
   it('finds what ends sooner than the cursor says, or the store, and a partition that is gone', () => {
     const ends = { 0: '7', 1: '3' };
-    expect(lost([[0, 7], [0, 1]], { ends })?.gaps).toEqual([{ partition: 1, kind: 'ends', before: 3n, now: 1n }]); // prettier-ignore
-    expect(lost([[0, 7], [0, 3]], { ends }, { ends: { 0: '9', 1: '3' } })?.gaps).toEqual([{ partition: 0, kind: 'ends', before: 9n, now: 7n }]); // prettier-ignore
+    expect(
+      lost(
+        [
+          [0, 7],
+          [0, 1],
+        ],
+        { ends },
+      )?.gaps,
+    ).toEqual([{ partition: 1, kind: 'ends', before: 3n, now: 1n }]);
+    expect(
+      lost(
+        [
+          [0, 7],
+          [0, 3],
+        ],
+        { ends },
+        { ends: { 0: '9', 1: '3' } },
+      )?.gaps,
+    ).toEqual([{ partition: 0, kind: 'ends', before: 9n, now: 7n }]);
     expect(lost([[0, 7]], { ends })).toMatchObject({ offsets: 3 });
   });
 
@@ -61,19 +97,44 @@ describe('isMadeAnew', () => {
 
   it('knows messages that follow what was there, in whichever partitions', () => {
     expect(isMadeAnew(new Map([[0, 14n]]), ends, 3)).toBe(false);
-    expect(isMadeAnew(new Map([[0, 12n], [1, 7n], [2, 2n]]), ends, 4)).toBe(false); // prettier-ignore
+    expect(
+      isMadeAnew(
+        new Map([
+          [0, 12n],
+          [1, 7n],
+          [2, 2n],
+        ]),
+        ends,
+        4,
+      ),
+    ).toBe(false);
   });
 
   it('knows those that begin anew, be they more than were there', () => {
     expect(isMadeAnew(new Map([[0, 4n]]), ends, 3)).toBe(true);
     expect(isMadeAnew(new Map([[0, 1_001n]]), ends, 1_000)).toBe(true);
-    expect(isMadeAnew(new Map([[0, 12n], [1, 3n]]), ends, 3)).toBe(true); // prettier-ignore
+    expect(
+      isMadeAnew(
+        new Map([
+          [0, 12n],
+          [1, 3n],
+        ]),
+        ends,
+        3,
+      ),
+    ).toBe(true);
   });
 });
 
 describe('lossText', () => {
   it('names the topic, each partition with its offsets, and how it can have come', () => {
-    const both = lost([[0, 2], [3, 9]], { ends: { 0: '7', 1: '9' } })!; // prettier-ignore
+    const both = lost(
+      [
+        [0, 2],
+        [3, 9],
+      ],
+      { ends: { 0: '7', 1: '9' } },
+    )!;
     expect(lossText(both)).toBe(
       'wine.orders has lost events that were published: partition 0 ends at 2 and not at 7 (5 offsets), partition 1 begins at 3 and not at 0 (3 offsets): the topic was deleted and made anew, or a broker that lacked its end became its leader; records were deleted from its beginning, by hand or by a cleanup.policy with delete. Its list is read again: what the topic lacks comes again as r, without status changes',
     );

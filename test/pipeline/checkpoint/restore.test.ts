@@ -61,7 +61,11 @@ async function publish(log: Checkpoint, ...keys: readonly string[]): Promise<voi
   const { sequence: before } = log.cursor;
   const sequences = keys.map((_, nth) => before + nth + 1);
   await log.commit({
-    messages: keys.map((key, nth) => ({ topic: TOPIC, key, value: Buffer.from(String(sequences[nth])) })), // prettier-ignore
+    messages: keys.map((key, nth) => ({
+      topic: TOPIC,
+      key,
+      value: Buffer.from(String(sequences[nth])),
+    })),
     images: keys.map((key, nth) => ({ key, sequence: sequences[nth]!, image })),
     cursor: {
       ...log.cursor,
@@ -205,10 +209,13 @@ describe('a task whose topic has lost events', () => {
 describe('a task whose folder is older than what compaction has left', () => {
   const remove = (log: Checkpoint, key: string) =>
     log.commit({
-      messages: [{ topic: TOPIC, key, value: Buffer.from(String(log.cursor.sequence + 1)) }, { topic: TOPIC, key, value: null }],
+      messages: [
+        { topic: TOPIC, key, value: Buffer.from(String(log.cursor.sequence + 1)) },
+        { topic: TOPIC, key, value: null },
+      ],
       images: [{ key, sequence: log.cursor.sequence + 1, image: null }],
       cursor: { ...log.cursor, sequence: log.cursor.sequence + 1 },
-    }); // prettier-ignore
+    });
 
   it('does not take a record for alive that was deleted meanwhile', async () => {
     const { kafka, open } = cluster();
@@ -313,7 +320,9 @@ describe('a task whose topic has another number of partitions', () => {
     kafka.grow(TOPIC);
     await expect(open('two', folder)).rejects.toMatchObject({
       code: 'TOPIC_CHANGED',
-      message: expect.stringMatching(/^wine\.orders has 3 partitions, its events were written with 2: .* TOPIC_PREFIX$/) as string, // prettier-ignore
+      message: expect.stringMatching(
+        /^wine\.orders has 3 partitions, its events were written with 2: .* TOPIC_PREFIX$/,
+      ) as string,
     });
     kafka.makeAnew(TOPIC, 1);
     const log = await open('two', folder);

@@ -20,7 +20,8 @@ const ada: JsonObject = { id: 1, name: 'Ada' };
 const adaWithSize: JsonObject = { ...ada, size: 2.5 };
 
 const refused = () => new CellarstreamError('REGISTRY_REFUSED', 'not compatible');
-const inferred = (...records: JsonObject[]) => growSchema(undefined, records, { resource, keyFields }); // prettier-ignore
+const inferred = (...records: JsonObject[]) =>
+  growSchema(undefined, records, { resource, keyFields });
 const fieldNames = (schema: RecordSchema) =>
   valueSchemaOf(schema)
     .fields.map(({ name }) => name)
@@ -61,10 +62,13 @@ class MemoryRegistry implements Registry {
   }
 
   #takes(schema: RecordSchema): boolean {
-    const fields = new Map(valueSchemaOf(schema).fields.map(({ name, type }) => [name, JSON.stringify(type)])); // prettier-ignore
-    return this.versions.every(
-      (version) =>
-      valueSchemaOf(version).fields.every(({ name, type }) => fields.get(name) === JSON.stringify(type)), // prettier-ignore
+    const fields = new Map(
+      valueSchemaOf(schema).fields.map(({ name, type }) => [name, JSON.stringify(type)]),
+    );
+    return this.versions.every((version) =>
+      valueSchemaOf(version).fields.every(
+        ({ name, type }) => fields.get(name) === JSON.stringify(type),
+      ),
     );
   }
 }
@@ -128,7 +132,12 @@ describe('a book that is opened again', () => {
 
     const more = inferred({ ...ada, country: 'NZ' });
     const book = await open(registry, { described: more });
-    expect(fieldNames(book.current()!.codec.schema).sort()).toEqual(['country', 'id', 'name', 'size']); // prettier-ignore
+    expect(fieldNames(book.current()!.codec.schema).sort()).toEqual([
+      'country',
+      'id',
+      'name',
+      'size',
+    ]);
     expect(registry.versions).toHaveLength(3);
   });
 
@@ -137,7 +146,9 @@ describe('a book that is opened again', () => {
     registry.versions.push(inferred(ada)); // values without an envelope
     await expect(open(registry)).rejects.toMatchObject({
       code: 'REGISTRY_REFUSED',
-      message: expect.stringMatching(new RegExp(`^version 1 of ${SUBJECT} .* not of our making`)) as string, // prettier-ignore
+      message: expect.stringMatching(
+        new RegExp(`^version 1 of ${SUBJECT} .* not of our making`),
+      ) as string,
     });
   });
 
@@ -167,11 +178,20 @@ describe('another process that has grown the schema meanwhile', () => {
     const registry = new MemoryRegistry();
     const book = await open(registry);
     await book.encode([ada], keyFields);
-    const theirs = growSchema(inferred(ada), [{ ...ada, size: 'large', colour: 'red' }], { resource, keyFields }); // prettier-ignore
+    const theirs = growSchema(inferred(ada), [{ ...ada, size: 'large', colour: 'red' }], {
+      resource,
+      keyFields,
+    });
     await registry.register(SUBJECT, envelopeSchema(theirs, resource));
 
     await book.encode([{ ...adaWithSize, age: 36 }], keyFields); // size as a number: refused
-    expect(fieldNames(book.current()!.codec.schema)).toEqual(['id', 'name', 'colour', 'size', 'age']); // prettier-ignore
+    expect(fieldNames(book.current()!.codec.schema)).toEqual([
+      'id',
+      'name',
+      'colour',
+      'size',
+      'age',
+    ]);
     expect(book.values.decode(book.values.encode(adaWithSize))).toEqual(adaWithSize);
     expect(book.current()?.schemaId).toBe(3);
   });
@@ -216,10 +236,29 @@ describe('images', () => {
     await book.encode([ada], keyFields);
     const { codec } = book.current()!;
     const bytes = book.values.encode(ada);
-    const source = { connector: 'cellarstream', version: '1', name: 'default', resource, ts_ms: null, snapshot: 'false' } as const; // prettier-ignore
+    const source = {
+      connector: 'cellarstream',
+      version: '1',
+      name: 'default',
+      resource,
+      ts_ms: null,
+      snapshot: 'false',
+    } as const;
     const facts = { ts_ms: 5, changed: [] };
-    const created = codec.encode({ ...facts, op: 'c', before: null, after: bytes, source: { ...source, sequence: 41 } }); // prettier-ignore
-    const deleted = codec.encode({ ...facts, op: 'd', before: bytes, after: null, source: { ...source, sequence: 42 } }); // prettier-ignore
+    const created = codec.encode({
+      ...facts,
+      op: 'c',
+      before: null,
+      after: bytes,
+      source: { ...source, sequence: 41 },
+    });
+    const deleted = codec.encode({
+      ...facts,
+      op: 'd',
+      before: bytes,
+      after: null,
+      source: { ...source, sequence: 42 },
+    });
 
     await book.encode([adaWithSize], keyFields);
     const next = await open(registry); // has not seen schema 1

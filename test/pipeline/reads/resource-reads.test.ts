@@ -305,7 +305,13 @@ describe('resourceReads', () => {
 });
 
 describe('the sweeps of a resource', () => {
-  const removing = { ...NO_SWEEP, number: 7, phase: 'removing', proof: 'exact', row: [{ number: 6, at: -1e6 }] } as const; // prettier-ignore
+  const removing = {
+    ...NO_SWEEP,
+    number: 7,
+    phase: 'removing',
+    proof: 'exact',
+    row: [{ number: 6, at: -1e6 }],
+  } as const;
   const unseen = (...keys: string[]) => ({
     count: () => 1_000,
     unseen: () => ({ keys, next: undefined }),
@@ -534,7 +540,8 @@ describe('what is to be published again', () => {
   it('fails where the API refuses it, and the next request has its turn', () => {
     const seen: ReadBatch[] = [];
     const refusal = new CellarstreamError('API_STATUS', 'no', { context: { status: 400 } });
-    const isFirstPage = ({ offset, modifiedFromDate }: ListQuery) => offset === 0 && !modifiedFromDate; // prettier-ignore
+    const isFirstPage = ({ offset, modifiedFromDate }: ListQuery) =>
+      offset === 0 && !modifiedFromDate;
     reading(
       (query) => {
         if (query.offset !== undefined && query.offset > 0) throw refusal;

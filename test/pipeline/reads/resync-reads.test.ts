@@ -36,7 +36,6 @@ function reading(
   scan: (since: number | null) => Observable<ScanPage>,
   single?: Partial<SingleRecords>,
 ) {
-  // prettier-ignore
   const requests$ = new Subject<Resync>();
   const place = permits(1);
   const begun: string[] = [];
@@ -89,7 +88,10 @@ describe('resyncReads', () => {
   });
 
   it('asks for one order, and says when there is none or nobody knows', () => {
-    const answers: Record<string, Answer | undefined> = { 1: answer({ order_number: 1 }), 2: answer() }; // prettier-ignore
+    const answers: Record<string, Answer | undefined> = {
+      1: answer({ order_number: 1 }),
+      2: answer(),
+    };
     const { requests$, readings, outcomes } = reading(() => throwError(() => new Error()), {
       ask: (key) => of(answers[key]),
     });
@@ -98,7 +100,11 @@ describe('resyncReads', () => {
       readings.at(-1)!.settle();
     }
     expect(readings.map(({ records }) => records.length)).toEqual([1, 0, 0]);
-    expect(outcomes()).toMatchObject([done(), done('the API has no order 2'), { status: 'failed' }]); // prettier-ignore
+    expect(outcomes()).toMatchObject([
+      done(),
+      done('the API has no order 2'),
+      { status: 'failed' },
+    ]);
   });
 
   it('waits until what came before is dealt with', () => {
@@ -117,7 +123,9 @@ describe('resyncReads', () => {
   });
 
   it('fails a request that the API has something against, and goes on with the next', () => {
-    const refusal = new CellarstreamError('API_STATUS', 'orders answered 400', { context: { status: 400 } }); // prettier-ignore
+    const refusal = new CellarstreamError('API_STATUS', 'orders answered 400', {
+      context: { status: 400 },
+    });
     const scans = [
       concat(
         of(page(true)),

@@ -16,18 +16,29 @@ function written(write: (out: AvroOutput) => void): string {
 
 /** Where the number of bytes changes, where shifts stop to do, and the ends of the range. */
 const EDGES = [
-  ...[0, 6, 7, 13, 14, 20, 21, 27, 28, 30, 31, 32, 34, 35, 41, 42, 48, 49, 51, 52].map((n) => 2 ** n),
+  ...[0, 6, 7, 13, 14, 20, 21, 27, 28, 30, 31, 32, 34, 35, 41, 42, 48, 49, 51, 52].map(
+    (n) => 2 ** n,
+  ),
   2 ** 53 - 2,
-]; // prettier-ignore
-const LONGS = EDGES.flatMap((edge) => [edge - 1, edge, edge + 1, -edge - 1, -edge, 1 - edge])
-  .filter((value) => value >= -(2 ** 52) && value <= 2 ** 53 - 2); // prettier-ignore
+];
+const LONGS = EDGES.flatMap((edge) => [
+  edge - 1,
+  edge,
+  edge + 1,
+  -edge - 1,
+  -edge,
+  1 - edge,
+]).filter((value) => value >= -(2 ** 52) && value <= 2 ** 53 - 2);
 
 describe('AvroOutput', () => {
   it('writes longs as avsc does, over all of their range', () => {
     expect(LONGS).toContain(-(2 ** 52));
     expect(LONGS).toContain(2 ** 53 - 2);
     for (const value of LONGS) {
-      expect([value, written((out) => out.long(value))]).toEqual([value, asAvsc('long', value).toString('hex')]); // prettier-ignore
+      expect([value, written((out) => out.long(value))]).toEqual([
+        value,
+        asAvsc('long', value).toString('hex'),
+      ]);
     }
     fc.assert(
       fc.property(fc.integer({ min: -(2 ** 52), max: 2 ** 53 - 2 }), (value) => {
@@ -42,7 +53,9 @@ describe('AvroOutput', () => {
       expect(written((out) => out.double(value))).toBe(asAvsc('double', value).toString('hex'));
     }
     for (const value of [false, true]) {
-      expect(written((out) => out.byte(Number(value)))).toBe(asAvsc('boolean', value).toString('hex')); // prettier-ignore
+      expect(written((out) => out.byte(Number(value)))).toBe(
+        asAvsc('boolean', value).toString('hex'),
+      );
     }
     for (const length of [0, 1, 63, 64, 20_000]) {
       const value = Buffer.alloc(length, 'bytes');
@@ -51,15 +64,18 @@ describe('AvroOutput', () => {
     }
   });
 
-  it.each(['a', 'é', '€', '𝄞', '\0'])('writes strings as avsc does, short and long ones: %j', (unit) => {
-    for (let length = 0; length <= 70; length++) {
-      // The last ones alone are not ASCII: then a short text has been begun in vain.
-      for (const text of [unit.repeat(length), 'x'.repeat(length) + unit]) {
-        const hex = written((out) => expect(out.string(text)).toBe(true));
-        expect(hex).toBe(asAvsc('string', text).toString('hex'));
+  it.each(['a', 'é', '€', '𝄞', '\0'])(
+    'writes strings as avsc does, short and long ones: %j',
+    (unit) => {
+      for (let length = 0; length <= 70; length++) {
+        // The last ones alone are not ASCII: then a short text has been begun in vain.
+        for (const text of [unit.repeat(length), 'x'.repeat(length) + unit]) {
+          const hex = written((out) => expect(out.string(text)).toBe(true));
+          expect(hex).toBe(asAvsc('string', text).toString('hex'));
+        }
       }
-    }
-  }); // prettier-ignore
+    },
+  );
 
   it.each([
     ['short', 'ab\ud800'],
@@ -91,7 +107,14 @@ describe('AvroOutput', () => {
         out.string('sherry');
         out.byte(1);
       });
-      const type = { type: 'record', name: 'R', fields: ['long', 'double', 'string', 'boolean'].map((each, k) => ({ name: `f${k}`, type: each })) } as avro.Schema; // prettier-ignore
+      const type = {
+        type: 'record',
+        name: 'R',
+        fields: ['long', 'double', 'string', 'boolean'].map((each, k) => ({
+          name: `f${k}`,
+          type: each,
+        })),
+      } as avro.Schema;
       const rest = asAvsc(type, { f0: 2 ** 52, f1: 1.5, f2: 'sherry', f3: true });
       expect(hex).toBe(Buffer.concat([start, rest]).toString('hex'));
     }

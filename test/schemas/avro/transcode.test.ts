@@ -56,7 +56,25 @@ function modelOf(value: JsonValue, chance: Chance): Json {
   return new Map(Object.entries(value).map(([name, item]) => [name, modelOf(item, chance)]));
 }
 
-const PIECES = ['{', '}', '[', ']', '"', ':', ',', '\\', '0', '9', '.', '-', 'e', ' ', 'null', 'é', '"a":1,']; // prettier-ignore
+const PIECES = [
+  '{',
+  '}',
+  '[',
+  ']',
+  '"',
+  ':',
+  ',',
+  '\\',
+  '0',
+  '9',
+  '.',
+  '-',
+  'e',
+  ' ',
+  'null',
+  'é',
+  '"a":1,',
+];
 
 /** The text with something in it, or missing from it, or a byte that is no UTF-8. */
 function damaged(text: Buffer, chance: Chance): Buffer {
@@ -128,7 +146,10 @@ describe('transcode', () => {
     ['a name without a field', '{"stranger":"a","label":"b"}'],
     ['a name without a field, twice', '{"stranger":null,"label":"b","stranger":1}'],
     ['a name without a field, twice, and null at last', '{"stranger":1,"stranger":null}'],
-    ['a name without a field, twice in a part', '{"part":{"s":1,"s":null},"parts":[{"s":null,"s":2}]}'],
+    [
+      'a name without a field, twice in a part',
+      '{"part":{"s":1,"s":null},"parts":[{"s":null,"s":2}]}',
+    ],
     ['a name without a field that is null', '{"label":"b","stranger":null,"count":3}'],
     ['a name that is half a surrogate pair', '{"label":"b","\\ud83d":1}'],
     ['__proto__ as a name', '{"__proto__":{"label":1},"parts":[{"__proto__":"x"}]}'],
@@ -136,31 +157,67 @@ describe('transcode', () => {
     ['as many items as a byte counts', JSON.stringify({ parts: items(63) })],
     ['more items', JSON.stringify({ parts: items(64), label: 'behind them' })],
     ['many items', JSON.stringify({ parts: items(9_000), times: [], label: 'behind them' })],
-    ['items that are null or odd', '{"grid":[[1,null,"x"],null,7,[2]],"parts":[null,7,{"nulls":1}]}'],
+    [
+      'items that are null or odd',
+      '{"grid":[[1,null,"x"],null,7,[2]],"parts":[null,7,{"nulls":1}]}',
+    ],
     ['another value than a part', '{"part":[],"parts":{},"grid":7,"label":"a"}'],
     ['the least and the most', '{"count":9007199254740990,"small":-2147483648,"ratio":5e-324}'],
     ['too many digits', '{"count":12345678901234567890,"ratio":0.1234567890123456789}'],
     ['zeros', '{"count":-0,"small":0,"ratio":-0.0,"price":0.00}'],
     ['fractions', '{"ratio":0.1,"price":19.99,"count":1.0,"small":1.5}'],
-    ['15 and 16 digits', '{"ratio":123456789.012345,"price":999999999.999999,"count":1234567890123456}'],
+    [
+      '15 and 16 digits',
+      '{"ratio":123456789.012345,"price":999999999.999999,"count":1234567890123456}',
+    ],
     ['exponents', '{"ratio":1e3,"count":1E2,"small":1e-1}'],
-    ['times', '{"at":"2024-05-01T12:34:56.789Z","day":"2024-02-29","times":["2024-05-01T12:00+02:00","x"]}'],
+    [
+      'times',
+      '{"at":"2024-05-01T12:34:56.789Z","day":"2024-02-29","times":["2024-05-01T12:00+02:00","x"]}',
+    ],
     ['words', '{"flag":true,"label":null,"any":false,"count":true}'],
   ])('reads %s', (_, text) => {
     const { read, parsed } = transcoded(codec, Buffer.from(text), ['label', 'any', 'count']);
     expect(parsed).toMatchObject({ end: BEFORE.length + Buffer.byteLength(text) });
     expect(read).toEqual(parsed);
-  }); // prettier-ignore
+  });
 
   it.each([
-    ...['{"label":"a"', '{"label":"a",}', '{,}', '{"label"}', '{"label":}', '{"label":"a"]', '{label:"a"}'],
-    ...['{"label":"a\nb"}', '{"label":"a" "count":1}', '{"count":01}', '{"count":1.}', '{"count":.5}'],
-    ...['{"count":+1}', '{"count":1x}', '{"count":-}', '{"flag":truer}', '{"flag":nul}', '{"label":nulls}'],
-    ...['{"times":[,]}', '{"times":["x",]}', '{"times":["x"}', '{"part":{"~a/b":"x"]}', '{"stranger":tru}'],
+    ...[
+      '{"label":"a"',
+      '{"label":"a",}',
+      '{,}',
+      '{"label"}',
+      '{"label":}',
+      '{"label":"a"]',
+      '{label:"a"}',
+    ],
+    ...[
+      '{"label":"a\nb"}',
+      '{"label":"a" "count":1}',
+      '{"count":01}',
+      '{"count":1.}',
+      '{"count":.5}',
+    ],
+    ...[
+      '{"count":+1}',
+      '{"count":1x}',
+      '{"count":-}',
+      '{"flag":truer}',
+      '{"flag":nul}',
+      '{"label":nulls}',
+    ],
+    ...[
+      '{"times":[,]}',
+      '{"times":["x",]}',
+      '{"times":["x"}',
+      '{"part":{"~a/b":"x"]}',
+      '{"stranger":tru}',
+    ],
     ...['{"label":"\\x"}', '{"stranger"}', '{"stranger" 1}', '{"\\x":1}'],
   ])('throws a SyntaxError at %s', (text) => {
     expect(transcoded(codec, Buffer.from(text))).toEqual({ read: 'no JSON', parsed: 'no JSON' });
-  }); // prettier-ignore
+  });
 
   it.each(['7', '"label"', 'null', '[{"label":"a"}]'])('leaves %s to others', (text) => {
     expect(codec.transcode(Buffer.from(text), 0, [])).toBeUndefined();
@@ -168,11 +225,15 @@ describe('transcode', () => {
 
   it('reads bytes that are no UTF-8 as parsing does', () => {
     for (const wrong of ['ff', 'c3', 'eda0bd', 'c080']) {
-      const text = Buffer.concat([Buffer.from('{"label":"a'), Buffer.from(wrong, 'hex'), Buffer.from('"}')]);
+      const text = Buffer.concat([
+        Buffer.from('{"label":"a'),
+        Buffer.from(wrong, 'hex'),
+        Buffer.from('"}'),
+      ]);
       const { read, parsed } = transcoded(codec, text, ['label']);
       expect(read).toEqual(parsed);
     }
-  }); // prettier-ignore
+  });
 
   it('forgets what it has noted in a part that it could not read', () => {
     const odd = '{"parts":[{"nulls":"odd","proto":1,"nulls":5},{"nulls":7}]}';
@@ -210,22 +271,50 @@ describe('transcode', () => {
       return parse.mock.calls.map(([text]) => text);
     };
     const plain = {
-      ...{ flag: true, small: -1, count: 9_007_199_254_740, ratio: 0.25, label: 'Grüner', price: 1.5 },
-      ...{ at: '2024-05-01T12:34:56.789Z', day: '2024-05-01', times: ['2024-05-01T12:34Z'], grid: [[1], []] },
-      ...{ part: { '~a/b': 'x' }, parts: [{ nulls: 1 }, { nulls: null }, null], any: 'plain', stranger: null },
+      ...{
+        flag: true,
+        small: -1,
+        count: 9_007_199_254_740,
+        ratio: 0.25,
+        label: 'Grüner',
+        price: 1.5,
+      },
+      ...{
+        at: '2024-05-01T12:34:56.789Z',
+        day: '2024-05-01',
+        times: ['2024-05-01T12:34Z'],
+        grid: [[1], []],
+      },
+      ...{
+        part: { '~a/b': 'x' },
+        parts: [{ nulls: 1 }, { nulls: null }, null],
+        any: 'plain',
+        stranger: null,
+      },
     };
     expect(calls(JSON.stringify(plain))).toEqual([]);
     const turned = Object.fromEntries(Object.entries(plain).reverse());
     expect(calls(JSON.stringify(turned))).toEqual([]);
-    const odd = '{"ratio":1e3,"label":"a\\n","part":{"~a/b":"x","~a/b":"y"},"any":{"a":[1]},"count":1}';
+    const odd =
+      '{"ratio":1e3,"label":"a\\n","part":{"~a/b":"x","~a/b":"y"},"any":{"a":[1]},"count":1}';
     expect(calls(odd)).toEqual(['1e3', '"a\\n"', '{"~a/b":"x","~a/b":"y"}', '{"a":[1]}']);
-  }); // prettier-ignore
+  });
 
   it('gives wanted fields by any name', () => {
     const fields = [nullable('proto', 'long', '__proto__'), nullable('a', 'long')];
-    const named = createRecordCodec({ ...everyKind, fields: [...fields, ...everyKind.fields.slice(-2)] }); // prettier-ignore
-    const { fields: found } = named.transcode(Buffer.from('{"a":null,"__proto__":7}'), 0, ['a', '__proto__', 'b'])!; // prettier-ignore
-    expect(Object.entries(found)).toEqual([['a', null], ['__proto__', 7]]); // prettier-ignore
+    const named = createRecordCodec({
+      ...everyKind,
+      fields: [...fields, ...everyKind.fields.slice(-2)],
+    });
+    const { fields: found } = named.transcode(Buffer.from('{"a":null,"__proto__":7}'), 0, [
+      'a',
+      '__proto__',
+      'b',
+    ])!;
+    expect(Object.entries(found)).toEqual([
+      ['a', null],
+      ['__proto__', 7],
+    ]);
   });
 
   it('reads on after an error as before it', () => {
@@ -238,7 +327,10 @@ describe('transcode', () => {
   it('tells names by their bytes', () => {
     const names = ['a', 'ab', 'é', 'a"b', 'a\\b', 'A'];
     const fields = names.map((name, nth) => nullable(`f${nth}`, 'long', name));
-    const named = createRecordCodec({ ...everyKind, fields: [...fields, ...everyKind.fields.slice(-2)] });
+    const named = createRecordCodec({
+      ...everyKind,
+      fields: [...fields, ...everyKind.fields.slice(-2)],
+    });
     for (let first = 0; first < names.length; first++) {
       const turned = [...names.slice(first), ...names.slice(0, first)];
       const record = Object.fromEntries(turned.map((name, nth) => [name, nth]));
@@ -246,5 +338,5 @@ describe('transcode', () => {
       expect(read).toEqual(parsed);
       expect(read).toMatchObject({ hasUnknown: false });
     }
-  }); // prettier-ignore
+  });
 });

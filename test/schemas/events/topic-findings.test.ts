@@ -12,7 +12,12 @@ function found(
   more: Partial<FoundTopic> & { readonly brokers?: number } = {},
 ) {
   const { brokers = 3, ...state } = more;
-  const specs = topicTable({ prefix: 'wine', resources: ['orders'], partitions: 6, replication: Math.min(3, brokers) }); // prettier-ignore
+  const specs = topicTable({
+    prefix: 'wine',
+    resources: ['orders'],
+    partitions: 6,
+    replication: Math.min(3, brokers),
+  });
   const spec = specs.find(({ topic }) => topic === `wine.${name}`)!;
   const made = new Map([
     ['max.message.bytes', '1048588'],
@@ -77,8 +82,12 @@ describe('topicFindings', () => {
     ]);
     const kept = { 'retention.ms': String(7 * DAY_MS), 'retention.bytes': '1000' };
     expect(told('order-status-changes', kept)).toEqual([
-      expect.stringContaining('unwise: wine.order-status-changes has retention.ms=604800000, -1 is wanted'), // prettier-ignore
-      expect.stringContaining('unwise: wine.order-status-changes has retention.bytes=1000, -1 is wanted'), // prettier-ignore
+      expect.stringContaining(
+        'unwise: wine.order-status-changes has retention.ms=604800000, -1 is wanted',
+      ),
+      expect.stringContaining(
+        'unwise: wine.order-status-changes has retention.bytes=1000, -1 is wanted',
+      ),
     ]);
     expect(told('signals', { 'retention.ms': '1000' })).toEqual([]);
     expect(told('dead-letters', { 'retention.ms': '1000' })).toEqual([]);
@@ -107,7 +116,12 @@ describe('topicFindings', () => {
   });
 
   it('says nothing of settings that a broker does not know', () => {
-    const spec = topicTable({ prefix: 'wine', resources: ['orders'], partitions: 6, replication: 1 })[0]!; // prettier-ignore
+    const spec = topicTable({
+      prefix: 'wine',
+      resources: ['orders'],
+      partitions: 6,
+      replication: 1,
+    })[0]!;
     const topic = { partitions: 6, replication: 1, settings: new Map<string, string>() };
     expect(topicFindings(spec, topic, new Map(), 1)).toEqual([]);
   });

@@ -19,7 +19,11 @@ describe('topicTable', () => {
       ['wine.dead-letters', 1, 'cleanup.policy=delete'],
       ['wine.cursors', 1, 'cleanup.policy=compact segment.ms=600000'],
       ['wine.signals', 1, 'cleanup.policy=delete retention.ms=604800000'],
-      ['wine.ledger', 1, 'cleanup.policy=compact segment.ms=600000 message.timestamp.type=LogAppendTime'], // prettier-ignore
+      [
+        'wine.ledger',
+        1,
+        'cleanup.policy=compact segment.ms=600000 message.timestamp.type=LogAppendTime',
+      ],
     ]);
   });
 

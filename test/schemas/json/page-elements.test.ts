@@ -38,23 +38,29 @@ const SPACES = fc.string({ unit: fc.constantFrom(' ', '\n', '\r', '\t'), maxLeng
 
 /** JSON text of a value, in some layout: white space anywhere, any character as an escape. */
 function layouts(value: JsonValue): fc.Arbitrary<string> {
-  return fc.tuple(fc.array(SPACES, { minLength: 1, maxLength: 5 }), fc.nat(7)).map(([spaces, every]) => {
-    let n = 0;
-    const space = () => spaces[n++ % spaces.length]!;
-    const quoted = (text: string) => {
-      const units = Array.from(text.split(''), (unit, k) =>
-        every > 0 && (k + n) % (every * 2) === 1 ? `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}` : JSON.stringify(unit).slice(1, -1));
-      return `"${units.join('')}"`;
-    };
-    const laid = (part: JsonValue): string => {
-      const all = (texts: string[]) => texts.join(`${space()},${space()}`);
-      if (Array.isArray(part)) return `[${space()}${all(part.map(laid))}${space()}]`;
-      if (isJsonObject(part)) return `{${space()}${all(Object.entries(part).map(([key, item]) => `${quoted(key)}${space()}:${space()}${laid(item)}`))}${space()}}`;
-      return typeof part === 'string' ? quoted(part) : stringifyJson(part);
-    };
-    return space() + laid(value) + space();
-  });
-} // prettier-ignore
+  return fc
+    .tuple(fc.array(SPACES, { minLength: 1, maxLength: 5 }), fc.nat(7))
+    .map(([spaces, every]) => {
+      let n = 0;
+      const space = () => spaces[n++ % spaces.length]!;
+      const quoted = (text: string) => {
+        const units = Array.from(text.split(''), (unit, k) =>
+          every > 0 && (k + n) % (every * 2) === 1
+            ? `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+            : JSON.stringify(unit).slice(1, -1),
+        );
+        return `"${units.join('')}"`;
+      };
+      const laid = (part: JsonValue): string => {
+        const all = (texts: string[]) => texts.join(`${space()},${space()}`);
+        if (Array.isArray(part)) return `[${space()}${all(part.map(laid))}${space()}]`;
+        if (isJsonObject(part))
+          return `{${space()}${all(Object.entries(part).map(([key, item]) => `${quoted(key)}${space()}:${space()}${laid(item)}`))}${space()}}`;
+        return typeof part === 'string' ? quoted(part) : stringifyJson(part);
+      };
+      return space() + laid(value) + space();
+    });
+}
 
 /** Values with `data` in them at any depth, and text that looks like the page around it. */
 const values: fc.Arbitrary<JsonValue> = fc.oneof(
@@ -93,11 +99,21 @@ describe('pageElements', () => {
   });
 
   it('finds what is no JSON, wherever it was damaged: in an element, in the rest, or not at all', () => {
-    const odd = [...'{}[],:"\\ 1e-.tn', '\0', '\v', '\f', '\u001f', '\u00a0', '\ufeff', '\u2028', ''];
-    const changes = fc.array(
-      fc.tuple(fc.nat(), fc.constantFrom(...odd), fc.nat(2)),
-      { minLength: 1, maxLength: 3 },
-    );
+    const odd = [
+      ...'{}[],:"\\ 1e-.tn',
+      '\0',
+      '\v',
+      '\f',
+      '\u001f',
+      '\u00a0',
+      '\ufeff',
+      '\u2028',
+      '',
+    ];
+    const changes = fc.array(fc.tuple(fc.nat(), fc.constantFrom(...odd), fc.nat(2)), {
+      minLength: 1,
+      maxLength: 3,
+    });
     const seen = new Set<string>();
     fc.assert(
       fc.property(pages, changes, fc.nat(9), (page, all, cut) => {
@@ -115,15 +131,17 @@ describe('pageElements', () => {
     );
     expect(seen).toContain('true true');
     expect(seen).toContain('true false');
-  }); // prettier-ignore
+  });
 
   it('sees every page cut off, at whatever byte', () => {
-    const page = Buffer.from('{"pagination":{"a":[1,"]"]}, "data" : [ {"b":"é\\"}"}, 12, null ],"c":{}}\n');
+    const page = Buffer.from(
+      '{"pagination":{"a":[1,"]"]}, "data" : [ {"b":"é\\"}"}, 12, null ],"c":{}}\n',
+    );
     expect(inParts(page)).toBe(asWhole(page));
     for (let end = 0; end < page.length - 1; end++) {
       expect(inParts(page.subarray(0, end))).toMatch(/^(no JSON|not taken apart)$/);
     }
-  }); // prettier-ignore
+  });
 
   it.each([
     '{"data":[1 2]}',

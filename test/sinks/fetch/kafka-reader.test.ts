@@ -25,8 +25,14 @@ function open(options: Partial<ReaderOptions> = {}) {
   return openReader({
     kafka: fake.kafka,
     topic: TOPIC,
-    from: new Map([[0, 10n], [1, 5n]]), // prettier-ignore
-    ends: new Map([[0, 20n], [1, 10n]]), // prettier-ignore
+    from: new Map([
+      [0, 10n],
+      [1, 5n],
+    ]),
+    ends: new Map([
+      [0, 20n],
+      [1, 10n],
+    ]),
     onBatch: ({ partition, messages, next }) =>
       seen.push(...messages.map(({ offset }) => `${partition}:${offset}`), `${partition}>${next}`),
     ...options,
@@ -161,7 +167,10 @@ describe('openReader', () => {
     const reader = open();
     const fetches = [await fake.nextFetch(), await fake.nextFetch()];
     const asked = fetches.map(({ leader, asked: what }) => [leader, what]);
-    expect(asked).toEqual([[1, ['0:10']], [2, ['1:5']]]); // prettier-ignore
+    expect(asked).toEqual([
+      [1, ['0:10']],
+      [2, ['1:5']],
+    ]);
     fake.leaders.set(1, 3);
     fetches[1]!.answer({ partition: 1, offsets: [5] });
     expect(await fake.nextFetch()).toMatchObject({ leader: 3, asked: ['1:6'] });
@@ -175,7 +184,12 @@ describe('openReader', () => {
     first.answer({ partition: 0, offsets: [10] }, { partition: 1 });
     const fetches = [await fake.nextFetch(), await fake.nextFetch()];
     const asked = fetches.map(({ leader, asked: what }) => [leader, what]);
-    expect(asked).toEqual(expect.arrayContaining([[1, ['0:11']], [2, ['1:5']]])); // prettier-ignore
+    expect(asked).toEqual(
+      expect.arrayContaining([
+        [1, ['0:11']],
+        [2, ['1:5']],
+      ]),
+    );
     await reader.close();
   });
 
@@ -249,7 +263,10 @@ describe('openReader', () => {
 
   it('takes what can be had beside a partition that is refused', async () => {
     const reader = open();
-    const answers = [{ partition: 0, errorCode: NOT_LEADER }, { partition: 1, offsets: [5] }]; // prettier-ignore
+    const answers = [
+      { partition: 0, errorCode: NOT_LEADER },
+      { partition: 1, offsets: [5] },
+    ];
     (await fake.nextFetch()).answer(...answers);
     expect((await fake.nextFetch()).asked).toEqual(['0:10', '1:6']);
     expect(fake.counts.opened).toBe(2);
@@ -349,7 +366,10 @@ describe('openReader', () => {
       fake.bounds.set(0, bounds);
       const reader = open({ isPatient: false });
       (await fake.nextFetch()).answer({ partition: 0, errorCode: OUT_OF_RANGE });
-      await expect(reader.done).rejects.toMatchObject({ code, message: expect.stringMatching(message) as string }); // prettier-ignore
+      await expect(reader.done).rejects.toMatchObject({
+        code,
+        message: expect.stringMatching(message) as string,
+      });
       await reader.close();
     },
   );
@@ -361,14 +381,18 @@ describe('openReader', () => {
     for (let time = 1; time <= 8; time++) {
       (await fake.nextFetch()).answer({ partition: 1, lastStableOffset: 10n }, short);
     }
-    const message = expect.stringMatching(/partition 0 of wine\.orders ends at 10, it was at 20/) as string; // prettier-ignore
+    const message = expect.stringMatching(
+      /partition 0 of wine\.orders ends at 10, it was at 20/,
+    ) as string;
     await expect(reader.done).rejects.toMatchObject({ code: 'POSITION', message });
     await reader.close();
   });
 
   it('ends with what the receiver throws', async () => {
     const bug = new TypeError('a bug');
-    const onBatch = () => { throw bug; }; // prettier-ignore
+    const onBatch = () => {
+      throw bug;
+    };
     const reader = open({ onBatch });
     (await fake.nextFetch()).answer({ partition: 0, offsets: [10] });
     await expect(reader.done).rejects.toBe(bug);

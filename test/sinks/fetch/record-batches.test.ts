@@ -37,10 +37,20 @@ function someRecords(seed: number): RecordSpec[] {
 const hex = (bytes: Buffer | string | null | undefined) =>
   typeof bytes === 'string' ? Buffer.from(bytes).toString('hex') : (bytes?.toString('hex') ?? null);
 /** What is compared quickly: buffers are not. */
-const plain = ({ offset, timestamp, key, value, headers }: RecordBatchEntry) =>
-  [offset, timestamp, hex(key), hex(value), ...Object.entries(headers).map(([name, content]) => [name, hex(content as Buffer | undefined)])]; // prettier-ignore
-const asRead = ({ offset, at, key, value, headers = [] }: RecordSpec) =>
-  [String(offset), String(at), hex(key), hex(value), ...headers.map(([name, content]) => [name, hex(content)])]; // prettier-ignore
+const plain = ({ offset, timestamp, key, value, headers }: RecordBatchEntry) => [
+  offset,
+  timestamp,
+  hex(key),
+  hex(value),
+  ...Object.entries(headers).map(([name, content]) => [name, hex(content as Buffer | undefined)]),
+];
+const asRead = ({ offset, at, key, value, headers = [] }: RecordSpec) => [
+  String(offset),
+  String(at),
+  hex(key),
+  hex(value),
+  ...headers.map(([name, content]) => [name, hex(content)]),
+];
 
 describe('messagesOf', () => {
   it.each([0, 1])('reads what was written, whatever it is: codec %i', async (codec) => {
@@ -57,19 +67,31 @@ describe('messagesOf', () => {
       Buffer,
       Buffer,
     ];
-    const headers = [['a', one], ['b', two], ['a', two], ['a', three]] as const; // prettier-ignore
+    const headers = [
+      ['a', one],
+      ['b', two],
+      ['a', two],
+      ['a', three],
+    ] as const;
     const [message] = await messages(batchBytes({ records: [{ offset: 1, headers }] }));
     expect(message!.headers).toEqual({ a: [one, two, three], b: two });
   });
 
   it('takes the time of the log where a topic says so', async () => {
-    const records = [{ offset: 1, at: 10 }, { offset: 2, at: 20 }]; // prettier-ignore
-    const read = await messages(batchBytes({ records, attributes: LOG_APPEND_TIME, maxTimestamp: 99 })); // prettier-ignore
+    const records = [
+      { offset: 1, at: 10 },
+      { offset: 2, at: 20 },
+    ];
+    const read = await messages(
+      batchBytes({ records, attributes: LOG_APPEND_TIME, maxTimestamp: 99 }),
+    );
     expect(read.map(({ timestamp }) => timestamp)).toEqual(['99', '99']);
   });
 
   it('reads nothing from a batch of which compaction has left the header', async () => {
-    const [batch] = recordBatches(batchBytes({ records: [], baseOffset: 5, lastOffset: 9, attributes: 1 })); // prettier-ignore
+    const [batch] = recordBatches(
+      batchBytes({ records: [], baseOffset: 5, lastOffset: 9, attributes: 1 }),
+    );
     expect(batch).toMatchObject({ baseOffset: 5, lastOffset: 9, count: 0 });
     expect(await messagesOf(batch!)).toEqual([]);
   });
@@ -142,7 +164,15 @@ describe('committedBatches', () => {
       written(5, 7),
       written(6, 8),
     ];
-    expect(committed([[7, 2], [8, 1]], ...log)).toEqual([5, 6]); // prettier-ignore
+    expect(
+      committed(
+        [
+          [7, 2],
+          [8, 1],
+        ],
+        ...log,
+      ),
+    ).toEqual([5, 6]);
   });
 
   it('knows of a transaction that began before what was fetched', () => {
@@ -155,7 +185,13 @@ describe('committedBatches', () => {
   });
 
   it('takes a marker that compaction has emptied for none', () => {
-    const emptied = batchBytes({ records: [], baseOffset: 3, lastOffset: 3, producerId: 7, attributes: TRANSACTIONAL | 32 }); // prettier-ignore
+    const emptied = batchBytes({
+      records: [],
+      baseOffset: 3,
+      lastOffset: 3,
+      producerId: 7,
+      attributes: TRANSACTIONAL | 32,
+    });
     expect(committed([], written(1, 7), emptied, written(4, 7))).toEqual([1, 4]);
   });
 });

@@ -26,7 +26,10 @@ describe('batchesOf', () => {
     const most = 100_000;
     const records = Array.from({ length: 20 }, (_, n) => record('small', 0, String(n), 30_000));
     const largest = record('small', 0, 'largest', maxEventBytes(most));
-    const [{ batches } = { batches: [] }] = await batchesOf([...records, largest], new Map([['small', most]])); // prettier-ignore
+    const [{ batches } = { batches: [] }] = await batchesOf(
+      [...records, largest],
+      new Map([['small', most]]),
+    );
     expect((await keysOf(batches)).flat()).toEqual([...records.map(({ key }) => key), 'largest']);
     for (const batch of batches) expect(recordBatch(batch, STAMP).length).toBeLessThanOrEqual(most);
   });

@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { PARTITIONS, TOPIC, checkServers, messages, openOn, startCluster } from './on-scripted-cluster.ts'; // prettier-ignore
+import {
+  PARTITIONS,
+  TOPIC,
+  checkServers,
+  messages,
+  openOn,
+  startCluster,
+} from './on-scripted-cluster.ts';
 
 checkServers();
 

@@ -3,7 +3,16 @@ import { brokersOf, NoAnswer, NotSent } from '../../../src/sinks/producer/broker
 import { metadata } from '../../../src/sinks/producer/calls.ts';
 import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
 import type { Api } from '../../support/scripted-cluster/protocol.ts';
-import { TOPIC, arrived, checkServers, gate, kafkaOf, messages, openOn, startCluster } from './on-scripted-cluster.ts'; // prettier-ignore
+import {
+  TOPIC,
+  arrived,
+  checkServers,
+  gate,
+  kafkaOf,
+  messages,
+  openOn,
+  startCluster,
+} from './on-scripted-cluster.ts';
 
 checkServers();
 

@@ -1,6 +1,18 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { describeError, isRetryable } from '../../../src/core/errors.ts';
-import { SHORT_MS, TOPIC, arrived, checkServers, committed, each, gate, message, messages, openOn, startCluster } from './on-scripted-cluster.ts'; // prettier-ignore
+import {
+  SHORT_MS,
+  TOPIC,
+  arrived,
+  checkServers,
+  committed,
+  each,
+  gate,
+  message,
+  messages,
+  openOn,
+  startCluster,
+} from './on-scripted-cluster.ts';
 
 checkServers();
 
@@ -79,7 +91,8 @@ describe('a transaction that can not be committed', () => {
     async (which) => {
       const cluster = await startCluster();
       const sink = await openOn(cluster);
-      const [clock, now] = which === 'its clock' ? [performance, performance.now()] : [Date, Date.now()]; // prettier-ignore
+      const [clock, now] =
+        which === 'its clock' ? [performance, performance.now()] : [Date, Date.now()];
       const first = () => void vi.spyOn(clock, 'now').mockReturnValue(now + 31_000);
       onTestFinished(() => void vi.restoreAllMocks());
       cluster.fault({ api: 'Produce', deed: { refuse: 47, partition: 2 }, first });
@@ -92,7 +105,11 @@ describe('a transaction that can not be committed', () => {
   it('is fenced in its midst, and leaves nothing behind', async () => {
     const cluster = await startCluster({ brokers: 2 });
     const sink = await openOn(cluster);
-    cluster.fault({ api: 'Produce', when: ({ broker }) => broker === 1, first: () => openOn(cluster) }); // prettier-ignore
+    cluster.fault({
+      api: 'Produce',
+      when: ({ broker }) => broker === 1,
+      first: () => openOn(cluster),
+    });
     await expect(sink.commit(messages('1'))).rejects.toMatchObject({ context: { epoch: true } });
     expect(committed(cluster)).toEqual(each());
   });
@@ -198,10 +215,13 @@ describe('what a user may not do', () => {
     expect(committed(cluster)).toEqual(each());
   });
 
-  it.each(['FindCoordinator', 'InitProducerId'] as const)('is said when it is opened: %s', async (api) => {
-    const cluster = await startCluster();
-    cluster.fault({ api, deed: { refuse: TRANSACTIONAL_ID_AUTHORIZATION_FAILED } });
-    await expect(openOn(cluster)).rejects.toMatchObject({ code: 'KAFKA_REFUSED' });
-    expect(cluster.of(api).length).toBe(1);
-  }); // prettier-ignore
+  it.each(['FindCoordinator', 'InitProducerId'] as const)(
+    'is said when it is opened: %s',
+    async (api) => {
+      const cluster = await startCluster();
+      cluster.fault({ api, deed: { refuse: TRANSACTIONAL_ID_AUTHORIZATION_FAILED } });
+      await expect(openOn(cluster)).rejects.toMatchObject({ code: 'KAFKA_REFUSED' });
+      expect(cluster.of(api).length).toBe(1);
+    },
+  );
 });

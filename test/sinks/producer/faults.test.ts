@@ -1,5 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { PARTITIONS, SHORT_MS, TOPIC, arrived, checkServers, committed, each, gate, message, messages, openOn, startCluster, told } from './on-scripted-cluster.ts'; // prettier-ignore
+import {
+  PARTITIONS,
+  SHORT_MS,
+  TOPIC,
+  arrived,
+  checkServers,
+  committed,
+  each,
+  gate,
+  message,
+  messages,
+  openOn,
+  startCluster,
+  told,
+} from './on-scripted-cluster.ts';
 
 checkServers();
 
@@ -210,7 +224,9 @@ describe('the coordinator', () => {
 describe('a login that has run out', () => {
   it('is replaced by a connection, never among calls', async () => {
     const cluster = await startCluster({ loginMs: 300 });
-    const sink = await openOn(cluster, { sasl: { mechanism: 'plain', username: 'u', password: 'p' } }); // prettier-ignore
+    const sink = await openOn(cluster, {
+      sasl: { mechanism: 'plain', username: 'u', password: 'p' },
+    });
     let count = 0;
     while (cluster.of('SaslAuthenticate').length < 4) {
       await sink.commit([message(0, String(count++))]);
@@ -228,5 +244,11 @@ it('a commit tells nothing but what it is about', async () => {
   const sink = await openOn(cluster);
   cluster.fault({ api: 'Produce', deed: { refuse: 6, partition: 0 } });
   await sink.commit(messages('1'));
-  expect(told(cluster)).toEqual(['InitProducerId', 'AddPartitionsToTxn', 'Produce', 'Produce', 'EndTxn']); // prettier-ignore
+  expect(told(cluster)).toEqual([
+    'InitProducerId',
+    'AddPartitionsToTxn',
+    'Produce',
+    'Produce',
+    'EndTxn',
+  ]);
 });

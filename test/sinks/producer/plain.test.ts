@@ -2,7 +2,17 @@ import type { KafkaConfig } from 'kafkajs';
 import { expect, it, onTestFinished } from 'vitest';
 import { plainProducer } from '../../../src/sinks/producer/plain-producer.ts';
 import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
-import { SHORT_MS, TOPIC, arrived, checkServers, gate, kafkaOf, message, startCluster, told } from './on-scripted-cluster.ts'; // prettier-ignore
+import {
+  SHORT_MS,
+  TOPIC,
+  arrived,
+  checkServers,
+  gate,
+  kafkaOf,
+  message,
+  startCluster,
+  told,
+} from './on-scripted-cluster.ts';
 
 checkServers();
 

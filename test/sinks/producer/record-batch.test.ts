@@ -23,8 +23,11 @@ const hex = (value: HeaderValue): string | null =>
 const hexOf = (value: HeaderValue | readonly HeaderValue[]): Plain =>
   Array.isArray(value) ? value.map(hex) : hex(value as HeaderValue);
 /** What is compared quickly: buffers are not. */
-const plain = ({ key, value, headers = {} }: ProducerRecord) =>
-  [hex(key), hex(value), Object.entries(headers).map(([name, content]) => [name, hexOf(content)])]; // prettier-ignore
+const plain = ({ key, value, headers = {} }: ProducerRecord) => [
+  hex(key),
+  hex(value),
+  Object.entries(headers).map(([name, content]) => [name, hexOf(content)]),
+];
 
 /** Read by kafkajs, and by our own reader, which was written after Kafka's documentation apart from the writer. */
 async function readByBoth(records: readonly ProducerRecord[]) {
@@ -45,7 +48,9 @@ function someRecords(seed: number): ProducerRecord[] {
     key: [null, text(), bytes()][below(3)]!,
     value: below(4) === 0 ? null : bytes(),
     ...(below(3) > 0 && {
-      headers: Object.fromEntries(Array.from({ length: below(4) }, (_, n) => [`${text()}${n}`, header()])), // prettier-ignore
+      headers: Object.fromEntries(
+        Array.from({ length: below(4) }, (_, n) => [`${text()}${n}`, header()]),
+      ),
     }),
   }));
 }
@@ -79,7 +84,11 @@ describe('recordBatch', () => {
   it.each([63, 64, 65, 8_191, 8_192, 8_193])('holds %i records', async (count) => {
     const records = Array.from({ length: count }, (_, n) => ({ key: String(n), value: null }));
     const { theirs, ours, batch } = await readByBoth(records);
-    expect([batch.count, batch.lastOffset, theirs.lastOffsetDelta]).toEqual([count, count - 1, count - 1]); // prettier-ignore
+    expect([batch.count, batch.lastOffset, theirs.lastOffsetDelta]).toEqual([
+      count,
+      count - 1,
+      count - 1,
+    ]);
     expect(ours.map(({ key }) => String(key))).toEqual(records.map(({ key }) => key));
     expect(theirs.records.map(({ key }) => String(key))).toEqual(records.map(({ key }) => key));
   });

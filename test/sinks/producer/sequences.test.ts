@@ -3,8 +3,17 @@ import { sequences } from '../../../src/sinks/producer/sequences.ts';
 
 it('counts each partition by itself, from 0', () => {
   const counts = sequences();
-  const calls = [['a', 0, 3], ['a', 1, 5], ['b', 0, 7], ['a', 0, 1], ['a', 0, 2], ['a 0', 1, 1]] as const; // prettier-ignore
-  expect(calls.map(([topic, partition, count]) => counts.next(topic, partition, count))).toEqual([0, 0, 0, 3, 4, 0]); // prettier-ignore
+  const calls = [
+    ['a', 0, 3],
+    ['a', 1, 5],
+    ['b', 0, 7],
+    ['a', 0, 1],
+    ['a', 0, 2],
+    ['a 0', 1, 1],
+  ] as const;
+  expect(calls.map(([topic, partition, count]) => counts.next(topic, partition, count))).toEqual([
+    0, 0, 0, 3, 4, 0,
+  ]);
 });
 
 it('begins again at 0 behind the greatest number of 31 bits, as brokers do', () => {

@@ -1,7 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Message } from '../../../src/sinks/sink.ts';
-import { TOPIC, arrived, checkServers, committed, each, gate, keyOf, message, messages, openOn, startCluster, told } from './on-scripted-cluster.ts'; // prettier-ignore
+import {
+  TOPIC,
+  arrived,
+  checkServers,
+  committed,
+  each,
+  gate,
+  keyOf,
+  message,
+  messages,
+  openOn,
+  startCluster,
+  told,
+} from './on-scripted-cluster.ts';
 
 checkServers();
 
@@ -21,7 +34,17 @@ describe('openKafkaProducer, while nothing is wrong', () => {
     const sink = await openOn(cluster);
     for (let n = 1; n < 4; n++) {
       const ends = await sink.commit([message(3), message(3), message(5)]);
-      expect(ends).toEqual(new Map([[TOPIC, new Map([[3, BigInt(3 * n)], [5, BigInt(2 * n)]])]])); // prettier-ignore
+      expect(ends).toEqual(
+        new Map([
+          [
+            TOPIC,
+            new Map([
+              [3, BigInt(3 * n)],
+              [5, BigInt(2 * n)],
+            ]),
+          ],
+        ]),
+      );
       expect([cluster.end(TOPIC, 3), cluster.end(TOPIC, 5)]).toEqual([3 * n, 2 * n]);
     }
   });
@@ -36,7 +59,7 @@ describe('openKafkaProducer, while nothing is wrong', () => {
   it('keeps keys, headers, tombstones, and messages without a key', async () => {
     const cluster = await startCluster();
     const sink = await openOn(cluster);
-    const headers = { 'ce_id': '1', größe: 'é🍷' }; // prettier-ignore
+    const headers = { ce_id: '1', größe: 'é🍷' };
     const keyless: Message = { topic: TOPIC, key: null, value: Buffer.from('keyless') };
     await sink.commit([keyless, { ...message(2), headers }, message(2, null)]);
     const key = keyOf(2);
@@ -51,7 +74,10 @@ describe('openKafkaProducer, while nothing is wrong', () => {
     const cluster = await startCluster();
     const sink = await openOn(cluster);
     // Random: what could be compressed would fit.
-    const large = Array.from({ length: 7 }, (_, n) => `${n} ${randomBytes(200_000).toString('hex')}`); // prettier-ignore
+    const large = Array.from(
+      { length: 7 },
+      (_, n) => `${n} ${randomBytes(200_000).toString('hex')}`,
+    );
     const all = large.map((value) => message(1, value));
     const ends = await sink.commit(all);
     expect(cluster.committed(TOPIC, 1).map(({ value }) => value?.[0])).toEqual([...'0123456']);

@@ -58,7 +58,10 @@ function cluster(answers: readonly Error[]) {
 
 it('says of a wrong cleanup.policy the command that mends it', async () => {
   const wrong = (replication: number) =>
-    topics(replication).map((spec) => ({ ...spec, configEntries: [{ name: 'cleanup.policy', value: 'compact,delete' }] })); // prettier-ignore
+    topics(replication).map((spec) => ({
+      ...spec,
+      configEntries: [{ name: 'cleanup.policy', value: 'compact,delete' }],
+    }));
   const { kafka } = cluster([]);
   const refused = ensureTopics({ kafka, topics: wrong, replication: undefined });
   await expect(refused).rejects.toMatchObject({

@@ -134,7 +134,10 @@ describe('diff', () => {
         throw new Error('parsed');
       },
     });
-    const [first] = differences([{ records: [kept(1, { isNew: false }), kept(2, { isNew: true })] }], { isNew }); // prettier-ignore
+    const [first] = differences(
+      [{ records: [kept(1, { isNew: false }), kept(2, { isNew: true })] }],
+      { isNew },
+    );
     expect(first!.changes.map(({ key, op, updatedAt }) => [key, op, updatedAt])).toEqual([
       ['1', 'r', 1],
       ['2', 'c', 2],
@@ -269,7 +272,11 @@ describe('diff', () => {
     });
     const [old, grown] = [codecOf('old'), codecOf('grown')];
     let now = old;
-    const options = { get codec() { return now; } }; // prettier-ignore
+    const options = {
+      get codec() {
+        return now;
+      },
+    };
     const found: Difference<ReadRecords>[] = [];
     const reads = new Subject<ReadRecords>();
     reads.pipe(diff(options)).subscribe((difference) => found.push(difference));
@@ -285,7 +292,11 @@ describe('diff', () => {
       ['grown', 'grown'],
     ]);
     const [, update] = changes;
-    expect([update!.changed, update!.after, update!.changed]).toEqual([['s'], { n: 1, s: 'b', by: 'old' }, ['s']]); // prettier-ignore
+    expect([update!.changed, update!.after, update!.changed]).toEqual([
+      ['s'],
+      { n: 1, s: 'b', by: 'old' },
+      ['s'],
+    ]);
     expect(old.decode).toHaveBeenCalledTimes(3); // each image once
   });
 

@@ -188,7 +188,13 @@ describe('backoff', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable }) => {
       const source = cold('#', undefined, gone);
-      const tries = backoff({ retries: 1, random: () => 1, firstMs: 4, scheduler, canPass: (error) => error === gone }); // prettier-ignore
+      const tries = backoff({
+        retries: 1,
+        random: () => 1,
+        firstMs: 4,
+        scheduler,
+        canPass: (error) => error === gone,
+      });
       expectObservable(source.pipe(tries)).toBe('4ms #', undefined, gone);
     });
   });
@@ -236,7 +242,17 @@ describe('backoff', () => {
     ['a protocol that nobody speaks', () => fetch('gopher://api.example/')],
     ['who has aborted it', () => fetch('http://127.0.0.1:1/', { signal: AbortSignal.abort() })],
     ['a bug', () => Promise.reject(new TypeError('x is not a function'))],
-    ['a certificate that is not trusted', () => Promise.reject(new TypeError('fetch failed', { cause: Object.assign(new Error('self-signed certificate'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }) }))], // prettier-ignore
+    [
+      'a certificate that is not trusted',
+      () =>
+        Promise.reject(
+          new TypeError('fetch failed', {
+            cause: Object.assign(new Error('self-signed certificate'), {
+              code: 'DEPTH_ZERO_SELF_SIGNED_CERT',
+            }),
+          }),
+        ),
+    ],
   ])('does not try again for %s', async (_, work) => {
     const { end, retries } = await tried(work);
     expect(end).toBeInstanceOf(Error);

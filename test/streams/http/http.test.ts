@@ -277,7 +277,9 @@ describe('a port that wants to be spoken to in another way', () => {
   });
 
   it('is named with the setting of its own', async () => {
-    expect((await failure('http', ALERT, 'API_LOGIN_URL')).message).toContain('begin API_LOGIN_URL with'); // prettier-ignore
+    expect((await failure('http', ALERT, 'API_LOGIN_URL')).message).toContain(
+      'begin API_LOGIN_URL with',
+    );
   });
 });
 

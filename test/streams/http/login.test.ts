@@ -60,7 +60,10 @@ function answering(
   };
 }
 
-const refusing = (status: number): RequestListener => (_, response) => response.writeHead(status).end('{}'); // prettier-ignore
+const refusing =
+  (status: number): RequestListener =>
+  (_, response) =>
+    response.writeHead(status).end('{}');
 
 const tokenFrom = async (answer: RequestListener): Promise<Token> =>
   firstValueFrom(login(await options(answer)));
@@ -267,7 +270,9 @@ describe('a login that fails', () => {
 
     it('says nothing of another key, whose first refusal is final', async () => {
       const keys = ['worked', 'new'];
-      const { login$, retried } = await loginAt([good, refusing(401)], { apiKey: () => keys.shift()! }); // prettier-ignore
+      const { login$, retried } = await loginAt([good, refusing(401)], {
+        apiKey: () => keys.shift()!,
+      });
       await firstValueFrom(login$);
       expect(await failureOf(login$)).toMatchObject({ code: 'API_KEY_REJECTED' });
       expect(retried).toEqual([]);

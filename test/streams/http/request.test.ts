@@ -250,7 +250,7 @@ describe('the token', () => {
     let now = 0;
     const schedule = asyncScheduler.schedule.bind(asyncScheduler);
     const token: Token = { text: 'over', askedAt: 0, lifeMs: 60_000, serverTime: undefined };
-    const tokens = tokenSource({ login: of(token), scheduler: { now: () => now, schedule } }); // prettier-ignore
+    const tokens = tokenSource({ login: of(token), scheduler: { now: () => now, schedule } });
     const { list } = await start({}, { tokens });
     const renewing = tokens.token$.subscribe();
     expect(tokens.current()).toBe(token);
@@ -339,7 +339,11 @@ describe('what can pass', () => {
 
   it.each([
     ['no JSON', '<html>', 'sent what is not JSON'],
-    ['no page', '{"data":[]}', 'sent no page: data, pagination.total_records and has_next_page are needed'], // prettier-ignore
+    [
+      'no page',
+      '{"data":[]}',
+      'sent no page: data, pagination.total_records and has_next_page are needed',
+    ],
   ])('says what was answered, and where: %s', async (_, body, words) => {
     const { list } = await start();
     sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body, times: 1 });
@@ -385,9 +389,21 @@ describe('with a digestMatcher', () => {
 
   it.each<[string, string, string[]]>([
     ['as it was', page(orders.join()), ['1', '2']],
-    ['the other way round, with one between', page(`${orders[1]},{"order_number":3},${orders[0]}`), ['2', '1']], // prettier-ignore
-    ['in another layout', `\n${page(` ${orders.join(' ,\r\n\t')} `, ' , "more" : {"data":[2]} ')} `, ['1', '2']], // prettier-ignore
-    ['with what is no record', page(`${orders[0]},null,[],7,"order_number",12345678901234567890,{}`), ['1']], // prettier-ignore
+    [
+      'the other way round, with one between',
+      page(`${orders[1]},{"order_number":3},${orders[0]}`),
+      ['2', '1'],
+    ],
+    [
+      'in another layout',
+      `\n${page(` ${orders.join(' ,\r\n\t')} `, ' , "more" : {"data":[2]} ')} `,
+      ['1', '2'],
+    ],
+    [
+      'with what is no record',
+      page(`${orders[0]},null,[],7,"order_number",12345678901234567890,{}`),
+      ['1'],
+    ],
     ['with an escape in a name', page(orders.join(), ',"a\\u0062":1'), []],
     ['with data twice', page(orders.join(), ',"data":[{"order_number":4}]'), []],
     ['empty', page(''), []],
@@ -411,7 +427,10 @@ describe('with a digestMatcher', () => {
   });
 
   it('gives a page of many steps whole, and nothing of one that is given up between them', async () => {
-    const many = Array.from({ length: 2_000 }, (_, n) => `{"order_number":${n},"a":"${'x'.repeat(990)}"}`); // prettier-ignore
+    const many = Array.from(
+      { length: 2_000 },
+      (_, n) => `{"order_number":${n},"a":"${'x'.repeat(990)}"}`,
+    );
     const body = page(many.join());
     const reads = logicalClock();
     let elements = 0;

@@ -70,7 +70,12 @@ describe('a page that is no JSON because of a record', () => {
     expect(shownIn(answer)).toEqual(shown(texts));
     expect(answer.pagination).toEqual({ total_records: 10, has_next_page: false });
     const before = place > 0 ? [`0+${place}`] : [];
-    expect(met.slice(5)).toEqual([`${place}+1`, `${place + 1}+${99 - place}`, ...before, `${place}+1`]); // prettier-ignore
+    expect(met.slice(5)).toEqual([
+      `${place}+1`,
+      `${place + 1}+${99 - place}`,
+      ...before,
+      `${place}+1`,
+    ]);
   });
 
   it.each([
@@ -115,7 +120,9 @@ describe('a page that is no JSON because of a record', () => {
   });
 
   it('is not tried again and again where the server ends its answer in the same record', async () => {
-    const { list, met } = requestOf((at, size) => pageText(listWith(10, { 7: `{"a":${END}` }), at, size)); // prettier-ignore
+    const { list, met } = requestOf((at, size) =>
+      pageText(listWith(10, { 7: `{"a":${END}` }), at, size),
+    );
     await firstValueFrom(list({ offset: 0, pageSize: 100 }, limit));
     met.length = 0;
     await firstValueFrom(list({ offset: 0, pageSize: 100 }, limit));
@@ -126,7 +133,9 @@ describe('a page that is no JSON because of a record', () => {
     for (const end of ['" tall"}', END]) {
       let answers = 0;
       const long = 'x'.repeat(60);
-      const { list } = requestOf((at, size) => pageText(listWith(10, { 7: `{"id":7,"note":"${long}${(answers += 1)}${end}` }), at, size)); // prettier-ignore
+      const { list } = requestOf((at, size) =>
+        pageText(listWith(10, { 7: `{"id":7,"note":"${long}${(answers += 1)}${end}` }), at, size),
+      );
       const answer = await firstValueFrom(list({ offset: 0, pageSize: 100 }, limit));
       const read = shownIn(answer);
       expect(read.splice(7, 1)).toEqual([expect.stringContaining(`7: {"id":7,"note":"${long}`)]);
@@ -217,7 +226,9 @@ describe('a page that is no JSON, but not by its records', () => {
     ['nothing', ''],
   ])('is asked for again as it was, with longer pauses: %s', async (_, text) => {
     let tries = 0;
-    const { list, met, waits } = requestOf((at, size) => ((tries += 1) <= 12 ? text : pageText(records(3), at, size))); // prettier-ignore
+    const { list, met, waits } = requestOf((at, size) =>
+      (tries += 1) <= 12 ? text : pageText(records(3), at, size),
+    );
     const answer = await firstValueFrom(list({ offset: 0, pageSize: 3 }, limit));
     expect(shownIn(answer)).toEqual(shown(records(3)));
     expect(new Set(met)).toEqual(new Set(['0+3']));
@@ -227,7 +238,9 @@ describe('a page that is no JSON, but not by its records', () => {
   it('is passed by where it is right again within five tries', async () => {
     let tries = 0;
     const bad = listWith(3, { 1: NAN });
-    const { list, met } = requestOf((at, size) => pageText((tries += 1) < 5 ? bad : records(3), at, size)); // prettier-ignore
+    const { list, met } = requestOf((at, size) =>
+      pageText((tries += 1) < 5 ? bad : records(3), at, size),
+    );
     const answer = await firstValueFrom(list({ offset: 0, pageSize: 3 }, limit));
     expect(shownIn(answer)).toEqual(shown(records(3)));
     expect(met).toHaveLength(5);
@@ -236,7 +249,9 @@ describe('a page that is no JSON, but not by its records', () => {
 
 it('a byte order mark before a page is passed over', async () => {
   const { list, met } = requestOf((at, size) => `\ufeff${pageText(records(3), at, size)}`);
-  const answers = await firstValueFrom(list({ offset: 0, pageSize: 3 }, limit).pipe(take(1), toArray())); // prettier-ignore
+  const answers = await firstValueFrom(
+    list({ offset: 0, pageSize: 3 }, limit).pipe(take(1), toArray()),
+  );
   expect(answers.map(shownIn)).toEqual([shown(records(3))]);
   expect(met).toHaveLength(1);
 });

@@ -74,7 +74,9 @@ describe('a page joins', () => {
     const before = join(BEGINNING, known(first), wide).next;
     expect(before.anchors[0]).toHaveLength(20);
     expect(parsed).toBe(4);
-    expect(join(before, known([...first.slice(-10), ...page('1001 1002')]), wide)).toMatchObject({ anchored: true }); // prettier-ignore
+    expect(join(before, known([...first.slice(-10), ...page('1001 1002')]), wide)).toMatchObject({
+      anchored: true,
+    });
     expect(parsed).toBeLessThan(12);
 
     const at = join(BEGINNING, known(page('1 2 3 4 5 6')), options).next;

@@ -52,7 +52,6 @@ function read({ total, answerMs, commitMs = 0, request, options, forMs }: World)
           request?.(offset) ??
           timer(answerMs, scheduler).pipe(map(() => pageOf(offset, total, answerMs)))
         ).pipe(
-          // prettier-ignore
           map((page) => ((isAnswered = true), page)),
           finalize(() => {
             waiting.delete(offset);
@@ -115,12 +114,14 @@ describe('pages asked for ahead', () => {
 
   it('are given up after a wrong guess: aborted, or told of where they are answered', () => {
     // From the third page on the server gives five records a page, whatever it is asked for.
-    const short = (offset: number, data: Answer) => (offset < 2 * STEP ? data : { ...data, data: data.data.slice(0, 5) }); // prettier-ignore
+    const short = (offset: number, data: Answer) =>
+      offset < 2 * STEP ? data : { ...data, data: data.data.slice(0, 5) };
     const { came, dropped, aborted } = read({
       total: 95,
       answerMs: 0,
       request: (offset) => {
-        const ms = offset === 2 * STEP ? 900 : offset === 3 * STEP ? 100 : offset === 4 * STEP ? 9_000 : 500; // prettier-ignore
+        const ms =
+          offset === 2 * STEP ? 900 : offset === 3 * STEP ? 100 : offset === 4 * STEP ? 9_000 : 500;
         return timer(ms).pipe(map(() => short(offset, pageOf(offset, 95, 2_000))));
       },
     });
@@ -133,7 +134,8 @@ describe('pages asked for ahead', () => {
     const { came, failed } = read({
       total: 95,
       answerMs: 100,
-      request: (offset) => offset === 3 * STEP ? throwError(() => new Error('refused')) : undefined, // prettier-ignore
+      request: (offset) =>
+        offset === 3 * STEP ? throwError(() => new Error('refused')) : undefined,
     });
     expect(offsets(came)).toEqual([0, STEP, 2 * STEP]);
     expect(failed).toEqual(new Error('refused'));
@@ -158,7 +160,12 @@ describe('pages asked for ahead', () => {
       total: 1_000,
       answerMs: 500,
       forMs: 1_800,
-      request: (offset) => (offset === 4 * STEP ? of(pageOf(offset, 1_000, 500)).pipe(delay(1)) : offset === 3 * STEP ? NEVER : undefined), // prettier-ignore
+      request: (offset) =>
+        offset === 4 * STEP
+          ? of(pageOf(offset, 1_000, 500)).pipe(delay(1))
+          : offset === 3 * STEP
+            ? NEVER
+            : undefined,
     });
     expect(aborted).toContain(3 * STEP);
     expect(dropped).toContain(4 * STEP);

@@ -4,7 +4,18 @@ import { BEGINNING } from '../../../src/streams/paging/anchors.ts';
 import type { Position } from '../../../src/streams/paging/anchors.ts';
 import type { ScanPage } from '../../../src/streams/paging/pages.ts';
 import type { Answer } from '../../../src/streams/http/request.ts';
-import { lost, MovingList, newest, pagesOf, plainScan, randomOf, scan, scanAhead, SORTS, throughJson } from './moving-list.ts'; // prettier-ignore
+import {
+  lost,
+  MovingList,
+  newest,
+  pagesOf,
+  plainScan,
+  randomOf,
+  scan,
+  scanAhead,
+  SORTS,
+  throughJson,
+} from './moving-list.ts';
 import type { ListOptions, Sort } from './moving-list.ts';
 
 /** Lists in each order: 2,000 in all four. */

@@ -184,7 +184,9 @@ describe('a list that shrinks while it is paged', () => {
   });
 
   it('is read on when the records of the overlap have changed in their places', () => {
-    const changed = ids(1, 30).map((record, k) => (k === 8 || k === 9 ? { id: k + 1, v: 2 } : record)); // prettier-ignore
+    const changed = ids(1, 30).map((record, k) =>
+      k === 8 || k === 9 ? { id: k + 1, v: 2 } : record,
+    );
     const scan = scanOf([ids(1, 30), changed], paging);
     expect(scan.offsets).toEqual([0, 8, 0, 8, 16, 24]);
     expect(readIds(scan).size).toBe(30);
@@ -203,7 +205,9 @@ describe('a list and its total', () => {
 
   it('is read again with a larger overlap when records are missing, and that is told', () => {
     const { pages, troubles } = scanOf([], { ...paging, ...claim(31) });
-    expect(pages.map(({ offset }) => offset)).toEqual([0, 9, 18, 27, 0, 5, 10, 15, 20, 0, 5, 10, 15, 20]); // prettier-ignore
+    expect(pages.map(({ offset }) => offset)).toEqual([
+      0, 9, 18, 27, 0, 5, 10, 15, 20, 0, 5, 10, 15, 20,
+    ]);
     expect(troubles).toEqual(['short', 'short', 'unsettled']);
   });
 
@@ -211,7 +215,10 @@ describe('a list and its total', () => {
     const told: [ScanTrouble, number][] = [];
     const onTrouble = (trouble: ScanTrouble, offset: number) => told.push([trouble, offset]);
     scanOf([], { ...paging, ...claim(31), repeats: 1, onTrouble });
-    expect(told).toEqual([['short', 0], ['unsettled', 20]]); // prettier-ignore
+    expect(told).toEqual([
+      ['short', 0],
+      ['unsettled', 20],
+    ]);
   });
 
   it('is not short when what was missing comes page by page', () => {

@@ -101,7 +101,14 @@ describe('poll', () => {
         l: { page: last, since: NOON + 1, looksBack: false },
       };
       const scan = () => source;
-      const poll$ = poll({ scan, clock: punctualClock(), since: NOON, lookbackMs: 0, intervalMs: 10, scheduler }); // prettier-ignore
+      const poll$ = poll({
+        scan,
+        clock: punctualClock(),
+        since: NOON,
+        lookbackMs: 0,
+        intervalMs: 10,
+        scheduler,
+      });
 
       expectObservable(poll$, unsub).toBe(expected, values);
       expectSubscriptions(source.subscriptions).toBe(subs);
@@ -322,7 +329,14 @@ describe('poll', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable, expectSubscriptions }) => {
       const by = (source: Observable<ScanPage>) =>
-        poll({ scan: () => source, clock: serverClock(), since: NOON, lookbackMs: 0, intervalMs: 10, scheduler }); // prettier-ignore
+        poll({
+          scan: () => source,
+          clock: serverClock(),
+          since: NOON,
+          lookbackMs: 0,
+          intervalMs: 10,
+          scheduler,
+        });
       const endless = cold<ScanPage>('-');
       const failing = cold<ScanPage>('--#');
 

@@ -39,7 +39,8 @@ export class SweepLedger implements KnownRecords {
     switch (step.kind) {
       case 'page': {
         const { page, settled, beganAt } = step;
-        const sweep = this.progress.phase === 'reading' ? this.progress : nextSweep(this.progress, beganAt); // prettier-ignore
+        const sweep =
+          this.progress.phase === 'reading' ? this.progress : nextSweep(this.progress, beganAt);
         const keys = keysIn(page.answer.data.map(jsonOf));
         const fresh = [...keys].filter((key) => !this.#isRead(key, sweep.number)).length;
         this.#progressTo(sweepAfter(sweep, page, { fresh, settled, now, proofMs }));

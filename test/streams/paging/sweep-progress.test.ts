@@ -93,16 +93,77 @@ describe('a sweep', () => {
   });
 
   it.each<[Proof, string, Told[]]>([
-    ['exact', 'as many keys as a total that held still', [{ total: 9, fresh: 5 }, { total: 9, fresh: 4, last: true }]], // prettier-ignore
-    ['complete', 'fewer keys than the total', [{ total: 9, fresh: 5 }, { total: 9, fresh: 3, last: true }]], // prettier-ignore
-    ['complete', 'more keys than the total', [{ total: 9, fresh: 5 }, { total: 9, fresh: 5, last: true }]], // prettier-ignore
-    ['complete', 'as many keys as a total that has just moved', [{ total: 8, fresh: 5 }, { total: 9, fresh: 4, last: true }]], // prettier-ignore
-    ['complete', 'a total that moved and came back', [{ total: 9, fresh: 4 }, { total: 8, fresh: 3 }, { total: 9, fresh: 2, last: true }]], // prettier-ignore
-    ['doubtful', 'a list that did not add up', [{ total: 9, fresh: 5 }, { total: 9, fresh: 4, last: true, settled: false }]], // prettier-ignore
-    ['nothing', 'an empty list that did not add up', [{ total: 9, fresh: 0, last: true, records: 0, settled: false }]], // prettier-ignore
+    [
+      'exact',
+      'as many keys as a total that held still',
+      [
+        { total: 9, fresh: 5 },
+        { total: 9, fresh: 4, last: true },
+      ],
+    ],
+    [
+      'complete',
+      'fewer keys than the total',
+      [
+        { total: 9, fresh: 5 },
+        { total: 9, fresh: 3, last: true },
+      ],
+    ],
+    [
+      'complete',
+      'more keys than the total',
+      [
+        { total: 9, fresh: 5 },
+        { total: 9, fresh: 5, last: true },
+      ],
+    ],
+    [
+      'complete',
+      'as many keys as a total that has just moved',
+      [
+        { total: 8, fresh: 5 },
+        { total: 9, fresh: 4, last: true },
+      ],
+    ],
+    [
+      'complete',
+      'a total that moved and came back',
+      [
+        { total: 9, fresh: 4 },
+        { total: 8, fresh: 3 },
+        { total: 9, fresh: 2, last: true },
+      ],
+    ],
+    [
+      'doubtful',
+      'a list that did not add up',
+      [
+        { total: 9, fresh: 5 },
+        { total: 9, fresh: 4, last: true, settled: false },
+      ],
+    ],
+    [
+      'nothing',
+      'an empty list that did not add up',
+      [{ total: 9, fresh: 0, last: true, records: 0, settled: false }],
+    ],
     ['nothing', 'an empty list', [{ total: 0, fresh: 0, last: true, records: 0 }]],
-    ['nothing', 'a list that is empty all at once', [{ total: 9, fresh: 5 }, { total: 0, fresh: 0, last: true, records: 0 }]], // prettier-ignore
-    ['nothing', 'pages without a record of their own', [{ total: 9, fresh: 0 }, { total: 9, fresh: 0, last: true }]], // prettier-ignore
+    [
+      'nothing',
+      'a list that is empty all at once',
+      [
+        { total: 9, fresh: 5 },
+        { total: 0, fresh: 0, last: true, records: 0 },
+      ],
+    ],
+    [
+      'nothing',
+      'pages without a record of their own',
+      [
+        { total: 9, fresh: 0 },
+        { total: 9, fresh: 0, last: true },
+      ],
+    ],
   ])('proves: %s, by %s', (proof, _, pages) => {
     expect(read(first, ...pages)).toMatchObject({
       proof,
@@ -158,7 +219,11 @@ describe('takenOver', () => {
     const kept: SweepProgress = { ...first, phase: 'done', askedAt: 500, keptAt: 20_500 };
     const now = 20_500 + away;
     const over = takenOver(kept, { ...here, now });
-    expect(over).toMatchObject({ row: [{ number: 1, at: now - 20_000 }], askedAt: now - 20_000, keptAt: now }); // prettier-ignore
+    expect(over).toMatchObject({
+      row: [{ number: 1, at: now - 20_000 }],
+      askedAt: now - 20_000,
+      keptAt: now,
+    });
     expect(proofLeft(over, now, PROOF_MS)).toBe(40_000);
     expect(seenSince(sweepOf('exact', over, now + 39_999), PROOF_MS)).toBeUndefined();
     expect(seenSince(sweepOf('exact', over, now + 40_000), PROOF_MS)).toBe(1);
@@ -215,7 +280,13 @@ describe('seenSince', () => {
   });
 
   it('a wrong index and a sweep that misses some prove nothing together, in whatever order', () => {
-    const { since } = sweepsAt([0, 'exact'], [70_000, 'complete'], [140_000, 'complete'], [150_000, 'exact'], [220_000, 'complete']); // prettier-ignore
+    const { since } = sweepsAt(
+      [0, 'exact'],
+      [70_000, 'complete'],
+      [140_000, 'complete'],
+      [150_000, 'exact'],
+      [220_000, 'complete'],
+    );
     expect(since).toEqual([undefined, undefined, undefined, 1, undefined]);
   });
 
@@ -224,14 +295,22 @@ describe('seenSince', () => {
     ['doubtful', [1, 3]],
     ['nothing', [undefined, 3]],
   ])('after one in between that proves: %s', (proof, then) => {
-    const { since } = sweepsAt([0, 'exact'], [30_000, proof], [70_000, 'exact'], [140_000, 'exact']); // prettier-ignore
+    const { since } = sweepsAt(
+      [0, 'exact'],
+      [30_000, proof],
+      [70_000, 'exact'],
+      [140_000, 'exact'],
+    );
     expect(since.slice(2)).toEqual(then);
   });
 
   it('keeps of however many sweeps only few', () => {
     const often = Array.from({ length: 1_000 }, (_, k) => [k * 600, 'exact'] as [number, Proof]);
     expect(sweepsAt(...often).sweep.row.length).toBeLessThan(13);
-    const daily = Array.from({ length: 50 }, (_, k) => [k * 86_400_000, 'exact'] as [number, Proof]); // prettier-ignore
+    const daily = Array.from(
+      { length: 50 },
+      (_, k) => [k * 86_400_000, 'exact'] as [number, Proof],
+    );
     expect(sweepsAt(...daily).sweep.row).toHaveLength(2);
   });
 
@@ -249,8 +328,11 @@ describe('seenSince', () => {
 
 describe('proofLeft', () => {
   it('is what is left of the time since all was asked for once, and never more than all of it', () => {
-    const left = (askedAt: number | null, now: number) => proofLeft({ ...NO_SWEEP, askedAt }, now, PROOF_MS); // prettier-ignore
-    expect([left(null, 5), left(100, 100), left(100, 50_100), left(100, 60_100)]).toEqual([0, 60_000, 10_000, 0]); // prettier-ignore
+    const left = (askedAt: number | null, now: number) =>
+      proofLeft({ ...NO_SWEEP, askedAt }, now, PROOF_MS);
+    expect([left(null, 5), left(100, 100), left(100, 50_100), left(100, 60_100)]).toEqual([
+      0, 60_000, 10_000, 0,
+    ]);
     expect([left(100, 99_999), left(99_999, 100)]).toEqual([0, 60_000]);
   });
 });

@@ -1,4 +1,14 @@
-import { asapScheduler, concatMap, delay, lastValueFrom, map, of, scheduled, takeWhile, tap } from 'rxjs'; // prettier-ignore
+import {
+  asapScheduler,
+  concatMap,
+  delay,
+  lastValueFrom,
+  map,
+  of,
+  scheduled,
+  takeWhile,
+  tap,
+} from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import type { Answer } from '../../../src/streams/http/request.ts';
@@ -63,7 +73,10 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
     const since = canAsk ? asked : seenSince(progress, 0);
     const gone = ledger.keep(step, 0);
     const there = truth();
-    expect(gone.filter((key) => there.has(key)), label).toEqual([]); // prettier-ignore
+    expect(
+      gone.filter((key) => there.has(key)),
+      label,
+    ).toEqual([]);
     outcome.told += gone.length;
 
     const { number } = ledger.progress;
@@ -124,7 +137,14 @@ describe.each(SORTS)('a list in the order %s that moves while it is swept', (sor
     const seed = SORTS.indexOf(sort) * SEEDS + k + 1;
     const random = randomOf(seed);
     const [size, pageSize] = [300 + random(200), 15 + random(11)];
-    const list: ListOptions = { seed, sort, size, churn: 1 + (seed % 3), bursts: 5, burstSize: 2 * pageSize }; // prettier-ignore
+    const list: ListOptions = {
+      seed,
+      sort,
+      size,
+      churn: 1 + (seed % 3),
+      bursts: 5,
+      burstSize: 2 * pageSize,
+    };
     return { list, pageSize };
   });
 

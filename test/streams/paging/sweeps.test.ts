@@ -12,7 +12,19 @@ import { scanPage } from '../../support/scan-page.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { answer } from './moving-list.ts';
 import { SweepLedger } from './sweep-ledger.ts';
-import { afterTwo, COMMIT_MS, ids, inWords, keys, removing, REQUEST_MS, requests, steps, swept, sweepsEnded } from './swept.ts'; // prettier-ignore
+import {
+  afterTwo,
+  COMMIT_MS,
+  ids,
+  inWords,
+  keys,
+  removing,
+  REQUEST_MS,
+  requests,
+  steps,
+  swept,
+  sweepsEnded,
+} from './swept.ts';
 import type { Run } from './swept.ts';
 
 describe('a sweep', () => {
@@ -114,7 +126,11 @@ describe('a sweep', () => {
         limitPercent: 5,
         scheduler,
       });
-      expectObservable(sweep$.pipe(map(inWords)), '^--!').toBe('abc', { a: 'page 0', b: 'page 0, unsettled', c: 'page 0, unsettled' }); // prettier-ignore
+      expectObservable(sweep$.pipe(map(inWords)), '^--!').toBe('abc', {
+        a: 'page 0',
+        b: 'page 0, unsettled',
+        c: 'page 0, unsettled',
+      });
     });
   });
 
@@ -163,7 +179,9 @@ describe('after a restart', () => {
     const ledger = removing(keys(1, 6), 2);
     const canBeAsked = () => true;
     const stopped = (after: number) =>
-      requests(swept({ list: () => [], ledger, canBeAsked, until: (_, kept) => kept === after }).events); // prettier-ignore
+      requests(
+        swept({ list: () => [], ledger, canBeAsked, until: (_, kept) => kept === after }).events,
+      );
     expect(stopped(3)).toEqual(['key 1', 'key 2', 'key 3']);
     expect(stopped(5)).toEqual(['key 4', 'key 5', 'key 6', 'key 1']); // and that all were asked for once
     expect(stopped(6)).toEqual(['key 2', 'key 3', 'key 4', 'key 5', 'key 6']);
@@ -199,7 +217,12 @@ describe('where records can be asked for', () => {
     // 7 is missed by the sweep, as one can be in a list that moves.
     const list = (at: number) => (at < 10 ? [1, 2, 3] : [1, 2, 3, 7]);
     const ledger = new SweepLedger(['1', '2', '3', '7', 'x', '9']);
-    const { events, gone } = swept({ list, ledger, canBeAsked: (key) => key !== 'x', until: sweepsEnded(3) }); // prettier-ignore
+    const { events, gone } = swept({
+      list,
+      ledger,
+      canBeAsked: (key) => key !== 'x',
+      until: sweepsEnded(3),
+    });
     expect(requests(events).filter((name) => name.startsWith('key'))).toEqual([
       'key 7',
       'key 9',
@@ -260,7 +283,15 @@ describe.each([
 ])('the time of a proof, where records %s', (_, asking) => {
   const all = ids(1, 18);
   const run = (list: Run['list'], more: Partial<Run> = {}) =>
-    swept({ list, ledger: afterTwo(keys(1, 18)), intervalMs: 600, proofMs: 60_000, until: sweepsEnded(220), ...asking, ...more }); // prettier-ignore
+    swept({
+      list,
+      ledger: afterTwo(keys(1, 18)),
+      intervalMs: 600,
+      proofMs: 60_000,
+      until: sweepsEnded(220),
+      ...asking,
+      ...more,
+    });
 
   it('an index that is wrong for three seconds deletes nothing', () => {
     const list = (at: number) => (at > 1_000 && at < 4_000 ? ids(1, 6) : all);
@@ -306,7 +337,13 @@ describe.each([
 describe('when much is gone at once', () => {
   const list = () => ids(1, 100);
   const run = (known: number, limitPercent: number, more: Partial<Run> = {}) =>
-    swept({ list, ledger: new SweepLedger(keys(1, known)), canBeAsked: () => true, limitPercent, ...more }); // prettier-ignore
+    swept({
+      list,
+      ledger: new SweepLedger(keys(1, known)),
+      canBeAsked: () => true,
+      limitPercent,
+      ...more,
+    });
 
   it.each([
     ['exactly 20 of however many', 120, 1, true],
@@ -340,7 +377,14 @@ describe('when much is gone at once', () => {
     // One goes after the other: at the fourth of 9 that is more than a third.
     const list = (at: number) => ids(1, 9 - Math.min(4, Math.floor(at / 100)));
     const ledger = new SweepLedger(keys(1, 9));
-    const { held, gone } = swept({ list, ledger, intervalMs: 50, proofMs: 1_000, limitPercent: 5, until: sweepsEnded(60) }); // prettier-ignore
+    const { held, gone } = swept({
+      list,
+      ledger,
+      intervalMs: 50,
+      proofMs: 1_000,
+      limitPercent: 5,
+      until: sweepsEnded(60),
+    });
     expect(gone).toEqual([]);
     expect(new Set(held.map(({ gone, known }) => `${gone} of ${known}`))).toEqual(
       new Set(['4 of 9']),
@@ -354,7 +398,10 @@ describe('when much is gone at once', () => {
       return swept({ list, ledger, canBeAsked: () => true, limitPercent: 5 });
     };
     expect(after(3_599_000).held).toEqual([{ gone: 25, known: 125 }]);
-    expect(after(3_600_000)).toMatchObject({ held: [], gone: expect.objectContaining({ length: 15 }) }); // prettier-ignore
+    expect(after(3_600_000)).toMatchObject({
+      held: [],
+      gone: expect.objectContaining({ length: 15 }),
+    });
   });
 
   it('nothing is held where nothing more is gone, whatever went before', () => {
@@ -447,7 +494,13 @@ describe('the time between sweeps', () => {
 });
 
 describe('memory', () => {
-  const phase: SweepProgress = { ...NO_SWEEP, number: 2, phase: 'removing', proof: 'exact', row: [{ number: 1, at: 0 }] }; // prettier-ignore
+  const phase: SweepProgress = {
+    ...NO_SWEEP,
+    number: 2,
+    phase: 'removing',
+    proof: 'exact',
+    row: [{ number: 1, at: 0 }],
+  };
   const options = {
     progress: () => phase,
     scan: () => EMPTY,
@@ -471,8 +524,16 @@ describe('memory', () => {
     const scheduler = virtualTime();
     scheduler.run(() => {
       const place = permits(1);
-      const ask = () => timer(1, scheduler).pipe(map(() => answer([], { total_records: 0, has_next_page: false }))); // prettier-ignore
-      sweeps({ ...options, progress: () => ledger.progress, permits: place, records, scheduler, ...(asking && { ask }) }) // prettier-ignore
+      const ask = () =>
+        timer(1, scheduler).pipe(map(() => answer([], { total_records: 0, has_next_page: false })));
+      sweeps({
+        ...options,
+        progress: () => ledger.progress,
+        permits: place,
+        records,
+        scheduler,
+        ...(asking && { ask }),
+      })
         .pipe(
           tap((step) => {
             if (step.kind === 'asked') told += 1;
@@ -484,7 +545,12 @@ describe('memory', () => {
         )
         .subscribe();
     });
-    const ends = [undefined, ...keys(1, 60).sort().filter((_, k) => k % 10 === 9)].slice(0, 6); // prettier-ignore
+    const ends = [
+      undefined,
+      ...keys(1, 60)
+        .sort()
+        .filter((_, k) => k % 10 === 9),
+    ].slice(0, 6);
     const counted = (told: number) => ends.map((after) => `since 4 after ${after}, ${told} told`);
     const dealtWith = (since: number, told: number) =>
       ends.map((after, k) => `since ${since} after ${after}, ${told + 10 * k} told`);

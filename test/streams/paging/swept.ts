@@ -142,7 +142,13 @@ export function afterTwo(all: readonly string[], stretch?: number): SweepLedger 
 /** The same after two more sweeps, 3 and 4, that have not seen the keys. */
 export function removing(all: readonly string[], stretch?: number): SweepLedger {
   const ledger = afterTwo(all, stretch);
-  ledger.progress = { ...NO_SWEEP, number: 4, phase: 'removing', proof: 'exact', row: [{ number: 3, at: 0 }] }; // prettier-ignore
+  ledger.progress = {
+    ...NO_SWEEP,
+    number: 4,
+    phase: 'removing',
+    proof: 'exact',
+    row: [{ number: 3, at: 0 }],
+  };
   return ledger;
 }
 export const steps = (events: readonly string[]) =>

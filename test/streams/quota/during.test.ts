@@ -49,7 +49,9 @@ function asked(
     });
     for (const lane of lanes) {
       const one = defer(() => during(lane, request)).pipe(catchError(() => EMPTY));
-      range(waiters).pipe(mergeMap(() => one.pipe(repeat()))).subscribe(); // prettier-ignore
+      range(waiters)
+        .pipe(mergeMap(() => one.pipe(repeat())))
+        .subscribe();
     }
     scheduler.maxFrames = forMs;
   });

@@ -50,7 +50,9 @@ describe('a request whose time is over', () => {
     const front = await frontOf(String(server.url), { certificate: ca.issue() });
     const { hostname, port } = new URL(front.url);
     const proxy = await TcpProxy.listen({ target: { host: hostname, port: Number(port) } });
-    onTestFinished(async () => void (await Promise.all([proxy.close(), front.close(), server.close()]))); // prettier-ignore
+    onTestFinished(
+      async () => void (await Promise.all([proxy.close(), front.close(), server.close()])),
+    );
     proxy.delay(200); // each flight of the handshake
     const dispatcher = leased(agent({ connect: { ca: ca.cert } }), () => proxy.accepted === 0);
 

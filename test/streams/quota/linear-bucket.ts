@@ -80,7 +80,10 @@ function newestStarts(most: number, windowMs: number) {
   const starts: Start[] = [];
   const timeOf = ({ at, isUnderWay }: Start, now: number) => (isUnderWay ? now : at);
   const oldest = (now: number) =>
-    starts.reduce((place, start, k) => (timeOf(start, now) < timeOf(starts[place]!, now) ? k : place), 0); // prettier-ignore
+    starts.reduce(
+      (place, start, k) => (timeOf(start, now) < timeOf(starts[place]!, now) ? k : place),
+      0,
+    );
   return {
     add: (start: Start) => {
       if (starts.length === most) starts.splice(oldest(Infinity), 1);

@@ -1,4 +1,16 @@
-import { catchError, defer, EMPTY, mergeMap, NEVER, of, range, Subject, takeUntil, throwError, timer } from 'rxjs'; // prettier-ignore
+import {
+  catchError,
+  defer,
+  EMPTY,
+  mergeMap,
+  NEVER,
+  of,
+  range,
+  Subject,
+  takeUntil,
+  throwError,
+  timer,
+} from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { during, tokenBucket } from '../../../src/streams/quota/token-bucket.ts';

@@ -34,7 +34,10 @@ describe('freshReader', () => {
       isNew: undefined,
     });
     expect(jsonOf(value)).toEqual(JSON.parse(text));
-    expect([keyIn(value, () => 'not asked'), updatedAtIn(value)]).toEqual(['7', Date.UTC(2026, 2, 5, 12)]); // prettier-ignore
+    expect([keyIn(value, () => 'not asked'), updatedAtIn(value)]).toEqual([
+      '7',
+      Date.UTC(2026, 2, 5, 12),
+    ]);
   });
 
   it.each([

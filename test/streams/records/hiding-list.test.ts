@@ -24,7 +24,11 @@ describe('hidingList', () => {
 
   it('leaves of an element that is no JSON its length and its SHA-256', async () => {
     const text = '{"email":"jane@exämple.com",}';
-    const answer = { pagination: { total_records: 1, has_next_page: false }, span: { begin: 1, end: 2 }, serverTime: 5 }; // prettier-ignore
+    const answer = {
+      pagination: { total_records: 1, has_next_page: false },
+      span: { begin: 1, end: 2 },
+      serverTime: 5,
+    };
     const request: ListRequest = () => of({ ...answer, data: [new UnreadableRecord(text, 7)] });
     const hidden = hidingList(request, personalFields([{ path: ['notes'], way: 'drop' }]));
     const { data } = await firstValueFrom(hidden({}, (source) => source));

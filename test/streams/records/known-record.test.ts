@@ -167,19 +167,27 @@ describe('digestMatcher', () => {
     expect(read('{"club":3},{"member|id":"a|b"}').value).toEqual({ club: 3 });
   });
 
-  it.each(['', '0', '[1]', '"id"', 'null', 'true', '{}', '{"id":{"id":7}}', '{"id":[7]}', '{"id":""}'])(
-    'gives what is no record to know as it is: %s',
-    (text) => {
-      const { texts, read, keep } = recognising('id');
-      keep('{"id":7}');
-      if (text === '') return expect(() => read('{"id":7},', 9)).toThrow(SyntaxError);
-      const { value, end } = read(`${text},{"id":7}`);
-      expect([value, end]).toEqual([JSON.parse(text), text.length]);
-      expect(keyIn(value, keyOfFields(['id']))).toBeUndefined();
-      expect(updatedAtIn(value)).toBeNull();
-      if (isJsonObject(value as JsonValue)) expect(texts.textOf(value as JsonObject)).toBeDefined();
-    },
-  ); // prettier-ignore
+  it.each([
+    '',
+    '0',
+    '[1]',
+    '"id"',
+    'null',
+    'true',
+    '{}',
+    '{"id":{"id":7}}',
+    '{"id":[7]}',
+    '{"id":""}',
+  ])('gives what is no record to know as it is: %s', (text) => {
+    const { texts, read, keep } = recognising('id');
+    keep('{"id":7}');
+    if (text === '') return expect(() => read('{"id":7},', 9)).toThrow(SyntaxError);
+    const { value, end } = read(`${text},{"id":7}`);
+    expect([value, end]).toEqual([JSON.parse(text), text.length]);
+    expect(keyIn(value, keyOfFields(['id']))).toBeUndefined();
+    expect(updatedAtIn(value)).toBeNull();
+    if (isJsonObject(value as JsonValue)) expect(texts.textOf(value as JsonObject)).toBeDefined();
+  });
 
   it('refuses what is not JSON, though it begins like what is known', () => {
     const { read, keep } = recognising('id');
@@ -221,7 +229,11 @@ describe('digestMatcher', () => {
     keep(text);
     const parse = vi.spyOn(JSON, 'parse');
     const { value } = read(text);
-    expect([isKnown(value), keyIn(value, () => undefined), updatedAtIn(value)]).toEqual([true, '7', null]); // prettier-ignore
+    expect([isKnown(value), keyIn(value, () => undefined), updatedAtIn(value)]).toEqual([
+      true,
+      '7',
+      null,
+    ]);
     expect(parse).not.toHaveBeenCalled();
     const { record } = value as KnownRecord;
     expect(record.a).toEqual([1, new JsonNumber('12345678901234567890')]);
@@ -260,7 +272,10 @@ describe('digestMatcher', () => {
         let at = 0;
         for (const text of after) {
           const { value, end } = texts.read(page, at);
-          expect([isKnown(value), end]).toEqual([before.includes(text), at + Buffer.byteLength(text)]); // prettier-ignore
+          expect([isKnown(value), end]).toEqual([
+            before.includes(text),
+            at + Buffer.byteLength(text),
+          ]);
           expect(jsonOf(value)).toEqual(JSON.parse(text));
           known += Number(isKnown(value));
           at = end + 1;

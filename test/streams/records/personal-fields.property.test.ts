@@ -32,7 +32,10 @@ const { tree: TREE } = fc.letrec<{ tree: JsonValue; object: JsonValue }>((tie) =
 }));
 const RECORD = fc.dictionary(fc.constantFrom(...NAMES), TREE, { minKeys: 1, maxKeys: 6 });
 const FIELDS = fc.uniqueArray(
-  fc.record({ path: fc.constantFrom(...PATHS.map((path) => path.split('.'))), way: fc.constantFrom(...WAYS) }), // prettier-ignore
+  fc.record({
+    path: fc.constantFrom(...PATHS.map((path) => path.split('.'))),
+    way: fc.constantFrom(...WAYS),
+  }),
   { minLength: 1, maxLength: 4, selector: ({ path }) => path.join() },
 );
 
@@ -75,7 +78,10 @@ async function outcome(
   const personal = personalFields(fields, () => 'a key that nobody guesses');
   const { keyed, rejected } = keyRecords(data.map(personal.hide), keyOf);
   const all = [...keyed.map(({ record }) => record), ...stored];
-  const codec = createEnvelopeCodec(growSchema(undefined, all, { resource: 'customers', keyFields: ['id'] }), 'customers'); // prettier-ignore
+  const codec = createEnvelopeCodec(
+    growSchema(undefined, all, { resource: 'customers', keyFields: ['id'] }),
+    'customers',
+  );
   const images = new Map(stored.map((record) => [keyOf(record)!, codec.values.encode(record)]));
   const records = keyed.filter(({ key }) => key !== 'gone');
   const differences = await lastValueFrom(
@@ -83,7 +89,15 @@ async function outcome(
   );
   const again = [...images].map(([key, image]): Change => {
     const record = codec.values.decode(image);
-    return { key, op: 'r', before: record, after: record, images: { before: image, after: image }, changed: [], updatedAt: null }; // prettier-ignore
+    return {
+      key,
+      op: 'r',
+      before: record,
+      after: record,
+      images: { before: image, after: image },
+      changed: [],
+      updatedAt: null,
+    };
   });
   const changes = [...differences.flatMap((each) => each.changes), ...again].map((change) =>
     hidingChange(change, codec.values, personal),
@@ -116,16 +130,26 @@ describe('whatever the API sends, and whatever was stored', () => {
           const plant = (each: JsonValue | [JsonValue, JsonObject]) => {
             if (!Array.isArray(each) || each.length !== 2) return planted(each, count);
             const [id, record] = each;
-            return isJsonObject(record) ? { id: id!, ...(planted(record, count) as JsonObject) } : planted(each, count); // prettier-ignore
+            return isJsonObject(record)
+              ? { id: id!, ...(planted(record, count) as JsonObject) }
+              : planted(each, count);
           };
           const data = sent.map(plant);
-          const stored = [...new Map(kept.map(([id, record]) => [id, plant([id, record]) as JsonObject])).values()]; // prettier-ignore
+          const stored = [
+            ...new Map(
+              kept.map(([id, record]) => [id, plant([id, record]) as JsonObject]),
+            ).values(),
+          ];
           const text = await outcome(data, stored, fields);
 
           const leaves = (paths: readonly (readonly string[])[]) =>
-            new Set(paths.flatMap((path) => [...data, ...stored].flatMap((each) => leavesAt(each, path)))); // prettier-ignore
+            new Set(
+              paths.flatMap((path) => [...data, ...stored].flatMap((each) => leavesAt(each, path))),
+            );
           const personal = leaves(fields.map(({ path }) => path));
-          const shown = (text.match(/\b(planted-)?\d{7}\b/g) ?? []).filter((leaf) => personal.has(leaf)); // prettier-ignore
+          const shown = (text.match(/\b(planted-)?\d{7}\b/g) ?? []).filter((leaf) =>
+            personal.has(leaf),
+          );
           expect(shown).toEqual([]);
         },
       ),

@@ -6,7 +6,8 @@ import { MASK, personalFields } from '../../../src/streams/records/personal-fiel
 import type { PersonalField, Way } from '../../../src/streams/records/personal-fields.ts';
 
 const KEY = 'a key that nobody guesses';
-const hmac = (json: string) => `hmac-sha256:${createHmac('sha256', KEY).update(json).digest('hex')}`; // prettier-ignore
+const hmac = (json: string) =>
+  `hmac-sha256:${createHmac('sha256', KEY).update(json).digest('hex')}`;
 
 const field = (path: string, way: Way): PersonalField => ({ path: path.split('.'), way });
 const personal = (...fields: [path: string, way: Way][]) =>
@@ -49,7 +50,11 @@ describe('a personal field', () => {
   });
 
   it('that is absent stays absent, and null stays null unless it is dropped', () => {
-    const fields = [['a', 'mask'], ['b.c', 'hmac'], ['d.e', 'drop']] as [string, Way][]; // prettier-ignore
+    const fields = [
+      ['a', 'mask'],
+      ['b.c', 'hmac'],
+      ['d.e', 'drop'],
+    ] as [string, Way][];
     expect(hidden({ a: null, b: null, d: null }, ...fields)).toEqual({ a: null, b: null, d: null });
     expect(hidden({ b: {}, d: { e: null } }, ...fields)).toEqual({ b: {}, d: {} });
   });
@@ -70,11 +75,16 @@ describe('a personal field', () => {
     const record = { mails: ['a', null, { b: 1 }] };
     expect(hidden(record, ['mails', 'drop'])).toEqual({});
     expect(hidden(record, ['mails', 'mask'])).toEqual({ mails: [MASK, null, MASK] });
-    expect(hidden(record, ['mails', 'hmac'])).toEqual({ mails: [hmac('"a"'), null, hmac('{"b":1}')] }); // prettier-ignore
+    expect(hidden(record, ['mails', 'hmac'])).toEqual({
+      mails: [hmac('"a"'), null, hmac('{"b":1}')],
+    });
   });
 
   it('does not slip out where the way to it has a text in the place of an object', () => {
-    const fields = [['who.mail', 'hmac'], ['who.name', 'mask']] as [string, Way][]; // prettier-ignore
+    const fields = [
+      ['who.mail', 'hmac'],
+      ['who.name', 'mask'],
+    ] as [string, Way][];
     expect(hidden({ who: 'Jane, j@x' }, ...fields)).toEqual({ who: MASK });
     expect(hidden({ who: 12 }, ['who.mail', 'hmac'])).toEqual({ who: hmac('12') });
     expect(hidden({ id: 1, who: 'Jane' }, ...fields, ['who.age', 'drop'])).toEqual({ id: 1 });
@@ -101,7 +111,11 @@ describe('a personal field', () => {
 
   it('may have any name', () => {
     const record = parseJson('{"__proto__":{"x":"j@x"},"constructor":"j@x"}');
-    const fields = [['__proto__.x', 'mask'], ['constructor', 'mask'], ['toString', 'mask']] as [string, Way][]; // prettier-ignore
+    const fields = [
+      ['__proto__.x', 'mask'],
+      ['constructor', 'mask'],
+      ['toString', 'mask'],
+    ] as [string, Way][];
     expect(JSON.stringify(hidden(record, ...fields))).toBe(
       '{"__proto__":{"x":"***"},"constructor":"***"}',
     );
@@ -110,14 +124,20 @@ describe('a personal field', () => {
   it('is hidden in the outer way where one lies within the other', () => {
     const record = { who: { name: 'Jane', tall: true } };
     expect(hidden(record, ['who', 'mask'], ['who.name', 'hmac'])).toEqual({ who: MASK });
-    expect(hidden(record, ['who.name', 'mask'], ['who.name', 'drop'])).toEqual({ who: { tall: true } }); // prettier-ignore
+    expect(hidden(record, ['who.name', 'mask'], ['who.name', 'drop'])).toEqual({
+      who: { tall: true },
+    });
   });
 });
 
 describe('what is not hidden', () => {
   it('is left as it is: the very same record where there is none of it', () => {
     const record = { id: 1, who: { tall: true }, cards: [{ type: 'x' }] };
-    const { hide, hideStored } = personal(['email', 'drop'], ['who.name', 'mask'], ['cards.four', 'hmac']); // prettier-ignore
+    const { hide, hideStored } = personal(
+      ['email', 'drop'],
+      ['who.name', 'mask'],
+      ['cards.four', 'hmac'],
+    );
     expect(hide(record)).toBe(record);
     expect(hideStored(record)).toBe(record);
   });
@@ -132,7 +152,11 @@ describe('what is not hidden', () => {
 });
 
 describe('what was stored', () => {
-  const fields = [['mail', 'hmac'], ['name', 'mask'], ['phones', 'hmac']] as [string, Way][]; // prettier-ignore
+  const fields = [
+    ['mail', 'hmac'],
+    ['name', 'mask'],
+    ['phones', 'hmac'],
+  ] as [string, Way][];
   const { hide, hideStored } = personal(...fields);
   const record = { mail: 'j@x', name: 'Jane', phones: ['1', '2'] };
 

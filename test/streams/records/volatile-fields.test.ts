@@ -33,7 +33,17 @@ describe('volatileFields', () => {
 
   it('keeps long numbers, and names such as __proto__', () => {
     const record = parseJson('{"__proto__":{"x":12345678901234567890},"seen":1}');
-    expect(isSame(record as JsonObject, parseJson('{"__proto__":{"x":12345678901234567890}}') as JsonObject)).toBe(true); // prettier-ignore
-    expect(isSame(record as JsonObject, parseJson('{"__proto__":{"x":12345678901234567891}}') as JsonObject)).toBe(false); // prettier-ignore
+    expect(
+      isSame(
+        record as JsonObject,
+        parseJson('{"__proto__":{"x":12345678901234567890}}') as JsonObject,
+      ),
+    ).toBe(true);
+    expect(
+      isSame(
+        record as JsonObject,
+        parseJson('{"__proto__":{"x":12345678901234567891}}') as JsonObject,
+      ),
+    ).toBe(false);
   });
 });

@@ -93,7 +93,10 @@ describe('ClusterProxy', () => {
   it('afflicts every request that fits, until that is lifted', async () => {
     let release: () => void = () => undefined;
     const held = new Promise<void>((resolve) => (release = resolve));
-    const lift = cluster.afflict({ api: 'EndTxn' }, holdAnswer(() => held)); // prettier-ignore
+    const lift = cluster.afflict(
+      { api: 'EndTxn' },
+      holdAnswer(() => held),
+    );
     const heard: number[] = [];
     for (const broker of [0, 1]) {
       const socket = await client(broker);
@@ -104,7 +107,9 @@ describe('ClusterProxy', () => {
     lift();
     await ask(await client(2), END_TXN);
     expect(heard).toEqual([]);
-    const both = Promise.all(sockets.filter((_, k) => k % 2 === 0 && k < 4).map((s) => once(s, 'data'))); // prettier-ignore
+    const both = Promise.all(
+      sockets.filter((_, k) => k % 2 === 0 && k < 4).map((s) => once(s, 'data')),
+    );
     release();
     await both;
     expect(heard.sort()).toEqual([0, 1]);

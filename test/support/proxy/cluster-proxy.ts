@@ -19,7 +19,8 @@ export class ClusterProxy {
     const table = new Map<string, KafkaProxy>();
     const portFor = (broker: string): number => {
       const proxy = table.get(broker);
-      if (!proxy) throw new Error(`no proxy stands for the broker ${broker}: a client must not learn of it`); // prettier-ignore
+      if (!proxy)
+        throw new Error(`no proxy stands for the broker ${broker}: a client must not learn of it`);
       return proxy.tcp.port;
     };
     const darken = () => table.forEach(({ tcp }) => tcp.darken());

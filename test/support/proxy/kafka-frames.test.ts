@@ -56,7 +56,13 @@ describe('a request with compact texts', () => {
     return request(
       ...[22, 4],
       ...[Buffer.of(0), Buffer.from(varint), Buffer.from(id ?? '')],
-      ...([[4, timeoutMs], [4, 0], [4, 7], [2, 3], [1, 0]] as const), // prettier-ignore
+      ...([
+        [4, timeoutMs],
+        [4, 0],
+        [4, 7],
+        [2, 3],
+        [1, 0],
+      ] as const),
     );
   };
 
@@ -99,7 +105,7 @@ describe('an answer', () => {
     const produce = request(0, 7, 'task', [2, -1], [4, 30_000]);
     expect(produce).toMatchObject({ api: 'Produce', id: 'task' });
     const partition = (index: number, code: number) =>
-      [[4, index], [2, code], Buffer.alloc(24)] as const; // prettier-ignore
+      [[4, index], [2, code], Buffer.alloc(24)] as const;
     const answer = (...codes: readonly [number, number, number]) =>
       frame(
         ...[[4, 77] as const, [4, 2] as const],

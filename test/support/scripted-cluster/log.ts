@@ -89,6 +89,8 @@ function recordsOf(batch: DecodedBatch, baseOffset: number): LoggedRecord[] {
     offset: baseOffset + n,
     key: key?.toString() ?? null,
     value: value?.toString() ?? null,
-    headers: Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, String(text)])), // prettier-ignore
+    headers: Object.fromEntries(
+      Object.entries(headers).map(([name, text]) => [name, String(text)]),
+    ),
   }));
 }

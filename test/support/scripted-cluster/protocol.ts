@@ -74,7 +74,8 @@ export function readRequest(frame: Buffer): Request {
   const key = decoder.readInt16();
   const version = decoder.readInt16();
   const api = NAMES.get(key);
-  if (!api || KEYS[api][1] !== version) throw new Error(`nobody speaks ${key} in version ${version}`); // prettier-ignore
+  if (!api || KEYS[api][1] !== version)
+    throw new Error(`nobody speaks ${key} in version ${version}`);
   const correlationId = decoder.readInt32();
   decoder.readString(); // the client
   return { api, correlationId, body: READERS[api](decoder) };
@@ -207,7 +208,7 @@ const WRITERS: { readonly [A in Api]: (answer: Answers[A]) => Encoder } = {
         list(brokers, ({ id, host, port }) =>
           enc().writeInt32(id).writeString(host).writeInt32(port).writeString(null),
         ),
-      ) // prettier-ignore
+      )
       .writeString('a cluster')
       .writeInt32(brokers[0]!.id)
       .writeEncoder(
@@ -224,9 +225,14 @@ const WRITERS: { readonly [A in Api]: (answer: Answers[A]) => Encoder } = {
       .writeInt32(NOT_THROTTLED)
       .writeEncoder(
         topicsOf(topics, ({ partition, errorCode, offset = -1 }) =>
-          enc().writeInt32(partition).writeInt16(errorCode).writeInt64(-1).writeInt64(offset).writeInt32(0),
+          enc()
+            .writeInt32(partition)
+            .writeInt16(errorCode)
+            .writeInt64(-1)
+            .writeInt64(offset)
+            .writeInt32(0),
         ),
-      ), // prettier-ignore
+      ),
   FindCoordinator: ({ errorCode, broker: { id, host, port } }) =>
     enc()
       .writeInt32(NOT_THROTTLED)
@@ -246,14 +252,21 @@ const WRITERS: { readonly [A in Api]: (answer: Answers[A]) => Encoder } = {
   AddPartitionsToTxn: ({ topics }) =>
     enc()
       .writeInt32(NOT_THROTTLED)
-      .writeEncoder(topicsOf(topics, ({ partition, errorCode }) => enc().writeInt32(partition).writeInt16(errorCode))), // prettier-ignore
+      .writeEncoder(
+        topicsOf(topics, ({ partition, errorCode }) =>
+          enc().writeInt32(partition).writeInt16(errorCode),
+        ),
+      ),
   Produce: ({ topics }) =>
     enc()
       .writeEncoder(
-        topicsOf(
-          topics,
-          ({ partition, errorCode, baseOffset = -1 }) =>
-          enc().writeInt32(partition).writeInt16(errorCode).writeInt64(baseOffset).writeInt64(-1).writeInt64(0), // prettier-ignore
+        topicsOf(topics, ({ partition, errorCode, baseOffset = -1 }) =>
+          enc()
+            .writeInt32(partition)
+            .writeInt16(errorCode)
+            .writeInt64(baseOffset)
+            .writeInt64(-1)
+            .writeInt64(0),
         ),
       )
       .writeInt32(NOT_THROTTLED),
@@ -274,5 +287,7 @@ function metadataOf({ partition, leader, leaderEpoch }: Led): Encoder {
 }
 
 function topicsOf<T>(topics: readonly OfTopic<T>[], one: (partition: T) => Encoder): Encoder {
-  return list(topics, ({ topic, partitions }) => enc().writeString(topic).writeEncoder(list(partitions, one))); // prettier-ignore
+  return list(topics, ({ topic, partitions }) =>
+    enc().writeString(topic).writeEncoder(list(partitions, one)),
+  );
 }

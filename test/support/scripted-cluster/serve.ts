@@ -134,7 +134,11 @@ const SERVE: { readonly [A in Api]: Serve<A> } = {
       if (transactionalId === null) {
         return { partition, ...(await cluster.append(topic, partition, batch, undefined)) };
       }
-      const transaction = cluster.transactions.verify(transactionalId, senderOf(batch), nameOf({ topic, partition })); // prettier-ignore
+      const transaction = cluster.transactions.verify(
+        transactionalId,
+        senderOf(batch),
+        nameOf({ topic, partition }),
+      );
       if (typeof transaction === 'number') return { partition, errorCode: transaction };
       return { partition, ...(await cluster.append(topic, partition, batch, transaction)) };
     };

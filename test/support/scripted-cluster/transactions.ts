@@ -53,14 +53,18 @@ export class Transactions {
     return { errorCode: NONE, ...found.identity };
   }
 
-  add({ transactionalId, own }: { transactionalId: string; own: Identity }, partitions: readonly string[]): number {
+  add(
+    { transactionalId, own }: { transactionalId: string; own: Identity },
+    partitions: readonly string[],
+  ): number {
     const found = this.#ids.get(transactionalId);
     const errorCode = check(found, own);
     if (!found || errorCode !== NONE) return errorCode;
-    if (found.current?.outcome !== 'open') found.current = { outcome: 'open', partitions: new Set() };
+    if (found.current?.outcome !== 'open')
+      found.current = { outcome: 'open', partitions: new Set() };
     for (const partition of partitions) found.current.partitions.add(partition);
     return NONE;
-  } // prettier-ignore
+  }
 
   end({ transactionalId, own, outcome }: Bodies['EndTxn']): number {
     const found = this.#ids.get(transactionalId);
