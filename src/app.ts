@@ -26,7 +26,10 @@ import type { Inheritance } from './account/ledger/ledger.ts';
 import { parseLedger } from './account/ledger/ledger-record.ts';
 import { permitGrants } from './account/permits/permit-grants.ts';
 import { quotas, WINDOW_MS } from './account/quotas.ts';
-import { MAX_PAUSE_MS, resourceTask, serviceOf } from './pipeline/resource-task.ts';
+import { listTask, MAX_PAUSE_MS, serviceOf } from './pipeline/list-task.ts';
+import { openAccount } from './account/account.ts';
+import { listHooks } from './observe/list-hooks.ts';
+import { RULES } from './resources/resources.ts';
 import { resyncRequests } from './account/resync-requests.ts';
 import { topicNames } from './schemas/events/topics.ts';
 import type { TransactionalLog } from './sinks/transactional-log.ts';
@@ -106,6 +109,7 @@ async function serve(options: RunOptions): Promise<void> {
     scheduler,
     ...hooks,
   });
+  const lists = openAccount({ config, api, quotas: quota });
   const links = openLinks(config, { log: options.kafkaLog });
   const signals = kafkaSignals(links.kafka, topicNames(config.topics.prefix).signals);
   const permitRequests$ = new Subject<PermitsRequest>();
@@ -171,16 +175,12 @@ async function serve(options: RunOptions): Promise<void> {
   );
   const tasks = ({ destination, log }: Opened) => {
     const { registry } = links;
-    const shared = { config, instance, api, quota, log, registry, destination, store };
+    const ofAll = { account: lists, config, destination, scheduler, wallClock: stamps, stop$ };
     const all = resources.map((resource) =>
-      resourceTask({
-        resource,
-        ...shared,
-        stop$,
+      listTask({
+        task: { ...ofAll, rules: RULES[resource], hooks: listHooks(hooks, resource) },
+        ...{ instance, log, registry, store },
         resyncs: resyncs.task(resource),
-        scheduler,
-        wallClock: stamps,
-        hooks,
       }),
     );
     return merge(...all);

@@ -26,9 +26,9 @@ export { steadyScheduler } from './core/clock.ts';
 
 // Request
 export type { AnswerSeen } from './streams/http/http.ts';
-export { listRequest } from './streams/http/request.ts';
-export type { ListRequestOptions, Refusals } from './streams/http/request.ts';
+export { listRequest } from './streams/http/list-request.ts';
 export type { Answer, ListQuery, ListRequest, Pagination } from './streams/http/answer.ts';
+export type { ListRequestOptions } from './streams/http/list-request.ts';
 export { exchange } from './streams/http/http.ts';
 export type { HttpAnswer, HttpRequest } from './streams/http/http.ts';
 export { backoff } from './streams/flow/backoff.ts';
@@ -74,28 +74,19 @@ export { hidingList } from './streams/records/hiding-list.ts';
 export { hidingChange } from './streams/records/hiding-change.ts';
 export { keyOfFields } from './streams/records/key-of.ts';
 export type { KeyOf } from './streams/records/key-of.ts';
-export { keyRecords } from './streams/records/records.ts';
+export { keyRecords, splitRecords } from './streams/records/records.ts';
 export type {
-  KeyedRecord,
   RejectedJson,
   RejectedRecord,
   RejectedText,
   RejectReason,
 } from './streams/records/records.ts';
-export { UnreadableRecord } from './streams/http/unreadable-record.ts';
 export { unreadableTexts } from './streams/http/unreadable-texts.ts';
 export type { UnreadableTexts } from './streams/http/unreadable-texts.ts';
-export { jsonOf, SentRecord } from './streams/records/sent-record.ts';
-export type { ElementReader, Sent, PayloadDigest } from './streams/records/sent-record.ts';
-export { FreshRecord, freshReader, freshRecords } from './streams/records/fresh-record.ts';
-export type {
-  Encoded,
-  EncodedElement,
-  FreshOptions,
-  FreshReader,
-} from './streams/records/fresh-record.ts';
-export { KnownRecord, digestMatcher } from './streams/records/known-record.ts';
-export type { DigestMatcher, DigestMatcherOptions } from './streams/records/known-record.ts';
+export { PageRecord } from './streams/records/page-record.ts';
+export type { KeyedRecord, PayloadDigest, RecordImage } from './streams/records/page-record.ts';
+export type { SplitRecords } from './streams/records/records.ts';
+export type { Decoder } from './streams/records/decoder.ts';
 export type { Element } from './schemas/json/page-elements.ts';
 export { chooseKeyFields } from './streams/records/key-fields.ts';
 export type { KeyChoice } from './streams/records/key-fields.ts';
@@ -116,7 +107,6 @@ export type { Change, ImageCodec, Operation } from './streams/diff/change.ts';
 export type {
   Difference,
   DiffOptions,
-  EncodedRecord,
   Images,
   ReadRecords,
 } from './streams/diff/diff.ts';

@@ -4,14 +4,18 @@ import type { SchedulerLike } from 'rxjs';
 import type { ApiConfig, Resource } from '../config/config.ts';
 import { loginUrlOf } from '../config/config-of.ts';
 import type { Hooks } from '../observe/hooks.ts';
-import { RESOURCES, RULES } from '../resources/resources.ts';
+import { RESOURCES } from '../resources/resources.ts';
+import type { ResourceRules } from '../resources/resources.ts';
 import type { Retry } from '../streams/flow/backoff.ts';
 import type { AnswerSeen } from '../streams/http/http.ts';
-import type { ElementReader } from '../streams/records/sent-record.ts';
+import type { ListRequest } from '../streams/http/answer.ts';
+import { decodedList } from '../streams/http/list-request.ts';
+import { logicalClock } from '../streams/http/logical-clock.ts';
 import { leased } from '../streams/quota/leased.ts';
 import { login } from '../streams/http/login.ts';
-import { listRequest } from '../streams/http/request.ts';
-import type { ListRequest, Refusals } from '../streams/http/request.ts';
+import { pageRequest } from '../streams/http/page-request.ts';
+import type { Refusals } from '../streams/http/page-request.ts';
+import type { Decoder } from '../streams/records/decoder.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import { tokenSource } from '../streams/http/token.ts';
@@ -37,13 +41,16 @@ export interface ApiOptions {
 /** One account at the API: its connections, its token, its lists. */
 export interface Api {
   readonly tokens: TokenSource;
-  /** The list request of a resource; where its reads overlap, `logicalClock` orders them. */
-  readonly list: (
-    resource: Resource,
-    logicalClock?: LogicalClock,
-    read?: ElementReader,
-  ) => ListRequest;
+  readonly list: (rules: ResourceRules) => ApiList;
   readonly close: () => Promise<void>;
+}
+
+/** One list of the API, with all that it holds. */
+export interface ApiList {
+  /** The order of its requests. */
+  readonly clock: LogicalClock;
+  /** Its pages as records. Default: they are parsed, and have no key. */
+  readonly pages: (decode?: Decoder) => ListRequest;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -97,20 +104,27 @@ export function openApi(options: ApiOptions): Api {
   >;
   return {
     tokens,
-    list: (resource, logicalClock, read) =>
-      listRequest({
-        refusals: refusals[resource],
-        texts: texts[resource],
-        url: new URL(`${config.baseUrl}${RULES[resource].path}`),
-        dispatcher,
-        tokens,
-        ...(logicalClock && { logicalClock }),
-        ...(read && { read }),
+    list: ({ resource, path }) => {
+      const shared = {
+        url: new URL(`${config.baseUrl}${path}`),
+        logicalClock: logicalClock(),
         scheduler,
         random,
-        ...answered(resource),
         ...retrying(resource, resource),
-      }),
+      };
+      const request = pageRequest({
+        ...shared,
+        refusals: refusals[resource],
+        dispatcher,
+        tokens,
+        ...answered(resource),
+      });
+      return {
+        clock: shared.logicalClock,
+        pages: (decode) =>
+          decodedList({ ...shared, request, texts: texts[resource], ...(decode && { decode }) }),
+      };
+    },
     close: () => connections.destroy(),
   };
 }

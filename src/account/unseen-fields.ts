@@ -3,8 +3,7 @@ import type { PiiConfig } from '../config/config.ts';
 import type { JsonValue } from '../schemas/json/json.ts';
 import { namedFields } from './personal-fields-of.ts';
 import type { Resource } from '../resources/resources.ts';
-import type { ListRequest } from '../streams/http/request.ts';
-import { jsonOf } from '../streams/records/sent-record.ts';
+import type { ListRequest } from '../streams/http/answer.ts';
 import { volatileFields } from '../streams/records/volatile-fields.ts';
 
 export interface UnseenFieldsOptions {
@@ -40,7 +39,7 @@ export function unseenFields(options: UnseenFieldsOptions): (request: ListReques
       tap(({ data, pagination }) => {
         if (unseen.size === 0 || data.length === 0) return;
         looked += data.length;
-        for (const { name, isSeen } of fieldsIn(data.map(jsonOf))) {
+        for (const { name, isSeen } of fieldsIn(data.map(({ json }) => json))) {
           if (isSeen) unseen.delete(name);
         }
         const isWhole = query.modifiedFromDate === undefined && query.orderNumber === undefined;

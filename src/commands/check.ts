@@ -28,7 +28,7 @@ import { newestCursors } from '../pipeline/checkpoint/ownership.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
 import type { TopicFinding } from '../schemas/events/topic-findings.ts';
 import { refuseUnsupported } from '../config/unsupported.ts';
-import { jsonOf } from '../streams/records/sent-record.ts';
+import { RULES } from '../resources/resources.ts';
 import { instanceText, whoRuns } from './who-runs.ts';
 
 /** What was found of one thing that the service needs. */
@@ -156,10 +156,10 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
     const resources = config.resources.map((resource) =>
       attempt(resource, async () => {
         const { poll } = quota.lanes(resource, false);
-        const page = api.list(resource)({ offset: 0, pageSize: PAGE_SIZE }, poll);
+        const page = api.list(RULES[resource]).pages()({ offset: 0, pageSize: PAGE_SIZE }, poll);
         const answer = await first(resource, page);
-        const data = answer.data.map(jsonOf);
-        const keyFields = keyFieldsOf(resource, config, data);
+        const data = answer.data.map(({ json }) => json);
+        const keyFields = keyFieldsOf(RULES[resource], config, data);
         const key = keyFields ? `key ${keyFields.join('+')}` : 'no record yet to find the key by';
         const hides = namedFields(config.pii, resource, data).map(
           ({ name, isSeen }) => (isSeen ? name : `${name} (not seen)`), // a wrong name hides nothing

@@ -21,24 +21,22 @@ import { FIRST_RETRIES, openKafka } from '../sinks/topics/destination.ts';
 import { ALL, LOGIN } from '../account/ledger/ledger-record.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { openGuest } from '../account/permits/open-guest.ts';
-import { personalFieldsOf } from '../account/personal-fields-of.ts';
+import { openAccount } from '../account/account.ts';
 import { quotas } from '../account/quotas.ts';
 import { stringifyJson } from '../schemas/json/json.ts';
 import { changeFacts } from '../pipeline/publish/messages.ts';
 import { diff } from '../streams/diff/diff.ts';
-import { hidingList } from '../streams/records/hiding-list.ts';
 import { leftOut } from '../streams/paging/left-out.ts';
 import { pages } from '../streams/paging/pages.ts';
-import { keyRecords } from '../streams/records/records.ts';
+import { splitRecords } from '../streams/records/records.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
-import { unseenFields } from '../account/unseen-fields.ts';
+import { RULES } from '../resources/resources.ts';
 import { refuseUnsupported } from '../config/unsupported.ts';
 import { VERSION } from '../core/version.ts';
 import { lineWriter } from './line-writer.ts';
 import { logHooks } from './log-hooks.ts';
 import { logSettings } from './log-settings.ts';
 import { stopSignals } from './stop.ts';
-import { jsonOf } from '../streams/records/sent-record.ts';
 import { volatileFields } from '../streams/records/volatile-fields.ts';
 import { volatilePointers } from '../config/volatile-fields-of.ts';
 
@@ -92,35 +90,39 @@ export async function peekCommand(
   const pointers = volatilePointers(config, resource);
   const anchorsWithout = leftOut(pointers, (fields) => onVolatile({ resource, fields }));
   const origin = { account: config.account, resource, version: VERSION };
-  const lookedAt = unseenFields({
-    pii: config.pii,
-    volatile: pointers,
-    resource,
+  const rules = RULES[resource];
+  const list = openAccount({ config, api, quotas: quota }).list(rules, {
     onUnseen: (field) => onUnseen({ resource, field }),
   });
-  const request = hidingList(lookedAt(api.list(resource)), personalFieldsOf(config.pii, resource));
   const { poll } = quota.lanes(resource, false);
   const lines = lineWriter(process.stdout);
   let sequence = 0;
 
-  const known = keyFieldsOf(resource, config, []);
+  const known = keyFieldsOf(rules, config, []);
   const keyFields$ = known
     ? of(known)
-    : request({ offset: 0, pageSize }, poll).pipe(
-        map(({ data }) => keyFieldsOf(resource, config, data.map(jsonOf))),
+    : list.pages()({ offset: 0, pageSize }, poll).pipe(
+        map(({ data }) =>
+          keyFieldsOf(
+            rules,
+            config,
+            data.map(({ json }) => json),
+          ),
+        ),
         filter((keyFields) => keyFields !== undefined), // an empty list has nothing to print
       );
   const records$ = keyFields$.pipe(
     map(keyOfFields),
-    switchMap((keyOf) =>
-      pages({
+    switchMap((keyOf) => {
+      const request = list.pages({ keyOf });
+      return pages({
         request: (query) => request(query, poll),
         keyOf,
         pageSize,
         leftOut: anchorsWithout,
         permit: () => defer(() => lines.flush()), // whoever reads slowly holds up the next page
-      }).pipe(map(({ answer }) => ({ records: keyRecords(answer.data, keyOf).keyed }))),
-    ),
+      }).pipe(map(({ answer }) => ({ records: splitRecords(answer.data).keyed })));
+    }),
   );
   const lines$ = records$.pipe(
     diff({ isNew: () => false, volatile: volatileFields(pointers) }),

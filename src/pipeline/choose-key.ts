@@ -3,15 +3,13 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { hiddenNames } from '../account/personal-fields-of.ts';
-import { RULES } from '../resources/resources.ts';
-import type { Resource } from '../resources/resources.ts';
+import type { ResourceRules } from '../resources/resources.ts';
 import { isJsonObject } from '../schemas/json/json.ts';
 import type { JsonValue } from '../schemas/json/json.ts';
 import { keyFieldsSetting } from '../config/settings.ts';
 import { chooseKeyFields, fieldNames } from '../streams/records/key-fields.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
-import type { Answer } from '../streams/http/request.ts';
-import { jsonOf } from '../streams/records/sent-record.ts';
+import type { Answer } from '../streams/http/answer.ts';
 
 /** What a resource's keys are made of. */
 export interface ChosenKey {
@@ -25,7 +23,7 @@ export interface ChosenKey {
 }
 
 export interface ChooseKeyOptions {
-  readonly resource: Resource;
+  readonly rules: ResourceRules;
   readonly config: Pick<Config, 'keyFields' | 'pii'>;
   /** What the events are keyed by that are published already; null when there are none. */
   readonly published: readonly string[] | null;
@@ -47,7 +45,8 @@ export interface ChooseKeyOptions {
  * now to be hidden.
  */
 export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
-  const { resource, config, published, firstPage, pauseMs, topic, scheduler } = options;
+  const { rules, config, published, firstPage, pauseMs, topic, scheduler } = options;
+  const { resource } = rules;
   const set = config.keyFields[resource];
   if (published && set && set.join() !== published.join()) {
     const message = `${keyFieldsSetting(resource)} is ${set.join()}, but the events in ${topic} are keyed by ${published.join()}: unset it, or set another TOPIC_PREFIX`;
@@ -59,14 +58,18 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
     const message = `the events in ${topic} are keyed by ${lost.join()}, which the PII_ settings name: take it out of them, or set another TOPIC_PREFIX`;
     return throwError(() => new CellarstreamError('KEY_FIELDS', message));
   }
-  const known = published ?? certain(resource);
+  const known = published ?? certain(rules);
   if (known) return of({ keyFields: known, isNew: false, beganAt: null, wasEmpty: false });
 
   let beganAt: number | null = null;
   let wasEmpty = false;
   return firstPage.pipe(
     map(({ data, serverTime }): ChosenKey | undefined => {
-      const keyFields = keyFieldsOf(resource, config, data.map(jsonOf));
+      const keyFields = keyFieldsOf(
+        rules,
+        config,
+        data.map(({ json }) => json),
+      );
       if (keyFields) return { keyFields, isNew: true, beganAt, wasEmpty };
       beganAt ??= serverTime ?? null;
       wasEmpty = true;
@@ -86,15 +89,15 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
  * @throws CellarstreamError `KEY_FIELDS` when nothing fits, with the names of the fields seen.
  */
 export function keyFieldsOf(
-  resource: Resource,
+  rules: ResourceRules,
   { keyFields, pii }: Pick<Config, 'keyFields' | 'pii'>,
   data: readonly JsonValue[],
 ): readonly string[] | undefined {
-  const { keyCandidates } = RULES[resource];
+  const { resource, keyCandidates } = rules;
   const set = keyFields[resource];
   const records = data.filter(isJsonObject);
   const setting = keyFieldsSetting(resource);
-  if (data.length > 0 && records.length === 0 && !certain(resource)) {
+  if (data.length > 0 && records.length === 0 && !certain(rules)) {
     throw new CellarstreamError('KEY_FIELDS', `the first page of ${resource} has no objects on it`);
   }
   if (set) {
@@ -105,7 +108,7 @@ export function keyFieldsOf(
     const message = `${setting} is ${set.join()}, which no record of the first page has`;
     throw noKey(message, fieldNames(records));
   }
-  const known = certain(resource);
+  const known = certain(rules);
   if (known) return known;
   const hidden = hiddenNames(pii, resource);
   const isFree = (fields: readonly string[]) => !fields.some((field) => hidden.has(field));
@@ -120,8 +123,7 @@ export function keyFieldsOf(
 }
 
 /** A key that the API's description tells. */
-function certain(resource: Resource): readonly string[] | undefined {
-  const { keyCandidates } = RULES[resource];
+function certain({ keyCandidates }: ResourceRules): readonly string[] | undefined {
   return keyCandidates.length === 1 ? keyCandidates[0] : undefined;
 }
 

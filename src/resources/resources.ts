@@ -18,6 +18,7 @@ export type Resource = (typeof RESOURCES)[number];
 
 /** What is known of a list before it is read. */
 export interface ResourceRules {
+  readonly resource: Resource;
   /** Behind the base address, the version included. */
   readonly path: string;
   /**
@@ -43,6 +44,7 @@ export interface ResourceRules {
 /** Of all six. What the API's description leaves open is found out from what arrives. */
 export const RULES: Readonly<Record<Resource, ResourceRules>> = {
   orders: {
+    resource: 'orders',
     path: '/v1/orders',
     windowed: true,
     keyCandidates: [['order_number']],
@@ -52,11 +54,13 @@ export const RULES: Readonly<Record<Resource, ResourceRules>> = {
     described: orderSchema,
   },
   customers: {
+    resource: 'customers',
     path: '/v1/customers',
     windowed: true,
     keyCandidates: [['id'], ['customer_id'], ['customer_number'], ['uuid']],
   },
   inventory: {
+    resource: 'inventory',
     path: '/v1/inventory',
     windowed: false,
     keyCandidates: [
@@ -72,11 +76,13 @@ export const RULES: Readonly<Record<Resource, ResourceRules>> = {
     ],
   },
   'wine-clubs': {
+    resource: 'wine-clubs',
     path: '/v1/wine-clubs',
     windowed: false,
     keyCandidates: [['id'], ['wine_club_id'], ['club_id'], ['uuid']],
   },
   'wine-club-members': {
+    resource: 'wine-club-members',
     path: '/v1/wine-club-members',
     windowed: false,
     keyCandidates: [
@@ -89,6 +95,7 @@ export const RULES: Readonly<Record<Resource, ResourceRules>> = {
     ],
   },
   products: {
+    resource: 'products',
     path: '/v1/products',
     windowed: true,
     keyCandidates: [['id'], ['product_id'], ['product_number'], ['uuid'], ['sku'], ['handle']],

@@ -6,7 +6,10 @@ import type { Destination } from '../../src/sinks/topics/destination.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import { openLedger } from '../../src/account/ledger/ledger.ts';
 import { quotas } from '../../src/account/quotas.ts';
-import { resourceTask } from '../../src/pipeline/resource-task.ts';
+import { openAccount } from '../../src/account/account.ts';
+import { listHooks } from '../../src/observe/list-hooks.ts';
+import type { Hooks } from '../../src/observe/hooks.ts';
+import { listTask } from '../../src/pipeline/list-task.ts';
 import { RULES } from '../../src/resources/resources.ts';
 import type { TransactionalLog } from '../../src/sinks/transactional-log.ts';
 import { resyncRequests } from '../../src/account/resync-requests.ts';
@@ -148,38 +151,41 @@ export class SimProcess {
       scheduler,
       hooks: { onSignalsFailed: ({ error }) => tell(`signals fail: ${String(error)}`) },
     });
-    const task$ = resourceTask({
-      resource,
-      config,
+    const hooks: Hooks = {
+      onKeyFields: () => (isReading = true),
+      onRetry: ({ what, error }) => tell(`tries ${what} again: ${String(error)}`),
+      onFailed: ({ error }) => tell(`fails: ${String(error)}`),
+      onPublished: ({ lane, changes }) => {
+        if (trace) for (const { op, key } of changes) tell(`${lane} publishes ${op} ${key}`);
+      },
+      onResync: ({ id, status, events }) => tell(`request ${id} is ${status}, ${events} events`),
+      onVolatile: ({ fields }) => tell(`finds volatile: ${fields.join()}`),
+      onTrouble: ({ trouble, offset }) => tell(`${trouble} at ${offset}`),
+      onDropped: ({ offset }) => {
+        tell(`drops the page at ${offset}`);
+        api.unhear(name, offset);
+      },
+      onHeld: ({ gone, known }) => tell(`holds back ${gone} of ${known}`),
+      onSwept: ({ number, proof, records }) => tell(`swept ${number}: ${proof} ${records}`),
+    };
+    const task$ = listTask({
+      task: {
+        account: openAccount({ config, api: connected, quotas: quota }),
+        rules: RULES[resource],
+        config,
+        destination,
+        hooks: listHooks(hooks, resource),
+        scheduler,
+        wallClock: () => scheduler.now(),
+        stop$: NEVER,
+      },
       instance: name,
-      api: connected,
-      quota,
       log: underFormerId(brokerOf(broker, { step, fate, now: () => time.now() })),
       registry: registryOf(registry, step),
-      destination,
       store: storeOf(folder, step),
-      stop$: NEVER,
       resyncs: task(resource),
-      scheduler,
       random,
       compile,
-      hooks: {
-        onKeyFields: () => (isReading = true),
-        onRetry: ({ what, error }) => tell(`tries ${what} again: ${String(error)}`),
-        onFailed: ({ error }) => tell(`fails: ${String(error)}`),
-        onPublished: ({ lane, changes }) => {
-          if (trace) for (const { op, key } of changes) tell(`${lane} publishes ${op} ${key}`);
-        },
-        onResync: ({ id, status, events }) => tell(`request ${id} is ${status}, ${events} events`),
-        onVolatile: ({ fields }) => tell(`finds volatile: ${fields.join()}`),
-        onTrouble: ({ trouble, offset }) => tell(`${trouble} at ${offset}`),
-        onDropped: ({ offset }) => {
-          tell(`drops the page at ${offset}`);
-          api.unhear(name, offset);
-        },
-        onHeld: ({ gone, known }) => tell(`holds back ${gone} of ${known}`),
-        onSwept: ({ number, proof, records }) => tell(`swept ${number}: ${proof} ${records}`),
-      },
     });
     const served$ = inherited$.pipe(switchMap(() => merge(task$, following$)));
     this.#task = merge(served$, ledger.failed$).subscribe({

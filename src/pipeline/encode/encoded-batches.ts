@@ -1,66 +1,44 @@
+import type { KeyedRecord } from '../../streams/records/page-record.ts';
 import type { ReadBatch } from '../reads/read-batch.ts';
-import type { SchemaEvolution } from './schema-evolution.ts';
 import type { PayloadDigests } from './payload-digests.ts';
-import type { ImageCodec } from '../../streams/diff/change.ts';
-import type { EncodedRecord } from '../../streams/diff/diff.ts';
-import { FreshRecord } from '../../streams/records/fresh-record.ts';
-import { KnownRecord } from '../../streams/records/known-record.ts';
-import type { KeyedRecord } from '../../streams/records/records.ts';
-import { SentRecord } from '../../streams/records/sent-record.ts';
+import type { SchemaEvolution } from './schema-evolution.ts';
 
-/** A reading whose records are encoded, but for those that are known without. */
-export interface EncodedBatch extends ReadBatch {
-  readonly records: readonly EncodedRecord[];
-  /**
-   * What has encoded those that were not encoded as they arrived: a schema that has grown since makes
-   * other bytes of them.
-   */
-  readonly values: ImageCodec;
-}
-
-/** Readings made ready for their turn, while the commit of the one before them goes on. */
+/** Batches made ready for their turn, while the commit of the one before them goes on. */
 export interface EncodedBatches {
-  /** With the bytes of their records, in a schema that has a field for whatever these hold. */
-  readonly encode: (readings: readonly ReadBatch[]) => Promise<readonly EncodedBatch[]>;
+  /** With images of all their records, in a schema that has a field for whatever these hold. */
+  readonly encode: (batches: readonly ReadBatch[]) => Promise<readonly ReadBatch[]>;
   /**
-   * The records of a reading as they have to be compared, now that its turn has come: by then one may no
+   * The records of a batch as they have to be compared, now that its turn has come: by then one may no
    * longer be as it was known, or the schema may have grown.
    */
-  readonly current: (reading: EncodedBatch) => readonly EncodedRecord[];
+  readonly current: (batch: ReadBatch) => readonly KeyedRecord[];
 }
 
 export function encodedBatches(
-  book: SchemaEvolution,
+  evolution: Pick<SchemaEvolution, 'encode' | 'values'>,
   keyFields: readonly string[],
-  texts: Pick<PayloadDigests, 'isStillKnown'> | undefined,
+  { isStillKnown }: Pick<PayloadDigests, 'isStillKnown'>,
 ): EncodedBatches {
   return {
-    encode: async (readings) => {
-      const parsed = readings.flatMap(({ records }) => records.filter((each) => !isSent(each)));
-      const records = parsed.map(({ record }) => record);
-      const images = await book.encode(records, keyFields);
-      const { values } = book;
+    encode: async (batches) => {
+      const parsed = batches.flatMap(({ keyed }) => keyed.filter(({ image }) => !image));
+      const records = parsed.map(({ json }) => json);
+      const images = await evolution.encode(records, keyFields);
+      const { values: codec } = evolution;
       let next = 0;
-      const withImage = (each: KeyedRecord): EncodedRecord =>
-        isSent(each) ? each : { key: each.key, record: each.record, image: images[next++]! };
-      return readings.map((reading) => ({
-        ...reading,
-        records: reading.records.map(withImage),
-        values,
-      }));
+      const withImage = (each: KeyedRecord): KeyedRecord =>
+        each.image ? each : each.withImage({ kind: 'encoded', bytes: images[next++]!, codec });
+      return batches.map((batch) => ({ ...batch, keyed: batch.keyed.map(withImage) }));
     },
-    current: ({ records, values }) => {
-      const isCurrent = (each: EncodedRecord): boolean => {
-        if (each instanceof KnownRecord) return texts!.isStillKnown(each);
-        return (each instanceof FreshRecord ? each.values : values) === book.values;
-      };
-      return records.map((each) => {
-        if (isCurrent(each)) return each;
-        return { key: each.key, record: each.record, image: book.values.encode(each.record) };
-      });
+    current: ({ keyed }) => {
+      const { values: codec } = evolution;
+      const isCurrent = (each: KeyedRecord): boolean =>
+        each.image?.kind === 'encoded' ? each.image.codec === codec : isStillKnown(each);
+      return keyed.map((each) =>
+        isCurrent(each)
+          ? each
+          : each.withImage({ kind: 'encoded', bytes: codec.encode(each.json), codec }),
+      );
     },
   };
 }
-
-/** It came as an image, or is known to be like its image. */
-const isSent = (each: KeyedRecord): boolean => each instanceof SentRecord;

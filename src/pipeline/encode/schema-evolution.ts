@@ -9,7 +9,7 @@ import { addFields } from '../../schemas/avro/merge-schema.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 import { unframe } from '../../schemas/registry/wire.ts';
 import type { ImageCodec } from '../../streams/diff/change.ts';
-import type { FreshOptions } from '../../streams/records/fresh-record.ts';
+import type { EncodingOptions } from '../../streams/records/decoder.ts';
 
 /** A schema as it is registered, and what it writes and reads. */
 export interface CurrentSchema {
@@ -39,7 +39,7 @@ export interface SchemaEvolution {
    * The image of the record that begins at a place of a page, with fields that are wanted; undefined if it isn't one, if
    * the current schema has to grow for it, or if there is none yet.
    */
-  readonly encodeNow: FreshOptions['encode'];
+  readonly encodeNow: EncodingOptions['encode'];
   /** Makes ready for images of a schema. */
   readonly load: (schemaId: number) => Promise<void>;
   /** Records in the bytes of the schema that is the current one as this is read. */
@@ -155,7 +155,7 @@ export async function openSchemaEvolution(
       const { values } = current.codec;
       let isLacking = false;
       const read = values.transcode(page, at, wanted, () => (isLacking = true));
-      return !read || isLacking ? undefined : { ...read, values };
+      return !read || isLacking ? undefined : { ...read, codec: values };
     },
     load: async (schemaId) => void (await load(schemaId)),
     get values() {

@@ -1,8 +1,7 @@
-import type { Hooks } from '../../observe/hooks.ts';
+import type { ListHooks } from '../../observe/list-hooks.ts';
 import type { ResyncStep } from '../reads/read-batch.ts';
 import type { TaskResyncs } from '../../account/resync-requests.ts';
 import type { Message } from '../../sinks/sink.ts';
-import { lastUpdateOf } from '../../streams/diff/diff.ts';
 import { updatedAtOf } from '../../streams/records/updated-at.ts';
 import { changeOf } from '../../streams/diff/change.ts';
 import type { Change, ImageCodec } from '../../streams/diff/change.ts';
@@ -17,7 +16,7 @@ export interface ResyncEventsOptions {
   readonly codec: () => ImageCodec;
   /** The last published images, as of before the page. */
   readonly images: Images;
-  readonly hooks: Pick<Hooks, 'onResync'>;
+  readonly hooks: Pick<ListHooks, 'onResync'>;
 }
 
 /** What readings for requests publish beside what they find changed. */
@@ -63,8 +62,7 @@ export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
       const changed = new Map(changes.map((change) => [change.key, change]));
       const events: Change[] = [];
       for (const each of read.records) {
-        const { key } = each;
-        const updatedAt = lastUpdateOf(each);
+        const { key, updatedAt } = each;
         if (since !== null && updatedAt !== null && updatedAt < since) continue;
         if (told.has(key)) continue;
         const change = changed.get(key);
@@ -85,7 +83,7 @@ export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
     committed: ({ resync, outcome }) => {
       if (!outcome) return;
       resyncs.acknowledged(resync);
-      hooks.onResync?.({ resource: resync.resource, id: resync.id, events: total, ...outcome });
+      hooks.onResync({ id: resync.id, events: total, ...outcome });
       id = undefined;
       told.clear();
     },

@@ -1,37 +1,99 @@
-import type { Lane } from '../../observe/hooks.ts';
-import type { Cursor } from '../checkpoint/cursor.ts';
-import type { ScanPage } from '../../streams/paging/pages.ts';
+import type { Outcome, Resync } from '../../account/resync-requests.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
-import type { KeyedRecord, RejectedRecord } from '../../streams/records/records.ts';
+import type { ScanPage } from '../../streams/paging/pages.ts';
 import type { SweepStep } from '../../streams/paging/sweeps.ts';
-import type { Resync, Outcome } from '../../account/resync-requests.ts';
+import type { SplitRecords } from '../../streams/records/records.ts';
+import type { InitialSnapshot } from '../checkpoint/cursor.ts';
 
-/** What one look at the API brought. */
-export interface ReadBatch {
-  readonly lane: Lane;
-  /** The page, where it was a list that was read. */
-  readonly page?: ScanPage;
-  /** How far the reads have come once it is dealt with. */
-  readonly progress: Partial<Pick<Cursor, 'firstRead' | 'since'>>;
-  /** Whether with it all has turned up that the first read has missed: see `InitialSnapshot.caughtUp`. */
-  readonly catchesUp?: boolean;
-  /** The same of a sweep. */
-  readonly step?: SweepStep;
-  /** For which request it was read. */
-  readonly resync?: ResyncStep;
-  readonly records: readonly KeyedRecord[];
-  readonly rejected: readonly RejectedRecord[];
-  /** Keys that are gone, unless they have been seen since the sweep of that number. */
-  readonly gone?: { readonly keys: readonly string[]; readonly since: number };
-  /** Keys that count as seen: nobody can say that they are gone. */
-  readonly spared?: readonly string[];
+/** What one look at the API brought, whatever it was for. */
+export interface Brought extends SplitRecords {
   readonly span: Span;
   /** To be called when it is dealt with: gives back its place in memory. */
   readonly settle: () => void;
 }
 
-/** A part of what was read for a request; the last one has its outcome. */
+/** A page of the initial snapshot. */
+export interface SnapshotBatch extends Brought {
+  readonly lane: 'first-read';
+  readonly page: ScanPage;
+  /** How far the snapshot has come once it is dealt with. */
+  readonly snapshot: InitialSnapshot;
+}
+
+/** A page of a poll. */
+export interface PollBatch extends Brought {
+  readonly lane: 'poll';
+  readonly page: ScanPage;
+  /** Where the next window begins; undefined unless this is the last page of its window. */
+  readonly since: number | undefined;
+  /** Whether with it all has turned up that the snapshot has missed: see {@link InitialSnapshot.caughtUp}. */
+  readonly catchesUp: boolean;
+}
+
+/** A step of a sweep. */
+export interface SweepBatch extends Brought {
+  readonly lane: 'sweep';
+  readonly step: SweepStep;
+  /** Keys that are gone, unless they have been seen since the sweep of that number. */
+  readonly gone?: { readonly keys: readonly string[]; readonly since: number };
+  /** Keys that count as seen: nobody can say that they are gone. */
+  readonly spared?: readonly string[];
+  /** As that of a poll. */
+  readonly catchesUp: boolean;
+}
+
+/** A record that was asked for again. */
+export interface RefetchBatch extends Brought {
+  readonly lane: 'reread';
+}
+
+/** A part of what was read for a request to publish again. */
+export interface ResyncBatch extends Brought {
+  readonly lane: 'resync';
+  readonly step: ResyncStep;
+  /** Where it was the list that was read. */
+  readonly page?: ScanPage;
+}
+
+export type ReadBatch = SnapshotBatch | PollBatch | SweepBatch | RefetchBatch | ResyncBatch;
+
+/** A request, and once all of it is read its outcome. */
 export interface ResyncStep {
   readonly resync: Resync;
   readonly outcome?: Outcome;
+}
+
+/** Where in the list it was read; 0 where it was no page. */
+export function offsetIn(batch: ReadBatch): number {
+  return pageOf(batch)?.offset ?? 0;
+}
+
+/** Whether it is of a complete reading, which meets what polls of `START_FROM` do not. */
+export function isOfWhole(batch: ReadBatch): boolean {
+  return batch.lane === 'sweep' || (batch.lane === 'resync' && batch.page !== undefined);
+}
+
+/** Whether with it a reading has come to its end: see `Published.completes`. */
+export function completes(batch: ReadBatch): boolean {
+  switch (batch.lane) {
+    case 'first-read':
+      return batch.snapshot.done;
+    case 'poll':
+      return batch.since !== undefined;
+    case 'sweep':
+      return batch.step.kind === 'end';
+    default:
+      return false;
+  }
+}
+
+function pageOf(batch: ReadBatch): ScanPage | undefined {
+  switch (batch.lane) {
+    case 'sweep':
+      return batch.step.kind === 'page' ? batch.step.page : undefined;
+    case 'reread':
+      return undefined;
+    default:
+      return batch.page;
+  }
 }

@@ -1,30 +1,30 @@
 import { concatMap, filter, map, Subject, switchMap, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
-import type { ReadBatch } from './read-batch.ts';
-import type { SingleRecords } from './single-records.ts';
-import type { Answer } from '../../streams/http/request.ts';
 import type { Permits } from '../../streams/flow/permits.ts';
+import type { Answer } from '../../streams/http/answer.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
+import type { Brought, RefetchBatch } from './read-batch.ts';
+import type { SingleRecords } from './single-records.ts';
 
 export interface RefetchesOptions {
   readonly single: SingleRecords;
   readonly limit: Limit;
   /** Of one place: a record is dealt with before the next is asked for. */
   readonly permits: Permits;
-  readonly arrived: (answer: Answer) => ReadBatch;
+  readonly arrived: (answer: Answer) => Brought;
 }
 
 export interface Refetches {
-  readonly readings$: Observable<ReadBatch>;
+  readonly batches$: Observable<RefetchBatch>;
   /** Reads a record again, by its key; one that is asked for already is not asked for twice. */
-  readonly readAgain: (key: string) => void;
+  readonly refetch: (key: string) => void;
 }
 
 /** Records of which two answers could not be told apart, one after the other. */
 export function refetches({ single, limit, permits, arrived }: RefetchesOptions): Refetches {
   const again$ = new Subject<string>();
   const asked = new Set<string>();
-  const readings$ = again$.pipe(
+  const batches$ = again$.pipe(
     concatMap((key) =>
       permits.acquire.pipe(
         switchMap(() => single.ask(key, limit)),
@@ -33,13 +33,13 @@ export function refetches({ single, limit, permits, arrived }: RefetchesOptions)
           if (!answer) permits.release();
         }),
         filter((answer) => answer !== undefined),
-        map(arrived),
+        map((answer): RefetchBatch => ({ lane: 'reread', ...arrived(answer) })),
       ),
     ),
   );
   return {
-    readings$,
-    readAgain: (key) => {
+    batches$,
+    refetch: (key) => {
       // What can't be asked for a later poll or sweep decides.
       if (asked.has(key) || !single.canBeAsked(key)) return;
       asked.add(key);

@@ -1,12 +1,12 @@
 import { catchError, concatMap, defer, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describeError, isOfOneResource } from '../../core/errors.ts';
-import type { ReadBatch } from './read-batch.ts';
+import type { Brought, ResyncBatch } from './read-batch.ts';
 import type { Outcome, Resync } from '../../account/resync-requests.ts';
 import type { SingleRecords } from './single-records.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
-import type { Answer } from '../../streams/http/request.ts';
+import type { Answer } from '../../streams/http/answer.ts';
 import type { Permits } from '../../streams/flow/permits.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 
@@ -21,9 +21,8 @@ export interface ResyncReadsOptions {
   readonly permits: Permits;
   readonly limit: Limit;
   readonly moment: () => Span;
-  /** An answer that was read, as a reading. */
-  readonly arrived: (answer: Answer) => ReadBatch;
-  /** What settles a reading that has no answer. */
+  readonly arrived: (answer: Answer) => Brought;
+  /** What settles a batch that has no answer. */
   readonly settling: (span: Span) => () => void;
   readonly onBegin: (resync: Resync) => void;
 }
@@ -32,30 +31,29 @@ export interface ResyncReadsOptions {
  * Reads what is to be published again, one request after the other. What the API has against a
  * request fails that request alone; what can pass is waited for, as ever.
  */
-export function resyncReads(options: ResyncReadsOptions): Observable<ReadBatch> {
+export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch> {
   const { requests$, scan, single, permits, limit, moment, arrived, settling, onBegin } = options;
 
-  const told = (resync: Resync, outcome: Outcome): ReadBatch => {
+  const told = (resync: Resync, outcome: Outcome): ResyncBatch => {
     const span = moment();
     const step = { resync, outcome };
-    const nothing = { lane: 'resync', progress: {}, records: [], rejected: [] } as const;
-    return { ...nothing, resync: step, span, settle: settling(span) };
+    return { lane: 'resync', step, keyed: [], rejected: [], span, settle: settling(span) };
   };
-  const order = (resync: Resync, number: string): Observable<ReadBatch> =>
+  const order = (resync: Resync, number: string): Observable<ResyncBatch> =>
     permits.acquire.pipe(
       switchMap(() => (single ? single.ask(number, limit) : of(null))),
       map((answer) => {
         if (answer === null) return told(resync, refused(resync.resource));
         if (answer === undefined) return told(resync, unknown(number));
         const outcome = done(answer.data.length === 0 ? `the API has no order ${number}` : null);
-        return { ...arrived(answer), resync: { resync, outcome } };
+        return { lane: 'resync', ...arrived(answer), step: { resync, outcome } };
       }),
     );
-  const list = (resync: Resync): Observable<ReadBatch> =>
+  const list = (resync: Resync): Observable<ResyncBatch> =>
     scan(resync.since).pipe(
-      map((page): ReadBatch => {
+      map((page): ResyncBatch => {
         const step = page.next ? { resync } : { resync, outcome: done(null) };
-        return { ...arrived(page.answer), page, resync: step };
+        return { lane: 'resync', ...arrived(page.answer), page, step };
       }),
       catchError((error: unknown) =>
         // The request that failed has taken the place that this reading gives back.

@@ -3,9 +3,9 @@ import type { Observable } from 'rxjs';
 import { CellarstreamError, isOfOneResource } from '../../core/errors.ts';
 import type { ResourceRules } from '../../resources/resources.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
-import type { Answer, ListRequest } from '../../streams/http/request.ts';
+import type { Answer, ListRequest } from '../../streams/http/answer.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
-import { isReadable } from '../../streams/http/unreadable-record.ts';
+import { isReadable } from '../../streams/records/page-record.ts';
 
 /** Single records of a list, asked for by their keys. */
 export interface SingleRecords {

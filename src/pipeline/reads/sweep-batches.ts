@@ -1,37 +1,41 @@
-import type { ReadBatch } from './read-batch.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
-import type { Answer } from '../../streams/http/request.ts';
+import type { Answer } from '../../streams/http/answer.ts';
 import type { SweepStep } from '../../streams/paging/sweeps.ts';
+import type { Brought, SweepBatch } from './read-batch.ts';
 
 export interface SweepBatchesOptions {
   /** When there was nothing to read. */
   readonly moment: () => Span;
-  /** An answer that was read, as a reading. */
-  readonly arrived: (answer: Answer) => ReadBatch;
-  /** What settles a reading that has no answer. */
+  readonly arrived: (answer: Answer) => Brought;
+  /** What settles a batch that has no answer. */
   readonly settling: (span: Span) => () => void;
+  /** Whether what the initial snapshot has missed has turned up by the end of a sweep. */
+  readonly endCatchesUp: boolean;
 }
 
-/** Steps of a sweep as readings. */
-export function sweepBatch(options: SweepBatchesOptions): (step: SweepStep) => ReadBatch {
-  const { moment, arrived, settling } = options;
-  const empty = (step: SweepStep, span: Span): ReadBatch => ({
-    lane: 'sweep',
-    progress: {},
-    step,
-    records: [],
+/** What a step of a sweep brought. */
+export function sweepBatch(options: SweepBatchesOptions): (step: SweepStep) => SweepBatch {
+  const { moment, arrived, settling, endCatchesUp } = options;
+  const nothing = (span: Span): Brought => ({
+    keyed: [],
     rejected: [],
     span,
     settle: settling(span),
+  });
+  const batch = (step: SweepStep, brought: Brought): SweepBatch => ({
+    lane: 'sweep',
+    ...brought,
+    step,
+    catchesUp: endCatchesUp && step.kind === 'end',
   });
 
   return (step) => {
     switch (step.kind) {
       case 'page':
-        return { ...arrived(step.page.answer), page: step.page, step };
+        return batch(step, arrived(step.page.answer));
       case 'asked': {
         const { key, since, answer, again } = step;
-        const read = answer ? { ...arrived(answer), step } : empty(step, moment());
+        const read = batch(step, answer ? arrived(answer) : nothing(moment()));
         const isGone = answer?.data.length === 0 && answer.pagination.total_records === 0;
         // Gone for the first time it stays missing, and is asked for again. What can't be told is not.
         if (!again) return isGone ? read : { ...read, spared: [key] };
@@ -39,11 +43,11 @@ export function sweepBatch(options: SweepBatchesOptions): (step: SweepStep) => R
       }
       case 'absent': {
         const { keys, since, span } = step;
-        return { ...empty(step, span), gone: { keys, since } };
+        return { ...batch(step, nothing(span)), gone: { keys, since } };
       }
       case 'asked-once':
       case 'end':
-        return empty(step, moment());
+        return batch(step, nothing(moment()));
     }
   };
 }

@@ -7,9 +7,8 @@ import type { Change, ImageCodec } from './change.ts';
 import type { Identities } from './identity.ts';
 import type { NewestReads, Verdict } from './newest.ts';
 import type { Span } from '../http/logical-clock.ts';
-import type { KeyedRecord } from '../records/records.ts';
+import type { KeyedRecord } from '../records/page-record.ts';
 import type { VolatileFields } from '../records/volatile-fields.ts';
-import { updatedAtOf } from '../records/updated-at.ts';
 
 /** The last published image of each record. */
 export interface Images {
@@ -17,21 +16,9 @@ export interface Images {
   get(key: string): Buffer | undefined;
 }
 
-/** A record, and what is known of its image already. */
-export interface EncodedRecord extends KeyedRecord {
-  /** As the codec writes it. */
-  readonly image?: Buffer;
-  /** It is the last published one: the record has not changed. */
-  readonly isSame?: boolean;
-  /** Its `updated_at` in ms since the epoch, or null; left out, the record is looked at. */
-  readonly updatedAt?: number | null;
-  /** Whether it is new if it has no image, where that is known; else {@link DiffOptions.isNew} is asked. */
-  readonly isNew?: boolean | undefined;
-}
-
 /** Records of one page, and when they were read. */
 export interface ReadRecords {
-  readonly records: readonly EncodedRecord[];
+  readonly records: readonly KeyedRecord[];
   /** Keys that the read showed to be gone. */
   readonly gone?: readonly string[];
   /** Leave it out where reads never overlap. */
@@ -44,7 +31,7 @@ export interface Difference<In extends ReadRecords> {
   readonly changes: readonly Change[];
   readonly unchanged: number;
   /** The records that have not changed. */
-  readonly same: readonly EncodedRecord[];
+  readonly same: readonly KeyedRecord[];
   /** Of those whose volatile fields alone have: the images that they would have now, by key. */
   readonly refreshed: ReadonlyMap<string, Buffer>;
   /** Keys whose newest content can't be told: to be read again. */
@@ -61,7 +48,7 @@ export interface DiffOptions {
    */
   readonly images?: Images;
   /** Whether a record without an image is new (`c`) or read for the first time (`r`). Default `c`. */
-  readonly isNew?: (record: JsonObject) => boolean;
+  readonly isNew?: (record: KeyedRecord) => boolean;
   /** Needed where reads overlap: keeps an older answer from overwriting a newer one. */
   readonly newest?: NewestReads;
   readonly identities?: Identities;
@@ -91,7 +78,7 @@ export function diff<In extends ReadRecords>(
     const page = new Map<string, Buffer>(); // images that this very page has changed
     const changes: Change[] = [];
     const undecided: string[] = [];
-    const unchanged: EncodedRecord[] = [];
+    const unchanged: KeyedRecord[] = [];
     const refreshed = new Map<string, Buffer>();
     const isRefreshed = (before: Buffer | undefined, after: Buffer): boolean =>
       volatile !== undefined &&
@@ -99,15 +86,15 @@ export function diff<In extends ReadRecords>(
       volatile.isSame(decode(before), decode(after));
 
     for (const each of read.records) {
-      const { key } = each;
-      if (each.isSame && !page.has(key)) {
+      const { key, image } = each;
+      if (image?.kind === 'published' && !page.has(key)) {
         unchanged.push(each);
-        if (read.span) newest?.saw(key, read.span, each.updatedAt ?? null, true);
+        if (read.span) newest?.saw(key, read.span, each.updatedAt, true);
         continue;
       }
-      const after = each.image ?? codec.encode(each.record);
+      const after = image?.kind === 'encoded' ? image.bytes : codec.encode(each.json);
       const before = page.get(key) ?? images.get(key);
-      const updatedAt = lastUpdateOf(each);
+      const { updatedAt } = each;
       const isEqual = before?.equals(after) ?? false;
       const same = isEqual || isRefreshed(before, after);
       if (same) {
@@ -122,7 +109,7 @@ export function diff<In extends ReadRecords>(
       if (same) continue;
 
       page.set(key, after);
-      const op = before ? 'u' : (each.isNew ?? isNew(each.record)) ? 'c' : 'r';
+      const op = before ? 'u' : isNew(each) ? 'c' : 'r';
       const pair = { before: before ?? null, after };
       changes.push(changeOf({ key, op, images: pair, updatedAt }, decode, identities));
     }
@@ -141,11 +128,6 @@ export function diff<In extends ReadRecords>(
     if (images === kept) for (const [key, image] of page) kept.set(key, image);
     return { read, changes, unchanged: unchanged.length, same: unchanged, refreshed, undecided };
   });
-}
-
-/** The same as {@link updatedAtOf}, of a record that may not be parsed. */
-export function lastUpdateOf(each: EncodedRecord): number | null {
-  return each.updatedAt === undefined ? updatedAtOf(each.record) : each.updatedAt;
 }
 
 const jsonCodec: ImageCodec = {

@@ -3,7 +3,7 @@ import type { Observable } from 'rxjs';
 import type { Answer } from './answer.ts';
 import { isBroken, unreadIn } from './broken-answer.ts';
 import type { BrokenAnswer, Inquiry } from './broken-answer.ts';
-import { UnreadableRecord } from './unreadable-record.ts';
+import { PageRecord } from '../records/page-record.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
 
 /** Broken records one after the other, at most: more of them are no fault of the records. */
@@ -68,7 +68,7 @@ export function acrossBroken(
             map((end): Answer => {
               const lost = row.map((each, nth) => {
                 if (isBroken(each)) texts.add(each.broken.rest);
-                return new UnreadableRecord(unreadIn(each)!, at + nth);
+                return PageRecord.unreadable(unreadIn(each)!, at + nth);
               });
               const { span, serverTime, elapsedMs = 0 } = one;
               return {

@@ -1,6 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { Span } from './logical-clock.ts';
-import type { Sent } from '../records/sent-record.ts';
+import type { PageRecord } from '../records/page-record.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 
 /** The query of a list request; what is left out is not sent. */
@@ -23,7 +23,7 @@ export interface Pagination {
 
 /** One page, as it was answered. */
 export interface Answer {
-  readonly data: readonly Sent[];
+  readonly data: readonly PageRecord[];
   readonly pagination: Pagination;
   /** The answer was a 404 that is no page of HTML, to a request for one record: who said it? */
   readonly notFound?: true;

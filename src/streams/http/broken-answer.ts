@@ -2,7 +2,6 @@ import type { Observable } from 'rxjs';
 import type { CellarstreamError } from '../../core/errors.ts';
 import type { Answer, ListQuery } from './answer.ts';
 import type { BrokenPage } from './page-in.ts';
-import { UnreadableRecord } from './unreadable-record.ts';
 
 /** An answer with a record that is no JSON, of which nobody can say where it ends. */
 export type BrokenAnswer = Omit<Answer, 'data' | 'pagination' | 'notFound'> & BrokenPage;
@@ -14,7 +13,7 @@ export const isBroken = (answer: Answer | BrokenAnswer): answer is BrokenAnswer 
 export function unreadIn(answer: Answer | BrokenAnswer): string | undefined {
   if (isBroken(answer)) return answer.broken.rest.toString('utf8');
   const [first] = answer.data;
-  return first instanceof UnreadableRecord ? first.text : undefined;
+  return first?.unreadableAt === undefined ? undefined : (first.json as string);
 }
 
 /** How to ask about a page that is broken, and what to say when that leads nowhere. */

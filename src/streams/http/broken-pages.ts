@@ -7,7 +7,7 @@ import { isBroken, unreadIn } from './broken-answer.ts';
 import type { BrokenAnswer, Inquiry, Part } from './broken-answer.ts';
 import { where } from './http.ts';
 import type { Span } from './logical-clock.ts';
-import { UnreadableRecord } from './unreadable-record.ts';
+import { PageRecord } from '../records/page-record.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
 
 /** What {@link brokenPages} needs. */
@@ -89,6 +89,6 @@ export function brokenPages(
 }
 
 function asItIs({ broken, ...answer }: BrokenAnswer): Answer {
-  const record = new UnreadableRecord(broken.rest.toString('utf8'), 0);
+  const record = PageRecord.unreadable(broken.rest.toString('utf8'), 0);
   return { ...answer, data: [record], pagination: { total_records: 1, has_next_page: false } };
 }

@@ -4,18 +4,12 @@ import type { JsonValue } from '../../schemas/json/json.ts';
 import { pageElements } from '../../schemas/json/page-elements.ts';
 import type { Element } from '../../schemas/json/page-elements.ts';
 import type { Answer, ListQuery } from './answer.ts';
-import type { ElementReader, Sent } from '../records/sent-record.ts';
-import { UnreadableRecord } from './unreadable-record.ts';
+import type { Decoder } from '../records/decoder.ts';
+import { PageRecord } from '../records/page-record.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
 
 /** What an answer brings. */
 export type Page = Pick<Answer, 'data' | 'pagination' | 'notFound'>;
-
-/** What is looked for in an answer. */
-export interface Body {
-  readonly data?: JsonValue | readonly Sent[];
-  readonly pagination?: JsonValue;
-}
 
 /** What can be made out of a page that is no JSON. */
 export interface AroundPage {
@@ -32,7 +26,7 @@ export interface AroundPage {
 /** What {@link pageAround} needs. */
 export interface PageAroundOptions {
   readonly query: ListQuery;
-  readonly read: ElementReader;
+  readonly decode: Decoder;
   readonly texts: UnreadableTexts;
 }
 
@@ -46,7 +40,7 @@ export interface PageAroundOptions {
  */
 export function* pageAround(
   body: Buffer,
-  { query, read, texts }: PageAroundOptions,
+  { query, decode, texts }: PageAroundOptions,
 ): Generator<void, AroundPage | undefined> {
   const { offset = 0, pageSize = Infinity } = query;
   const found: Buffer[] = [];
@@ -59,7 +53,7 @@ export function* pageAround(
   };
   const parts = yield* pageElements(body, (at) => {
     place += 1;
-    const element = elementAt(body, at, read);
+    const element = elementAt(body, at, decode);
     if (element) {
       const isCutOff = skipSpace(body, element.end) === body.length;
       if (isCutOff) blame({ place: place + 1, at: body.length }, false);
@@ -69,7 +63,7 @@ export function* pageAround(
     const text = body.subarray(at, end);
     blame({ place, at }, texts.has(text));
     found.push(text);
-    return { value: new UnreadableRecord(text.toString('utf8'), offset + place), end };
+    return { value: PageRecord.unreadable(text.toString('utf8'), offset + place), end };
   });
   if (!blamed) return undefined;
   const rest = body.subarray(blamed.at);
@@ -81,9 +75,9 @@ export function* pageAround(
 }
 
 /** An element that is JSON, and at its end; undefined where it is not. */
-function elementAt(body: Buffer, at: number, read: ElementReader): Element<Sent> | undefined {
+function elementAt(body: Buffer, at: number, decode: Decoder): Element<PageRecord> | undefined {
   try {
-    const element = read(body, at);
+    const element = decode(body, at);
     const next = skipSpace(body, element.end);
     return next === body.length || isDelimiter(body[next]) ? element : undefined;
   } catch (error) {
@@ -103,7 +97,7 @@ function loneIn(
     end = body.lastIndexOf(CLOSE_ARRAY, end - 1);
     if (end <= at) return undefined;
     const text = Buffer.from(body.toString('latin1', at, end).trimEnd(), 'latin1');
-    const record = new UnreadableRecord(text.toString('utf8'), offset);
+    const record = PageRecord.unreadable(text.toString('utf8'), offset);
     const rest = body.toString('utf8', 0, at) + body.toString('utf8', end);
     const page = pageWith(rest, [record]);
     if (page) return { page, texts: [text] };
@@ -120,23 +114,20 @@ function isWhole({ data, pagination }: Page, offset: number, pageSize: number): 
   return length === pageSize || (length < pageSize && length === pagination.total_records - offset);
 }
 
-function pageWith(rest: string, data: readonly Sent[]): Page | undefined {
+function pageWith(rest: string, data: readonly PageRecord[]): Page | undefined {
   try {
-    return pageOf({ ...bodyOf(parseJson(rest)), data });
+    return pageOf(parseJson(rest), data);
   } catch (error) {
     if (isNoJson(error)) return undefined;
     throw error;
   }
 }
 
-export const bodyOf = (value: JsonValue): Body => (isJsonObject(value) ? value : {});
-
 /** The page that a body is; undefined where something is missing in it. */
-export function pageOf({ data, pagination }: Body): Page | undefined {
+export function pageOf(body: JsonValue, data: readonly PageRecord[]): Page | undefined {
+  const { pagination } = isJsonObject(body) ? body : {};
   const { total_records, has_next_page } = isJsonObject(pagination) ? pagination : {};
-  return Array.isArray(data) &&
-    typeof total_records === 'number' &&
-    typeof has_next_page === 'boolean'
+  return typeof total_records === 'number' && typeof has_next_page === 'boolean'
     ? { data, pagination: { total_records, has_next_page } }
     : undefined;
 }

@@ -1,14 +1,14 @@
 import { catchError, map, of } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
-import { parseJson } from '../../schemas/json/json.ts';
+import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import { pageElements } from '../../schemas/json/page-elements.ts';
 import type { ListQuery } from './answer.ts';
-import { statusError, where } from './http.ts';
-import type { HttpAnswer } from './http.ts';
-import { bodyOf, isNoJson, pageAround, pageOf } from './page-around.ts';
-import type { AroundPage, Body, Page } from './page-around.ts';
-import type { ElementReader } from '../records/sent-record.ts';
+import { where } from './http.ts';
+import { isNoJson, pageAround, pageOf } from './page-around.ts';
+import type { AroundPage, Page } from './page-around.ts';
+import type { Decoder } from '../records/decoder.ts';
+import type { RawPage } from './page-request.ts';
 import { stepwise } from './stepwise.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
 
@@ -26,8 +26,8 @@ export interface BrokenPage {
 export interface PageInOptions {
   readonly url: URL;
   readonly query: ListQuery;
-  /** What is at a place of the page. */
-  readonly read: ElementReader;
+  /** Makes a record of what is at a place of the page. */
+  readonly decode: Decoder;
   /** What is known to be no JSON need not be tried again. */
   readonly texts: UnreadableTexts;
   /** Asked of an answer that is no JSON: whether it is taken for what the API has to say. */
@@ -36,20 +36,18 @@ export interface PageInOptions {
 }
 
 /**
- * The page that an answer is; errors with `API_ANSWER` when it is none, or may be another the next time;
- * with `API_STATUS`, and with what `read` throws. A record that is no JSON comes as an
- * `UnreadableRecord` once it was tried often enough.
+ * The page that an answer is; errors with `API_ANSWER` when it is none, or may be another the next time,
+ * and with what `decode` throws. A record that is no JSON comes as an unreadable one once it was tried often enough.
  */
-export function pageIn(answer: HttpAnswer, options: PageInOptions): Observable<Page | BrokenPage> {
-  const { url, query, read, texts, isLastTry, scheduler } = options;
-  if (isNotFound(answer, query)) return of(NOTHING);
+export function pageIn(raw: RawPage, options: PageInOptions): Observable<Page | BrokenPage> {
+  const { url, query, decode, texts, isLastTry, scheduler } = options;
+  if (raw.isNotFound) return of(NOTHING);
   const context = { offset: query.offset };
-  if (answer.status !== 200) throw statusError(url, answer, context);
   const failed = (what: string) =>
     new CellarstreamError('API_ANSWER', `${where(url)} sent ${what}`, { context });
 
   const around = (error: Error): Observable<Page | BrokenPage> =>
-    stepwise(() => pageAround(answer.body, { query, read, texts }), scheduler).pipe(
+    stepwise(() => pageAround(raw.body, { query, decode, texts }), scheduler).pipe(
       map((found) => {
         const isTried = isLastTry() || (found !== undefined && isKnown(found, texts));
         if (!found || !isTried) {
@@ -62,9 +60,8 @@ export function pageIn(answer: HttpAnswer, options: PageInOptions): Observable<P
         return page;
       }),
     );
-  return stepwise(() => bodyIn(answer, read), scheduler).pipe(
-    map((body) => {
-      const page = pageOf(body);
+  return stepwise(() => pageOfBody(raw, decode), scheduler).pipe(
+    map((page) => {
       if (page) return page;
       throw failed('no page: data, pagination.total_records and has_next_page are needed');
     }),
@@ -79,21 +76,22 @@ function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boo
   return page ? texts.every(known.has) : known.has(rest);
 }
 
-/** How an API may put it that there is no record of a number; but a gateway may say so too. */
-function isNotFound(answer: HttpAnswer, { orderNumber }: ListQuery): boolean {
-  if (answer.status !== 404 || orderNumber === undefined) return false;
-  return answer.text.trimStart().startsWith('{');
-}
-
 const NOTHING = {
   data: [],
   pagination: { total_records: 0, has_next_page: false },
   notFound: true,
 } as const;
 
-/** A page's elements one by one, those that are known left as they are; of another layout, whole. */
-function* bodyIn(answer: HttpAnswer, read: ElementReader): Generator<void, Body> {
-  const parts = yield* pageElements(answer.body, (at) => read(answer.body, at));
-  if (!parts) return bodyOf(parseJson(answer.text));
-  return { ...bodyOf(parseJson(parts.rest)), data: parts.elements };
+/** The page, its elements one by one; undefined where it is JSON, and no page. */
+function* pageOfBody(raw: RawPage, decode: Decoder): Generator<void, Page | undefined> {
+  const parts = yield* pageElements(raw.body, (at) => decode(raw.body, at));
+  if (parts) return pageOf(parseJson(parts.rest), parts.elements);
+  // Of another layout: each element is written as it would stand in a page, and decoded from that.
+  const body = parseJson(raw.text);
+  const data = isJsonObject(body) ? body.data : undefined;
+  if (!Array.isArray(data)) return undefined;
+  return pageOf(
+    body,
+    data.map((each) => decode(Buffer.from(stringifyJson(each)), 0).value),
+  );
 }

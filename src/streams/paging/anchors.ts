@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
-import { jsonOf, keyIn, SentRecord } from '../records/sent-record.ts';
-import type { Sent, PayloadDigest } from '../records/sent-record.ts';
+import type { PageRecord, PayloadDigest } from '../records/page-record.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 
@@ -69,7 +68,7 @@ const MAX_STEPS_BACK = 8;
  * that tells whether a record has changed: one of which nothing but its key is left is known by the keys
  * of those that stand before it, or it might have moved.
  */
-export function join(at: Position, data: readonly Sent[], options: JoinOptions): Joint {
+export function join(at: Position, data: readonly PageRecord[], options: JoinOptions): Joint {
   const { keyOf, leftOut = NONE } = options;
   const page = identify(data, keyOf, at.leftOut ?? NONE);
   let anchored = at.offset === 0;
@@ -125,27 +124,24 @@ interface Page {
 }
 
 /** A record without a key goes by the one before it: its like may be anywhere in the list. */
-function identify(data: readonly Sent[], keyOf: KeyOf, leftOut: readonly string[]): Page {
+function identify(data: readonly PageRecord[], keyOf: KeyOf, leftOut: readonly string[]): Page {
   const { without } = volatileFields(leftOut);
-  const keyAt = (place: number) => (place < 0 ? undefined : keyIn(data[place]!, keyOf));
+  const keyAt = (place: number) => (place < 0 ? undefined : data[place]!.key);
   const contents: (string | undefined)[] = []; // worked out when asked for, once: it may take parsing
   const content = (place: number): string | undefined => {
     if (!(place in contents)) contents[place] = contentOf(place);
     return contents[place];
   };
   const contentOf = (place: number): string | undefined => {
-    const record = jsonOf(data[place]!);
+    const record = data[place]!.json;
     const left = without(record);
     if (left === record || !isKeyAlone(left, keyOf)) return digestOf(left);
     const neighbours = Array.from({ length: NEIGHBOURS }, (_, k) => keyAt(place - k));
     return neighbours.includes(undefined) ? undefined : digestOf(neighbours as string[]);
   };
   const bytes = (place: number) => {
-    const sent = data[place];
-    const isWhole = leftOut.length === 0;
-    return isWhole && sent instanceof SentRecord && sent.text
-      ? digestOfBytes(sent.text)
-      : undefined;
+    const digest = leftOut.length === 0 ? data[place]?.digest : undefined;
+    return digest && digestOfBytes(digest);
   };
   const behind = (place: number) => {
     const before = place > 0 ? content(place - 1) : undefined;

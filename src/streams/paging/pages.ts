@@ -4,11 +4,10 @@ import { BEGINNING, join } from './anchors.ts';
 import type { Position } from './anchors.ts';
 import { leftOut as newLeftOut } from './left-out.ts';
 import type { LeftOut } from './left-out.ts';
-import { keyIn } from '../records/sent-record.ts';
-import type { Sent } from '../records/sent-record.ts';
+import type { PageRecord } from '../records/page-record.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { pagesAhead } from './pages-ahead.ts';
-import type { Answer } from '../http/request.ts';
+import type { Answer } from '../http/answer.ts';
 import { standstill } from './standstill.ts';
 
 /** A page of a scan. */
@@ -39,7 +38,7 @@ export interface PagesOptions {
     readonly offset: number;
     readonly pageSize: number;
   }) => Observable<Answer>;
-  /** A record's key; undefined for one that has none. */
+  /** What its records' keys are made of, as whoever decodes them knows it. */
   readonly keyOf: KeyOf;
   /** Records a page. Default 1,000, the most that the API gives; at least 2, since pages overlap. */
   readonly pageSize?: number;
@@ -94,11 +93,11 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
   return defer(() => {
     let overlap = Math.max(1, options.overlap ?? 10); // half a page at most: join sees to it
     let round = 0;
-    const tally = from.offset === 0 ? newTally(keyOf) : undefined;
+    const tally = from.offset === 0 ? newTally() : undefined;
     let reordered = false;
     let short = false;
     let emptyAt: number | undefined;
-    let still = standstill(keyOf);
+    let still = standstill();
     leftOut.add(from.leftOut ?? []);
 
     const take = (at: Position, answer: Answer): ScanPage => {
@@ -140,7 +139,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       overlap *= 5;
       reordered = false;
       short = false;
-      still = standstill(keyOf);
+      still = standstill();
       return page(BEGINNING);
     };
     const asked = pagesAhead({
@@ -166,16 +165,16 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
 const MAX_COUNTED = 250_000;
 
 /** Counts distinct records, to hold them against a total that did not change. */
-function newTally(keyOf: KeyOf) {
+function newTally() {
   const seen = new Set<string>();
   let total: number | undefined;
   let counting = true;
   let repeats = 0; // records that have the key of another one of their page
   return {
     /** How many records of a page had not been seen; 0 once nothing is counted any more. */
-    add: (data: readonly Sent[], pageTotal: number): number => {
+    add: (data: readonly PageRecord[], pageTotal: number): number => {
       const before = seen.size;
-      const keys = data.map((sent) => keyIn(sent, keyOf));
+      const keys = data.map(({ key }) => key);
       total ??= pageTotal;
       counting &&= total === pageTotal && total <= MAX_COUNTED && !keys.includes(undefined);
       if (!counting) {

@@ -1,6 +1,5 @@
 import { asyncScheduler, defer, map, merge, repeat, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import { updatedAtIn } from '../records/sent-record.ts';
 import type { ScanPage } from './pages.ts';
 import { serverClock } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
@@ -138,7 +137,7 @@ function chain(options: {
           mark = clock.mark(newest);
         }
         requests += 1;
-        clock.see(page.answer.data.map(updatedAtIn));
+        clock.see(page.answer.data.map(({ updatedAt }) => updatedAt));
         const isLast = page.next === undefined;
         if (isLast) {
           since = Math.min(mark ?? since, reached);

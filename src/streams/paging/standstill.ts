@@ -2,17 +2,15 @@ import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import type { Anchor } from './anchors.ts';
 import { commonFields, differingFields } from './differing-fields.ts';
-import type { KeyOf } from '../records/key-of.ts';
-import { jsonOf, keyIn } from '../records/sent-record.ts';
-import type { Sent } from '../records/sent-record.ts';
+import type { PageRecord } from '../records/page-record.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 
 /** Looks into a scan that comes no further: which fields keep its pages from joining? */
 export interface Standstill {
   /** A page has joined, which ends so far in the list; with the anchors that it lends. */
-  readonly joined: (end: number, data: readonly Sent[], anchors: readonly Anchor[]) => void;
+  readonly joined: (end: number, data: readonly PageRecord[], anchors: readonly Anchor[]) => void;
   /** A page has not joined. Gives the fields that differ in every answer, once that can be told. */
-  readonly failed: (data: readonly Sent[], leftOut: readonly string[]) => readonly string[];
+  readonly failed: (data: readonly PageRecord[], leftOut: readonly string[]) => readonly string[];
 }
 
 /** Pages that did not join, without one that led further between them. */
@@ -23,7 +21,7 @@ const ENOUGH = 3;
  * those count whose `updated_at` is the same: others have changed. So that field is never among those
  * that differ, and a list in which everything is being changed has none.
  */
-export function standstill(keyOf: KeyOf): Standstill {
+export function standstill(): Standstill {
   let furthest = -1;
   let failures = 0;
   const kept = new Map<string, JsonObject>();
@@ -39,12 +37,12 @@ export function standstill(keyOf: KeyOf): Standstill {
       }
       if (failures === 0) return;
       const keys = new Set(anchors.map(([key]) => key));
-      for (const [key, record] of recordsOf(data, keyOf, keys)) kept.set(key, record);
+      for (const [key, record] of recordsOf(data, keys)) kept.set(key, record);
     },
     failed: (data, leftOut) => {
       failures += 1;
       const { without } = volatileFields(leftOut);
-      for (const [key, record] of recordsOf(data, keyOf, kept)) {
+      for (const [key, record] of recordsOf(data, kept)) {
         const [was, is] = [without(kept.get(key)!), without(record)] as [JsonObject, JsonObject];
         if (stamp(was) === stamp(is)) differing.push(differingFields(was, is));
       }
@@ -57,16 +55,13 @@ export function standstill(keyOf: KeyOf): Standstill {
 }
 
 function* recordsOf(
-  data: readonly Sent[],
-  keyOf: KeyOf,
+  data: readonly PageRecord[],
   keys: { has(key: string): boolean; readonly size: number },
 ): Generator<[string, JsonObject]> {
   if (keys.size === 0) return;
-  for (const sent of data) {
-    const key = keyIn(sent, keyOf);
-    if (key === undefined || !keys.has(key)) continue;
-    const record = jsonOf(sent);
-    if (isJsonObject(record)) yield [key, record];
+  for (const record of data) {
+    if (record.key === undefined || !keys.has(record.key)) continue;
+    if (isJsonObject(record.json)) yield [record.key, record.json];
   }
 }
 

@@ -1,17 +1,10 @@
 import { isJsonObject } from '../../schemas/json/json.ts';
 import { volatileFields } from './volatile-fields.ts';
 import type { VolatileFields } from './volatile-fields.ts';
-import { jsonOf, keyIn, SentRecord } from './sent-record.ts';
-import type { Sent } from './sent-record.ts';
-import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
-import { UnreadableRecord } from '../http/unreadable-record.ts';
-import { type KeyOf } from './key-of.ts';
-
-/** A record and the key that its topic knows it by; a {@link SentRecord} is one. */
-export interface KeyedRecord {
-  readonly key: string;
-  readonly record: JsonObject;
-}
+import type { JsonValue } from '../../schemas/json/json.ts';
+import { PageRecord } from './page-record.ts';
+import type { KeyedRecord } from './page-record.ts';
+import type { KeyOf } from './key-of.ts';
 
 /** Why an element of `data` can't be published as it is. */
 export type RejectReason =
@@ -43,40 +36,48 @@ export interface RejectedText {
   readonly offset: number;
 }
 
+/** A page, split into what can be published and what can't. */
+export interface SplitRecords {
+  readonly keyed: readonly KeyedRecord[];
+  readonly rejected: readonly RejectedRecord[];
+}
+
 /**
  * Splits a page into records with a key of their own and those that can't have one. Order is kept. Of
  * several with one key the first has it: the others are dropped if they say the same, volatile fields
  * aside, else rejected.
  */
-export function keyRecords(
-  data: readonly Sent[],
-  keyOf: KeyOf,
-  volatile?: VolatileFields,
-): { readonly keyed: KeyedRecord[]; readonly rejected: RejectedRecord[] } {
-  const { isSame } = volatile ?? volatileFields([]);
+export function splitRecords(
+  records: readonly PageRecord[],
+  volatile: VolatileFields = volatileFields([]),
+): SplitRecords {
   const byKey = new Map<string, KeyedRecord>();
   const rejected: RejectedRecord[] = [];
-  for (const raw of data) {
-    if (raw instanceof UnreadableRecord) {
-      const { text, offset } = raw;
-      rejected.push({ reason: 'unreadable', raw: text, key: null, offset });
+  for (const record of records) {
+    if (!isKeyed(record)) {
+      rejected.push(rejectedBy(record));
       continue;
     }
-    const isKept = raw instanceof SentRecord;
-    if (!isKept && !isJsonObject(raw)) {
-      rejected.push({ reason: 'not-an-object', raw, key: null });
-      continue;
-    }
-    const key = keyIn(raw, keyOf);
-    if (key === undefined) {
-      rejected.push({ reason: 'no-key', raw: jsonOf(raw), key: null });
-      continue;
-    }
-    const first = byKey.get(key);
-    if (first === undefined) byKey.set(key, isKept ? raw : { key, record: raw });
-    else if (!isSame(jsonOf(raw) as JsonObject, first.record)) {
-      rejected.push({ reason: 'conflicting-duplicate', raw: jsonOf(raw), key });
+    const first = byKey.get(record.key);
+    if (first === undefined) byKey.set(record.key, record);
+    else if (!volatile.isSame(record.json, first.json)) {
+      rejected.push({ reason: 'conflicting-duplicate', raw: record.json, key: record.key });
     }
   }
   return { keyed: [...byKey.values()], rejected };
+}
+
+/** The same of JSON that somebody else has read. */
+export function keyRecords(data: readonly JsonValue[], keyOf: KeyOf): SplitRecords {
+  return splitRecords(data.map((json) => PageRecord.ofJson(json, { key: keyOf(json) })));
+}
+
+/** A record that has a key is an object. */
+function isKeyed(record: PageRecord): record is KeyedRecord {
+  return record.key !== undefined;
+}
+
+function rejectedBy({ json, unreadableAt: offset }: PageRecord): RejectedRecord {
+  if (offset !== undefined) return { reason: 'unreadable', raw: json as string, key: null, offset };
+  return { reason: isJsonObject(json) ? 'no-key' : 'not-an-object', raw: json, key: null };
 }

@@ -1,6 +1,5 @@
 import type { Destination } from '../../sinks/topics/destination.ts';
-import { RULES } from '../../resources/resources.ts';
-import type { Resource } from '../../resources/resources.ts';
+import type { ResourceRules } from '../../resources/resources.ts';
 import type { SchemaEvolution } from '../encode/schema-evolution.ts';
 import { maxEventBytes } from '../../sinks/producer/batches.ts';
 import { changeMessages, deadLetterMessages, statusMessage } from './messages.ts';
@@ -11,7 +10,8 @@ import type { Change } from '../../streams/diff/change.ts';
 import type { KnownRejects } from '../../streams/records/known-rejects.ts';
 import { statusChanges } from '../../streams/diff/order-status.ts';
 import type { KeyedStatusChange } from '../../streams/diff/order-status.ts';
-import type { KeyedRecord, RejectedRecord } from '../../streams/records/records.ts';
+import type { KeyedRecord } from '../../streams/records/page-record.ts';
+import type { RejectedRecord } from '../../streams/records/records.ts';
 
 /** What the changes of a page come to. */
 export interface Publication {
@@ -26,8 +26,9 @@ export interface Publication {
 
 export interface PublicationOptions {
   readonly destination: Destination;
-  readonly book: SchemaEvolution;
-  readonly origin: Origin & { readonly resource: Resource };
+  readonly rules: ResourceRules;
+  readonly evolution: Pick<SchemaEvolution, 'current'>;
+  readonly origin: Origin;
   /** The sequence of the event before the first. */
   readonly sequence: number;
   /** Of the page, as the API sent them. */
@@ -49,11 +50,11 @@ export function publicationOf(
   others: readonly RejectedRecord[],
   options: PublicationOptions,
 ): Publication {
-  const { destination, book, origin, records, isNews, offset, now } = options;
+  const { destination, rules, evolution, origin, records, isNews, offset, now } = options;
   const { deadLetters } = destination;
-  const topic = destination.records(origin.resource);
+  const topic = destination.records(rules.resource);
   const maxBytes = maxEventBytes(destination.maxMessageBytes.get(topic));
-  const statuses = RULES[origin.resource].statusFields && destination.statusChanges;
+  const statuses = rules.statusFields && destination.statusChanges;
   const messages: Message[] = [];
   const images: ImageUpdate[] = [];
   const found: KeyedStatusChange[] = [];
@@ -65,13 +66,13 @@ export function publicationOf(
   for (const change of changes) {
     const { key, op } = change;
     if (leftOut.has(key)) continue;
-    const { schemaId, codec } = book.current()!; // what was read into a change has a schema
+    const { schemaId, codec } = evolution.current()!; // what was read into a change has a schema
     const to = { topic, schemaId };
     const events = changeMessages(change, sequence + 1, { to, codec, origin, now });
     const isTooLarge = events.some(({ value }) => value && value.length > maxBytes);
     // What a deletion shows has been published before: it is not much larger now.
     if (isTooLarge && op !== 'd') {
-      const raw = records.findLast((each) => each.key === key)?.record ?? change.after;
+      const raw = records.findLast((each) => each.key === key)?.json ?? change.after;
       const reject: RejectedRecord = { reason: 'too-large', raw, key };
       if (isNews(reject)) rejected.push(reject);
       leftOut.add(key);

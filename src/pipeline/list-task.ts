@@ -14,50 +14,36 @@ import {
   throwError,
   timer,
 } from 'rxjs';
-import type { SchedulerLike } from 'rxjs';
-import type { Api } from '../account/api.ts';
-import { chooseKey } from './choose-key.ts';
-import type { Config } from '../config/config.ts';
-import type { Destination } from '../sinks/topics/destination.ts';
-import { CellarstreamError, isOfOneResource } from '../core/errors.ts';
-import type { Hooks, Published } from '../observe/hooks.ts';
-import type { Quotas } from '../account/quotas.ts';
-import { resourceEvents } from './resource-events.ts';
-import { RULES } from '../resources/resources.ts';
-import type { Resource } from '../resources/resources.ts';
 import type { TaskResyncs } from '../account/resync-requests.ts';
-import { openSchemaEvolution } from './encode/schema-evolution.ts';
-import type { SchemaEvolutionOptions } from './encode/schema-evolution.ts';
+import { CellarstreamError, isOfOneResource } from '../core/errors.ts';
+import type { Published } from '../observe/hooks.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { valueSubject } from '../schemas/events/topics.ts';
 import type { TransactionalLog } from '../sinks/transactional-log.ts';
+import type { Store } from '../state/store.ts';
+import { backoff } from '../streams/flow/backoff.ts';
 import { openCheckpoint } from './checkpoint/checkpoint.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { Ownership } from './checkpoint/ownership.ts';
-import type { Store } from '../state/store.ts';
-import { backoff } from '../streams/flow/backoff.ts';
+import { chooseKey } from './choose-key.ts';
+import { openSchemaEvolution } from './encode/schema-evolution.ts';
+import type { SchemaEvolution, SchemaEvolutionOptions } from './encode/schema-evolution.ts';
+import { listEvents } from './list-events.ts';
+import { taskId } from './task.ts';
+import type { Task } from './task.ts';
 import { transactionalIds } from './transactional-id.ts';
 
-export interface ResourceTaskOptions {
-  readonly resource: Resource;
-  readonly config: Config;
+export interface ListTaskOptions {
+  readonly task: Task;
   /** Names this process. */
   readonly instance: string;
-  readonly api: Api;
-  readonly quota: Quotas;
   readonly log: TransactionalLog;
   readonly registry: Registry;
-  readonly destination: Destination;
   readonly store: Store;
-  readonly stop$: Observable<unknown>;
   /** What is to be published again. Default nothing. */
   readonly resyncs?: TaskResyncs;
-  readonly scheduler: SchedulerLike;
-  /** The time that events are stamped with, ms since the epoch: it may step back. Default the scheduler's. */
-  readonly wallClock?: () => number;
   /** Uniform in [0, 1), for the jitter of pauses. Default Math.random. */
   readonly random?: () => number;
-  readonly hooks: Hooks;
   /** See {@link SchemaEvolutionOptions.compile}. */
   readonly compile?: SchemaEvolutionOptions['compile'];
 }
@@ -74,93 +60,74 @@ const TRY_AGAIN_MS = 60_000;
  *
  * Errors with what concerns the process: `FENCED`, `SETTINGS`, `KAFKA_REFUSED`, ...
  */
-export function resourceTask(options: ResourceTaskOptions): Observable<Published> {
-  const { resource, config, instance, api, quota, log, registry, destination, store } = options;
-  const { stop$, resyncs, scheduler, wallClock, random = Math.random, hooks, compile } = options;
-  const task = `${config.account}/${resource}`;
+export function listTask(options: ListTaskOptions): Observable<Published> {
+  const { task, instance, log, registry, store, resyncs, random = Math.random, compile } = options;
+  const { account, rules, config, destination, hooks, scheduler, stop$ } = task;
+  const { resource } = rules;
   const topic = destination.records(resource);
   const ownership: Ownership = {};
 
   const open = async () => {
-    const book = await openSchemaEvolution({
+    const evolution = await openSchemaEvolution({
       registry,
       subject: valueSubject(topic),
       resource,
-      described: RULES[resource].described,
-      onVersion: (schemaId) => hooks.onSchema?.({ resource, schemaId }),
+      described: rules.described,
+      onVersion: (schemaId) => hooks.onSchema({ schemaId }),
       pause: () => firstValueFrom(timer(0, scheduler)),
       ...(compile && { compile }),
     });
-    for (const finding of await destination.look(resource)) {
-      hooks.onTopicDoubt?.({ resource, finding });
-    }
+    for (const finding of await destination.look(resource)) hooks.onTopicDoubt({ finding });
     const checkpoint = await openCheckpoint({
       log,
-      store: store.task(task),
-      task,
+      store: store.task(taskId(task)),
+      task: taskId(task),
       topic,
       cursorTopic: destination.cursors,
-      ...transactionalIds(config.topics.prefix, config.account, resource),
+      ...transactionalIds(config.topics.prefix, account.name, resource),
       instance,
-      canBeAsked: RULES[resource].byKey !== undefined,
-      readImage: book.imageIn,
+      canBeAsked: rules.byKey !== undefined,
+      readImage: evolution.imageIn,
       ownership,
       scheduler,
-      onRestored: (images) => hooks.onRestored?.({ resource, images }),
-      onLost: (lost) => hooks.onLost?.({ resource, lost }),
+      onRestored: (images) => hooks.onRestored({ images }),
+      onLost: (lost) => hooks.onLost({ lost }),
     });
     try {
-      await Promise.all(checkpoint.schemaIds().map(book.load));
+      await Promise.all(checkpoint.schemaIds().map(evolution.load));
     } catch (error) {
       await checkpoint.close().catch(() => undefined); // the first error says more
       throw error;
     }
-    return { checkpoint, book };
+    return { checkpoint, evolution };
+  };
+  const readAndPublish = ({ checkpoint, evolution }: Opened): Observable<Published> => {
+    const lanes = account.lanes(resource, ownership.predecessor !== null);
+    const { pageSize, intervalMs } = config.poll;
+    const key$ = chooseKey({
+      rules,
+      config,
+      published: checkpoint.cursor.keyFields,
+      firstPage: defer(() => account.list(rules).pages()({ offset: 0, pageSize }, lanes.poll)).pipe(
+        tap(({ data }) => data.length === 0 && hooks.onEmpty({})),
+      ),
+      pauseMs: Math.max(intervalMs ?? 0, lanes.spacingMs('nothing')),
+      topic,
+      scheduler,
+    }).pipe(
+      tap(({ keyFields, isNew }) => isNew && hooks.onKeyFields({ keyFields })),
+      takeUntil(stop$),
+    );
+    const events$ = key$.pipe(
+      switchMap((key) => listEvents({ task, lanes, evolution, checkpoint, key, resyncs })),
+    );
+    return closing(events$, () => checkpoint.close());
   };
 
   return opened(open).pipe(
     takeUntil(stop$),
-    tap(() => hooks.onReady?.({ resource })),
-    switchMap(({ checkpoint, book }) => {
-      const lanes = quota.lanes(resource, ownership.predecessor !== null);
-      const pageSize = config.poll.pageSize;
-      const key$ = chooseKey({
-        resource,
-        config,
-        published: checkpoint.cursor.keyFields,
-        firstPage: defer(() => api.list(resource)({ offset: 0, pageSize }, lanes.poll)).pipe(
-          tap(({ data }) => data.length === 0 && hooks.onEmpty?.({ resource })),
-        ),
-        pauseMs: Math.max(config.poll.intervalMs ?? 0, lanes.spacingMs('nothing')),
-        topic,
-        scheduler,
-      }).pipe(
-        tap(({ keyFields, isNew }) => isNew && hooks.onKeyFields?.({ resource, keyFields })),
-        takeUntil(stop$),
-      );
-      const events$ = key$.pipe(
-        switchMap(({ keyFields, beganAt, wasEmpty }) =>
-          resourceEvents({
-            resource,
-            config,
-            api,
-            lanes,
-            destination,
-            book,
-            checkpoint,
-            keyFields,
-            beganAt,
-            wasEmpty,
-            stop$,
-            resyncs,
-            scheduler,
-            wallClock,
-            hooks,
-          }),
-        ),
-      );
-      return closing(events$, () => checkpoint.close());
-    }),
+    tap(() => hooks.onReady({})),
+    switchMap(readAndPublish),
     catchError((error: unknown) => {
       ownership.lost = error;
       throw error;
@@ -170,17 +137,23 @@ export function resourceTask(options: ResourceTaskOptions): Observable<Published
       scheduler,
       random,
       stop$,
-      onRetry: (again) => hooks.onRetry?.({ what: serviceOf(again.error), resource, ...again }),
+      onRetry: (again) => hooks.onRetry({ what: serviceOf(again.error), ...again }),
     }),
     retry({
       delay: (error: unknown) => {
         if (!isOfOneResource(error)) return throwError(() => error);
-        hooks.onFailed?.({ resource, error, delayMs: TRY_AGAIN_MS });
+        hooks.onFailed({ error, delayMs: TRY_AGAIN_MS });
         return timer(TRY_AGAIN_MS, scheduler).pipe(takeUntil(stop$));
       },
     }),
     finalize(() => (ownership.isOver = true)),
   );
+}
+
+/** What one opening of a task has brought. */
+interface Opened {
+  readonly checkpoint: Checkpoint;
+  readonly evolution: SchemaEvolution;
 }
 
 /** What was opened, unless nobody waits for it any more: then it is closed again. */

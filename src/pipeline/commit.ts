@@ -1,0 +1,76 @@
+import type { Committed, Published } from '../observe/hooks.ts';
+import { isEpochError } from '../sinks/client/kafka-error.ts';
+import { offsetOf } from '../streams/records/records.ts';
+import type { Checkpoint } from './checkpoint/checkpoint.ts';
+import type { PayloadDigests } from './encode/payload-digests.ts';
+import type { Plan } from './publish/plan.ts';
+import type { ResyncEvents } from './publish/resync-events.ts';
+import { completes, offsetIn } from './reads/read-batch.ts';
+import type { Task } from './task.ts';
+
+export interface CommittingOptions {
+  readonly task: Pick<Task, 'rules' | 'hooks' | 'scheduler'>;
+  readonly checkpoint: Pick<Checkpoint, 'commit' | 'keep' | 'count'>;
+  readonly digests: Pick<PayloadDigests, 'stored'>;
+  readonly resync: Pick<ResyncEvents, 'committed'> | undefined;
+}
+
+/** Does what a plan says, and tells of it. */
+export function committing(options: CommittingOptions): (plan: Plan) => Promise<Published> {
+  const { task, checkpoint, digests, resync } = options;
+  const { rules, hooks, scheduler } = task;
+  const { resource } = rules;
+
+  const transaction = async ({ commit }: Plan): Promise<void> => {
+    const beganAt = scheduler.now();
+    const ended = (outcome: Committed['outcome']) => {
+      const elapsedMs = scheduler.now() - beganAt;
+      hooks.onCommitted({ outcome, elapsedMs, messages: commit.messages.length });
+    };
+    hooks.onCommit({});
+    try {
+      await checkpoint.commit(commit);
+    } catch (error) {
+      ended(isEpochError(error) ? 'fenced' : 'failed');
+      throw error;
+    }
+    ended('committed');
+    digests.stored(commit.images);
+  };
+  const tell = (plan: Plan): void => {
+    const { batch, rejected, notes } = plan;
+    const offset = offsetIn(batch);
+    for (const each of rejected) {
+      hooks.onRejected({ reason: each.reason, offset: offsetOf(each, offset) });
+    }
+    if (batch.lane === 'first-read') {
+      const { data, pagination } = batch.page.answer;
+      const total = pagination.total_records;
+      const read = Math.min(total, offset + data.length);
+      hooks.onProgress({ read, total, done: batch.snapshot.done });
+    }
+    if (batch.lane === 'sweep' && batch.step.kind === 'end') {
+      const { number, distinct: records, proof } = notes.sweep;
+      hooks.onSwept({ number, records, proof, canBeAsked: rules.byKey !== undefined });
+    }
+  };
+
+  return async (plan) => {
+    const { batch, changes, statusChanges, unchanged } = plan;
+    if (plan.way === 'commit') await transaction(plan);
+    if (plan.way === 'keep') await checkpoint.keep(plan.notes);
+    if (batch.lane === 'resync') resync?.committed(batch.step);
+    tell(plan);
+    const published = {
+      lane: batch.lane,
+      changes,
+      statusChanges,
+      unchanged,
+      known: checkpoint.count(),
+      at: scheduler.now(),
+      completes: completes(batch),
+    };
+    hooks.onPublished(published);
+    return { resource, ...published };
+  };
+}

@@ -1,0 +1,88 @@
+import { map, pipe } from 'rxjs';
+import type { OperatorFunction } from 'rxjs';
+import { diff } from '../streams/diff/diff.ts';
+import type { Difference, Images, ReadRecords } from '../streams/diff/diff.ts';
+import { newestReads } from '../streams/diff/newest.ts';
+import type { LogicalClock } from '../streams/http/logical-clock.ts';
+import type { KeyedRecord } from '../streams/records/page-record.ts';
+import type { VolatileFields } from '../streams/records/volatile-fields.ts';
+import type { Checkpoint } from './checkpoint/checkpoint.ts';
+import type { InitialSnapshot } from './checkpoint/cursor.ts';
+import type { EncodedBatches } from './encode/encoded-batches.ts';
+import type { SchemaEvolution } from './encode/schema-evolution.ts';
+import { isOfWhole } from './reads/read-batch.ts';
+import type { ReadBatch } from './reads/read-batch.ts';
+import type { Task } from './task.ts';
+
+/** A batch whose turn has come, and what of it is compared. */
+export interface ComparedBatch extends ReadRecords {
+  readonly batch: ReadBatch;
+  /** Of all its records, and those that count as seen. */
+  readonly keys: readonly string[];
+}
+
+export interface ComparingOptions {
+  readonly task: Pick<Task, 'rules' | 'config'>;
+  readonly checkpoint: Pick<Checkpoint, 'get' | 'isUnseen'>;
+  readonly evolution: Pick<SchemaEvolution, 'values'>;
+  /** The last published images, in the current schema. */
+  readonly images: Images;
+  readonly encoded: Pick<EncodedBatches, 'current'>;
+  readonly clock: LogicalClock;
+  readonly volatile: VolatileFields | undefined;
+  /** The initial snapshot as it is known now. */
+  readonly snapshot: () => InitialSnapshot;
+  /** Whether the list was empty when it was first looked at: all that is in it now is new. */
+  readonly wasEmpty: boolean;
+}
+
+/** Holds each batch against the images that the one before has left. */
+export function comparing(
+  options: ComparingOptions,
+): OperatorFunction<ReadBatch, Difference<ComparedBatch>> {
+  const { task, checkpoint, evolution, images, encoded, clock, volatile, snapshot, wasEmpty } = options;
+  const { identities, windowed } = task.rules;
+  const { startFrom } = task.config.poll;
+
+  /**
+   * New is what was made after the initial snapshot began, or turns up after it is done and nothing that it has missed can;
+   * but not what START_FROM had left out. Where nothing says when it was made, what turns up behind it is new.
+   */
+  const isNew = ({ createdAt }: KeyedRecord): boolean => {
+    const { done, startedAt, caughtUp = true } = snapshot();
+    if (createdAt !== null && startFrom !== undefined && createdAt < startFrom) return false;
+    if (createdAt === null) return done || wasEmpty;
+    if (done && caughtUp) return true;
+    return startedAt !== null && createdAt >= startedAt;
+  };
+  /** Complete readings meet what START_FROM has left out: that stays out until it changes. */
+  const isWanted = (record: KeyedRecord): boolean => {
+    if (startFrom === undefined || !windowed) return true;
+    if (record.image?.kind === 'published' || checkpoint.get(record.key)) return true;
+    return record.updatedAt === null || record.updatedAt >= startFrom;
+  };
+  const compared = (batch: ReadBatch): ComparedBatch => {
+    const records = encoded.current(batch);
+    const { spared = [], gone } = batch.lane === 'sweep' ? batch : {};
+    return {
+      batch,
+      keys: [...records.map(({ key }) => key), ...spared],
+      records: isOfWhole(batch) ? records.filter(isWanted) : records,
+      gone: gone ? gone.keys.filter((key) => checkpoint.isUnseen(key, gone.since)) : [],
+      span: batch.span,
+    };
+  };
+  return pipe(
+    map(compared),
+    diff({
+      get codec() {
+        return evolution.values; // of the page's own time
+      },
+      images,
+      isNew,
+      newest: newestReads(clock),
+      ...(identities && { identities }),
+      volatile,
+    }),
+  );
+}

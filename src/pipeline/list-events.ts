@@ -1,0 +1,133 @@
+import { concatAll, concatMap, finalize, map, takeUntil, timer } from 'rxjs';
+import type { Observable } from 'rxjs';
+import type { Lanes } from '../account/quotas.ts';
+import type { TaskResyncs } from '../account/resync-requests.ts';
+import { volatilePointers } from '../config/volatile-fields-of.ts';
+import type { Published } from '../observe/hooks.ts';
+import type { Images } from '../streams/diff/diff.ts';
+import { gatherFirst } from '../streams/flow/gather-first.ts';
+import { encoding, matchingDigests, parsing } from '../streams/records/decoder.ts';
+import { keyOfFields } from '../streams/records/key-of.ts';
+import { volatileFields } from '../streams/records/volatile-fields.ts';
+import type { Checkpoint } from './checkpoint/checkpoint.ts';
+import type { ChosenKey } from './choose-key.ts';
+import { committing } from './commit.ts';
+import { comparing } from './compare.ts';
+import { encodedBatches } from './encode/encoded-batches.ts';
+import { payloadDigests } from './encode/payload-digests.ts';
+import type { SchemaEvolution } from './encode/schema-evolution.ts';
+import { planning } from './publish/plan.ts';
+import type { Progress } from './publish/plan.ts';
+import { resyncEvents } from './publish/resync-events.ts';
+import { listReads } from './reads/list-reads.ts';
+import type { ReadBatch } from './reads/read-batch.ts';
+import type { Task } from './task.ts';
+
+export interface ListEventsOptions {
+  readonly task: Task;
+  readonly lanes: Lanes;
+  readonly evolution: SchemaEvolution;
+  readonly checkpoint: Checkpoint;
+  /** What the records' keys are made of. */
+  readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;
+  /** What is to be published again. Default nothing. */
+  readonly resyncs?: TaskResyncs | undefined;
+}
+
+/** Without an event the cursor is written to Kafka this often, ms. */
+const SAVE_EVERY_MS = 10_000;
+/** Pages that are looked at before a schema is registered for the first time. */
+const PAGES_TO_INFER_FROM = 3;
+
+/**
+ * One list, from where the checkpoint's cursor says, stage by stage: its pages are decoded, read in lanes, encoded, held
+ * against the last images, and what differs is committed with the cursor in one transaction. Emits what each page
+ * published; ends with `stop$`.
+ */
+export function listEvents(options: ListEventsOptions): Observable<Published> {
+  const { task, lanes, evolution, checkpoint, key, resyncs } = options;
+  const { account, rules, config, hooks, scheduler, stop$ } = task;
+  const { keyFields } = key;
+  const isInferred = evolution.current() === undefined;
+  const pointers = volatilePointers(config, rules.resource);
+  const volatile = pointers.length > 0 ? volatileFields(pointers) : undefined;
+  const { firstRead: begun, since, sequence } = checkpoint.cursor;
+  const firstRead = { ...begun, startedAt: begun.startedAt ?? key.beganAt };
+  let progress: Progress = { firstRead, since, sequence };
+  let savedAt = scheduler.now();
+
+  const digests = payloadDigests(checkpoint);
+  const keyOf = keyOfFields(keyFields);
+  const list = account.list(rules, { onUnseen: (field) => hooks.onUnseen({ field }) });
+  const encoded = encoding({ keyFields, keyOf, encode: evolution.encodeNow }, parsing(keyOf));
+  const matched = matchingDigests({ keyFields, keyOf, ...digests }, encoded);
+  const reads = listReads({
+    task,
+    lanes,
+    keyFields,
+    lists: {
+      clock: list.clock,
+      snapshot: list.pages({ keyOf, decode: encoded }),
+      later: list.pages({ keyOf, decode: matched }),
+    },
+    progress: () => progress,
+    checkpoint,
+    ...(isInferred && { pagesUnderWay: PAGES_TO_INFER_FROM + 1 }),
+    resyncs$: resyncs?.requests$,
+  });
+  const batches = encodedBatches(evolution, keyFields, digests);
+  const images: Images = {
+    get: (key) => {
+      const image = checkpoint.get(key);
+      return image && evolution.inCurrent(image);
+    },
+  };
+  const compared = comparing({
+    ...{ task, checkpoint, evolution, images, encoded: batches, volatile },
+    clock: list.clock,
+    snapshot: () => progress.firstRead,
+    wasEmpty: key.wasEmpty,
+  });
+  const resync =
+    resyncs && resyncEvents({ resyncs, codec: () => evolution.values, images, hooks });
+  const { personal } = list;
+  const planOf = planning({ task, checkpoint, evolution, digests, keyFields, personal, volatile, resync }); 
+  const commit = committing({ task, checkpoint, digests, resync });
+
+  const isEnough = (read: readonly ReadBatch[]) => {
+    const snapshots = read.filter((batch) => batch.lane === 'first-read');
+    const done = snapshots.some(({ snapshot }) => snapshot.done);
+    return !isInferred || progress.firstRead.done || done || snapshots.length >= PAGES_TO_INFER_FROM;
+  };
+  /** A turn of the event loop to itself, so that a page holds up nothing else for long. */
+  const atLeisure = <T>(value: T) => timer(0, scheduler).pipe(map(() => value));
+
+  if (begun.position) {
+    const read = begun.position.offset; // how many there are in all is known with the next page
+    hooks.onProgress({ read, total: Math.max(read, checkpoint.count()), done: false });
+  }
+  return reads.batches$.pipe(
+    takeUntil(stop$),
+    gatherFirst(isEnough),
+    // While a page is committed the next one is made ready for it.
+    concatMap((read) => atLeisure(read).pipe(concatMap(batches.encode), concatAll())),
+    // One page after the other: each is held against the images that the one before has left.
+    concatMap((batch) =>
+      atLeisure(batch).pipe(
+        compared,
+        concatMap(async (difference) => {
+          const repeated =
+            batch.lane === 'resync' && resync ? resync.again(batch.step, difference) : [];
+          const isDue = scheduler.now() - savedAt >= SAVE_EVERY_MS;
+          const plan = planOf(difference, { progress, repeated, isDue });
+          ({ cursor: progress } = plan.commit);
+          const published = await commit(plan);
+          if (plan.way === 'commit') savedAt = scheduler.now();
+          plan.undecided.forEach(reads.refetch);
+          return published;
+        }),
+        finalize(batch.settle),
+      ),
+    ),
+  );
+}

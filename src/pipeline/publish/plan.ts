@@ -1,0 +1,171 @@
+import { VERSION } from '../../core/version.ts';
+import type { Published } from '../../observe/hooks.ts';
+import type { Change } from '../../streams/diff/change.ts';
+import type { Difference } from '../../streams/diff/diff.ts';
+import { nextSweep, sweepAfter, withRemoved } from '../../streams/paging/sweep-progress.ts';
+import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
+import { hidingChange } from '../../streams/records/hiding-change.ts';
+import { knownRejects, rejectDigest } from '../../streams/records/known-rejects.ts';
+import type { PersonalFields } from '../../streams/records/personal-fields.ts';
+import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
+import type { Checkpoint, TaskBatch, TaskNotes } from '../checkpoint/checkpoint.ts';
+import type { Cursor } from '../checkpoint/cursor.ts';
+import type { PayloadDigests } from '../encode/payload-digests.ts';
+import type { SchemaEvolution } from '../encode/schema-evolution.ts';
+import { offsetIn } from '../reads/read-batch.ts';
+import type { ReadBatch } from '../reads/read-batch.ts';
+import type { ComparedBatch } from '../compare.ts';
+import type { Task } from '../task.ts';
+import { publicationOf } from './publication.ts';
+import type { Publication } from './publication.ts';
+import type { ResyncEvents } from './resync-events.ts';
+
+/** What a batch comes to: what is to be published and kept with it, before anything of it is done. */
+export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
+  readonly batch: ReadBatch;
+  readonly changes: Published['changes'];
+  readonly unchanged: number;
+  /** Messages, images, and how far the task has come with them. */
+  readonly commit: TaskBatch;
+  /** What is kept where nothing has to be committed. */
+  readonly notes: TaskNotes & Required<Pick<TaskNotes, 'sweep'>>;
+  /** `commit`: somebody has to be told. `keep`: what is kept here alone has changed. */
+  readonly way: 'commit' | 'keep' | 'nothing';
+  /** Keys whose newest content can't be told: to be read again. */
+  readonly undecided: readonly string[];
+}
+
+/** How far a task has come by the commits so far. */
+export type Progress = Pick<Cursor, 'firstRead' | 'since' | 'sequence'>;
+
+/** What a plan goes by; nothing of it is changed. */
+export interface PlanOptions {
+  readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'destination' | 'scheduler' | 'wallClock'>;
+  readonly checkpoint: Pick<Checkpoint, 'sweep' | 'unread' | 'isUnseen' | 'isRejected'>;
+  readonly evolution: Pick<SchemaEvolution, 'current' | 'values'>;
+  readonly digests: Pick<PayloadDigests, 'toKeep'>;
+  readonly keyFields: readonly string[];
+  readonly personal: PersonalFields | undefined;
+  readonly volatile: VolatileFields | undefined;
+  readonly resync: Pick<ResyncEvents, 'acknowledge'> | undefined;
+}
+
+/** What is known as a batch's turn has come. */
+export interface PlanState {
+  readonly progress: Progress;
+  /** What is published once more, beside what has changed. */
+  readonly repeated: readonly Change[];
+  /** Whether the cursor has to be written even if nothing has moved: a process that was replaced learns of it by a commit. */
+  readonly isDue: boolean;
+}
+
+/** Says what a batch comes to. */
+export function planning(
+  options: PlanOptions,
+): (difference: Difference<ComparedBatch>, state: PlanState) => Plan {
+  const { task, checkpoint, evolution, digests, keyFields, personal, volatile, resync } = options;
+  const { account, rules, config, destination, scheduler, wallClock } = task;
+  const origin = { account: account.name, resource: rules.resource, version: VERSION };
+
+  return (difference, { progress, repeated, isDue }) => {
+    const { read, unchanged, undecided } = difference;
+    const { batch, keys } = read;
+    const changes = [...difference.changes, ...repeated].map((change) =>
+      hidingChange(change, evolution.values, personal),
+    );
+    const publication = publicationOf(changes, batch.rejected, {
+      destination,
+      rules,
+      evolution,
+      origin,
+      sequence: progress.sequence,
+      // Of this page: what is committed with it is known to the next.
+      isNews: knownRejects(checkpoint.isRejected, volatile),
+      records: read.records,
+      offset: offsetIn(batch),
+      now: Math.round(wallClock()),
+    });
+    const { images, statusChanges, rejected, sequence } = publication;
+    const acknowledgement =
+      batch.lane === 'resync' && resync
+        ? resync.acknowledge(batch.step, sequence - progress.sequence)
+        : [];
+    const messages = [...publication.messages, ...acknowledgement];
+    const now = scheduler.now();
+    const removed = changes.filter(({ op }) => op === 'd').length;
+    const reached = sweepAt(read, { checkpoint, now, proofMs: config.poll.deleteProofMs });
+    const sweep = { ...withRemoved(reached, removed, now), keptAt: now };
+    const notes = {
+      sweep,
+      seen: { keys, sweep: sweep.number, bySweep: isPageOfSweep(batch) },
+      texts: digests.toKeep(difference, images),
+      rejects: rejected.map((each) => rejectDigest(each, volatile)),
+    };
+    const mustBeTold = messages.length > 0 || batch.lane === 'first-read' || isDue;
+    const mustBeKept = () =>
+      batch.lane === 'sweep' ||
+      notes.texts.size > 0 ||
+      keys.some((key) => checkpoint.isUnseen(key, sweep.number));
+    const { firstRead, since } = progressWith(batch, progress);
+    return {
+      batch,
+      changes,
+      statusChanges,
+      unchanged,
+      rejected,
+      undecided,
+      // What is not committed has used no sequence.
+      commit: { messages, images, cursor: { sequence, firstRead, since, keyFields }, ...notes },
+      notes,
+      way: mustBeTold ? 'commit' : mustBeKept() ? 'keep' : 'nothing',
+    };
+  };
+}
+
+/** How far reads have come with a batch. */
+function progressWith(batch: ReadBatch, { firstRead, since }: Progress): Omit<Progress, 'sequence'> {
+  if (batch.lane === 'first-read') return { firstRead: batch.snapshot, since };
+  if (batch.lane !== 'poll' && batch.lane !== 'sweep') return { firstRead, since };
+  const caughtUp = firstRead.done && batch.catchesUp;
+  return {
+    firstRead: caughtUp ? { ...firstRead, caughtUp } : firstRead,
+    since: (batch.lane === 'poll' ? batch.since : undefined) ?? since,
+  };
+}
+
+/** How far sweeps have come with a batch. */
+function sweepAt(
+  { batch, keys }: ComparedBatch,
+  at: {
+    readonly checkpoint: Pick<Checkpoint, 'sweep' | 'unread'>;
+    readonly now: number;
+    readonly proofMs: number;
+  },
+): SweepProgress {
+  const { checkpoint, now, proofMs } = at;
+  const { sweep } = checkpoint;
+  // The initial snapshot is a complete reading: the first sweep is due an interval after it.
+  if (batch.lane === 'first-read' && batch.snapshot.done) return { ...sweep, beganAt: now };
+  if (batch.lane !== 'sweep') return sweep;
+  const { step } = batch;
+  switch (step.kind) {
+    case 'page': {
+      const { page, settled, beganAt } = step;
+      const next = sweep.phase === 'reading' ? sweep : nextSweep(sweep, beganAt);
+      const fresh = checkpoint.unread(keys, next.number);
+      return sweepAfter(next, page, { fresh, settled, now, proofMs });
+    }
+    case 'asked':
+      return step.again ? sweep : { ...sweep, askedUpTo: step.key };
+    case 'asked-once':
+      return { ...sweep, askedAt: now };
+    case 'end':
+      return { ...sweep, phase: 'done' };
+    case 'absent':
+      return sweep;
+  }
+}
+
+function isPageOfSweep(batch: ReadBatch): boolean {
+  return batch.lane === 'sweep' && batch.step.kind === 'page';
+}

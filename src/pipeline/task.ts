@@ -1,0 +1,25 @@
+import type { Observable, SchedulerLike } from 'rxjs';
+import type { Account } from '../account/account.ts';
+import type { Config } from '../config/config.ts';
+import type { ListHooks } from '../observe/list-hooks.ts';
+import type { ResourceRules } from '../resources/resources.ts';
+import type { Destination } from '../sinks/topics/destination.ts';
+
+/** One list of one account, kept up to date in its topic: what stays the same while a process does that. */
+export interface Task {
+  readonly account: Account;
+  readonly rules: ResourceRules;
+  readonly config: Config;
+  readonly destination: Destination;
+  readonly hooks: ListHooks;
+  readonly scheduler: SchedulerLike;
+  /** The time that events are stamped with, ms since the epoch: it may step back. */
+  readonly wallClock: () => number;
+  /** Its first value ends the task; what was read is still committed. */
+  readonly stop$: Observable<unknown>;
+}
+
+/** What its cursor is known by: `<account>/<resource>`. */
+export function taskId({ account, rules }: Pick<Task, 'account' | 'rules'>): string {
+  return `${account.name}/${rules.resource}`;
+}

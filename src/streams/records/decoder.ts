@@ -1,0 +1,133 @@
+import { hash } from 'node:crypto';
+import type { Transcoded } from '../../schemas/avro/record-codec.ts';
+import { endOfValue, valueBehind } from '../../schemas/json/json-bytes.ts';
+import { setOwn } from '../../schemas/json/json.ts';
+import type { JsonObject } from '../../schemas/json/json.ts';
+import { parsedElement } from '../../schemas/json/page-elements.ts';
+import type { Element } from '../../schemas/json/page-elements.ts';
+import type { ImageCodec } from '../diff/change.ts';
+import type { KeyOf } from './key-of.ts';
+import { PageRecord } from './page-record.ts';
+import type { PayloadDigest } from './page-record.ts';
+import { instantOf, updatedAtOf } from './updated-at.ts';
+
+/**
+ * Makes a record of the element that begins at a place of a page, and tells the place behind it. To be asked for from
+ * the front of a page to its back.
+ *
+ * @throws SyntaxError when it isn't JSON.
+ */
+export type Decoder = (page: Buffer, at: number) => Element<PageRecord>;
+
+/** Each record is parsed. Without `keyOf` none has a key. */
+export function parsing(keyOf: KeyOf = () => undefined): Decoder {
+  return (page, at) => {
+    const { value, end } = parsedElement(page, at);
+    return { value: PageRecord.ofJson(value, { key: keyOf(value) }), end };
+  };
+}
+
+/** A record that was encoded from its bytes. */
+export interface EncodedElement extends Transcoded {
+  readonly codec: ImageCodec;
+}
+
+/** What {@link encoding} needs. */
+export interface EncodingOptions {
+  /** The fields that a key is made of. */
+  readonly keyFields: readonly string[];
+  /** The key of a record that has them. */
+  readonly keyOf: KeyOf;
+  /**
+   * The image of the record that begins at a place of a page, and the fields that are wanted; undefined where it isn't
+   * one, or there is no schema yet that has a field for whatever it holds.
+   */
+  readonly encode: (
+    page: Buffer,
+    at: number,
+    wanted: readonly string[],
+  ) => EncodedElement | undefined;
+}
+
+/** Records are encoded as they arrive: nothing of them is parsed but the fields that are looked at. Others go to `next`. */
+export function encoding({ keyFields, keyOf, encode }: EncodingOptions, next: Decoder): Decoder {
+  const wanted = [...new Set([...keyFields, 'created_at', 'updated_at'])];
+  return (page, at) => {
+    const encoded = encode(page, at, wanted);
+    const key = encoded && keyOf(encoded.fields);
+    if (!encoded || key === undefined) return next(page, at);
+    const { image: bytes, codec, end, fields } = encoded;
+    const image = { kind: 'encoded', bytes, codec } as const;
+    const updatedAt = updatedAtOf(fields);
+    const createdAt = instantOf(fields, 'created_at');
+    return { value: PageRecord.inBytes({ page, at, end }, { key, image, updatedAt, createdAt }), end };
+  };
+}
+
+/** What {@link matchingDigests} needs. */
+export interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
+  /** What was kept of the record of a key. */
+  readonly known: (key: string) => PayloadDigest | undefined;
+  /** The generation of images that it was kept for. */
+  readonly asOf: () => number;
+}
+
+/**
+ * Knows a record again by the digest that is kept under its key; any other goes to `next`, and its digest is told. Which
+ * key that is, and so how long the record would be, is guessed at from the bytes alone. A wrong guess does no harm: bytes
+ * of another digest are not those that were kept under that key, and of the same digest they are, whatever led there.
+ */
+export function matchingDigests(
+  { keyFields, keyOf, known, asOf }: MatchingOptions,
+  next: Decoder,
+): Decoder {
+  const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
+  /** Pages in whose rest a field of the key is not found: else each record would look to their end. */
+  const exhausted = new WeakSet<Buffer>();
+
+  /** What stands behind the next mention of each field of the key, put into a record. */
+  const guess = (page: Buffer, at: number): string | undefined => {
+    if (exhausted.has(page)) return undefined;
+    const record: JsonObject = {};
+    for (const [field, name] of names) {
+      const start = behindName(page, name, at);
+      if (start < 0) {
+        exhausted.add(page);
+        return undefined;
+      }
+      const text = page.toString('utf8', start, endOfValue(page, start));
+      if (/^\d{1,15}$/.test(text)) setOwn(record, field, Number(text));
+      else if (/^"[^"\\]*"$/.test(text)) setOwn(record, field, text.slice(1, -1));
+      else return undefined; // rarely anything else is a key: it is parsed
+    }
+    return keyOf(record);
+  };
+
+  return (page, at) => {
+    const key = guess(page, at);
+    const digest = key === undefined ? undefined : known(key);
+    if (key !== undefined && digest && at + digest.length <= page.length) {
+      const end = at + digest.length;
+      if (digestOf(page.subarray(at, end)) === digest.digest) {
+        const image = { kind: 'published', asOf: asOf() } as const;
+        const { updatedAt } = digest;
+        return { value: PageRecord.inBytes({ page, at, end }, { key, image, digest, updatedAt }), end };
+      }
+    }
+    const { value, end } = next(page, at);
+    return { value: value.withDigest(digestOf(page.subarray(at, end)), end - at), end };
+  };
+}
+
+/** Where the value behind the next mention of a name begins; -1 where there is none. */
+function behindName(page: Buffer, name: Buffer, at: number): number {
+  for (let found = page.indexOf(name, at); found >= 0; found = page.indexOf(name, found + 1)) {
+    const start = valueBehind(page, found + name.length);
+    if (start >= 0) return start;
+  }
+  return -1;
+}
+
+function digestOf(bytes: Buffer): string {
+  return hash('sha256', bytes, 'binary').slice(0, 16);
+}
