@@ -3,7 +3,7 @@
 //
 //     npm run example:01         # npm run example:01 -- --follow: until Ctrl-C
 import { finalize, identity, map, mergeMap, take } from 'rxjs';
-import { consoleSink, diff, instantOf, keyOfFields, keyRecords, listRequest } from 'cellarstream';
+import { consoleSink, diff, keyOfFields, splitRecords, listRequest } from 'cellarstream';
 import { login, pages, poll, tokenBucket, tokenSource } from 'cellarstream';
 import { startSandbox } from 'cellarstream/sandbox';
 
@@ -15,8 +15,8 @@ const limit = tokenBucket({ capacity: 10, windowMs: 60_000 });
 const tokens = tokenSource({ login: login({ url, apiKey: () => sandbox.apiKey, limit }) });
 
 const quota = tokenBucket({ capacity: 100, windowMs: 60_000 });
-const list = listRequest({ url: new URL('/v1/orders', sandbox.url), tokens });
 const keyOf = keyOfFields(['order_number']);
+const list = listRequest({ url: new URL('/v1/orders', sandbox.url), tokens, keyOf });
 
 // First everything, then every second what was modified since: windows of dates, read page by page.
 const changes$ = poll({
@@ -24,8 +24,8 @@ const changes$ = poll({
   since: 0,
   intervalMs: 1_000,
 }).pipe(
-  map(({ page }) => ({ records: keyRecords(page.answer.data, keyOf).keyed })),
-  diff({ isNew: (order) => (instantOf(order, 'created_at') ?? 0) >= began }),
+  map(({ page }) => ({ records: splitRecords(page.answer.data).keyed })),
+  diff({ isNew: ({ createdAt }) => (createdAt ?? 0) >= began }),
   mergeMap(({ changes }) => changes.filter(({ op }) => op !== 'r')), // r: it was there before
 );
 

@@ -104,12 +104,7 @@ export type { JsonObject, JsonValue } from './schemas/json/json.ts';
 export { instantOf, updatedAtOf } from './streams/records/updated-at.ts';
 export { diff } from './streams/diff/diff.ts';
 export type { Change, ImageCodec, Operation } from './streams/diff/change.ts';
-export type {
-  Difference,
-  DiffOptions,
-  Images,
-  ReadRecords,
-} from './streams/diff/diff.ts';
+export type { Difference, DiffOptions, Images, ReadRecords } from './streams/diff/diff.ts';
 export { newestReads } from './streams/diff/newest.ts';
 export type { NewestReads, Verdict } from './streams/diff/newest.ts';
 export { changedPaths } from './streams/diff/changed-paths.ts';

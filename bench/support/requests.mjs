@@ -1,6 +1,6 @@
 // @ts-check
 // What the sandbox was asked, told apart.
-import { maxInAnyWindow } from './statistics.mjs';
+import { mostInAnyWindow } from './statistics.mjs';
 
 /** @typedef {Readonly<import('cellarstream/sandbox').Arrival>} Arrival */
 
@@ -31,7 +31,7 @@ export function pace(requests, from, count) {
 
 /** Most requests in any minute. @param {readonly Arrival[]} requests */
 export const maxInAMinute = (requests) =>
-  maxInAnyWindow(
+  mostInAnyWindow(
     requests.map(({ at }) => at),
     MINUTE_MS,
   );

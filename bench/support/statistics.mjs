@@ -62,7 +62,7 @@ export function logSlope(points) {
  * @param {readonly number[]} times In their order.
  * @param {number} windowMs
  */
-export function maxInAnyWindow(times, windowMs) {
+export function mostInAnyWindow(times, windowMs) {
   let first = 0;
   return times.reduce((most, at, place) => {
     while ((times[first] ?? at) <= at - windowMs) first += 1;

@@ -101,16 +101,18 @@ export async function peekCommand(
   const known = keyFieldsOf(rules, config, []);
   const keyFields$ = known
     ? of(known)
-    : list.pages()({ offset: 0, pageSize }, poll).pipe(
-        map(({ data }) =>
-          keyFieldsOf(
-            rules,
-            config,
-            data.map(({ json }) => json),
+    : list
+        .pages()({ offset: 0, pageSize }, poll)
+        .pipe(
+          map(({ data }) =>
+            keyFieldsOf(
+              rules,
+              config,
+              data.map(({ json }) => json),
+            ),
           ),
-        ),
-        filter((keyFields) => keyFields !== undefined), // an empty list has nothing to print
-      );
+          filter((keyFields) => keyFields !== undefined), // an empty list has nothing to print
+        );
   const records$ = keyFields$.pipe(
     map(keyOfFields),
     switchMap((keyOf) => {

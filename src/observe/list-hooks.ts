@@ -15,7 +15,6 @@ export type ListHooks = {
 /** Binds hooks to a list; those that nobody has set do nothing. */
 export function listHooks(hooks: Hooks, resource: Resource): ListHooks {
   return new Proxy({} as ListHooks, {
-    get: (_, name) => (told: object) =>
-      hooks[name as OfOneList]?.({ resource, ...told } as never),
+    get: (_, name) => (told: object) => hooks[name as OfOneList]?.({ resource, ...told } as never),
   });
 }

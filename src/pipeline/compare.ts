@@ -40,7 +40,8 @@ export interface ComparingOptions {
 export function comparing(
   options: ComparingOptions,
 ): OperatorFunction<ReadBatch, Difference<ComparedBatch>> {
-  const { task, checkpoint, evolution, images, encoded, clock, volatile, snapshot, wasEmpty } = options;
+  const { task, checkpoint, evolution, images, encoded, clock, volatile, snapshot, wasEmpty } =
+    options;
   const { identities, windowed } = task.rules;
   const { startFrom } = task.config.poll;
 

@@ -88,16 +88,26 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     snapshot: () => progress.firstRead,
     wasEmpty: key.wasEmpty,
   });
-  const resync =
-    resyncs && resyncEvents({ resyncs, codec: () => evolution.values, images, hooks });
+  const resync = resyncs && resyncEvents({ resyncs, codec: () => evolution.values, images, hooks });
   const { personal } = list;
-  const planOf = planning({ task, checkpoint, evolution, digests, keyFields, personal, volatile, resync }); 
+  const planOf = planning({
+    task,
+    checkpoint,
+    evolution,
+    digests,
+    keyFields,
+    personal,
+    volatile,
+    resync,
+  });
   const commit = committing({ task, checkpoint, digests, resync });
 
   const isEnough = (read: readonly ReadBatch[]) => {
     const snapshots = read.filter((batch) => batch.lane === 'first-read');
     const done = snapshots.some(({ snapshot }) => snapshot.done);
-    return !isInferred || progress.firstRead.done || done || snapshots.length >= PAGES_TO_INFER_FROM;
+    return (
+      !isInferred || progress.firstRead.done || done || snapshots.length >= PAGES_TO_INFER_FROM
+    );
   };
   /** A turn of the event loop to itself, so that a page holds up nothing else for long. */
   const atLeisure = <T>(value: T) => timer(0, scheduler).pipe(map(() => value));

@@ -46,7 +46,7 @@ export class Arrivals {
   }
 
   /** Most arrivals in any half-open window `[t, t + windowMs)`. */
-  maxInAnyWindow(endpoint: Endpoint, windowMs: number): number {
+  mostInAnyWindow(endpoint: Endpoint, windowMs: number): number {
     const times = this.#log(endpoint)
       .entries()
       .map(({ at }) => at);

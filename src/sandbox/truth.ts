@@ -23,7 +23,7 @@ export interface Truth {
   /** The newest requests to an endpoint (`requestLogLimit`), oldest first, refused ones included. */
   requests(endpoint: Endpoint): readonly Readonly<Arrival>[];
   /** Most of those within any `[t, t + windowMs)`. */
-  maxInAnyWindow(endpoint: Endpoint, windowMs: number): number;
+  mostInAnyWindow(endpoint: Endpoint, windowMs: number): number;
   /** How many of those were over the quota; of all endpoints unless one is named. */
   refused(endpoint?: Endpoint): number;
 }
@@ -67,7 +67,7 @@ export function truthOf(store: Store, arrivals: Arrivals, refusedStatus: number)
       return store.changes();
     },
     requests: (endpoint) => arrivals.of(endpoint),
-    maxInAnyWindow: (endpoint, windowMs) => arrivals.maxInAnyWindow(endpoint, windowMs),
+    mostInAnyWindow: (endpoint, windowMs) => arrivals.mostInAnyWindow(endpoint, windowMs),
     refused: (endpoint) =>
       (endpoint ? [endpoint] : ENDPOINTS)
         .flatMap((name) => arrivals.of(name))

@@ -53,7 +53,7 @@ export async function topicExamples(prefix: string): Promise<Examples> {
   const key = String(ORDER);
   const versions = await versionsOfOrder();
   const reads: ReadRecords[] = [
-    ...versions.map((record) => ({ records: [{ key, record }] })),
+    ...versions.map((record) => ({ records: keyRecords([record], () => key).keyed })),
     { records: [], gone: [key] },
   ];
   const { identities } = RULES.orders;

@@ -1,13 +1,15 @@
 import { defer, delay, of } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
+import { RULES } from '../../src/resources/resources.ts';
+import { records } from '../support/records.ts';
 import { chooseKey, keyFieldsOf } from '../../src/pipeline/choose-key.ts';
 import type { ChooseKeyOptions } from '../../src/pipeline/choose-key.ts';
 import type { Config, FieldPointer } from '../../src/config/config.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Resource } from '../../src/resources/resources.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
-import type { Answer } from '../../src/streams/http/request.ts';
+import type { Answer } from '../../src/streams/http/answer.ts';
 import { virtualTime } from '../support/virtual-time.ts';
 
 const NOON = Date.UTC(2026, 2, 5, 12);
@@ -33,7 +35,7 @@ function chosen(
   const found: unknown[] = [];
   const looks: number[] = [];
   const firstPage: Observable<Answer> = defer(() => {
-    const data = pages[looks.length]!;
+    const data = records(pages[looks.length]!);
     looks.push(scheduler.now());
     const serverTime = NOON + scheduler.now();
     const pagination = { total_records: data.length, has_next_page: false };
@@ -42,7 +44,7 @@ function chosen(
   });
   scheduler.run(() => {
     chooseKey({
-      resource,
+      rules: RULES[resource],
       config: settings(),
       published: null,
       firstPage,
@@ -161,7 +163,7 @@ describe('chooseKey', () => {
 });
 
 describe('keyFieldsOf', () => {
-  const inventory = (...data: JsonValue[]) => keyFieldsOf('inventory', settings(), data);
+  const inventory = (...data: JsonValue[]) => keyFieldsOf(RULES.inventory, settings(), data);
 
   it('takes the first candidate that tells all records apart', () => {
     expect(inventory({ id: 1, sku: 'a' }, { id: 2, sku: 'b' })).toEqual(['id']);
@@ -174,28 +176,30 @@ describe('keyFieldsOf', () => {
   it('says nothing without a record, save of a key that is certain', () => {
     expect(inventory()).toBeUndefined();
     expect(() => inventory(null, 7)).toThrow('the first page of inventory has no objects on it');
-    expect(keyFieldsOf('inventory', settings({ inventory: ['sku'] }), [])).toBeUndefined();
-    expect(keyFieldsOf('orders', settings(), [])).toEqual(['order_number']);
+    expect(keyFieldsOf(RULES.inventory, settings({ inventory: ['sku'] }), [])).toBeUndefined();
+    expect(keyFieldsOf(RULES.orders, settings(), [])).toEqual(['order_number']);
   });
 
   it('takes a setting that some records have not, but not one that none has', () => {
     const set = settings({ products: ['code'] });
-    expect(keyFieldsOf('products', set, [{ id: 1 }, { code: 'a' }])).toEqual(['code']);
-    expect(() => keyFieldsOf('products', set, [{ id: 1, code: '' }, { b: 2 }])).toThrow(
+    expect(keyFieldsOf(RULES.products, set, [{ id: 1 }, { code: 'a' }])).toEqual(['code']);
+    expect(() => keyFieldsOf(RULES.products, set, [{ id: 1, code: '' }, { b: 2 }])).toThrow(
       'KEY_FIELDS_PRODUCTS is code, which no record of the first page has; fields seen: b, code, id',
     );
   });
 
   it('takes no field of which something is hidden', () => {
     const hide = (...path: string[]) => settings({}, [{ resource: 'customers', path }]);
-    const records = [
+    const customers = [
       { id: 1, customer_number: 'a' },
       { id: 2, customer_number: 'b' },
     ];
-    expect(keyFieldsOf('customers', hide('email'), records)).toEqual(['id']);
-    expect(keyFieldsOf('customers', hide('id'), records)).toEqual(['customer_number']);
-    expect(keyFieldsOf('customers', hide('id', 'text'), records)).toEqual(['customer_number']);
-    expect(() => keyFieldsOf('customers', hide('id'), [{ id: 1 }, { id: 2 }])).toThrow(
+    expect(keyFieldsOf(RULES.customers, hide('email'), customers)).toEqual(['id']);
+    expect(keyFieldsOf(RULES.customers, hide('id'), customers)).toEqual(['customer_number']);
+    expect(keyFieldsOf(RULES.customers, hide('id', 'text'), customers)).toEqual([
+      'customer_number',
+    ]);
+    expect(() => keyFieldsOf(RULES.customers, hide('id'), [{ id: 1 }, { id: 2 }])).toThrow(
       'none of id, customer_id, customer_number, uuid is the key of customers (the PII_ settings hide id): set KEY_FIELDS_CUSTOMERS to the field, or the fields with commas between, that tell its records apart; fields seen: id',
     );
     const all = ['id', 'customer_id', 'customer_number', 'uuid'];
@@ -203,7 +207,9 @@ describe('keyFieldsOf', () => {
       {},
       all.map((name) => ({ resource: 'customers', path: [name] })),
     );
-    expect(() => keyFieldsOf('customers', nothing, records)).toThrow('(the PII_ settings hide id,');
+    expect(() => keyFieldsOf(RULES.customers, nothing, customers)).toThrow(
+      '(the PII_ settings hide id,',
+    );
   });
 
   it('names fifty fields at most, and no values', () => {

@@ -28,7 +28,7 @@ describe('the quota of lists', () => {
     expect(await statuses(101, () => get('orders', { pageSize: 1 }))).toEqual([...ok(100), 429]);
     expect((await get('products')).status).toBe(200);
     expect(sandbox.truth.refused('orders')).toBe(1);
-    expect(sandbox.truth.maxInAnyWindow('orders', 60_000)).toBe(101);
+    expect(sandbox.truth.mostInAnyWindow('orders', 60_000)).toBe(101);
   });
 
   it('slides: a burst across the edge of a minute gains nothing', async () => {

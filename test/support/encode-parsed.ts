@@ -1,12 +1,12 @@
 import { isJsonObject } from '../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../src/schemas/json/json.ts';
 import { parsedElement } from '../../src/schemas/json/page-elements.ts';
-import type { Encoded, FreshOptions } from '../../src/streams/records/fresh-record.ts';
+import type { EncodedElement, EncodingOptions } from '../../src/streams/records/decoder.ts';
 
 /** Encodes the elements of a page by what they are once they are parsed. */
 export function encodeParsed(
-  encode: (record: JsonObject) => Encoded | undefined,
-): FreshOptions['encode'] {
+  encode: (record: JsonObject) => Pick<EncodedElement, 'image' | 'codec'> | undefined,
+): EncodingOptions['encode'] {
   return (page, at, wanted) => {
     const { value, end } = parsedElement(page, at);
     if (!isJsonObject(value)) return undefined;

@@ -1,4 +1,5 @@
 import type { JsonValue } from '../../src/schemas/json/json.ts';
+import { records } from './records.ts';
 import { BEGINNING } from '../../src/streams/paging/anchors.ts';
 import type { ScanPage } from '../../src/streams/paging/pages.ts';
 
@@ -10,7 +11,7 @@ export function scanPage(
 ): ScanPage {
   return {
     answer: {
-      data,
+      data: records(data),
       pagination: { total_records: data.length, has_next_page: !last },
       span: { begin: 1, end: 2 },
       serverTime,

@@ -40,7 +40,10 @@ export type Progress = Pick<Cursor, 'firstRead' | 'since' | 'sequence'>;
 
 /** What a plan goes by; nothing of it is changed. */
 export interface PlanOptions {
-  readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'destination' | 'scheduler' | 'wallClock'>;
+  readonly task: Pick<
+    Task,
+    'account' | 'rules' | 'config' | 'destination' | 'scheduler' | 'wallClock'
+  >;
   readonly checkpoint: Pick<Checkpoint, 'sweep' | 'unread' | 'isUnseen' | 'isRejected'>;
   readonly evolution: Pick<SchemaEvolution, 'current' | 'values'>;
   readonly digests: Pick<PayloadDigests, 'toKeep'>;
@@ -123,7 +126,10 @@ export function planning(
 }
 
 /** How far reads have come with a batch. */
-function progressWith(batch: ReadBatch, { firstRead, since }: Progress): Omit<Progress, 'sequence'> {
+function progressWith(
+  batch: ReadBatch,
+  { firstRead, since }: Progress,
+): Omit<Progress, 'sequence'> {
   if (batch.lane === 'first-read') return { firstRead: batch.snapshot, since };
   if (batch.lane !== 'poll' && batch.lane !== 'sweep') return { firstRead, since };
   const caughtUp = firstRead.done && batch.catchesUp;

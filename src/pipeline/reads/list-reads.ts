@@ -65,7 +65,10 @@ export interface ListReads {
 interface Lane {
   readonly limit: Limit;
   readonly permits: Permits;
-  readonly scan: (query: object, more?: Pick<PagesOptions, 'from' | 'onTrouble'>) => Observable<ScanPage>;
+  readonly scan: (
+    query: object,
+    more?: Pick<PagesOptions, 'from' | 'onTrouble'>,
+  ) => Observable<ScanPage>;
   /** What settles a read of this lane. */
   readonly settling: (span: Span) => () => void;
   /** An answer, split into what can be published and what can't. */
@@ -144,12 +147,18 @@ export function listReads(options: ListReadsOptions): ListReads {
     };
   };
   /** Polls tell the clock by themselves. */
-  const seen = ({ arrived }: Lane) => (answer: Answer): Brought => {
-    const brought = arrived(answer);
-    clock.see(answer.data.map(({ updatedAt }) => updatedAt));
-    return brought;
-  };
-  const snapshotLane = lane(windowed ? lanes.firstRead : lanes.whole, options.pagesUnderWay ?? 2, lists.snapshot);
+  const seen =
+    ({ arrived }: Lane) =>
+    (answer: Answer): Brought => {
+      const brought = arrived(answer);
+      clock.see(answer.data.map(({ updatedAt }) => updatedAt));
+      return brought;
+    };
+  const snapshotLane = lane(
+    windowed ? lanes.firstRead : lanes.whole,
+    options.pagesUnderWay ?? 2,
+    lists.snapshot,
+  );
   const pollLane = lane(lanes.poll, 2);
   const lookBackLane = lane(lanes.lookBack, 1); // polls that look back far keep no other waiting
   const sweepLane = lane(windowed ? lanes.sweep : lanes.whole, 1);
@@ -182,7 +191,12 @@ export function listReads(options: ListReadsOptions): ListReads {
           // A server may never tell its time: then nobody can say what was made after the beginning.
           startedAt ??= beginning(page.answer.serverTime, polledUntil);
           const done = page.next === undefined;
-          const snapshot: InitialSnapshot = { startedAt, position: page.next ?? null, done, caughtUp: false };
+          const snapshot: InitialSnapshot = {
+            startedAt,
+            position: page.next ?? null,
+            done,
+            caughtUp: false,
+          };
           const brought = seen(snapshotLane)(page.answer);
           const newest = clock.newest();
           // An empty list tells nothing of the clock that will stamp its first record.
@@ -254,7 +268,14 @@ export function listReads(options: ListReadsOptions): ListReads {
         scheduler,
       }),
     ),
-    map(sweepBatch({ moment, arrived: seen(sweepLane), settling: sweepLane.settling, endCatchesUp: !windowed })),
+    map(
+      sweepBatch({
+        moment,
+        arrived: seen(sweepLane),
+        settling: sweepLane.settling,
+        endCatchesUp: !windowed,
+      }),
+    ),
   );
 
   const again = refetches({ single, ...refetchLane, arrived: seen(refetchLane) });

@@ -99,17 +99,17 @@ export function decodedList(options: DecodedListOptions): ListRequest {
 }
 
 /** What {@link listRequest} needs. */
-export interface ListRequestOptions extends PageRequestOptions {
-  /** A record's key. Default: none has one. */
+export interface ListRequestOptions
+  extends PageRequestOptions, Pick<DecodedListOptions, 'decode' | 'texts'> {
+  /** A record's key, where records are parsed. Default: none has one. */
   readonly keyOf?: KeyOf;
 }
 
-/** The list request of one resource, with every record parsed: {@link pageRequest}, then {@link decodedList}. */
+/** The list request of one resource, as records: {@link pageRequest}, then {@link decodedList}. */
 export function listRequest(options: ListRequestOptions): ListRequest {
-  const { keyOf, ...asked } = options;
-  const { logicalClock = newLogicalClock() } = options;
-  const request = pageRequest({ ...asked, logicalClock });
-  return decodedList({ ...asked, request, logicalClock, decode: parsing(keyOf) });
+  const { keyOf, decode = parsing(keyOf), logicalClock = newLogicalClock() } = options;
+  const request = pageRequest({ ...options, logicalClock });
+  return decodedList({ ...options, request, logicalClock, decode });
 }
 
 /** What fails by the way is over by then: these take some two seconds. */

@@ -72,7 +72,13 @@ export interface Refusals {
 export function pageRequest(options: PageRequestOptions): PageRequest {
   const { url, tokens, scheduler = asyncScheduler } = options;
   const { dispatcher = getGlobalDispatcher(), logicalClock = newLogicalClock() } = options;
-  const { refusals = { count: 0 }, maxPageBytes = 64 * 2 ** 20, random, onAnswer, onRetry } = options;
+  const {
+    refusals = { count: 0 },
+    maxPageBytes = 64 * 2 ** 20,
+    random,
+    onAnswer,
+    onRetry,
+  } = options;
 
   const send = (token: Token, query: ListQuery, waitedMs: number): Observable<RawPage> =>
     defer(() => {
@@ -96,7 +102,8 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
           expectAccepted(answer, token, query);
           const isNone = isNotFound(answer, query);
-          if (answer.status !== 200 && !isNone) throw statusError(url, answer, { offset: query.offset });
+          if (answer.status !== 200 && !isNone)
+            throw statusError(url, answer, { offset: query.offset });
           isAnswered = true;
           return {
             body: answer.body,

@@ -60,7 +60,10 @@ export function encoding({ keyFields, keyOf, encode }: EncodingOptions, next: De
     const image = { kind: 'encoded', bytes, codec } as const;
     const updatedAt = updatedAtOf(fields);
     const createdAt = instantOf(fields, 'created_at');
-    return { value: PageRecord.inBytes({ page, at, end }, { key, image, updatedAt, createdAt }), end };
+    return {
+      value: PageRecord.inBytes({ page, at, end }, { key, image, updatedAt, createdAt }),
+      end,
+    };
   };
 }
 
@@ -111,7 +114,10 @@ export function matchingDigests(
       if (digestOf(page.subarray(at, end)) === digest.digest) {
         const image = { kind: 'published', asOf: asOf() } as const;
         const { updatedAt } = digest;
-        return { value: PageRecord.inBytes({ page, at, end }, { key, image, digest, updatedAt }), end };
+        return {
+          value: PageRecord.inBytes({ page, at, end }, { key, image, digest, updatedAt }),
+          end,
+        };
       }
     }
     const { value, end } = next(page, at);

@@ -123,7 +123,8 @@ export class PageRecord {
 
   /** The same record without what is hidden of it. Of an element that is no JSON nobody can say where that is. */
   hidden(hide: (json: JsonValue) => JsonValue): PageRecord {
-    if (this.unreadableAt === undefined) return PageRecord.ofJson(hide(this.json), { key: this.key });
+    if (this.unreadableAt === undefined)
+      return PageRecord.ofJson(hide(this.json), { key: this.key });
     const text = this.json as string;
     const sha256 = createHash('sha256').update(text).digest('hex');
     const length = Buffer.byteLength(text);

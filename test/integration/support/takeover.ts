@@ -79,8 +79,8 @@ export async function takeover(prefix: string, fault: Fault): Promise<Takeover> 
   const { truth } = sandbox;
   return {
     most: {
-      list: truth.maxInAnyWindow(BUSY, WINDOW_MS),
-      login: truth.maxInAnyWindow('login', WINDOW_MS),
+      list: truth.mostInAnyWindow(BUSY, WINDOW_MS),
+      login: truth.mostInAnyWindow('login', WINDOW_MS),
     },
     refused: truth.refused(),
     firstAfterMs: gaps[0] ?? Infinity,

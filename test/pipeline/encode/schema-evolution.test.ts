@@ -299,7 +299,7 @@ describe('a book that encodes', () => {
     expect(now(ada)).toBeUndefined();
     const [image] = await book.encode([ada], keyFields);
     const end = 1 + Buffer.byteLength(stringifyJson(ada));
-    expect(now(ada)).toEqual({ image, values: book.values, end, fields: { id: ada.id } });
+    expect(now(ada)).toEqual({ image, codec: book.values, end, fields: { id: ada.id } });
     expect(now(adaWithSize)).toBeUndefined();
     expect(now({ id: 2 })).toBeDefined(); // what is not there needs no field
     expect(now({ id: 2, size: null, sizes: [], sized: {} })).toBeDefined(); // nor what is empty

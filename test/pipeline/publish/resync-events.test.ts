@@ -1,10 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Hooks, Resynced } from '../../../src/observe/hooks.ts';
+import type { Resynced } from '../../../src/observe/hooks.ts';
+import type { ListHooks } from '../../../src/observe/list-hooks.ts';
 import { resyncEvents } from '../../../src/pipeline/publish/resync-events.ts';
 import type { ResyncStep } from '../../../src/pipeline/reads/read-batch.ts';
 import type { Resync } from '../../../src/account/resync-requests.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
+import { keyedRecord } from '../../support/records.ts';
 
 const bytes = (record: JsonObject) => Buffer.from(JSON.stringify(record));
 const codec = {
@@ -17,7 +19,7 @@ const order = (n: number, status = 'paid', updated_at = '2026-01-01T00:00:00Z') 
   updated_at,
 });
 const keyed = (...records: ReturnType<typeof order>[]) =>
-  records.map((record) => ({ key: String(record.order_number), record }));
+  records.map((record) => keyedRecord(String(record.order_number), record));
 /** What a page of records came to. */
 const page = (
   records: ReturnType<typeof order>[],
@@ -42,8 +44,8 @@ const change = (before: JsonObject | null, after: ReturnType<typeof order>): Cha
 
 let published: Map<string, Buffer>;
 let acknowledged: string[];
-let told: Resynced[];
-let hooks: Hooks;
+let told: Omit<Resynced, 'resource'>[];
+let hooks: Pick<ListHooks, 'onResync'>;
 beforeEach(() => {
   published = new Map();
   acknowledged = [];
@@ -127,9 +129,7 @@ describe('resyncEvents', () => {
     expect([acknowledged, told]).toEqual([[], []]);
     all.committed(last);
     expect(acknowledged).toEqual(['a']);
-    expect(told).toEqual([
-      { resource: 'orders', id: 'a', status: 'done', events: 7, message: null },
-    ]);
+    expect(told).toEqual([{ id: 'a', status: 'done', events: 7, message: null }]);
     const next = all.acknowledge(step('b', {}, true), 1);
     expect(next.map(({ value }) => String(value))).toEqual(['done 1']);
   });

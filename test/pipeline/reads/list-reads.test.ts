@@ -1,20 +1,34 @@
 import { from, map, of, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
-import type { Api } from '../../../src/account/api.ts';
+import type { Lanes } from '../../../src/account/quotas.ts';
+import type { Resync } from '../../../src/account/resync-requests.ts';
 import type { Config } from '../../../src/config/config.ts';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import type { Lanes } from '../../../src/account/quotas.ts';
-import { resourceReads } from '../../../src/pipeline/reads/resource-reads.ts';
-import type { ReadBatch } from '../../../src/pipeline/reads/read-batch.ts';
-import type { ResourceReadsOptions } from '../../../src/pipeline/reads/resource-reads.ts';
-import type { Resync } from '../../../src/account/resync-requests.ts';
-import { parsedElement } from '../../../src/schemas/json/page-elements.ts';
+import type { Hooks } from '../../../src/observe/hooks.ts';
+import { listHooks } from '../../../src/observe/list-hooks.ts';
+import type { Cursor } from '../../../src/pipeline/checkpoint/cursor.ts';
+import { listReads } from '../../../src/pipeline/reads/list-reads.ts';
+import type { ListReadsOptions } from '../../../src/pipeline/reads/list-reads.ts';
+import type {
+  Brought,
+  ReadBatch,
+  ResyncStep,
+  SweepBatch,
+} from '../../../src/pipeline/reads/read-batch.ts';
+import type { Task } from '../../../src/pipeline/task.ts';
+import { RULES } from '../../../src/resources/resources.ts';
+import type { Resource } from '../../../src/resources/resources.ts';
+import type { JsonObject } from '../../../src/schemas/json/json.ts';
+import type { Answer, ListQuery } from '../../../src/streams/http/answer.ts';
+import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
-import type { Answer, ListQuery } from '../../../src/streams/http/request.ts';
 import { NO_SWEEP } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
+import type { KnownRecords, SweepStep } from '../../../src/streams/paging/sweeps.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
+import { keyOfFields } from '../../../src/streams/records/key-of.ts';
+import { records } from '../../support/records.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -39,7 +53,22 @@ const lanesWith = (spacingMs: Lanes['spacingMs']): Lanes => ({
   paceMs: 600,
 });
 
-interface More extends Partial<Omit<ResourceReadsOptions, 'config'>> {
+/** Any batch, for who only looks whether something is in it. */
+interface Seen extends Brought {
+  readonly lane: ReadBatch['lane'];
+  readonly step?: SweepStep | ResyncStep;
+  readonly gone?: SweepBatch['gone'];
+  readonly spared?: SweepBatch['spared'];
+  readonly catchesUp?: boolean;
+}
+
+interface More extends Partial<Pick<ListReadsOptions, 'lanes' | 'keyFields' | 'resyncs$'>> {
+  readonly resource?: Resource;
+  readonly hooks?: Hooks;
+  /** Whether the initial snapshot is done by now. Default it is. */
+  readonly isDone?: () => boolean;
+  readonly sweep?: () => SweepProgress;
+  readonly records?: KnownRecords;
   readonly poll?: Partial<Config['poll']>;
   readonly volatileFields?: Config['volatileFields'];
   /** Default {@link LATENCY_MS}. */
@@ -50,82 +79,88 @@ interface More extends Partial<Omit<ResourceReadsOptions, 'config'>> {
   readonly hasNextPage?: (query: ListQuery) => boolean;
 }
 
+const NOTHING: KnownRecords = { count: () => 0, unseen: () => ({ keys: [], next: undefined }) };
+
 /** Reads in virtual time from a list that answers a query with these records. */
 function reading(
-  records: (query: ListQuery) => readonly object[],
+  answers: (query: ListQuery) => readonly JsonObject[],
   work: (reads: {
-    readonly readings$: Observable<ReadBatch>;
-    readonly logicalClock: LogicalClock;
-    readonly readAgain: (key: string) => void;
+    readonly batches$: Observable<Seen>;
+    readonly clock: LogicalClock;
+    readonly refetch: (key: string) => void;
     readonly asked: readonly Asked[];
     readonly at: (ms: number, then: () => void) => void;
   }) => void,
-  from: ResourceReadsOptions['from'] = {
+  from: Pick<Cursor, 'firstRead' | 'since'> = {
     firstRead: { startedAt: null, position: null, done: false },
     since: null,
   },
-  {
-    poll,
-    volatileFields = [],
-    total,
-    latencyMs = LATENCY_MS,
-    hasNextPage = () => false,
-    ...options
-  }: More = {},
+  more: More = {},
 ): void {
+  const { resource = 'orders', poll, volatileFields = [], total, latencyMs = LATENCY_MS } = more;
+  const { hooks = {}, isDone = () => true, records: known = NOTHING, sweep, ...options } = more;
+  const { hasNextPage = () => false, keyFields = ['order_number'] } = more;
   const scheduler = virtualTime();
   scheduler.run(() => {
     const asked: Asked[] = [];
-    const list =
-      (clock?: LogicalClock) =>
-      (query: ListQuery, limit: Limit): Observable<Answer> => {
-        asked.push({ ...query, ...(limit as Limit & { lane: string }) });
-        const begin = clock!.begin();
-        return timer(latencyMs, scheduler).pipe(
-          map(() => ({
-            data: records(query) as Answer['data'],
-            pagination: {
-              total_records: total ?? records(query).length,
-              has_next_page: hasNextPage(query),
-            },
-            span: clock!.answered(begin),
-            serverTime: START + scheduler.now(),
-          })),
-        );
-      };
-    const tokens = { token$: of({ serverTime: START }) };
-    const api = { tokens, list: (_: unknown, clock?: LogicalClock) => list(clock) };
-    const reads = resourceReads({
-      resource: 'orders',
-      config: {
-        poll: {
-          lookbackMs: 1_000,
-          pageSize: 100,
-          sweepIntervalMs: 86_400_000,
-          deleteLimitPercent: 5,
-          deleteProofMs: PROOF_MS,
-          ...poll,
-        },
-        pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
-        volatileFields,
-      } as ResourceReadsOptions['config'],
-      api: api as unknown as Api,
+    const clock = logicalClock();
+    const list = (query: ListQuery, limit: Limit): Observable<Answer> => {
+      asked.push({ ...query, ...(limit as Limit & { lane: string }) });
+      const begin = clock.begin();
+      return timer(latencyMs, scheduler).pipe(
+        map(() => ({
+          data: records(answers(query), keyOfFields(keyFields)),
+          pagination: {
+            total_records: total ?? answers(query).length,
+            has_next_page: hasNextPage(query),
+          },
+          span: clock.answered(begin),
+          serverTime: START + scheduler.now(),
+        })),
+      );
+    };
+    const progress = { ...from };
+    const { batches$, refetch } = listReads({
+      task: {
+        account: { tokens: { token$: of({ serverTime: START }) } } as Task['account'],
+        rules: RULES[resource],
+        config: {
+          poll: {
+            lookbackMs: 1_000,
+            pageSize: 100,
+            sweepIntervalMs: 86_400_000,
+            deleteLimitPercent: 5,
+            deleteProofMs: PROOF_MS,
+            ...poll,
+          },
+          pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
+          volatileFields,
+        } as Partial<Config> as Config,
+        hooks: listHooks(hooks, resource),
+        scheduler,
+      },
       lanes: lanesWith(() => 100),
-      keyFields: ['order_number'],
-      personal: undefined,
-      from,
-      firstReadDone: () => true,
-      scheduler,
-      sweep: () => ({ ...NO_SWEEP, beganAt: scheduler.now() }),
-      records: { count: () => 0, unseen: () => ({ keys: [], next: undefined }) },
-      hooks: {},
+      lists: { clock, snapshot: list, later: list },
+      progress: () => progress,
+      checkpoint: {
+        ...known,
+        get sweep() {
+          return sweep?.() ?? { ...NO_SWEEP, beganAt: scheduler.now() };
+        },
+      },
       ...options,
+      keyFields,
+    });
+    // How far the snapshot has come since is told by the test.
+    Object.defineProperty(progress, 'firstRead', {
+      get: () => ({ ...from.firstRead, done: isDone() }),
     });
     const at = (ms: number, then: () => void) => void scheduler.schedule(then, ms);
-    work({ ...reads, asked, at });
+    work({ batches$, refetch, clock, asked, at });
   });
 }
 
+const kindOf = (step: Seen['step']) => (step && 'kind' in step ? step.kind : undefined);
 const order = (n: number, updated_at?: string) => ({
   order_number: n,
   ...(updated_at && { updated_at }),
@@ -137,37 +172,13 @@ const isDone = {
 const windows = (asked: readonly ListQuery[]) =>
   asked.flatMap(({ modifiedFromDate: from }) => (from === undefined ? [] : [Date.parse(from)]));
 
-describe('resourceReads', () => {
-  it('tells a volatile field that no record has, of records that nobody parses too', () => {
-    const unseen: string[] = [];
-    const fields = ['notes', 'noets'].map(
-      (name) => ({ resource: 'orders', path: [name] }) as const,
-    );
-    reading(
-      () => Array.from({ length: 100 }, (_, n) => ({ ...order(n), notes: 'x' })),
-      ({ readings$, at }) => {
-        const reading$ = readings$.subscribe(({ settle }) => settle());
-        at(1_000, () => {
-          reading$.unsubscribe();
-          expect(unseen).toEqual(['/noets']);
-        });
-      },
-      undefined,
-      {
-        volatileFields: fields,
-        readNew: parsedElement,
-        readAgain: parsedElement,
-        hooks: { onUnseen: ({ field }) => unseen.push(field) },
-      },
-    );
-  });
-
+describe('listReads', () => {
   it('stops asking while nothing is committed, however many windows that would be', () => {
     reading(
       () => [order(1, '2025-12-31T23:59:00.000Z')],
-      ({ readings$, asked, at }) => {
-        const seen: ReadBatch[] = [];
-        const reading$ = readings$.subscribe((page) => seen.push(page));
+      ({ batches$, asked, at }) => {
+        const seen: Seen[] = [];
+        const reading$ = batches$.subscribe((page) => seen.push(page));
         let stopped = 0;
         at(10_000, () => {
           stopped = asked.length;
@@ -185,11 +196,11 @@ describe('resourceReads', () => {
   it('stops asking for orders again too, one at a time', () => {
     reading(
       ({ orderNumber }) => (orderNumber === '7' ? [order(7)] : []),
-      ({ readings$, readAgain, asked, at }) => {
-        const seen: ReadBatch[] = [];
-        const reading$ = readings$.subscribe((page) => seen.push(page));
+      ({ batches$, refetch, asked, at }) => {
+        const seen: Seen[] = [];
+        const reading$ = batches$.subscribe((page) => seen.push(page));
         const again = () => asked.flatMap(({ orderNumber }) => orderNumber ?? []);
-        ['7', '8', '9'].forEach(readAgain);
+        ['7', '8', '9'].forEach(refetch);
         at(1_000, () => {
           expect(again()).toEqual(['7']);
           seen.filter(({ lane }) => lane === 'reread').forEach(({ settle }) => settle());
@@ -206,9 +217,9 @@ describe('resourceReads', () => {
     const isOfFirstRead = ({ modifiedFromDate }: ListQuery) => modifiedFromDate === undefined;
     reading(
       (query) => (isOfFirstRead(query) ? [order(1), order(2)] : []),
-      ({ readings$, asked, at }) => {
+      ({ batches$, asked, at }) => {
         const lanes: string[] = [];
-        const reading$ = readings$.subscribe((page) => {
+        const reading$ = batches$.subscribe((page) => {
           lanes.push(page.lane);
           page.settle();
         });
@@ -220,7 +231,7 @@ describe('resourceReads', () => {
         });
       },
       undefined,
-      { hasNextPage: isOfFirstRead, firstReadDone: () => false },
+      { hasNextPage: isOfFirstRead, isDone: () => false },
     );
   });
 
@@ -229,8 +240,8 @@ describe('resourceReads', () => {
     const found: string[] = [];
     reading(
       () => [order(1)],
-      ({ readings$, asked, at }) => {
-        const reading$ = readings$.subscribe(({ lane, catchesUp = false, settle }) => {
+      ({ batches$, asked, at }) => {
+        const reading$ = batches$.subscribe(({ lane, catchesUp = false, settle }) => {
           found.push(`${lane} ${catchesUp}`);
           settle();
         });
@@ -241,18 +252,18 @@ describe('resourceReads', () => {
         at(1_000, () => reading$.unsubscribe());
       },
       undefined,
-      { firstReadDone: () => isCommitted, poll: { intervalMs: 100 }, latencyMs: 40 },
+      { isDone: () => isCommitted, poll: { intervalMs: 100 }, latencyMs: 40 },
     );
     expect(found.slice(0, 4)).toEqual(['first-read false', 'poll false', 'poll true', 'poll true']);
   });
 
   it('keeps its window while no order tells of the clock that stamps them', () => {
     const since = START - 60_000;
-    let orders: object[] = [];
+    let orders: JsonObject[] = [];
     reading(
       () => orders,
-      ({ readings$, asked, at }) => {
-        const reading$ = readings$.subscribe(({ settle }) => settle());
+      ({ batches$, asked, at }) => {
+        const reading$ = batches$.subscribe(({ settle }) => settle());
         at(30_000, () => {
           // The last poll looked back ten seconds at most: its window has not moved with `Date`.
           expect(windows(asked).at(-1)).toBeGreaterThanOrEqual(since - 10_000);
@@ -271,8 +282,8 @@ describe('resourceReads', () => {
   it('begins its windows before the first read when the list is empty, for clocks that are behind', () => {
     reading(
       () => [],
-      ({ readings$, asked, at }) => {
-        const reading$ = readings$.subscribe(({ settle }) => settle());
+      ({ batches$, asked, at }) => {
+        const reading$ = batches$.subscribe(({ settle }) => settle());
         at(1_000, () => {
           expect(windows(asked)[0]).toBeLessThanOrEqual(START - 15 * 60_000);
           reading$.unsubscribe();
@@ -284,15 +295,15 @@ describe('resourceReads', () => {
   it('reads an order again once, however often it is asked to, and again when that decides nothing', () => {
     reading(
       () => [order(7)],
-      ({ readings$, readAgain, asked, at }) => {
+      ({ batches$, refetch, asked, at }) => {
         const again = () => asked.filter(({ orderNumber }) => orderNumber === '7').length;
-        const reading$ = readings$.subscribe((page) => {
-          if (page.lane === 'reread' && again() === 1) readAgain('7');
+        const reading$ = batches$.subscribe((page) => {
+          if (page.lane === 'reread' && again() === 1) refetch('7');
           page.settle();
         });
-        readAgain('7');
-        readAgain('7');
-        readAgain('no number'); // can't be asked for
+        refetch('7');
+        refetch('7');
+        refetch('no number'); // can't be asked for
         at(5_000, () => {
           expect(again()).toBe(2);
           expect(asked.some(({ orderNumber }) => orderNumber === 'no number')).toBe(false);
@@ -316,10 +327,10 @@ describe('the sweeps of a resource', () => {
     count: () => 1_000,
     unseen: () => ({ keys, next: undefined }),
   });
-  const inShort = ({ lane, step, records, gone, spared }: ReadBatch) => ({
+  const inShort = ({ lane, step, keyed, gone, spared }: Seen) => ({
     lane,
-    ...(step && { step: step.kind }),
-    ...(records.length > 0 && { records: records.map(({ key }) => key) }),
+    ...(step && { step: kindOf(step) }),
+    ...(keyed.length > 0 && { records: keyed.map(({ key }) => key) }),
     ...(gone && { gone }),
     ...(spared && { spared }),
   });
@@ -328,9 +339,9 @@ describe('the sweeps of a resource', () => {
     let sweep: SweepProgress = NO_SWEEP;
     reading(
       () => [order(1)],
-      ({ readings$, asked, at }) => {
+      ({ batches$, asked, at }) => {
         const swept = () => asked.filter(({ lane }) => lane === 'sweep').length;
-        const reading$ = readings$.subscribe((page) => {
+        const reading$ = batches$.subscribe((page) => {
           if (page.lane !== 'first-read') return page.settle();
           at(5_000 - LATENCY_MS, () => {
             sweep = { ...sweep, beganAt: 5_000 }; // as whoever deals with it says
@@ -357,13 +368,13 @@ describe('the sweeps of a resource', () => {
     const query = ({ orderNumber }: ListQuery) => (orderNumber === '8' ? [order(8)] : []);
     reading(
       query,
-      ({ readings$, logicalClock, asked, at }) => {
-        const reading$ = readings$.subscribe((page) => {
+      ({ batches$, clock, asked, at }) => {
+        const reading$ = batches$.subscribe((page) => {
           if (page.lane === 'sweep') found.push(inShort(page));
           if (page.spared) missing = missing.filter((key) => !page.spared!.includes(key));
-          if (page.step?.kind === 'asked-once') sweep = { ...sweep, askedAt: 2 * LATENCY_MS };
-          if (page.lane !== 'sweep' || page.step?.kind !== 'end') page.settle(); // it ends there
-          if (page.step?.kind === 'end') logicalClock.settle(page.span.begin);
+          if (kindOf(page.step) === 'asked-once') sweep = { ...sweep, askedAt: 2 * LATENCY_MS };
+          if (page.lane !== 'sweep' || kindOf(page.step) !== 'end') page.settle(); // it ends there
+          if (kindOf(page.step) === 'end') clock.settle(page.span.begin);
         });
         const alone = () => asked.filter(({ orderNumber }) => orderNumber !== undefined);
         at(2 * LATENCY_MS + PROOF_MS - 1, () => {
@@ -374,7 +385,7 @@ describe('the sweeps of a resource', () => {
         });
         at(500, () => {
           expect(alone().slice(2)).toEqual([{ orderNumber: '7', lane: 'ask' }]);
-          expect(logicalClock.oldest()).toBe(Infinity); // nothing is left open
+          expect(clock.oldest()).toBe(Infinity); // nothing is left open
           reading$.unsubscribe();
         });
       },
@@ -396,11 +407,11 @@ describe('the sweeps of a resource', () => {
   ])('do not take an order for gone when the answer contradicts itself: %s', (_, sweep, spared) => {
     reading(
       () => [],
-      ({ readings$, at }) => {
-        const found: ReadBatch[] = [];
-        const reading$ = readings$.subscribe((page) => page.step && found.push(page));
+      ({ batches$, at }) => {
+        const found: Seen[] = [];
+        const reading$ = batches$.subscribe((page) => page.step && found.push(page));
         at(500, () => {
-          expect(found.map(({ step }) => step?.kind)).toEqual(['asked']);
+          expect(found.map(({ step }) => kindOf(step))).toEqual(['asked']);
           expect(found[0]!.gone).toBeUndefined();
           expect(found[0]!.spared).toEqual(spared);
           reading$.unsubscribe();
@@ -416,18 +427,18 @@ describe('the sweeps of a resource', () => {
     const found: ReturnType<typeof inShort>[] = [];
     reading(
       () => [{ id: 1 }, { id: 2 }],
-      ({ readings$, logicalClock, asked, at }) => {
+      ({ batches$, clock, asked, at }) => {
         let ends = 0;
-        const reading$ = readings$.subscribe((page) => {
+        const reading$ = batches$.subscribe((page) => {
           found.push(inShort(page));
           const { number } = sweep;
-          if (page.step?.kind === 'page') {
+          if (kindOf(page.step) === 'page') {
             const row = [{ number, at: -PROOF_MS }];
             sweep = { ...removing, number: number + 1, beganAt: 0, row };
           }
-          if (page.step?.kind === 'end') {
+          if (kindOf(page.step) === 'end') {
             ends += 1;
-            expect(logicalClock.oldest()).toBe(page.span.begin); // its own: all others are settled
+            expect(clock.oldest()).toBe(page.span.begin); // its own: all others are settled
             expect(page.catchesUp).toBe(true); // there are no polls to do so
             sweep = { ...sweep, phase: 'done' };
           }
@@ -460,8 +471,8 @@ describe('the sweeps of a resource', () => {
     const onHeld = vi.fn();
     reading(
       () => [],
-      ({ readings$, asked, at }) => {
-        const reading$ = readings$.subscribe();
+      ({ batches$, asked, at }) => {
+        const reading$ = batches$.subscribe();
         at(500, () => {
           expect(asked.some(({ orderNumber }) => orderNumber !== undefined)).toBe(false);
           reading$.unsubscribe();
@@ -489,20 +500,20 @@ describe('what is to be published again', () => {
     resync('one', { orderNumber: '7' }),
     resync('newer', { since: START - 86_400_000 }),
   ];
-  const found = (readings: readonly ReadBatch[]) =>
-    readings.flatMap(({ lane, resync }) =>
-      lane === 'resync' ? [[resync!.resync.id, resync!.outcome?.status]] : [],
+  const found = (batches: readonly Seen[]) =>
+    batches.flatMap(({ step }) =>
+      step && 'resync' in step ? [[step.resync.id, step.outcome?.status]] : [],
     );
 
   it('is read after the first read, in the lane of single orders, while polls are slower', () => {
-    const seen: ReadBatch[] = [];
+    const seen: Seen[] = [];
     const begun: string[] = [];
     const beside: string[] = [];
     let isDone = false;
     reading(
       () => [order(7)],
-      ({ readings$, asked, at }) => {
-        const reading$ = readings$.subscribe((page) => {
+      ({ batches$, asked, at }) => {
+        const reading$ = batches$.subscribe((page) => {
           seen.push(page);
           const due = page.lane === 'first-read' ? 5_000 : page.lane === 'resync' ? 500 : 0;
           at(due, () => {
@@ -530,7 +541,7 @@ describe('what is to be published again', () => {
       undefined,
       {
         resyncs$: from(all),
-        firstReadDone: () => isDone,
+        isDone: () => isDone,
         hooks: { onResync: ({ id }) => begun.push(id) },
         lanes: lanesWith((what) => (beside.push(what), 100)),
       },
@@ -538,7 +549,7 @@ describe('what is to be published again', () => {
   });
 
   it('fails where the API refuses it, and the next request has its turn', () => {
-    const seen: ReadBatch[] = [];
+    const seen: Seen[] = [];
     const refusal = new CellarstreamError('API_STATUS', 'no', { context: { status: 400 } });
     const isFirstPage = ({ offset, modifiedFromDate }: ListQuery) =>
       offset === 0 && !modifiedFromDate;
@@ -547,8 +558,8 @@ describe('what is to be published again', () => {
         if (query.offset !== undefined && query.offset > 0) throw refusal;
         return Array.from({ length: 100 }, (_, n) => order(n));
       },
-      ({ readings$, at }) => {
-        const reading$ = readings$.subscribe((page) => {
+      ({ batches$, at }) => {
+        const reading$ = batches$.subscribe((page) => {
           seen.push(page);
           page.settle();
         });

@@ -3,17 +3,20 @@ import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import { resyncReads } from '../../../src/pipeline/reads/resync-reads.ts';
-import type { ReadBatch } from '../../../src/pipeline/reads/read-batch.ts';
+import type { ResyncBatch } from '../../../src/pipeline/reads/read-batch.ts';
 import type { Resync } from '../../../src/account/resync-requests.ts';
 import type { SingleRecords } from '../../../src/pipeline/reads/single-records.ts';
 import { BEGINNING } from '../../../src/streams/paging/anchors.ts';
 import type { ScanPage } from '../../../src/streams/paging/pages.ts';
-import type { Answer } from '../../../src/streams/http/request.ts';
+import type { JsonObject } from '../../../src/schemas/json/json.ts';
+import type { Answer } from '../../../src/streams/http/answer.ts';
+import { splitRecords } from '../../../src/streams/records/records.ts';
+import { records } from '../../support/records.ts';
 import { permits } from '../../../src/streams/flow/permits.ts';
 
 const span = { begin: 1, end: 2 };
-const answer = (...data: Answer['data']): Answer => ({
-  data,
+const answer = (...data: JsonObject[]): Answer => ({
+  data: records(data, () => '1'),
   pagination: { total_records: data.length, has_next_page: false },
   span,
   serverTime: undefined,
@@ -39,7 +42,7 @@ function reading(
   const requests$ = new Subject<Resync>();
   const place = permits(1);
   const begun: string[] = [];
-  const readings: ReadBatch[] = [];
+  const readings: ResyncBatch[] = [];
   const errors: unknown[] = [];
   resyncReads({
     requests$,
@@ -49,10 +52,7 @@ function reading(
     limit: (source) => source,
     moment: () => span,
     arrived: ({ data }) => ({
-      lane: 'resync',
-      progress: {},
-      records: data.map((record) => ({ key: '1', record: record as object }) as never),
-      rejected: [],
+      ...splitRecords(data),
       span,
       settle: () => place.release(),
     }),
@@ -62,7 +62,7 @@ function reading(
     next: (each) => readings.push(each),
     error: (error: unknown) => errors.push(error),
   });
-  const outcomes = () => readings.map((each) => each.resync?.outcome);
+  const outcomes = () => readings.map((each) => each.step.outcome);
   return { requests$, begun, readings, outcomes, errors };
 }
 const done = (message: string | null = null) => ({ status: 'done', message });
@@ -99,7 +99,7 @@ describe('resyncReads', () => {
       requests$.next(resync(orderNumber, { orderNumber }));
       readings.at(-1)!.settle();
     }
-    expect(readings.map(({ records }) => records.length)).toEqual([1, 0, 0]);
+    expect(readings.map(({ keyed }) => keyed.length)).toEqual([1, 0, 0]);
     expect(outcomes()).toMatchObject([
       done(),
       done('the API has no order 2'),

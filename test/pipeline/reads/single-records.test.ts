@@ -3,11 +3,12 @@ import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import { singleRecords } from '../../../src/pipeline/reads/single-records.ts';
-import type { Answer, ListQuery } from '../../../src/streams/http/request.ts';
-import { UnreadableRecord } from '../../../src/streams/http/unreadable-record.ts';
+import type { Answer, ListQuery } from '../../../src/streams/http/list-request.ts';
+import { PageRecord } from '../../../src/streams/records/page-record.ts';
+import { records } from '../../support/records.ts';
 
 const answer = (...numbers: number[]): Answer => ({
-  data: numbers.map((order_number) => ({ order_number })),
+  data: records(numbers.map((order_number) => ({ order_number }))),
   pagination: { total_records: numbers.length, has_next_page: false },
   span: { begin: 1, end: 2 },
   serverTime: undefined,
@@ -81,7 +82,7 @@ describe('singleRecords', () => {
   });
 
   it('can not tell of what is no JSON, and say so; nor does it bear witness', async () => {
-    const odd: Answer = { ...answer(1), data: [new UnreadableRecord('{"order_number":7,}', 0)] };
+    const odd: Answer = { ...answer(1), data: [PageRecord.unreadable('{"order_number":7,}', 0)] };
     const one = asked(() => of(odd));
     expect(await one.result).toBeUndefined();
     expect(one.settle.mock.calls).toEqual([[odd.span]]);

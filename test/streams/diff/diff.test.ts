@@ -8,22 +8,29 @@ import { statusChanges } from '../../../src/streams/diff/order-status.ts';
 import { diff } from '../../../src/streams/diff/diff.ts';
 import { updatedAtOf } from '../../../src/streams/records/updated-at.ts';
 import { instantOf } from '../../../src/streams/records/updated-at.ts';
-import type {
-  DiffOptions,
-  Difference,
-  EncodedRecord,
-  ReadRecords,
-} from '../../../src/streams/diff/diff.ts';
+import type { DiffOptions, Difference, ReadRecords } from '../../../src/streams/diff/diff.ts';
 import { ORDER_IDENTITIES } from '../../../src/streams/diff/identity.ts';
 import { newestReads } from '../../../src/streams/diff/newest.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
-import type { KeyedRecord } from '../../../src/streams/records/records.ts';
+import { PageRecord } from '../../../src/streams/records/page-record.ts';
+import type {
+  KeyedRecord,
+  RecordFacts,
+  RecordImage,
+} from '../../../src/streams/records/page-record.ts';
+import { keyedRecord } from '../../support/records.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 
-const record = (fields: JsonObject): KeyedRecord => ({
-  key: stringifyJson(fields.n!),
-  record: fields,
+const record = (fields: JsonObject): KeyedRecord => keyedRecord(stringifyJson(fields.n!), fields);
+const PUBLISHED: RecordImage = { kind: 'published', asOf: 0 };
+const encodedAs = (json: JsonObject): RecordImage => ({
+  kind: 'encoded',
+  bytes: Buffer.from(JSON.stringify(json)),
+  codec: { encode: () => expect.fail('encoded again'), decode: () => expect.fail('decoded') },
 });
+/** A record that fails when it is parsed. */
+const unparsed = (key: string, facts: RecordFacts) =>
+  PageRecord.inBytes({ page: Buffer.from('?'), at: 0, end: 1 }, { ...facts, key }) as KeyedRecord;
 const page = (...records: JsonObject[]): ReadRecords => ({ records: records.map(record) });
 
 /** What each of these reads brings, one after the other. */
@@ -115,7 +122,7 @@ describe('diff', () => {
   });
 
   it('calls a record without an image new or first read, as it is told', () => {
-    const isNew = ({ fresh }: JsonObject) => fresh === true;
+    const isNew = ({ json }: KeyedRecord) => json.fresh === true;
     const reads = [page({ n: 1, fresh: true }, { n: 2 }), page({ n: 1 }, { n: 2, fresh: true })];
     expect(differences(reads, { isNew }).map(inShort)).toEqual([
       ['c 1', 'r 2'],
@@ -123,21 +130,11 @@ describe('diff', () => {
     ]);
   });
 
-  it('takes what a record says of itself, its record only looked at for what is left out', () => {
-    const isNew = () => true;
-    const kept = (n: number, known: Partial<EncodedRecord>): EncodedRecord => ({
-      key: String(n),
-      image: Buffer.from(JSON.stringify({ n })),
-      updatedAt: n,
-      ...known,
-      get record(): JsonObject {
-        throw new Error('parsed');
-      },
-    });
-    const [first] = differences(
-      [{ records: [kept(1, { isNew: false }), kept(2, { isNew: true })] }],
-      { isNew },
-    );
+  it('takes what a record says of itself, which is not parsed for it', () => {
+    const isNew = ({ createdAt }: KeyedRecord) => createdAt === 2;
+    const kept = (n: number) =>
+      unparsed(String(n), { image: encodedAs({ n }), updatedAt: n, createdAt: n });
+    const [first] = differences([{ records: [kept(1), kept(2)] }], { isNew });
     expect(first!.changes.map(({ key, op, updatedAt }) => [key, op, updatedAt])).toEqual([
       ['1', 'r', 1],
       ['2', 'c', 2],
@@ -229,7 +226,7 @@ describe('diff', () => {
     });
     const decode = (bytes: Buffer) => JSON.parse(bytes.toString()) as JsonObject;
     const encoded = (s: string): ReadRecords => ({
-      records: [{ ...record({ n: 1, s }), image: Buffer.from(JSON.stringify({ n: 1, s })) }],
+      records: [record({ n: 1, s }).withImage(encodedAs({ n: 1, s }))],
     });
     const reads = [encoded('a'), encoded('a'), encoded('b')];
     const found = differences(reads, { codec: { encode, decode } });
@@ -238,13 +235,7 @@ describe('diff', () => {
   });
 
   it('counts what is known to be the same, and looks neither at it nor at its image', () => {
-    const known = (key: string) => ({
-      key,
-      isSame: true,
-      get record(): JsonObject {
-        throw new Error('not to be looked at');
-      },
-    });
+    const known = (key: string) => unparsed(key, { image: PUBLISHED, updatedAt: null });
     const get = vi.fn(() => undefined);
     const read = { records: [known('1'), record({ n: 2 }), known('3')] };
     const [found] = differences([read], { images: { get } });
@@ -255,7 +246,7 @@ describe('diff', () => {
 
   it('compares what is known to be the same, where its page has changed it before', () => {
     const read = {
-      records: [record({ n: 1, s: 'b' }), { ...record({ n: 1, s: 'a' }), isSame: true }],
+      records: [record({ n: 1, s: 'b' }), record({ n: 1, s: 'a' }).withImage(PUBLISHED)],
     };
     const image = Buffer.from('{"n":1,"s":"a"}');
     const [found] = differences([read], { images: { get: () => image } });
@@ -396,7 +387,7 @@ describe('diff of reads that overlap', () => {
 describe('diff of what is known to be the same', () => {
   it('learns from it when it was so, as from what it compares', () => {
     const known = (begin: number, end: number): ReadRecords => ({
-      records: [{ key: '1', record: { n: 1, s: 'a' }, isSame: true, updatedAt: 7 }],
+      records: [keyedRecord('1', { n: 1, s: 'a' }, { image: PUBLISHED, updatedAt: 7 })],
       span: { begin, end },
     });
     const read = (begin: number, end: number, s: string): ReadRecords => ({

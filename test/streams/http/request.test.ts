@@ -7,19 +7,19 @@ import { startSandbox } from '../../../src/sandbox/index.ts';
 import type { FaultSpec, Sandbox, SandboxOptions } from '../../../src/sandbox/index.ts';
 import { JsonNumber, parseJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
-import { parsedElement } from '../../../src/schemas/json/page-elements.ts';
 import { describeError } from '../../../src/core/errors.ts';
 import type { Retry } from '../../../src/streams/flow/backoff.ts';
 import { login } from '../../../src/streams/http/login.ts';
 import type { Token } from '../../../src/streams/http/login.ts';
-import { KnownRecord, digestMatcher } from '../../../src/streams/records/known-record.ts';
-import { jsonOf } from '../../../src/streams/records/sent-record.ts';
-import type { ElementReader, PayloadDigest } from '../../../src/streams/records/sent-record.ts';
+import { matchingDigests, parsing } from '../../../src/streams/records/decoder.ts';
+import type { Decoder } from '../../../src/streams/records/decoder.ts';
+import type { PageRecord, PayloadDigest } from '../../../src/streams/records/page-record.ts';
+import { jsonsOf } from '../../support/records.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
-import { listRequest } from '../../../src/streams/http/request.ts';
+import { listRequest } from '../../../src/streams/http/list-request.ts';
 import type { AnswerSeen } from '../../../src/streams/http/http.ts';
-import type { Answer, ListRequestOptions } from '../../../src/streams/http/request.ts';
+import type { Answer, ListRequestOptions } from '../../../src/streams/http/list-request.ts';
 import { tokenSource } from '../../../src/streams/http/token.ts';
 import type { TokenSource } from '../../../src/streams/http/token.ts';
 import { tokenBucket } from '../../../src/streams/quota/token-bucket.ts';
@@ -99,8 +99,8 @@ async function start(
 }
 
 const statuses = () => sandbox.truth.requests('orders').map(({ status }) => status);
-const numbers = (data: readonly unknown[]) =>
-  data.map((record) => (record as JsonObject).order_number);
+const numbers = (data: readonly PageRecord[]) =>
+  data.map(({ json }) => (json as JsonObject).order_number);
 
 describe('listRequest', () => {
   it('gives the page that was asked for', async () => {
@@ -140,7 +140,7 @@ describe('listRequest', () => {
     const { list } = await start();
     sandbox.replaceText('orders', 100_001, '{"order_number":12345678901234567890}');
     const { data } = await firstValueFrom(list({ pageSize: 1 }, limit));
-    expect(data).toEqual([{ order_number: new JsonNumber('12345678901234567890') }]);
+    expect(jsonsOf(data)).toEqual([{ order_number: new JsonNumber('12345678901234567890') }]);
   });
 
   it('waits for the quota, then takes the token, then sends', async () => {
@@ -372,16 +372,16 @@ describe('what can pass', () => {
   });
 });
 
-describe('with a digestMatcher', () => {
-  /** A digestMatcher that keeps what it has parsed, as it is. */
+describe('with a decoder that knows digests', () => {
+  /** A decoder that keeps the digests of what it has parsed. */
   function recognising() {
     const kept = new Map<string, PayloadDigest>();
     const keyFields = ['order_number'];
     const keyOf = keyOfFields(keyFields);
     const known = (key: string) => kept.get(key);
-    const texts = digestMatcher({ keyFields, keyOf, known, asOf: () => 0 });
-    const keep = (record: JsonObject) => kept.set(keyOf(record)!, texts.textOf(record)!);
-    return { kept, texts, keep };
+    const decode = matchingDigests({ keyFields, keyOf, known, asOf: () => 0 }, parsing(keyOf));
+    const keep = ({ key, digest }: PageRecord) => key !== undefined && kept.set(key, digest!);
+    return { decode, keep };
   }
   const page = (data: string, rest = '') =>
     `{"pagination":{"total_records":2,"has_next_page":false}${rest},"data":[${data}]}`;
@@ -404,25 +404,25 @@ describe('with a digestMatcher', () => {
       page(`${orders[0]},null,[],7,"order_number",12345678901234567890,{}`),
       ['1'],
     ],
-    ['with an escape in a name', page(orders.join(), ',"a\\u0062":1'), []],
-    ['with data twice', page(orders.join(), ',"data":[{"order_number":4}]'), []],
+    ['with an escape in a name', page(orders.join(), ',"a\\u0062":1'), ['1', '2']],
+    ['with data twice', page(orders.join(), ',"data":[{"order_number":4}]'), ['1', '2']],
     ['empty', page(''), []],
   ])('gives the same page as without: %s', async (_, body, known) => {
-    const { texts, keep } = recognising();
+    const { decode, keep } = recognising();
     const { tokens } = await start();
     const url = new URL(`${sandbox.url}/v1/orders`);
-    const list = listRequest({ url, tokens, dispatcher, read: texts.read });
+    const list = listRequest({ url, tokens, dispatcher, decode });
     const answered = async (by: typeof list, text: string) => {
       sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body: text, times: 1 });
       const { data, pagination } = await firstValueFrom(by({}, limit));
       return { data, pagination };
     };
     const { data } = await answered(list, page(orders.join()));
-    for (const record of data) keep(record as JsonObject);
+    data.forEach(keep);
     const again = await answered(list, body);
     const { data: all, pagination } = parseJson(body) as JsonObject; // by another way
-    expect({ ...again, data: again.data.map(jsonOf) }).toEqual({ data: all, pagination });
-    const keys = again.data.flatMap((sent) => (sent instanceof KnownRecord ? [sent.key] : []));
+    expect({ ...again, data: jsonsOf(again.data) }).toEqual({ data: all, pagination });
+    const keys = again.data.flatMap(({ key, image }) => (image ? [key] : []));
     expect(keys).toEqual(known);
   });
 
@@ -435,12 +435,12 @@ describe('with a digestMatcher', () => {
     const reads = logicalClock();
     let elements = 0;
     let onFirst: (() => void) | undefined;
-    const read: ElementReader = (bytes, at) => {
+    const decode: Decoder = (bytes, at) => {
       elements += 1;
       if (elements === 1) onFirst?.();
-      return parsedElement(bytes, at);
+      return parsing()(bytes, at);
     };
-    const { list } = await start({}, { read, logicalClock: reads });
+    const { list } = await start({}, { decode, logicalClock: reads });
     const faulty = { endpoint: 'orders', kind: 'status', status: 200, body, times: 1 } as const;
     sandbox.fault(faulty);
     const given: Answer[] = [];
@@ -456,7 +456,7 @@ describe('with a digestMatcher', () => {
     elements = 0;
     sandbox.fault(faulty);
     const { data } = await firstValueFrom(list({}, limit));
-    expect(data).toEqual((parseJson(body) as JsonObject).data);
+    expect(jsonsOf(data)).toEqual((parseJson(body) as JsonObject).data);
     expect([elements, given]).toEqual([many.length, []]); // none of the one that was given up
   });
 
@@ -469,12 +469,12 @@ describe('with a digestMatcher', () => {
     ['behind the page', `${page(orders.join())}}`],
     ['the page is cut off', page(orders.join()).slice(0, -40)],
   ])('tries again what is not JSON: %s', async (_, body) => {
-    const { texts, keep } = recognising();
-    const { list } = await start({}, { read: texts.read });
+    const { decode, keep } = recognising();
+    const { list } = await start({}, { decode });
     for (const each of [page(orders.join()), body]) {
       sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body: each, times: 1 });
       const { data } = await firstValueFrom(list({ offset: 29 }, limit));
-      if (each !== body) for (const record of data) keep(record as JsonObject);
+      if (each !== body) data.forEach(keep);
       else expect(numbers(data)).toEqual([100_030]);
     }
     const message = `${sandbox.url}/v1/orders sent what is not JSON`;
@@ -482,12 +482,12 @@ describe('with a digestMatcher', () => {
   });
 
   it('tries again what is no page, though its records are known', async () => {
-    const { texts, keep } = recognising();
-    const { list } = await start({}, { read: texts.read });
+    const { decode, keep } = recognising();
+    const { list } = await start({}, { decode });
     for (const body of [page(orders.join()), `{"data":[${orders.join()}]}`]) {
       sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body, times: 1 });
       const { data } = await firstValueFrom(list({ pageSize: 1 }, limit));
-      for (const record of data) keep(record as JsonObject);
+      data.forEach(keep);
     }
     expect(retried).toMatchObject([{ code: 'API_ANSWER' }]);
   });
@@ -535,10 +535,10 @@ describe('a 404 to a query for one order', () => {
 describe('what cannot pass', () => {
   it('is a bug in what reads its records, which goes on as it is', async () => {
     const bug = new TypeError('a bug');
-    const read = () => {
+    const decode = () => {
       throw bug;
     };
-    const { list } = await start({}, { read });
+    const { list } = await start({}, { decode });
     await expect(firstValueFrom(list({}, limit))).rejects.toBe(bug);
     expect(retried).toEqual([]);
   });

@@ -1,9 +1,11 @@
 import { delay, of } from 'rxjs';
 import type { Dispatcher } from 'undici';
-import { listRequest } from '../../../src/streams/http/request.ts';
-import type { Answer, ListRequest, ListRequestOptions } from '../../../src/streams/http/request.ts';
-import { jsonOf } from '../../../src/streams/records/sent-record.ts';
-import { UnreadableRecord } from '../../../src/streams/http/unreadable-record.ts';
+import { listRequest } from '../../../src/streams/http/list-request.ts';
+import type {
+  Answer,
+  ListRequest,
+  ListRequestOptions,
+} from '../../../src/streams/http/list-request.ts';
 import { hurriedTime } from '../../support/hurried-time.ts';
 
 /** With it a server ends its answer, in the middle of a record. */
@@ -54,6 +56,6 @@ export function requestOf(
 
 /** What of an answer can be held against what is expected: its records, and the texts of those that are none. */
 export const shownIn = ({ data }: Answer): unknown[] =>
-  data.map((sent) =>
-    sent instanceof UnreadableRecord ? `${sent.offset}: ${sent.text}` : jsonOf(sent),
+  data.map(({ json, unreadableAt }) =>
+    unreadableAt === undefined ? json : `${unreadableAt}: ${String(json)}`,
   );

@@ -2,8 +2,6 @@ import { lastValueFrom, toArray } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import { stringifyJson } from '../../../src/schemas/json/json.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
-import { jsonOf } from '../../../src/streams/records/sent-record.ts';
-import { UnreadableRecord } from '../../../src/streams/http/unreadable-record.ts';
 import { keyOfId, MovingList, randomOf, SORTS } from '../paging/moving-list.ts';
 import { END, pageText, requestOf } from './text-list.ts';
 
@@ -35,9 +33,9 @@ describe.each(SORTS)('a list in the order %s that moves, with records that are n
         const odd = new Set(list.initial.filter(() => random(EACH) === 0));
         const { list: request, met } = requestOf((offset, count) => {
           const { data, pagination } = list.page(offset, count);
-          const texts = data.map((sent) => {
-            const { id } = jsonOf(sent) as { id: number };
-            const text = stringifyJson(jsonOf(sent));
+          const texts = data.map(({ json }) => {
+            const { id } = json as { id: number };
+            const text = stringifyJson(json);
             return odd.has(id) ? broken(text) : text;
           });
           return pageText(texts, 0, count, stringifyJson({ ...pagination }));
@@ -50,10 +48,10 @@ describe.each(SORTS)('a list in the order %s that moves, with records that are n
         const sent = (await lastValueFrom(scan$.pipe(toArray()))).flatMap(
           ({ answer }) => answer.data,
         );
-        const read = new Set(sent.map((each) => keyOfId(jsonOf(each))));
+        const read = new Set(sent.map(({ json }) => keyOfId(json)));
         const texts = sent
-          .filter((each) => each instanceof UnreadableRecord)
-          .map(({ text }) => text);
+          .filter(({ unreadableAt }) => unreadableAt !== undefined)
+          .map(({ json }) => json as string);
         const still = list.initial.filter((id) => !list.touched.has(id));
         const missing = still.filter((id) =>
           odd.has(id) ? !texts.some((text) => text.includes(`"id":${id},`)) : !read.has(`${id}`),

@@ -1,9 +1,10 @@
 import { hash } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import { BEGINNING, join } from '../../../src/streams/paging/anchors.ts';
 import type { Joint, Position } from '../../../src/streams/paging/anchors.ts';
-import { KnownRecord } from '../../../src/streams/records/known-record.ts';
+import { PageRecord } from '../../../src/streams/records/page-record.ts';
+import { records } from '../../support/records.ts';
 import { keyOfId, throughJson } from './moving-list.ts';
 
 const options = { overlap: 2, keyOf: keyOfId };
@@ -16,31 +17,27 @@ const page = (text: string): JsonObject[] =>
 
 /** Where a scan stands that has read these pages. */
 const after = (...texts: string[]): Position =>
-  texts.reduce((at, text) => join(at, page(text), options).next, BEGINNING);
+  texts.reduce((at, text) => join(at, parsed(page(text)), options).next, BEGINNING);
 
-const joint = (at: Position, text: string): Joint => join(at, page(text), options);
+const joint = (at: Position, text: string): Joint => join(at, parsed(page(text)), options);
 
-/** What a {@link KnownRecord} of a record is made of. */
-function parts(record: JsonObject) {
-  const bytes = Buffer.from(JSON.stringify(record));
-  const digest = hash('sha256', bytes, 'binary').slice(0, 16);
-  const text = { digest, length: bytes.length, updatedAt: null };
-  return [keyOfId(record)!, 0, text, bytes, 0] as const;
-}
+/** Records of pages as they are once parsed. */
+const parsed = (data: readonly JsonValue[]) => records(data, keyOfId);
 
-/** Known by their bytes. */
-const sent = (records: readonly JsonObject[]) =>
-  records.map((record) => new KnownRecord(...parts(record)));
-let parsed = 0;
-class Counted extends KnownRecord {
-  override get record(): JsonObject {
-    parsed += 1;
-    return super.record;
-  }
-}
-/** The same, and counted when they are parsed. */
-const known = (records: readonly JsonObject[]) =>
-  records.map((record) => new Counted(...parts(record)));
+/** The same, known by their bytes. */
+const sent = (data: readonly JsonObject[]) =>
+  data.map((record) => {
+    const bytes = Buffer.from(JSON.stringify(record));
+    const digest = hash('sha256', bytes, 'binary').slice(0, 16);
+    return PageRecord.inBytes(
+      { page: bytes, at: 0, end: bytes.length },
+      {
+        key: keyOfId(record),
+        image: { kind: 'published', asOf: 0 },
+        digest: { digest, length: bytes.length, updatedAt: null },
+      },
+    );
+  });
 
 describe('a page joins', () => {
   it('at the beginning, whatever is in it', () => {
@@ -64,35 +61,36 @@ describe('a page joins', () => {
 
   it('when fields come in another order', () => {
     const turned = [{ version: 1, id: 6 }, ...page('7 8')];
-    expect(join(after('1 2 3 4 5 6'), turned, options)).toMatchObject({ anchored: true });
+    expect(join(after('1 2 3 4 5 6'), parsed(turned), options)).toMatchObject({ anchored: true });
   });
 
   it('when its records are known by their bytes, few of which are parsed', () => {
+    const parse = vi.spyOn(JSON, 'parse');
+    onTestFinished(() => parse.mockRestore());
     const first = page(Array.from({ length: 1_000 }, (_, id) => String(id)).join(' '));
     const wide = { ...options, overlap: 10 };
-    parsed = 0;
-    const before = join(BEGINNING, known(first), wide).next;
+    const before = join(BEGINNING, sent(first), wide).next;
     expect(before.anchors[0]).toHaveLength(20);
-    expect(parsed).toBe(4);
-    expect(join(before, known([...first.slice(-10), ...page('1001 1002')]), wide)).toMatchObject({
+    expect(parse).toHaveBeenCalledTimes(4);
+    expect(join(before, sent([...first.slice(-10), ...page('1001 1002')]), wide)).toMatchObject({
       anchored: true,
     });
-    expect(parsed).toBeLessThan(12);
+    expect(parse.mock.calls.length).toBeLessThan(12);
 
-    const at = join(BEGINNING, known(page('1 2 3 4 5 6')), options).next;
+    const at = join(BEGINNING, sent(page('1 2 3 4 5 6')), options).next;
     expect(throughJson(at)).toEqual(at);
-    expect(join(at, known(page('5 6 7')), options)).toMatchObject({
+    expect(join(at, sent(page('5 6 7')), options)).toMatchObject({
       anchored: true,
       swapped: false,
     });
-    expect(join(at, known(page('6 5 7')), options)).toMatchObject({ swapped: true });
-    expect(join(at, known(page("5' 6' 7")), options)).toMatchObject({ anchored: false });
+    expect(join(at, sent(page('6 5 7')), options)).toMatchObject({ swapped: true });
+    expect(join(at, sent(page("5' 6' 7")), options)).toMatchObject({ anchored: false });
   });
 
   it('when a record that was known comes in other bytes', () => {
     const at = join(BEGINNING, sent(page('1 2 3 4 5 6')), options).next;
     const turned = [{ version: 1, id: 6 }, ...page('7 8')];
-    expect(join(at, turned, options)).toMatchObject({ anchored: true });
+    expect(join(at, parsed(turned), options)).toMatchObject({ anchored: true });
     expect(join(at, sent(turned), options)).toMatchObject({ anchored: true });
     expect(join(at, sent([{ version: 2, id: 6 }]), options)).toMatchObject({ anchored: false });
   });
@@ -128,7 +126,7 @@ describe('a page does not join', () => {
   });
 
   it('so the scan goes back page by page, eight times at most, then to the beginning', () => {
-    const data = page('500 501 502 503 504');
+    const data = parsed(page('500 501 502 503 504'));
     const offsets: number[] = [];
     let at: Position = { offset: 1_000, step: 30, anchors: [[['1', 'x']]], stepsBack: 0 };
     let adrift = false;
@@ -164,7 +162,7 @@ describe('a position', () => {
 
   it('knows the last records of a page, and some of all the rest', () => {
     const data: JsonValue[] = Array.from({ length: 1_000 }, (_, id) => ({ id }));
-    const { anchors } = join(BEGINNING, data, { ...options, overlap: 10 }).next;
+    const { anchors } = join(BEGINNING, parsed(data), { ...options, overlap: 10 }).next;
     const known = anchors[0]!.map(([key]) => Number(key));
     expect(known).toEqual([
       ...[0, 100, 200, 300, 400, 500, 600, 700, 800, 900],
@@ -180,7 +178,7 @@ describe('a position', () => {
   });
 
   it('knows a record without a key by the one before it', () => {
-    const bare = (...names: string[]) => names.map((name) => ({ name }));
+    const bare = (...names: string[]) => parsed(names.map((name) => ({ name })));
     const at = join(BEGINNING, bare('a', 'b', 'c', 'd'), options).next;
     expect(join(at, bare('c', 'd', 'e'), options)).toMatchObject({ anchored: true });
     expect(join(at, bare('x', 'd', 'e'), options)).toMatchObject({ anchored: false });
@@ -189,8 +187,8 @@ describe('a position', () => {
 
   it('never knows the first record of a page without a key, which may stand anywhere', () => {
     const bare = { name: 'a' };
-    const at = join(BEGINNING, [bare, ...page('1 2 3')], options).next;
+    const at = join(BEGINNING, parsed([bare, ...page('1 2 3')]), options).next;
     expect(throughJson(at)).toEqual(at); // nor has it a place in a cursor
-    expect(join(at, [bare, ...page('7 8 9')], options)).toMatchObject({ anchored: false });
+    expect(join(at, parsed([bare, ...page('7 8 9')]), options)).toMatchObject({ anchored: false });
   });
 });

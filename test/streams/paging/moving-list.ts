@@ -15,8 +15,9 @@ import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import type { Position } from '../../../src/streams/paging/anchors.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import type { PagesOptions, ScanPage, ScanTrouble } from '../../../src/streams/paging/pages.ts';
-import type { Answer } from '../../../src/streams/http/request.ts';
+import type { Answer } from '../../../src/streams/http/answer.ts';
 import { mulberry32 } from '../../support/mulberry32.ts';
+import { jsonsOf, records } from '../../support/records.ts';
 
 export const SORTS = ['key-asc', 'key-desc', 'updated-asc', 'updated-desc'] as const;
 export type Sort = (typeof SORTS)[number];
@@ -184,7 +185,12 @@ function recordOf({ id, version, updatedAt }: Row): JsonObject {
 }
 
 export function answer(data: readonly JsonValue[], pagination: Answer['pagination']): Answer {
-  return { data, pagination, span: { begin: 1, end: 2 }, serverTime: undefined };
+  return {
+    data: records(data, keyOfId),
+    pagination,
+    span: { begin: 1, end: 2 },
+    serverTime: undefined,
+  };
 }
 
 export const keyOfId = (record: JsonValue): string | undefined => {
@@ -284,7 +290,7 @@ export function plainScan(list: MovingList, pageSize: number): Map<number, numbe
 export function newest(answers: readonly Answer[]): Map<number, number> {
   const read = new Map<number, number>();
   for (const { data } of answers) {
-    for (const record of data as { id: number; version: number }[]) {
+    for (const record of jsonsOf(data) as { id: number; version: number }[]) {
       read.set(record.id, record.version);
     }
   }

@@ -3,7 +3,7 @@ import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import type { PagesOptions } from '../../../src/streams/paging/pages.ts';
-import type { Answer } from '../../../src/streams/http/request.ts';
+import type { Answer } from '../../../src/streams/http/answer.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { answer, keyOfId } from './moving-list.ts';
 

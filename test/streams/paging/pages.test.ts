@@ -1,4 +1,4 @@
-import { jsonOf } from '../../../src/streams/records/sent-record.ts';
+import { jsonsOf } from '../../support/records.ts';
 import { defer, delay, map, of, tap, timer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
@@ -58,7 +58,7 @@ function scanOf(
 }
 
 const readIds = (outcome: Outcome): Set<unknown> =>
-  new Set(outcome.pages.flatMap(({ answer }) => answer.data.map(jsonOf).map(keyOfId)));
+  new Set(outcome.pages.flatMap(({ answer }) => jsonsOf(answer.data).map(keyOfId)));
 
 describe('pages', () => {
   it('asks for the next page, a few records early, while has_next_page', () => {
@@ -199,7 +199,7 @@ describe('a list and its total', () => {
     request: ({ offset, pageSize }: { offset: number; pageSize: number }) => {
       const page = pageOf(ids(1, 30), offset, pageSize);
       const pagination = { ...page.pagination, total_records: total };
-      return timer(1).pipe(map(() => answer(page.data.map(jsonOf), pagination)));
+      return timer(1).pipe(map(() => answer(jsonsOf(page.data), pagination)));
     },
   });
 
@@ -285,7 +285,7 @@ describe('a list that always claims a next page', () => {
     request: ({ offset, pageSize }: { offset: number; pageSize: number }) => {
       const page = pageOf(lists(), offset, pageSize);
       const pagination = { ...page.pagination, has_next_page: true };
-      return timer(1).pipe(map(() => answer(page.data.map(jsonOf), pagination)));
+      return timer(1).pipe(map(() => answer(jsonsOf(page.data), pagination)));
     },
   });
 

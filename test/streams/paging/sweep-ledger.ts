@@ -1,4 +1,4 @@
-import { jsonOf } from '../../../src/streams/records/sent-record.ts';
+import { jsonsOf } from '../../support/records.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
 import { NO_SWEEP, nextSweep, sweepAfter } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
@@ -41,7 +41,7 @@ export class SweepLedger implements KnownRecords {
         const { page, settled, beganAt } = step;
         const sweep =
           this.progress.phase === 'reading' ? this.progress : nextSweep(this.progress, beganAt);
-        const keys = keysIn(page.answer.data.map(jsonOf));
+        const keys = keysIn(jsonsOf(page.answer.data));
         const fresh = [...keys].filter((key) => !this.#isRead(key, sweep.number)).length;
         this.#progressTo(sweepAfter(sweep, page, { fresh, settled, now, proofMs }));
         for (const key of keys) this.#mark(key, true);
@@ -61,7 +61,7 @@ export class SweepLedger implements KnownRecords {
   }
 
   #hear({ key, since, answer, again }: Extract<SweepStep, { kind: 'asked' }>): string[] {
-    const found = keysIn((answer?.data ?? []).map(jsonOf));
+    const found = keysIn(jsonsOf(answer?.data ?? []));
     const isGone = answer?.data.length === 0;
     this.see(found);
     if (again) return isGone ? this.#forget([key], since) : [];

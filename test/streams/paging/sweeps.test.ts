@@ -7,7 +7,7 @@ import { NO_SWEEP, withRemoved } from '../../../src/streams/paging/sweep-progres
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
 import type { Held, SweepStep } from '../../../src/streams/paging/sweeps.ts';
-import { UnreadableRecord } from '../../../src/streams/http/unreadable-record.ts';
+import { PageRecord } from '../../../src/streams/records/page-record.ts';
 import { scanPage } from '../../support/scan-page.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { answer } from './moving-list.ts';
@@ -109,10 +109,10 @@ describe('a sweep', () => {
     scheduler.run(({ cold, expectObservable }) => {
       const place = permits(1);
       const odd = scanPage(false, undefined, [{ id: 1 }]);
-      const unreadable = new UnreadableRecord('{"id":2,}', 1);
+      const unreadable = PageRecord.unreadable('{"id":2,}', 1);
       const page$ = cold<ScanPage>('abc', {
         a: odd,
-        b: { ...odd, answer: { ...odd.answer, data: [{ id: 1 }, unreadable] } },
+        b: { ...odd, answer: { ...odd.answer, data: [...odd.answer.data, unreadable] } },
         c: scanPage(true),
       });
       const sweep$ = sweeps({

@@ -77,7 +77,7 @@ async function outcome(
 ): Promise<string> {
   const personal = personalFields(fields, () => 'a key that nobody guesses');
   const { keyed, rejected } = keyRecords(data.map(personal.hide), keyOf);
-  const all = [...keyed.map(({ record }) => record), ...stored];
+  const all = [...keyed.map(({ json }) => json), ...stored];
   const codec = createEnvelopeCodec(
     growSchema(undefined, all, { resource: 'customers', keyFields: ['id'] }),
     'customers',

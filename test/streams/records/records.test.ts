@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { JsonNumber, parseJson } from '../../../src/schemas/json/json.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
-import { keyRecords } from '../../../src/streams/records/records.ts';
+import { keyRecords, splitRecords } from '../../../src/streams/records/records.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
-import { UnreadableRecord } from '../../../src/streams/http/unreadable-record.ts';
+import { PageRecord } from '../../../src/streams/records/page-record.ts';
+import type { SplitRecords } from '../../../src/streams/records/records.ts';
 
 const keyOf = keyOfFields(['order_number']);
 const keyIn = (text: string) => keyOf(parseJson(`{"order_number":${text}}`));
@@ -84,6 +85,12 @@ describe('keyOfFields', () => {
   });
 });
 
+/** A page that was split, with what was sent of each record. */
+const shown = ({ keyed, rejected }: SplitRecords) => ({
+  keyed: keyed.map(({ key, json }) => ({ key, record: json })),
+  rejected,
+});
+
 describe('keyRecords', () => {
   it('splits a page into records with a key and those without, in order', () => {
     const page: JsonValue[] = [
@@ -95,7 +102,7 @@ describe('keyRecords', () => {
       [],
       new JsonNumber('12345678901234567890'),
     ];
-    expect(keyRecords(page, keyOf)).toEqual({
+    expect(shown(keyRecords(page, keyOf))).toEqual({
       keyed: [
         { key: '2', record: { order_number: 2 } },
         { key: '1', record: { order_number: 1, notes: 'x' } },
@@ -111,8 +118,11 @@ describe('keyRecords', () => {
   });
 
   it('rejects what is no JSON, with its text and its own place in the list', () => {
-    const page = [{ order_number: 2 }, new UnreadableRecord('{"order_number":NaN}', 91)];
-    expect(keyRecords(page, keyOf)).toEqual({
+    const page = [
+      PageRecord.ofJson({ order_number: 2 }, { key: '2' }),
+      PageRecord.unreadable('{"order_number":NaN}', 91),
+    ];
+    expect(shown(splitRecords(page))).toEqual({
       keyed: [{ key: '2', record: { order_number: 2 } }],
       rejected: [{ reason: 'unreadable', raw: '{"order_number":NaN}', key: null, offset: 91 }],
     });
@@ -121,7 +131,7 @@ describe('keyRecords', () => {
   it('keeps one of several records that say the same, in whatever order their keys come', () => {
     const records = ['{"order_number":2,"id":1e400}', '{"order_number":1}', '{"order_number":1}'];
     const page = [...records, '{"id":1e400,"order_number":2}'].map(parseJson);
-    expect(keyRecords(page, keyOf)).toEqual({
+    expect(shown(keyRecords(page, keyOf))).toEqual({
       keyed: [
         { key: '2', record: page[0] },
         { key: '1', record: page[1] },
@@ -142,7 +152,7 @@ describe('keyRecords', () => {
     const [first, conflicting] = [parseJson(text), parseJson(other)];
     const page = [first, conflicting, { order_number: 2 }, first, conflicting] as JsonValue[];
     const rejected = { reason: 'conflicting-duplicate', raw: conflicting, key: '1' };
-    expect(keyRecords(page, keyOf)).toEqual({
+    expect(shown(keyRecords(page, keyOf))).toEqual({
       keyed: [
         { key: '1', record: first },
         { key: '2', record: { order_number: 2 } },

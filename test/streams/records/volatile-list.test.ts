@@ -4,7 +4,6 @@ import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import { leftOut } from '../../../src/streams/paging/left-out.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import type { PagesOptions, ScanPage, ScanTrouble } from '../../../src/streams/paging/pages.ts';
-import { jsonOf } from '../../../src/streams/records/sent-record.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { answer, keyOfId, throughJson } from '../paging/moving-list.ts';
 
@@ -58,7 +57,7 @@ function scanOf(list: List, options: Partial<PagesOptions> = {}): Outcome {
 const range = (count: number, record: (id: number) => JsonObject) =>
   Array.from({ length: count }, (_, id) => record(id));
 const idsOf = ({ pages: all }: Outcome) =>
-  new Set(all.flatMap(({ answer: { data } }) => data.map(jsonOf).map(keyOfId)));
+  new Set(all.flatMap(({ answer: { data } }) => data.map(({ key }) => key)));
 
 const stamped = (id: number) => ({ id, updated_at: `2026-03-05T12:00:${10 + (id % 50)}Z` });
 

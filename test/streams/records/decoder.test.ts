@@ -1,48 +1,92 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { isJsonObject, JsonNumber } from '../../../src/schemas/json/json.ts';
+import { JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import type { ImageCodec } from '../../../src/streams/diff/change.ts';
-import { FreshRecord } from '../../../src/streams/records/fresh-record.ts';
-import { KnownRecord, digestMatcher } from '../../../src/streams/records/known-record.ts';
-import type { DigestMatcherOptions } from '../../../src/streams/records/known-record.ts';
-import { jsonOf, keyIn, updatedAtIn } from '../../../src/streams/records/sent-record.ts';
-import type { Sent, PayloadDigest } from '../../../src/streams/records/sent-record.ts';
+import { encoding, matchingDigests, parsing } from '../../../src/streams/records/decoder.ts';
+import type { Decoder } from '../../../src/streams/records/decoder.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
+import type { PageRecord, PayloadDigest } from '../../../src/streams/records/page-record.ts';
 import { encodeParsed } from '../../support/encode-parsed.ts';
 
-/** A digestMatcher, and what is kept by key: by itself it keeps nothing. */
+const codec: ImageCodec = {
+  encode: ({ id }) => Buffer.from(`image of ${JSON.stringify(id)}`),
+  decode: () => ({}),
+};
+/** Has no field for what is called `more`. */
+const encode = encodeParsed((record) =>
+  'more' in record ? undefined : { image: codec.encode(record), codec },
+);
+const keyOf = keyOfFields(['id']);
+const byEncoding = encoding({ keyFields: ['id'], keyOf, encode }, parsing(keyOf));
+
+describe('encoding', () => {
+  const read = (text: string, at = 0) => byEncoding(Buffer.from(text), at);
+
+  it('leaves of a record its image, its key, its times and its bytes', () => {
+    const text =
+      '{"id":7,"name":"Grüner","created_at":"2026-03-01","updated_at":"2026-03-05T12:00:00Z"}';
+    const { value, end } = read(`[${text},{"id":8}]`, 1);
+    expect(end).toBe(1 + Buffer.byteLength(text));
+    expect(value.image).toEqual({ kind: 'encoded', bytes: Buffer.from('image of 7'), codec });
+    expect([value.key, value.createdAt, value.updatedAt, value.digest]).toEqual([
+      '7',
+      Date.UTC(2026, 2, 1),
+      Date.UTC(2026, 2, 5, 12),
+      undefined,
+    ]);
+    expect(value.json).toEqual(JSON.parse(text));
+  });
+
+  it.each([
+    ['a record that the schema has to grow for', '{"id":7,"more":1}', '7'],
+    ['a record without a key', '{"id":null}', undefined],
+    ['a number', '7', undefined],
+    ['a text', '"id"', undefined],
+    ['an array', '[{"id":7}]', undefined],
+    ['null', 'null', undefined],
+  ])('parses %s', (_, text, key) => {
+    const { value, end } = read(text);
+    expect([value.json, value.key, value.image, end]).toEqual([
+      JSON.parse(text) as unknown,
+      key,
+      undefined,
+      text.length,
+    ]);
+  });
+
+  it.each(['{"id":7', '{"id":7,}', '', ']'])('throws a SyntaxError at %j', (text) => {
+    expect(() => read(text)).toThrow(SyntaxError);
+  });
+});
+
+/** A decoder, and what is kept by key: by itself it keeps nothing. */
 function recognising(...keyFields: string[]) {
-  return recognisingBy({ keyFields });
+  const keyOf = keyOfFields(keyFields);
+  return recognisingBy(parsing(keyOf), keyFields);
 }
 
-function recognisingBy({ keyFields, ...more }: Pick<DigestMatcherOptions, 'keyFields' | 'encode'>) {
+function recognisingBy(next: Decoder, keyFields: readonly string[]) {
   const kept = new Map<string, PayloadDigest>();
   let state = 0;
   const keyOf = keyOfFields(keyFields);
-  const texts = digestMatcher({
-    keyFields,
-    keyOf,
-    known: (key) => kept.get(key),
-    asOf: () => state,
-    ...more,
-  });
-  const read = (text: string, at = 0) => texts.read(Buffer.from(text), at);
-  /** Reads a record, and keeps its text as if its image had been stored. */
+  const known = (key: string) => kept.get(key);
+  const decode = matchingDigests({ keyFields, keyOf, known, asOf: () => state }, next);
+  const read = (text: string, at = 0) => decode(Buffer.from(text), at);
+  /** Reads a record, and keeps its digest as if its image had been stored. */
   const keep = (text: string): PayloadDigest => {
-    const record = jsonOf(read(text).value) as JsonObject;
-    const found = texts.textOf(record)!;
-    kept.set(keyOf(record)!, found);
-    return found;
+    const { key, digest } = read(text).value;
+    kept.set(key!, digest!);
+    return digest!;
   };
-  return { texts, kept, read, keep, moveOn: () => (state += 1) };
+  return { decode, kept, read, keep, moveOn: () => (state += 1) };
 }
 
-const isKnown = (sent: Sent): sent is KnownRecord => sent instanceof KnownRecord;
+const isKnown = ({ image }: PageRecord) => image?.kind === 'published';
 
-describe('digestMatcher', () => {
+describe('matchingDigests', () => {
   it('knows a record by its bytes, wherever it stands in a page', () => {
-    const { texts, read, keep, moveOn } = recognising('id');
+    const { read, keep, moveOn } = recognising('id');
     const text = '{"id":7,"name":"Grüner","updated_at":"2026-03-05T12:00:00Z"}';
     const kept = keep(text);
     expect(kept).toEqual({
@@ -56,15 +100,12 @@ describe('digestMatcher', () => {
       for (const after of ['', ',', '}]', ' , {"id":9}']) {
         const at = Buffer.byteLength(before);
         const { value, end } = read(before + text + after, at);
-        expect(value).toBeInstanceOf(KnownRecord);
-        expect(value).toMatchObject({ key: '7', asOf: 1, isSame: true, text: kept });
+        expect(value).toMatchObject({ key: '7', digest: kept, updatedAt: kept.updatedAt });
+        expect(value.image).toEqual({ kind: 'published', asOf: 1 });
         expect(end).toBe(at + Buffer.byteLength(text));
-        expect(jsonOf(value)).toEqual(JSON.parse(text));
-        expect(keyIn(value, () => 'not asked')).toBe('7');
-        expect(updatedAtIn(value)).toBe(kept.updatedAt);
+        expect(value.json).toEqual(JSON.parse(text));
       }
     }
-    expect(texts.textOf(jsonOf(read(text).value) as JsonObject)).toBeUndefined(); // kept already
   });
 
   it.each([
@@ -82,33 +123,32 @@ describe('digestMatcher', () => {
     ['a number is written otherwise', '{"id":7,"a":1.5}', '{"id":7,"a":1.50}'],
     ['a letter is written otherwise', '{"id":7,"a":"é"}', '{"id":7,"a":"\\u00e9"}'],
   ])('parses a record anew when %s', (_, kept, sent) => {
-    const { texts, read, keep } = recognising('id');
+    const { read, keep } = recognising('id');
     keep(kept);
     const { value, end } = read(`${sent},{"id":7,"a":1}`);
-    expect([value, end]).toEqual([JSON.parse(sent), Buffer.byteLength(sent)]);
-    expect(texts.textOf(value as JsonObject)).toMatchObject({ length: Buffer.byteLength(sent) });
+    expect([value.json, value.image, end]).toEqual([
+      JSON.parse(sent),
+      undefined,
+      Buffer.byteLength(sent),
+    ]);
+    expect(value.digest).toMatchObject({ length: Buffer.byteLength(sent) });
   });
 
-  it('encodes what it does not know, and tells its text', () => {
-    const values: ImageCodec = { encode: () => Buffer.from('image'), decode: () => ({}) };
-    const encode = encodeParsed((record) =>
-      record.more === undefined ? { image: values.encode(record), values } : undefined,
-    );
-    const { read, keep, kept } = recognisingBy({ keyFields: ['id'], encode });
+  it('encodes what it does not know, and tells its digest', () => {
+    const { read, keep, kept } = recognisingBy(byEncoding, ['id']);
     const text = '{"id":7,"updated_at":"2026-03-05T12:00:00Z"}';
     const { value } = read(text);
-    expect(value).toBeInstanceOf(FreshRecord);
-    const fresh = value as FreshRecord;
-    expect(fresh).toMatchObject({ key: '7', image: Buffer.from('image'), values });
-    expect(fresh.text).toEqual(recognising('id').keep(text));
-    kept.set('7', fresh.text!);
-    expect(read(text).value).toBeInstanceOf(KnownRecord);
+    expect(value.key).toBe('7');
+    expect(value.image).toEqual({ kind: 'encoded', bytes: Buffer.from('image of 7'), codec });
+    expect(value.digest).toEqual(recognising('id').keep(text));
+    kept.set('7', value.digest!);
+    expect(isKnown(read(text).value)).toBe(true);
 
     const lacking = '{"id":8,"more":1}';
-    expect(read(lacking).value).toEqual(JSON.parse(lacking));
+    expect(read(lacking).value.image).toBeUndefined();
     keep(lacking);
-    expect(read(lacking).value).toBeInstanceOf(KnownRecord);
-    expect(read('{"id":null}').value).toEqual({ id: null });
+    expect(isKnown(read(lacking).value)).toBe(true);
+    expect(read('{"id":null}').value.key).toBeUndefined();
   });
 
   it('parses a record whose bytes are those of another key', () => {
@@ -116,7 +156,8 @@ describe('digestMatcher', () => {
     const text = '{"id":7,"a":1}';
     kept.set('8', keep(text));
     kept.delete('7');
-    expect(read(text).value).toEqual({ id: 7, a: 1 });
+    const { value } = read(text);
+    expect([value.json, isKnown(value)]).toEqual([{ id: 7, a: 1 }, false]);
   });
 
   it.each([
@@ -138,8 +179,7 @@ describe('digestMatcher', () => {
     keep('{"id":8}'); // what a wrong guess leads to
     keep(text);
     const again = read(`${text},{"id":8}`);
-    expect(jsonOf(again.value)).toEqual(value);
-    expect(keyIn(again.value, keyOfFields(['id']))).toBe(keyIn(value, keyOfFields(['id'])));
+    expect([again.value.json, again.value.key]).toEqual([value.json, value.key]);
     expect(again.end).toBe(Buffer.byteLength(text));
   });
 
@@ -154,7 +194,8 @@ describe('digestMatcher', () => {
   ])('knows a record whose key is %s', (_, text, key) => {
     const { read, keep } = recognising('id');
     keep(text);
-    expect(read(text).value).toMatchObject({ key, isSame: true });
+    const { value } = read(text);
+    expect([value.key, isKnown(value)]).toEqual([key, true]);
   });
 
   it('knows a record by several fields, in whatever order they come, and by none of them alone', () => {
@@ -162,9 +203,10 @@ describe('digestMatcher', () => {
     const text = '{"member|id":"a|b","x":{"y":[1]},"club":3}';
     keep(text);
     expect([...kept.keys()]).toEqual(['3|a\\|b']);
-    expect(read(text).value).toMatchObject({ key: '3|a\\|b', isSame: true });
+    const { value } = read(text);
+    expect([value.key, isKnown(value)]).toEqual(['3|a\\|b', true]);
     // The second field of the next record is no field of this one.
-    expect(read('{"club":3},{"member|id":"a|b"}').value).toEqual({ club: 3 });
+    expect(read('{"club":3},{"member|id":"a|b"}').value.json).toEqual({ club: 3 });
   });
 
   it.each([
@@ -179,14 +221,12 @@ describe('digestMatcher', () => {
     '{"id":[7]}',
     '{"id":""}',
   ])('gives what is no record to know as it is: %s', (text) => {
-    const { texts, read, keep } = recognising('id');
+    const { read, keep } = recognising('id');
     keep('{"id":7}');
     if (text === '') return expect(() => read('{"id":7},', 9)).toThrow(SyntaxError);
     const { value, end } = read(`${text},{"id":7}`);
-    expect([value, end]).toEqual([JSON.parse(text), text.length]);
-    expect(keyIn(value, keyOfFields(['id']))).toBeUndefined();
-    expect(updatedAtIn(value)).toBeNull();
-    if (isJsonObject(value as JsonValue)) expect(texts.textOf(value as JsonObject)).toBeDefined();
+    expect([value.json, end]).toEqual([JSON.parse(text), text.length]);
+    expect([value.key, value.updatedAt, isKnown(value)]).toEqual([undefined, null, false]);
   });
 
   it('refuses what is not JSON, though it begins like what is known', () => {
@@ -197,30 +237,31 @@ describe('digestMatcher', () => {
   });
 
   it('looks no further than the page, whatever stands behind it in memory', () => {
-    const { texts, kept, keep } = recognising('id');
+    const { decode, kept, keep } = recognising('id');
     const text = '{"id":7,"a":"long"}';
     const known = keep(text);
     const memory = Buffer.from(text);
     for (let end = 0; end < text.length; end++) {
-      expect(() => texts.read(memory.subarray(0, end), 0)).toThrow(SyntaxError);
+      expect(() => decode(memory.subarray(0, end), 0)).toThrow(SyntaxError);
     }
     kept.set('7', { ...known, length: 2 ** 32 - 1 });
-    expect(texts.read(memory, 0)).toEqual({ value: { id: 7, a: 'long' }, end: text.length });
+    const { value, end } = decode(memory, 0);
+    expect([value.json, end]).toEqual([{ id: 7, a: 'long' }, text.length]);
   });
 
   it('looks once through the rest of a page in which no key is left', () => {
-    const { texts, keep } = recognising('id');
+    const { decode, keep } = recognising('id');
     keep('{"id":7}');
     const page = Buffer.from(`{"id":7},${'{"no":1},'.repeat(50)}`);
     const indexOf = vi.spyOn(page, 'indexOf');
     let at = 0;
     for (let k = 0; k <= 50; k++) {
-      const { value, end } = texts.read(page, at);
+      const { value, end } = decode(page, at);
       expect(isKnown(value)).toBe(k === 0);
       at = end + 1;
     }
     expect([at, indexOf.mock.calls.length]).toEqual([page.length, 2]);
-    expect(texts.read(Buffer.from('{"id":7}'), 0).value).toBeInstanceOf(KnownRecord);
+    expect(isKnown(decode(Buffer.from('{"id":7}'), 0).value)).toBe(true);
   });
 
   it('parses a known record when somebody asks, once', () => {
@@ -229,25 +270,14 @@ describe('digestMatcher', () => {
     keep(text);
     const parse = vi.spyOn(JSON, 'parse');
     const { value } = read(text);
-    expect([isKnown(value), keyIn(value, () => undefined), updatedAtIn(value)]).toEqual([
-      true,
-      '7',
-      null,
-    ]);
+    expect([isKnown(value), value.key, value.updatedAt]).toEqual([true, '7', null]);
     expect(parse).not.toHaveBeenCalled();
-    const { record } = value as KnownRecord;
+    const record = value.json as JsonObject;
     expect(record.a).toEqual([1, new JsonNumber('12345678901234567890')]);
     const { length: calls } = parse.mock.calls;
-    expect(jsonOf(value)).toBe(record);
+    expect(value.json).toBe(record);
     expect(parse).toHaveBeenCalledTimes(calls);
     parse.mockRestore();
-  });
-
-  it('knows the text of what it has parsed itself, and of nothing else', () => {
-    const { texts, read } = recognising('id');
-    const { value } = read('{"id":7,"updated_at":"tomorrow"}');
-    expect(texts.textOf(value as JsonObject)).toMatchObject({ length: 32, updatedAt: null });
-    expect(texts.textOf({ ...(value as JsonObject) })).toBeUndefined();
   });
 
   it('knows of a list that is read again exactly those whose bytes are the same', () => {
@@ -262,7 +292,7 @@ describe('digestMatcher', () => {
     let known = 0;
     fc.assert(
       fc.property(list, changes, fc.boolean(), (records, changed, turn) => {
-        const { texts, keep } = recognising('id');
+        const { decode, keep } = recognising('id');
         const before = records.map((record) => JSON.stringify(record));
         before.forEach(keep);
         const now = records.map((record) => ({ ...record }));
@@ -271,12 +301,12 @@ describe('digestMatcher', () => {
         const page = Buffer.from(after.join(','));
         let at = 0;
         for (const text of after) {
-          const { value, end } = texts.read(page, at);
+          const { value, end } = decode(page, at);
           expect([isKnown(value), end]).toEqual([
             before.includes(text),
             at + Buffer.byteLength(text),
           ]);
-          expect(jsonOf(value)).toEqual(JSON.parse(text));
+          expect(value.json).toEqual(JSON.parse(text));
           known += Number(isKnown(value));
           at = end + 1;
         }

@@ -1,5 +1,4 @@
 import {
-  asyncScheduler,
   concat,
   filter,
   firstValueFrom,
@@ -11,13 +10,11 @@ import {
   timer,
   toArray,
 } from 'rxjs';
-import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import type { Api } from '../../src/account/api.ts';
 import type { Config } from '../../src/config/config.ts';
-import type { Destination } from '../../src/sinks/topics/destination.ts';
-import type { Lanes } from '../../src/account/quotas.ts';
-import { resourceEvents } from '../../src/pipeline/resource-events.ts';
+import { listEvents } from '../../src/pipeline/list-events.ts';
+import { BUSY, decoded, FREE_LANES, fakeTask } from '../support/fake-account.ts';
+import type { Answering } from '../support/fake-account.ts';
 import type { Resync, TaskResyncs } from '../../src/account/resync-requests.ts';
 import { openSchemaEvolution } from '../../src/pipeline/encode/schema-evolution.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json/json.ts';
@@ -26,10 +23,7 @@ import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { newCursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import type { TaskBatch, Checkpoint, TaskNotes } from '../../src/pipeline/checkpoint/checkpoint.ts';
-import type { LogicalClock } from '../../src/streams/http/logical-clock.ts';
-import type { Answer, ListQuery } from '../../src/streams/http/request.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
-import type { Limit } from '../../src/streams/quota/token-bucket.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 /** What the server's clock moves on between two requests. */
@@ -39,59 +33,23 @@ const STEP_MS = 1_000;
 function growingList() {
   let orders = 0;
   const now = () => START + orders * STEP_MS;
-  const list =
-    (_: unknown, clock?: LogicalClock) =>
-    (query: ListQuery): Observable<Answer> => {
-      orders += 1;
-      const order = { order_number: orders, updated_at: new Date(now()).toISOString() };
-      const data = query.orderNumber === undefined ? [order] : [];
-      const begin = clock!.begin();
-      return timer(0).pipe(
-        map(() => ({
-          data,
-          pagination: { total_records: data.length, has_next_page: false },
-          span: clock!.answered(begin),
-          serverTime: now(),
-        })),
-      );
-    };
-  return { now, api: { tokens: { token$: of({ serverTime: START }) }, list } as unknown as Api };
+  const answer: Answering = (query, clock, decode) => {
+    orders += 1;
+    const order = { order_number: orders, updated_at: new Date(now()).toISOString() };
+    const data = decoded(query.orderNumber === undefined ? [order] : [], decode);
+    const begin = clock.begin();
+    return timer(0).pipe(
+      map(() => ({
+        data,
+        pagination: { total_records: data.length, has_next_page: false },
+        span: clock.answered(begin),
+        serverTime: now(),
+      })),
+    );
+  };
+  return { now, answer };
 }
 
-const pass = <T>(source: Observable<T>) => source;
-const lanes: Lanes = {
-  poll: pass,
-  lookBack: pass,
-  firstRead: pass,
-  sweep: pass,
-  whole: pass,
-  ask: pass,
-  spacingMs: () => 0,
-  paceMs: 0,
-};
-const config = {
-  account: 'estate',
-  poll: {
-    intervalMs: 1,
-    lookbackMs: 10_000,
-    pageSize: 100,
-    sweepIntervalMs: 86_400_000,
-    deleteLimitPercent: 5,
-    deleteProofMs: 0,
-  },
-  pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
-  volatileFields: [],
-} as unknown as Config;
-const destination: Destination = {
-  records: (resource) => `wine.${resource}`,
-  statusChanges: { topic: 'wine.order-status-changes', schemaId: 2 },
-  deadLetters: { topic: 'wine.dead-letters', schemaId: 3 },
-  cursors: 'wine.cursors',
-  ledger: 'ledger',
-  partitions: new Map(),
-  maxMessageBytes: new Map(),
-  look: () => Promise.resolve([]),
-};
 const registry: Partial<Registry> = {
   latest: () => Promise.resolve(undefined),
   register: () => Promise.resolve(1),
@@ -99,10 +57,10 @@ const registry: Partial<Registry> = {
 
 /** The events of orders after the first read, from a log that does as it is told. */
 async function events(
-  api: Api,
+  answer: Answering,
   more: Partial<Checkpoint>,
   resyncs?: TaskResyncs,
-  pii = config.pii,
+  pii = BUSY.pii,
 ) {
   const book = await openSchemaEvolution({
     registry: registry as Registry,
@@ -126,30 +84,22 @@ async function events(
     keep: () => Promise.resolve(),
     ...more,
   };
-  const published$ = resourceEvents({
-    resource: 'orders',
-    config: { ...config, pii },
-    api,
-    lanes,
-    destination,
-    book,
+  const published$ = listEvents({
+    task: fakeTask('orders', { pii }, answer),
+    lanes: FREE_LANES,
+    evolution: book,
     checkpoint: log as Checkpoint,
-    keyFields: ['order_number'],
-    beganAt: null,
-    wasEmpty: false,
-    stop$: NEVER,
+    key: { keyFields: ['order_number'], beganAt: null, wasEmpty: false },
     resyncs,
-    scheduler: asyncScheduler,
-    hooks: {},
   });
   return { book, published$ };
 }
 
 describe('the cursor that is committed with a poll', () => {
   it("moves on, and never past the server's time as the poll began", async () => {
-    const { now, api } = growingList();
+    const { now, answer } = growingList();
     const commits: { since: number | null; at: number }[] = [];
-    const { published$ } = await events(api, {
+    const { published$ } = await events(answer, {
       commit: ({ cursor }) => {
         commits.push({ since: cursor.since, at: now() });
         return Promise.resolve();
@@ -166,7 +116,7 @@ describe('the cursor that is committed with a poll', () => {
 describe('an order that the API has no more', () => {
   it('is deleted, unless somebody has seen it since it was found to be missing', async () => {
     const bytes = new Map<string, Buffer>();
-    const { book, published$ } = await events(growingList().api, {
+    const { book, published$ } = await events(growingList().answer, {
       sweep: { ...NO_SWEEP, number: 3, phase: 'removing', proof: 'exact', askedAt: 1 },
       count: () => 1_000,
       unseen: () => ({ keys: ['700', '800'], next: undefined }),
@@ -185,37 +135,24 @@ describe('an order that the API has no more', () => {
   });
 
   it('is not, the first time that it is asked for; and not asked for again where that tells nothing', async () => {
-    const { api } = growingList();
+    const { answer } = growingList();
     /** 700 is gone; of 800 the answer contradicts itself. */
-    const list = (...all: Parameters<Api['list']>) => {
-      const ask = api.list(...all);
-      return (query: ListQuery, limit: Limit) =>
-        ask(query, limit).pipe(
-          map((answer) =>
-            'orderNumber' in query
-              ? {
-                  ...answer,
-                  data: [],
-                  pagination: {
-                    ...answer.pagination,
-                    total_records: query.orderNumber === '800' ? 1 : 0,
-                  },
-                }
-              : answer,
-          ),
-        );
-    };
+    const contradicting: Answering = (query, ...rest) =>
+      answer(query, ...rest).pipe(
+        map((found) => {
+          if (query.orderNumber === undefined) return found;
+          const total_records = query.orderNumber === '800' ? 1 : 0;
+          return { ...found, data: [], pagination: { ...found.pagination, total_records } };
+        }),
+      );
     const kept: TaskNotes[] = [];
-    const { published$ } = await events(
-      { ...api, list },
-      {
-        sweep: { ...NO_SWEEP, number: 3, phase: 'removing', proof: 'exact' },
-        count: () => 1_000,
-        unseen: () => ({ keys: ['700', '800'], next: undefined }),
-        isUnseen: () => true,
-        keep: (notes) => Promise.resolve(void kept.push(notes)),
-      },
-    );
+    const { published$ } = await events(contradicting, {
+      sweep: { ...NO_SWEEP, number: 3, phase: 'removing', proof: 'exact' },
+      count: () => 1_000,
+      unseen: () => ({ keys: ['700', '800'], next: undefined }),
+      isUnseen: () => true,
+      keep: (notes) => Promise.resolve(void kept.push(notes)),
+    });
     const swept$ = published$.pipe(filter(({ lane }) => lane === 'sweep'));
     const swept = await lastValueFrom(swept$.pipe(take(3), toArray()));
 
@@ -233,7 +170,7 @@ describe('an order that the API has no more', () => {
 describe('an order with personal fields', () => {
   const PERSONAL = { email: 'jane@example.com', notes: 'ring twice' };
   const pii: Config['pii'] = {
-    ...config.pii,
+    ...BUSY.pii,
     drop: [{ resource: 'orders', path: ['notes'] }],
     hmac: [{ resource: 'orders', path: ['email'] }],
     hmacKey: new Secret('a key that nobody guesses'),
@@ -243,15 +180,15 @@ describe('an order with personal fields', () => {
     data: readonly JsonValue[],
     stored: Readonly<Record<string, JsonObject>> = {},
   ) => {
-    const answer = (clock: LogicalClock): Answer => ({
-      data,
-      pagination: { total_records: data.length, has_next_page: true },
-      span: clock.answered(clock.begin()),
-      serverTime: START,
-    });
-    const list = (_: unknown, clock?: LogicalClock) => () =>
-      timer(0).pipe(map(() => answer(clock!)));
-    const api = { tokens: { token$: of({ serverTime: START }) }, list } as unknown as Api;
+    const answer: Answering = (_, clock, decode) =>
+      timer(0).pipe(
+        map(() => ({
+          data: decoded(data, decode),
+          pagination: { total_records: data.length, has_next_page: true },
+          span: clock.answered(clock.begin()),
+          serverTime: START,
+        })),
+      );
     const batches: TaskBatch[] = [];
     const images = new Map<string, Buffer>();
     const more: Partial<Checkpoint> = {
@@ -260,7 +197,7 @@ describe('an order with personal fields', () => {
       commit: (batch) => Promise.resolve(void batches.push(batch)),
       cursor: newCursor('this one'),
     };
-    const { book, published$ } = await events(api, more, undefined, pii);
+    const { book, published$ } = await events(answer, more, undefined, pii);
     for (const [key, record] of Object.entries(stored)) images.set(key, book.values.encode(record));
     const { changes } = await firstValueFrom(
       published$.pipe(filter(({ lane }) => lane === 'first-read')),
@@ -319,9 +256,10 @@ describe('an order that is to be published again', () => {
     key: id,
     value: Buffer.from(`${status} ${count}`),
   });
-  const list = (order: JsonObject) => {
-    const answer = (query: ListQuery, clock: LogicalClock): Observable<Answer> => {
-      const data = query.orderNumber === '1' ? [order] : [];
+  const list =
+    (order: JsonObject): Answering =>
+    (query, clock, decode) => {
+      const data = decoded(query.orderNumber === '1' ? [order] : [], decode);
       const begin = clock.begin();
       return timer(0).pipe(
         map(() => ({
@@ -332,11 +270,8 @@ describe('an order that is to be published again', () => {
         })),
       );
     };
-    const list = (_: unknown, clock?: LogicalClock) => (query: ListQuery) => answer(query, clock!);
-    return { tokens: { token$: of({ serverTime: START }) }, list } as unknown as Api;
-  };
   /** What the request comes to, for an order that was published so and is so now. */
-  const published = async (before: JsonObject, now: JsonObject, pii = config.pii) => {
+  const published = async (before: JsonObject, now: JsonObject, pii = BUSY.pii) => {
     const images = new Map<string, Buffer>();
     const commits: TaskBatch[] = [];
     const told: string[] = [];
@@ -398,7 +333,7 @@ describe('an order that is to be published again', () => {
     };
     const hidden = { order_number: 1, email: '***', payment_status: 'paid' };
     const { changes, statusChanges, stored, bytes } = await published(order, order, {
-      ...config.pii,
+      ...BUSY.pii,
       drop: [{ resource: 'orders', path: ['notes'] }],
       mask: [{ resource: 'orders', path: ['email'] }],
     });

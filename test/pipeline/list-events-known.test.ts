@@ -1,64 +1,25 @@
-import { asyncScheduler, NEVER, Observable, of, Subject } from 'rxjs';
+import { Observable, Subject } from 'rxjs';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Api } from '../../src/account/api.ts';
 import type { Config } from '../../src/config/config.ts';
-import type { Destination } from '../../src/sinks/topics/destination.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Published } from '../../src/observe/hooks.ts';
-import type { Lanes } from '../../src/account/quotas.ts';
-import { resourceEvents } from '../../src/pipeline/resource-events.ts';
+import { listEvents } from '../../src/pipeline/list-events.ts';
+import { BUSY, FREE_LANES, fakeTask } from '../support/fake-account.ts';
+import type { Answering } from '../support/fake-account.ts';
 import type { Resync } from '../../src/account/resync-requests.ts';
 import { openSchemaEvolution } from '../../src/pipeline/encode/schema-evolution.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
-import { pageElements, parsedElement } from '../../src/schemas/json/page-elements.ts';
+import { pageElements } from '../../src/schemas/json/page-elements.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { newCursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import type { TaskBatch, Checkpoint, TaskNotes } from '../../src/pipeline/checkpoint/checkpoint.ts';
-import { KnownRecord } from '../../src/streams/records/known-record.ts';
-import type { ElementReader, Sent } from '../../src/streams/records/sent-record.ts';
-import type { LogicalClock } from '../../src/streams/http/logical-clock.ts';
-import type { Answer, ListQuery } from '../../src/streams/http/request.ts';
+import type { Answer, ListQuery } from '../../src/streams/http/list-request.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
 import { SimFolder, storeOf } from '../sim/sim-store.ts';
 import { atOnce } from '../support/at-once.ts';
 import { memory } from '../support/task-memory.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
-const pass = <T>(source: Observable<T>) => source;
-const lanes: Lanes = {
-  poll: pass,
-  firstRead: pass,
-  sweep: pass,
-  whole: pass,
-  ask: pass,
-  spacingMs: () => 0,
-  lookBack: pass,
-  paceMs: 0,
-};
-const CONFIG = {
-  account: 'estate',
-  poll: {
-    intervalMs: 1,
-    lookbackMs: 10_000,
-    pageSize: 100,
-    sweepIntervalMs: 86_400_000,
-    deleteLimitPercent: 5,
-    deleteProofMs: 0,
-  },
-  pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
-  volatileFields: [],
-} as unknown as Config;
-const destination: Destination = {
-  records: (resource) => `wine.${resource}`,
-  statusChanges: { topic: 'wine.order-status-changes', schemaId: 2 },
-  deadLetters: { topic: 'wine.dead-letters', schemaId: 3 },
-  cursors: 'wine.cursors',
-  ledger: 'ledger',
-  partitions: new Map(),
-  maxMessageBytes: new Map(),
-  look: () => Promise.resolve([]),
-};
-
 /** A list request that waits for its answer. */
 interface Asked {
   readonly query: ListQuery;
@@ -76,21 +37,20 @@ async function until(condition: () => boolean): Promise<void> {
 /** The events of orders after the first read, whose requests are answered by hand. */
 async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = {}) {
   const asked: Asked[] = [];
-  const list = (_: unknown, clock?: LogicalClock, read?: ElementReader) => (query: ListQuery) =>
+  const answering: Answering = (query, clock, decode) =>
     new Observable<Answer>((subscriber) => {
-      const begin = clock!.begin();
+      const begin = clock.begin();
       const answer: Asked['answer'] = (records, pagination) => {
         const page = Buffer.from(`{"data":[${records.join()}]}`);
-        const element = (at: number) => read?.(page, at) ?? parsedElement(page, at);
-        const data = atOnce(pageElements<Sent>(page, element))!.elements;
+        const data = atOnce(pageElements(page, (at) => decode(page, at)))!.elements;
         subscriber.next({
           data,
           pagination: { total_records: records.length, has_next_page: false, ...pagination },
-          span: clock!.answered(begin),
+          span: clock.answered(begin),
           serverTime: START,
         });
         subscriber.complete();
-        return data.flatMap((sent) => (sent instanceof KnownRecord ? [sent.key] : []));
+        return data.flatMap(({ key, image }) => (image?.kind === 'published' ? [key!] : []));
       };
       asked.push({ query, answer });
     });
@@ -146,21 +106,13 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
   const errors: unknown[] = [];
   const requests$ = new Subject<Resync>();
   const acknowledge = ({ id }: Resync) => ({ topic: 'wine.signals', key: id, value: Buffer.of() });
-  const subscription = resourceEvents({
-    resource: 'orders',
-    config: { ...CONFIG, ...config },
-    api: { tokens: { token$: of({ serverTime: START }) }, list } as unknown as Api,
-    lanes,
-    destination,
-    book,
+  const subscription = listEvents({
+    task: fakeTask('orders', config, answering),
+    lanes: FREE_LANES,
+    evolution: book,
     checkpoint: log,
-    keyFields: ['order_number'],
-    beganAt: null,
-    wasEmpty: false,
-    stop$: NEVER,
+    key: { keyFields: ['order_number'], beganAt: null, wasEmpty: false },
     resyncs: { requests$, acknowledge, acknowledged: () => undefined },
-    scheduler: asyncScheduler,
-    hooks: {},
   }).subscribe({ next: (each) => published.push(each), error: (error) => errors.push(error) });
   onTestFinished(() => subscription.unsubscribe());
 
@@ -284,7 +236,7 @@ describe('orders that come in the bytes of last time', () => {
 
   it('are never known where something is hidden of them', async () => {
     const drop = [{ resource: 'orders', path: ['notes'] }] as const;
-    const { polled, commits, keeps } = await orders({ pii: { ...CONFIG.pii, drop } });
+    const { polled, commits, keeps } = await orders({ pii: { ...BUSY.pii, drop } });
     const page = [order(1, '"notes":"ring"')];
     expect((await polled(...page)).events).toEqual(['c 1']);
     for (let n = 0; n < 2; n++) expect(await polled(...page)).toEqual({ known: [], events: [] });
@@ -372,7 +324,7 @@ describe('the bytes that are kept', () => {
   it('are not those of an order that START_FROM leaves out', async () => {
     const startFrom = START;
     const { whole, resync, published, commits, keeps, eventsOf } = await orders({
-      poll: { ...CONFIG.poll, startFrom },
+      poll: { ...BUSY.poll, startFrom },
     });
     resync();
     const old = order(1, '"updated_at":"2025-12-31T00:00:00Z"');

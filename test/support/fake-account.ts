@@ -1,0 +1,118 @@
+import { asyncScheduler, NEVER, of } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { openAccount } from '../../src/account/account.ts';
+import type { Account } from '../../src/account/account.ts';
+import type { Lanes } from '../../src/account/quotas.ts';
+import type { Config } from '../../src/config/config.ts';
+import { listHooks } from '../../src/observe/list-hooks.ts';
+import type { Hooks } from '../../src/observe/hooks.ts';
+import type { Task } from '../../src/pipeline/task.ts';
+import { RULES } from '../../src/resources/resources.ts';
+import type { Resource } from '../../src/resources/resources.ts';
+import { stringifyJson } from '../../src/schemas/json/json.ts';
+import type { JsonValue } from '../../src/schemas/json/json.ts';
+import type { Destination } from '../../src/sinks/topics/destination.ts';
+import type { Answer, ListQuery } from '../../src/streams/http/answer.ts';
+import { logicalClock } from '../../src/streams/http/logical-clock.ts';
+import type { LogicalClock } from '../../src/streams/http/logical-clock.ts';
+import type { TokenSource } from '../../src/streams/http/token.ts';
+import { parsing } from '../../src/streams/records/decoder.ts';
+import type { Decoder } from '../../src/streams/records/decoder.ts';
+import type { PageRecord } from '../../src/streams/records/page-record.ts';
+
+const START = Date.parse('2026-01-01T00:00:00Z');
+const pass = <T>(source: Observable<T>) => source;
+
+/** Lanes in which nobody waits. */
+export const FREE_LANES: Lanes = {
+  poll: pass,
+  lookBack: pass,
+  firstRead: pass,
+  sweep: pass,
+  whole: pass,
+  ask: pass,
+  spacingMs: () => 0,
+  paceMs: 0,
+};
+
+/** Settings of a list that is polled all the time; others are left out. */
+export const BUSY: Pick<Config, 'account' | 'poll' | 'pii' | 'volatileFields'> = {
+  account: 'estate',
+  poll: {
+    intervalMs: 1,
+    lookbackMs: 10_000,
+    pageSize: 100,
+    sweepIntervalMs: 86_400_000,
+    startFrom: undefined,
+    deleteLimitPercent: 5,
+    deleteProofMs: 0,
+  },
+  pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
+  volatileFields: [],
+};
+
+/** Topics under `wine`, that nobody has made. */
+export const NO_DESTINATION: Destination = {
+  records: (resource) => `wine.${resource}`,
+  statusChanges: { topic: 'wine.order-status-changes', schemaId: 2 },
+  deadLetters: { topic: 'wine.dead-letters', schemaId: 3 },
+  cursors: 'wine.cursors',
+  ledger: 'ledger',
+  partitions: new Map(),
+  maxMessageBytes: new Map(),
+  look: () => Promise.resolve([]),
+};
+
+/** What a list says to a query. */
+export type Answering = (
+  query: ListQuery,
+  clock: LogicalClock,
+  decode: Decoder,
+) => Observable<Answer>;
+
+/** An account whose lists answer so. */
+export function fakeAccount(config: Partial<Config>, answer: Answering): Account {
+  const tokens: Pick<TokenSource, 'token$'> = {
+    token$: of({ text: 't', askedAt: 0, lifeMs: 1e9, serverTime: START }),
+  };
+  const list = () => {
+    const clock = logicalClock();
+    return {
+      clock,
+      pages:
+        (decode = parsing()) =>
+        (query: ListQuery) =>
+          answer(query, clock, decode),
+    };
+  };
+  return openAccount({
+    config: { ...BUSY, ...config },
+    api: { tokens: tokens as TokenSource, list },
+    quotas: { lanes: () => FREE_LANES },
+  });
+}
+
+/** A task of such an account. */
+export function fakeTask(
+  resource: Resource,
+  config: Partial<Config>,
+  answer: Answering,
+  hooks: Hooks = {},
+): Task {
+  const settings = { ...BUSY, ...config } as Partial<Config> as Config;
+  return {
+    account: fakeAccount(config, answer),
+    rules: RULES[resource],
+    config: settings,
+    destination: NO_DESTINATION,
+    hooks: listHooks(hooks, resource),
+    scheduler: asyncScheduler,
+    wallClock: () => asyncScheduler.now(),
+    stop$: NEVER,
+  };
+}
+
+/** Records as a decoder makes them of a page. */
+export function decoded(data: readonly JsonValue[], decode: Decoder): readonly PageRecord[] {
+  return data.map((json) => decode(Buffer.from(stringifyJson(json)), 0).value);
+}
