@@ -57,5 +57,5 @@ export function requestOf(
 /** What of an answer can be held against what is expected: its records, and the texts of those that are none. */
 export const shownIn = ({ data }: Answer): unknown[] =>
   data.map(({ json, unreadableAt }) =>
-    unreadableAt === undefined ? json : `${unreadableAt}: ${String(json)}`,
+    unreadableAt === undefined ? json : `${unreadableAt}: ${json as string}`,
   );
