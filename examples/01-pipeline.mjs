@@ -3,9 +3,9 @@
 //
 //     npm run example:01         # npm run example:01 -- --follow: until Ctrl-C
 import { finalize, identity, map, mergeMap, take } from 'rxjs';
-import { consoleSink, diff, instantOf, keyOfFields, keyRecords, listRequest } from 'cellarstream';
-import { login, pages, poll, tokenBucket, tokenSource } from 'cellarstream';
 import { startSandbox } from 'cellarstream/sandbox';
+import { consoleSink, diff, instantOf, keyOfFields, keyRecords } from 'cellarstream/streams';
+import { listRequest, login, pages, poll, tokenBucket, tokenSource } from 'cellarstream/streams';
 
 const sandbox = await startSandbox({ changesPerSecond: 20 }); // the API, with 1,000 orders
 const began = Date.now();

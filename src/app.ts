@@ -50,7 +50,7 @@ export interface RunOptions {
   /** Its first value stops the service: the page in hand is committed. It must replay that value. */
   readonly stop$: Observable<unknown>;
   readonly hooks?: Hooks;
-  /** Clock and timers. Default {@link steadyScheduler}. */
+  /** Clock and timers. Default a clock that only goes forward. */
   readonly scheduler?: SchedulerLike;
   readonly kafkaLog?: logCreator;
 }

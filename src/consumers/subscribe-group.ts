@@ -37,7 +37,7 @@ export interface SubscribeGroupOptions<T> {
   readonly stop$?: Observable<unknown>;
   /** After this long without a sign of a member, the group goes on without it. Default 30,000. */
   readonly sessionTimeoutMs?: number;
-  /** Clock and timers. Default {@link steadyScheduler}. */
+  /** Clock and timers. Default a clock that only goes forward. */
   readonly scheduler?: SchedulerLike;
   /** Uniform in [0, 1), for pauses. Default Math.random. */
   readonly random?: () => number;

@@ -54,7 +54,7 @@ const PARSE = 'import ast, sys; ast.parse(sys.stdin.read())';
 
 describe('a block that is wrong', { timeout: 60_000 }, () => {
   const wrong = [
-    ...fenced('ts', "import { replya } from 'cellarstream';"),
+    ...fenced('ts', "import { replya } from 'cellarstream/consume';"),
     ...fenced('ts', '\nconst n: number = name;', '<!-- given: declare const name: string; -->\n'),
     ...fenced('js', 'undeclared();'),
     ...fenced('ts', 'const a = 1;'),

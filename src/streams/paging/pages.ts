@@ -71,8 +71,9 @@ export interface PagesOptions {
 /**
  * Reads a list whole, page by page, as a chain that expands while `has_next_page`; completes when
  * the last page has been emitted. Nothing that stands still in the list is missed, whatever is
- * added, changed and removed meanwhile, if the list has a total order: see {@link join}. Records
- * come more than once.
+ * added, changed and removed meanwhile, if the list has a total order: each page begins some records
+ * early, and counts only when it shows one of those that were read before, unchanged. So records come
+ * more than once.
  *
  * A list in which a field differs in every answer shows no record unchanged. When pages have not joined
  * three times, and none has led further, anchors leave out the fields that differ in records with one
