@@ -1,11 +1,13 @@
 // A plugin of TypeDoc: the sections of the entry points (`// Start here`, `// Topics`, ...) become those of the API
-// reference, in their order, so that what belongs together stands together. What they begin with is listed on the
-// first page.
+// reference, in the order of the file, so that what belongs together stands together. (A title has the same place in
+// all files that have it.) What they begin with is listed on the first page.
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { CommentTag, Converter, PageEvent } from 'typedoc';
 
 const FIRST = 'Start here';
+/** A priority of listeners: behind TypeDoc's own, which makes the categories. */
+const LAST = -1_000;
 
 /** @param {import('typedoc').Application} app */
 export function load(app) {
@@ -26,11 +28,27 @@ export function load(app) {
       }
     }
   });
+  app.converter.on(Converter.EVENT_RESOLVE_END, ({ project }) => inOrder(project, entries), LAST);
   app.renderer.on(PageEvent.END, (page) => {
     if (page.isReflectionEvent() && page.model.isProject()) {
       page.contents = firstPage(page.model, entries, app.renderer.router);
     }
   });
+}
+
+/**
+ * Puts each section into the order of its entry's file.
+ *
+ * @param {import('typedoc').ProjectReflection} project
+ * @param {readonly Entry[]} entries
+ */
+function inOrder(project, entries) {
+  for (const { module, sections } of entries) {
+    const names = [...sections.keys()];
+    for (const { children } of moduleOf(project, module)?.categories ?? []) {
+      children.sort((a, b) => names.indexOf(a.name) - names.indexOf(b.name));
+    }
+  }
 }
 
 /**

@@ -38,10 +38,10 @@ export type { RecordCodec, Transcoded } from '../schemas/avro/record-codec.ts';
 // Orders
 export { orderSchema } from '../resources/orders/order.ts';
 export type {
+  Order,
   CardExpiry,
   ClubPackage,
   Fulfillment,
-  Order,
   OrderDiscounts,
   OrderEdit,
   OrderEditOperation,

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { codeBlocks, TEXTS } from './code-blocks.ts';
+import { codeBlocks, docExamples, TEXTS } from './code-blocks.ts';
 import { complaints } from './compile-blocks.ts';
 import { blocks, text } from './texts.ts';
 
@@ -29,6 +29,10 @@ describe('the programs and fragments in the texts', () => {
 
   it('compile against the package', { timeout: 60_000 }, () => {
     expect(complaints(written('ts', 'typescript', 'js', 'javascript'))).toEqual([]);
+  });
+
+  it('compile in doc comments, too', { timeout: 60_000 }, () => {
+    expect(complaints(docExamples())).toEqual([]);
   });
 
   it.each(written('sh').map((block) => [`${block.file}:${block.line}`, block] as const))(
