@@ -12,7 +12,7 @@ const LAYERS = [
   ['pipeline'],
   ['fleet'],
   ['app'],
-  ['index'],
+  ['index', 'exports'],
   ['commands'],
   ['cli'],
 ];

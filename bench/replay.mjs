@@ -4,7 +4,8 @@
 //
 //     npm run bench:replay            # EVENTS=100000 for a quick one
 import { lastValueFrom } from 'rxjs';
-import { createRegistry, frame, orderStatusChangeCodec, replay, topicsUnder } from 'cellarstream';
+import { replay, topicsUnder } from 'cellarstream/consume';
+import { createRegistry, frame, orderStatusChangeCodec } from 'cellarstream/schemas';
 import { startServices } from '../dist/devstack/start-services.js';
 import { connectKafka, createTopic, PARTITIONS } from './support/topics.mjs';
 
@@ -90,7 +91,7 @@ async function plain() {
  * Reads, and holds every event against what was written.
  *
  * @param {string} what
- * @param {Partial<import('cellarstream').ReplayOptions<import('cellarstream').OrderStatusChange>>} options
+ * @param {Partial<import('cellarstream/consume').ReplayOptions<import('cellarstream/schemas').OrderStatusChange>>} options
  * @param {number} from The number of the first event.
  */
 async function measured(what, options, from) {

@@ -3,9 +3,9 @@
 //
 //     npm run example:01         # npm run example:01 -- --follow: until Ctrl-C
 import { finalize, identity, map, mergeMap, take } from 'rxjs';
-import { consoleSink, diff, keyOfFields, splitRecords, listRequest } from 'cellarstream';
-import { login, pages, poll, tokenBucket, tokenSource } from 'cellarstream';
 import { startSandbox } from 'cellarstream/sandbox';
+import { consoleSink, diff, keyOfFields, listRequest, login } from 'cellarstream/streams';
+import { pages, poll, splitRecords, tokenBucket, tokenSource } from 'cellarstream/streams';
 
 const sandbox = await startSandbox({ changesPerSecond: 20 }); // the API, with 1,000 orders
 const began = Date.now();

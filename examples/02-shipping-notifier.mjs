@@ -9,10 +9,11 @@
 import { existsSync } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describeError, subscribeGroup } from 'cellarstream';
+import { describeError } from 'cellarstream';
+import { subscribeGroup } from 'cellarstream/consume';
 import { failed, folder, kafka, registry, stop$, topics } from './connect.mjs';
 
-/** @import { OrderStatusChange } from 'cellarstream' */
+/** @import { OrderStatusChange } from 'cellarstream/schemas' */
 
 const outbox = folder('outbox');
 const SHIPPED = ['in_transit', 'out_for_delivery', 'delivered'];

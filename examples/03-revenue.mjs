@@ -6,10 +6,10 @@
 // Counted is what is paid, less what was refunded. An order that is edited, refunded or deleted takes what
 // it had brought in out of its sum before it adds what it brings in now.
 import { auditTime, merge, skipUntil, tap } from 'rxjs';
-import { table } from 'cellarstream';
+import { table } from 'cellarstream/consume';
 import { failed, kafka, registry, stop$, topics } from './connect.mjs';
 
-/** @import { Order } from 'cellarstream' */
+/** @import { Order } from 'cellarstream/schemas' */
 /** @typedef {{ readonly place: string, readonly amount: number }} Sale */
 
 /** Of the API's four decimal places: whole numbers add up exactly. @param {number | null} price */

@@ -11,10 +11,11 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Subject, auditTime, merge, tap } from 'rxjs';
-import { positionAfter, replay } from 'cellarstream';
+import { positionAfter, replay } from 'cellarstream/consume';
 import { failed, folder, kafka, registry, stop$, topics } from './connect.mjs';
 
-/** @import { ChangeEvent, Consumed, TopicPosition } from 'cellarstream' */
+/** @import { Consumed, TopicPosition } from 'cellarstream/consume' */
+/** @import { ChangeEvent } from 'cellarstream/schemas' */
 /** @typedef {{ version: number, position: TopicPosition, products: Record<string, { title: string, words: string[] }> }} Stored */
 
 /** To be raised when words are found in another way: the index is then made anew, from offset zero. */

@@ -4,7 +4,7 @@
 //     npm run example:07         # needs no demo, and ends by itself
 //
 // Other pages are another `expand`; the quota, trying again, keys and differences stay. (Deletions are easy
-// here: this list stands still while it is read. One that does not is what `pages` and `sweeps` are for.)
+// here: this list stands still while it is read. One that does not is what `pages` is for.)
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -20,10 +20,11 @@ import {
   take,
   timer,
 } from 'rxjs';
-import { CellarstreamError, backoff, consoleSink, diff, during } from 'cellarstream';
-import { keyOfFields, keyRecords, tokenBucket } from 'cellarstream';
+import { CellarstreamError } from 'cellarstream';
+import { backoff, consoleSink, diff, during } from 'cellarstream/streams';
+import { keyOfFields, keyRecords, tokenBucket } from 'cellarstream/streams';
 
-/** @import { JsonValue } from 'cellarstream' */
+/** @import { JsonValue } from 'cellarstream/schemas' */
 /** @typedef {{ etag: string, wines: readonly JsonValue[], next: string | undefined }} Page */
 
 const api = await startApi();

@@ -6,7 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { fromEvent, merge } from 'rxjs';
-import { createRegistry, describeError, topicsUnder } from 'cellarstream';
+import { describeError } from 'cellarstream';
+import { topicsUnder } from 'cellarstream/consume';
+import { createRegistry } from 'cellarstream/schemas';
 
 const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, TOPIC_PREFIX } = process.env;
 const brokers = (KAFKA_BROKERS || '127.0.0.1:9092').split(',');

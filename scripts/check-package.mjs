@@ -1,5 +1,5 @@
 // Checks the package as its users get it: packs it, installs the archive in an empty project, looks at what is in
-// it, imports both of its entries, compiles a program against its types, and runs its command.
+// it, imports each of its entries, compiles a program against their types, and runs its command.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,54 @@ const installed = join(project, 'node_modules', 'cellarstream');
 const MAY_HOLD =
   /^(package\.json|LICENSE|[A-Z]+\.md|docs\/(api\/)?[\w.-]+\.md|\.env\.example|pom\.xml|docker-compose\.yml|deploy\/[\w/-]+\.(json|yml|yaml|service)|dist\/[\w/-]+\.(js|js\.map|d\.ts|avsc)|dist\/ops\/page\.html)$/;
 
-/** @typedef {{ version: string, devDependencies: Record<string, string> }} Manifest */
+/**
+ * What is done with each entry: a line that its types let pass, and one that they don't. The names are those of
+ * functions that it exports.
+ */
+const ENTRIES = new Map([
+  [
+    'cellarstream',
+    {
+      names: ['run', 'loadConfig'],
+      right: "const { kafka } = loadConfig({ env, cwd: '.', needs: ['kafka'] }); kafka.brokers;",
+      wrong: "loadConfig({ env, cwd: '.', needs: ['coffee'] });",
+    },
+  ],
+  [
+    'cellarstream/consume',
+    {
+      names: ['replay', 'topicsUnder'],
+      right: "const name: string = topicsUnder('shop').orderStatusChanges.name;",
+      wrong: 'topicsUnder().giftCards;',
+    },
+  ],
+  [
+    'cellarstream/streams',
+    {
+      names: ['pages', 'tokenBucket'],
+      right: 'tokenBucket({ capacity: 100, windowMs: 60_000 }).used().toFixed();',
+      wrong: "tokenBucket({ capacity: 'many', windowMs: 60_000 });",
+    },
+  ],
+  [
+    'cellarstream/schemas',
+    {
+      names: ['createRegistry', 'frame', 'unframe'],
+      right: 'const id: number = unframe(frame(1, Buffer.of(0))).schemaId;',
+      wrong: 'createRegistry({ address: 1 });',
+    },
+  ],
+  [
+    'cellarstream/sandbox',
+    {
+      names: ['startSandbox'],
+      right: 'const url: string = (await startSandbox({ records: { orders: 10 } })).url;',
+      wrong: "await startSandbox({ records: 'many' });",
+    },
+  ],
+]);
+
+/** @typedef {{ version: string, devDependencies: Record<string, string>, exports: Record<string, unknown> }} Manifest */
 const manifest = /** @type {Manifest} */ (readJson(join(root, 'package.json')));
 
 try {
@@ -41,8 +88,8 @@ function checkFiles() {
   const files = filesOf(installed);
   const schemas = filesOf(join(root, 'src')).filter((file) => file.endsWith('.avsc'));
   for (const file of [
-    ...['LICENSE', 'README.md', 'pom.xml', 'dist/cli.js', 'dist/index.d.ts'],
-    ...['dist/sandbox/index.d.ts', ...schemas.map((file) => `dist/${file}`)],
+    ...['LICENSE', 'README.md', 'pom.xml', 'dist/cli.js'],
+    ...schemas.map((file) => `dist/${file}`),
   ]) {
     assert(files.includes(file), `the package lacks ${file}`);
   }
@@ -59,34 +106,49 @@ function checkFiles() {
 }
 
 function checkImports() {
-  const program = `
-    import * as library from 'cellarstream';
+  const exported = Object.keys(manifest.exports).filter((path) => path !== './package.json');
+  const entries = exported.map((path) => path.replace('.', 'cellarstream'));
+  assert.deepEqual(
+    entries,
+    [...ENTRIES.keys()],
+    'what is checked are not the entries of package.json',
+  );
+  for (const [entry, { names }] of ENTRIES) {
+    const program = `
+      import * as entry from '${entry}';
+      for (const name of ${JSON.stringify(names)}) {
+        if (typeof entry[name] !== 'function') throw new Error('${entry} lacks ' + name);
+      }`;
+    run(project, execPath, ['--input-type=module', '--eval', program]);
+  }
+  const start = `
     import { startSandbox } from 'cellarstream/sandbox';
-    if (typeof library.tokenBucket !== 'function') throw new Error('cellarstream lacks tokenBucket');
     const sandbox = await startSandbox({ records: { orders: 10 } });
     await sandbox.close();`;
-  run(project, execPath, ['--input-type=module', '--eval', program]);
-  say('cellarstream and cellarstream/sandbox import');
+  run(project, execPath, ['--input-type=module', '--eval', start]);
+  say(`${entries.join(', ')} import`);
 }
 
 function checkTypes() {
-  const options = { module: 'nodenext', target: 'es2022', strict: true, noEmit: true };
-  const config = { compilerOptions: { ...options, types: ['node'] }, files: ['program.ts'] };
-  writeFileSync(join(project, 'tsconfig.json'), JSON.stringify(config));
-  writeFileSync(
-    join(project, 'program.ts'),
-    `import { tokenBucket } from 'cellarstream';
-    import { startSandbox } from 'cellarstream/sandbox';
-    import type { Sandbox } from 'cellarstream/sandbox';
-    export const limit = tokenBucket({ capacity: 100, windowMs: 60_000 });
-    export const sandbox: Sandbox = await startSandbox({ records: { orders: 10 } });
-    // @ts-expect-error The types are there, and not any.
-    tokenBucket({ capacity: 'many' });
-    // @ts-expect-error
-    await startSandbox({ records: 'many' });\n`,
-  );
+  const files = [...ENTRIES].map(([entry, { names, right, wrong }]) => {
+    const file = `${entry.replace('/', '-')}.ts`;
+    const program = `
+      import { env } from 'node:process';
+      import { ${names.join(', ')} } from '${entry}';
+      ${right}
+      // @ts-expect-error The types are there, and not any.
+      ${wrong}
+      export { env, ${names.join(', ')} };`;
+    writeFileSync(join(project, file), program);
+    return file;
+  });
+  const compilerOptions = {
+    ...{ module: 'nodenext', moduleResolution: 'nodenext', target: 'es2022' },
+    ...{ strict: true, noEmit: true, types: ['node'] },
+  };
+  writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
   run(project, 'npx', ['tsc']);
-  say('types resolve and hold under nodenext');
+  say('types of each resolve and hold under nodenext');
 }
 
 function checkCommand() {

@@ -53,7 +53,7 @@ export interface RunOptions {
   /** Its first value stops the service: the page in hand is committed. It must replay that value. */
   readonly stop$: Observable<unknown>;
   readonly hooks?: Hooks;
-  /** Clock and timers. Default {@link steadyScheduler}. */
+  /** Clock and timers. Default a clock that only goes forward. */
   readonly scheduler?: SchedulerLike;
   readonly kafkaLog?: logCreator;
 }
@@ -79,6 +79,25 @@ const IN_HAND_MS = 10_000;
  * @throws CellarstreamError what a later try can't heal: `SETTINGS`, `API_KEY_REJECTED` (of a key that has
  * worked: only when it was refused for `keyPatienceMs`), `FENCED`,
  * `STATE_LOCKED`, `STATE_FOLDER` (at the start), `TLS_REFUSED`, `TOPIC_SETTINGS`, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, ...
+ *
+ * @example
+ * ```ts
+ * import { describeError, loadConfig, run } from 'cellarstream';
+ * import { ReplaySubject } from 'rxjs';
+ *
+ * const stop$ = new ReplaySubject<void>(1);
+ * process.once('SIGTERM', () => stop$.next());
+ *
+ * const { env } = process;
+ * await run({
+ *   config: loadConfig({ env, cwd: process.cwd(), needs: ['api', 'kafka', 'registry'] }),
+ *   stop$,
+ *   hooks: {
+ *     onPublished: ({ resource, changes }) => console.log(`${resource}: ${changes.length} changes`),
+ *     onRetry: ({ what, error }) => console.error(`${what}: ${describeError(error)}`),
+ *   },
+ * });
+ * ```
  */
 export async function run(options: RunOptions): Promise<void> {
   refuseUnsupported(options.config);

@@ -1,7 +1,7 @@
 // @ts-check
 // What the parts of the work cost at the least, each alone in a process of its own: `limits.mjs` starts
 // it for one of them.
-import { createRecordCodec, orderSchema } from 'cellarstream';
+import { createEnvelopeCodec, orderSchema } from 'cellarstream/schemas';
 import { Kafka, logLevel } from 'kafkajs';
 import { KafkajsBatches } from './kafkajs-batches.mjs';
 import { fetchPages } from './pages.mjs';
@@ -24,7 +24,7 @@ async function parse(pages) {
 
 /** Both of avsc's ways to write; the quicker one is the limit. @param {readonly string[]} pages */
 async function encode(pages) {
-  const codec = createRecordCodec(orderSchema);
+  const codec = createEnvelopeCodec(orderSchema, 'orders').values;
   const { type } = codec;
   // As avsc likes values best: made by itself.
   const values = pages

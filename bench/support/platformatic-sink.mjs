@@ -29,7 +29,7 @@ const RETRIES = 1_000;
 /**
  * @param {readonly string[]} brokers
  * @param {string} transactionalId
- * @returns {Promise<import('cellarstream').TransactionalSink>}
+ * @returns {Promise<import('../../dist/sinks/sink.js').TransactionalSink>}
  * @throws Error that says how to have it, when it can't be imported.
  */
 export async function openPlatformaticSink(brokers, transactionalId) {

@@ -1,6 +1,6 @@
 // @ts-check
 // Events as the service publishes them, ready to be sent.
-import { createEnvelopeCodec, createRecordCodec, frame, orderSchema } from 'cellarstream';
+import { createEnvelopeCodec, frame, orderSchema } from 'cellarstream/schemas';
 
 /** As the service's: what is around an image. */
 const FACTS = {
@@ -20,7 +20,7 @@ const FACTS = {
 
 /** The records of a page. @param {string} text */
 export const recordsIn = (text) =>
-  /** @type {{ data: import('cellarstream').JsonObject[] }} */ (JSON.parse(text)).data;
+  /** @type {{ data: import('cellarstream/schemas').JsonObject[] }} */ (JSON.parse(text)).data;
 
 /**
  * The first events of a page of orders, keys and framed values.
@@ -28,10 +28,9 @@ export const recordsIn = (text) =>
  * @param {string} page
  */
 export function readyEvents(page) {
-  const images = createRecordCodec(orderSchema);
   const events = createEnvelopeCodec(orderSchema, 'orders');
   return recordsIn(page).map((record) => ({
     key: JSON.stringify(record.order_number),
-    value: frame(1, events.encode({ ...FACTS, before: null, after: images.encode(record) })),
+    value: frame(1, events.encode({ ...FACTS, before: null, after: events.values.encode(record) })),
   }));
 }

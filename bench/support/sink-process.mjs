@@ -1,7 +1,7 @@
 // @ts-check
 // What a sink costs, alone in a process of its own: a transaction for each page of ready events.
-import { openKafkaProducer } from 'cellarstream';
 import { Kafka, logLevel } from 'kafkajs';
+import { openKafkaProducer } from '../../dist/sinks/producer/kafka-producer.js';
 import { fetchPages } from './pages.mjs';
 import { costOf } from './passes.mjs';
 import { openPlatformaticSink } from './platformatic-sink.mjs';

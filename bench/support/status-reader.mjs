@@ -1,11 +1,11 @@
 // @ts-check
 // Who waits for status changes: a consumer of the topic, which sees what is committed.
 import { randomUUID } from 'node:crypto';
-import { orderStatusChangeCodec, unframe } from 'cellarstream';
+import { orderStatusChangeCodec, unframe } from 'cellarstream/schemas';
 import { now } from './clock.mjs';
 import { connectKafka } from './topics.mjs';
 
-/** @typedef {import('cellarstream').OrderStatusChange & { readonly key: string, readonly at: number }} Seen `at`: when it was there. */
+/** @typedef {import('cellarstream/schemas').OrderStatusChange & { readonly key: string, readonly at: number }} Seen `at`: when it was there. */
 
 /**
  * Reads status changes as they come, from now on; resolves when it has its partitions.

@@ -21,6 +21,21 @@ export interface ConfigOptions<N extends Need> {
  *
  * @throws CellarstreamError `SETTINGS`, with a line for everything that is wrong; no line holds the
  * value of a secret, of an address or of a path's content.
+ *
+ * @example
+ * ```ts
+ * import { CellarstreamError, loadConfig } from 'cellarstream';
+ *
+ * try {
+ *   const { env } = process;
+ *   const { api, kafka } = loadConfig({ env, cwd: process.cwd(), needs: ['api', 'kafka'] });
+ *   console.log(api.baseUrl, kafka.brokers);
+ * } catch (error) {
+ *   if (!(error instanceof CellarstreamError)) throw error;
+ *   console.error(error.message); // a line for each setting that is wrong
+ *   process.exitCode = 2;
+ * }
+ * ```
  */
 export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): ConfigWith<N> {
   const { env, cwd, needs = [] } = options;

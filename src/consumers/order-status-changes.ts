@@ -31,6 +31,23 @@ export interface OrderStatusChangesOptions extends Omit<
  * The status changes of orders, from `from` to `to` as in {@link replay}, that `where` lets through:
  * by default all there are, and none that are still to come. A value is null where there was no
  * status (`from`), or is none any more (`to`).
+ *
+ * @example
+ * ```ts
+ * import { orderStatusChanges } from 'cellarstream/consume';
+ * import { createRegistry } from 'cellarstream/schemas';
+ * import { Kafka } from 'kafkajs';
+ *
+ * const kafka = new Kafka({ brokers: ['127.0.0.1:9092'] });
+ * const registry = createRegistry({ url: 'http://127.0.0.1:8081/apis/ccompat/v7' });
+ * orderStatusChanges({
+ *   kafka,
+ *   registry,
+ *   from: 'latest',
+ *   to: 'never',
+ *   where: { field: 'payment_status', to: 'paid' },
+ * }).subscribe(({ key }) => console.log(`order ${key} is paid`));
+ * ```
  */
 export function orderStatusChanges(
   options: OrderStatusChangesOptions,

@@ -83,6 +83,21 @@ export interface ReplayByNameOptions<Name extends string = string> extends Omit<
  * @throws CellarstreamError through the Observable: `POSITION` (no such topic, partition or offset;
  * or retention was quicker), `VALUE_UNREADABLE`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`,
  * `REGISTRY_UNREACHABLE` (waited for where `to` is `never`), `REGISTRY_REFUSED`.
+ *
+ * @example
+ * ```ts
+ * import { replay, topicsUnder } from 'cellarstream/consume';
+ * import { createRegistry } from 'cellarstream/schemas';
+ * import { Kafka } from 'kafkajs';
+ *
+ * const kafka = new Kafka({ brokers: ['127.0.0.1:9092'] });
+ * const registry = createRegistry({ url: 'http://127.0.0.1:8081/apis/ccompat/v7' });
+ * const from = new Date('2026-01-31'); // what was published since, up to now
+ * replay({ kafka, registry, topic: topicsUnder().orders, from }).subscribe({
+ *   next: ({ key, value }) => console.log(key, value?.op, value?.changed),
+ *   error: console.error,
+ * });
+ * ```
  */
 export function replay<T>(options: ReplayOptions<T>): Observable<Consumed<T>>;
 export function replay<Name extends string>(

@@ -37,7 +37,7 @@ export interface SubscribeGroupOptions<T> {
   readonly stop$?: Observable<unknown>;
   /** After this long without a sign of a member, the group goes on without it. Default 30,000. */
   readonly sessionTimeoutMs?: number;
-  /** Clock and timers. Default {@link steadyScheduler}. */
+  /** Clock and timers. Default a clock that only goes forward. */
   readonly scheduler?: SchedulerLike;
   /** Uniform in [0, 1), for pauses. Default Math.random. */
   readonly random?: () => number;
@@ -91,6 +91,22 @@ const MAX_PAUSE_MS = 5_000;
  * Errors with what a handler failed with in all its tries, or `VALUE_UNREADABLE`, unless there are
  * dead letters; with CellarstreamError `POSITION` if a topic does not exist, `KAFKA_REFUSED`,
  * `REGISTRY_REFUSED`, `TOPIC_SETTINGS` if a dead letter is too large.
+ *
+ * @example
+ * ```ts
+ * import { subscribeGroup, topicsUnder } from 'cellarstream/consume';
+ * import { createRegistry } from 'cellarstream/schemas';
+ * import { Kafka } from 'kafkajs';
+ *
+ * const kafka = new Kafka({ brokers: ['127.0.0.1:9092'] });
+ * const registry = createRegistry({ url: 'http://127.0.0.1:8081/apis/ccompat/v7' });
+ * subscribeGroup(
+ *   { kafka, registry, topic: topicsUnder().orderStatusChanges, groupId: 'parcels' },
+ *   ({ key, value }) => {
+ *     if (value?.to === 'delivered') console.log(`order ${key}: ${value.subject_id} is there`);
+ *   },
+ * ).subscribe({ error: console.error });
+ * ```
  */
 export function subscribeGroup<T, R>(
   options: SubscribeGroupOptions<T>,

@@ -54,6 +54,20 @@ export interface Table<Image> {
 /**
  * Reads a resource's topic from its beginning, and follows it. Whole images are held in memory; where
  * a part of them is enough, `select` keeps that. A Kafka or a registry that goes away is waited for.
+ *
+ * @example
+ * ```ts
+ * import { table, topicsUnder } from 'cellarstream/consume';
+ * import { createRegistry } from 'cellarstream/schemas';
+ * import { Kafka } from 'kafkajs';
+ *
+ * const kafka = new Kafka({ brokers: ['127.0.0.1:9092'] });
+ * const registry = createRegistry({ url: 'http://127.0.0.1:8081/apis/ccompat/v7' });
+ * const orders = table({ kafka, registry, topic: topicsUnder().orders });
+ * await orders.ready;
+ * console.log(orders.size, orders.get('100234')?.payment_status);
+ * orders.changes$.subscribe(({ key, after }) => console.log(key, after?.payment_status));
+ * ```
  */
 export function table<Image>(source: TableOptions<Image>): Table<Image>;
 /**

@@ -126,6 +126,17 @@ export interface Sandbox {
  *
  * @throws CellarstreamError `SETTINGS` when options are out of range, all named at once; the
  * system's error when the port can't be had.
+ *
+ * @example
+ * ```ts
+ * import { startSandbox } from 'cellarstream/sandbox';
+ *
+ * const sandbox = await startSandbox({ records: { orders: 1_000 }, changesPerSecond: 5 });
+ * console.log(`export API_BASE_URL=${sandbox.url} API_KEY=${sandbox.apiKey}`);
+ * sandbox.setStatus(100_234, 'payment_status', 'refunded');
+ * console.log(sandbox.truth.changes.at(-1));
+ * await sandbox.close();
+ * ```
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const settings = toSettings(options);

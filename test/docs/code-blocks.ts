@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { pathOf, text } from './texts.ts';
 
 /** A fenced block of code in a text. */
@@ -42,6 +43,26 @@ export function codeBlocks(file: string, markdown = text(file)): CodeBlock[] {
       given: kind === 'given' ? remark : '',
       program: kind === 'program' ? remark : undefined,
     };
+  });
+}
+
+const EXAMPLE = /^ \* @example\n \* ```([\w-]+)\n(.*?)^ \* ```$/gms;
+
+/** The examples in the doc comments of `src`. */
+export function docExamples(): CodeBlock[] {
+  const files = readdirSync(pathOf('src'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => join('src', file));
+  return files.flatMap((file) => {
+    const source = text(file);
+    return [...source.matchAll(EXAMPLE)].map(({ index, 1: language = '', 2: code = '' }) => ({
+      file,
+      line: source.slice(0, index).split('\n').length + 2,
+      language,
+      code: code.replace(/^ \* ?/gm, ''),
+      given: '',
+      program: undefined,
+    }));
   });
 }
 

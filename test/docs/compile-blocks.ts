@@ -1,5 +1,6 @@
 import ts from 'typescript';
 import type { CodeBlock } from './code-blocks.ts';
+import { ENTRIES } from './entries.ts';
 import { pathOf } from './texts.ts';
 
 /** As strict as a careful user of the package is. */
@@ -15,10 +16,7 @@ const OPTIONS: ts.CompilerOptions = {
   module: ts.ModuleKind.NodeNext,
   moduleResolution: ts.ModuleResolutionKind.NodeNext,
   types: ['node'],
-  paths: {
-    cellarstream: [pathOf('src/index.ts')],
-    'cellarstream/sandbox': [pathOf('src/sandbox/index.ts')],
-  },
+  paths: Object.fromEntries([...ENTRIES].map(([name, source]) => [name, [pathOf(source)]])),
 };
 
 /** What JavaScript could only mend with annotations: implicit any, possibly null or undefined, unknown. */

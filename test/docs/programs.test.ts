@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { codeBlocks, TEXTS } from './code-blocks.ts';
+import { codeBlocks, docExamples, TEXTS } from './code-blocks.ts';
 import { complaints } from './compile-blocks.ts';
 import { blocks, text } from './texts.ts';
 
@@ -31,6 +31,10 @@ describe('the programs and fragments in the texts', () => {
     expect(complaints(written('ts', 'typescript', 'js', 'javascript'))).toEqual([]);
   });
 
+  it('compile in doc comments, too', { timeout: 60_000 }, () => {
+    expect(complaints(docExamples())).toEqual([]);
+  });
+
   it.each(written('sh').map((block) => [`${block.file}:${block.line}`, block] as const))(
     'are commands that a shell can read: %s',
     (_, { code }) => {
@@ -54,7 +58,7 @@ const PARSE = 'import ast, sys; ast.parse(sys.stdin.read())';
 
 describe('a block that is wrong', { timeout: 60_000 }, () => {
   const wrong = [
-    ...fenced('ts', "import { replya } from 'cellarstream';"),
+    ...fenced('ts', "import { replya } from 'cellarstream/consume';"),
     ...fenced('ts', '\nconst n: number = name;', '<!-- given: declare const name: string; -->\n'),
     ...fenced('js', 'undeclared();'),
     ...fenced('ts', 'const a = 1;'),

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import type { Change } from '../../src/index.ts';
+import type { Change } from '../../src/exports/streams.ts';
 
 const EXAMPLE = new URL('../../examples/01-pipeline.mjs', import.meta.url);
 

@@ -1,16 +1,16 @@
 import type { Kafka } from 'kafkajs';
 import type { Observable } from 'rxjs';
 import { describe, expectTypeOf, it } from 'vitest';
-import * as api from '../../src/index.ts';
+import * as api from '../../src/exports/consume.ts';
+import type { Consumed, Table } from '../../src/exports/consume.ts';
 import type {
   ChangeEvent,
-  Consumed,
   DeadLetter,
   JsonObject,
   Order,
   OrderStatusChange,
-} from '../../src/index.ts';
-import type { Registry, Table } from '../../src/index.ts';
+  Registry,
+} from '../../src/exports/schemas.ts';
 
 declare const kafka: Kafka;
 declare const registry: Registry;

@@ -2,14 +2,9 @@ import type { Kafka } from 'kafkajs';
 import { of } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expectTypeOf, it } from 'vitest';
-import * as api from '../../src/index.ts';
-import type {
-  ChangeEvent,
-  Consumed,
-  Handled,
-  OrderStatusChange,
-  Registry,
-} from '../../src/index.ts';
+import * as api from '../../src/exports/consume.ts';
+import type { Consumed, Handled } from '../../src/exports/consume.ts';
+import type { ChangeEvent, OrderStatusChange, Registry } from '../../src/exports/schemas.ts';
 
 declare const kafka: Kafka;
 declare const registry: Registry;

@@ -1,25 +1,28 @@
 import { of } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expectTypeOf, it } from 'vitest';
-import * as api from '../../src/index.ts';
+import * as api from '../../src/exports/streams.ts';
 import type {
   Answer,
   Change,
-  ChangeEvent,
   Difference,
-  JsonObject,
   KeyedRecord,
   Limit,
   Operation,
   Position,
-  Proof,
   ScanPage,
   ScanTrouble,
-  StatusField,
-  StatusSubject,
-  SweepStep,
   Token,
-} from '../../src/index.ts';
+} from '../../src/exports/streams.ts';
+import type { ChangeEvent, JsonObject, StatusSubject } from '../../src/exports/schemas.ts';
+import { toJson } from '../../src/exports/schemas.ts';
+import type { Proof, StatusField } from '../../src/index.ts';
+import { orderStatus, STATUS_FIELDS } from '../../src/streams/diff/order-status.ts';
+import { gatherFirst } from '../../src/streams/flow/gather-first.ts';
+import { BEGINNING } from '../../src/streams/paging/anchors.ts';
+import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
+import type { SweepStep } from '../../src/streams/paging/sweeps.ts';
+import { chooseKeyFields } from '../../src/streams/records/key-fields.ts';
 
 const url = new URL('http://127.0.0.1');
 declare const answer$: Observable<Answer>;
@@ -90,7 +93,7 @@ describe('request and pages', () => {
   it('what a page holds can not be altered', () => {
     expectTypeOf<Answer['data']>().not.toExtend<unknown[]>();
     // @ts-expect-error read-only
-    api.BEGINNING.offset = 1;
+    BEGINNING.offset = 1;
   });
 });
 
@@ -124,12 +127,12 @@ describe('diff and status', () => {
       | 'wine_club_order_status'
       | 'compliance_status'
     >();
-    const { order, order_edit, fulfillment, club_package } = api.STATUS_FIELDS;
+    const { order, order_edit, fulfillment, club_package } = STATUS_FIELDS;
     const all = [...order, ...order_edit, ...fulfillment, ...club_package] as const;
     expectTypeOf(all.length).toEqualTypeOf<9>();
-    expectTypeOf<keyof typeof api.STATUS_FIELDS>().toEqualTypeOf<StatusSubject>();
+    expectTypeOf<keyof typeof STATUS_FIELDS>().toEqualTypeOf<StatusSubject>();
 
-    change$.pipe(api.orderStatus()).subscribe(([status]) => {
+    change$.pipe(orderStatus()).subscribe(([status]) => {
       expectTypeOf(status!.field).toEqualTypeOf<StatusField>();
       // @ts-expect-error no such status field
       return status?.field === 'total_price';
@@ -152,23 +155,23 @@ describe('sweeps', () => {
       // @ts-expect-error the end has no answer
       if (step.kind === 'end') expectTypeOf(step.answer).toBeNever();
     };
-    expectTypeOf(api.NO_SWEEP.proof).toEqualTypeOf<Proof>();
+    expectTypeOf(NO_SWEEP.proof).toEqualTypeOf<Proof>();
     expectTypeOf(told).toBeFunction();
   });
 
   it('values are gathered as what they are', () => {
-    const gathered$ = of(1).pipe(api.gatherFirst((all) => all.length > 2));
+    const gathered$ = of(1).pipe(gatherFirst((all) => all.length > 2));
     expectTypeOf(gathered$).toEqualTypeOf<Observable<readonly number[]>>();
   });
 
   it('a key that was chosen is told apart from none', () => {
-    const choice = api.chooseKeyFields([], [['id']]);
+    const choice = chooseKeyFields([], [['id']]);
     if (choice?.fields) expectTypeOf(choice.fields).toEqualTypeOf<readonly string[]>();
     else if (choice) expectTypeOf(choice.seen).toEqualTypeOf<readonly string[]>();
   });
 
   it('a record comes back from an event as text', () => {
     const event = {} as ChangeEvent;
-    expectTypeOf(api.toJson(event)).toEqualTypeOf<string | null>();
+    expectTypeOf(toJson(event)).toEqualTypeOf<string | null>();
   });
 });

@@ -10,7 +10,7 @@ import type {
   OrderItem,
   Tender,
   Tracking,
-} from '../../src/index.ts';
+} from '../../src/exports/schemas.ts';
 
 declare const order: Order;
 

@@ -1,6 +1,7 @@
 import { NEVER } from 'rxjs';
 import { expectTypeOf, it } from 'vitest';
-import { CellarstreamError, isRetryable, loadConfig, run } from '../../src/index.ts';
+import { isRetryable } from '../../src/core/errors.ts';
+import { CellarstreamError, loadConfig, run } from '../../src/index.ts';
 import type { ApiConfig, ErrorCode, KafkaConfig, RegistryConfig, Secret } from '../../src/index.ts';
 
 const from = { env: {}, cwd: '.' };

@@ -133,8 +133,7 @@ export function createEnvelopeCodec(valueSchema: RecordSchema, resource: string)
 }
 
 /**
- * The codec for a schema that {@link envelopeSchema} made, of whatever version: as it comes from a
- * registry.
+ * The codec for the schema of a resource's events, of whatever version: as it comes from a registry.
  *
  * @throws TypeError when it's another schema.
  */

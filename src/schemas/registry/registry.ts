@@ -41,7 +41,19 @@ const MAX_REMEMBERED = 1_000;
 
 // Not @kafkajs/confluent-schema-registry: it gives schemas as avsc types, which have lost the field
 // property `json`, it can't ask whether a schema would be compatible, and it brings protobufjs along.
-/** A client of a registry with Confluent's API. What it has seen it does not ask for again. */
+/**
+ * A client of a registry with Confluent's API. What it has seen it does not ask for again.
+ *
+ * @example
+ * ```ts
+ * import { createRegistry, valueSubject } from 'cellarstream/schemas';
+ *
+ * const registry = createRegistry({ url: 'http://127.0.0.1:8081/apis/ccompat/v7' });
+ * const newest = await registry.latest(valueSubject('wine.orders'));
+ * console.log(newest?.version, newest?.schema.fields.map(({ name }) => name));
+ * await registry.close();
+ * ```
+ */
 export function createRegistry(options: RegistryOptions): Registry {
   const { ask, close } = createRegistryHttp(options);
   const ids = new Map<string, Promise<number>>();

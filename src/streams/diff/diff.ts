@@ -60,6 +60,26 @@ export interface DiffOptions {
  * From records to changes, a page at a time: each record is encoded and held against the bytes last
  * published under its key. Equal bytes are no change. Within a page a later record of a key is held
  * against the earlier one. A key that is gone is a deletion (`d`) if it has an image.
+ *
+ * @example
+ * ```ts
+ * import { diff, keyOfFields, keyRecords } from 'cellarstream/streams';
+ * import { from, map, mergeMap } from 'rxjs';
+ *
+ * const keyOf = keyOfFields(['sku']);
+ * const readings = [
+ *   [{ sku: 'merlot', stock: 12 }],
+ *   [{ sku: 'merlot', stock: 11 }, { sku: 'syrah', stock: 6 }],
+ * ];
+ * from(readings)
+ *   .pipe(
+ *     map((records) => ({ records: keyRecords(records, keyOf).keyed })),
+ *     diff(),
+ *     mergeMap(({ changes }) => changes),
+ *   )
+ *   .subscribe(({ op, key, changed }) => console.log(op, key, ...changed));
+ * // c merlot, then u merlot stock, then c syrah
+ * ```
  */
 export function diff<In extends ReadRecords>(
   options: DiffOptions = {},

@@ -10,7 +10,7 @@ export interface BackoffOptions {
   readonly maxMs?: number;
   /** Tries after the first before the error is let through. Default Infinity. */
   readonly retries?: number;
-  /** Which errors can pass. Default {@link isRetryable}. */
+  /** Which errors can pass. Default those that {@link backoff} names. */
   readonly canPass?: (error: unknown) => boolean;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
@@ -38,7 +38,7 @@ export const RETRY_AFTER = 'retryAfterMs';
  * jitter": clients that failed together do not come back together), or after the pause that the server
  * asked for. A value starts the count afresh. Other errors go through at once.
  *
- * What can pass says `canPass`, by default {@link isRetryable}: errors of the network, as `fetch` and
+ * What can pass says `canPass`, by default errors of the network, as `fetch` and
  * undici throw them (an API that is not up yet, a connection that broke, a timeout), and of
  * `CellarstreamError` the codes that time can heal; `API_STATUS` by the `status` in its context: 5xx, 408,
  * 409, 423, 425, 429. A 404 and any other status are final, and so is everything else: a bug, an address that is

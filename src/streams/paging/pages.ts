@@ -70,8 +70,9 @@ export interface PagesOptions {
 /**
  * Reads a list whole, page by page, as a chain that expands while `has_next_page`; completes when
  * the last page has been emitted. Nothing that stands still in the list is missed, whatever is
- * added, changed and removed meanwhile, if the list has a total order: see {@link join}. Records
- * come more than once.
+ * added, changed and removed meanwhile, if the list has a total order: each page begins some records
+ * early, and counts only when it shows one of those that were read before, unchanged. So records come
+ * more than once.
  *
  * A list in which a field differs in every answer shows no record unchanged. When pages have not joined
  * three times, and none has led further, anchors leave out the fields that differ in records with one
@@ -82,6 +83,25 @@ export interface PagesOptions {
  * request and its total moved, it is read again with a larger overlap, until as many have come. A
  * list that puts what has changed first needs only its first page for that: records moved there
  * behind the reader's back, which is no trouble.
+ *
+ * @example
+ * ```ts
+ * import { keyOfFields, listRequest, login, pages } from 'cellarstream/streams';
+ * import { tokenBucket, tokenSource } from 'cellarstream/streams';
+ *
+ * const loginUrl = new URL('https://api.example/v1/auth/public/login');
+ * const logins = tokenBucket({ capacity: 10, windowMs: 61_000 });
+ * const token$ = login({ url: loginUrl, apiKey: () => 'the key', limit: logins });
+ * const tokens = tokenSource({ login: token$ });
+ * const list = listRequest({ url: new URL('https://api.example/v1/orders'), tokens });
+ *
+ * const quota = tokenBucket({ capacity: 100, windowMs: 61_000 });
+ * const keyOf = keyOfFields(['order_number']);
+ * pages({ request: (page) => list(page, quota), keyOf }).subscribe({
+ *   next: ({ offset, answer }) => console.log(`${answer.data.length} orders from ${offset} on`),
+ *   error: console.error,
+ * });
+ * ```
  */
 export function pages(options: PagesOptions): Observable<ScanPage> {
   const { request, keyOf, repeats = 2 } = options;

@@ -8,7 +8,8 @@ import { appendFileSync, closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { fromEvent } from 'rxjs';
-import { createRegistry, subscribeGroup, topicsUnder } from '../../../dist/index.js';
+import { subscribeGroup, topicsUnder } from '../../../dist/exports/consume.js';
+import { createRegistry } from '../../../dist/exports/schemas.js';
 
 /** @type {{ brokers: string[], registryUrl: string, prefix: string, groupId: string, folder: string }} */
 const args = JSON.parse(process.argv[2] ?? '{}');

@@ -1,0 +1,50 @@
+/**
+ * Reading the topics: all that is in one, from any place to any other; a share of it, as a member of
+ * a group; the newest image of each record; the status changes of orders. The guide is
+ * `docs/consumers.md`.
+ *
+ * @module cellarstream/consume
+ */
+
+// Start here
+export { subscribeGroup } from '../consumers/subscribe-group.ts';
+export { replay } from '../consumers/replay.ts';
+export { table } from '../consumers/table.ts';
+export { orderStatusChanges } from '../consumers/order-status-changes.ts';
+
+// Topics
+export { topicsUnder } from '../consumers/topic.ts';
+export type { Topic, Topics, ValueIn } from '../consumers/topic.ts';
+export { readEventsAs } from '../consumers/read-as.ts';
+export type { ValueReader } from '../consumers/read-as.ts';
+
+// Messages
+export type { Consumed } from '../consumers/consumed.ts';
+
+// Groups
+export type {
+  SubscribeGroupByNameOptions,
+  SubscribeGroupOptions,
+} from '../consumers/subscribe-group.ts';
+export type {
+  DeadLettered,
+  GroupRetry,
+  Handled,
+  Handler,
+  RetryOptions,
+} from '../consumers/handling.ts';
+
+// Replays
+export { positionAfter } from '../consumers/position.ts';
+export type { From, To, TopicPosition } from '../consumers/position.ts';
+export type { ReplayByNameOptions, ReplayOptions, Source } from '../consumers/replay.ts';
+
+// Tables
+export type { Table, TableChange, TableOptions } from '../consumers/table.ts';
+
+// Status changes
+export type {
+  OneOf,
+  OrderStatusChangesOptions,
+  StatusChangeFilter,
+} from '../consumers/order-status-changes.ts';

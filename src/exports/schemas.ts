@@ -1,0 +1,68 @@
+/**
+ * What is on the topics, in bytes: the schema registry, Confluent's wire format, codecs of events and
+ * status changes, the names of topics, and what an order is. The tables of all fields are in
+ * `docs/topics.md`.
+ *
+ * @module cellarstream/schemas
+ */
+
+// Start here
+export { createRegistry } from '../schemas/registry/registry.ts';
+
+// Registry
+export type { RegisteredSchema, Registry } from '../schemas/registry/registry.ts';
+export type { RegistryOptions } from '../schemas/registry/registry-http.ts';
+
+// Wire format
+export { frame, unframe } from '../schemas/registry/wire.ts';
+export type { Framed } from '../schemas/registry/wire.ts';
+
+// Names of topics
+export { topicNames, valueSubject } from '../schemas/events/topics.ts';
+export type { TopicNames } from '../schemas/events/topics.ts';
+
+// Events
+export { createEnvelopeCodec, envelopeCodec } from '../schemas/events/envelope.ts';
+export type {
+  ChangeEvent,
+  ChangeFacts,
+  EnvelopeCodec,
+  EventImages,
+  EventSource,
+  Op,
+} from '../schemas/events/envelope.ts';
+export { toJson } from '../schemas/events/to-json.ts';
+export type { ImagesOf } from '../schemas/events/to-json.ts';
+export type { RecordCodec, Transcoded } from '../schemas/avro/record-codec.ts';
+
+// Orders
+export { orderSchema } from '../resources/orders/order.ts';
+export type {
+  Order,
+  CardExpiry,
+  ClubPackage,
+  Fulfillment,
+  OrderDiscounts,
+  OrderEdit,
+  OrderEditOperation,
+  OrderItem,
+  Tender,
+  Tracking,
+} from '../resources/orders/order-type.ts';
+
+// Status changes and dead letters
+export { orderStatusChangeCodec } from '../schemas/events/order-status-change.ts';
+export type { OrderStatusChange, StatusSubject } from '../schemas/events/order-status-change.ts';
+export type { DeadLetter } from '../schemas/events/dead-letter.ts';
+export type { FlatCodec } from '../schemas/avro/flat-codec.ts';
+
+// Avro and JSON
+export type {
+  ArraySchema,
+  AvroType,
+  FieldSchema,
+  LogicalSchema,
+  MapSchema,
+  RecordSchema,
+} from '../schemas/avro/avro-schema.ts';
+export type { JsonNumber, JsonObject, JsonValue } from '../schemas/json/json.ts';

@@ -1,0 +1,85 @@
+/**
+ * The RxJS operators that the service is made of, for a pipeline of one's own: from a token and a
+ * quota, by pages and records, to changes. None of them knows Kafka. In the order in which records
+ * flow through them.
+ *
+ * @module cellarstream/streams
+ */
+
+// Start here
+export { pages } from '../streams/paging/pages.ts';
+export { diff } from '../streams/diff/diff.ts';
+
+// Token
+export { login } from '../streams/http/login.ts';
+export type { LoginOptions, Token } from '../streams/http/login.ts';
+export { tokenSource } from '../streams/http/token.ts';
+export type { TokenSource, TokenSourceOptions } from '../streams/http/token.ts';
+
+// Quota
+export { during, tokenBucket } from '../streams/quota/token-bucket.ts';
+export type {
+  Gate,
+  LaneLimit,
+  LaneOptions,
+  Limit,
+  TokenBucket,
+  TokenBucketOptions,
+} from '../streams/quota/token-bucket.ts';
+
+// Request
+export { listRequest } from '../streams/http/list-request.ts';
+export type { DecodedListOptions, ListRequestOptions } from '../streams/http/list-request.ts';
+export type { PageRequest, PageRequestOptions, RawPage, Refusals } from '../streams/http/page-request.ts';
+export type { Answer, ListQuery, ListRequest, Pagination } from '../streams/http/answer.ts';
+export type { AnswerSeen } from '../streams/http/http.ts';
+export type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
+export type { UnreadableTexts } from '../streams/http/unreadable-texts.ts';
+export { backoff } from '../streams/flow/backoff.ts';
+export type { BackoffOptions, Retry } from '../streams/flow/backoff.ts';
+
+// Pages
+export type { PagesOptions, ScanPage, ScanTrouble } from '../streams/paging/pages.ts';
+export type { Anchor, Position } from '../streams/paging/anchors.ts';
+export type { LeftOut } from '../streams/paging/left-out.ts';
+export { poll } from '../streams/paging/poll.ts';
+export type { PollOptions, PollPage, Window } from '../streams/paging/poll.ts';
+export type { ServerClock } from '../streams/http/server-clock.ts';
+
+// Records
+export { keyOfFields } from '../streams/records/key-of.ts';
+export type { KeyOf } from '../streams/records/key-of.ts';
+export { keyRecords, splitRecords } from '../streams/records/records.ts';
+export type {
+  RejectedJson,
+  RejectedRecord,
+  RejectedText,
+  RejectReason,
+  SplitRecords,
+} from '../streams/records/records.ts';
+export type {
+  KeyedRecord,
+  PageRecord,
+  PayloadDigest,
+  RecordBytes,
+  RecordFacts,
+  RecordImage,
+} from '../streams/records/page-record.ts';
+export type { Decoder } from '../streams/records/decoder.ts';
+export type { Element } from '../schemas/json/page-elements.ts';
+
+// Diff
+export type {
+  Difference,
+  DiffOptions,
+  Images,
+  ReadRecords,
+} from '../streams/diff/diff.ts';
+export type { Change, ImageCodec, Operation } from '../streams/diff/change.ts';
+export type { Identities } from '../streams/diff/identity.ts';
+export type { NewestReads, Verdict } from '../streams/diff/newest.ts';
+export type { VolatileFields } from '../streams/records/volatile-fields.ts';
+
+// Sinks
+export { consoleSink } from '../sinks/console.ts';
+export type { ConsoleSinkOptions } from '../sinks/console.ts';
