@@ -32,15 +32,15 @@ export interface ImageFile {
 const MAX_DATABASES = 1_024;
 /** Larger than lmdb makes it. */
 const LOCK_BYTES = 16_384;
-/** A page that lmdb dies of may be met after many good ones; one that is met again and again is met sooner. */
+/** lmdb may have written much before it meets a page that it dies of. */
 const CUT_SHORT_MS = 10 * 60_000;
 
 /**
- * Opens the images in a folder. What is known to be damaged, and what {@link OpenMarker} doubts, is thrown away first,
- * and there are none then.
+ * Opens the images in a folder. They are thrown away first when they are known to be damaged, and when the
+ * {@link OpenMarker} of the process before raises a doubt.
  *
- * lmdb trusts its pages: a wrong one may end the process, with SIGSEGV or SIGBUS. So what was not doubted and should
- * have been costs a few starts, all of them cut short; then it is thrown away as well.
+ * lmdb trusts its pages: a wrong one may end the process, with SIGSEGV or SIGBUS. Damage that raises no doubt costs a
+ * few starts that are cut short so, and these raise it.
  *
  * @throws CellarstreamError `STATE_FOLDER` when the folder can't be read or written.
  */
