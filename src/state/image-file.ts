@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { open } from 'lmdb';
@@ -6,8 +6,7 @@ import type { RootDatabase } from 'lmdb';
 import { CellarstreamError, describeError } from '../core/errors.ts';
 import { damaged } from './entries.ts';
 import { folderError } from './folder-error.ts';
-import { damageIn, newestTransaction } from './lmdb-pages.ts';
-import type { Looked } from './lmdb-pages.ts';
+import { OpenMarker } from './open-marker.ts';
 import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
 
 /** Told when the images were thrown away, and why: they are read anew from Kafka. */
@@ -25,27 +24,23 @@ export interface ImageFile {
    * would have stored is not stored, and the next may succeed.
    */
   readonly use: <T>(work: (root: RootDatabase) => T) => T;
-  /** To be called after a write: this start was not stillborn. */
-  readonly proven: () => void;
+  /** To be called after a write: a start that still writes after a while was not cut short. */
+  readonly written: () => void;
   readonly close: () => Promise<void>;
 }
 
 const MAX_DATABASES = 1_024;
 /** Larger than lmdb makes it. */
 const LOCK_BYTES = 16_384;
-/** So many starts in a row that ended before they had stored anything: then the file is to blame. */
-const MAX_STILLBORN = 2;
+/** lmdb may have written much before it meets a page that it dies of. */
+const CUT_SHORT_MS = 10 * 60_000;
 
 /**
- * Opens the images in a folder, after a look at whether they can be relied on; throws them away and
- * begins with none when they can't, or when `damage` says so.
+ * Opens the images in a folder. They are thrown away first when they are known to be damaged, and when the
+ * {@link OpenMarker} of the process before raises a doubt.
  *
- * Beside the file lies `images.mdb-open` while it is open. If it is there at a start, the process before
- * was killed, or crashed, by whatever: then what it wrote is looked at first, or every page (see
- * {@link toLookAt}). It says which start of
- * the machine that was, since nothing is forced to the disk before the end: after another one, what
- * is there may be a mixture of old and new pages. And it counts starts in a row that ended before
- * their first write, should all this have missed something that lmdb dies of.
+ * lmdb trusts its pages: a wrong one may end the process, with SIGSEGV or SIGBUS. Damage that raises no doubt costs a
+ * few starts that are cut short so, and these raise it.
  *
  * @throws CellarstreamError `STATE_FOLDER` when the folder can't be read or written.
  */
@@ -55,54 +50,43 @@ export function openImageFile(
   damage?: CellarstreamError,
 ): ImageFile {
   const path = join(folder, 'images.mdb');
-  const marker = `${path}-open`;
   const lock = `${path}-lock`;
+  const marker = new OpenMarker(`${path}-open`);
   const discard = (reason: string): void => {
-    for (const file of [path, lock, marker]) rmSync(file, { recursive: true, force: true });
+    for (const file of [path, lock]) rmSync(file, { recursive: true, force: true });
+    marker.remove();
     onDiscarded(reason);
   };
-  const begin = (stillborn: number, looked: Looked): ImageFile => {
-    const isPartly = typeof looked === 'object';
-    const opened = { stillborn, since: newestTransaction(path), isPartly };
-    writeFileSync(marker, markerText(opened), { mode: OWNER_ONLY.file });
+  const begin = (cutShort: number): ImageFile => {
     // lmdb maps its lock file with holes in it, and a hole on a full disk is a SIGBUS.
     rmSync(lock, { recursive: true, force: true });
     writeFileSync(lock, Buffer.alloc(LOCK_BYTES), { mode: OWNER_ONLY.file });
     makeOwnerOnly(path); // lmdb would let a group write it
+    marker.write(cutShort);
     const root = open({ path, maxDbs: MAX_DATABASES, noSync: true });
-    return imageFile(folder, root, opened);
+    return imageFile(folder, root, marker);
   };
   try {
     mkdirSync(folder, { recursive: true, mode: OWNER_ONLY.folder });
-    const left = readMarker(marker);
-    const looked = toLookAt(left);
-    const reason = damage ? describeError(damage) : reasonToDiscard(path, left, looked);
+    const left = marker.left();
+    const reason = damage ? describeError(damage) : left?.doubt;
     if (reason !== undefined) discard(reason);
-    const stillborn = reason === undefined && left ? left.stillborn + 1 : 1;
-    try {
-      return begin(stillborn, reason === undefined ? looked : 'none');
-    } catch (error) {
-      if (!isOfLmdb(error)) throw error;
-      discard(describeError(error));
-      return begin(1, 'none');
-    }
+    return begin(reason === undefined && left ? left.cutShort + 1 : 1);
   } catch (error) {
     throw folderError(folder, error);
   }
 }
 
-function imageFile(folder: string, root: RootDatabase, opened: Opened): ImageFile {
-  const path = join(folder, 'images.mdb');
-  const marker = `${path}-open`;
+function imageFile(folder: string, root: RootDatabase, marker: OpenMarker): ImageFile {
+  const openedAt = performance.now();
   let isProven = false;
   let isClosed = false;
   let damage: CellarstreamError | undefined;
-  const sayStillborn = (stillborn: number): void => {
+  const mark = (cutShort: number | 'damaged'): void => {
     try {
-      // In its place: a disk may be full.
-      writeFileSync(marker, markerText({ ...opened, stillborn }), { flag: 'r+' });
+      marker.write(cutShort);
     } catch {
-      // Then this start counts as stillborn, which costs a cache at the worst.
+      // On a full disk this start counts as cut short, which costs a cache at the worst.
     }
   };
   return {
@@ -121,91 +105,28 @@ function imageFile(folder: string, root: RootDatabase, opened: Opened): ImageFil
         throw told;
       }
     },
-    proven: () => {
-      if (isProven) return;
+    written: () => {
+      if (isProven || performance.now() - openedAt < CUT_SHORT_MS) return;
       isProven = true;
-      sayStillborn(0);
+      mark(0);
     },
     close: async () => {
       isClosed = true;
-      if (damage) sayStillborn(MAX_STILLBORN); // if nobody throws it away before this process ends
+      if (damage) mark('damaged'); // if nobody throws it away before this process ends
       await root.close();
       if (damage) return; // the next that opens it throws it away
-      const file = await openFile(path);
-      await file.sync().finally(() => file.close());
-      rmSync(marker, { force: true });
+      const file = await openFile(join(folder, 'images.mdb'));
+      try {
+        await file.sync();
+      } catch (error) {
+        mark('damaged'); // the system has dropped what the disk did not take
+        throw error;
+      } finally {
+        await file.close();
+      }
+      marker.remove();
     },
   };
-}
-
-interface Opened {
-  readonly stillborn: number;
-  /** The newest transaction then. */
-  readonly since: bigint;
-  /** Whether only later pages than those of some transaction had been looked at. */
-  readonly isPartly: boolean;
-}
-
-interface Marker extends Opened {
-  readonly machineStart: string;
-}
-
-/**
- * A process that had stored something and then was killed has left what was good when it opened it, and
- * what it has written since. If it ended so twice in a row, or before it had stored anything, it may have
- * died of the rest.
- */
-function toLookAt(left: Marker | undefined): Looked {
-  if (!left) return 'none';
-  // Where nobody knows whether the machine was started anew, pages may be older than they say.
-  const isSure = left.machineStart !== '' && left.machineStart !== UNKNOWN;
-  return left.stillborn > 0 || left.isPartly || !isSure ? 'all' : { since: left.since };
-}
-
-function reasonToDiscard(
-  path: string,
-  left: Marker | undefined,
-  looked: Looked,
-): string | undefined {
-  if (left && left.stillborn >= MAX_STILLBORN)
-    return `${left.stillborn} starts ended before anything was stored`;
-  if (left && left.machineStart !== '' && left.machineStart !== machineStart())
-    return 'the machine was started anew while they were open';
-  return damageIn(path, looked);
-}
-
-function markerText({ stillborn, since, isPartly }: Opened): string {
-  return `${machineStart()} ${stillborn} ${since} ${isPartly ? 'partly' : 'wholly'}`;
-}
-
-/** Undefined when the file was closed by the process before, or was never open. */
-function readMarker(marker: string): Marker | undefined {
-  let text: string;
-  try {
-    text = readFileSync(marker, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
-  const [machineStart = '', stillborn = 0, since = '', looked] = text.split(' '); // empty when the disk was full
-  const count = Number(stillborn);
-  return {
-    machineStart,
-    stillborn: Number.isInteger(count) ? count : MAX_STILLBORN,
-    since: /^\d+$/.test(since) ? BigInt(since) : 0n,
-    isPartly: looked !== 'wholly',
-  };
-}
-
-const UNKNOWN = 'unknown';
-
-/** A text that is another after each start of the machine, where that can be told. */
-function machineStart(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-  } catch {
-    return UNKNOWN; // no Linux: all of its pages are looked at
-  }
 }
 
 /** Whether lmdb says of its file that it is wrong: its own codes are negative, errno is positive. */

@@ -193,7 +193,7 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
       recentMarks.clear(); // some may be of what was not written
       throw error;
     }
-    file.proven();
+    file.written();
   };
 
   const imageOf = (key: string): StoredImage | undefined => {

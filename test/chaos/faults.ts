@@ -1,4 +1,5 @@
-import { closeSync, cpSync, openSync, rmSync, statSync, truncateSync, writeSync } from 'node:fs';
+import { cpSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RESOURCES } from '../../src/sandbox/index.ts';
@@ -16,6 +17,11 @@ export interface Fault {
 }
 
 const APIS_FAULTS_MS = 7_000;
+/** So often damaged images may end the service before they are thrown away. */
+const MAX_CRASHES = 3;
+/** Longer than a marker may be apart from its file, and longer than many writes. */
+const COPY_MS = 11_000;
+const PIECES = 20;
 
 /** The same wrong answers for a while, to every list and the login, a part of the requests. */
 function answers(name: string, ...specs: readonly FaultSpec[]): Fault {
@@ -48,7 +54,7 @@ function lateAnswers(name: string, spec: FaultSpec): Fault {
 function afterDeath(
   name: string,
   happens: (world: World, chance: Chance) => void,
-  more: Pick<Fault, 'isLong'> = {},
+  { crashes = 0, ...more }: Pick<Fault, 'isLong'> & { readonly crashes?: number } = {},
 ): Fault {
   return {
     name,
@@ -56,7 +62,7 @@ function afterDeath(
     strike: async (world, chance) => {
       await world.service.end('SIGKILL');
       happens(world, chance);
-      world.restart();
+      world.restart(crashes);
     },
   };
 }
@@ -208,11 +214,25 @@ export const FAULTS: readonly Fault[] = [
     ({ state }) => rmSync(state, { recursive: true, force: true }),
     { isLong: true },
   ),
-  afterDeath('images truncated', ({ state }, chance) => {
-    const file = join(state, 'images.mdb');
-    truncateSync(file, chance.below(statSync(file).size));
-  }),
-  afterDeath('images overwritten with garbage', ({ state }, chance) => overwrite(state, chance)),
+  afterDeath(
+    'images truncated',
+    ({ state }, chance) => {
+      const file = join(state, 'images.mdb');
+      truncateSync(file, chance.below(statSync(file).size));
+    },
+    { crashes: MAX_CRASHES },
+  ),
+  {
+    name: 'images put back that were copied while they were written',
+    strike: async (world) => {
+      const copy = world.newFolder();
+      cpSync(join(world.state, 'images.mdb-open'), join(copy, 'images.mdb-open'));
+      await copySlowly(join(world.state, 'images.mdb'), join(copy, 'images.mdb'));
+      await world.service.end('SIGKILL');
+      cpSync(copy, world.state, { recursive: true });
+      world.restart(MAX_CRASHES);
+    },
+  },
   {
     name: 'state folder of an earlier time',
     isLong: true,
@@ -255,16 +275,20 @@ function isApi(what: unknown): boolean {
   return what === 'login' || (RESOURCES as readonly unknown[]).includes(what);
 }
 
-/** A few pages of random bytes, wherever they hit. */
-function overwrite(state: string, chance: Chance): void {
-  const file = join(state, 'images.mdb');
-  const { size } = statSync(file);
-  const fd = openSync(file, 'r+');
-  for (let k = 0; k < 6; k++) {
-    const garbage = Buffer.from(Array.from({ length: 512 }, () => chance.below(256)));
-    writeSync(fd, garbage, 0, garbage.length, chance.below(size - garbage.length));
+/** A piece after the other, as a backup does that is not alone on its disk. */
+async function copySlowly(from: string, to: string): Promise<void> {
+  const [source, target] = await Promise.all([open(from), open(to, 'w')]);
+  try {
+    const { size } = await source.stat();
+    const piece = Buffer.alloc(Math.ceil(size / PIECES));
+    for (let k = 0; k < PIECES; k++) {
+      const { bytesRead } = await source.read(piece, 0, piece.length, k * piece.length);
+      await target.write(piece, 0, bytesRead);
+      await sleep(COPY_MS / PIECES);
+    }
+  } finally {
+    await Promise.all([source.close(), target.close()]);
   }
-  closeSync(fd);
 }
 
 export async function until(

@@ -23,6 +23,8 @@ export const QUOTA = 100;
 export const LOGIN_QUOTA = 10;
 export const API_KEY = 'chaos-api-key-7f3d';
 const CHANGES_PER_SECOND = 30;
+/** What lmdb makes of damaged pages. */
+const CRASHES: ReadonlySet<number | string> = new Set(['SIGSEGV', 'SIGBUS', 'SIGABRT']);
 const RECORDS = {
   orders: 2_500,
   customers: 300,
@@ -146,9 +148,18 @@ export class World {
     return cli;
   }
 
-  /** The service again, as a supervisor would start it. */
-  restart(): void {
-    this.service = this.launch(this.state);
+  /**
+   * The service again, as a supervisor would start it.
+   *
+   * @param crashes How often it may crash, and is started once more; default never.
+   */
+  restart(crashes = 0): void {
+    const service = this.launch(this.state);
+    this.service = service;
+    if (crashes === 0) return;
+    void service.ended.then((code) => {
+      if (CRASHES.has(code) && this.service === service) this.restart(crashes - 1);
+    });
   }
 
   /** Any of the brokers. */

@@ -1,6 +1,7 @@
+import { spawnSync } from 'node:child_process';
 import {
-  cpSync,
-  existsSync,
+  copyFileSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   rmSync,
@@ -10,48 +11,52 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { damageIn, newestTransaction } from '../../src/state/lmdb-pages.ts';
+import { fileURLToPath } from 'node:url';
+import { buildSync } from 'esbuild';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { OpenMarker } from '../../src/state/open-marker.ts';
 import { openStore } from '../../src/state/store.ts';
 import type { Store } from '../../src/state/store.ts';
 import { memory } from '../support/task-memory.ts';
 
 const KEYS = Array.from({ length: 400 }, (_, k) => `key-${k}`);
 const DAMAGED = expect.objectContaining({ code: 'STATE_DAMAGED' });
+const TEN_MINUTES = 600_000;
+
+/** Of all keys, or of these. */
+const put = (to: Store, name: string, sequence: number, keys = KEYS) =>
+  to.task(name).put(
+    keys.map((key) => ({
+      key,
+      sequence,
+      image: { schemaId: 3, bytes: Buffer.from(`${name} ${key} `.repeat(20)) },
+    })),
+    memory,
+    { seen: { keys, sweep: 1, bySweep: true } },
+  );
+
+let folder: string;
+let file: string;
+let store: Store | undefined;
+let discarded: string[];
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'cellarstream-damage-'));
+  file = join(folder, 'images.mdb');
+  discarded = [];
+  const filling = openStore(folder);
+  for (const name of ['a', 'b']) await put(filling, name, 1);
+  await filling.close();
+});
+afterEach(async () => {
+  await store?.close();
+  store = undefined;
+  rmSync(folder, { recursive: true });
+});
+
+const open = () => (store = openStore(folder, (reason) => void discarded.push(reason)));
+const counts = () => ['a', 'b'].map((name) => store!.task(name).count());
 
 describe('a damaged images.mdb', () => {
-  let folder: string;
-  let file: string;
-  let store: Store | undefined;
-  let discarded: string[];
-  beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'cellarstream-damage-'));
-    file = join(folder, 'images.mdb');
-    discarded = [];
-    await fill();
-  });
-  afterEach(async () => {
-    await store?.close();
-    store = undefined;
-    rmSync(folder, { recursive: true });
-  });
-
-  const open = () => (store = openStore(folder, (reason) => void discarded.push(reason)));
-  const put = (to: Store, name: string, sequence: number) =>
-    to.task(name).put(
-      KEYS.map((key) => ({
-        key,
-        sequence,
-        image: { schemaId: 3, bytes: Buffer.from(`${name} ${key} `.repeat(20)) },
-      })),
-      memory,
-      { seen: { keys: KEYS, sweep: 1, bySweep: true } },
-    );
-  async function fill(): Promise<void> {
-    const filling = openStore(folder);
-    for (const name of ['a', 'b']) await put(filling, name, 1);
-    await filling.close();
-  }
   const change = (work: (bytes: Buffer) => void): void => {
     const bytes = readFileSync(file);
     work(bytes);
@@ -70,188 +75,11 @@ describe('a damaged images.mdb', () => {
       expect(found.length).toBeGreaterThan(0);
       for (const { index } of found) bytes.write('key-39:', index);
     });
-  /** As if the process had been killed while it had the file open. */
-  const leaveOpen = (stillborn = 0) => {
-    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-    writeFileSync(`${file}-open`, `${boot} ${stillborn}`);
-  };
-  const counts = () => ['a', 'b'].map((name) => store!.task(name).count());
-
-  it('that is whole is kept, after a clean end and after a kill', async () => {
-    open();
-    expect(existsSync(`${file}-open`)).toBe(true);
-    await store!.close();
-    expect(existsSync(`${file}-open`)).toBe(false);
-    leaveOpen();
-    open();
-    expect([discarded, counts()]).toEqual([[], [400, 400]]);
-  });
-
-  it.each([
-    ['cut off in its first page', () => truncateSync(file, 100)],
-    ['cut off in the middle', () => truncateSync(file, Math.floor(statSync(file).size / 2))],
-    ['cut off by its last page', () => truncateSync(file, statSync(file).size - 4_096)],
-    ['of garbage', () => writeFileSync(file, Buffer.alloc(200_000, 'garbage'))],
-    ['of zeros', () => writeFileSync(file, Buffer.alloc(200_000))],
-    ['with a meta page of garbage', () => change((bytes) => bytes.fill(7, 4_096, 8_192))],
-    ['with an odd page size', () => change((bytes) => bytes.writeUInt32LE(4_095, 48))],
-  ])('%s would end the process: it is thrown away before it is opened', async (_, damage) => {
-    damage();
-    open();
-    expect(discarded).toHaveLength(1);
-    expect(counts()).toEqual([0, 0]);
-    await put(store!, 'a', 1);
-    await store!.close();
-    open();
-    expect([discarded.length, counts()]).toEqual([1, [400, 0]]);
-  });
 
   it('that is empty is a new one', () => {
     truncateSync(file, 0);
     open();
     expect([discarded, counts()]).toEqual([[], [0, 0]]);
-  });
-
-  it('with garbage on any of its pages is found out after the crash that it causes', () => {
-    const good = readFileSync(file);
-    const pages = good.length / 4_096;
-    const found = Array.from({ length: pages }, (_, page) => {
-      const bytes = Buffer.from(good);
-      bytes.fill(0xa5, page * 4_096, (page + 1) * 4_096);
-      writeFileSync(file, bytes);
-      return damageIn(file, 'all');
-    });
-    // The others hold nothing: free pages.
-    expect(found.filter((what) => what !== undefined).length).toBeGreaterThan(pages / 2);
-    writeFileSync(file, good);
-    expect(damageIn(file, 'all')).toBeUndefined();
-
-    change((bytes) => bytes.fill(0xa5, found.findLastIndex(Boolean) * 4_096));
-    leaveOpen();
-    open();
-    expect([discarded.length, counts()]).toEqual([1, [0, 0]]);
-  });
-
-  /** The numbers of pages that a transaction later than this has written, or others in use. */
-  const pagesOf = (since: bigint, isLater: boolean) => {
-    const bytes = readFileSync(file);
-    const newest = newestTransaction(file);
-    return Array.from({ length: bytes.length / 4_096 - 2 }, (_, nth) => nth + 2).filter((page) => {
-      const transaction = bytes.readBigUInt64LE(page * 4_096 + 8);
-      const isLeaf = bytes.readUInt16LE(page * 4_096 + 18) === 2;
-      return isLeaf && transaction <= newest && transaction > since === isLater;
-    });
-  };
-  const spoil = (page: number) =>
-    change((bytes) => bytes.fill(0xa5, page * 4_096 + 18, (page + 1) * 4_096));
-
-  it('is looked at as far as it was written since, where that is asked for', async () => {
-    const since = newestTransaction(file);
-    await put(open(), 'b', 2);
-    await store!.close();
-    const good = readFileSync(file);
-    expect(damageIn(file, { since })).toBeUndefined();
-    const found = (pages: readonly number[], looked: Parameters<typeof damageIn>[1]) =>
-      pages.filter((page) => {
-        writeFileSync(file, good);
-        spoil(page);
-        return damageIn(file, looked) !== undefined;
-      });
-    const [older, later] = [pagesOf(since, false), pagesOf(since, true)];
-    const inUse = found(later, 'all');
-    expect(inUse.length).toBeGreaterThan(10);
-    expect(found(later, { since })).toEqual(inUse);
-    expect(found(older, 'all').length).toBeGreaterThan(10);
-    expect(found(older, { since })).toEqual([]);
-    writeFileSync(file, good);
-  });
-
-  it('that points to pages far behind its end is found out', () => {
-    const pages = readFileSync(file).length / 4_096;
-    const good = readFileSync(file);
-    const branches = Array.from({ length: pages - 2 }, (_, nth) => nth + 2).filter(
-      (page) => good.readUInt16LE(page * 4_096 + 18) === 1,
-    );
-    const found = branches.filter((page) => {
-      writeFileSync(file, good);
-      const first = page * 4_096 + 24 + good.readUInt16LE(page * 4_096 + 24);
-      change((bytes) => bytes.fill(0xa5, first, first + 6)); // where its first child is
-      return damageIn(file, 'all')?.startsWith('the place of page');
-    });
-    expect(found.length).toBeGreaterThan(0);
-    writeFileSync(file, good);
-  });
-
-  it('of another time than what is said of it is looked at wholly', () => {
-    const page = pagesOf(0n, true).find((each) => {
-      const good = readFileSync(file);
-      spoil(each);
-      const isInUse = damageIn(file, 'all') !== undefined;
-      writeFileSync(file, good);
-      return isInUse;
-    })!;
-    const newest = newestTransaction(file);
-    spoil(page);
-    expect(damageIn(file, { since: newest })).toBeUndefined();
-    expect(damageIn(file, { since: newest + 1n })).toBeDefined();
-  });
-
-  it('is looked at wholly when the process was killed once more', async () => {
-    const since = newestTransaction(file);
-    await put(open(), 'b', 2);
-    const killed = mkdtempSync(join(tmpdir(), 'cellarstream-killed-'));
-    try {
-      cpSync(folder, killed, { recursive: true }); // as a kill leaves it
-      await store!.close();
-      store = undefined;
-      file = join(killed, 'images.mdb');
-      for (const page of pagesOf(since, false)) spoil(page);
-      // What is wrong with them may have been wrong before; they are of no harm until they are used.
-      const again = openStore(killed, (reason) => void discarded.push(reason));
-      expect(discarded).toEqual([]);
-      expect(readFileSync(`${file}-open`, 'utf8')).toMatch(/ 1 \d+ partly$/);
-      again.close().catch(() => undefined);
-      const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-      writeFileSync(`${file}-open`, `${boot} 0 ${newestTransaction(file)} partly`);
-      const third = openStore(killed, (reason) => void discarded.push(reason));
-      expect(discarded).toHaveLength(1);
-      await third.close();
-    } finally {
-      rmSync(killed, { recursive: true });
-    }
-  });
-
-  it('that ended two starts before they stored anything is thrown away, whatever it is', () => {
-    leaveOpen(1);
-    open();
-    expect([discarded, counts()]).toEqual([[], [400, 400]]);
-    leaveOpen(2);
-    const again = openStore(folder, (reason) => void discarded.push(reason));
-    expect(discarded).toEqual([expect.stringContaining('2 starts')]);
-    void again.close();
-  });
-
-  it('counts a start that was killed before it had stored anything', async () => {
-    const killed = [open(), open()]; // neither is closed
-    const count = () => readFileSync(`${file}-open`, 'utf8').split(' ')[1];
-    expect(count()).toBe('2');
-    await store!.task('a').put([], memory);
-    expect(count()).toBe('0');
-    killed.push(open());
-    expect(count()).toBe('1');
-    await Promise.all(killed.slice(0, 2).map((each) => each.close()));
-  });
-
-  it('of a machine that was started anew is thrown away: it may be of old and new pages', () => {
-    writeFileSync(`${file}-open`, 'another-start-of-the-machine 0');
-    open();
-    expect(discarded).toEqual([expect.stringContaining('machine')]);
-  });
-
-  it('is not thrown away because a full disk left an empty mark', () => {
-    writeFileSync(`${file}-open`, '');
-    open();
-    expect([discarded, counts()]).toEqual([[], [400, 400]]);
   });
 
   it('with garbage for a lock opens', () => {
@@ -278,6 +106,15 @@ describe('a damaged images.mdb', () => {
     await store!.close();
     open();
     expect([discarded.length, counts()]).toEqual([1, [400, 0]]);
+  });
+
+  it('that nobody has thrown away by the end is thrown away by the next start', async () => {
+    replaceAll('a key-7 a', 'a key-8 a');
+    expect(() => open().task('a').get('key-7')).toThrow(DAMAGED);
+    await store!.close();
+    expect(discarded).toEqual([]);
+    open();
+    expect([discarded, counts()]).toEqual([[expect.stringContaining('damaged')], [0, 0]]);
   });
 
   it('that has lost an image does not say that there never was one', () => {
@@ -307,5 +144,148 @@ describe('a damaged images.mdb', () => {
     replaceAll('"ends":{"0":"7"}', '"ends":{"0":"8"}');
     const task = open().task('a');
     expect(() => task.memory()).toThrow(DAMAGED);
+  });
+});
+
+describe.skipIf(process.platform !== 'linux')('an images.mdb that was not closed', () => {
+  const marker = () => new OpenMarker(`${file}-open`);
+  afterEach(() => void vi.useRealTimers());
+
+  it('no longer counts a start that still writes after ten minutes', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    marker().write(2);
+    open();
+    vi.advanceTimersByTime(TEN_MINUTES - 1);
+    await store!.task('a').put([], memory);
+    expect(marker().left()?.cutShort).toBe(3);
+    vi.advanceTimersByTime(1);
+    await store!.task('a').put([], memory);
+    expect(marker().left()).toEqual({ cutShort: 0, doubt: undefined });
+  });
+
+  it('is thrown away when the machine was started anew: it may be of old and new pages', () => {
+    writeFileSync(`${file}-open`, `another-start-of-the-machine 1 ${Date.now()}`);
+    open();
+    expect([discarded, counts()]).toEqual([[expect.stringContaining('machine')], [0, 0]]);
+  });
+
+  it('is thrown away when it is a copy: it may have been made in the middle of a write', () => {
+    open();
+    const copy = join(folder, 'copy');
+    mkdirSync(copy);
+    for (const name of ['images.mdb', 'images.mdb-open'])
+      copyFileSync(join(folder, name), join(copy, name));
+    // The time that the marker of a store says that has been open for an hour.
+    const [machine, count] = readFileSync(join(copy, 'images.mdb-open'), 'utf8').split(' ');
+    writeFileSync(join(copy, 'images.mdb-open'), `${machine} ${count} ${Date.now() - 3_600_000}`);
+    const other = openStore(copy, (reason) => void discarded.push(reason));
+    expect(discarded).toEqual([expect.stringContaining('a copy')]);
+    expect(other.task('a').count()).toBe(0);
+    return other.close();
+  });
+
+  it('is kept when a start fails for want of a marker, as on a full disk', () => {
+    mkdirSync(`${file}-open-next`); // in the way
+    expect(open).toThrow(expect.objectContaining({ code: 'STATE_FOLDER' }));
+    rmSync(`${file}-open-next`, { recursive: true });
+    open();
+    expect([discarded, counts()]).toEqual([[], [400, 400]]);
+  });
+});
+
+/** What a process says that opens the file, writes for one task and then reads what another has. */
+interface Start {
+  /** What it died of. */
+  readonly signal: NodeJS.Signals | null;
+  /** The images of task a, by their first words. */
+  readonly images: readonly string[];
+  readonly discarded: readonly string[];
+}
+
+describe.skipIf(process.platform !== 'linux')('an images.mdb, after a process that died', () => {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const contents = `
+    import { openStore } from './src/state/store.ts';
+    const [folder, isKilled] = process.argv.slice(1);
+    const discarded = [];
+    const store = openStore(folder, (reason) => void discarded.push(reason));
+    const work = async () => {
+      await store.task('b').put([], ${JSON.stringify(memory)});
+      if (isKilled) process.kill(process.pid, 'SIGKILL');
+      const task = store.task('a');
+      const found = ${JSON.stringify(KEYS)}.map((key) => task.get(key)?.bytes);
+      return found.flatMap((bytes) => (bytes ? bytes.toString().split(' ', 2).join(' ') : []));
+    };
+    const images = await work().catch(work); // damage that is noticed is thrown away
+    console.log(JSON.stringify({ images, discarded }));
+    await store.close();`;
+  const { outputFiles } = buildSync({
+    stdin: { contents, resolveDir: root },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'node',
+    packages: 'external',
+  });
+  const start = ({ isKilled = false } = {}): Start => {
+    const { signal, stdout } = spawnSync(
+      process.execPath,
+      ['--input-type=module', '-e', outputFiles[0]!.text, folder, ...(isKilled ? ['killed'] : [])],
+      { cwd: root, encoding: 'utf8' },
+    );
+    if (signal) return { signal, images: [], discarded: [] };
+    return { signal, ...(JSON.parse(stdout) as Omit<Start, 'signal'>) };
+  };
+  const WHOLE = { signal: null, images: KEYS.map((key) => `a ${key}`), discarded: [] };
+
+  it('is kept: what a killed process wrote is there', () => {
+    expect(start({ isKilled: true }).signal).toBe('SIGKILL');
+    expect(start()).toEqual(WHOLE);
+  });
+
+  it('is thrown away after three in a row, though each of them wrote', () => {
+    for (let n = 0; n < 3; n++) expect(start({ isKilled: true }).signal).toBe('SIGKILL');
+    expect(start()).toEqual({
+      signal: null,
+      images: [],
+      discarded: ['3 starts in a row were cut short'],
+    });
+  });
+
+  it('is kept after more than three that were not in a row', () => {
+    for (let n = 0; n < 3; n++) {
+      for (let k = 0; k < 2; k++) start({ isKilled: true });
+      expect(start()).toEqual(WHOLE);
+    }
+  });
+
+  /** As a supervisor does: starts until one lives. */
+  const expectHealed = () => {
+    let died = 0;
+    let last = start();
+    for (; last.signal && died < 10; died++) last = start();
+    expect(died).toBeLessThanOrEqual(3);
+    expect(last).toEqual({ signal: null, images: [], discarded: [expect.any(String)] });
+    expect(start()).toEqual({ signal: null, images: [], discarded: [] });
+  };
+
+  const truncate = (part: number) => truncateSync(file, Math.floor(statSync(file).size * part));
+  it.each([
+    ['was cut off in its first page', () => truncateSync(file, 100)],
+    ['was cut off in the middle', () => truncate(0.5)],
+    ['was cut off near its end', () => truncate(0.99)],
+    ['is garbage', () => writeFileSync(file, Buffer.alloc(200_000, 'garbage'))],
+  ])('is thrown away after three that died because it %s', (_, damage) => {
+    damage();
+    expectHealed();
+  });
+
+  it('is thrown away after three that died because it was copied in the middle of writes', async () => {
+    const first = readFileSync(file).subarray(0, statSync(file).size / 2);
+    open();
+    for (let n = 0; n < 60; n++) await put(store!, 'ab'[n % 2]!, 2 + n, KEYS.slice(n, n + 50));
+    await store!.close();
+    writeFileSync(file, Buffer.concat([first, readFileSync(file).subarray(first.length)]));
+    expectHealed();
   });
 });
