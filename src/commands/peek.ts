@@ -32,7 +32,6 @@ import { pages } from '../streams/paging/pages.ts';
 import { keyRecords } from '../streams/records/records.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 import { unseenFields } from '../account/unseen-fields.ts';
-import { refuseUnsupported } from '../config/unsupported.ts';
 import { VERSION } from '../core/version.ts';
 import { lineWriter } from './line-writer.ts';
 import { logHooks } from './log-hooks.ts';
@@ -58,7 +57,6 @@ export async function peekCommand(
   { limit = Infinity }: { readonly limit?: number },
 ): Promise<void> {
   const config = loadConfig({ env: process.env, cwd: process.cwd(), needs: ['api'] });
-  refuseUnsupported(config);
   const logger = await createLogger({ level: config.logLevel });
   logSettings(logger, config);
   const { onRetry, onUnseen, onVolatile } = logHooks(logger);
