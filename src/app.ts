@@ -45,7 +45,6 @@ import { ledgerWriter } from './state/ledger-writer.ts';
 import { lockFolder } from './state/lock.ts';
 import { openStore } from './state/store.ts';
 import { backoff } from './streams/flow/backoff.ts';
-import { refuseUnsupported } from './config/unsupported.ts';
 
 /** What {@link run} needs. */
 export interface RunOptions {
@@ -100,7 +99,6 @@ const IN_HAND_MS = 10_000;
  * ```
  */
 export async function run(options: RunOptions): Promise<void> {
-  refuseUnsupported(options.config);
   const unlock = lockFolder(options.config.stateDir);
   try {
     await serve(options);

@@ -27,7 +27,6 @@ import { expectPartitions } from '../pipeline/checkpoint/restore.ts';
 import { newestCursors } from '../pipeline/checkpoint/ownership.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
 import type { TopicFinding } from '../schemas/events/topic-findings.ts';
-import { refuseUnsupported } from '../config/unsupported.ts';
 import { RULES } from '../resources/resources.ts';
 import { instanceText, whoRuns } from './who-runs.ts';
 
@@ -71,7 +70,6 @@ export async function findings(
   let config: ConfigWith<'api' | 'kafka' | 'registry'> | undefined;
   const settings = await attempt('settings', () => {
     config = loadConfig({ env, cwd, needs: ['api', 'kafka', 'registry'] });
-    refuseUnsupported(config);
     const doubts = settingWarnings(config).map(({ name, advice }) => `; but ${name} ${advice}`);
     return Promise.resolve(`all there${doubts.join('')}`);
   });

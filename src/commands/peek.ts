@@ -31,7 +31,6 @@ import { pages } from '../streams/paging/pages.ts';
 import { splitRecords } from '../streams/records/records.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 import { RULES } from '../resources/resources.ts';
-import { refuseUnsupported } from '../config/unsupported.ts';
 import { VERSION } from '../core/version.ts';
 import { lineWriter } from './line-writer.ts';
 import { logHooks } from './log-hooks.ts';
@@ -56,7 +55,6 @@ export async function peekCommand(
   { limit = Infinity }: { readonly limit?: number },
 ): Promise<void> {
   const config = loadConfig({ env: process.env, cwd: process.cwd(), needs: ['api'] });
-  refuseUnsupported(config);
   const logger = await createLogger({ level: config.logLevel });
   logSettings(logger, config);
   const { onRetry, onUnseen, onVolatile } = logHooks(logger);

@@ -2,6 +2,7 @@ import type { Need } from './config.ts';
 import { piiProblems } from './pii-problems.ts';
 import { SETTINGS } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
+import { SCHEMA } from './settings.ts';
 import type { Name } from './settings.ts';
 import { volatileProblems } from './volatile-fields-of.ts';
 
@@ -30,7 +31,7 @@ function missing(texts: SettingTexts, needs: readonly Need[]): SettingProblem[] 
     .map(([name, advice]) => ({ name, advice }));
 }
 
-/** Settings that make no sense without another, or beside it. */
+/** Settings that make no sense without another, beside it, or for the list that they are of. */
 function contradictions(texts: SettingTexts): SettingProblem[] {
   const problems: SettingProblem[] = [];
   const needs = (name: string, others: readonly string[], advice = 'it is not set') => {
@@ -60,6 +61,11 @@ function contradictions(texts: SettingTexts): SettingProblem[] {
   needsTls('SCHEMA_REGISTRY_CA_FILE', 'needs SCHEMA_REGISTRY_URL to begin with https://', [
     'SCHEMA_REGISTRY_URL',
   ]);
+  const orderKey = SCHEMA.shape.KEY_FIELDS_ORDERS.safeParse(texts.KEY_FIELDS_ORDERS).data;
+  if (orderKey && orderKey.join() !== 'order_number') {
+    const advice = 'must be order_number: orders are read again by it';
+    problems.push({ name: 'KEY_FIELDS_ORDERS', advice });
+  }
   return [...problems, ...piiProblems(texts), ...volatileProblems(texts)];
 }
 

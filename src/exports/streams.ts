@@ -30,7 +30,12 @@ export type {
 // Request
 export { listRequest } from '../streams/http/list-request.ts';
 export type { DecodedListOptions, ListRequestOptions } from '../streams/http/list-request.ts';
-export type { PageRequest, PageRequestOptions, RawPage, Refusals } from '../streams/http/page-request.ts';
+export type {
+  PageRequest,
+  PageRequestOptions,
+  RawPage,
+  Refusals,
+} from '../streams/http/page-request.ts';
 export type { Answer, ListQuery, ListRequest, Pagination } from '../streams/http/answer.ts';
 export type { AnswerSeen } from '../streams/http/http.ts';
 export type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
@@ -69,12 +74,7 @@ export type { Decoder } from '../streams/records/decoder.ts';
 export type { Element } from '../schemas/json/page-elements.ts';
 
 // Diff
-export type {
-  Difference,
-  DiffOptions,
-  Images,
-  ReadRecords,
-} from '../streams/diff/diff.ts';
+export type { Difference, DiffOptions, Images, ReadRecords } from '../streams/diff/diff.ts';
 export type { Change, ImageCodec, Operation } from '../streams/diff/change.ts';
 export type { Identities } from '../streams/diff/identity.ts';
 export type { NewestReads, Verdict } from '../streams/diff/newest.ts';

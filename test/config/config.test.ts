@@ -452,6 +452,8 @@ describe('loadConfig', () => {
       ['VOLATILE_FIELDS', 'products:/images/ url', 'must be JSON Pointers'],
       ['VOLATILE_FIELDS', 'products:/a~2b', 'must be JSON Pointers'],
       ['KEY_FIELDS_ORDERS', ',', 'must be names of fields'],
+      ['KEY_FIELDS_ORDERS', 'id', 'must be order_number: orders are read again by it'],
+      ['KEY_FIELDS_ORDERS', 'order_number, id', 'must be order_number: '],
       ['KEY_FIELDS_ODERS', 'id', 'is of no resource: there are KEY_FIELDS_ORDERS, '],
       ['HTTP_HOST', 'http://0.0.0.0', 'must be a host name or an IP address'],
     ])('%s=%s', (name, value, advice) => {
@@ -620,7 +622,7 @@ describe('loadConfig', () => {
           const env = { ...others, ...Object.fromEntries(names.map((name) => [name, secret])) };
           let shown: string;
           try {
-            const config = { ...loadConfig({ env, cwd }), keyFields: undefined }; // not secret
+            const config = loadConfig({ env, cwd });
             shown = inspect(config, { depth: 9, showHidden: true }) + JSON.stringify(config);
           } catch (error) {
             shown = inspect(error, { depth: 9, showHidden: true }) + String(error);
@@ -635,9 +637,11 @@ describe('loadConfig', () => {
 
 describe('what is written of the settings', () => {
   const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
-  const example = read('../.env.example');
+  const example = read('../../.env.example');
   const inExample = [...example.matchAll(/^#([A-Z_]+)=(.*)$/gm)];
-  const rows = [...read('../docs/settings.md').matchAll(/^\| `([A-Z_]+)` \| (.*?) \| (.+) \|$/gm)];
+  const rows = [
+    ...read('../../docs/settings.md').matchAll(/^\| `([A-Z_]+)` \| (.*?) \| (.+) \|$/gm),
+  ];
   const defaults = Object.fromEntries(
     Object.entries(DEFAULTS).map(([name, value]) => [name, String(value)]),
   );

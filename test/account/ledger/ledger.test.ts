@@ -146,6 +146,21 @@ describe('requests of an account', () => {
     expect(used).toEqual([[sentAt - (START + 3_000), 1]]); // it ended in the third second
   });
 
+  it('that were given up are told as of a second later: they may still be on their way', async () => {
+    const account = new Account();
+    await account.begin();
+    const work = defer(() => account.time.sleep(30_000));
+    const givenUp = during(account.list, work).subscribe();
+    await account.time.pass(2_345);
+    givenUp.unsubscribe();
+    await account.time.pass(BLOCK_MS);
+    const [, second] = account.declared;
+    const { used, underWay } = second!.record.quotas.orders!;
+    expect(underWay).toBe(0);
+    const sentAt = second!.at - COMMIT_MS;
+    expect(used).toEqual([[sentAt - (START + 4_000), 1]]); // in the third second, and one more
+  });
+
   it('end with their block by whichever clock has gone further', async () => {
     const asleep = new Account(); // its monotonic clock stands still meanwhile
     await asleep.begin();

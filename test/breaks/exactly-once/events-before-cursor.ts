@@ -1,0 +1,10 @@
+import * as real from '../../../src/pipeline/checkpoint/checkpoint.ts';
+import { apart, withCommit } from '../with-commit.ts';
+
+export * from '../../../src/pipeline/checkpoint/checkpoint.ts';
+
+/** The events are committed before the cursor, which follows in a transaction of its own. */
+export const openCheckpoint: typeof real.openCheckpoint = (options) => {
+  const { log, cursorTopic } = options;
+  return real.openCheckpoint({ ...options, log: withCommit(log, apart(cursorTopic, 'behind')) });
+};

@@ -1,0 +1,9 @@
+import * as real from '../../../src/sinks/producer/protocol-errors.ts';
+
+export * from '../../../src/sinks/producer/protocol-errors.ts';
+
+/** A broker that says it leads a partition no more is taken to have written the batch. */
+export const meaningOf: typeof real.meaningOf = (code) => {
+  const meaning = real.meaningOf(code);
+  return meaning === 'leader' ? 'done' : meaning;
+};
