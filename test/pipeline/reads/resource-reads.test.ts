@@ -93,8 +93,12 @@ function reading(
           })),
         );
       };
-    const tokens = { token$: of({ serverTime: START }) };
-    const api = { tokens, list: (_: unknown, clock?: LogicalClock) => list(clock) };
+    const token = { text: 't', askedAt: 0, lifeMs: 1e9, serverTime: START };
+    const api: Api = {
+      tokens: { token$: of(token), current: () => token, refuse: () => undefined },
+      list: (_, clock) => list(clock),
+      close: () => Promise.resolve(),
+    };
     const reads = resourceReads({
       resource: 'orders',
       config: {
@@ -109,7 +113,7 @@ function reading(
         pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
         volatileFields,
       } as ResourceReadsOptions['config'],
-      api: api as unknown as Api,
+      api,
       lanes: lanesWith(() => 100),
       keyFields: ['order_number'],
       personal: undefined,
