@@ -30,7 +30,7 @@ export function jsonLine({
     ...(Object.keys(headers).length > 0 && { headers }),
     ...(value ?? { tombstone: true }),
   };
-  return stringifyJson(line as unknown as JsonObject);
+  return stringifyJson(line as unknown as JsonObject); // all JSON, by interfaces that have no index
 }
 
 /** A message for people: when, where, whose, what. Of changes the paths, not the values. */

@@ -1,6 +1,6 @@
 import { CellarstreamError } from '../core/errors.ts';
 import type { Hooks } from '../observe/hooks.ts';
-import type { Logger } from '../observe/log.ts';
+import type { LineLogger } from '../observe/log.ts';
 import { lossText } from '../observe/lost-events.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
 import { countPage, tellsWhatIsGone } from '../ops/status/page-counts.ts';
@@ -24,7 +24,7 @@ type Measured = 'onStart' | 'onRequest' | 'onDropped' | 'onCommit' | 'onCommitte
  * What a service tells, as log lines: something wrong at once, the first read every ten seconds,
  * what was published once a minute, single records gathered. Never a record.
  */
-export function logHooks(logger: Logger): Required<Omit<Hooks, Measured>> {
+export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
   const isProgressDue = atMostEvery(PROGRESS_EVERY_MS);
   const isTroubleDue = atMostEvery(TROUBLE_EVERY_MS);
   const tallies = new Map<string, Tally>();

@@ -1,6 +1,6 @@
 import { distinctUntilChanged, map, timer } from 'rxjs';
 import type { SchedulerLike, Subscription } from 'rxjs';
-import type { Logger } from '../observe/log.ts';
+import type { LineLogger } from '../observe/log.ts';
 import type { Readiness } from '../ops/status/readiness.ts';
 
 /** How often it is looked at, ms: a change of a moment is none. */
@@ -11,7 +11,7 @@ const EVERY_MS = 1_000;
  * another cause. Until it is unsubscribed.
  */
 export function logReadiness(
-  logger: Logger,
+  logger: LineLogger,
   check: () => Readiness,
   scheduler: SchedulerLike,
 ): Subscription {

@@ -6,6 +6,14 @@ import { CellarstreamError, describeError } from '../core/errors.ts';
 
 export type { Logger } from 'pino';
 
+/** As much of a {@link Logger} as it takes to write lines. */
+export interface LineLogger {
+  debug(fields: object, text: string): void;
+  info(fields: object, text: string): void;
+  warn(fields: object, text: string): void;
+  error(fields: object, text: string): void;
+}
+
 export interface LogOptions {
   readonly level: LogLevel;
   /** Lines for people rather than JSON. Default: whether stderr is a terminal. */

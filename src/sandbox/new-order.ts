@@ -76,9 +76,13 @@ export function newOrder(
   const salesTax = Math.round((subtotal - discount) * 0.0825);
   const crv = random.chance(0.6) ? bottles * 10 : 0;
   const tip = type === 'POS' && random.chance(0.5) ? random.between(1, 40) * 100 : 0;
-  const amounts = Object.fromEntries(
-    Object.entries(discounts).map(([kind, cents]) => [kind, cents === null ? null : money(cents)]),
-  ) as unknown as OrderDiscounts;
+  const amount = (cents: number | null) => (cents === null ? null : money(cents));
+  const amounts: OrderDiscounts = {
+    auto_discount: amount(discounts.auto_discount),
+    promocode_discount: amount(discounts.promocode_discount),
+    pos_discount: amount(discounts.pos_discount),
+    custom_discount: amount(discounts.custom_discount),
+  };
   return {
     order_number: basics.number,
     created_at: basics.createdAt,

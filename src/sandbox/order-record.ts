@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue } from './resources.ts';
  * An order as the API describes it. Where a field may be null or absent nothing is said; here
  * `null` and `?` are what the sandbox makes of it.
  */
-export interface OrderRecord extends Partial<Contact> {
+export type OrderRecord = Partial<Contact> & {
   order_number: number;
   created_at: string;
   updated_at: string;
@@ -36,25 +36,25 @@ export interface OrderRecord extends Partial<Contact> {
   club_package_info?: ClubPackage | null;
   fulfillment_info: Fulfillment[];
   tender_info: Tender[];
-}
+};
 
-export interface OrderItem {
+export type OrderItem = {
   product_name: string;
   variant_name: string;
   sku: string;
   product_type: string;
   quantity: number;
   price: number;
-}
+};
 
-export interface OrderDiscounts {
+export type OrderDiscounts = {
   auto_discount: number | null;
   promocode_discount: number | null;
   pos_discount: number | null;
   custom_discount: number | null;
-}
+};
 
-export interface OrderEdit {
+export type OrderEdit = {
   order_number: number;
   created_at: string;
   /** Counts as text. */
@@ -66,9 +66,9 @@ export interface OrderEdit {
   status: string;
   activity: string;
   notes: string | null;
-}
+};
 
-export interface ClubPackage {
+export type ClubPackage = {
   wine_club_name: string;
   subscription_package_type: string;
   package_type: string;
@@ -85,9 +85,9 @@ export interface ClubPackage {
   opened_date: string;
   closed_date: string | null;
   is_selection_completed: boolean;
-}
+};
 
-export interface Fulfillment {
+export type Fulfillment = {
   fulfillment_id: string;
   fulfillment_number: string;
   status: string;
@@ -101,17 +101,17 @@ export interface Fulfillment {
   shipping_price: number;
   notify_customer: boolean;
   tracking?: Tracking | null;
-}
+};
 
-export interface Tracking {
+export type Tracking = {
   company_name: string;
   tracking_number: string;
   tracking_numbers: string[];
   tracking_url: string;
   tracking_urls: string[];
-}
+};
 
-export interface Tender {
+export type Tender = {
   payment_type: string;
   status: string;
   card_type: string | null;
@@ -120,7 +120,7 @@ export interface Tender {
   amount: number;
   created_at: string;
   card_expiry?: { month: string; year: string } | null;
-}
+};
 
 /** Whether a record still has the parts of an order that its life goes on with: tests make odd ones. */
 export function isOrder(record: JsonValue): record is JsonObject & OrderRecord {

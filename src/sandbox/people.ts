@@ -3,13 +3,13 @@ import type { JsonObject } from './resources.ts';
 import type { PersonBytes } from './template.ts';
 
 /** Fields of an order or a customer that say who it is. */
-export interface Contact {
+export type Contact = {
   first_name: string;
   last_name: string;
   date_of_birth: string | null;
   phone: string | null;
   email: string;
-}
+};
 
 export interface Address {
   line1: string;

@@ -108,7 +108,7 @@ export class Winery {
     const wine = this.#catalogue[place % this.#catalogue.length]!;
     switch (resource) {
       case 'orders':
-        return newOrder(birth, this.#catalogue, random) as unknown as JsonObject;
+        return newOrder(birth, this.#catalogue, random);
       case 'customers':
         return makeCustomer(birth, birth.buyer.contact, random);
       case 'inventory':
@@ -134,7 +134,7 @@ export class Winery {
   alter(resource: Resource, record: JsonObject, at: string, random: Random): void {
     switch (resource) {
       case 'orders': {
-        const order = record as unknown as OrderRecord;
+        const order = record as OrderRecord; // as `knows` has seen
         const resting = random.chance(0.08);
         if (resting || advanceOrder(order, at, random) === undefined) editOrder(order, at, random);
         break;

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { logHooks } from '../../src/commands/log-hooks.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Lane } from '../../src/observe/hooks.ts';
-import type { Logger } from '../../src/observe/log.ts';
 import type { Change, Operation } from '../../src/streams/diff/change.ts';
 import type { Proof } from '../../src/streams/paging/sweep-progress.ts';
+import { lineLogger } from '../support/line-logger.ts';
 
 const INSTANT = Date.parse('2026-01-01T00:00:00Z');
 
@@ -23,7 +23,7 @@ describe('logHooks', () => {
     const lines: string[] = [];
     const info = ({ resource, read }: { resource: string; read: number }) =>
       lines.push(`${resource} ${read}`);
-    const { onProgress } = logHooks({ info } as unknown as Logger);
+    const { onProgress } = logHooks(lineLogger({ info }));
     const progress = (resource: 'orders' | 'products', read: number) =>
       onProgress({ resource, read, total: 5, done: read === 5 });
     progress('orders', 1);
@@ -39,9 +39,11 @@ describe('logHooks', () => {
 
   it('names fields that differ in every answer, and tells a volatile field that is unseen from a personal one', () => {
     const lines: object[] = [];
-    const { onVolatile, onUnseen } = logHooks({
-      warn: (line: object) => lines.push(line),
-    } as unknown as Logger);
+    const { onVolatile, onUnseen } = logHooks(
+      lineLogger({
+        warn: (line: object) => lines.push(line),
+      }),
+    );
     onVolatile({ resource: 'products', fields: ['/seen'] });
     onUnseen({ resource: 'products', field: '/sene' });
     onUnseen({ resource: 'products', field: 'emial' });
@@ -56,7 +58,7 @@ describe('logHooks', () => {
     const lines: string[] = [];
     const at = (level: string) => (fields: { resource: string; trouble: string }) =>
       lines.push(`${level} ${fields.resource} ${fields.trouble}`);
-    const logger = { warn: at('warn'), debug: at('debug') } as unknown as Logger;
+    const logger = lineLogger({ warn: at('warn'), debug: at('debug') });
     const { onTrouble } = logHooks(logger);
     onTrouble({ resource: 'orders', trouble: 'short', offset: 0 });
     onTrouble({ resource: 'orders', trouble: 'short', offset: 0 });
@@ -79,7 +81,7 @@ describe('logHooks', () => {
     const said: string[] = [];
     const warn = ({ event, resource }: { event: string; resource: string }) =>
       said.push(`${event} ${resource}`);
-    const { onSwept } = logHooks({ warn, debug: () => undefined } as unknown as Logger);
+    const { onSwept } = logHooks(lineLogger({ warn }));
     const sweep = (resource: string, proof: Proof, canBeAsked = false) =>
       onSwept({ resource, number: 1, records: 9, proof, canBeAsked });
     const rounds = (minutes: number, work: () => void) => {
@@ -98,7 +100,7 @@ describe('logHooks', () => {
   it('says once a minute what was read and published, and of how many seconds', () => {
     const lines: unknown[] = [];
     const info = (fields: object) => lines.push(fields);
-    const { onPublished } = logHooks({ info } as unknown as Logger);
+    const { onPublished } = logHooks(lineLogger({ info }));
     const page = (lane: Lane, ...changes: Operation[]) =>
       onPublished({
         resource: 'orders',
@@ -121,7 +123,7 @@ describe('logHooks', () => {
     const lines: string[] = [];
     const error = ({ resource, gone }: { resource: string; gone: number }) =>
       lines.push(`${resource} ${gone}`);
-    const { onHeld } = logHooks({ error } as unknown as Logger);
+    const { onHeld } = logHooks(lineLogger({ error }));
     const held = (resource: string, gone: number) =>
       onHeld({ resource, gone, known: 200, limitPercent: 5 });
     for (let sweep = 0; sweep < 100; sweep += 1) held('inventory', 60);
@@ -138,7 +140,7 @@ describe('logHooks', () => {
   it('says the first of bad records at once, and then every ten seconds how many there were', () => {
     const lines: unknown[] = [];
     const warn = (fields: object) => lines.push(fields);
-    const { onRejected, onRefused } = logHooks({ warn } as unknown as Logger);
+    const { onRejected, onRefused } = logHooks(lineLogger({ warn }));
     for (let offset = 0; offset < 60_000; offset += 1)
       onRejected({ resource: 'products', reason: 'no-key', offset });
     onRejected({ resource: 'products', reason: 'too-large', offset: 7 });
@@ -166,7 +168,7 @@ describe('logHooks', () => {
   it('says when another instance was at a resource just now', () => {
     const lines: unknown[] = [];
     const warn = (fields: object) => lines.push(fields);
-    logHooks({ warn } as unknown as Logger).onTakenOver({ resource: 'orders' });
+    logHooks(lineLogger({ warn })).onTakenOver({ resource: 'orders' });
     expect(lines).toEqual([{ event: 'taken-over', resource: 'orders' }]);
   });
 
@@ -174,7 +176,7 @@ describe('logHooks', () => {
     const lines: unknown[] = [];
     const at = (level: string) => (fields: object, text: string) =>
       lines.push({ level, ...fields, text });
-    const { onResync } = logHooks({ info: at('info'), warn: at('warn') } as unknown as Logger);
+    const { onResync } = logHooks(lineLogger({ info: at('info'), warn: at('warn') }));
     const told = { resource: 'orders', id: 'a', events: 0, message: null } as const;
     onResync({ ...told, status: 'begun' });
     onResync({ ...told, status: 'done', events: 7 });

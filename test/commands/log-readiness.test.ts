@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { logReadiness } from '../../src/commands/log-readiness.ts';
-import type { Logger } from '../../src/observe/log.ts';
 import type { Readiness } from '../../src/ops/status/readiness.ts';
 import { virtualTime } from '../support/virtual-time.ts';
+import { lineLogger } from '../support/line-logger.ts';
 
 const READY: Readiness = { ready: true, reasons: [], causes: [] };
 const waiting = (cause: 'kafka' | 'registry', text: string): Readiness => ({
@@ -16,7 +16,7 @@ describe('logReadiness', () => {
     const lines: unknown[] = [];
     const line = (level: string) => (fields: object, text: string) =>
       lines.push({ level, ...fields, text });
-    const logger = { info: line('info'), warn: line('warn') } as unknown as Logger;
+    const logger = lineLogger({ info: line('info'), warn: line('warn') });
     let now: Readiness = waiting('kafka', 'a');
     const scheduler = virtualTime();
     scheduler.run(() => {

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import { logSettings } from '../../src/commands/log-settings.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import type { Logger } from '../../src/observe/log.ts';
+import { lineLogger } from '../support/line-logger.ts';
 
 it('tells of each setting that may be a slip, by its name', () => {
   const lines: unknown[] = [];
   const warn = (fields: object, text: string) => lines.push([fields, text]);
   const env = { PII_MASK: 'orders.emial,orders.phone', PII_DROP: 'customers.emial' };
-  logSettings({ warn } as unknown as Logger, loadConfig({ env, cwd: import.meta.dirname }));
+  logSettings(lineLogger({ warn }), loadConfig({ env, cwd: import.meta.dirname }));
   expect(lines).toEqual([
     [
       { event: 'setting', setting: 'PII_MASK' },

@@ -6,6 +6,7 @@ import { Secret } from '../../src/core/secret.ts';
 /** Texts that can't be part of what is printed by chance. */
 const text = fc.string({ minLength: 1 }).map((random) => `<<${random}>>`);
 
+// In a text it is not allowed by its type: a cast does what a slip would.
 const printings: [string, (secret: Secret) => string][] = [
   ['String()', (secret) => String(secret)],
   ['a template', (secret) => `${secret as unknown as string}`],

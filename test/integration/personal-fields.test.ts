@@ -92,16 +92,16 @@ const filesIn = (folder: string) =>
     .map((entry) => readFileSync(join(entry.parentPath, entry.name)).toString('latin1'))
     .join('\n');
 
-interface Event {
+type Event = {
   readonly op: string;
   readonly before: Record<string, unknown> | null;
   readonly after: Record<string, unknown> | null;
   readonly changed: readonly string[];
-}
+};
 const topicOf = (name: string) =>
   readTopic(inject('brokers'), inject('registryUrl'), `${PREFIX}.${name}`);
 const eventsOf = (read: readonly Read[], key: number) =>
-  read.filter((each) => each.key === String(key)).map(({ value }) => value as unknown as Event);
+  read.filter((each) => each.key === String(key)).map(({ value }) => value as Event);
 
 /** Resolves when each of the lists is read whole. */
 const readWhole = (service: Cli) =>

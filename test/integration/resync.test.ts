@@ -19,14 +19,14 @@ import type { Read } from './support/topic-reader.ts';
 /** Without polls that find by themselves what has changed. */
 const SELDOM = { POLL_INTERVAL_MS: '600000' };
 
-interface Event {
+type Event = {
   readonly key: string;
   readonly op: string;
   readonly before: Record<string, unknown> | null;
   readonly after: Record<string, unknown> | null;
   readonly changed: readonly string[];
   readonly source: { readonly snapshot: string; readonly sequence: number };
-}
+};
 
 const topicOf = (prefix: string, name: string) =>
   readTopic(inject('brokers'), inject('registryUrl'), `${prefix}.${name}`);
@@ -37,7 +37,7 @@ const eventsOf = async (prefix: string, resource = 'orders') =>
     .sort((a, b) => a.source.sequence - b.source.sequence);
 const pollsOf = ({ truth }: Sandbox) =>
   truth.requests('orders').filter(({ query }) => query.includes('modifiedFromDate'));
-const eventOf = ({ key, value }: Read): Event => ({ ...(value as unknown as Event), key: key! });
+const eventOf = ({ key, value }: Read): Event => ({ ...(value as Event), key: key! });
 /** Those of a request: the others have no `before`, or differ from it. */
 const repeated = (events: readonly Event[]) =>
   events.filter((event) => event.op === 'r' && event.before !== null);

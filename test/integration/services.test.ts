@@ -205,11 +205,11 @@ describe.skipIf(!java.found || !maven.found)('however the launching process ends
     say({ brokers, registryUrl, pids: [kafka.pid, registry.pid] });
   `;
 
-  interface Launched {
+  type Launched = {
     readonly brokers: string[];
     readonly registryUrl: string;
     readonly pids: number[];
-  }
+  };
 
   interface Launcher {
     readonly child: ChildProcess;
@@ -241,7 +241,7 @@ describe.skipIf(!java.found || !maven.found)('however the launching process ends
     for (;;) {
       const event = await from.next();
       if (event === undefined) throw new Error('the launcher ended');
-      if ('pids' in event) return event as unknown as Launched;
+      if ('pids' in event) return event as Launched;
     }
   }
 

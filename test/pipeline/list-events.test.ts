@@ -76,6 +76,7 @@ async function events(
     },
     sweep: { ...NO_SWEEP, beganAt: Date.now() },
     get: () => undefined,
+    text: () => undefined,
     count: () => 0,
     isRejected: () => false,
     unread: () => 0,

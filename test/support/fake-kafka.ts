@@ -129,6 +129,7 @@ export function fakeKafka(): FakeKafka {
       ),
   });
   const fake: FakeKafka = {
+    // What kafkajs keeps to itself is in none of its types.
     kafka: { admin, [Symbol('private:Kafka:createCluster')]: cluster } as unknown as Kafka,
     leaders,
     counts,

@@ -1,5 +1,5 @@
 import { isJsonObject, parseJson } from '../../schemas/json/json.ts';
-import type { JsonValue } from '../../schemas/json/json.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
 /** What is declared of one quota: a list's, the logins', or that of all lists together. */
 export interface Declared {
@@ -57,11 +57,15 @@ export function parseLedger(text: string): LedgerRecord | LedgerClaim | undefine
   if (typeof instance !== 'string') return undefined;
   if (claim === true) return isCount(number) ? { instance, claim, number } : undefined;
   if (!isTexts(writers) || !isCount(blockMs) || !isJsonObject(quotas)) return undefined;
-  if (!Object.values(quotas).every(isDeclared)) return undefined;
+  if (!areDeclared(quotas)) return undefined;
   return {
-    ...{ instance, writers, blockMs, quotas: quotas as unknown as LedgerRecord['quotas'] },
+    ...{ instance, writers, blockMs, quotas },
     ...(isCount(number) && { number }),
   };
+}
+
+function areDeclared(quotas: JsonObject): quotas is JsonObject & Record<string, Declared> {
+  return Object.values(quotas).every(isDeclared);
 }
 
 function isDeclared(value: JsonValue | undefined): boolean {

@@ -129,8 +129,13 @@ function remembered<K, T>(answers: Map<K, Promise<T>>, key: K, work: () => Promi
 
 function recordSchema(text: unknown, about: string): RecordSchema {
   const schema = typeof text === 'string' ? objectIn(text) : undefined;
-  if (schema && 'fields' in schema) return schema as unknown as RecordSchema;
+  if (schema && isRecordSchema(schema)) return schema;
   throw refused(`${about} in the schema registry is not an Avro record`);
+}
+
+/** The rest of it is for the registry to have checked. */
+function isRecordSchema(schema: object): schema is RecordSchema {
+  return 'fields' in schema;
 }
 
 function integer(value: unknown, about: string): number {

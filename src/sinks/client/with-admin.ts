@@ -22,7 +22,10 @@ const NOT_YET = new Set([
  *
  * @throws CellarstreamError as {@link kafkaError} makes it of what kafkajs throws.
  */
-export function withAdmin<T>(kafka: Kafka, work: (admin: Admin) => Promise<T>): Promise<T> {
+export function withAdmin<T>(
+  kafka: Pick<Kafka, 'admin'>,
+  work: (admin: Admin) => Promise<T>,
+): Promise<T> {
   return firstValueFrom(
     defer(() => withConnection(kafka.admin(), work)).pipe(
       retry({

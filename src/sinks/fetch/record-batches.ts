@@ -153,7 +153,7 @@ async function decompress(type: number, bytes: Buffer): Promise<Buffer> {
     const chunkSize = Math.min(Math.max(length + 1, ROOM.least), ROOM.most);
     return unzip(bytes, { chunkSize });
   }
-  const codecs = kafkajs.CompressionCodecs as unknown as Record<number, (() => Codec) | undefined>;
+  const codecs: Readonly<Record<number, (() => Codec) | undefined>> = kafkajs.CompressionCodecs;
   let codec: Codec | undefined;
   try {
     codec = codecs[type]?.();

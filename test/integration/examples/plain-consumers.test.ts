@@ -36,7 +36,7 @@ async function printsChanges(file: string, program: string, prefix: string): Pro
   await consumer.until((lines) => lines.length >= ORDERS);
   expect(consumer.lines).toHaveLength(ORDERS);
   const [key] = sandbox.truth.keys('orders');
-  const { payment_status, total_price } = sandbox.truth.get('orders', key!) as unknown as Facts;
+  const { payment_status, total_price } = sandbox.truth.get('orders', key!) as Facts;
   expect(consumer.lines).toContain(`${key} r - -> ${payment_status} ${total_price.toFixed(2)} `);
 
   const from = ORDERS;
@@ -54,10 +54,10 @@ async function printsChanges(file: string, program: string, prefix: string): Pro
   expect(await consumer.end('SIGTERM')).toBe(0);
 }
 
-interface Facts {
+type Facts = {
   readonly payment_status: string;
   readonly total_price: number;
-}
+};
 
 /** Python or its package, in its own words; undefined when both are there. */
 function whatIsMissing(): string | undefined {

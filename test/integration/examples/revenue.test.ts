@@ -35,16 +35,16 @@ it('shows what the orders of each day and channel have brought in, to the cent',
   expect(await revenue.end('SIGTERM')).toBe(0);
 });
 
-interface Order {
+type Order = {
   readonly order_number: number;
   readonly order_date: string;
   readonly order_type: string;
   readonly payment_status: string;
   readonly total_price: number;
-  readonly order_edit?: readonly JsonObject[];
-}
+  readonly order_edit?: JsonObject[];
+};
 
-const orders = (sandbox: Sandbox) => [...sandbox.truth.records('orders')] as unknown as Order[];
+const orders = (sandbox: Sandbox) => [...sandbox.truth.records('orders')] as Order[];
 
 const paid = (sandbox: Sandbox) =>
   orders(sandbox).filter(({ payment_status }) => payment_status === 'paid');

@@ -53,7 +53,7 @@ function ship(sandbox: Sandbox, count: number): void {
 
 /** Parcels on their way or further, by order and id. */
 function shipped(sandbox: Sandbox): string[] {
-  const orders = [...sandbox.truth.records('orders')] as unknown as Order[];
+  const orders = [...sandbox.truth.records('orders')] as Order[];
   return orders
     .flatMap(({ order_number, fulfillment_info }) =>
       fulfillment_info
@@ -65,10 +65,10 @@ function shipped(sandbox: Sandbox): string[] {
     .sort();
 }
 
-interface Order {
+type Order = {
   readonly order_number: number;
-  readonly fulfillment_info: readonly { fulfillment_id: string; shipment_status: string | null }[];
-}
+  readonly fulfillment_info: { fulfillment_id: string; shipment_status: string | null }[];
+};
 
 /** What is in the outbox; a draft that a kill has left is no notice. */
 function notices(folder: string): string[] {

@@ -3,12 +3,12 @@ import { imageJson } from './image-json.ts';
 import type { Read } from './topic-reader.ts';
 
 type Image = Record<string, unknown>;
-interface Envelope {
+type Envelope = {
   readonly before: Image | null;
   readonly after: Image | null;
   readonly op: string;
   readonly source: { readonly sequence: number };
-}
+};
 
 export interface Findings {
   /** Everything that breaks a promise, in words; empty is what we want. */
@@ -28,7 +28,7 @@ export function checkOrders(events: readonly Read[], sandbox: Sandbox): Findings
 
   for (const { key, value } of events) {
     if (key === null || value === null) continue;
-    const { before, after, op, source } = value as unknown as Envelope;
+    const { before, after, op, source } = value as Envelope;
     ops[op] = (ops[op] ?? 0) + 1;
     const known = last.get(key);
     const [was, is] = [JSON.stringify(before), JSON.stringify(after)];
@@ -127,7 +127,7 @@ export function checkStatusChanges(
   const expected = new Map<string, string[]>();
   for (const { key, value } of events) {
     if (key === null || value === null) continue;
-    const { before, after, op } = value as unknown as Envelope;
+    const { before, after, op } = value as Envelope;
     if (op === 'r' || op === 'd') continue;
     const [was, is] = [statusesOf(before), statusesOf(after)];
     for (const name of new Set([...was.keys(), ...is.keys()])) {

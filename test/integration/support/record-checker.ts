@@ -7,16 +7,16 @@ import type { Read } from './topic-reader.ts';
 type Image = Readonly<Record<string, unknown>>;
 
 /** An event as the contract describes it, read by a stranger. */
-export interface Envelope {
+export type Envelope = {
   readonly before: Image | null;
   readonly after: Image | null;
   readonly op: string;
   readonly changed: readonly string[];
   readonly source: { readonly sequence: number };
-}
+};
 
 export function envelopeOf({ value }: Read): Envelope {
-  return value as unknown as Envelope;
+  return value as Envelope;
 }
 
 /** The records of a list by the keys of its topic; these are the sandbox's own unless told. */

@@ -122,5 +122,5 @@ function logical<T>(read: (value: T) => unknown) {
     override _fromValue(value: unknown): unknown {
       return read(value as T);
     }
-  } as unknown as new () => avro.types.LogicalType;
+  };
 }

@@ -14,7 +14,7 @@ function batchOf(partition: number, first: number, times: readonly number[]): Pa
         timestamp: String(time),
         key: null,
         value: null,
-      }) as unknown as Message,
+      }) as Message,
   );
   return { partition, messages, next: BigInt(first + times.length) };
 }

@@ -53,7 +53,7 @@ function cluster(answers: readonly Error[]) {
       return Promise.resolve({ throttleTime: 0, resources });
     },
   };
-  return { kafka: { admin: () => admin } as unknown as Kafka, left };
+  return { kafka: { admin: () => admin as Admin } as Kafka, left };
 }
 
 it('says of a wrong cleanup.policy the command that mends it', async () => {

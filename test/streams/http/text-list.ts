@@ -45,7 +45,7 @@ export function requestOf(
   const token = { text: 't', askedAt: 0, lifeMs: 1e9, serverTime: 0 };
   const list = listRequest({
     url: new URL('http://list/v1/orders'),
-    dispatcher: { request } as unknown as Dispatcher,
+    dispatcher: { request } as unknown as Dispatcher, // as much of it as a list request takes
     tokens: { token$: of(token).pipe(delay(0)), current: () => token, refuse: () => undefined },
     scheduler,
     random: () => 1,

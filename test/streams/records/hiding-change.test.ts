@@ -41,6 +41,7 @@ describe('hidingChange', () => {
   });
 
   it('shows no record in clear of which nothing is left', () => {
+    // By its type something always is.
     const nothing = { hide: () => null, hideStored: () => null as unknown as JsonObject };
     const { before, images } = hidingChange(change(raw, null), codec, nothing);
     expect([before, String(images.before)]).toEqual([null, 'null']);
