@@ -21,7 +21,7 @@ import type { UnreadableTexts } from './unreadable-texts.ts';
 
 export type { Answer, ListQuery, ListRequest, Pagination } from './answer.ts';
 
-/** What {@link decodedList} needs. */
+/** How the pages of a list are asked for and decoded. */
 export interface DecodedListOptions {
   /** Asks for a page. */
   readonly request: PageRequest;
@@ -105,7 +105,7 @@ export interface ListRequestOptions
   readonly keyOf?: KeyOf;
 }
 
-/** The list request of one resource, as records: {@link pageRequest}, then {@link decodedList}. */
+/** The list request of one resource: each page is asked for within the quota, then decoded into records. */
 export function listRequest(options: ListRequestOptions): ListRequest {
   const { keyOf, decode = parsing(keyOf), logicalClock = newLogicalClock() } = options;
   const request = pageRequest({ ...options, logicalClock });

@@ -30,7 +30,7 @@ export interface RawPage extends Pick<HttpAnswer, 'body' | 'text'> {
 /** Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes. */
 export type PageRequest = (query: ListQuery, limit: Limit) => Observable<RawPage>;
 
-/** What {@link pageRequest} needs. */
+/** How pages are asked for: where, with which token, and what is told of it. */
 export interface PageRequestOptions {
   /** The list's address, such as `https://api.example/v1/orders`. */
   readonly url: URL;
