@@ -28,11 +28,14 @@ describe('what the texts tell people to type', () => {
     expect(typed.map(([, command]) => command)).toEqual(
       expect.arrayContaining(['run', 'check', 'peek']),
     );
-    for (const [, command, rest] of typed) {
-      const { code, stdout } = await cellarstream([command!, '--help']);
+    for (const command of new Set(typed.map(([, command]) => command!))) {
+      const { code, stdout } = await cellarstream([command, '--help']);
       expect(code).toBe(0);
       expect(stdout).toContain(`Usage: cellarstream ${command}`);
-      for (const [flag] of rest!.matchAll(/--[\w-]+/g)) expect(stdout).toContain(` ${flag} `);
+      const rest = typed.filter(([, other]) => other === command).map(([line]) => line);
+      for (const [flag] of rest.join('\n').matchAll(/--[\w-]+/g)) {
+        expect(stdout).toContain(` ${flag} `);
+      }
     }
   });
 
