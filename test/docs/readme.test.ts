@@ -3,7 +3,9 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { blocks, cellarstream, text } from './texts.ts';
 
 const README = text('README.md');
-const SHELL = [...blocks(README, 'sh'), ...blocks(text('CONTRIBUTING.md'), 'sh')]
+const COMMANDS = text('docs/commands.md');
+const SHELL = [README, COMMANDS, text('CONTRIBUTING.md')]
+  .flatMap((page) => blocks(page, 'sh'))
   .join('\n')
   .replace(/ #.*$/gm, '');
 const NPMS_OWN = ['ci', 'audit'];
@@ -26,21 +28,26 @@ describe('what the texts tell people to type', () => {
     expect(typed.map(([, command]) => command)).toEqual(
       expect.arrayContaining(['run', 'check', 'peek']),
     );
-    for (const [, command, rest] of typed) {
-      const { code, stdout } = await cellarstream([command!, '--help']);
+    for (const command of new Set(typed.map(([, command]) => command!))) {
+      const { code, stdout } = await cellarstream([command, '--help']);
       expect(code).toBe(0);
       expect(stdout).toContain(`Usage: cellarstream ${command}`);
-      for (const [flag] of rest!.matchAll(/--[\w-]+/g)) expect(stdout).toContain(` ${flag} `);
+      const rest = typed.filter(([, other]) => other === command).map(([line]) => line);
+      for (const [flag] of rest.join('\n').matchAll(/--[\w-]+/g)) {
+        expect(stdout).toContain(` ${flag} `);
+      }
     }
   });
 
-  it('every command is in the README', async () => {
+  it('every command is in the README, and in the reference', async () => {
     const { stdout } = await cellarstream(['--help']);
     const commands = [...stdout.matchAll(/^ {2}(\w+)(?: \[options\])?(?: <\w+>)? {2,}/gm)]
       .map(([, command]) => command!)
       .filter((command) => command !== 'help');
     expect(commands).toContain('run');
     for (const command of commands) expect(README).toMatch(new RegExp(`\\b${command}\\b`));
+    const rows = [...COMMANDS.matchAll(/^\| `(\w+)` \|/gm)].map(([, command]) => command!);
+    expect(rows.sort()).toEqual(commands.sort());
   });
 
   it('settings are in docs/settings.md', () => {
@@ -54,7 +61,7 @@ describe('what the texts tell people to type', () => {
 });
 
 describe('the table of exit codes', () => {
-  const rows = [...README.matchAll(/^\| (\d) \| (.+) \|$/gm)].map(([, code]) => Number(code));
+  const rows = [...COMMANDS.matchAll(/^\| (\d) \| (.+) \|$/gm)].map(([, code]) => Number(code));
 
   it('has each, once', () => {
     expect(rows).toEqual([0, 1, 2]);

@@ -83,7 +83,7 @@ ${fieldTable(recordIn(envelope.fields.find(({ name }) => name === 'source')!.typ
 
 | \`op\` | what has happened | \`before\` | \`after\` | status changes |
 | --- | --- | --- | --- | --- |
-| \`r\` | the first read met it, or somebody asked for it again ([signals.md](signals.md)) | null in the first read, else the same as \`after\` | the record | none |
+| \`r\` | the initial snapshot met it, or somebody asked for it again ([signals.md](signals.md)) | null in the initial snapshot, else the same as \`after\` | the record | none |
 | \`c\` | it is new | null | the record | one for each status that is set |
 | \`u\` | it has changed | the record as it was published last | the record | one for each status that differs |
 | \`d\` | it is gone | the record as it was published last | null | none |
@@ -114,7 +114,7 @@ end with \`nulls\` and \`unmapped\` too.
 
 ### Examples
 
-Times are ms since 1970 and money is a number, as the library gives them; in Avro it is a decimal. A first read, with
+Times are ms since 1970 and money is a number, as the library gives them; in Avro it is a decimal. An initial snapshot, with
 all there is of an order:
 
 ${shown(examples.firstRead)}

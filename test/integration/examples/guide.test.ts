@@ -14,8 +14,8 @@ import { runProgram } from './run-example.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** A program of the guide in a project of its own, which has the packages that the guide installs. */
-function project(name: string): string {
+/** A program of a guide in a project of its own, which has the packages that the guide installs. */
+function project(guide: string, name: string): string {
   const folder = folderForTest();
   mkdirSync(join(folder, 'node_modules'));
   symlinkSync(ROOT, join(folder, 'node_modules', 'cellarstream'));
@@ -24,11 +24,11 @@ function project(name: string): string {
   }
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
   const file = join(folder, `${name}.js`);
-  writeFileSync(file, namedProgram('docs/consumers.md', name).code);
+  writeFileSync(file, namedProgram(guide, name).code);
   return file;
 }
 
-it('the programs of the consumer guide do what it says', { timeout: 100_000 }, async () => {
+it('the programs of the consumer guides do what they say', { timeout: 100_000 }, async () => {
   const sandbox = await sandboxForTest({ records: { orders: 30 } });
   const service = cliForTest(['run'], {
     ...settings(sandbox, 'guide', folderForTest()),
@@ -36,7 +36,7 @@ it('the programs of the consumer guide do what it says', { timeout: 100_000 }, a
   });
   await firstReadDone(service);
 
-  const shipping = project('shipping');
+  const shipping = project('docs/first-consumer.md', 'shipping');
   const first = runProgram(shipping, 'guide');
   const ship = () => {
     const order = String(sandbox.create('orders', { delivery_preference: 'Ship' }));
@@ -55,7 +55,7 @@ it('the programs of the consumer guide do what it says', { timeout: 100_000 }, a
   expect(second.lines).toEqual([later]); // it goes on behind what it has handled
   expect(await second.end('SIGINT')).toBe(0);
 
-  const today = runProgram(project('today'), 'guide');
+  const today = runProgram(project('docs/consumers.md', 'today'), 'guide');
   expect(await today.ended).toBe(0);
   expect(today.lines).toEqual([expect.stringMatching(/^orders today: \d+ new, \d+ changes$/)]);
 });
