@@ -70,7 +70,7 @@ export interface SchemaEvolutionOptions {
 const SLICE = 250;
 
 /**
- * Opens the book at the registry's latest version, so that a restart goes on from what was inferred
+ * Opens it at the registry's latest version, so that a restart goes on from what was inferred
  * before.
  *
  * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
