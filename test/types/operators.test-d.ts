@@ -12,11 +12,12 @@ import type {
   Position,
   ScanPage,
   ScanTrouble,
+  StatusField,
   Token,
 } from '../../src/exports/streams.ts';
 import type { ChangeEvent, JsonObject, StatusSubject } from '../../src/exports/schemas.ts';
 import { toJson } from '../../src/exports/schemas.ts';
-import type { Proof, StatusField } from '../../src/index.ts';
+import type { Proof } from '../../src/index.ts';
 import { orderStatus, STATUS_FIELDS } from '../../src/streams/diff/order-status.ts';
 import { gatherFirst } from '../../src/streams/flow/gather-first.ts';
 import { BEGINNING } from '../../src/streams/paging/anchors.ts';

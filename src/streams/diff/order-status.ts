@@ -74,7 +74,7 @@ export function statusChanges(change: Change): StatusChange[] {
   return changes;
 }
 
-/** {@link statusChanges} of a stream of changes. */
+/** The status changes in each change of an order: one for each field and subject that differs. An `r` and a `d` have none. */
 export function orderStatus(): OperatorFunction<Change, readonly StatusChange[]> {
   return map(statusChanges);
 }
