@@ -93,8 +93,8 @@ export default defineConfig({
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          // They share one broker; each file has topics of its own. Three at once: most of them wait.
-          maxWorkers: 3,
+          // They share one broker; each file has topics of its own. Four at once: most of them wait.
+          maxWorkers: 4,
           isolate: false,
           sequence: { groupOrder: 1 },
         },
@@ -111,6 +111,16 @@ export default defineConfig({
           maxWorkers: 2,
         },
       },
+      {
+        test: {
+          name: 'properties-all',
+          include: ['test/**/*.property.test.ts'],
+          env: { TEST_LONG: '1' },
+          isolate: false,
+          testTimeout: 60_000,
+          maxWorkers: 2,
+        },
+      },
       // With servers of the versions that scripts/test-versions.mjs names.
       {
         test: {
@@ -123,14 +133,14 @@ export default defineConfig({
           isolate: false,
         },
       },
-      // Servers of its own, which it breaks: a minute with the other tests, up to 20 minutes by itself.
+      // Servers of its own, which it breaks: three brokers for a minute with the other tests; by itself one, too, and longer.
       {
         test: {
           name: 'chaos',
-          include: ['test/chaos/**/*.test.ts'],
+          include: ['test/chaos/cluster.test.ts'],
           env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '60' },
           hookTimeout: 120_000,
-          maxWorkers: 3,
+          maxWorkers: 4,
           sequence: { groupOrder: 1 },
         },
       },

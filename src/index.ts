@@ -50,5 +50,5 @@ export type {
 } from './observe/hooks.ts';
 export type { Gap, LostEvents } from './observe/lost-events.ts';
 export type { TopicFinding } from './schemas/events/topic-findings.ts';
-export type { KeyedStatusChange } from './streams/diff/order-status.ts';
+export type { KeyedStatusChange } from './resources/orders/order-status.ts';
 export type { Proof } from './streams/paging/sweep-progress.ts';

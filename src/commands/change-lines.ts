@@ -1,7 +1,7 @@
 import pc from 'picocolors';
 import type { Published } from '../observe/hooks.ts';
 import type { Change, Operation } from '../streams/diff/change.ts';
-import type { StatusChange } from '../streams/diff/order-status.ts';
+import type { StatusChange } from '../resources/orders/order-status.ts';
 import { somePaths, statusName, WORDS } from './change-words.ts';
 
 type Colors = ReturnType<typeof pc.createColors>;

@@ -7,7 +7,7 @@ import { firstValueFrom } from 'rxjs';
 import { run } from '../app.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { Config, ConfigWith } from '../config/config.ts';
-import { FIRST_RETRIES, openKafka } from '../sinks/topics/destination.ts';
+import { FIRST_RETRIES, openKafka } from '../sinks/client/open-kafka.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Hooks, Progress } from '../observe/hooks.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';

@@ -17,7 +17,7 @@ import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { steadyScheduler } from '../core/clock.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { Config, ConfigWith, Resource } from '../config/config.ts';
-import { FIRST_RETRIES, openKafka } from '../sinks/topics/destination.ts';
+import { FIRST_RETRIES, openKafka } from '../sinks/client/open-kafka.ts';
 import { ALL, LOGIN } from '../account/ledger/ledger-record.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { openGuest } from '../account/permits/open-guest.ts';

@@ -4,7 +4,7 @@ import { lastValueFrom, merge, Subject } from 'rxjs';
 import { loadConfig } from '../config/load-config.ts';
 import type { TopicPosition } from '../consumers/position.ts';
 import { replay } from '../consumers/replay.ts';
-import { FIRST_RETRIES, openLinks } from '../sinks/topics/destination.ts';
+import { FIRST_RETRIES, openLinks } from '../sinks/client/open-kafka.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { instant } from '../config/settings.ts';

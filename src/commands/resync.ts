@@ -13,7 +13,7 @@ import {
 import type { Observable } from 'rxjs';
 import { loadConfig } from '../config/load-config.ts';
 import type { Config, Resource } from '../config/config.ts';
-import { FIRST_RETRIES, openKafka } from '../sinks/topics/destination.ts';
+import { FIRST_RETRIES, openKafka } from '../sinks/client/open-kafka.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { topicNames } from '../schemas/events/topics.ts';

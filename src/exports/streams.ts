@@ -76,8 +76,8 @@ export type { Element } from '../schemas/json/page-elements.ts';
 // Diff
 export type { Difference, DiffOptions, Images, ReadRecords } from '../streams/diff/diff.ts';
 export type { Change, ImageCodec, Operation } from '../streams/diff/change.ts';
-export { orderStatus } from '../streams/diff/order-status.ts';
-export type { STATUS_FIELDS, StatusChange, StatusField } from '../streams/diff/order-status.ts';
+export { orderStatus } from '../resources/orders/order-status.ts';
+export type { STATUS_FIELDS, StatusChange, StatusField } from '../resources/orders/order-status.ts';
 export type { Identities } from '../streams/diff/identity.ts';
 export type { NewestReads, Verdict } from '../streams/diff/newest.ts';
 export type { VolatileFields } from '../streams/records/volatile-fields.ts';

@@ -1,5 +1,5 @@
 import type { Change } from '../streams/diff/change.ts';
-import type { KeyedStatusChange } from '../streams/diff/order-status.ts';
+import type { KeyedStatusChange } from '../resources/orders/order-status.ts';
 import type { LostEvents } from './lost-events.ts';
 import type { TopicFinding } from '../schemas/events/topic-findings.ts';
 import type { ScanTrouble } from '../streams/paging/pages.ts';

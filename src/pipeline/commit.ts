@@ -15,7 +15,10 @@ export interface CommittingOptions {
   readonly resync: Pick<ResyncEvents, 'committed'> | undefined;
 }
 
-/** Does what a plan says, and tells of it. */
+/**
+ * Does what a plan says, and tells of it. The transaction itself is the checkpoint's: cursor and messages
+ * together, through `sinks/producer`.
+ */
 export function committing(options: CommittingOptions): (plan: Plan) => Promise<Published> {
   const { task, checkpoint, digests, resync } = options;
   const { rules, hooks, scheduler } = task;

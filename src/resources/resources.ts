@@ -1,8 +1,8 @@
 import type { RecordSchema } from '../schemas/avro/avro-schema.ts';
 import { orderSchema } from './orders/order.ts';
-import { ORDER_IDENTITIES } from '../streams/diff/identity.ts';
 import type { Identities } from '../streams/diff/identity.ts';
-import { STATUS_FIELDS } from '../streams/diff/order-status.ts';
+import { ORDER_IDENTITIES } from './orders/order-identities.ts';
+import { STATUS_FIELDS } from './orders/order-status.ts';
 
 /** The six lists of the API, by the last segment of their addresses. */
 export const RESOURCES = [

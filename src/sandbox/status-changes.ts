@@ -1,7 +1,7 @@
 import { isObject } from './resources.ts';
 import type { JsonValue } from './resources.ts';
 
-/** One of the nine status fields of an order, before and after. */
+/** A status field of an order, before and after. */
 export interface StatusChange {
   readonly subject: 'order' | 'order_edit' | 'fulfillment' | 'club_package';
   /** `created_at` of the edit (with `#2` and so on where two share it), `fulfillment_id`, or null. */

@@ -23,7 +23,7 @@ export interface Change {
   readonly resource: Resource;
   readonly key: RecordKey;
   readonly kind: 'create' | 'update' | 'delete';
-  /** Of orders, unless deleted: what changed in the nine status fields. */
+  /** Of orders, unless deleted: what changed in the status fields. */
   readonly status?: readonly StatusChange[];
 }
 

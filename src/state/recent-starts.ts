@@ -58,7 +58,9 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
   if (!known) for (const [slot, at] of ages.entries()) putTime(bytes, slot, at);
 
   let isWhole = known; // what is not stays as it is until the first is added: so long it is unknown
+  let isOpen = true; // closed, its number is soon that of another file
   const write = (from: number, length: number): void => {
+    if (!isOpen) return;
     try {
       isWhole = writeSync(ring, bytes, from, length, from) === length;
     } catch {
@@ -103,7 +105,10 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
       for (const at of times) place(at);
       write(0, bytes.length);
     },
-    close: () => closeSync(ring),
+    close: () => {
+      isOpen = false;
+      closeSync(ring);
+    },
   };
 }
 

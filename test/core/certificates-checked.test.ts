@@ -6,7 +6,7 @@ import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { openApi } from '../../src/account/api.ts';
 import { steadyScheduler } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { openLinks } from '../../src/sinks/topics/destination.ts';
+import { openLinks } from '../../src/sinks/client/open-kafka.ts';
 import { kafkaError } from '../../src/sinks/client/kafka-error.ts';
 import { selfSigned } from '../support/certificates.ts';
 

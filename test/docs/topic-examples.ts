@@ -17,7 +17,7 @@ import {
 import type { Message } from '../../src/sinks/sink.ts';
 import { diff } from '../../src/streams/diff/diff.ts';
 import type { ReadRecords } from '../../src/streams/diff/diff.ts';
-import { statusChanges } from '../../src/streams/diff/order-status.ts';
+import { statusChanges } from '../../src/resources/orders/order-status.ts';
 import { keyRecords } from '../../src/streams/records/records.ts';
 import { keyOfFields } from '../../src/streams/records/key-of.ts';
 

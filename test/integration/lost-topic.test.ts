@@ -102,7 +102,7 @@ async function goesOn(
 const POLL = { timeout: 60_000, interval: 500 };
 
 describe('a topic that is deleted', () => {
-  it('while the service is stopped: its records come again as r, and no status has changed', async () => {
+  const whileStopped = async () => {
     const topic = 'lost-stopped.orders';
     const { sandbox, env, service } = await published('lost-stopped');
     const before = (await read(topic)).map(sequenceOf);
@@ -121,9 +121,10 @@ describe('a topic that is deleted', () => {
     expect(keysOf(events, 'r')).toHaveLength(ORDERS);
     expect(Math.min(...events.map(sequenceOf))).toBeGreaterThan(Math.max(...before));
     await goesOn('lost-stopped', sandbox, 100_001);
-  });
+  };
 
-  it('with the state folder: the cursor knows', async () => {
+  /** With the state folder: the cursor knows. */
+  const withFolder = async () => {
     const { env, sandbox, service } = await published('lost-all');
     await service.logged(({ event }) => event === 'ready');
     // The cursor says so from the commit after the first read's on.
@@ -140,12 +141,9 @@ describe('a topic that is deleted', () => {
     expect(keysOf(events, 'r')).toHaveLength(ORDERS);
     expect(events).toHaveLength(ORDERS);
     expect(await read('lost-all.order-status-changes')).toHaveLength(1);
-  });
+  };
 
-  it.each([
-    ['and made anew', true],
-    ['and not made again', false],
-  ])('under the service %s: it is noticed, and nothing is dropped', async (_, isMade) => {
+  const underService = async (isMade: boolean) => {
     const prefix = isMade ? 'lost-anew' : 'lost-gone';
     const topic = `${prefix}.orders`;
     const { sandbox, service } = await published(prefix);
@@ -165,7 +163,14 @@ describe('a topic that is deleted', () => {
     const newest = events.filter(({ key }) => key === '100001').at(-1);
     expect(newest?.value?.after).toMatchObject({ payment_status: 'refunded' });
     await goesOn(prefix, sandbox, 100_003, [100_001]);
-  });
+  };
+
+  // They mostly wait: beside each other.
+  it('is noticed, and its records come again as r: stopped, with its folder, under the service', async () => {
+    const ways = [whileStopped(), withFolder(), underService(true), underService(false)];
+    const all = await Promise.allSettled(ways);
+    expect(all.filter(({ status }) => status === 'rejected')).toEqual([]);
+  }, 240_000);
 });
 
 describe('a topic whose beginning was deleted', () => {

@@ -1,11 +1,16 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
+import { scaled } from './support/scale.ts';
 import { cliForTest, connections, folderForTest, sandboxForTest } from './support/service.ts';
 import type { Env } from './support/service.ts';
 
 const LIMITS = { orders: 100, products: 100, login: 10 };
 const WINDOW_MS = 60_000;
 const PATIENCE = { timeout: 150_000, interval: 20 };
+
+/** As many requests as a service makes while others ask beside it. */
+const FULL = scaled(140, 230);
+const SECOND_MINUTE = scaled(30, 85);
 
 /** With the true limits, and more to read than they allow in minutes. */
 async function account(prefix: string) {
@@ -45,7 +50,7 @@ async function besideFullUse(): Promise<void> {
   const service = run();
   await reached(sandbox, 30);
   const took: number[] = [];
-  for (const count of [40, 70, 95, 115]) {
+  for (const count of scaled([40, 95], [40, 70, 95, 115])) {
     await reached(sandbox, count);
     const { out, ms } = await fine(['check'], env());
     expect(out).toMatch(/^orders +ok +\d+ records/m);
@@ -54,13 +59,13 @@ async function besideFullUse(): Promise<void> {
   }
   const peeked = await fine(['peek', 'orders', '--limit', '250'], env());
   expect(peeked.out.trim().split('\n')).toHaveLength(250);
-  await reached(sandbox, 230);
+  await reached(sandbox, FULL);
   console.log('beside full use: check took', took, 'ms, peek', peeked.ms);
   keptItsQuota('beside full use', sandbox);
   const times = sandbox.truth.requests('orders').map(({ at }) => at);
   const full = times.filter((at) => at >= times[0]! + 60_000 && at < times[0]! + 120_000).length;
   console.log(`beside full use: ${full} requests in the second minute`);
-  expect(full).toBeGreaterThanOrEqual(85);
+  expect(full).toBeGreaterThanOrEqual(SECOND_MINUTE);
   expect(await service.end('SIGTERM')).toBe(0);
 }
 
@@ -83,7 +88,7 @@ async function afterStop(): Promise<void> {
   await reached(sandbox, before + 3);
   await killed.end('SIGKILL');
   const next = run();
-  await reached(sandbox, 200);
+  await reached(sandbox, scaled(140, 200));
   expect(await next.end('SIGTERM')).toBe(0);
   keptItsQuota('alone', sandbox);
 }

@@ -5,7 +5,7 @@ import { lastValueFrom } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { SETTINGS } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { openLinks } from '../../src/sinks/topics/destination.ts';
+import { openLinks } from '../../src/sinks/client/open-kafka.ts';
 import { describeError } from '../../src/core/errors.ts';
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { login } from '../../src/streams/http/login.ts';

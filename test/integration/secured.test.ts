@@ -6,7 +6,7 @@ import { findings } from '../../src/commands/check.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
-import { openLinks } from '../../src/sinks/topics/destination.ts';
+import { openLinks } from '../../src/sinks/client/open-kafka.ts';
 import {
   apiTls,
   canBeSecured,

@@ -1,7 +1,9 @@
 import {
+  closeSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readFileSync,
   rmSync,
   statSync,
@@ -36,6 +38,19 @@ describe('recentStarts', () => {
     expect(kept(3)).toEqual([12, 13, 14]);
     first.close();
     second.close();
+  });
+
+  it('writes nothing once it is closed: its number may be that of another file', () => {
+    const starts = recentStarts(file(), 3);
+    const later = starts.add(1);
+    starts.close();
+    const other = join(folder, 'other');
+    const number = openSync(other, 'w+');
+    later(2);
+    starts.add(3);
+    starts.addAll([4]);
+    expect(readFileSync(other)).toHaveLength(0);
+    closeSync(number);
   });
 
   it('does not believe what a process left that was killed before it kept a time', () => {

@@ -3,8 +3,8 @@ import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 import type { Hooks } from '../../observe/hooks.ts';
 import { ledgerText, parseLedger, sentIn } from './ledger-record.ts';
 import type { Declared, LedgerRecord, SentRecord, TimedCount } from './ledger-record.ts';
-import { pace } from './pace.ts';
-import type { Pace } from './pace.ts';
+import { pace } from './start-pace.ts';
+import type { Pace } from './start-pace.ts';
 import type { AccountLog, Guests } from '../../sinks/ledger/kafka-ledger.ts';
 import { backoff } from '../../streams/flow/backoff.ts';
 import type { Gate, TokenBucketOptions } from '../../streams/quota/token-bucket.ts';
@@ -140,10 +140,11 @@ export function openLedger(options: LedgerOptions): Ledger {
       part.isWanted = false;
     }
     await log?.append(ledgerText(record));
-    // Who came while no declaration ran has seen that nobody asks, and has declared what they ask themselves. Whoever
-    // comes from now on sees this one.
-    if (log && !isRunning()) guests$.next(heard(await log.guests()));
+    // Guests that came while no declaration ran have declared what they ask themselves. Whoever comes from now on sees
+    // this declaration.
+    const guests = log && !isRunning() ? await log.guests() : undefined;
     if (!hasBegun) return; // it has ended meanwhile
+    if (guests) guests$.next(heard(guests));
     block = { end: now + blockMs, wallEnd: wall + blockMs };
     for (const [name, part] of parts) {
       part.left = Math.max(0, (record.quotas[name]?.more ?? 0) - part.started);

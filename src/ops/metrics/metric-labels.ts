@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../core/errors.ts';
 import type { Committed, Lane, Resynced } from '../../observe/hooks.ts';
 import { RESOURCES } from '../../resources/resources.ts';
-import { STATUS_FIELDS } from '../../streams/diff/order-status.ts';
+import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
 import type { Operation } from '../../streams/diff/change.ts';
 import type { ScanTrouble } from '../../streams/paging/pages.ts';
 import type { RejectReason } from '../../streams/records/records.ts';

@@ -1,5 +1,5 @@
 import { RESOURCES, RULES } from '../../resources/resources.ts';
-import { STATUS_FIELDS } from '../../streams/diff/order-status.ts';
+import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
 import { STATUSES } from './metric-labels.ts';
 import type { LabelName } from './metric-labels.ts';
 

@@ -15,7 +15,7 @@ import { stateDiagram } from './state-diagram.ts';
 import type { StateDiagram } from './state-diagram.ts';
 import { compact, count, duration, fieldName, since } from './words.ts';
 
-/** The observed life cycle of one of the nine status fields, as a diagram and as a table. */
+/** The observed life cycle of a status field, as a diagram and as a table. */
 export function lifeCycleView(): (status: Status) => void {
   const host = byId('diagram');
   const table = byId('life-table');

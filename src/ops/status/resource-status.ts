@@ -1,7 +1,7 @@
 import type { Hooks, Lane } from '../../observe/hooks.ts';
 import type { Resource } from '../../resources/resources.ts';
 import { durations, quantile } from './durations.ts';
-import { firstReadPace } from './snapshot-pace.ts';
+import { snapshotPace } from './snapshot-pace.ts';
 import { newUpdatedAt } from './freshness.ts';
 import { countPage, isLook } from './page-counts.ts';
 import { errorLine } from './shortened.ts';
@@ -58,7 +58,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
   const seconds = timeSlots({ everyMs: A_SECOND_MS, count: RATE_SECONDS, now, empty: counts });
   const series = timeSlots({ ...SERIES, now, empty: counts });
   const lags = timeSlots({ everyMs: A_MINUTE_MS, count: 4, now, empty: durations });
-  const firstRead = firstReadPace(now);
+  const firstRead = snapshotPace(now);
   const deadLetters: Record<string, number> = {};
 
   let isOpen = false;

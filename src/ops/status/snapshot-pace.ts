@@ -6,13 +6,13 @@ const OVER_MS = 60_000;
 const MAX_PAGES = 200;
 
 /** How far a first read is, how fast it goes, and when it will be done. */
-export interface FirstReadPace {
+export interface SnapshotPace {
   readonly add: (progress: Pick<FirstReadStatus, 'read' | 'total' | 'done'>) => void;
   readonly status: () => FirstReadStatus | null;
 }
 
 /** @param now The clock: ms, which never goes back. */
-export function firstReadPace(now: () => number): FirstReadPace {
+export function snapshotPace(now: () => number): SnapshotPace {
   let newest: Pick<FirstReadStatus, 'read' | 'total' | 'done'> | undefined;
   let pages: { readonly at: number; readonly read: number }[] = [];
   const forget = () => {

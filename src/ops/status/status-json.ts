@@ -27,7 +27,7 @@ export interface Status {
   /** By list and login; empty before the service has begun. */
   readonly quotas: readonly QuotaStatus[];
   readonly resources: readonly ResourceStatus[];
-  /** One for each of the nine status fields. */
+  /** One for each status field that is watched. */
   readonly lifeCycles: readonly LifeCycle[];
   /** The newest first. */
   readonly statusChanges: readonly RecentStatusChange[];

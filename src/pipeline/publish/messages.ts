@@ -8,7 +8,7 @@ import type { JsonValue } from '../../schemas/json/json.ts';
 import { orderStatusChangeCodec } from '../../schemas/events/order-status-change.ts';
 import { frame } from '../../schemas/registry/wire.ts';
 import type { Change } from '../../streams/diff/change.ts';
-import type { StatusChange } from '../../streams/diff/order-status.ts';
+import type { StatusChange } from '../../resources/orders/order-status.ts';
 import { offsetOf } from '../../streams/records/records.ts';
 import type { RejectedRecord } from '../../streams/records/records.ts';
 import type { Message } from '../../sinks/sink.ts';

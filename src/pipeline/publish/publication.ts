@@ -8,8 +8,8 @@ import type { Message } from '../../sinks/sink.ts';
 import type { ImageUpdate } from '../../state/store.ts';
 import type { Change } from '../../streams/diff/change.ts';
 import type { KnownRejects } from '../../streams/records/known-rejects.ts';
-import { statusChanges } from '../../streams/diff/order-status.ts';
-import type { KeyedStatusChange } from '../../streams/diff/order-status.ts';
+import { statusChanges } from '../../resources/orders/order-status.ts';
+import type { KeyedStatusChange } from '../../resources/orders/order-status.ts';
 import type { KeyedRecord } from '../../streams/records/page-record.ts';
 import type { RejectedRecord } from '../../streams/records/records.ts';
 

@@ -1,12 +1,11 @@
-import { Kafka, logLevel } from 'kafkajs';
-import type { KafkaConfig as KafkaJsConfig, logCreator } from 'kafkajs';
+import type { Kafka, logCreator } from 'kafkajs';
 import type { ConfigWith, Resource } from '../../config/config.ts';
 import type { RecordSchema } from '../../schemas/avro/avro-schema.ts';
 import { deadLetterCodec } from '../../schemas/events/dead-letter.ts';
 import { orderStatusChangeCodec } from '../../schemas/events/order-status-change.ts';
-import { createRegistry } from '../../schemas/registry/registry.ts';
-import type { Registry } from '../../schemas/registry/registry.ts';
 import { topicNames, topicTable, valueSubject } from '../../schemas/events/topics.ts';
+import { FIRST_RETRIES, openKafka } from '../client/open-kafka.ts';
+import type { Links } from '../client/open-kafka.ts';
 import { openTopics } from './kafka-topics.ts';
 import type { TopicsOptions } from './kafka-topics.ts';
 import { findingText } from '../../schemas/events/topic-findings.ts';
@@ -38,66 +37,6 @@ export interface Destination {
    * @throws CellarstreamError `TOPIC_SETTINGS`, `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
    */
   readonly look: (resource: Resource) => Promise<readonly TopicFinding[]>;
-}
-
-export interface Links {
-  readonly kafka: Kafka;
-  readonly registry: Registry;
-}
-
-/** How often kafkajs asks again by itself before an error comes out: for some four seconds. */
-const KAFKA_RETRIES = 7;
-/** The same of those who look whether it is there at all: for a second. */
-export const FIRST_RETRIES = 5;
-
-/** How long before its end a login is renewed, ms. */
-const LOG_IN_BEFORE_MS = 1_000;
-
-export interface KafkaOptions {
-  readonly log?: logCreator | undefined;
-  /** For those who want to know soon. */
-  readonly kafkaRetries?: number;
-}
-
-/** Connects to nothing yet. */
-export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {}): Kafka {
-  const { log, kafkaRetries = KAFKA_RETRIES } = options;
-  const { brokers, ssl, sasl } = config.kafka;
-  return new Kafka({
-    clientId: 'cellarstream',
-    brokers: [...brokers],
-    // Said, because an environment variable of Node's would turn it off.
-    ssl: ssl && { rejectUnauthorized: true, ...(ssl.ca !== undefined && { ca: ssl.ca }) },
-    ...(sasl && {
-      sasl: {
-        mechanism: sasl.mechanism,
-        username: sasl.username,
-        password: sasl.password.reveal(),
-      } as NonNullable<KafkaJsConfig['sasl']>,
-    }),
-    // kafkajs logs in again so long before a login is over: with its own 10 s, where logins last 3 s, before every
-    // request, which brokers refuse.
-    reauthenticationThreshold: LOG_IN_BEFORE_MS,
-    // Transactions one after the other meet the end of the one before: ask again soon. Not for
-    // ever: in the end the task begins again from what was really committed.
-    retry: { initialRetryTime: 30, multiplier: 2, maxRetryTime: 5_000, retries: kafkaRetries },
-    logLevel: logLevel.INFO,
-    ...(log && { logCreator: log }),
-  });
-}
-
-/** Connects to nothing yet. */
-export function openLinks(
-  config: ConfigWith<'kafka' | 'registry'>,
-  options: KafkaOptions = {},
-): Links {
-  const { url, auth, ca } = config.registry;
-  const registry = createRegistry({
-    url,
-    ...(auth && { username: auth.username, password: auth.password.reveal() }),
-    ...(ca !== undefined && { ca }),
-  });
-  return { kafka: openKafka(config, options), registry };
 }
 
 /**

@@ -4,12 +4,6 @@ import type { JsonValue } from '../../schemas/json/json.ts';
 /** Which field tells the elements of an array apart, by the array's name in its record. */
 export type Identities = Readonly<Record<string, string>>;
 
-/** The arrays of an order whose elements are known by more than their place. */
-export const ORDER_IDENTITIES: Identities = {
-  fulfillment_info: 'fulfillment_id',
-  order_edit: 'created_at',
-};
-
 /**
  * The elements of an array by their identity, in order: the text of `field`, with `#2`, `#3` and so
  * on where several share it; an element without it is known by its place alone (`#1` is the first).

@@ -84,8 +84,6 @@ export interface LaneLimit extends Limit {
 export interface TokenBucket extends Limit {
   /** @throws RangeError when called, if `rank` or `share` is out of range. */
   lane(options: LaneOptions): LaneLimit;
-  /** Counts as many starts as a window may have as made just now, by somebody unknown. */
-  exhaust(): void;
   /** Counts starts of somebody else: times in ms, which may be to come. */
   count(starts: readonly number[]): void;
   /** Starts that count just now: 0 to the capacity. */
@@ -221,19 +219,12 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
     lanes.sort((a, b) => a.rank - b.rank);
     return limit(made);
   };
-  const exhaust = (): void => {
-    const now = scheduler.now();
-    for (let k = 0; k < capacity; k++) {
-      unknown.add(now);
-      onStart?.(now);
-    }
-  };
   const count = (starts: readonly number[]): void => {
     for (const at of starts) unknown.add(at);
   };
   const usedNow = () => Math.min(capacity, used(scheduler.now()));
   gate?.opened$.subscribe(drainAgain);
-  return Object.assign(lane({}), { lane, exhaust, count, used: usedNow });
+  return Object.assign(lane({}), { lane, count, used: usedNow });
 }
 
 interface Lane {

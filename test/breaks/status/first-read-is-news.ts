@@ -1,6 +1,6 @@
-import * as real from '../../../src/streams/diff/order-status.ts';
+import * as real from '../../../src/resources/orders/order-status.ts';
 
-export * from '../../../src/streams/diff/order-status.ts';
+export * from '../../../src/resources/orders/order-status.ts';
 
 /** The first read of history makes status changes. */
 export const statusChanges: typeof real.statusChanges = (change) =>

@@ -11,7 +11,7 @@ import {
   statusMessage,
 } from '../../../src/pipeline/publish/messages.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
-import type { StatusChange } from '../../../src/streams/diff/order-status.ts';
+import type { StatusChange } from '../../../src/resources/orders/order-status.ts';
 import type { RejectedJson } from '../../../src/streams/records/records.ts';
 
 const codec = createEnvelopeCodec(orderSchema, 'orders');

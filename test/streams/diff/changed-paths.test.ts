@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { canonicalJson, JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { changedPaths } from '../../../src/streams/diff/changed-paths.ts';
-import { ORDER_IDENTITIES } from '../../../src/streams/diff/identity.ts';
+import { ORDER_IDENTITIES } from '../../../src/resources/orders/order-identities.ts';
 import { jsonValues, objectOf } from '../../support/json-values.ts';
 
 const paths = (before: JsonObject, after: JsonObject) =>

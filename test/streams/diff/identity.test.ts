@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
-import { byIdentity, ORDER_IDENTITIES } from '../../../src/streams/diff/identity.ts';
+import { ORDER_IDENTITIES } from '../../../src/resources/orders/order-identities.ts';
+import { byIdentity } from '../../../src/streams/diff/identity.ts';
 import { jsonValues } from '../../support/json-values.ts';
 
 const ids = (array: readonly JsonValue[]) => [...byIdentity(array, 'id').keys()];

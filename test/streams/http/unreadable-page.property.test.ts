@@ -5,7 +5,7 @@ import { pages } from '../../../src/streams/paging/pages.ts';
 import { keyOfId, MovingList, randomOf, SORTS } from '../paging/moving-list.ts';
 import { END, pageText, requestOf } from './text-list.ts';
 
-const SEEDS = 8;
+const SEEDS = process.env.TEST_LONG ? 8 : 3;
 /** Of the records of a list so many are no JSON: one in. */
 const EACH = 40;
 

@@ -64,8 +64,13 @@ describe('tokenBucket', () => {
         }
         if (random() < 0.5) {
           // Where all that counts is under way the walk forgets one of them.
-          const exhaust = () => void (bucket.used() < capacity && bucket.exhaust());
-          scheduler.schedule(exhaust, below(20_000) + 0.5);
+          // A window full of starts of somebody else, as the service counts its predecessor's.
+          const others = () => {
+            if (bucket.used() === capacity) return;
+            if ('count' in bucket) bucket.count(Array<number>(capacity).fill(scheduler.now()));
+            else bucket.exhaust();
+          };
+          scheduler.schedule(others, below(20_000) + 0.5);
         }
         for (let k = 0; k < 100; k++) {
           scheduler.schedule(() => told.push(`used ${bucket.used()}`), below(30_000) + 0.5);
@@ -83,7 +88,7 @@ describe('tokenBucket', () => {
     const beganAt = performance.now();
     scheduler.run(() => {
       const bucket = tokenBucket({ capacity, windowMs: 1_000, scheduler });
-      bucket.exhaust();
+      bucket.count(Array<number>(capacity).fill(scheduler.now()));
       const lane = bucket.lane({ rank: 1, share: capacity - 1 });
       const work = defer(() => {
         started += 1;

@@ -182,18 +182,14 @@ describe('tokenBucket', () => {
     });
   });
 
-  it('starts nothing for a window once it is exhausted, and tells of as many starts', () => {
+  it('starts nothing for a window once somebody else has used it up', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable }) => {
-      const told: number[] = [];
-      const onStart = (at: number) => void told.push(at);
-      const limit = tokenBucket({ capacity: 2, windowMs: 10, scheduler, onStart });
-      scheduler.schedule(() => limit.exhaust(), 3);
-      scheduler.schedule(() => expect(told).toEqual([3, 3]), 4);
-
+      const limit = tokenBucket({ capacity: 2, windowMs: 10, scheduler });
+      scheduler.schedule(() => limit.count([3, 3]), 3);
       expectObservable(cold('-----(abc|)').pipe(limit)).toBe('13ms (ab) 6ms (c|)');
       const silent = tokenBucket({ capacity: 1, windowMs: 10, scheduler });
-      silent.exhaust();
+      silent.count([0]);
       expectObservable(cold('(a|)').pipe(silent)).toBe('10ms (a|)');
     });
   });

@@ -1,4 +1,4 @@
-import type { StatusChange } from '../../streams/diff/order-status.ts';
+import type { StatusChange } from '../../resources/orders/order-status.ts';
 import { durations, quantile } from './durations.ts';
 import type { Durations } from './durations.ts';
 import { boundedMap } from './bounded-map.ts';

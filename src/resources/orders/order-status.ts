@@ -3,13 +3,14 @@ import type { OperatorFunction } from 'rxjs';
 import { isJsonObject, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { StatusSubject } from '../../schemas/events/order-status-change.ts';
-import { instantOf } from '../records/updated-at.ts';
-import type { Change } from './change.ts';
-import { byIdentity, ORDER_IDENTITIES } from './identity.ts';
+import { instantOf } from '../../streams/records/updated-at.ts';
+import type { Change } from '../../streams/diff/change.ts';
+import { byIdentity } from '../../streams/diff/identity.ts';
+import { ORDER_IDENTITIES } from './order-identities.ts';
 
 export type { StatusSubject };
 
-/** The nine status fields, each a plain name within its subject. */
+/** The status fields that are watched, each a plain name within its subject. */
 export const STATUS_FIELDS = {
   order: ['payment_status', 'fulfillment_status'],
   order_edit: ['status'],
@@ -47,9 +48,9 @@ export interface KeyedStatusChange {
 
 /**
  * The status changes in a change of an order: one for each field and subject that differs, in the
- * order of {@link STATUS_FIELDS}. A created order gives one for each field that is set; a first
- * read (`r`) and a deletion (`d`) give none. Fulfilments and edits are matched by their identity,
- * so that an array in another order changes nothing.
+ * order of {@link STATUS_FIELDS}. A created order gives one for each field that is set; an order
+ * that is read for the first time (`r`) and a deletion (`d`) give none. Fulfilments and edits are matched
+ * by their identity, so that an array in another order changes nothing.
  */
 export function statusChanges(change: Change): StatusChange[] {
   if (change.op === 'r' || change.op === 'd') return []; // without a look into its images

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { lifeCycle } from '../../../src/ops/status/life-cycle.ts';
-import type { LifeCycleModel } from '../../../src/ops/status/life-cycle.ts';
-import type { StatusChange } from '../../../src/streams/diff/order-status.ts';
+import { lifeCycle } from '../../../src/ops/status/status-life-cycle.ts';
+import type { LifeCycleModel } from '../../../src/ops/status/status-life-cycle.ts';
+import type { StatusChange } from '../../../src/resources/orders/order-status.ts';
 
 function changed(
   from: string | null,

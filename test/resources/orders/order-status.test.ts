@@ -7,8 +7,8 @@ import {
   orderStatus,
   STATUS_FIELDS,
   statusChanges,
-} from '../../../src/streams/diff/order-status.ts';
-import type { StatusChange } from '../../../src/streams/diff/order-status.ts';
+} from '../../../src/resources/orders/order-status.ts';
+import type { StatusChange } from '../../../src/resources/orders/order-status.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 
 function change(op: Operation, before: JsonObject | null, after: JsonObject | null): Change {
