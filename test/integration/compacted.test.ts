@@ -87,10 +87,7 @@ it('does not take a record for alive that was deleted, where compaction has take
     const log = await openCheckpoint({
       log: kafkaTransactionalLog(kafka, { partitions }),
       store: store.task('estate/orders'),
-      task: 'estate/orders',
-      topic,
-      cursorTopic,
-      transactionalId: 'stale',
+      place: { task: 'estate/orders', topic, cursorTopic, transactionalId: 'stale' },
       instance,
       readImage: (event) => {
         const { sequence, isGone } = JSON.parse(event.toString()) as Event;
