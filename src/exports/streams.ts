@@ -29,7 +29,7 @@ export type {
 
 // Request
 export { listRequest } from '../streams/http/list-request.ts';
-export type { DecodedListOptions, ListRequestOptions } from '../streams/http/list-request.ts';
+export type { ListRequestOptions } from '../streams/http/list-request.ts';
 export type {
   PageRequest,
   PageRequestOptions,
@@ -37,7 +37,7 @@ export type {
   Refusals,
 } from '../streams/http/page-request.ts';
 export type { Answer, ListQuery, ListRequest, Pagination } from '../streams/http/answer.ts';
-export type { AnswerSeen } from '../streams/http/http.ts';
+export type { AnswerSeen, RequestHooks } from '../streams/http/http.ts';
 export type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
 export type { UnreadableTexts } from '../streams/http/unreadable-texts.ts';
 export { backoff } from '../streams/flow/backoff.ts';
