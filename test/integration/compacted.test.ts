@@ -37,7 +37,9 @@ let clients: Clients;
 beforeAll(async () => {
   services = await startServices({
     ...serverVersions(),
-    kafkaSettings: { 'log.cleaner.backoff.ms': '300' },
+    kafka: {
+      settings: { 'log.cleaner.backoff.ms': '300' },
+    },
   });
   clients = {
     kafka: new Kafka({ brokers: services.brokers, logLevel: logLevel.NOTHING }),
