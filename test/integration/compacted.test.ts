@@ -209,8 +209,7 @@ async function readAll(kafka: Kafka, topic: string) {
   const reader = openReader({
     kafka,
     topic,
-    from: new Map([[0, 0n]]),
-    ends,
+    range: { from: new Map([[0, 0n]]), ends },
     onBatch: ({ messages, next }) => {
       offsets.push(...messages.map(({ offset }) => Number(offset)));
       if (messages.length === 0) empty.push(Number(next));
