@@ -20,7 +20,9 @@ export async function startServices(scope, tell) {
   const services = await start({
     brokers: KAFKA_BROKERS.split(',').filter((broker) => broker !== ''),
     registryUrl: SCHEMA_REGISTRY_URL,
-    kafkaSettings: DEFAULTS,
+    kafka: {
+      settings: DEFAULTS,
+    },
     onProgress: tell,
   });
   scope.add(() => services.stop());

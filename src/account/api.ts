@@ -6,8 +6,7 @@ import { loginUrlOf } from '../config/config-of.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { RESOURCES } from '../resources/resources.ts';
 import type { ResourceRules } from '../resources/resources.ts';
-import type { Retry } from '../streams/flow/backoff.ts';
-import type { AnswerSeen } from '../streams/http/http.ts';
+import type { RequestHooks } from '../streams/http/http.ts';
 import type { ListRequest } from '../streams/http/answer.ts';
 import { decodedList } from '../streams/http/list-request.ts';
 import { logicalClock } from '../streams/http/logical-clock.ts';
@@ -67,13 +66,10 @@ export function openApi(options: ApiOptions): Api {
     random = Math.random,
   } = options;
   const dispatcher = mayBeSent ? leased(connections, mayBeSent) : connections;
-  const retrying = (what: string, resource?: Resource) =>
-    onRetry
-      ? { onRetry: (retry: Retry) => onRetry({ what, ...(resource && { resource }), ...retry }) }
-      : {};
-
-  const answered = (what: string) =>
-    onRequest ? { onAnswer: (answer: AnswerSeen) => onRequest({ what, ...answer }) } : {};
+  const hooksOf = (what: string, resource?: Resource): RequestHooks => ({
+    onAnswer: (answer) => onRequest?.({ what, ...answer }),
+    onRetry: (retry) => onRetry?.({ what, ...(resource && { resource }), ...retry }),
+  });
 
   const tokens = tokenSource({
     login: login({
@@ -85,8 +81,7 @@ export function openApi(options: ApiOptions): Api {
       limit: loginLimit,
       scheduler,
       random,
-      ...answered('login'),
-      ...retrying('login'),
+      hooks: hooksOf('login'),
     }),
     scheduler,
     ...(onLogin && {
@@ -110,14 +105,13 @@ export function openApi(options: ApiOptions): Api {
         logicalClock: logicalClock(),
         scheduler,
         random,
-        ...retrying(resource, resource),
+        hooks: hooksOf(resource, resource),
       };
       const request = pageRequest({
         ...shared,
         refusals: refusals[resource],
         dispatcher,
         tokens,
-        ...answered(resource),
       });
       return {
         clock: shared.logicalClock,

@@ -62,8 +62,15 @@ export interface HandlingOptions<T, R> {
   readonly scheduler: SchedulerLike;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  readonly onRetry?: ((retry: GroupRetry) => void) | undefined;
-  readonly onDeadLetter?: ((letter: DeadLettered) => void) | undefined;
+  readonly hooks: HandlingHooks;
+}
+
+/** What is told of the events of a group. */
+export interface HandlingHooks {
+  /** Told before each pause: of an event, or of Kafka or the registry. */
+  readonly onRetry?: (retry: GroupRetry) => void;
+  /** Told of each event that is in the dead letters now. */
+  readonly onDeadLetter?: (letter: DeadLettered) => void;
 }
 
 /** One try at one message. Cut short by `halt$` it completes without a value. */
@@ -82,7 +89,7 @@ export type Handling<T, R> = (
  */
 export function handling<T, R>(options: HandlingOptions<T, R>): Handling<T, R> {
   const { topic, registry, reader, handle, retry, deadLetters, scheduler, random } = options;
-  const { onRetry, onDeadLetter } = options;
+  const { onRetry, onDeadLetter } = options.hooks;
 
   return (partition, message, tries, halt$) => {
     const { offset } = message;

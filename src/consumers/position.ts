@@ -1,5 +1,6 @@
 import type { Admin, Kafka } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
+import type { Range } from '../sinks/fetch/kafka-reader.ts';
 import type { Offsets } from '../sinks/transactional-log.ts';
 import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
 import type { Bounds } from '../sinks/sink.ts';
@@ -22,12 +23,6 @@ export type From = 'beginning' | 'latest' | Date | TopicPosition;
  * with what is published from now on.
  */
 export type To = 'latest' | 'never' | Date | TopicPosition;
-
-/** Offsets from which to which to read, of every partition of a topic. */
-export interface Range {
-  readonly from: Offsets;
-  readonly ends: Offsets;
-}
 
 /** The position behind a message: to resume from when it is dealt with. */
 export function positionAfter(
@@ -60,7 +55,7 @@ export function resolveRange(kafka: Kafka, topic: string, from: From, to: To): P
       typeof to === 'string' || isInstant(to)
         ? pick('high') // of an instant only the messages tell: markers have the broker's time
         : offsetsOf(to, pick('high'), partitions, topic);
-    return { from: starts, ends };
+    return { from: starts, ends, ...(to instanceof Date && { before: to.getTime() }) };
   });
 }
 

@@ -149,13 +149,12 @@ export function replay<T>(
       switchMap((range) =>
         readBatches(
           {
-            ...range,
             kafka,
             topic: topic.name,
+            range,
             follow,
             stop$: stopped$,
             ...(onCaughtUp && { onCaughtUp }),
-            ...(to instanceof Date && { before: to.getTime() }),
             ...(order === 'time' && { queue: timeOrder(range.from, range.ends) }),
           },
           events,

@@ -155,8 +155,7 @@ export function subscribeGroup<T, R>(
       deadLetters,
       scheduler,
       random,
-      onRetry,
-      onDeadLetter: options.onDeadLetter,
+      hooks: options,
     });
     const work = keyedWork(concurrency, scheduler);
 
@@ -190,9 +189,11 @@ export function subscribeGroup<T, R>(
         kafka,
         topic: topic.name,
         partitions,
-        groupId,
-        from: options.from ?? 'beginning',
-        sessionTimeoutMs: options.sessionTimeoutMs ?? SESSION_TIMEOUT_MS,
+        group: {
+          id: groupId,
+          from: options.from ?? 'beginning',
+          sessionTimeoutMs: options.sessionTimeoutMs ?? SESSION_TIMEOUT_MS,
+        },
         scheduler,
         leave$,
         onBatch,

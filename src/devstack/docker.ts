@@ -61,7 +61,7 @@ export async function startOnDocker(
   const kafkaPort = await bound(KAFKA_PORT, options.ports?.kafka);
   const registryPort = await bound(REGISTRY_PORT, options.ports?.registry);
   const started = await Promise.allSettled([
-    kafkaContainer(kafka.KafkaContainer, options.kafkaSettings ?? {})
+    kafkaContainer(kafka.KafkaContainer, options.kafka?.settings ?? {})
       .withExposedPorts(kafkaPort)
       .withStartupTimeout(timeoutMs)
       .start(),

@@ -18,26 +18,26 @@ export async function startKafka(
   java: string,
   tethered: Tethered,
   timeoutMs: number,
-  options: LaunchOptions,
+  { kafka = {}, ports }: LaunchOptions,
 ): Promise<Pick<JavaServices, 'nodes' | 'listeners'>> {
-  const { kafkaNodes = 1, ports } = options;
-  const ids = Array.from({ length: kafkaNodes }, (_, k) => k + 1);
+  const { nodes: count = 1 } = kafka;
+  const ids = Array.from({ length: count }, (_, k) => k + 1);
   const clusterId = newClusterId();
-  const place = { jars, java, tethered, clusterId, options };
-  const kinds = ids.map((id) => kafkaServer({ ...place, id, isOneOf: kafkaNodes }));
+  const place = { jars, java, tethered, clusterId, launch: kafka };
+  const kinds = ids.map((id) => kafkaServer({ ...place, id, isOneOf: count }));
   const preferred = ports && [ports.kafka];
   const servers = await JavaServer.startTogether(kinds, java, tethered, timeoutMs, preferred);
   const nodes: BrokerControl[] = servers.map((server, k) =>
     Object.assign(server, { id: ids[k]!, address: `127.0.0.1:${server.ports[0]!}` }),
   );
   // A node answers once it knows itself; who makes topics of three replicas wants to find three brokers.
-  for (const { address } of kafkaNodes > 1 ? nodes : []) {
+  for (const { address } of count > 1 ? nodes : []) {
     const log = () => readFile(join(tethered.folder, `${kinds[0]!.name}.log`), 'utf8');
     const knowsAll = kafkaAnswers([address], { clusterId, ids });
     await untilReady('The cluster', { ended: undefined, log }, knowsAll, timeoutMs);
   }
-  const each = servers.map((server) => listenersOf(options, server.ports));
-  const names = Object.keys(options.kafkaListeners ?? {});
+  const each = servers.map((server) => listenersOf(kafka, server.ports));
+  const names = Object.keys(kafka.listeners ?? {});
   const listeners = names.map((name) => [name, each.map((ways) => ways[name]!).join()]);
   return { nodes, listeners: Object.fromEntries(listeners) as Record<string, string> };
 }

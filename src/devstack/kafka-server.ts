@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import type { JavaServerKind } from './java-server.ts';
-import type { LaunchOptions } from './services.ts';
+import type { KafkaLaunch } from './services.ts';
 import { lastLines, type Tethered } from './tethered.ts';
 import type { Probe } from './until-ready.ts';
 
@@ -47,9 +47,6 @@ function replicas(count: number, inSync: number): Record<string, string> {
 /** The broker's and the controller's. */
 const OWN_PORTS = 2;
 
-/** What of a launch concerns Kafka. */
-type KafkaOptions = Pick<LaunchOptions, 'kafkaSettings' | 'kafkaListeners' | 'kafkaUsers'>;
-
 export interface KafkaServerOptions {
   /** From 1. */
   readonly id: number;
@@ -60,7 +57,7 @@ export interface KafkaServerOptions {
   readonly jars: string;
   readonly java: string;
   readonly tethered: Tethered;
-  readonly options: KafkaOptions;
+  readonly launch: KafkaLaunch;
 }
 
 /**
@@ -68,8 +65,8 @@ export interface KafkaServerOptions {
  * rest those of further listeners.
  */
 export function kafkaServer(node: KafkaServerOptions): JavaServerKind {
-  const { id, isOneOf, clusterId, jars, java, tethered, options } = node;
-  const listeners = Object.keys(options.kafkaListeners ?? {});
+  const { id, isOneOf, clusterId, jars, java, tethered, launch } = node;
+  const listeners = Object.keys(launch.listeners ?? {});
   const classPath = ['-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-cp', join(jars, '*')];
   const [title, name] = isOneOf === 1 ? ['Kafka', 'kafka'] : [`Kafka's node ${id}`, `kafka-${id}`];
   const file = join(tethered.folder, `${name}.properties`);
@@ -83,7 +80,7 @@ export function kafkaServer(node: KafkaServerOptions): JavaServerKind {
       const folder = join(tethered.folder, `${name}-data`);
       await writeFile(file, properties(node, folder, ports, all));
       const tool = ['kafka.tools.StorageTool', 'format', '--ignore-formatted'];
-      const users = scramUsers(options.kafkaUsers);
+      const users = scramUsers(launch.users);
       const args = [...classPath, ...tool, '--cluster-id', clusterId, '--config', file, ...users];
       const format = await tethered.run(`${name}-format`, java, [
         '-XX:TieredStopAtLevel=1',
@@ -131,28 +128,27 @@ export function kafkaAnswers(
 
 /** By name, where the further listeners are; `ports` are those of {@link kafkaServer}. */
 export function listenersOf(
-  { kafkaListeners = {} }: KafkaOptions,
+  { listeners = {} }: KafkaLaunch,
   ports: readonly number[],
 ): Readonly<Record<string, string>> {
-  const names = Object.keys(kafkaListeners);
+  const names = Object.keys(listeners);
   return Object.fromEntries(
     names.map((name, index) => [name, `127.0.0.1:${ports[OWN_PORTS + index]!}`]),
   );
 }
 
 function properties(
-  { id, isOneOf, options }: KafkaServerOptions,
+  { id, isOneOf, launch }: KafkaServerOptions,
   folder: string,
   ports: readonly number[],
   all: readonly (readonly number[])[],
 ): string {
   const [broker, controller] = ports;
-  const { kafkaListeners = {}, kafkaSettings } = options;
   const ways = Object.entries({
     BROKER: `127.0.0.1:${broker!}`,
-    ...listenersOf(options, ports),
+    ...listenersOf(launch, ports),
   }).map(([name, address]) => `${name}://${address}`);
-  const protocols = { BROKER: 'PLAINTEXT', CONTROLLER: 'PLAINTEXT', ...kafkaListeners };
+  const protocols = { BROKER: 'PLAINTEXT', CONTROLLER: 'PLAINTEXT', ...launch.listeners };
   const settings = {
     ...SETTINGS,
     ...(isOneOf === 1 ? replicas(1, 1) : { ...replicas(isOneOf, 2), ...OF_CLUSTER }),
@@ -164,7 +160,7 @@ function properties(
     'advertised.listeners': ways.join(),
     'controller.quorum.voters': all.map(([, port], k) => `${k + 1}@127.0.0.1:${port!}`).join(),
     'log.dirs': folder,
-    ...kafkaSettings,
+    ...launch.settings,
   };
   return Object.entries(settings)
     .map(([name, value]) => `${name}=${escaped(value)}\n`)
@@ -176,7 +172,7 @@ function escaped(value: string): string {
   return value.replace(/\n/g, '\\n');
 }
 
-function scramUsers(users: KafkaOptions['kafkaUsers'] = {}): string[] {
+function scramUsers(users: KafkaLaunch['users'] = {}): string[] {
   return Object.entries(users).flatMap(([name, password]) =>
     ['SCRAM-SHA-256', 'SCRAM-SHA-512'].flatMap((mechanism) => [
       '--add-scram',

@@ -50,11 +50,11 @@ export interface PlainServices extends Endpoints {
 /** Servers that run as JVMs on this machine's loopback interface. */
 export interface JavaServices extends Endpoints {
   readonly origin: 'java';
-  /** By name, where each of {@link LaunchOptions.kafkaListeners} is: `host:port` of each node, with commas between. */
+  /** By name, where each of {@link KafkaLaunch.listeners} is: `host:port` of each node, with commas between. */
   readonly listeners: Readonly<Record<string, string>>;
   /** The first node: the only one by default. */
   readonly kafka: ServiceControl;
-  /** {@link LaunchOptions.kafkaNodes}, in the order of their ids. */
+  /** {@link KafkaLaunch.nodes}, in the order of their ids. */
   readonly nodes: readonly BrokerControl[];
   readonly registry: ServiceControl;
 }
@@ -62,28 +62,34 @@ export interface JavaServices extends Endpoints {
 /** A Kafka and a schema registry that answer. */
 export type Services = PlainServices | JavaServices;
 
-/** How servers are started; nothing here matters when both are named in the settings. */
-export interface LaunchOptions {
+/** What kind of Kafka is started. */
+export interface KafkaLaunch {
   /**
-   * How many nodes Kafka has, on Java alone: each is broker and controller, so that the others go on
+   * How many nodes it has, on Java alone: each is broker and controller, so that the others go on
    * without one of three. Topics, Kafka's own too, get three replicas then, and `min.insync.replicas` 2.
    * 1 or 3; default 1.
    */
-  readonly kafkaNodes?: 1 | 3;
+  readonly nodes?: 1 | 3;
   /**
    * Broker settings (`server.properties` names) over the launcher's own. Of those, the ones that
    * differ from Kafka's defaults for speed: `group.initial.rebalance.delay.ms` is 0, `broker.session.timeout.ms`
    * 3,000, the internal topics have 4 partitions, a leader that is not the preferred one is changed within a
    * second; and `auto.create.topics.enable` is false.
    */
-  readonly kafkaSettings?: Readonly<Record<string, string>>;
+  readonly settings?: Readonly<Record<string, string>>;
   /**
    * Further ways to the broker, by name, and how each is secured: for tests of that, on Java alone.
-   * What else they need is in `kafkaSettings`, as `listener.name.<name>...`. Default none.
+   * What else they need is in `settings`, as `listener.name.<name>...`. Default none.
    */
-  readonly kafkaListeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>;
+  readonly listeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>;
   /** Passwords of the broker's SCRAM users by their names, on Java alone. Default none. */
-  readonly kafkaUsers?: Readonly<Record<string, string>>;
+  readonly users?: Readonly<Record<string, string>>;
+}
+
+/** How servers are started; nothing here matters when both are named in the settings. */
+export interface LaunchOptions {
+  /** Default one node, as the launcher sets it up. */
+  readonly kafka?: KafkaLaunch;
   /** Ports of this machine to be reached at, Kafka's first node, each where it is free. Default: any free ones. */
   readonly ports?: { readonly kafka: number; readonly registry: number };
   /** How long a server may take until it answers, in ms; default 60,000. */

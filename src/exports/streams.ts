@@ -29,22 +29,17 @@ export type {
 
 // Request
 export { listRequest } from '../streams/http/list-request.ts';
-export type { DecodedListOptions, ListRequestOptions } from '../streams/http/list-request.ts';
-export type {
-  PageRequest,
-  PageRequestOptions,
-  RawPage,
-  Refusals,
-} from '../streams/http/page-request.ts';
+export type { ListRequestOptions } from '../streams/http/list-request.ts';
+export type { PageRequestOptions, Refusals } from '../streams/http/page-request.ts';
 export type { Answer, ListQuery, ListRequest, Pagination } from '../streams/http/answer.ts';
-export type { AnswerSeen } from '../streams/http/http.ts';
+export type { AnswerSeen, RequestHooks } from '../streams/http/http.ts';
 export type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
-export type { UnreadableTexts } from '../streams/http/unreadable-texts.ts';
 export { backoff } from '../streams/flow/backoff.ts';
 export type { BackoffOptions, Retry } from '../streams/flow/backoff.ts';
 
 // Pages
 export type { PagesOptions, ScanPage, ScanTrouble } from '../streams/paging/pages.ts';
+export type { ReadAhead } from '../streams/paging/pages-ahead.ts';
 export type { Anchor, Position } from '../streams/paging/anchors.ts';
 export type { LeftOut } from '../streams/paging/left-out.ts';
 export { poll } from '../streams/paging/poll.ts';
@@ -70,8 +65,6 @@ export type {
   RecordFacts,
   RecordImage,
 } from '../streams/records/page-record.ts';
-export type { Decoder } from '../streams/records/decoder.ts';
-export type { Element } from '../schemas/json/page-elements.ts';
 
 // Diff
 export type { Difference, DiffOptions, Images, ReadRecords } from '../streams/diff/diff.ts';

@@ -24,7 +24,7 @@ import type { Store } from '../state/store.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { openCheckpoint } from './checkpoint/checkpoint.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
-import type { Ownership } from './checkpoint/ownership.ts';
+import type { Ownership, TaskPlace } from './checkpoint/ownership.ts';
 import { chooseKey } from './choose-key.ts';
 import { openSchemaEvolution } from './encode/schema-evolution.ts';
 import type { SchemaEvolution, SchemaEvolutionOptions } from './encode/schema-evolution.ts';
@@ -65,6 +65,12 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
   const { account, rules, config, destination, hooks, scheduler, stop$ } = task;
   const { resource } = rules;
   const topic = destination.records(resource);
+  const place: TaskPlace = {
+    task: taskId(task),
+    topic,
+    cursorTopic: destination.cursors,
+    ...transactionalIds(config.topics.prefix, account.name, resource),
+  };
   const ownership: Ownership = {};
 
   const open = async () => {
@@ -80,18 +86,14 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
     for (const finding of await destination.look(resource)) hooks.onTopicDoubt({ finding });
     const checkpoint = await openCheckpoint({
       log,
-      store: store.task(taskId(task)),
-      task: taskId(task),
-      topic,
-      cursorTopic: destination.cursors,
-      ...transactionalIds(config.topics.prefix, account.name, resource),
+      store: store.task(place.task),
+      place,
       instance,
       canBeAsked: rules.byKey !== undefined,
       readImage: evolution.imageIn,
       ownership,
       scheduler,
-      onRestored: (images) => hooks.onRestored({ images }),
-      onLost: (lost) => hooks.onLost({ lost }),
+      hooks,
     });
     try {
       await Promise.all(checkpoint.schemaIds().map(evolution.load));

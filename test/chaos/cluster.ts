@@ -27,18 +27,20 @@ const FORGETFUL = {
 
 /** How three brokers are started. */
 export function clusterLaunch({ isReauthenticated }: ClusterOptions): LaunchOptions {
-  if (!isReauthenticated) return { kafkaNodes: 3, kafkaSettings: FORGETFUL };
+  if (!isReauthenticated) return { kafka: { nodes: 3, settings: FORGETFUL } };
   const login = `listener.name.${LOGIN.toLowerCase()}`;
   return {
-    kafkaNodes: 3,
-    kafkaListeners: { [LOGIN]: 'SASL_PLAINTEXT' },
-    kafkaUsers: { [USER]: PASSWORD },
-    kafkaSettings: {
-      ...FORGETFUL,
-      [`${login}.sasl.enabled.mechanisms`]: 'SCRAM-SHA-256',
-      [`${login}.scram-sha-256.sasl.jaas.config`]:
-        'org.apache.kafka.common.security.scram.ScramLoginModule required;',
-      [`${login}.scram-sha-256.connections.max.reauth.ms`]: String(REAUTH_MS),
+    kafka: {
+      nodes: 3,
+      listeners: { [LOGIN]: 'SASL_PLAINTEXT' },
+      users: { [USER]: PASSWORD },
+      settings: {
+        ...FORGETFUL,
+        [`${login}.sasl.enabled.mechanisms`]: 'SCRAM-SHA-256',
+        [`${login}.scram-sha-256.sasl.jaas.config`]:
+          'org.apache.kafka.common.security.scram.ScramLoginModule required;',
+        [`${login}.scram-sha-256.connections.max.reauth.ms`]: String(REAUTH_MS),
+      },
     },
   };
 }

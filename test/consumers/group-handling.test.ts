@@ -41,7 +41,7 @@ function tried(options: Partial<HandlingOptions<string, unknown>> = {}, tries = 
     },
     scheduler: time.scheduler,
     random: () => 0.5,
-    onRetry: (retry) => retries.push(retry),
+    hooks: { onRetry: (retry) => retries.push(retry) },
     ...options,
   });
   const outcome = lastValueFrom(one(3, MESSAGE, tries, halt$), { defaultValue: 'nothing' });

@@ -12,12 +12,14 @@ describe('three brokers', () => {
   let cluster: JavaServices | string;
   beforeAll(async () => {
     cluster = await startCluster({
-      kafkaListeners: { LOGIN: 'SASL_PLAINTEXT' },
-      kafkaUsers: { alice: PASSWORD },
-      kafkaSettings: {
-        'listener.name.login.sasl.enabled.mechanisms': 'SCRAM-SHA-256',
-        'listener.name.login.scram-sha-256.sasl.jaas.config':
-          'org.apache.kafka.common.security.scram.ScramLoginModule required;',
+      kafka: {
+        listeners: { LOGIN: 'SASL_PLAINTEXT' },
+        users: { alice: PASSWORD },
+        settings: {
+          'listener.name.login.sasl.enabled.mechanisms': 'SCRAM-SHA-256',
+          'listener.name.login.scram-sha-256.sasl.jaas.config':
+            'org.apache.kafka.common.security.scram.ScramLoginModule required;',
+        },
       },
     });
   });

@@ -37,7 +37,9 @@ let clients: Clients;
 beforeAll(async () => {
   services = await startServices({
     ...serverVersions(),
-    kafkaSettings: { 'log.cleaner.backoff.ms': '300' },
+    kafka: {
+      settings: { 'log.cleaner.backoff.ms': '300' },
+    },
   });
   clients = {
     kafka: new Kafka({ brokers: services.brokers, logLevel: logLevel.NOTHING }),
@@ -87,10 +89,7 @@ it('does not take a record for alive that was deleted, where compaction has take
     const log = await openCheckpoint({
       log: kafkaTransactionalLog(kafka, { partitions }),
       store: store.task('estate/orders'),
-      task: 'estate/orders',
-      topic,
-      cursorTopic,
-      transactionalId: 'stale',
+      place: { task: 'estate/orders', topic, cursorTopic, transactionalId: 'stale' },
       instance,
       readImage: (event) => {
         const { sequence, isGone } = JSON.parse(event.toString()) as Event;
@@ -210,8 +209,7 @@ async function readAll(kafka: Kafka, topic: string) {
   const reader = openReader({
     kafka,
     topic,
-    from: new Map([[0, 0n]]),
-    ends,
+    range: { from: new Map([[0, 0n]]), ends },
     onBatch: ({ messages, next }) => {
       offsets.push(...messages.map(({ offset }) => Number(offset)));
       if (messages.length === 0) empty.push(Number(next));

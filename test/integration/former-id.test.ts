@@ -30,12 +30,14 @@ async function ordersOf(kafka: Kafka, prefix: string, account: string) {
       const log = await openCheckpoint({
         log: broker,
         store,
-        task: `${account}/orders`,
-        topic,
-        cursorTopic,
-        ...(version === 'old'
-          ? { transactionalId: formerId! }
-          : { transactionalId, formerId: formerId! }),
+        place: {
+          task: `${account}/orders`,
+          topic,
+          cursorTopic,
+          ...(version === 'old'
+            ? { transactionalId: formerId! }
+            : { transactionalId, formerId: formerId! }),
+        },
         instance,
         readImage: (event) => Promise.resolve({ sequence: Number(event.toString()), image }),
         ownership,

@@ -86,7 +86,7 @@ describe.runIf(canStart)('what openKafkaProducer writes', () => {
 
   beforeAll(async () => {
     [services, tools] = await Promise.all([
-      startOnJava(command, { ...serverVersions(), kafkaSettings: { 'log.dirs': folder } }),
+      startOnJava(command, { ...serverVersions(), kafka: { settings: { 'log.dirs': folder } } }),
       kafkaTools(),
     ]);
     broker = services.brokers[0]!;

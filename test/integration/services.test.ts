@@ -105,7 +105,8 @@ describe.skipIf(!java.found || !maven.found)('servers on Java', () => {
   beforeAll(async () => {
     const [kafka, registry] = await freeLoopbackPorts(2);
     ports = { kafka: kafka!, registry: registry! };
-    const launch = () => startOnJava('java', { ports, kafkaSettings: { 'num.partitions': '3' } });
+    const launch = () =>
+      startOnJava('java', { ports, kafka: { settings: { 'num.partitions': '3' } } });
     [one, other] = await Promise.all([launch(), launch()]);
   });
   afterAll(() => Promise.all([one.stop(), other.stop()]));

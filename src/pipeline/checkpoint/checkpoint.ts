@@ -1,30 +1,24 @@
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
+import type { ListHooks } from '../../observe/list-hooks.ts';
 import type { ImageUpdate, Notes, StoredImage, TaskStore, UnseenKeys } from '../../state/store.ts';
 import { takenOver } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import type { Cursor } from './cursor.ts';
 import { leaveFormerId, writtenAs } from './former-id.ts';
 import { isMadeAnew } from './lost-events.ts';
-import type { LostEvents } from '../../observe/lost-events.ts';
 import { notedSweep, offsetTexts, restore, withIds } from './restore.ts';
 import type { RestoreOptions } from './restore.ts';
 import type { Message } from '../../sinks/sink.ts';
 import { asLeftBy, claim, expectMine, openSink } from './ownership.ts';
 import { leftUndecided } from '../../sinks/fenced.ts';
-import type { Ownership } from './ownership.ts';
+import type { TakeOver } from './ownership.ts';
 
-export interface CheckpointOptions extends RestoreOptions {
-  readonly transactionalId: string;
-  /** See {@link leaveFormerId}. */
-  readonly formerId?: string;
-  /** The same object for every log of a task that a process opens. */
-  readonly ownership: Ownership;
+export interface CheckpointOptions extends RestoreOptions, TakeOver {
   /** Whether single records can be asked for; see {@link takenOver}, which the clock is for, too. */
   readonly canBeAsked: boolean;
   readonly scheduler: SchedulerLike;
-  /** Events that were published are no longer in the topic: the task begins to read anew. */
-  readonly onLost?: (lost: LostEvents) => void;
+  readonly hooks?: Pick<ListHooks, 'onRestored' | 'onLost'>;
 }
 
 /** A task's place in Kafka: its cursor, its exclusive right to write, and its images beside it. */
@@ -75,8 +69,8 @@ export interface TaskBatch extends TaskNotes {
  * `TOPIC_CHANGED` as {@link restore}. Otherwise `KAFKA_UNREACHABLE` or `COMMIT_FAILED`.
  */
 export async function openCheckpoint(options: CheckpointOptions): Promise<Checkpoint> {
-  const { log, store, task, topic, cursorTopic, instance } = options;
-  const { ownership, canBeAsked, scheduler, onLost } = options;
+  const { log, store, instance, ownership, canBeAsked, scheduler, hooks } = options;
+  const { task, topic, cursorTopic } = options.place;
   const before = await expectMine(options, store.memory());
   ownership.begin ??= (await log.ends(cursorTopic)).get(0) ?? 0n;
 
@@ -132,7 +126,7 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
     cursor = { ...cursor, generation: cursor.generation + 1, heldSince, ...writtenAs(options) };
     memory = { ...memory, lost: false };
     await claim(ownership, () => commit({ messages: [], images: [], cursor }));
-    if (lost) onLost?.(lost);
+    if (lost) hooks?.onLost({ lost });
     return {
       get cursor() {
         return cursor;

@@ -2,16 +2,7 @@ import type { TaskMemory } from '../../state/store.ts';
 import { parseCursor } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
 import { asLeftBy, claim, expectMine, readCursor } from './ownership.ts';
-import type { CursorPlace, KnownCursor, Ownership } from './ownership.ts';
-
-/** The ids of a task, and who opens it. */
-export interface FormerIdOptions extends CursorPlace {
-  readonly transactionalId: string;
-  /** The id that older versions write under, where that is another. */
-  readonly formerId?: string;
-  readonly instance: string;
-  readonly ownership: Ownership;
-}
+import type { KnownCursor, TakeOver, TaskPlace } from './ownership.ts';
 
 /**
  * Takes a task from a process that writes under its former id, where the newest cursor is of one: to open the task's own id
@@ -23,20 +14,21 @@ export interface FormerIdOptions extends CursorPlace {
  * @throws CellarstreamError `FENCED` when another process has opened the former id meanwhile: it is left to that one.
  */
 export async function leaveFormerId(
-  options: FormerIdOptions,
+  options: TakeOver,
   known: KnownCursor | undefined,
   memory: TaskMemory | undefined,
 ): Promise<void> {
-  const { log, cursorTopic, task, formerId, instance, ownership } = options;
+  const { log, instance, ownership } = options;
+  const { task, cursorTopic, formerId } = options.place;
   if (formerId === undefined) return;
   const found = known ?? (await readCursor(options, memory));
-  if (!isOfFormerId(found, options)) return;
+  if (!isOfFormerId(found, options.place)) return;
   const sink = await log.open(formerId);
   try {
     // From here on what is read is final, unless somebody has gone on to the new id already.
     const final = asLeftBy(sink, options);
     const newest = (await expectMine(final, found)) ?? (await readCursor(final, found));
-    if (!isOfFormerId(newest, options)) return;
+    if (!isOfFormerId(newest, options.place)) return;
     const cursor = parseCursor(newest.cursor, task);
     ownership.predecessor ??= cursor.instance;
     const mine: Cursor = { ...cursor, instance, generation: cursor.generation + 1 };
@@ -52,16 +44,15 @@ export async function leaveFormerId(
 
 /** That a cursor is written under the task's own id; nothing where it has had no other. */
 export function writtenAs({
-  formerId,
+  place: { transactionalId, formerId },
   instance,
-  transactionalId,
-}: FormerIdOptions): Pick<Cursor, 'writer'> {
+}: TakeOver): Pick<Cursor, 'writer'> {
   return formerId === undefined ? {} : { writer: { instance, transactionalId } };
 }
 
 function isOfFormerId(
   found: KnownCursor,
-  { task, transactionalId }: FormerIdOptions,
+  { task, transactionalId }: TaskPlace,
 ): found is KnownCursor & { readonly cursor: string } {
   if (found.cursor === null) return false; // nobody has written any
   const { instance, writer } = parseCursor(found.cursor, task);

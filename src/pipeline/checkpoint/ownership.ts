@@ -7,13 +7,29 @@ import type { FencedSink } from '../../sinks/sink.ts';
 import { parseCursor } from './cursor.ts';
 import { isEpochError } from '../../sinks/client/kafka-error.ts';
 import { CLAIM_GRACE_MS, fenced } from '../../sinks/fenced.ts';
+import type { TransactionalIds } from '../transactional-id.ts';
 
-/** Where the cursor of a task is. */
-export interface CursorPlace {
-  readonly log: TransactionalLog;
-  readonly cursorTopic: string;
-  /** `<account>/<resource>`: the cursor's key. */
+/** A task's place in Kafka. */
+export interface TaskPlace extends TransactionalIds {
+  /** `<account>/<resource>`: the key of its cursor. */
   readonly task: string;
+  /** Of its events. */
+  readonly topic: string;
+  readonly cursorTopic: string;
+}
+
+/** A task's place, and the log that it is read from. */
+export interface PlacedTask {
+  readonly log: TransactionalLog;
+  readonly place: TaskPlace;
+}
+
+/** Who opens a task. */
+export interface TakeOver extends PlacedTask {
+  /** Names this process. */
+  readonly instance: string;
+  /** The same object for every log of a task that a process opens. */
+  readonly ownership: Ownership;
 }
 
 /** What a process knows of its task from one log to the next. Begins empty. */
@@ -44,15 +60,11 @@ export interface Ownership {
  * @throws CellarstreamError `FENCED`.
  */
 export async function openSink(
-  options: CursorPlace & {
-    readonly instance: string;
-    readonly transactionalId: string;
-    readonly ownership: Ownership;
-    readonly scheduler: SchedulerLike;
-  },
+  options: TakeOver & { readonly scheduler: SchedulerLike },
   known: KnownCursor | undefined,
 ): Promise<FencedSink> {
-  const { log, transactionalId, ownership, scheduler } = options;
+  const { log, ownership, scheduler } = options;
+  const { transactionalId } = options.place;
   expectWanted(ownership);
   try {
     ownership.sink = await log.open(transactionalId, ownership.sink?.producer);
@@ -66,9 +78,9 @@ export async function openSink(
   return ownership.sink;
 }
 
-/** A place as the opening of a task's sink has left it: what that has made final is not to be missed. */
-export function asLeftBy<Place extends CursorPlace>(sink: FencedSink, place: Place): Place {
-  return { ...place, log: { ...place.log, bounds: (topic: string) => sink.bounds(topic) } };
+/** A task as the opening of its sink has left it: what that has made final is not to be missed. */
+export function asLeftBy<Placed extends PlacedTask>(sink: FencedSink, placed: Placed): Placed {
+  return { ...placed, log: { ...placed.log, bounds: (topic: string) => sink.bounds(topic) } };
 }
 
 /** A claim that is refused was overtaken by another process that is starting: leave it to that one. */
@@ -90,14 +102,14 @@ function expectWanted({ isOver = false }: Ownership): void {
  * while the cursor is this process's own, or still a predecessor's.
  */
 export async function expectMine(
-  options: CursorPlace & { readonly instance: string; readonly ownership: Ownership },
+  options: TakeOver,
   known: KnownCursor | undefined,
 ): Promise<KnownCursor | undefined> {
   const { predecessor, begin = 0n, lost } = options.ownership;
   if (predecessor === undefined) return undefined;
   const found = await readCursor(options, known);
   if (found.cursor === null || found.offset === undefined || found.offset < begin) return found;
-  const { instance } = parseCursor(found.cursor, options.task);
+  const { instance } = parseCursor(found.cursor, options.place.task);
   if (instance !== predecessor && instance !== options.instance) throw fenced(lost);
   return found;
 }
@@ -122,7 +134,7 @@ export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
 
 /** Reads what was added to the cursors since. */
 export async function readCursor(
-  { log, cursorTopic, task }: CursorPlace,
+  { log, place: { cursorTopic, task } }: PlacedTask,
   known: KnownCursor | undefined,
 ): Promise<KnownCursor> {
   const { low, high: end } = (await log.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };

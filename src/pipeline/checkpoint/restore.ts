@@ -2,13 +2,14 @@ import { CellarstreamError } from '../../core/errors.ts';
 import type { ImageUpdate, TaskMemory, TaskStore } from '../../state/store.ts';
 import { NO_SWEEP } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
-import type { TransactionalLog, Offsets } from '../../sinks/transactional-log.ts';
+import type { Offsets } from '../../sinks/transactional-log.ts';
 import { newCursor, NOTHING_READ, parseCursor } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
 import { lostEvents } from './lost-events.ts';
+import type { ListHooks } from '../../observe/list-hooks.ts';
 import type { LostEvents } from '../../observe/lost-events.ts';
 import { readCursor } from './ownership.ts';
-import type { CursorPlace, KnownCursor } from './ownership.ts';
+import type { KnownCursor, PlacedTask } from './ownership.ts';
 import type { Bounds } from '../../sinks/sink.ts';
 
 /** An event as it is found in the resource's topic, as far as the image store needs it. */
@@ -17,14 +18,12 @@ export interface PublishedImage {
   readonly image: { readonly schemaId: number; readonly bytes: Buffer } | null;
 }
 
-export interface RestoreOptions extends CursorPlace {
-  readonly log: TransactionalLog;
+export interface RestoreOptions extends PlacedTask {
   readonly store: TaskStore;
-  readonly topic: string;
   readonly instance: string;
   /** Reads an event of the topic; only asked for messages that are not tombstones. */
   readonly readImage: (value: Buffer) => Promise<PublishedImage>;
-  readonly onRestored?: (images: number) => void;
+  readonly hooks?: Pick<ListHooks, 'onRestored'>;
 }
 
 /** Where a task stands, with its store brought up to it. */
@@ -55,7 +54,8 @@ export async function restore(
   options: RestoreOptions,
   seen: KnownCursor | undefined,
 ): Promise<Restored> {
-  const { log, store, task, topic, instance, onRestored } = options;
+  const { log, store, instance, hooks } = options;
+  const { task, topic } = options.place;
   const home = `${STORE_VERSION} ${await log.clusterId()} ${topic}`;
   const bounds = await log.bounds(topic);
 
@@ -123,7 +123,7 @@ export async function restore(
     const all = await readImages(options, anew, bounds);
     read = { ...all, restored: read.restored + all.restored };
   }
-  if (read.restored > 0) onRestored?.(read.restored);
+  if (read.restored > 0) hooks?.onRestored({ images: read.restored });
   // While another task's transaction is open, what was committed to the cursors behind its beginning
   // can't be read; the events that went with it can: no other task writes to their topic.
   const sequence = Math.max(cursor.sequence, read.sequence);
@@ -181,7 +181,7 @@ export function expectPartitions(
 
 /** Stores the images that are in the topic from where the store has come to. */
 async function readImages(
-  { log, store, topic, readImage }: RestoreOptions,
+  { log, store, place: { topic }, readImage }: RestoreOptions,
   begun: TaskMemory,
   bounds: ReadonlyMap<number, Bounds>,
 ): Promise<ReadBack> {

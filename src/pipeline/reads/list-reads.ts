@@ -124,13 +124,15 @@ export function listReads(options: ListReadsOptions): ListReads {
           pageSize,
           leftOut: anchorsWithout,
           permit: () => permits.acquire,
-          ahead: MAX_AHEAD,
-          paceMs: lanes.paceMs,
-          onDrop: ({ span }, offset) => {
-            reads.settle(span.begin);
-            hooks.onDropped({ offset });
+          ahead: {
+            most: MAX_AHEAD,
+            paceMs: lanes.paceMs,
+            onDrop: ({ span }, offset) => {
+              reads.settle(span.begin);
+              hooks.onDropped({ offset });
+            },
+            scheduler,
           },
-          scheduler,
           ...more,
           onTrouble: (trouble, offset) => {
             hooks.onTrouble({ trouble, offset });
@@ -257,14 +259,16 @@ export function listReads(options: ListReadsOptions): ListReads {
           ),
         permits: sweepLane.permits,
         records: checkpoint,
-        ...(byKey && { ask: (key) => single.ask(key, lanes.ask) }),
-        canBeAsked: single.canBeAsked,
+        ...(byKey && { single: { ...single, ask: (key) => single.ask(key, lanes.ask) } }),
         moment,
-        intervalMs: windowed ? sweepIntervalMs : (intervalMs ?? 0),
-        ...(!windowed && { spacingMs: () => lanes.paceMs }),
-        proofMs: deleteProofMs,
-        limitPercent: deleteLimitPercent,
-        onHeld: (held) => hooks.onHeld({ ...held, limitPercent: deleteLimitPercent }),
+        pace: windowed
+          ? { intervalMs: sweepIntervalMs }
+          : { intervalMs: intervalMs ?? 0, spacingMs: () => lanes.paceMs },
+        deletions: {
+          proofMs: deleteProofMs,
+          limitPercent: deleteLimitPercent,
+          onHeld: (held) => hooks.onHeld({ ...held, limitPercent: deleteLimitPercent }),
+        },
         scheduler,
       }),
     ),

@@ -21,15 +21,20 @@ export interface PartitionBatch {
   readonly next: bigint;
 }
 
-export interface ReaderOptions {
-  readonly kafka: Kafka;
-  readonly topic: string;
+/** What of a topic is to be read. */
+export interface Range {
   /** By partition, the first offset to read. Every partition is here. */
   readonly from: Offsets;
   /** By partition, the offset to end before: no further than it can be read now. */
   readonly ends: Offsets;
-  /** Ends a partition sooner, before its first message of this time or later, ms since 1970. */
+  /** Ends a partition sooner, before its first message of this time or later, ms since 1970. Default nowhere. */
   readonly before?: number;
+}
+
+export interface ReaderOptions {
+  readonly kafka: Kafka;
+  readonly topic: string;
+  readonly range: Range;
   /** Goes on behind the ends for ever, with partitions that are added as well. Default false. */
   readonly follow?: boolean;
   /** Whether what is not committed, or was aborted, is read too. Default what is committed alone. */
@@ -56,8 +61,9 @@ export interface TopicReader {
  * Reads a topic from one set of offsets to another without a consumer group: where it is only the reader knows.
  */
 export function openReader(options: ReaderOptions): TopicReader {
-  const { kafka, topic, from, ends, before = Infinity, follow = false, isPatient = true } = options;
-  const { isolation = 'committed', onBatch, onCaughtUp } = options;
+  const { kafka, topic, follow = false, isPatient = true, isolation = 'committed' } = options;
+  const { onBatch, onCaughtUp } = options;
+  const { from, ends, before = Infinity } = options.range;
   /** By partition, the offset to go on at. What was read last is last, so that none is left behind. */
   const next = new Map(from);
   const paused = new Set<number>();

@@ -51,7 +51,7 @@ export async function readTail(options: TailOptions): Promise<void> {
   const { kafka, topic, from, to, onMessages } = options;
   const starts = new Map([...to.keys()].map((partition) => [partition, from.get(partition) ?? 0n]));
   // Who asked says that Kafka is away, and begins again.
-  const reading = { kafka, topic, from: starts, ends: to, isPatient: false };
+  const reading = { kafka, topic, range: { from: starts, ends: to }, isPatient: false };
   const read$ = readBatches(reading, (batch) => onMessages(tailMessages(batch)));
   const refused$ = catchError((error: unknown) => {
     throw isGone(error) ? changed(topic, error) : error;

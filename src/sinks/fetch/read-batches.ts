@@ -27,8 +27,8 @@ export function readBatches<R>(
   handle: (batch: PartitionBatch) => ObservableInput<R>,
 ): Observable<R> {
   return new Observable((subscriber) => {
-    const { from, ends, queue = arrivalOrder(), onCaughtUp, stop$, ...others } = options;
-    const behind = unread(from, ends);
+    const { queue = arrivalOrder(), onCaughtUp, stop$, ...others } = options;
+    const behind = unread(options.range.from, options.range.ends);
     const paused = new Set<number>();
     // Not by a subscription: there is none yet while what is made of a batch emits at once.
     const over$ = new Subject<void>();
@@ -38,8 +38,6 @@ export function readBatches<R>(
 
     const reader = openReader({
       ...others,
-      from,
-      ends,
       onBatch: (batch) => {
         const { partition } = batch;
         queue.put(batch);

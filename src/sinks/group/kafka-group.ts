@@ -15,15 +15,21 @@ export interface GroupBatch {
   readonly handled: (count: number) => void;
 }
 
+/** A consumer group. */
+export interface Group {
+  readonly id: string;
+  /** Where it begins while it has no offsets. */
+  readonly from: 'beginning' | 'latest';
+  /** After this long without a sign of a member, it goes on without that one. */
+  readonly sessionTimeoutMs: number;
+}
+
 export interface GroupOptions {
   readonly kafka: Kafka;
   readonly topic: string;
   /** Of the topic. */
   readonly partitions: number;
-  readonly groupId: string;
-  /** Where a group without offsets begins. */
-  readonly from: 'beginning' | 'latest';
-  readonly sessionTimeoutMs: number;
+  readonly group: Group;
   readonly scheduler: SchedulerLike;
   /** Its first value lets the member leave, once the batches in hand are done. */
   readonly leave$: Observable<unknown>;
@@ -52,9 +58,10 @@ const FETCH_WAIT_MS = 500;
  * @throws CellarstreamError `KAFKA_UNREACHABLE` where a new member may do; else `KAFKA_REFUSED`.
  */
 export async function takePart(options: GroupOptions): Promise<void> {
-  const { kafka, topic, groupId, leave$, sessionTimeoutMs, onAssigned } = options;
+  const { kafka, topic, leave$, onAssigned } = options;
+  const { id, from, sessionTimeoutMs } = options.group;
   const member: ConsumerConfig = {
-    groupId,
+    groupId: id,
     sessionTimeout: sessionTimeoutMs,
     rebalanceTimeout: Math.max(REBALANCE_TIMEOUT_MS, sessionTimeoutMs),
     heartbeatInterval: Math.min(MAX_HEARTBEAT_MS, sessionTimeoutMs / 6),
@@ -66,7 +73,7 @@ export async function takePart(options: GroupOptions): Promise<void> {
   const joined$ = new Subject<void>();
   let consumer: Consumer | undefined;
   try {
-    if (options.from === 'latest') {
+    if (from === 'latest') {
       const { scheduler } = options;
       if (!(await startAtEnd({ kafka, topic, member, leave$, scheduler }))) return;
     }
@@ -87,7 +94,7 @@ export async function takePart(options: GroupOptions): Promise<void> {
     });
     await Promise.race([crash, firstValueFrom(leave$, { defaultValue: undefined })]);
   } catch (error) {
-    throw memberError(error, groupId);
+    throw memberError(error, id);
   } finally {
     await consumer?.disconnect(); // waits for the batches in hand, and leaves the group
   }
@@ -128,7 +135,7 @@ async function inHand(
       halt$.next();
     }
   };
-  const everyMs = Math.min(COMMIT_MS, options.sessionTimeoutMs / 6);
+  const everyMs = Math.min(COMMIT_MS, options.group.sessionTimeoutMs / 6);
   const kept = interval(everyMs, options.scheduler).pipe(exhaustMap(upkeep)).subscribe();
   // Where leaders move, kafkajs joins again over batches of other brokers that are in hand.
   kept.add(joined$.subscribe(halt$));

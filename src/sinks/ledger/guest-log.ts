@@ -53,7 +53,7 @@ export function guestLog(options: GuestLogOptions): GuestLog {
     const isThere$ = new Subject<void>();
     const batches$ = readBatches(
       {
-        ...{ kafka, topic, from, ends: from, follow: true },
+        ...{ kafka, topic, range: { from, ends: from }, follow: true },
         isolation: 'uncommitted',
         isPatient: false,
         stop$: isThere$,

@@ -116,9 +116,9 @@ export function accountLog(options: AccountLogOptions): AccountLog {
   ): Promise<LogMessage[]> => entriesBetween((await from.bounds(topic)).get(0)?.low ?? 0n, end);
   const entriesBetween = async (low: bigint, end: bigint): Promise<LogMessage[]> => {
     const found: LogMessage[] = [];
-    const reading = { kafka, topic, from: new Map([[0, low]]), ends: new Map([[0, end]]) };
+    const range = { from: new Map([[0, low]]), ends: new Map([[0, end]]) };
     const batches$ = readBatches(
-      { ...reading, isolation: 'uncommitted', isPatient: false },
+      { kafka, topic, range, isolation: 'uncommitted', isPatient: false },
       ({ messages }) => {
         found.push(...messages.filter((one) => isOfAccount(one, account)));
         return [];

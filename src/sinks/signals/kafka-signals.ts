@@ -57,8 +57,10 @@ export function kafkaSignals(kafka: Kafka, name: string): SignalTopic {
             reader = openReader({
               kafka,
               topic: name,
-              from: new Map([...bounds].map(([at, bound]) => [at, within(bound, from.get(at))])),
-              ends: new Map([...bounds].map(([at, { high }]) => [at, high])),
+              range: {
+                from: new Map([...bounds].map(([at, bound]) => [at, within(bound, from.get(at))])),
+                ends: new Map([...bounds].map(([at, { high }]) => [at, high])),
+              },
               follow,
               isPatient: false,
               onBatch: (batch) => subscriber.next(batch),

@@ -7,6 +7,7 @@ import type { ErrorContext } from '../../core/errors.ts';
 import { httpError } from '../../core/http-error.ts';
 import { codeOf } from '../../core/tls-error.ts';
 import { RETRY_AFTER } from '../flow/backoff.ts';
+import type { Retry } from '../flow/backoff.ts';
 
 const gunzip = promisify(gunzipCallback);
 
@@ -43,6 +44,14 @@ export interface AnswerSeen {
   readonly elapsedMs: number;
   /** How long it had waited for the quota before, in milliseconds. */
   readonly waitedMs: number;
+}
+
+/** What is told of requests. All optional; what one throws is an error of the request. */
+export interface RequestHooks {
+  /** Told of every request as it ends, refused ones and those without an answer included. */
+  readonly onAnswer?: (answer: AnswerSeen) => void;
+  /** Told of every try that failed and is made again. */
+  readonly onRetry?: (retry: Retry) => void;
 }
 
 /** Longest pause taken from a `Retry-After`: past that a server's word is not believed. */

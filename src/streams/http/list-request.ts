@@ -2,7 +2,6 @@ import { asyncScheduler, defer, finalize, map, of, switchMap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { isRetryableAtApi } from '../../core/errors.ts';
 import { backoff } from '../flow/backoff.ts';
-import type { Retry } from '../flow/backoff.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import { parsing } from '../records/decoder.ts';
 import type { Decoder } from '../records/decoder.ts';
@@ -11,6 +10,7 @@ import type { Answer, ListQuery, ListRequest } from './answer.ts';
 import { isBroken } from './broken-answer.ts';
 import type { BrokenAnswer } from './broken-answer.ts';
 import { brokenPages } from './broken-pages.ts';
+import type { RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';
 import type { LogicalClock } from './logical-clock.ts';
 import { pageIn } from './page-in.ts';
@@ -37,8 +37,8 @@ export interface DecodedListOptions {
   readonly scheduler?: SchedulerLike;
   /** Uniform in [0, 1), for the jitter. Default Math.random. */
   readonly random?: () => number;
-  /** Told of every answer that could not be read and is asked for again. */
-  readonly onRetry?: (retry: Retry) => void;
+  /** Told of every answer that could not be read and is asked for again. Default nobody is. */
+  readonly hooks?: Pick<RequestHooks, 'onRetry'>;
 }
 
 /**
@@ -48,7 +48,7 @@ export interface DecodedListOptions {
  */
 export function decodedList(options: DecodedListOptions): ListRequest {
   const { request, url, decode = parsing(), texts = unreadableTexts() } = options;
-  const { logicalClock, scheduler = asyncScheduler, random, onRetry } = options;
+  const { logicalClock, scheduler = asyncScheduler, random, hooks: { onRetry } = {} } = options;
   const retrying = {
     scheduler,
     canPass: isRetryableAtApi,
@@ -99,17 +99,16 @@ export function decodedList(options: DecodedListOptions): ListRequest {
 }
 
 /** What {@link listRequest} needs. */
-export interface ListRequestOptions
-  extends PageRequestOptions, Pick<DecodedListOptions, 'decode' | 'texts'> {
-  /** A record's key, where records are parsed. Default: none has one. */
+export interface ListRequestOptions extends Omit<PageRequestOptions, 'refusals'> {
+  /** A record's key. Default: none has one. */
   readonly keyOf?: KeyOf;
 }
 
-/** The list request of one resource: each page is asked for within the quota, then decoded into records. */
+/** The list request of one resource: each page is asked for within the quota, then parsed into records. */
 export function listRequest(options: ListRequestOptions): ListRequest {
-  const { keyOf, decode = parsing(keyOf), logicalClock = newLogicalClock() } = options;
+  const { keyOf, logicalClock = newLogicalClock() } = options;
   const request = pageRequest({ ...options, logicalClock });
-  return decodedList({ ...options, request, logicalClock, decode });
+  return decodedList({ ...options, request, logicalClock, decode: parsing(keyOf) });
 }
 
 /** What fails by the way is over by then: these take some two seconds. */

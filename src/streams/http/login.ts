@@ -5,9 +5,8 @@ import type { Dispatcher } from 'undici';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { objectIn } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
-import type { Retry } from '../flow/backoff.ts';
 import { exchange, statusError, where } from './http.ts';
-import type { AnswerSeen, HttpAnswer } from './http.ts';
+import type { HttpAnswer, RequestHooks } from './http.ts';
 import { keyPatience } from './key-patience.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
@@ -44,10 +43,8 @@ export interface LoginOptions {
   readonly scheduler?: SchedulerLike;
   /** Uniform in [0, 1), for the jitter. Default Math.random. */
   readonly random?: () => number;
-  /** Told of every login as it ends, refused ones and those without an answer included. */
-  readonly onAnswer?: (answer: AnswerSeen) => void;
-  /** Told of every try that failed and is made again. */
-  readonly onRetry?: (retry: Retry) => void;
+  /** Told of logins and of tries. Default nobody is. */
+  readonly hooks?: RequestHooks;
 }
 
 /** What the documentation promises a token: 30 minutes. */
@@ -66,9 +63,9 @@ const KEY_PATIENCE_MS = 600_000;
  * it never had a token from this login, else when that has lasted for `keyPatienceMs`.
  */
 export function login(options: LoginOptions): Observable<Token> {
-  const { url, apiKey, limit, scheduler = asyncScheduler, random, onAnswer } = options;
-  const { dispatcher = getGlobalDispatcher(), setting = 'API_BASE_URL', onRetry } = options;
-  const { keyPatienceMs = KEY_PATIENCE_MS } = options;
+  const { url, apiKey, limit, scheduler = asyncScheduler, random } = options;
+  const { dispatcher = getGlobalDispatcher(), setting = 'API_BASE_URL' } = options;
+  const { keyPatienceMs = KEY_PATIENCE_MS, hooks: { onAnswer, onRetry } = {} } = options;
   const patience = keyPatience(keyPatienceMs, scheduler);
   const post = (waitsSince: number) =>
     defer(() => {

@@ -4,12 +4,11 @@ import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { backoff } from '../flow/backoff.ts';
-import type { Retry } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import type { ListQuery } from './answer.ts';
 import { exchange, statusError, where } from './http.ts';
-import type { AnswerSeen, HttpAnswer } from './http.ts';
+import type { HttpAnswer, RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';
 import type { LogicalClock, Span } from './logical-clock.ts';
 import type { Token } from './login.ts';
@@ -47,10 +46,8 @@ export interface PageRequestOptions {
   readonly random?: () => number;
   /** Largest page accepted, in bytes after decompression. Default 64 MiB. */
   readonly maxPageBytes?: number;
-  /** Told of every request as it ends, refused ones and those without an answer included. */
-  readonly onAnswer?: (answer: AnswerSeen) => void;
-  /** Told of every try that failed and is made again. */
-  readonly onRetry?: (retry: Retry) => void;
+  /** Told of requests and of tries. Default nobody is. */
+  readonly hooks?: RequestHooks;
 }
 
 /** Refusals (401, 403) of a list in a row, each of another token. */
@@ -76,8 +73,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     refusals = { count: 0 },
     maxPageBytes = 64 * 2 ** 20,
     random,
-    onAnswer,
-    onRetry,
+    hooks: { onAnswer, onRetry } = {},
   } = options;
 
   const send = (token: Token, query: ListQuery, waitedMs: number): Observable<RawPage> =>

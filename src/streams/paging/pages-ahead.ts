@@ -1,4 +1,4 @@
-import { finalize, ReplaySubject, tap } from 'rxjs';
+import { asyncScheduler, finalize, ReplaySubject, tap } from 'rxjs';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 import type { Position } from './anchors.ts';
 import type { Answer } from '../http/answer.ts';
@@ -11,15 +11,16 @@ export interface PagesAhead {
   drop(): void;
 }
 
-export interface PagesAheadOptions {
-  readonly request: (offset: number) => Observable<Answer>;
-  /** Most pages that are asked for, or answered, and not taken. */
+/** How far ahead pages are asked for, before it is known that they are the next. */
+export interface ReadAhead {
+  /** Most pages that are asked for, or answered, and not taken: as many as slow answers take. 0: none. */
   readonly most: number;
-  /** What a request costs in time by the quota, ms: pages can't be had quicker. */
-  readonly paceMs: number;
-  /** Told of answers that nobody takes. */
-  readonly onDrop?: ((answer: Answer, offset: number) => void) | undefined;
-  readonly scheduler: SchedulerLike;
+  /** What a request costs in time by the quota, ms: pages can't be had quicker. Default 0. */
+  readonly paceMs?: number;
+  /** Told of answers that are of no use. */
+  readonly onDrop?: (answer: Answer, offset: number) => void;
+  /** The clock that the pace of answers is taken from. Default {@link asyncScheduler}. */
+  readonly scheduler?: SchedulerLike;
 }
 
 interface Asked {
@@ -43,8 +44,10 @@ const SPARE = 0.5;
  * guess costs its requests, and nothing else: each page has to join what was read (see `join`), and what
  * stands in a page that does is right, in whatever order pages were asked for.
  */
-export function pagesAhead(options: PagesAheadOptions): PagesAhead {
-  const { request, most, paceMs, onDrop, scheduler } = options;
+export function pagesAhead(
+  request: (offset: number) => Observable<Answer>,
+  { most, paceMs = 0, onDrop, scheduler = asyncScheduler }: ReadAhead,
+): PagesAhead {
   let asked: Asked[] = [];
   let total = 0; // records in the list, as the newest answer said
   let answerMs: number | undefined;

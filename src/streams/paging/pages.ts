@@ -1,5 +1,5 @@
-import { asyncScheduler, defer, EMPTY, expand, finalize, map, of, switchMap } from 'rxjs';
-import type { Observable, SchedulerLike } from 'rxjs';
+import { defer, EMPTY, expand, finalize, map, of, switchMap } from 'rxjs';
+import type { Observable } from 'rxjs';
 import { BEGINNING, join } from './anchors.ts';
 import type { Position } from './anchors.ts';
 import { leftOut as newLeftOut } from './left-out.ts';
@@ -7,6 +7,7 @@ import type { LeftOut } from './left-out.ts';
 import type { PageRecord } from '../records/page-record.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { pagesAhead } from './pages-ahead.ts';
+import type { ReadAhead } from './pages-ahead.ts';
 import type { Answer } from '../http/answer.ts';
 import { standstill } from './standstill.ts';
 
@@ -46,23 +47,15 @@ export interface PagesOptions {
   readonly overlap?: number;
   /** Where to begin; null as undefined: nothing was read yet. Default the beginning. A scan that is resumed is not held against the total. */
   readonly from?: Position | null | undefined;
-  /** Times a scan that did not add up is repeated, each with five times the overlap. Default 2. */
-  readonly repeats?: number;
   /** The fields that anchors leave out; kept by whoever scans the list again. Default those that this scan finds. */
   readonly leftOut?: LeftOut;
   /** Waited for before each page is taken: back-pressure. Default no wait. */
   readonly permit?: () => Observable<unknown>;
   /**
-   * Most pages that are asked for before it is known that they are the next, so that slow answers cost
-   * no time; as many as that takes. Default 0: a page is asked for when the one before has come.
+   * Pages that are asked for before it is known that they are the next, so that slow answers cost no time.
+   * Default none: a page is asked for when the one before has come.
    */
-  readonly ahead?: number;
-  /** What a request costs in time by the quota, ms: for what is asked ahead. Default 0. */
-  readonly paceMs?: number;
-  /** Told of answers that were asked for ahead and are of no use. */
-  readonly onDrop?: (answer: Answer, offset: number) => void;
-  /** The clock that the pace of answers is taken from. Default {@link asyncScheduler}. */
-  readonly scheduler?: SchedulerLike;
+  readonly ahead?: ReadAhead;
   /** Told of what may cost records or time, with the offset of the page. */
   readonly onTrouble?: (trouble: ScanTrouble, offset: number) => void;
 }
@@ -80,7 +73,7 @@ export interface PagesOptions {
  *
  * A second check does without that order: when `total_records` held still, as many records have to
  * come. If fewer did, or if the list betrayed itself by an order that changes from request to
- * request and its total moved, it is read again with a larger overlap, until as many have come. A
+ * request and its total moved, it is read again with a larger overlap, until as many have come, twice at most. A
  * list that puts what has changed first needs only its first page for that: records moved there
  * behind the reader's back, which is no trouble.
  *
@@ -104,10 +97,9 @@ export interface PagesOptions {
  * ```
  */
 export function pages(options: PagesOptions): Observable<ScanPage> {
-  const { request, keyOf, repeats = 2 } = options;
+  const { request, keyOf, permit = () => of(undefined), onTrouble } = options;
+  const { leftOut = newLeftOut(), ahead = { most: 0 } } = options;
   const from = options.from ?? BEGINNING;
-  const { permit = () => of(undefined), ahead = 0, scheduler = asyncScheduler } = options;
-  const { paceMs = 0, onDrop, onTrouble, leftOut = newLeftOut() } = options;
   const pageSize = Math.max(2, options.pageSize ?? 1_000);
 
   return defer(() => {
@@ -151,7 +143,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
 
       const settled = missing === undefined ? !reordered : missing === 0;
       if (settled) return page(undefined);
-      if (round === repeats) {
+      if (round === REPEATS) {
         tell('unsettled');
         return page(undefined);
       }
@@ -162,13 +154,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       still = standstill();
       return page(BEGINNING);
     };
-    const asked = pagesAhead({
-      request: (offset) => request({ offset, pageSize }),
-      most: ahead,
-      paceMs,
-      onDrop,
-      scheduler,
-    });
+    const asked = pagesAhead((offset) => request({ offset, pageSize }), ahead);
     const read = (at: Position): Observable<ScanPage> =>
       permit().pipe(
         switchMap(() => asked.take(at)),
@@ -181,6 +167,8 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
   });
 }
 
+/** Times a scan that did not add up is repeated, each with five times the overlap. */
+const REPEATS = 2;
 /** Keys that a scan counts, at most: of a longer list only its order is watched. */
 const MAX_COUNTED = 250_000;
 

@@ -75,6 +75,35 @@ export interface Held {
   readonly known: number;
 }
 
+/** Single records, asked for by their keys. */
+export interface SingleReads {
+  /** Asks for the record of a key: emits once; undefined when it can't be told. */
+  readonly ask: (key: string) => Observable<Answer | undefined>;
+  /** Whether a key can be asked for: one that can't is never gone. */
+  readonly canBeAsked: (key: string) => boolean;
+}
+
+/** How often a list is swept. */
+export interface SweepPace {
+  /** Least time from the beginning of a sweep to that of the next, ms. */
+  readonly intervalMs: number;
+  /** What a request costs in time, ms. Default 0: the quota's lane sees to it. */
+  readonly spacingMs?: () => number;
+}
+
+/** When what is absent is gone. */
+export interface DeletionRules {
+  /** How long it has to stay absent before, ms. */
+  readonly proofMs: number;
+  /**
+   * Above this share of the known records, and above 20, none is removed; nor above a third of them, and
+   * above 2. 0 to 100, which is no limit.
+   */
+  readonly limitPercent: number;
+  /** Told when deletions are held back as too many. */
+  readonly onHeld?: (held: Held) => void;
+}
+
 /** What {@link sweeps} needs. */
 export interface SweepsOptions {
   /** As it was kept with the newest step that was settled. */
@@ -84,27 +113,12 @@ export interface SweepsOptions {
   /** Of one place: a step is kept before the next is taken. */
   readonly permits: Permits;
   readonly records: KnownRecords;
-  /**
-   * Asks for the record of a key: emits once. Default: there is no such query, and sweeps decide.
-   */
-  readonly ask?: (key: string) => Observable<Answer | undefined>;
-  /** Whether a key can be asked for: one that can't is never gone. Default: every one can. */
-  readonly canBeAsked?: (key: string) => boolean;
+  /** Asks for what is missing. Default: there is no such query, and sweeps decide. */
+  readonly single?: SingleReads;
   /** When nothing is read: a moment in the order of reads. */
   readonly moment: () => Span;
-  /** Least time from the beginning of a sweep to that of the next, ms. */
-  readonly intervalMs: number;
-  /** What a request costs in time, ms. Default 0: the quota's lane sees to it. */
-  readonly spacingMs?: () => number;
-  /** How long what is absent has to stay so before it is gone, ms. */
-  readonly proofMs: number;
-  /**
-   * Above this share of the known records, and above 20, none is removed; nor above a third of them, and
-   * above 2. 0 to 100, which is no limit.
-   */
-  readonly limitPercent: number;
-  /** Told when deletions are held back as too many. */
-  readonly onHeld?: (held: Held) => void;
+  readonly pace: SweepPace;
+  readonly deletions: DeletionRules;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
 }
@@ -124,9 +138,9 @@ const MAX_OF_SHORT = 1 / 3;
  * is more likely broken than right.
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
-  const { progress, scan, permits, records, ask, intervalMs, proofMs, limitPercent, onHeld } =
-    options;
-  const { canBeAsked = () => true, spacingMs = () => 0, scheduler = asyncScheduler } = options;
+  const { progress, scan, permits, records, single, scheduler = asyncScheduler } = options;
+  const { intervalMs, spacingMs = () => 0 } = options.pace;
+  const { proofMs, limitPercent, onHeld } = options.deletions;
   let requests = 0;
   let lastRead: Span | undefined;
 
@@ -185,7 +199,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     stretches(since, (keys) => of(keys.filter(canBeTold).length)).pipe(
       reduce((gone, more) => gone + more, 0),
     );
-  const canBeTold = (key: string) => ask === undefined || canBeAsked(key);
+  const canBeTold = (key: string) => single === undefined || single.canBeAsked(key);
   const absent = defer((): Observable<SweepStep> => {
     const since = seenSince(progress(), proofMs);
     if (since === undefined) return EMPTY;
@@ -194,39 +208,47 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       keys.length === 0 ? EMPTY : step(of({ kind: 'absent', keys, since, span })),
     );
   });
-  const asking = (since: number, again: boolean, after?: string): Observable<SweepStep> =>
+  const asking = (
+    { ask }: SingleReads,
+    since: number,
+    again: boolean,
+    after?: string,
+  ): Observable<SweepStep> =>
     stretches(
       since,
       (keys) =>
         from(keys.filter(canBeTold)).pipe(
           concatMap((key) =>
-            step(ask!(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer, again })))),
+            step(ask(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer, again })))),
           ),
         ),
       after,
     );
   /** Asks once for all that is missing, and when it has stayed so for long enough once more. */
-  const asked = (since: number): Observable<SweepStep> => {
+  const asked = (by: SingleReads, since: number): Observable<SweepStep> => {
     const once = defer(() => {
       const { askedUpTo, askedAt } = progress();
       if (askedAt !== null) return EMPTY;
-      return concat(asking(since, false, askedUpTo ?? undefined), step(of({ kind: 'asked-once' })));
+      return concat(
+        asking(by, since, false, askedUpTo ?? undefined),
+        step(of({ kind: 'asked-once' })),
+      );
     });
     const again = settled$.pipe(
       switchMap(() => count(since)),
       filter((missing) => missing > 0),
       switchMap(() => timer(proofLeft(progress(), scheduler.now(), proofMs), scheduler)),
-      switchMap(() => asking(since, true)),
+      switchMap(() => asking(by, since, true)),
     );
     return concat(once, again);
   };
   const remove: Observable<SweepStep> = settled$.pipe(
     switchMap(() => {
       const { number } = progress();
-      if (!showsAbsence(progress(), ask !== undefined)) return EMPTY;
+      if (!showsAbsence(progress(), single !== undefined)) return EMPTY;
       return count(number).pipe(
         filter((missing) => missing > 0 && !isHeld(missing)),
-        switchMap(() => (ask ? asked(number) : absent)),
+        switchMap(() => (single ? asked(single, number) : absent)),
       );
     }),
   );

@@ -5,6 +5,9 @@ export * from '../../../src/pipeline/checkpoint/checkpoint.ts';
 
 /** The cursor is committed in a transaction of its own, before the events. */
 export const openCheckpoint: typeof real.openCheckpoint = (options) => {
-  const { log, cursorTopic } = options;
-  return real.openCheckpoint({ ...options, log: withCommit(log, apart(cursorTopic, 'before')) });
+  const { log, place } = options;
+  return real.openCheckpoint({
+    ...options,
+    log: withCommit(log, apart(place.cursorTopic, 'before')),
+  });
 };

@@ -6,7 +6,7 @@ import type { BrokerControl, JavaServices, LaunchOptions } from '../../../src/de
  * also written where nobody can overlook it.
  */
 export async function startCluster(options: LaunchOptions = {}): Promise<JavaServices | string> {
-  const services = await startServices({ ...options, kafkaNodes: 3 });
+  const services = await startServices({ ...options, kafka: { ...options.kafka, nodes: 3 } });
   if (services.origin === 'java') return services;
   await services.stop();
   const reason = `SKIPPED: three brokers are started on Java alone, and here is ${services.origin}`;

@@ -69,10 +69,12 @@ async function opened(
   const log = await openCheckpoint({
     log: broker,
     store: store as TaskStore,
-    task: TASK,
-    topic: 'wine.orders',
-    cursorTopic: 'wine.cursors',
-    transactionalId: 'cellarstream.wine.estate.orders',
+    place: {
+      task: TASK,
+      topic: 'wine.orders',
+      cursorTopic: 'wine.cursors',
+      transactionalId: 'cellarstream.wine.estate.orders',
+    },
     instance: 'this one',
     readImage: (event) =>
       Promise.resolve({ sequence: Number(event.toString().split(' ')[1]), image: null }),

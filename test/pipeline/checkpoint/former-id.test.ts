@@ -29,12 +29,14 @@ function process(prefix: string, account: string, instance: string, version: 'ol
       return await openCheckpoint({
         log: brokerOf(kafka, { step, fate: () => fates.shift() ?? 'done', now: () => 0 }),
         store: storeOf(folder, step).task(`${account}/orders`),
-        task: `${account}/orders`,
-        topic: `${prefix}.orders`,
-        cursorTopic: `${prefix}.cursors`,
-        ...(version === 'old'
-          ? { transactionalId: formerId! }
-          : { transactionalId, formerId: formerId! }),
+        place: {
+          task: `${account}/orders`,
+          topic: `${prefix}.orders`,
+          cursorTopic: `${prefix}.cursors`,
+          ...(version === 'old'
+            ? { transactionalId: formerId! }
+            : { transactionalId, formerId: formerId! }),
+        },
         instance,
         readImage: async (event) => {
           await hooks.onRead();

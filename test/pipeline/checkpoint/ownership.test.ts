@@ -2,12 +2,18 @@ import { VirtualTimeScheduler } from 'rxjs';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../../src/pipeline/checkpoint/checkpoint.ts';
 import type { Checkpoint } from '../../../src/pipeline/checkpoint/checkpoint.ts';
-import type { Ownership } from '../../../src/pipeline/checkpoint/ownership.ts';
+import type { Ownership, TaskPlace } from '../../../src/pipeline/checkpoint/ownership.ts';
 import { brokerOf, SimBroker } from '../../sim/sim-broker.ts';
 import type { CommitFate } from '../../sim/sim-broker.ts';
 import { SimFolder, storeOf } from '../../sim/sim-store.ts';
 
 const TASK = 'estate/orders';
+const PLACE: TaskPlace = {
+  task: TASK,
+  topic: 'wine.orders',
+  cursorTopic: 'wine.cursors',
+  transactionalId: 'cellarstream.wine.estate.orders',
+};
 const image = { key: '7', sequence: 1, image: { schemaId: 1, bytes: Buffer.from('7') } };
 
 describe('a process that opens its log again after a claim of which it does not know the outcome', () => {
@@ -28,10 +34,7 @@ describe('a process that opens its log again after a claim of which it does not 
         const log = await openCheckpoint({
           log: brokerOf(kafka, { step, fate: () => fate, now: () => 0 }),
           store: storeOf(home, step).task(TASK),
-          task: TASK,
-          topic: 'wine.orders',
-          cursorTopic: 'wine.cursors',
-          transactionalId: 'cellarstream.wine.estate.orders',
+          place: PLACE,
           instance,
           readImage: () => Promise.resolve(image),
           ownership,
@@ -89,10 +92,7 @@ describe('a process that has ended while its log was being opened', () => {
     const opening = openCheckpoint({
       log: brokerOf(kafka, { step, fate: () => 'done', now: () => 0 }),
       store: storeOf(new SimFolder(), () => Promise.resolve()).task(TASK),
-      task: TASK,
-      topic: 'wine.orders',
-      cursorTopic: 'wine.cursors',
-      transactionalId: 'cellarstream.wine.estate.orders',
+      place: PLACE,
       instance: 'one',
       readImage: () => Promise.resolve(image),
       ownership,

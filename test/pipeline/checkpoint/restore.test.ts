@@ -31,10 +31,12 @@ function cluster(partitions = 1) {
     return openCheckpoint({
       log: { ...broker, bounds: told },
       store: storeOf(folder, step).task(TASK),
-      task: TASK,
-      topic: TOPIC,
-      cursorTopic: 'wine.cursors',
-      transactionalId: 'cellarstream.wine.estate.orders',
+      place: {
+        task: TASK,
+        topic: TOPIC,
+        cursorTopic: 'wine.cursors',
+        transactionalId: 'cellarstream.wine.estate.orders',
+      },
       instance,
       readImage: (event) => {
         onRead();
@@ -43,7 +45,7 @@ function cluster(partitions = 1) {
       ownership: {},
       canBeAsked: true,
       scheduler: new VirtualTimeScheduler(),
-      onLost: (each) => lost.push(each),
+      hooks: { onRestored: () => undefined, onLost: (told) => lost.push(told.lost) },
     }).then((log) => {
       fate = 'done';
       return log;

@@ -2,7 +2,7 @@ import kafkajs from 'kafkajs';
 import type { Kafka } from 'kafkajs';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { openReader } from '../../../src/sinks/fetch/kafka-reader.ts';
-import type { ReaderOptions } from '../../../src/sinks/fetch/kafka-reader.ts';
+import type { Range, ReaderOptions } from '../../../src/sinks/fetch/kafka-reader.ts';
 import { fakeKafka } from '../../support/fake-kafka.ts';
 import type { FakeKafka } from '../../support/fake-kafka.ts';
 import { batchBytes } from '../../support/record-bytes.ts';
@@ -21,18 +21,24 @@ beforeEach(() => {
 });
 
 /** A reader of offsets 10 to 19 of partition 0, and of 5 to 9 of partition 1. */
-function open(options: Partial<ReaderOptions> = {}) {
+function open({
+  range,
+  ...options
+}: Partial<Omit<ReaderOptions, 'range'>> & { readonly range?: Partial<Range> } = {}) {
   return openReader({
     kafka: fake.kafka,
     topic: TOPIC,
-    from: new Map([
-      [0, 10n],
-      [1, 5n],
-    ]),
-    ends: new Map([
-      [0, 20n],
-      [1, 10n],
-    ]),
+    range: {
+      from: new Map([
+        [0, 10n],
+        [1, 5n],
+      ]),
+      ends: new Map([
+        [0, 20n],
+        [1, 10n],
+      ]),
+      ...range,
+    },
     onBatch: ({ partition, messages, next }) =>
       seen.push(...messages.map(({ offset }) => `${partition}:${offset}`), `${partition}>${next}`),
     ...options,
@@ -95,7 +101,7 @@ describe('openReader', () => {
     const partitions = Array.from({ length: 50 }, (_, partition) => partition);
     for (const partition of partitions) fake.leaders.set(partition, 1);
     const all = (offset: bigint) => new Map(partitions.map((partition) => [partition, offset]));
-    const reader = open({ from: all(0n), ends: all(10n) });
+    const reader = open({ range: { from: all(0n), ends: all(10n) } });
     const none = { records: Buffer.alloc(0), lastStableOffset: 30n };
     for (let time = 0; time < 12; time++) {
       const fetch = await fake.nextFetch();
@@ -402,7 +408,7 @@ describe('openReader', () => {
   it('asks nothing of Kafka where nothing is to be read', async () => {
     let hasCaughtUp = false;
     const from = new Map([[0, 20n]]);
-    const reader = open({ from, ends: from, onCaughtUp: () => (hasCaughtUp = true) });
+    const reader = open({ range: { from, ends: from }, onCaughtUp: () => (hasCaughtUp = true) });
     await reader.done;
     await reader.close();
     expect([hasCaughtUp, fake.counts.opened]).toEqual([true, 0]);

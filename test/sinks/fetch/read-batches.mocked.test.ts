@@ -23,8 +23,7 @@ function reading<R>(
     {
       kafka: {} as Kafka,
       topic: 't',
-      from: new Map([[0, 0n]]),
-      ends: new Map([[0, end]]),
+      range: { from: new Map([[0, 0n]]), ends: new Map([[0, end]]) },
       follow: true,
       ...options,
     },

@@ -219,7 +219,7 @@ describe('a login that fails', () => {
         answer(request, response);
       });
       const onRetry = (retry: Retry) => void retried.push(retry);
-      return { login$: login({ ...at, random: () => 1, onRetry, ...given }), retried };
+      return { login$: login({ ...at, random: () => 1, hooks: { onRetry }, ...given }), retried };
     };
 
     it('once, by a gateway in trouble, is tried again with growing pauses and ends nothing', async () => {
@@ -290,7 +290,8 @@ describe('a login that fails', () => {
     const at = await options((request, response) => answers.shift()!(request, response));
     const onRetry = ({ error }: Retry) => void errors.push(error);
     const seen: AnswerSeen[] = [];
-    await firstValueFrom(login({ ...at, onRetry, onAnswer: (answer) => seen.push(answer) }));
+    const onAnswer = (answer: AnswerSeen) => void seen.push(answer);
+    await firstValueFrom(login({ ...at, hooks: { onAnswer, onRetry } }));
     expect(seen.map(({ status }) => status)).toEqual([500, 200, undefined, 200]);
     expect(errors).toMatchObject([
       { code: 'API_STATUS' },
@@ -349,7 +350,7 @@ describe('a login that fails', () => {
       retried.push(retry);
       if (retried.length === 3) throw stopped;
     };
-    await expect(firstValueFrom(login({ ...at, onRetry }))).rejects.toBe(stopped);
+    await expect(firstValueFrom(login({ ...at, hooks: { onRetry } }))).rejects.toBe(stopped);
     expect(retried.map(({ delayMs }) => delayMs)).toEqual([60_000, 60_000, 60_000]);
     expect(retried[0]!.error).toMatchObject({ code: 'QUOTA_EXCEEDED' });
     expect(starts).toEqual([0, 0, 60_000, 120_000]);

@@ -26,6 +26,8 @@ import { tokenBucket } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import { failureOf } from '../../support/failure.ts';
 import { hurriedTime } from '../../support/hurried-time.ts';
+import { listOf } from './text-list.ts';
+import type { ListOptions } from './text-list.ts';
 
 const NOW = Date.UTC(2026, 2, 5, 12);
 const NO_RECORDS = { customers: 0, inventory: 0, 'wine-clubs': 0, 'wine-club-members': 0 };
@@ -52,7 +54,7 @@ const starts = () => steps.filter((step) => step === 'quota').length;
 
 async function start(
   sandboxOptions: SandboxOptions = {},
-  options: Partial<ListRequestOptions> = {},
+  { decode, ...options }: Partial<ListRequestOptions & Pick<ListOptions, 'decode'>> = {},
   asLoggedIn = (token: Token) => token,
 ) {
   sandbox = await startSandbox({
@@ -91,11 +93,13 @@ async function start(
     },
     logicalClock: reads,
     random: () => 0,
-    onAnswer: (answer) => seen.push(answer),
-    onRetry: ({ error }) => void retried.push(error),
+    hooks: {
+      onAnswer: (answer) => seen.push(answer),
+      onRetry: ({ error }) => void retried.push(error),
+    },
     ...options,
   };
-  return { list: listRequest(all), tokens, reads };
+  return { list: decode ? listOf({ ...all, decode }) : listRequest(all), tokens, reads };
 }
 
 const statuses = () => sandbox.truth.requests('orders').map(({ status }) => status);
@@ -366,7 +370,7 @@ describe('what can pass', () => {
       retried.push(error);
       throw enough;
     };
-    const { list } = await start({}, { maxPageBytes: 3_000, onRetry });
+    const { list } = await start({}, { maxPageBytes: 3_000, hooks: { onRetry } });
     await expect(firstValueFrom(list({}, limit))).rejects.toBe(enough);
     expect(retried).toMatchObject([{ code: 'API_ANSWER' }]);
   });
@@ -411,7 +415,7 @@ describe('with a decoder that knows digests', () => {
     const { decode, keep } = recognising();
     const { tokens } = await start();
     const url = new URL(`${sandbox.url}/v1/orders`);
-    const list = listRequest({ url, tokens, dispatcher, decode });
+    const list = listOf({ url, tokens, dispatcher, decode });
     const answered = async (by: typeof list, text: string) => {
       sandbox.fault({ endpoint: 'orders', kind: 'status', status: 200, body: text, times: 1 });
       const { data, pagination } = await firstValueFrom(by({}, limit));

@@ -1,11 +1,11 @@
 import { delay, of } from 'rxjs';
 import type { Dispatcher } from 'undici';
-import { listRequest } from '../../../src/streams/http/list-request.ts';
-import type {
-  Answer,
-  ListRequest,
-  ListRequestOptions,
-} from '../../../src/streams/http/list-request.ts';
+import type { Answer, ListRequest } from '../../../src/streams/http/answer.ts';
+import { decodedList } from '../../../src/streams/http/list-request.ts';
+import type { DecodedListOptions } from '../../../src/streams/http/list-request.ts';
+import { logicalClock as newClock } from '../../../src/streams/http/logical-clock.ts';
+import { pageRequest } from '../../../src/streams/http/page-request.ts';
+import type { PageRequestOptions } from '../../../src/streams/http/page-request.ts';
 import { hurriedTime } from '../../support/hurried-time.ts';
 
 /** With it a server ends its answer, in the middle of a record. */
@@ -24,10 +24,20 @@ export function pageText(
   return `{"data":[${data.join(',')}],"pagination":${about}}`.split(END, 1)[0]!;
 }
 
+/** How a list is asked for, and how its pages are decoded: of one whose decoder, or what it knows, is one's own. */
+export type ListOptions = PageRequestOptions & Pick<DecodedListOptions, 'decode' | 'texts'>;
+
+/** A list request as the service makes it. */
+export function listOf(options: ListOptions): ListRequest {
+  const { logicalClock = newClock() } = options;
+  const request = pageRequest({ ...options, logicalClock });
+  return decodedList({ ...options, request, logicalClock });
+}
+
 /** The list request of a server that gives these texts: what it was asked for, as `offset+pageSize`, and how long it waited. */
 export function requestOf(
   page: (offset: number, pageSize: number) => string,
-  options: Partial<ListRequestOptions> = {},
+  options: Partial<ListOptions> = {},
 ): { readonly list: ListRequest; readonly met: string[]; readonly waits: readonly number[] } {
   const met: string[] = [];
   const { scheduler, waits } = hurriedTime();
@@ -43,7 +53,7 @@ export function requestOf(
     return Promise.resolve({ statusCode: 200, headers: {}, body: body() });
   };
   const token = { text: 't', askedAt: 0, lifeMs: 1e9, serverTime: 0 };
-  const list = listRequest({
+  const list = listOf({
     url: new URL('http://list/v1/orders'),
     dispatcher: { request } as unknown as Dispatcher, // as much of it as a list request takes
     tokens: { token$: of(token).pipe(delay(0)), current: () => token, refuse: () => undefined },

@@ -190,7 +190,7 @@ describe('a record in which the server ends its answer', () => {
         if (met.length === 9) texts = move(texts); // when it is looked at once more
         return pageText(texts, at, size);
       },
-      { onRetry: (retry) => retried.push(retry) },
+      { hooks: { onRetry: (retry) => retried.push(retry) } },
     );
     const answer = await firstValueFrom(list({ offset: 0, pageSize: 100 }, limit));
     expect(shownIn(answer)).toEqual(shown(texts));
@@ -202,9 +202,11 @@ describe('a record in which the server ends its answer', () => {
     const pauses: number[] = [];
     const texts = Array.from({ length: 40 }, () => `{"id":${END}`);
     const { list, met } = requestOf((at, size) => pageText(texts, at, size), {
-      onRetry: ({ error, delayMs }) => {
-        if (describeError(error).includes('around it')) pauses.push(delayMs);
-        if (pauses.length === 4) throw new Error('enough');
+      hooks: {
+        onRetry: ({ error, delayMs }) => {
+          if (describeError(error).includes('around it')) pauses.push(delayMs);
+          if (pauses.length === 4) throw new Error('enough');
+        },
       },
     });
     const failure = firstValueFrom(list({ offset: 0, pageSize: 30 }, limit));
@@ -268,7 +270,9 @@ it('nothing of a record that is no JSON is in an error', async () => {
   const retried: string[] = [];
   const texts = listWith(3, { 1: '{"email":"jane@example.com"}}' });
   const { list } = requestOf((at, size) => pageText(texts, at, size), {
-    onRetry: ({ error }) => retried.push(`${describeError(error)} ${JSON.stringify(error)}`),
+    hooks: {
+      onRetry: ({ error }) => retried.push(`${describeError(error)} ${JSON.stringify(error)}`),
+    },
   });
   await firstValueFrom(list({ offset: 0, pageSize: 3 }, limit));
   expect(retried.length).toBeGreaterThan(3);

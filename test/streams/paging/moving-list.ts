@@ -255,8 +255,7 @@ export function scanAhead(
       }),
     keyOf: keyOfId,
     onTrouble: (trouble) => troubles.push(trouble),
-    ahead: 9,
-    scheduler,
+    ahead: { most: 9, scheduler },
     ...options,
   });
   let isDone = false;

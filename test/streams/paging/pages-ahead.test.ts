@@ -2,7 +2,6 @@ import { delay, EMPTY, finalize, map, NEVER, of, switchMap, throwError, timer } 
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { pages } from '../../../src/streams/paging/pages.ts';
-import type { PagesOptions } from '../../../src/streams/paging/pages.ts';
 import type { Answer } from '../../../src/streams/http/answer.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { answer, keyOfId } from './moving-list.ts';
@@ -27,12 +26,13 @@ interface World {
   /** How long a page is dealt with before the next is taken. */
   readonly commitMs?: number;
   readonly request?: (offset: number) => Observable<Answer> | undefined;
-  readonly options?: Partial<PagesOptions>;
+  /** Default 9. */
+  readonly ahead?: number;
   readonly forMs?: number;
 }
 
 /** Reads in virtual time. Tells what was asked for when, what came, and what was given up. */
-function read({ total, answerMs, commitMs = 0, request, options, forMs }: World) {
+function read({ total, answerMs, commitMs = 0, request, ahead = 9, forMs }: World) {
   const scheduler = virtualTime();
   const asked: [offset: number, at: number][] = [];
   const came: [offset: number, at: number][] = [];
@@ -62,11 +62,8 @@ function read({ total, answerMs, commitMs = 0, request, options, forMs }: World)
       keyOf: keyOfId,
       pageSize: PAGE,
       overlap: OVERLAP,
-      ahead: 9,
-      onDrop: ({ span }) => dropped.push(span.begin),
+      ahead: { most: ahead, onDrop: ({ span }) => dropped.push(span.begin), scheduler },
       permit: () => timer(came.length > 0 ? commitMs : 0, scheduler),
-      scheduler,
-      ...options,
     }).subscribe({
       next: ({ offset }) => came.push([offset, scheduler.now()]),
       error: (error: unknown) => (failed = error),
@@ -80,7 +77,7 @@ const offsets = (pairs: readonly (readonly [number, number])[]) => pairs.map(([o
 
 describe('pages asked for ahead', () => {
   it('come one after the other where that is not asked for', () => {
-    const { most, came } = read({ total: 95, answerMs: 100, options: { ahead: 0 } });
+    const { most, came } = read({ total: 95, answerMs: 100, ahead: 0 });
     expect(most).toBe(1);
     expect(came.at(-1)).toEqual([90, 1_100]);
   });
@@ -105,7 +102,7 @@ describe('pages asked for ahead', () => {
       total: 95,
       answerMs: 5_000,
       commitMs: 1,
-      options: { ahead: 3 },
+      ahead: 3,
     });
     expect(new Set(offsets(asked)).size).toBe(asked.length);
     expect(Math.max(...offsets(asked))).toBeLessThan(95);

@@ -55,9 +55,8 @@ describe('a sweep', () => {
         permits: place,
         records: new SweepLedger(),
         moment: () => ({ begin: 1, end: 2 }),
-        intervalMs: 0,
-        proofMs: 0,
-        limitPercent: 5,
+        pace: { intervalMs: 0 },
+        deletions: { proofMs: 0, limitPercent: 5 },
         scheduler,
       });
       expectObservable(sweep$.pipe(map(inWords)), '1s !').toBe('--a', { a: 'page 0' });
@@ -88,9 +87,8 @@ describe('a sweep', () => {
         permits: place,
         records: new SweepLedger(),
         moment: () => ({ begin: 1, end: 2 }),
-        intervalMs: 1,
-        proofMs: 0,
-        limitPercent: 5,
+        pace: { intervalMs: 1 },
+        deletions: { proofMs: 0, limitPercent: 5 },
         scheduler,
       })
         .pipe(
@@ -121,9 +119,8 @@ describe('a sweep', () => {
         permits: place,
         records: new SweepLedger(),
         moment: () => ({ begin: 1, end: 2 }),
-        intervalMs: 0,
-        proofMs: 0,
-        limitPercent: 5,
+        pace: { intervalMs: 0 },
+        deletions: { proofMs: 0, limitPercent: 5 },
         scheduler,
       });
       expectObservable(sweep$.pipe(map(inWords)), '^--!').toBe('abc', {
@@ -144,9 +141,8 @@ describe('a sweep', () => {
           permits: permits(1),
           records: new SweepLedger(),
           moment: () => ({ begin: 1, end: 2 }),
-          intervalMs: 0,
-          proofMs: 0,
-          limitPercent: 5,
+          pace: { intervalMs: 0 },
+          deletions: { proofMs: 0, limitPercent: 5 },
           scheduler,
         });
       expectObservable(by(cold<ScanPage>('--#'))).toBe('--#');
@@ -505,9 +501,8 @@ describe('memory', () => {
     progress: () => phase,
     scan: () => EMPTY,
     moment: () => ({ begin: 1, end: 2 }),
-    intervalMs: 0,
-    proofMs: 0,
-    limitPercent: 100,
+    pace: { intervalMs: 0 },
+    deletions: { proofMs: 0, limitPercent: 100 },
   };
 
   it.each([true, false])('holds a stretch of unseen keys at a time; asking: %s', (asking) => {
@@ -532,7 +527,7 @@ describe('memory', () => {
         permits: place,
         records,
         scheduler,
-        ...(asking && { ask }),
+        ...(asking && { single: { ask, canBeAsked: () => true } }),
       })
         .pipe(
           tap((step) => {
@@ -573,9 +568,7 @@ describe('memory', () => {
         ...options,
         permits: place,
         records: { count: () => 5_000_000, unseen },
-        proofMs: 0,
-        limitPercent: 5,
-        onHeld: (found) => held.push(found),
+        deletions: { proofMs: 0, limitPercent: 5, onHeld: (found) => held.push(found) },
         scheduler,
       })
         .pipe(takeWhile(({ kind }) => kind !== 'end'))

@@ -5,7 +5,12 @@ import type { Answer } from '../../../src/streams/http/answer.ts';
 import { permits } from '../../../src/streams/flow/permits.ts';
 import { NO_SWEEP, takenOver } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
-import type { Held, SweepsOptions, SweepStep } from '../../../src/streams/paging/sweeps.ts';
+import type {
+  DeletionRules,
+  Held,
+  SweepPace,
+  SweepStep,
+} from '../../../src/streams/paging/sweeps.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { answer, keyOfId } from './moving-list.ts';
 import { SweepLedger } from './sweep-ledger.ts';
@@ -18,7 +23,7 @@ export const ids = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, k) => from + k);
 export const keys = (from: number, to: number) => ids(from, to).map(String);
 
-export interface Run extends Partial<Omit<SweepsOptions, 'ask' | 'records'>> {
+export interface Run extends Partial<SweepPace>, Partial<DeletionRules> {
   /** The ids in the list as it is at a time, ms. */
   readonly list: (at: number) => readonly number[];
   readonly ledger?: SweepLedger;
@@ -34,7 +39,8 @@ export interface Run extends Partial<Omit<SweepsOptions, 'ask' | 'records'>> {
 
 /** Sweeps a list in virtual time: each request takes 5 ms, and each step 3 ms until it is kept. */
 export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...rest }: Run) {
-  const { keepMs = () => COMMIT_MS, polled, ...options } = rest;
+  const { keepMs = () => COMMIT_MS, polled, spacingMs = () => 0 } = rest;
+  const { intervalMs = 0, proofMs = 0, limitPercent = 100 } = rest;
   const scheduler = virtualTime();
   const events: string[] = [];
   const startsAt: number[] = []; // of requests for the first page
@@ -44,7 +50,6 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
   const held: Held[] = [];
   let kept = 0;
   const isEnough = until ?? (({ kind }) => kind === 'end');
-  const { proofMs = 0 } = options;
   // Its clock begins again, the ledger's times go on from there.
   const { interrupted } = ledger.progress;
   const here = { canBeAsked: true, now: scheduler.now(), byOthers: false };
@@ -84,14 +89,11 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
         }),
       permits: place,
       records: ledger,
-      ...(canBeAsked && { ask, canBeAsked }),
+      ...(canBeAsked && { single: { ask, canBeAsked } }),
       moment: () => ({ begin: 98, end: 99 }),
-      intervalMs: 0,
-      proofMs,
-      limitPercent: 100,
-      onHeld: (found) => held.push(found),
+      pace: { intervalMs, spacingMs },
+      deletions: { proofMs, limitPercent, onHeld: (found) => held.push(found) },
       scheduler,
-      ...options,
     })
       .pipe(
         tap((step) => events.push(inWords(step))),
