@@ -115,7 +115,7 @@ async function serve(options: RunOptions): Promise<void> {
   const stamps = wallClock((backMs) => hooks.onClockSetBack?.({ backMs }));
 
   const store = openStore(stateDir, (reason) => hooks.onDiscarded?.({ reason }));
-  const ledger = openLedger({ instance, scheduler, ...hooks });
+  const ledger = openLedger({ instance, scheduler, hooks });
   const writer = ledgerWriter(join(stateDir, 'quota', account, 'writer'));
   const quota = quotas({ config, scheduler, stateDir, ledger, writer, instance });
   hooks.onStart?.({ quotas: quota.use });
@@ -125,7 +125,7 @@ async function serve(options: RunOptions): Promise<void> {
     loginLimit: quota.login,
     mayBeSent,
     scheduler,
-    ...hooks,
+    hooks,
   });
   const lists = openAccount({ config, api, quotas: quota });
   const links = openLinks(config, { log: options.kafkaLog });

@@ -26,9 +26,7 @@ export interface ApiOptions {
   readonly config: ApiConfig;
   readonly loginLimit: Limit;
   readonly scheduler: SchedulerLike;
-  readonly onRetry?: Hooks['onRetry'];
-  readonly onLogin?: Hooks['onLogin'];
-  readonly onRequest?: Hooks['onRequest'];
+  readonly hooks?: Pick<Hooks, 'onRetry' | 'onLogin' | 'onRequest'>;
   /** Connections. Default one's own, with the limits of a careful client. */
   readonly dispatcher?: Dispatcher;
   /** Whether a request that is about to be written to its socket may be sent. Default it may. */
@@ -37,7 +35,10 @@ export interface ApiOptions {
   readonly random?: () => number;
 }
 
-/** One account at the API: its connections, its token, its lists. */
+/**
+ * One account at the API: its connections, its token, its lists. What becomes of a request is decided in
+ * `streams/http`, what is tried again in `streams/flow/backoff.ts`.
+ */
 export interface Api {
   readonly tokens: TokenSource;
   readonly list: (rules: ResourceRules) => ApiList;
@@ -59,7 +60,7 @@ const ANSWER_TIMEOUT_MS = 30_000;
 const CONNECTIONS = 24;
 
 export function openApi(options: ApiOptions): Api {
-  const { config, loginLimit, scheduler, onRetry, onLogin, onRequest } = options;
+  const { config, loginLimit, scheduler, hooks = {} } = options;
   const {
     dispatcher: connections = connectionsTo(config),
     mayBeSent,
@@ -67,8 +68,8 @@ export function openApi(options: ApiOptions): Api {
   } = options;
   const dispatcher = mayBeSent ? leased(connections, mayBeSent) : connections;
   const hooksOf = (what: string, resource?: Resource): RequestHooks => ({
-    onAnswer: (answer) => onRequest?.({ what, ...answer }),
-    onRetry: (retry) => onRetry?.({ what, ...(resource && { resource }), ...retry }),
+    onAnswer: (answer) => hooks.onRequest?.({ what, ...answer }),
+    onRetry: (retry) => hooks.onRetry?.({ what, ...(resource && { resource }), ...retry }),
   });
 
   const tokens = tokenSource({
@@ -84,10 +85,10 @@ export function openApi(options: ApiOptions): Api {
       hooks: hooksOf('login'),
     }),
     scheduler,
-    ...(onLogin && {
-      onToken: ({ lifeMs, serverTime, askedAt }) =>
-        onLogin({ lifeMs, aheadMs: serverTime === undefined ? undefined : serverTime - askedAt }),
-    }),
+    onToken: ({ lifeMs, serverTime, askedAt }) => {
+      const aheadMs = serverTime === undefined ? undefined : serverTime - askedAt;
+      hooks.onLogin?.({ lifeMs, aheadMs });
+    },
   });
   const refusals = Object.fromEntries(RESOURCES.map((name) => [name, { count: 0 }])) as Record<
     Resource,

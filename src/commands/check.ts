@@ -144,7 +144,7 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
     loginLimit: quota.login,
     mayBeSent,
     scheduler,
-    onRetry,
+    hooks: { onRetry },
   });
   try {
     const login = await attempt('login', async () => {

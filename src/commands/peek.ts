@@ -83,7 +83,7 @@ export async function peekCommand(
     loginLimit: quota.login,
     ...(guest && { mayBeSent: guest.isRunning }),
     scheduler,
-    onRetry,
+    hooks: { onRetry },
   });
   const pointers = volatilePointers(config, resource);
   const anchorsWithout = leftOut(pointers, (fields) => onVolatile({ resource, fields }));

@@ -68,7 +68,7 @@ export interface LedgerOptions {
   readonly scheduler: SchedulerLike;
   /** The machine's clock, ms: it goes on while the machine sleeps. Default `Date.now`. */
   readonly wallNow?: () => number;
-  readonly onRetry?: Hooks['onRetry'];
+  readonly hooks?: Pick<Hooks, 'onRetry'>;
 }
 
 /** How long a declaration lets requests begin, ms. */
@@ -94,7 +94,7 @@ interface Part {
 }
 
 export function openLedger(options: LedgerOptions): Ledger {
-  const { instance, scheduler, wallNow = () => Date.now(), onRetry } = options;
+  const { instance, scheduler, wallNow = () => Date.now(), hooks = {} } = options;
   const parts = new Map<string, Part>();
   let log: AccountLog | undefined;
   const opened$ = new Subject<void>();
@@ -158,7 +158,7 @@ export function openLedger(options: LedgerOptions): Ledger {
       backoff({
         scheduler,
         maxMs: MAX_PAUSE_MS,
-        onRetry: (retry) => onRetry?.({ what: 'kafka', ...retry }),
+        onRetry: (retry) => hooks.onRetry?.({ what: 'kafka', ...retry }),
       }),
     );
     declaring = declared$.subscribe({

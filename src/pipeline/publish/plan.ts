@@ -12,7 +12,7 @@ import type { Checkpoint, TaskBatch, TaskNotes } from '../checkpoint/checkpoint.
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { PayloadDigests } from '../encode/payload-digests.ts';
 import type { SchemaEvolution } from '../encode/schema-evolution.ts';
-import { offsetIn } from '../reads/read-batch.ts';
+import { offsetIn, isPageOfSweep } from '../reads/read-batch.ts';
 import type { ReadBatch } from '../reads/read-batch.ts';
 import type { ComparedBatch } from '../compare.ts';
 import type { Task } from '../task.ts';
@@ -170,8 +170,4 @@ function sweepAt(
     case 'absent':
       return sweep;
   }
-}
-
-function isPageOfSweep(batch: ReadBatch): boolean {
-  return batch.lane === 'sweep' && batch.step.kind === 'page';
 }

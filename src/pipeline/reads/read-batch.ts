@@ -73,6 +73,11 @@ export function isOfWhole(batch: ReadBatch): boolean {
   return batch.lane === 'sweep' || (batch.lane === 'resync' && batch.page !== undefined);
 }
 
+/** Whether the sweep itself has read it: its records count for what is gone. */
+export function isPageOfSweep(batch: ReadBatch): boolean {
+  return batch.lane === 'sweep' && pageOf(batch) !== undefined;
+}
+
 /** Whether with it a reading has come to its end: see `Published.completes`. */
 export function completes(batch: ReadBatch): boolean {
   switch (batch.lane) {

@@ -1,4 +1,6 @@
 import type { Observable } from 'rxjs';
+import { isJsonObject } from '../../schemas/json/json.ts';
+import type { JsonValue } from '../../schemas/json/json.ts';
 import type { Span } from './logical-clock.ts';
 import type { PageRecord } from '../records/page-record.ts';
 import type { Limit } from '../quota/token-bucket.ts';
@@ -33,6 +35,18 @@ export interface Answer {
   readonly serverTime: number | undefined;
   /** How long the answer took, from the request to its last byte, ms. Undefined counts as 0. */
   readonly elapsedMs?: number;
+}
+
+/** What an answer brings. */
+export type Page = Pick<Answer, 'data' | 'pagination' | 'notFound'>;
+
+/** The page that a body is; undefined where something is missing in it. */
+export function pageOf(body: JsonValue, data: readonly PageRecord[]): Page | undefined {
+  const { pagination } = isJsonObject(body) ? body : {};
+  const { total_records, has_next_page } = isJsonObject(pagination) ? pagination : {};
+  return typeof total_records === 'number' && typeof has_next_page === 'boolean'
+    ? { data, pagination: { total_records, has_next_page } }
+    : undefined;
 }
 
 /** Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes. */

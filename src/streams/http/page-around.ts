@@ -1,15 +1,12 @@
 import { CLOSE_ARRAY, isDelimiter, skipSpace } from '../../schemas/json/json-bytes.ts';
-import { isJsonObject, parseJson } from '../../schemas/json/json.ts';
-import type { JsonValue } from '../../schemas/json/json.ts';
+import { parseJson } from '../../schemas/json/json.ts';
 import { pageElements } from '../../schemas/json/page-elements.ts';
 import type { Element } from '../../schemas/json/page-elements.ts';
-import type { Answer, ListQuery } from './answer.ts';
+import { pageOf } from './answer.ts';
+import type { ListQuery, Page } from './answer.ts';
 import type { Decoder } from '../records/decoder.ts';
 import { PageRecord } from '../records/page-record.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
-
-/** What an answer brings. */
-export type Page = Pick<Answer, 'data' | 'pagination' | 'notFound'>;
 
 /** What can be made out of a page that is no JSON. */
 export interface AroundPage {
@@ -121,15 +118,6 @@ function pageWith(rest: string, data: readonly PageRecord[]): Page | undefined {
     if (isNoJson(error)) return undefined;
     throw error;
   }
-}
-
-/** The page that a body is; undefined where something is missing in it. */
-export function pageOf(body: JsonValue, data: readonly PageRecord[]): Page | undefined {
-  const { pagination } = isJsonObject(body) ? body : {};
-  const { total_records, has_next_page } = isJsonObject(pagination) ? pagination : {};
-  return typeof total_records === 'number' && typeof has_next_page === 'boolean'
-    ? { data, pagination: { total_records, has_next_page } }
-    : undefined;
 }
 
 /** What is nested too deep is a RangeError. Anything else is no fault of the answer. */
