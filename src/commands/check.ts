@@ -70,7 +70,9 @@ export async function findings(
   let config: ConfigWith<'api' | 'kafka' | 'registry'> | undefined;
   const settings = await attempt('settings', () => {
     config = loadConfig({ env, cwd, needs: ['api', 'kafka', 'registry'] });
-    const doubts = settingWarnings(config).map(({ name, advice }) => `; but ${name} ${advice}`);
+    const doubts = settingWarnings(config, { env, cwd }).map(
+      ({ name, advice }) => `; but ${name} ${advice}`,
+    );
     return Promise.resolve(`all there${doubts.join('')}`);
   });
   if (!config || !settings.fine) return [settings];

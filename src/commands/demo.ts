@@ -109,13 +109,13 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
     onProgress: (progress) => {
       const { resource, total, done } = progress;
       reading.set(resource, progress);
-      if (done) line.end(`first read of ${resource} done: ${total} records`);
+      if (done) line.end(`initial snapshot of ${resource} done: ${total} records`);
       const all = [...reading.values()];
       if (reading.size === config.resources.length && all.every((each) => each.done)) {
         return line.end('from here on, changes as they happen');
       }
       const sum = (of: 'read' | 'total') => all.reduce((before, each) => before + each[of], 0);
-      line.progress('first read', sum('read'), sum('total'));
+      line.progress('initial snapshot', sum('read'), sum('total'));
     },
     onPublished: (published) => {
       for (const { op } of published.changes) counts[op] += 1;

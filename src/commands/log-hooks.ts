@@ -21,7 +21,7 @@ const SWEEPS_IN_DOUBT = 3;
 type Measured = 'onStart' | 'onRequest' | 'onDropped' | 'onCommit' | 'onCommitted';
 
 /**
- * What a service tells, as log lines: something wrong at once, the first read every ten seconds,
+ * What a service tells, as log lines: something wrong at once, the initial snapshot every ten seconds,
  * what was published once a minute, single records gathered. Never a record.
  */
 export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
@@ -72,7 +72,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
       logger.info({ event: 'schema', resource, schemaId }, 'events are written in this schema'),
     onProgress: ({ resource, read, total, done }) => {
       if (!isProgressDue(resource, done)) return;
-      const text = done ? 'first read done' : 'first read';
+      const text = done ? 'initial snapshot done' : 'initial snapshot';
       logger.info({ event: 'first-read', resource, read, total, done }, text);
     },
     onTakenOver: ({ resource }) =>

@@ -19,7 +19,7 @@ describe('logHooks', () => {
   );
   afterEach(() => void vi.useRealTimers());
 
-  it('says how far a first read is every ten seconds, each list by itself, and its end at once', () => {
+  it('says how far an initial snapshot is every ten seconds, each list by itself, and its end at once', () => {
     const lines: string[] = [];
     const info = ({ resource, read }: { resource: string; read: number }) =>
       lines.push(`${resource} ${read}`);

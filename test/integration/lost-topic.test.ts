@@ -44,7 +44,7 @@ async function setConfig(topic: string, name: string, value: string): Promise<vo
   );
 }
 
-/** A service whose first read is done, and the sandbox that it reads. */
+/** A service whose initial snapshot is done, and the sandbox that it reads. */
 async function published(prefix: string, more: Readonly<Record<string, string>> = {}) {
   const sandbox = await sandboxForTest({ records: { orders: ORDERS, products: 20 } });
   const env = { ...settings(sandbox, prefix, folderForTest()), ...more };
@@ -126,7 +126,7 @@ describe('a topic that is deleted', () => {
   it('with the state folder: the cursor knows', async () => {
     const { env, sandbox, service } = await published('lost-all');
     await service.logged(({ event }) => event === 'ready');
-    // The cursor says so from the commit after the first read's on.
+    // The cursor says so from the commit after the initial snapshot's on.
     sandbox.setStatus(100_002, 'payment_status', 'voided');
     await expect.poll(async () => (await read('lost-all.orders')).length, POLL).toBe(ORDERS + 1);
     await service.end('SIGTERM');

@@ -156,7 +156,7 @@ export const METRICS = {
   freshness: {
     type: 'histogram',
     name: 'cellarstream_freshness_seconds',
-    help: "From a record's `updated_at` to the commit of its event, less the difference of the clocks; of what was created, or updated with a new `updated_at`, but not of the first read.",
+    help: "From a record's `updated_at` to the commit of its event, less the difference of the clocks; of what was created, or updated with a new `updated_at`, but not of the initial snapshot.",
     labels: ['resource'],
     buckets: FRESHNESS_SECONDS,
   },
@@ -200,7 +200,7 @@ export const METRICS = {
   firstReadRead: {
     type: 'gauge',
     name: 'cellarstream_first_read_records',
-    help: 'Records that are behind the first read; absent where it was done before this process.',
+    help: 'Records that are behind the initial snapshot; absent where it was done before this process.',
     labels: ['resource'],
   },
   firstReadExpected: {
@@ -212,7 +212,7 @@ export const METRICS = {
   firstReadDone: {
     type: 'gauge',
     name: 'cellarstream_first_read_complete',
-    help: 'Whether the first read is done: 1 or 0; absent where it was done before this process.',
+    help: 'Whether the initial snapshot is done: 1 or 0; absent where it was done before this process.',
     labels: ['resource'],
   },
   images: {

@@ -140,18 +140,18 @@ function publishedText(resources: Status['resources']): string {
   return `${counts.length < resources.length ? 'at least ' : ''}${plural(sum, 'record')} published`;
 }
 
-/** How much of what there is has been read once; 1 where no first read goes on. */
+/** How much of what there is has been read once; 1 where no initial snapshot goes on. */
 function firstReads(resources: Status['resources']): Pick<Station, 'share' | 'shareText'> {
   const reads = resources.flatMap(({ firstRead }) => firstRead ?? []);
   if (reads.every(({ done }) => done)) {
     return {
       share: 1,
-      shareText: reads.length > 0 ? 'first reads are done' : 'no first read goes on',
+      shareText: reads.length > 0 ? 'initial snapshots are done' : 'no initial snapshot goes on',
     };
   }
   const sum = (of: 'read' | 'total') => reads.reduce((before, each) => before + each[of], 0);
   const share = sum('read') / Math.max(1, sum('total'));
-  return { share, shareText: `first reads: ${percent(share)} done` };
+  return { share, shareText: `initial snapshots: ${percent(share)} done` };
 }
 
 function total(resources: Status['resources'], of: 'records' | 'events'): number {

@@ -45,7 +45,7 @@ describe('the stations of the flow', () => {
     expect(at('diff')).toMatchObject({ share: 0, shareText: 'nothing to compare just now' });
     expect(at('topics')).toMatchObject({
       share: 1,
-      shareText: 'no first read goes on',
+      shareText: 'no initial snapshot goes on',
       note: 'how many records are published is not known yet',
     });
   });
@@ -74,9 +74,9 @@ describe('the stations of the flow', () => {
     });
 
     hooks.onProgress!({ resource: 'orders', read: 30, total: 100, done: false });
-    expect(at('topics')).toMatchObject({ share: 0.3, shareText: 'first reads: 30 % done' });
+    expect(at('topics')).toMatchObject({ share: 0.3, shareText: 'initial snapshots: 30 % done' });
     hooks.onProgress!({ resource: 'orders', read: 100, total: 100, done: true });
-    expect(at('topics')).toMatchObject({ share: 1, shareText: 'first reads are done' });
+    expect(at('topics')).toMatchObject({ share: 1, shareText: 'initial snapshots are done' });
   });
 
   it('count no more records as published than are known', () => {

@@ -70,7 +70,7 @@ describe('readiness', () => {
     expect(check()).toEqual(READY);
   });
 
-  it('does not wait for the first read of a list that is polled, but for a whole poll', () => {
+  it('does not wait for the initial snapshot of a list that is polled, but for a whole poll', () => {
     const { check, login, takenOver, page, complete } = service({ resources: ['orders'] });
     login();
     takenOver('orders');

@@ -75,7 +75,7 @@ describe('warnings', () => {
     const answer = (what: string, status: number | undefined) =>
       onRequest({ what, status, elapsedMs: 5, waitedMs: 0 });
     const answersNow = () => texts()[0]?.includes('answers now');
-    // A page of the first read always fails; polls of the same list go on.
+    // A page of the initial snapshot always fails; polls of the same list go on.
     for (let count = 1; count <= 5; count++) {
       retry('orders', count);
       for (let poll = 0; poll < 9; poll++) {

@@ -56,7 +56,7 @@ function cluster(partitions = 1) {
   return { kafka, open, lost, now, heardBefore };
 }
 
-/** Publishes an event of each key, as of a first read that is done. */
+/** Publishes an event of each key, as of an initial snapshot that is done. */
 async function publish(log: Checkpoint, ...keys: readonly string[]): Promise<void> {
   const { sequence: before } = log.cursor;
   const sequences = keys.map((_, nth) => before + nth + 1);
