@@ -84,7 +84,10 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
     await Promise.race([expectNobody(config, log, line), firstValueFrom(stop$)]);
   }
   const operations = await openSomewhere(config, (error) =>
-    logger.error({ event: 'operations', err: error }, 'metrics, status or page went wrong'),
+    logger.error(
+      { event: 'operations', err: error },
+      'an endpoint failed to answer; the service goes on',
+    ),
   );
 
   const counts: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };

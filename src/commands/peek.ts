@@ -75,7 +75,10 @@ export async function peekCommand(
         kafkaPatienceMs: KAFKA_PATIENCE_MS,
         scheduler,
         onUncounted: (error) =>
-          logger.warn({ event: 'uncounted', err: error }, 'nobody else counts these requests'),
+          logger.warn(
+            { event: 'uncounted', err: error },
+            'a running service does not count these requests',
+          ),
       })
     : undefined;
   const quota = quotas({ config, scheduler, ...(guest && { ledger: guest }) });

@@ -26,7 +26,10 @@ export async function runCommand(): Promise<void> {
   const operations = await openOperations({
     config,
     onError: (error) =>
-      logger.error({ event: 'operations', err: error }, 'metrics, status or page went wrong'),
+      logger.error(
+        { event: 'operations', err: error },
+        'an endpoint failed to answer; the service goes on',
+      ),
   });
   logger.info({ event: 'listening', url: operations.url }, 'status page, metrics and health');
   const telling = logReadiness(logger, operations.check, steadyScheduler);

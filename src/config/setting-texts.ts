@@ -57,7 +57,7 @@ export function settingTexts(
       if (name === '.env' && code === 'ENOENT') return undefined;
       problems.push({
         name,
-        advice: `can't be read (${code}): check the path and who may read it`,
+        advice: `can't be read (${code}): check the path and its permissions`,
       });
       return undefined;
     }

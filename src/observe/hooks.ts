@@ -160,7 +160,7 @@ export interface Hooks {
   }) => void;
   /** The API refuses to be asked for a single record: whether it is gone can't be told. */
   readonly onRefused?: (refused: { resource: string; error: unknown }) => void;
-  /** A resource can't go on, the others do; it is tried again. */
+  /** A resource is stopped until somebody acts on the error; the service tries it again, and the other lists go on. */
   readonly onFailed?: (failed: { resource: string; error: unknown; delayMs: number }) => void;
   /**
    * A transaction is begun; `onPublished` or `onFailed` of the resource ends it, or `onRetry` of Kafka,

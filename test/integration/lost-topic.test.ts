@@ -234,7 +234,7 @@ describe('partitions that are added', () => {
       all.createPartitions({ topicPartitions: [{ topic: 'added.products', count: 8 }] }),
     );
     const line =
-      'added.products has 8 partitions, its events were written with 6: the events of a record would be in two of them. Delete the topic, it is made again with TOPIC_PARTITIONS and its records come again as r; or set another TOPIC_PREFIX';
+      'added.products has 8 partitions, but its events were written with 6, so the events of a record would be in two of them: delete the topic (it is made again with TOPIC_PARTITIONS, and its records come again as r), or set another TOPIC_PREFIX';
 
     const again = cliForTest(['run'], env);
     const failed = await failedOf(again, 'products');

@@ -55,8 +55,8 @@ function resourceRow({ resource }: Told): Row<Told> {
         'median lag',
         p95Ms === null || lastMs === null
           ? isUntimed(series)
-            ? 'its changes carry no time'
-            : 'nothing has changed lately'
+            ? 'its records carry no time'
+            : 'no changes lately'
           : `95 % within ${duration(p95Ms)}; last ${duration(lastMs)}`,
       );
       lag.draw(series, [series.lagMs], lagText(resource, series));

@@ -20,7 +20,7 @@ export type Cause =
   | 'failed'
   /** A resource is taken over, or has not caught up yet. */
   | 'starting'
-  /** For too long nobody has looked what is new. */
+  /** For too long no poll or sweep has ended. */
   | 'stale';
 
 export interface Readiness {
@@ -160,7 +160,7 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
     if (!isOpen) return { cause: 'starting', what: 'not taken over yet' };
     if (lookedAt === undefined) return { cause: 'starting', what: 'not caught up yet' };
     if (now() - lookedAt <= staleMs(state)) return undefined;
-    return { cause: 'stale', what: 'nobody has looked what is new', since: lookedAt };
+    return { cause: 'stale', what: 'no poll or sweep has ended', since: lookedAt };
   };
   const wrong = (): Wrong[] => {
     if (!isLoggedIn && lasts(login)) return [wrongBy(login)];

@@ -321,7 +321,7 @@ describe('a task whose topic has another number of partitions', () => {
     await expect(open('two', folder)).rejects.toMatchObject({
       code: 'TOPIC_CHANGED',
       message: expect.stringMatching(
-        /^wine\.orders has 3 partitions, its events were written with 2: .* TOPIC_PREFIX$/,
+        /^wine\.orders has 3 partitions, but its events were written with 2, so .* TOPIC_PREFIX$/,
       ) as string,
     });
     kafka.makeAnew(TOPIC, 1);

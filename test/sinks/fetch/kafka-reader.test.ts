@@ -115,7 +115,7 @@ describe('openReader', () => {
     const bytes = batchBytes({ records: [{ offset: 10 }] }).subarray(0, 40);
     (await fake.nextFetch()).answer({ partition: 0, records: bytes }, { partition: 1 });
     const message = expect.stringMatching(
-      /partition 0 .* at offset 10 .* no whole batch/,
+      /batch at offset 10 of partition 0 .* is not whole/,
     ) as string;
     await expect(reader.done).rejects.toMatchObject({ code: 'KAFKA_REFUSED', message });
     await reader.close();
