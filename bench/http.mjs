@@ -1,5 +1,5 @@
 // @ts-check
-// What 200 slow and hostile clients of the status port cost the pipeline: first reads without a quota,
+// What 200 slow and hostile clients of the status port cost the pipeline: initial snapshots without a quota,
 // one with nobody at the port and one with all of them, in turn; the ratio of their times.
 //
 //     npm run bench:http              # ORDERS=20000 PAIRS=2 for a quick one
@@ -24,7 +24,7 @@ const sandbox = await startSandbox({ records: { orders: ORDERS }, ...UNLIMITED }
 /** @typedef {{ seconds: number, cpu: number, slowest: number }} Result `slowest`: answer of `/healthz`, ms */
 
 /**
- * One first read of all orders, in a process of its own.
+ * One initial snapshot of all orders, in a process of its own.
  *
  * @param {string} prefix
  * @param {boolean} isLoaded

@@ -25,15 +25,17 @@ const program = new Command('cellarstream')
 
 program
   .command('run')
-  .description('the service: from the API to Kafka until SIGTERM or SIGINT')
+  .description('runs the service: from the API to Kafka, until SIGTERM or SIGINT')
   .action(async () => (await import('./commands/run.ts')).runCommand());
 
 sandboxFlags(program.command('demo'))
-  .description('everything at once, nothing to configure: sandbox API, Kafka, registry, service')
+  .description(
+    'runs a sandbox of the API, Kafka, a schema registry and the service; needs no settings',
+  )
   .action(async (flags: DemoFlags) => (await import('./commands/demo.ts')).demoCommand(flags));
 
 sandboxFlags(program.command('sandbox'))
-  .description('the API alone, with data that changes')
+  .description('runs a sandbox of the API alone, with data that changes')
   .option('--host <address>', 'address to listen on', '127.0.0.1')
   .option('--port <n>', 'port to listen on; 0 takes a free one', port, 8080)
   .option('--api-key <key>', 'the key that the login accepts', 'sandbox-key')
@@ -43,7 +45,9 @@ sandboxFlags(program.command('sandbox'))
 
 program
   .command('check')
-  .description('settings, login, a page of each resource, Kafka, registry: what works, and why not')
+  .description(
+    'tries settings, login, a page of each list, Kafka and registry, and prints what works, and why not',
+  )
   .action(async () => {
     const fine = await (await import('./commands/check.ts')).checkCommand();
     process.exitCode = fine ? EXIT.done : EXIT.failed;
@@ -51,7 +55,7 @@ program
 
 program
   .command('peek')
-  .description('what would be published, as JSON lines, without Kafka')
+  .description('prints what would be published, as JSON lines; needs no Kafka')
   .addArgument(new Argument('<resource>', 'the resource to read').choices(RESOURCES))
   .option('--limit <n>', 'stop after so many events', count)
   .action(async (resource: Resource, flags: { limit?: number }) =>
@@ -60,7 +64,7 @@ program
 
 program
   .command('replay')
-  .description('decoded events from a topic, as JSON lines')
+  .description('prints the decoded events of a topic, as JSON lines')
   .argument(
     '<topic>',
     `${RESOURCES.join(', ')}, order-status-changes, dead-letters, or another topic under TOPIC_PREFIX that holds events`,
@@ -71,11 +75,11 @@ program
     'beginning',
   )
   .option('--to <place>', 'latest (as of now), a time, or partition:offset,...', 'latest')
-  .option('--follow', 'go on with what is published from now on, until a signal')
+  .option('--follow', 'goes on with new events, until a signal')
   .option('--key <key>', 'only the events of one record')
   .option('--limit <n>', 'stop after so many events', count)
-  .option('--by-time', 'partitions merged by the time of their events')
-  .option('--pretty', 'a line for people instead of JSON')
+  .option('--by-time', 'merges the partitions by the time of their events')
+  .option('--pretty', 'prints a line for people instead of JSON')
   .action(async (topic: string, flags: ReplayFlags) =>
     (await import('./commands/replay.ts')).replayCommand(topic, flags),
   );
@@ -83,13 +87,15 @@ program
 program
   .command('resync')
   .description('publishes again what the API says now, through the running service')
-  .option('--order <n>', 'one order alone')
+  .option('--order <n>', 'this order alone')
   .addOption(
-    new Option('--resource <name>', 'one list alone; else all of RESOURCES').choices(RESOURCES),
+    new Option('--resource <name>', 'this list alone; default: all of RESOURCES').choices(
+      RESOURCES,
+    ),
   )
   .option('--since <time>', 'only what was modified at that time or later, ISO 8601')
-  .option('--no-wait', 'leave the request, and do not wait for its acknowledgements')
-  .option('--timeout <seconds>', 'wait so long at most; 0: as long as it takes', count, 0)
+  .option('--no-wait', 'ends as soon as the request is written, and waits for no acknowledgement')
+  .option('--timeout <seconds>', 'waits so long at most; 0: as long as it takes', count, 0)
   .action(async (flags: ResyncFlags) => {
     const done = await (await import('./commands/resync.ts')).resyncCommand(flags);
     process.exitCode = done ? EXIT.done : EXIT.failed;

@@ -10,7 +10,7 @@ import { withService } from '../support/with-service.mjs';
 const ORDERS = 10_000;
 const CHANGES_PER_SECOND = 50;
 const LATENCY_MS = 50;
-/** What the first reads have used of the quota is free again. */
+/** What the initial snapshots have used of the quota is free again. */
 const A_MINUTE_MS = 61_000;
 const MEASURED_MS = 120_000;
 /** After the last change: what has not come by then is lost. */

@@ -16,7 +16,7 @@ const SETTLED_MS = 65_000;
 /** @type {import('../support/measure.mjs').Measure} */
 export const freshnessFirstRead = {
   name: 'freshness-first-read',
-  what: 'the same for orders already published, while a first read of a million orders runs',
+  what: 'the same for orders already published, while an initial snapshot of a million orders runs',
   limit: '',
   form: 'full',
   figures: [
@@ -24,7 +24,7 @@ export const freshnessFirstRead = {
     { name: 'p99', what: 'p99', unit: 'ms', target: { atMost: 3_000 } },
     {
       name: 'part',
-      what: 'of the quota used by the first read',
+      what: 'of the quota used by the initial snapshot',
       unit: '%',
       digits: 1,
       target: { atLeast: 70 },
@@ -47,7 +47,8 @@ export const freshnessFirstRead = {
         orders: KNOWN,
         samples: SAMPLES,
       });
-      if (service.lines().some(firstReadDone('orders'))) throw new Error('the first read is over');
+      if (service.lines().some(firstReadDone('orders')))
+        throw new Error('the initial snapshot is over');
       return { p50: found.p50, p99: found.p99, part: found.othersPerMinute };
     });
   },

@@ -7,7 +7,7 @@ import { withService } from '../support/with-service.mjs';
 const ORDERS = 5_000;
 const SAMPLES = 300;
 const LATENCY_MS = 50;
-/** What the first read has used of the quota is free again. */
+/** What the initial snapshot has used of the quota is free again. */
 const A_MINUTE_MS = 61_000;
 
 /** @type {import('../support/measure.mjs').Measure} */

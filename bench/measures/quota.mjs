@@ -22,7 +22,7 @@ const ORDERS = 100_000;
 /** @typedef {{ readonly used: number, readonly most: number, readonly refused: number }} Use */
 
 /**
- * One first read: requests a minute that were answered, in percent of the quota; the most in any minute; and those over the
+ * One initial snapshot: requests a minute that were answered, in percent of the quota; the most in any minute; and those over the
  * quota.
  *
  * @param {Context} context
@@ -38,7 +38,8 @@ async function firstReadAt(context, latencyMs) {
     await service.logged(({ event }) => event === 'ready');
     await delay(READ_MS);
     const requests = await sandbox.call('requests', 'orders', 0);
-    if (service.lines().some(firstReadDone('orders'))) throw new Error('the first read is over');
+    if (service.lines().some(firstReadDone('orders')))
+      throw new Error('the initial snapshot is over');
     const from = (requests[0]?.at ?? NaN) + SETTLED_MS;
     const used = pace(requests.filter(isAnswered), from, MINUTES * QUOTA);
     if (Number.isNaN(used)) throw new Error(`too few requests at ${latencyMs} ms`);
@@ -59,7 +60,7 @@ async function firstReadAt(context, latencyMs) {
 /** @type {import('../support/measure.mjs').Measure} */
 export const quota = {
   name: 'quota',
-  what: 'quota used during a first read, by how long answers take',
+  what: 'quota used during an initial snapshot, by how long answers take',
   limit: '100 pages a minute',
   form: 'full',
   figures: [
@@ -80,7 +81,7 @@ export const quota = {
     { name: 'refused', what: 'answers 429', unit: '', target: { atMost: 0 }, isPromise: true },
   ],
   run: async (context) => {
-    context.tell(`four first reads at once, for ${READ_MS / 1_000} s`);
+    context.tell(`four initial snapshots at once, for ${READ_MS / 1_000} s`);
     const uses = await Promise.all(LATENCIES_MS.map((ms) => firstReadAt(context, ms)));
     return {
       ...Object.fromEntries(LATENCIES_MS.map((ms, nth) => [`used-${ms}`, uses[nth]?.used ?? NaN])),

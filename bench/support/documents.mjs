@@ -23,8 +23,8 @@ const END = '<!-- /results -->';
 
 /** What grows: the title of its curve, of its x axis and of the y axis. @type {Readonly<Record<Growing, readonly [string, string, string]>>} */
 const TITLES = {
-  records: ['First read', 'orders', 'CPU, s'],
-  resources: ['First reads, 20,000 records each', 'lists', 'CPU, s'],
+  records: ['Initial snapshot', 'orders', 'CPU, s'],
+  resources: ['Initial snapshots, 20,000 records each', 'lists', 'CPU, s'],
   changes: ['A minute of changes', 'changes a second', 'CPU, s'],
 };
 

@@ -1,5 +1,5 @@
 // @ts-check
-// A first read of all orders without a quota, as fast as it goes: what several rows are taken from.
+// An initial snapshot of all orders without a quota, as fast as it goes: what several rows are taken from.
 import { setTimeout as delay } from 'node:timers/promises';
 import { now } from './clock.mjs';
 import { startReadingOrders } from './reading-orders.mjs';

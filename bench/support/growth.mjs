@@ -27,7 +27,7 @@ const CHANGES_MS = 60_000;
 const ORDERS = 20_000;
 
 /**
- * CPU seconds of a first read, by records.
+ * CPU seconds of an initial snapshot, by records.
  *
  * @param {Context} context
  * @param {number} records
@@ -39,7 +39,7 @@ export async function byRecords(context, records) {
 }
 
 /**
- * CPU seconds of the first reads of several lists of the same length, by how many they are.
+ * CPU seconds of the initial snapshots of several lists of the same length, by how many they are.
  *
  * @param {Context} context
  * @param {number} count
@@ -47,7 +47,7 @@ export async function byRecords(context, records) {
  */
 export async function byResources(context, count) {
   const resources = RESOURCES.slice(0, count);
-  context.tell(`first reads of ${count} lists of ${RECORDS} records`);
+  context.tell(`initial snapshots of ${count} lists of ${RECORDS} records`);
   const options = {
     sandbox: {
       records: Object.fromEntries(resources.map((name) => [name, RECORDS])),

@@ -13,7 +13,7 @@ import { firstReadDone } from './service.mjs';
  * @typedef {object} Costs
  * @property {number} peakBytes Most memory that no file stands behind, of the service, from the time that four
  * fifths were read to some seconds after the end; NaN where the system does not tell.
- * @property {number} cpuSeconds Of the service, up to the end of the first read.
+ * @property {number} cpuSeconds Of the service, up to the end of the initial snapshot.
  */
 
 const SAMPLE_EVERY_MS = 500;

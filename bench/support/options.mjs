@@ -24,11 +24,11 @@ export const HELP = `npm run bench -- [options]
   --only ROWS     these rows alone, with commas between (--list names them)
   --runs N        how often each row is measured, one run after the other; default ${DEFAULT_RUNS.full}, short ${DEFAULT_RUNS.short}
   --short         small sizes, and only the rows that need no long waiting: about a minute and a half
-  --orders N      orders of the first reads of cpu-new, throughput, event-loop, memory, restart, rebuild and growth (its 5 million are 5 N)
+  --orders N      orders of the initial snapshots of cpu-new, throughput, event-loop, memory, restart, rebuild and growth (its 5 million are 5 N)
   --check         ends with 1 when a row misses its target by more than the noise
   --json FILE     where the results go; default ${DEFAULT_JSON}
   --against REV   a revision of git beside what is built here, in pairs
-  --profile       a first read with a profile: where the time goes; nothing else
+  --profile       an initial snapshot with a profile: where the time goes; nothing else
   --list          the rows, with their targets
   --help          this`;
 

@@ -1,5 +1,5 @@
 // @ts-check
-// Where the time of a first read goes: the rows at the top of a profile of V8's.
+// Where the time of an initial snapshot goes: the rows at the top of a profile of V8's.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ const ROWS = 25;
 /** @typedef {{ readonly where: string, readonly percent: number }} Share */
 
 /**
- * Runs a first read with a profile, and tells of it.
+ * Runs an initial snapshot with a profile, and tells of it.
  *
  * @param {import('./run.mjs').Common} common
  * @returns {Promise<string>}
@@ -43,7 +43,7 @@ export async function profile(common) {
   const [busiest] = profiles.map(sharesOf).sort((a, b) => b.busyMs - a.busyMs);
   if (!busiest) throw new Error('the service has written no profile');
   return [
-    `A first read of ${firstReadOrders(common)} orders, from the start of the process to its end: ${(busiest.busyMs / 1_000).toFixed(1)} s of its main thread.`,
+    `An initial snapshot of ${firstReadOrders(common)} orders, from the start of the process to its end: ${(busiest.busyMs / 1_000).toFixed(1)} s of its main thread.`,
     ...section('by itself', busiest.self),
     ...section(
       'with what it calls, without what all runs in',
@@ -55,7 +55,7 @@ export async function profile(common) {
 /** @param {string} folder @returns {import('./measure.mjs').Measure} */
 const profiled = (folder) => ({
   name: 'profile',
-  what: 'a first read with a profile',
+  what: 'an initial snapshot with a profile',
   limit: '',
   form: 'named',
   figures: [],

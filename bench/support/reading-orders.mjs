@@ -1,5 +1,5 @@
 // @ts-check
-// A first read of all orders without a quota, begun.
+// An initial snapshot of all orders without a quota, begun.
 import { NO_QUOTA, startSandbox, UNLIMITED } from './sandbox.mjs';
 import { startService, stateFolder } from './service.mjs';
 import { deleteTopics } from './topics.mjs';
@@ -30,7 +30,7 @@ export const WITHOUT_QUOTA = {
  */
 export async function startReadingOrders(context, scope, options) {
   const { orders, pollIntervalMs, requestLogLimit, nodeFlags = [] } = options;
-  context.tell(`a first read of ${orders} orders`);
+  context.tell(`an initial snapshot of ${orders} orders`);
   const prefix = context.prefix();
   scope.add(() => deleteTopics(context, prefix));
   const state = stateFolder(scope);

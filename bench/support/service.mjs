@@ -116,7 +116,7 @@ export async function startService(context, scope, options) {
   };
 }
 
-/** The line with which a list's first read is done. @param {string} resource @returns {(line: Line) => boolean} */
+/** The line with which a list's initial snapshot is done. @param {string} resource @returns {(line: Line) => boolean} */
 export const firstReadDone = (resource) => (line) =>
   line.event === 'first-read' && line.resource === resource && line.done === true;
 

@@ -8,7 +8,7 @@ export interface Lanes {
   readonly poll: Limit;
   /** Next: polls that look back far. They may have a third of what nobody but polls has. */
   readonly lookBack: Limit;
-  /** `FIRST_READ_PERCENT` of the quota, so that polls never wait for it; and what they leave over. */
+  /** `INITIAL_SNAPSHOT_PERCENT` of the quota, so that polls never wait for it; and what they leave over. */
   readonly firstRead: Limit;
   /** For lists that are read whole, again and again. */
   readonly whole: Limit;
@@ -41,10 +41,10 @@ const ASK_PART = 0.35;
 const SPARE_PART = 0.05;
 
 /**
- * How polls, first read, sweeps and single records share one quota. Polls have the first rank, and pace
+ * How polls, initial snapshot, sweeps and single records share one quota. Polls have the first rank, and pace
  * themselves by what a request costs in time; all others have the tokens that they leave, up to a share.
  *
- * The first read has `firstReadPercent`, or more where polls are too rare to need the rest. When polls
+ * The initial snapshot has `firstReadPercent`, or more where polls are too rare to need the rest. When polls
  * have gone on for a window it has all that they have not needed in the last one: where answers take
  * long, polls come less often than they may, one after the other.
  */

@@ -7,7 +7,7 @@ import { somePaths, statusName, WORDS } from './change-words.ts';
 type Colors = ReturnType<typeof pc.createColors>;
 
 /**
- * A line for each change that people want to see one by one: all but first reads. It names the
+ * A line for each change that people want to see one by one: all but initial snapshots. It names the
  * record, the status changes with their values, and the other paths without theirs: those may be
  * personal.
  */

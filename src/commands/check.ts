@@ -71,7 +71,9 @@ export async function findings(
   let config: ConfigWith<'api' | 'kafka' | 'registry'> | undefined;
   const settings = await attempt('settings', () => {
     config = loadConfig({ env, cwd, needs: ['api', 'kafka', 'registry'] });
-    const doubts = settingWarnings(config).map(({ name, advice }) => `; but ${name} ${advice}`);
+    const doubts = settingWarnings(config, { env, cwd }).map(
+      ({ name, advice }) => `; but ${name} ${advice}`,
+    );
     return Promise.resolve(`all there${doubts.join('')}`);
   });
   if (!config || !settings.fine) return [settings];
@@ -99,7 +101,7 @@ async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Finding[]>
       guest.begin();
       await begun;
       return isRefused(uncounted)
-        ? `${describeError(uncounted)}. Nobody else counts the requests of this check`
+        ? `${describeError(uncounted)}. A running service does not count the requests of this check`
         : '';
     });
     if (!counted.fine) return [counted];
@@ -129,7 +131,10 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
     if (isLasting(error)) lasting$.error(error);
   };
   const silent = () =>
-    new CellarstreamError('API_UNREACHABLE', `no answer within ${PATIENCE_MS / 1_000} s`);
+    new CellarstreamError(
+      'API_UNREACHABLE',
+      `the API did not answer within ${PATIENCE_MS / 1_000} s`,
+    );
   const first = <T>(what: string, source: Observable<T>): Promise<T> => {
     const impatient = timeout<T, Observable<never>>({
       first: PATIENCE_MS,

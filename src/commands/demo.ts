@@ -84,7 +84,10 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
     await Promise.race([expectNobody(config, log, line), firstValueFrom(stop$)]);
   }
   const operations = await openSomewhere(config, (error) =>
-    logger.error({ event: 'operations', err: error }, 'metrics, status or page went wrong'),
+    logger.error(
+      { event: 'operations', err: error },
+      'an endpoint failed to answer; the service goes on',
+    ),
   );
 
   const counts: Record<Operation, number> = { r: 0, c: 0, u: 0, d: 0 };
@@ -109,13 +112,13 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
     onProgress: (progress) => {
       const { resource, total, done } = progress;
       reading.set(resource, progress);
-      if (done) line.end(`first read of ${resource} done: ${total} records`);
+      if (done) line.end(`initial snapshot of ${resource} done: ${total} records`);
       const all = [...reading.values()];
       if (reading.size === config.resources.length && all.every((each) => each.done)) {
         return line.end('from here on, changes as they happen');
       }
       const sum = (of: 'read' | 'total') => all.reduce((before, each) => before + each[of], 0);
-      line.progress('first read', sum('read'), sum('total'));
+      line.progress('initial snapshot', sum('read'), sum('total'));
     },
     onPublished: (published) => {
       for (const { op } of published.changes) counts[op] += 1;

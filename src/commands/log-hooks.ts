@@ -21,7 +21,7 @@ const SWEEPS_IN_DOUBT = 3;
 type Measured = 'onStart' | 'onRequest' | 'onDropped' | 'onCommit' | 'onCommitted';
 
 /**
- * What a service tells, as log lines: something wrong at once, the first read every ten seconds,
+ * What a service tells, as log lines: something wrong at once, the initial snapshot every ten seconds,
  * what was published once a minute, single records gathered. Never a record.
  */
 export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
@@ -33,7 +33,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
   const refused = coalesce<Told<'onRefused'>>(RECORDS_EVERY_MS, ({ resource, error }, count) =>
     logger.warn(
       { event: 'refused', resource, count, err: error },
-      'single records were not found out',
+      'refetches of single records failed',
     ),
   );
   const rejected = coalesce<Told<'onRejected'>>(RECORDS_EVERY_MS, (newest, count) => {
@@ -50,35 +50,38 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
     onClockSetBack: ({ backMs }) =>
       logger.warn(
         { event: 'clock-set-back', backMs },
-        "this machine's clock was set back: times in events are lower than those before, and their order is that of `sequence`",
+        "this machine's clock was set back: times in new events can be lower than in older ones; the order of events is that of `sequence`",
       ),
     onReady: ({ resource }) =>
-      logger.info({ event: 'ready', resource }, 'logged in and connected, reading'),
+      logger.info({ event: 'ready', resource }, 'the list is taken over, and reading begins'),
     onEmpty: ({ resource }) =>
-      logger.debug({ event: 'empty', resource }, 'nothing is in this list yet'),
+      logger.debug({ event: 'empty', resource }, 'the list has no records yet'),
     onKeyFields: ({ resource, keyFields }) =>
-      logger.info({ event: 'key-fields', resource, keyFields }, 'keys are made of these fields'),
+      logger.info(
+        { event: 'key-fields', resource, keyFields },
+        'these fields make the keys of the list',
+      ),
     onUnseen: ({ resource, field }) =>
       field.startsWith('/')
         ? logger.warn(
             { event: 'volatile-unseen', resource, field },
-            'a field of VOLATILE_FIELDS is in none of the first records: if its name is spelled wrong, it does nothing',
+            'none of the first records has this field of VOLATILE_FIELDS: check its spelling, a wrong name does nothing',
           )
         : logger.warn(
             { event: 'pii-unseen', resource, field },
-            'a field to be hidden is in none of the first records: if its name is spelled wrong, nothing is hidden',
+            'none of the first records has this field of the PII_ settings: check its spelling, a wrong name hides nothing',
           ),
     onSchema: ({ resource, schemaId }) =>
-      logger.info({ event: 'schema', resource, schemaId }, 'events are written in this schema'),
+      logger.info({ event: 'schema', resource, schemaId }, 'events use this schema'),
     onProgress: ({ resource, read, total, done }) => {
       if (!isProgressDue(resource, done)) return;
-      const text = done ? 'first read done' : 'first read';
+      const text = done ? 'initial snapshot done' : 'initial snapshot';
       logger.info({ event: 'first-read', resource, read, total, done }, text);
     },
     onTakenOver: ({ resource }) =>
       logger.warn(
         { event: 'taken-over', resource },
-        'another instance was at it just now: if it still runs, it ends. Run one instance an account',
+        'this instance took over from another one, which ends if it still runs: run one instance per account',
       ),
     onPublished: (page) => {
       const { resource, changes, statusChanges } = page;
@@ -93,12 +96,12 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
       const seconds = Math.round((now - tally.since) / 1_000);
       logger.info(
         { event: 'published', resource, seconds, records, events, statusChanges: statuses },
-        'published since the line before',
+        'published since the previous line',
       );
       tallies.set(resource, newTally(now));
     },
     onSwept: ({ resource, number, records, proof, canBeAsked }) => {
-      logger.debug({ event: 'swept', resource, number, records, proof }, 'read whole once more');
+      logger.debug({ event: 'swept', resource, number, records, proof }, 'a sweep has ended');
       const now = performance.now();
       const isProven = tellsWhatIsGone({ proof, canBeAsked });
       const doubt = isProven ? undefined : (doubts.get(resource) ?? { since: now, sweeps: 0 });
@@ -109,7 +112,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
       doubts.delete(resource); // it is said again after as long
       logger.warn(
         { event: 'deletions-unknown', resource, records, proof },
-        'no sweep reads as many keys as total_records says: what is gone from this list is not deleted',
+        'no sweep has read as many keys as total_records says: deletions from this list are not published',
       );
     },
     onHeld: ({ resource, gone, known, limitPercent }) => {
@@ -118,7 +121,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
       if (!isTroubleDue(`${resource} held`, isNew)) return;
       logger.error(
         { event: 'deletes-held', resource, gone, known, limitPercent },
-        `${gone} of ${known} records are gone at once: none is published as deleted. If it is right, set DELETE_LIMIT_PERCENT to 100 until it is done`,
+        `${gone} of ${known} records are gone at once, so no deletion is published. If they are really gone, set DELETE_LIMIT_PERCENT to 100 until the deletions are published`,
       );
     },
     onRefused: (told) =>
@@ -129,7 +132,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
     onFailed: ({ resource, error, delayMs }) =>
       logger.error(
         { event: 'failed', resource, delayMs, err: error },
-        `${resource} can't go on, the others do; it is tried again`,
+        `${resource} is stopped until somebody acts on the error; the service tries it again, and the other lists go on`,
       ),
     onTrouble: ({ resource, trouble, offset }) => {
       const quiet = trouble === 'stepped-back' || !isTroubleDue(`${resource} ${trouble}`);
@@ -141,7 +144,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
     onVolatile: ({ resource, fields }) =>
       logger.warn(
         { event: 'volatile-fields', resource, fields: fewNames(fields) },
-        'these fields differ in every answer: pages are tied together without them. If their change alone is to be no event, name them in VOLATILE_FIELDS',
+        'these fields differ in every answer, so anchors leave them out. If their change alone shall be no event, name them in VOLATILE_FIELDS',
       ),
     onRejected: (told) => rejected(`${told.resource} ${told.reason}`, told),
     onRetry: ({ what, resource, error, count, delayMs }) =>
@@ -152,9 +155,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
     onResync: ({ resource, id, status, events, message }) => {
       const level = status === 'begun' || status === 'done' ? 'info' : 'warn';
       const text =
-        status === 'begun'
-          ? 'a request to publish again is taken up'
-          : `a request to publish again is ${status}`;
+        status === 'begun' ? 'a resync request is taken up' : `a resync request is ${status}`;
       logger[level](
         {
           event: 'resync',
@@ -170,18 +171,18 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
     onSignalIgnored: ({ partition, offset, reason }) =>
       logger.warn(
         { event: 'signal-ignored', partition, offset, reason },
-        'a message in the topic of signals is passed over',
+        'a message in the topic of signals is no signal, and is ignored',
       ),
     onSignalsFailed: ({ error, delayMs }) =>
       // A broker that was just started takes a moment to coordinate groups.
       logger[delayMs < WORTH_A_WARNING_MS ? 'debug' : 'warn'](
         { event: 'signals-failed', delayMs: Math.round(delayMs), err: error },
-        "signals can't be read, all else goes on; it is tried again",
+        "signals can't be read; the service tries again, and all else goes on",
       ),
     onDiscarded: ({ reason }) =>
       logger.warn(
         { event: 'discarded', reason },
-        'the stored images are thrown away, and read back from Kafka',
+        'the stored images are damaged or in doubt, and are rebuilt from Kafka',
       ),
     onTopicDoubt: ({ resource, finding }) => {
       const { topic, setting, found, wanted } = finding;
@@ -196,7 +197,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
       logger.warn({ event: 'topic-lost', resource, topic, partitions, offsets }, lossText(lost));
     },
     onRestored: ({ resource, images }) =>
-      logger.info({ event: 'restored', resource, images }, 'images read back from Kafka'),
+      logger.info({ event: 'restored', resource, images }, 'images were rebuilt from Kafka'),
   };
 }
 

@@ -45,7 +45,7 @@ const MAX_AT_A_TIME = 10;
 const KAFKA_PATIENCE_MS = 5_000;
 
 /**
- * `cellarstream peek RESOURCE`: one whole read, as the events that a first read would publish, a JSON
+ * `cellarstream peek RESOURCE`: one whole read, as the events that an initial snapshot would publish, a JSON
  * object a line.
  *
  * It needs no Kafka. Where KAFKA_BROKERS is set its requests are part of the account's quota, as those of `check` are.
@@ -54,9 +54,10 @@ export async function peekCommand(
   resource: Resource,
   { limit = Infinity }: { readonly limit?: number },
 ): Promise<void> {
-  const config = loadConfig({ env: process.env, cwd: process.cwd(), needs: ['api'] });
+  const source = { env: process.env, cwd: process.cwd() };
+  const config = loadConfig({ ...source, needs: ['api'] });
   const logger = await createLogger({ level: config.logLevel });
-  logSettings(logger, config);
+  logSettings(logger, config, source);
   const { onRetry, onUnseen, onVolatile } = logHooks(logger);
   const scheduler = steadyScheduler;
   const pageSize = Math.min(config.poll.pageSize, Math.max(2, limit));
@@ -74,7 +75,10 @@ export async function peekCommand(
         kafkaPatienceMs: KAFKA_PATIENCE_MS,
         scheduler,
         onUncounted: (error) =>
-          logger.warn({ event: 'uncounted', err: error }, 'nobody else counts these requests'),
+          logger.warn(
+            { event: 'uncounted', err: error },
+            'a running service does not count these requests',
+          ),
       })
     : undefined;
   const quota = quotas({ config, scheduler, ...(guest && { ledger: guest }) });

@@ -35,7 +35,7 @@ const EVENTS_A_LINE = 5_000;
 export async function replayCommand(of: string, flags: ReplayFlags): Promise<void> {
   const from = placeOf('--from', flags.from, ['beginning', 'latest']);
   const to = placeOf('--to', flags.to, ['latest']);
-  if (flags.follow && flags.to !== 'latest') throw wrong('--follow has no end: leave --to away');
+  if (flags.follow && flags.to !== 'latest') throw wrong('--follow has no end: leave out --to');
   const config = loadConfig({
     env: process.env,
     cwd: process.cwd(),

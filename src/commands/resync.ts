@@ -40,7 +40,7 @@ export interface ResyncFlags {
 
 /** A service that runs has acknowledged a single order long before. */
 const SILENCE_MS = 10_000;
-const STAYS = `the request stays in the topic for ${SIGNAL_DAYS} days, and is done when the service gets to it`;
+const STAYS = `the request stays in the topic for ${SIGNAL_DAYS} days, and the service carries it out when it reads it`;
 
 /**
  * `cellarstream resync`: leaves a request in the topic of signals, and waits until the service has
@@ -92,15 +92,15 @@ export function requestOf(
   { account, resources }: Pick<Config, 'account' | 'resources'>,
 ): ResyncRequest {
   if (order !== undefined && !(/^\d{1,19}$/.test(order) && BigInt(order) < 2n ** 63n))
-    throw wrong('--order: an order number is digits, of 64 bits');
+    throw wrong('--order must be an order number: digits, of 64 bits at most');
   if (order !== undefined && (resource ?? 'orders') !== 'orders') {
-    throw wrong(`--order is of orders: leave --resource ${resource} out`);
+    throw wrong(`--order concerns orders alone: leave out --resource ${resource}`);
   }
   if (order !== undefined && since !== undefined)
-    throw wrong('--order and --since: give one of them');
+    throw wrong('--order and --since exclude each other: give one of them');
   const from = since === undefined ? null : instantOf({ since }, 'since');
   if (since !== undefined && from === null) {
-    throw wrong('--since is no time: an ISO 8601 time such as 2026-01-31T12:00:00Z is needed');
+    throw wrong('--since must be an ISO 8601 time, such as 2026-01-31T12:00:00Z');
   }
   const of = order === undefined ? resource : 'orders';
   return {

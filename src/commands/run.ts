@@ -12,11 +12,8 @@ import { stopSignals } from './stop.ts';
 
 /** `cellarstream run`: the service, until a signal. */
 export async function runCommand(): Promise<void> {
-  const config = loadConfig({
-    env: process.env,
-    cwd: process.cwd(),
-    needs: ['api', 'kafka', 'registry'],
-  });
+  const source = { env: process.env, cwd: process.cwd() };
+  const config = loadConfig({ ...source, needs: ['api', 'kafka', 'registry'] });
   const logger = await createLogger({ level: config.logLevel });
   const stop$ = stopSignals();
   const { account, topics, stateDir } = config;
@@ -24,12 +21,15 @@ export async function runCommand(): Promise<void> {
     { event: 'start', version: VERSION, account, prefix: topics.prefix, stateDir },
     'start',
   );
-  logSettings(logger, config);
+  logSettings(logger, config, source);
   stop$.subscribe((signal) => logger.info({ event: 'stopping', signal }, 'stopping'));
   const operations = await openOperations({
     config,
     onError: (error) =>
-      logger.error({ event: 'operations', err: error }, 'metrics, status or page went wrong'),
+      logger.error(
+        { event: 'operations', err: error },
+        'an endpoint failed to answer; the service goes on',
+      ),
   });
   logger.info({ event: 'listening', url: operations.url }, 'status page, metrics and health');
   const telling = logReadiness(logger, operations.check, steadyScheduler);

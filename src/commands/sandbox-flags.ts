@@ -32,11 +32,11 @@ export function sandboxFlags(command: Command): Command {
     .option('--rate <n>', 'random changes a second', number, 2)
     .option('--seed <n>', 'the same seed gives the same data', count, 1)
     .addOption(new Option('--sort <order>', 'order of the lists').choices(SORTS).default('key-asc'))
-    .option('--latency <ms>', 'how long each answer takes', number, 20)
-    .option('--quota <n>', 'list requests a minute and list', count, 100)
+    .option('--latency <ms>', 'milliseconds that each answer takes', number, 20)
+    .option('--quota <n>', 'list requests a minute, for each list', count, 100)
     .option(
       '--drift',
-      `after every ${DRIFT_EVERY} random changes something odd in one of the lists: a new field, ` +
+      `after every ${DRIFT_EVERY} random changes something odd befalls one of the lists: a new field, ` +
         'numbers as text, a record without its key, or a page with some records twice',
     );
 }

@@ -28,7 +28,7 @@ export function configOf(set: Settings, cwd: string): Config {
       perMinute: set.QUOTA_PER_MINUTE,
       loginsPerMinute: set.LOGIN_QUOTA_PER_MINUTE,
       scope: set.QUOTA_SCOPE,
-      firstReadPercent: set.FIRST_READ_PERCENT,
+      firstReadPercent: set.INITIAL_SNAPSHOT_PERCENT,
     },
     pii: {
       drop: set.PII_DROP,

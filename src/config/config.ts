@@ -85,7 +85,7 @@ export interface Config {
     readonly loginsPerMinute: number;
     /** What the server counts by: each list on its own, or all lists of a key together. */
     readonly scope: 'endpoint' | 'key';
-    /** What a first read has of `perMinute`; polls have the rest. 1 to 95. */
+    /** What an initial snapshot has of `perMinute`; polls have the rest. 1 to 95. */
     readonly firstReadPercent: number;
   };
   readonly pii: PiiConfig;

@@ -2,8 +2,8 @@ import { CellarstreamError } from '../core/errors.ts';
 import { configOf } from './config-of.ts';
 import type { ConfigWith, Need } from './config.ts';
 import { settingProblems } from './setting-problems.ts';
-import { settingTexts } from './setting-texts.ts';
-import type { SettingProblem } from './setting-texts.ts';
+import { FORMER_NAMES, settingTexts } from './setting-texts.ts';
+import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 import { SCHEMA } from './settings.ts';
 
 /** Where {@link loadConfig} finds the settings, and which it insists on. */
@@ -43,11 +43,19 @@ export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): C
   const texts = settingTexts(env, cwd, problems);
   const parsed = SCHEMA.safeParse(texts);
   for (const { path, message } of parsed.error?.issues ?? []) {
-    problems.push({ name: String(path[0]), advice: message });
+    problems.push(problemOf(String(path[0]), message, texts));
   }
   problems.push(...settingProblems(texts, needs));
   if (!parsed.success || problems.length > 0) throw settingsError(problems);
   return deepFreeze(configOf(parsed.data, cwd)) as ConfigWith<N>;
+}
+
+/** By the name that was set, which may be a former one. */
+function problemOf(name: string, advice: string, texts: SettingTexts): SettingProblem {
+  const former = Object.entries(FORMER_NAMES).find(
+    ([before, now]) => now === name && texts[before] !== undefined && texts[before] === texts[now],
+  );
+  return former ? { name: former[0], advice: `(now ${name}) ${advice}` } : { name, advice };
 }
 
 function settingsError(problems: readonly SettingProblem[]): CellarstreamError {

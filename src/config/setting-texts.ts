@@ -29,6 +29,11 @@ const CONTENTS = [
   'SCHEMA_REGISTRY_CA_FILE',
 ] as const satisfies readonly Name[];
 
+/** Former names of settings, which still work, and their names now. */
+export const FORMER_NAMES = {
+  FIRST_READ_PERCENT: 'INITIAL_SNAPSHOT_PERCENT',
+} as const satisfies Record<string, Name>;
+
 /** The names of all settings there are, `*_FILE` twins included. */
 export const SETTINGS: readonly string[] = [
   ...Object.keys(SCHEMA.shape),
@@ -52,7 +57,7 @@ export function settingTexts(
       if (name === '.env' && code === 'ENOENT') return undefined;
       problems.push({
         name,
-        advice: `can't be read (${code}): check the path and who may read it`,
+        advice: `can't be read (${code}): check the path and its permissions`,
       });
       return undefined;
     }
@@ -80,6 +85,7 @@ export function settingTexts(
     texts[name] = withoutLineEnd(read(twin, file) ?? '?'.repeat(16));
     if (texts[name] === '') problems.push({ name: twin, advice: 'names a file that is empty' });
   }
+  for (const [former, name] of Object.entries(FORMER_NAMES)) texts[name] ??= texts[former];
   for (const name of CONTENTS) {
     const file = texts[name];
     if (file !== undefined) texts[name] = read(name, file);

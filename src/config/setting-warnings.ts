@@ -1,18 +1,37 @@
 import { isIPv4 } from 'node:net';
+import type { ConfigOptions } from './load-config.ts';
 import { loginUrlOf } from './config-of.ts';
 import type { Config } from './config.ts';
 import { describedType } from '../resources/described-type.ts';
 import { RULES } from '../resources/resources.ts';
+import { FORMER_NAMES, settingTexts } from './setting-texts.ts';
 import type { SettingProblem } from './setting-texts.ts';
 import type { FieldPointer } from './settings.ts';
 import { WAYS } from '../streams/records/personal-fields.ts';
 import { volatileItem } from './volatile-fields-of.ts';
 
-/** What is allowed in the settings, but may be a slip: a field that nobody has described, a key sent in clear. */
+/**
+ * What is allowed in the settings, but may be a slip: a field that nobody has described, a key sent in clear, a
+ * former name. The `source` is where the settings of `config` came from.
+ */
 export function settingWarnings(
   config: Pick<Config, 'api' | 'pii' | 'volatileFields'>,
+  source: Pick<ConfigOptions<never>, 'env' | 'cwd'>,
 ): SettingProblem[] {
-  return [...clearText(config.api), ...undescribed(config)];
+  return [...formerNames(source), ...clearText(config.api), ...undescribed(config)];
+}
+
+function formerNames({ env, cwd }: Pick<ConfigOptions<never>, 'env' | 'cwd'>): SettingProblem[] {
+  const texts = settingTexts(env, cwd, []);
+  return Object.entries(FORMER_NAMES)
+    .filter(([former]) => texts[former] !== undefined)
+    .map(([former, name]) => ({
+      name: former,
+      advice:
+        texts[former] === texts[name]
+          ? `has a new name: set ${name} in its place`
+          : `is not used: its new name ${name} is set to another value. Remove ${former}`,
+    }));
 }
 
 function clearText(api: Config['api']): SettingProblem[] {

@@ -105,7 +105,7 @@ function unreadable(
   return new CellarstreamError(
     'VALUE_UNREADABLE',
     `the value at offset ${offset} of partition ${partition} of ${topic} can't be read (${why}): ` +
-      'is another program writing to the topic? Go on behind it, from the offset after it',
+      'does another program write to the topic? To skip the message, go on from the offset after it',
     { cause, context: { topic, partition, offset } },
   );
 }

@@ -75,7 +75,7 @@ async function partitionsOf(admin: Admin, topic: string): Promise<PartitionOffse
 function isInstant(place: Date | TopicPosition): place is Date {
   if (!(place instanceof Date)) return false;
   if (!Number.isNaN(place.getTime())) return true;
-  throw new CellarstreamError('POSITION', 'the date to begin or to end at is no point in time');
+  throw new CellarstreamError('POSITION', 'the Date to begin or to end at is not valid');
 }
 
 /** Where at the earliest the first message of an instant is: markers count, too. */

@@ -64,7 +64,7 @@ export function tlsError(error: unknown, server: TlsServer): CellarstreamError |
 
   if (UNKNOWN_AUTHORITY.has(code)) {
     return refuse(
-      `the certificate of ${who} is signed by no authority that is trusted: ${ca} must name the file with its authority's certificate`,
+      `the certificate of ${who} is not signed by a trusted authority: ${ca} must name the file with its authority's certificate`,
     );
   }
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
@@ -85,7 +85,7 @@ export function tlsError(error: unknown, server: TlsServer): CellarstreamError |
   }
   if (/CERTIFICATE_REQUIRED|ALERT_BAD_CERTIFICATE/.test(code)) {
     return refuse(
-      `${who} wants a certificate of its clients, which can't be set yet: let it take a user and a password`,
+      `${who} wants a client certificate, which no setting can give: let it take a user and a password`,
     );
   }
   if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || textOf(error).includes('wrong version number')) {

@@ -52,7 +52,7 @@ export async function startServices(options: StartServicesOptions = {}): Promise
   const missing = [docker.reason, java.reason, jars.reason];
   throw new CellarstreamError(
     'SERVICES',
-    'no Kafka and schema registry to be had: install Docker, or Java 17 or newer and Maven, or ' +
+    'Kafka and a schema registry cannot be started: install Docker, or Java 17 or newer and Maven, or ' +
       `set KAFKA_BROKERS and SCHEMA_REGISTRY_URL (${missing.filter(Boolean).join('; ')})`,
   );
 }

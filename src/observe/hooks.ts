@@ -22,13 +22,13 @@ export interface Published {
   /** When it was dealt with, ms since the epoch; on the clock of this machine. */
   readonly at: number;
   /**
-   * Whether with it a reading has come to its end: a poll to that of its window, a first read to that
+   * Whether with it a reading has come to its end: a poll to that of its window, an initial snapshot to that
    * of the list; a sweep to its own, with what is gone dealt with.
    */
   readonly completes: boolean;
 }
 
-/** How far the first read is: with each of its pages, and when one is gone on with. */
+/** How far the initial snapshot is: with each of its pages, and when one is gone on with. */
 export interface Progress {
   readonly resource: string;
   /** Records behind, and in all, as the API counts them; before its first page, as many as are known. */
@@ -160,7 +160,7 @@ export interface Hooks {
   }) => void;
   /** The API refuses to be asked for a single record: whether it is gone can't be told. */
   readonly onRefused?: (refused: { resource: string; error: unknown }) => void;
-  /** A resource can't go on, the others do; it is tried again. */
+  /** A resource is stopped until somebody acts on the error; the service tries it again, and the other lists go on. */
   readonly onFailed?: (failed: { resource: string; error: unknown; delayMs: number }) => void;
   /**
    * A transaction is begun; `onPublished` or `onFailed` of the resource ends it, or `onRetry` of Kafka,
@@ -171,7 +171,7 @@ export interface Hooks {
   readonly onCommitted?: (commit: Committed) => void;
   /** A page is dealt with: committed, or found to be nothing new. */
   readonly onPublished?: (published: Published) => void;
-  /** How far a first read has come. */
+  /** How far an initial snapshot has come. */
   readonly onProgress?: (progress: Progress) => void;
   /** A reading met something that may cost records or time. */
   readonly onTrouble?: (trouble: {

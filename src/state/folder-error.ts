@@ -12,6 +12,6 @@ export function folderError(folder: string, cause: unknown): unknown {
   if (!isSystem) return cause;
   const message = FULL.has(code)
     ? `the disk of the state folder ${folder} is full: make room, or set STATE_DIR to another folder`
-    : `the state folder ${folder} can't be read or written: is its disk full, or broken? Set STATE_DIR to a folder that can`;
+    : `the state folder ${folder} can't be read or written: check its disk, or set STATE_DIR to another folder`;
   return new CellarstreamError('STATE_FOLDER', message, { cause });
 }

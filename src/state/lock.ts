@@ -36,7 +36,7 @@ function openLock(folder: string): number {
   } catch (cause) {
     throw new CellarstreamError(
       'STATE_FOLDER',
-      `the state folder ${folder} can't be made or written: set STATE_DIR to one that can`,
+      `the state folder ${folder} can't be made or written: set STATE_DIR to a folder that can`,
       { cause },
     );
   }

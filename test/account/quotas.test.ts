@@ -150,7 +150,7 @@ describe('quotas', () => {
     expect(writes).toEqual([100_000]);
   });
 
-  it('lets the first read have its part and no more, so that a poll never waits for it', () => {
+  it('lets the initial snapshot have its part and no more, so that a poll never waits for it', () => {
     const scheduler = virtualTime();
     const first: number[] = [];
     scheduler.run(() => {
@@ -225,7 +225,7 @@ describe('quotas', () => {
       expect(spare(withQuota(undefined, { perMinute: 1 }))).toBe(1);
     });
 
-    it('do not keep polls waiting, nor the first read', () => {
+    it('do not keep polls waiting, nor the initial snapshot', () => {
       const scheduler = virtualTime();
       const started: string[] = [];
       scheduler.run(() => {
@@ -237,13 +237,13 @@ describe('quotas', () => {
           .subscribe(() => started.push('sweep'));
         range(3)
           .pipe(firstRead)
-          .subscribe(() => started.push('first read'));
+          .subscribe(() => started.push('initial snapshot'));
         range(3)
           .pipe(poll)
           .subscribe(() => started.push('poll'));
       });
       const three = (lane: string) => Array<string>(3).fill(lane);
-      expect(started).toEqual([...three('poll'), ...three('first read'), ...three('sweep')]);
+      expect(started).toEqual([...three('poll'), ...three('initial snapshot'), ...three('sweep')]);
     });
 
     it('leave the polls of all lists the pace that they go at', () => {
@@ -264,11 +264,11 @@ describe('quotas', () => {
     });
   });
 
-  describe('during a first read', () => {
+  describe('during an initial snapshot', () => {
     const MINUTE = 60_000;
     type Options = Parameters<typeof quotas>[0]['config'];
 
-    /** Polls and first reads of so many lists, with answers that take so long: when what was asked. */
+    /** Polls and initial snapshots of so many lists, with answers that take so long: when what was asked. */
     const reading = (tookMs: number, minutes: number, options: Options = config, lists = 1) => {
       const scheduler = virtualTime();
       const asked: { at: number; what: string }[] = [];
@@ -290,7 +290,7 @@ describe('quotas', () => {
             spacingMs: () => spacingMs('first-read'),
             scheduler,
           }).subscribe();
-          const one = defer(() => during(firstRead, answer('first read'))).pipe(repeat());
+          const one = defer(() => during(firstRead, answer('initial snapshot'))).pipe(repeat());
           range(10)
             .pipe(mergeMap(() => one))
             .subscribe();
@@ -315,14 +315,14 @@ describe('quotas', () => {
       const use = minutesOf(all, 10);
       expect(use.average).toBeGreaterThanOrEqual(97);
       expect(use.most).toBeLessThanOrEqual(100);
-      expect(minutesOf(times('first read'), 10).average).toBeGreaterThanOrEqual(69.5);
-      // A poll never waits for the first read.
+      expect(minutesOf(times('initial snapshot'), 10).average).toBeGreaterThanOrEqual(69.5);
+      // A poll never waits for the initial snapshot.
       expect(Math.max(...gaps(times('poll')))).toBeLessThanOrEqual(Math.max(2_150, tookMs));
     });
 
     it('leaves polls their part in the first minute, whatever they need of it', () => {
       for (const tookMs of [50, 5_000]) {
-        const first = reading(tookMs, 1).times('first read');
+        const first = reading(tookMs, 1).times('initial snapshot');
         expect(first.length).toBeLessThanOrEqual(70);
       }
     });
@@ -330,14 +330,14 @@ describe('quotas', () => {
     it('has the part that is set', () => {
       const quota = { ...config.quota, firstReadPercent: 40 };
       const { all, times } = reading(50, 5, { ...config, quota });
-      expect(minutesOf(times('first read'), 5).most).toBeLessThanOrEqual(41);
+      expect(minutesOf(times('initial snapshot'), 5).most).toBeLessThanOrEqual(41);
       expect(minutesOf(all, 5).average).toBeGreaterThanOrEqual(97);
       expect(Math.max(...gaps(times('poll')))).toBeLessThanOrEqual(1_050);
     });
 
     it('has what polls of a set interval can not need, from the beginning', () => {
       const first = reading(50, 1, { ...config, poll: { intervalMs: 30_000 } as Config['poll'] });
-      expect(first.times('first read').length).toBe(85); // ten, and two each half a minute, are theirs
+      expect(first.times('initial snapshot').length).toBe(85); // ten, and two each half a minute, are theirs
     });
 
     it('shares one quota with polls of all lists where the server counts by key', () => {

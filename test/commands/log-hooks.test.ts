@@ -19,7 +19,7 @@ describe('logHooks', () => {
   );
   afterEach(() => void vi.useRealTimers());
 
-  it('says how far a first read is every ten seconds, each list by itself, and its end at once', () => {
+  it('says how far an initial snapshot is every ten seconds, each list by itself, and its end at once', () => {
     const lines: string[] = [];
     const info = ({ resource, read }: { resource: string; read: number }) =>
       lines.push(`${resource} ${read}`);
@@ -188,14 +188,14 @@ describe('logHooks', () => {
         ...line,
         status: 'begun',
         events: 0,
-        text: 'a request to publish again is taken up',
+        text: 'a resync request is taken up',
       },
       {
         level: 'info',
         ...line,
         status: 'done',
         events: 7,
-        text: 'a request to publish again is done',
+        text: 'a resync request is done',
       },
       {
         level: 'warn',
@@ -203,7 +203,7 @@ describe('logHooks', () => {
         status: 'failed',
         events: 0,
         reason: 'it answered 400',
-        text: 'a request to publish again is failed',
+        text: 'a resync request is failed',
       },
     ]);
   });

@@ -7,7 +7,8 @@ it('tells of each setting that may be a slip, by its name', () => {
   const lines: unknown[] = [];
   const warn = (fields: object, text: string) => lines.push([fields, text]);
   const env = { PII_MASK: 'orders.emial,orders.phone', PII_DROP: 'customers.emial' };
-  logSettings(lineLogger({ warn }), loadConfig({ env, cwd: import.meta.dirname }));
+  const source = { env, cwd: import.meta.dirname };
+  logSettings(lineLogger({ warn }), loadConfig(source), source);
   expect(lines).toEqual([
     [
       { event: 'setting', setting: 'PII_MASK' },

@@ -3,10 +3,13 @@ import { loadConfig } from '../../src/config/load-config.ts';
 import { settingWarnings } from '../../src/config/setting-warnings.ts';
 
 /** What is doubted of these settings: by name. */
-const doubted = (env: Record<string, string>) =>
-  settingWarnings(loadConfig({ env, cwd: import.meta.dirname })).map(
-    ({ name, advice }) => `${name} ${advice}`,
-  );
+const doubted = (env: Record<string, string>) => {
+  const source = { env, cwd: import.meta.dirname };
+  return settingWarnings(loadConfig(source), source).map(({ name, advice }) => `${name} ${advice}`);
+};
+
+const shareOf = (env: Record<string, string>) =>
+  loadConfig({ env, cwd: import.meta.dirname }).quota.firstReadPercent;
 
 it('doubts a personal field of orders that their schema does not describe', () => {
   const names = 'orders.emial,orders.email.domain,orders.tender_info.last_four,customers.emial';
@@ -41,5 +44,31 @@ it.each<[string, string | undefined, readonly string[]]>([
       (name) =>
         `${name} begins with http://: the API key or its tokens cross the network in clear text`,
     ),
+  );
+});
+
+it('takes a former name, and names the new one', () => {
+  const env = { FIRST_READ_PERCENT: '40' };
+  expect(shareOf(env)).toBe(40);
+  expect(doubted(env)).toEqual([
+    'FIRST_READ_PERCENT has a new name: set INITIAL_SNAPSHOT_PERCENT in its place',
+  ]);
+});
+
+it('goes by the new name where both are set, and says so unless they agree', () => {
+  const env = { FIRST_READ_PERCENT: '40', INITIAL_SNAPSHOT_PERCENT: '60' };
+  expect(shareOf(env)).toBe(60);
+  expect(doubted(env)).toEqual([
+    'FIRST_READ_PERCENT is not used: its new name INITIAL_SNAPSHOT_PERCENT is set to another value. Remove FIRST_READ_PERCENT',
+  ]);
+  expect(doubted({ ...env, FIRST_READ_PERCENT: '60' })).toEqual([
+    'FIRST_READ_PERCENT has a new name: set INITIAL_SNAPSHOT_PERCENT in its place',
+  ]);
+  expect(doubted({ INITIAL_SNAPSHOT_PERCENT: '60' })).toEqual([]);
+});
+
+it('refuses a wrong value under a former name, by the name that was set', () => {
+  expect(() => shareOf({ FIRST_READ_PERCENT: '96' })).toThrow(
+    '1 setting is wrong:\n- FIRST_READ_PERCENT (now INITIAL_SNAPSHOT_PERCENT) must be a whole number from 1 to 95',
   );
 });

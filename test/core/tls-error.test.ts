@@ -41,7 +41,7 @@ async function portOf(options: ServerOptions): Promise<number> {
 }
 
 const UNKNOWN =
-  "the certificate of the server is signed by no authority that is trusted: ITS_CA_FILE must name the file with its authority's certificate";
+  "the certificate of the server is not signed by a trusted authority: ITS_CA_FILE must name the file with its authority's certificate";
 
 describe('tlsError', () => {
   it.each([
@@ -93,7 +93,9 @@ describe('tlsError', () => {
     const port = await portOf({ ...ours.issue(), requestCert: true, ca: ours.cert });
     const error = tlsError(await failureAt(port), SERVER)!;
     expect(error.code).toBe('TLS_REFUSED');
-    expect(error.message).toMatch(/^the server wants a certificate of its clients/);
+    expect(error.message).toMatch(
+      /^the server wants a client certificate, which no setting can give/,
+    );
   });
 
   it.each([

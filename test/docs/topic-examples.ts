@@ -45,7 +45,7 @@ const ORDER = 100_008;
 const ORIGIN = { account: 'default', resource: 'orders', version: '0.1.0' };
 
 /**
- * One order of the sandbox, met by a first read, then changed, then deleted, through the code that
+ * One order of the sandbox, met by an initial snapshot, then changed, then deleted, through the code that
  * makes the service's messages. The same each time: its seed is fixed, and so is every clock.
  */
 export async function topicExamples(prefix: string): Promise<Examples> {

@@ -92,7 +92,7 @@ describe('sweeps, with orders that change all the time', () => {
 });
 
 describe('sweeps', () => {
-  /** A running service with short intervals; its first read is done. */
+  /** A running service with short intervals; its initial snapshot is done. */
   const running = async (prefix: string, sandbox: Sandbox, more: Env) => {
     const env = {
       ...settings(sandbox, prefix, folderForTest()),

@@ -14,7 +14,7 @@ import { followTopic } from './support/topic-reader.ts';
 const PREFIX = 'freshness';
 const CHANGES = scaled(50, 100);
 
-describe('a status change, while the first read of 300,000 orders runs', () => {
+describe('a status change, while the initial snapshot of 300,000 orders runs', () => {
   let sandbox: Sandbox;
   let state: string;
   let service: Cli;
@@ -62,7 +62,7 @@ describe('a status change, while the first read of 300,000 orders runs', () => {
     const p95 = delays[Math.ceil(0.95 * CHANGES) - 1]!;
     console.log(`p50 ${delays[CHANGES / 2]!.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms`);
     const isDone = service.lines().some(({ resource, done }) => resource === 'orders' && done);
-    expect(isDone).toBe(false); // it all happened during the first read
+    expect(isDone).toBe(false); // it all happened during the initial snapshot
     // On a quiet machine the p95 is below it too: it is not the test's to say how busy this one is.
     expect(delays[CHANGES / 2]!).toBeLessThanOrEqual(2_000);
     expect(sandbox.truth.refused()).toBe(0);

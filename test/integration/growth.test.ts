@@ -197,7 +197,7 @@ function readBy(reader: RecordSchema, writer: RecordSchema, message: Buffer) {
   return JSON.parse(JSON.stringify(read)) as { after: Record<string, unknown> };
 }
 
-describe('a first read', () => {
+describe('an initial snapshot', () => {
   const PAGE = { PAGE_SIZE: '21' }; // each begins 10 records before the end of the one before
   const LONG_AGO = '2024-03-01T12:00:00.000Z';
   const [ON_PAGE_2, ON_PAGE_3, ON_PAGE_4] = [25, 38, 50];

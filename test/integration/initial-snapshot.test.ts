@@ -38,7 +38,7 @@ describe(`run, with ${ORDERS} orders, the other lists and the true limits`, () =
     const seconds = (performance.now() - started) / 1_000;
     const memory = anonymousMegabytes(service.process.pid!);
     expect(await service.end('SIGTERM')).toBe(0);
-    console.log(`first read: ${seconds.toFixed(1)} s, RssAnon ${memory.toFixed(0)} MB`);
+    console.log(`initial snapshot: ${seconds.toFixed(1)} s, RssAnon ${memory.toFixed(0)} MB`);
 
     expect(memory).toBeLessThan(400);
     expect(sandbox.truth.mostInAnyWindow('orders', 60_000)).toBeLessThanOrEqual(100);

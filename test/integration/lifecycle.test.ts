@@ -33,7 +33,7 @@ async function deadPort(): Promise<number> {
 }
 
 describe('run', () => {
-  it('stops cleanly in the middle of the first read, and goes on from there', async () => {
+  it('stops cleanly in the middle of the initial snapshot, and goes on from there', async () => {
     const sandbox = await sandboxForTest({ records: { orders: 20_000 }, latencyMs: 60 });
     const env = settings(sandbox, 'resume', folderForTest());
     const first = cliForTest(['run'], env);

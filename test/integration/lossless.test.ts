@@ -100,7 +100,7 @@ function wrongIn(
   if (key === null || place === undefined) return 'a key that nobody sent';
   if (found.keys.has(key)) return 'published twice';
   found.keys.add(key);
-  if (!value || !schema || value.op !== 'r' || value.before !== null) return 'no first read';
+  if (!value || !schema || value.op !== 'r' || value.before !== null) return 'no initial snapshot';
   const image = value.after as Record<string, unknown>;
   found.nulls += Number((image.nulls as unknown[]).length > 0);
   found.unmapped += Number(Object.keys(image.unmapped as object).length > 0);

@@ -44,7 +44,7 @@ async function setConfig(topic: string, name: string, value: string): Promise<vo
   );
 }
 
-/** A service whose first read is done, and the sandbox that it reads. */
+/** A service whose initial snapshot is done, and the sandbox that it reads. */
 async function published(prefix: string, more: Readonly<Record<string, string>> = {}) {
   const sandbox = await sandboxForTest({ records: { orders: ORDERS, products: 20 } });
   const env = { ...settings(sandbox, prefix, folderForTest()), ...more };
@@ -127,7 +127,7 @@ describe('a topic that is deleted', () => {
   const withFolder = async () => {
     const { env, sandbox, service } = await published('lost-all');
     await service.logged(({ event }) => event === 'ready');
-    // The cursor says so from the commit after the first read's on.
+    // The cursor says so from the commit after the initial snapshot's on.
     sandbox.setStatus(100_002, 'payment_status', 'voided');
     await expect.poll(async () => (await read('lost-all.orders')).length, POLL).toBe(ORDERS + 1);
     await service.end('SIGTERM');
@@ -239,7 +239,7 @@ describe('partitions that are added', () => {
       all.createPartitions({ topicPartitions: [{ topic: 'added.products', count: 8 }] }),
     );
     const line =
-      'added.products has 8 partitions, its events were written with 6: the events of a record would be in two of them. Delete the topic, it is made again with TOPIC_PARTITIONS and its records come again as r; or set another TOPIC_PREFIX';
+      'added.products has 8 partitions, but its events were written with 6, so the events of a record would be in two of them: delete the topic (it is made again with TOPIC_PARTITIONS, and its records come again as r), or set another TOPIC_PREFIX';
 
     const again = cliForTest(['run'], env);
     const failed = await failedOf(again, 'products');

@@ -83,7 +83,7 @@ describe('run, while Kafka or the registry is away', () => {
   const allRead = (before: readonly number[]) =>
     vi.waitUntil(() => since(before).every((count) => count > 0), PATIENCE);
 
-  it('stops asking when the broker is killed during the first read, and goes on when it is back', async (test) => {
+  it('stops asking when the broker is killed during the initial snapshot, and goes on when it is back', async (test) => {
     if (services.origin !== 'java') return test.skip('a broker is only killed where it is ours');
     await vi.waitUntil(() => requests()[0]! >= 8, PATIENCE);
     const memory = rssAnonOf(service);

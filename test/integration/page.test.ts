@@ -139,7 +139,7 @@ describe('the status page', () => {
     service.process.kill('SIGSTOP'); // the connection stays open
     await expect.poll(isLive, SOON).toBe('false');
     expect(await text('#headline')).toMatch(/^No word from the service since \d\d:\d\d:\d\d$/);
-    expect(await text('#subline')).toMatch(/Every figure below is old, as of then/);
+    expect(await text('#subline')).toMatch(/The figures below are as of then/);
     expect(await text('#heard')).toMatch(/old$/);
     expect(await axeFindings(page)).toEqual([]);
     service.process.kill('SIGCONT');

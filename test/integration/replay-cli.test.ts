@@ -228,7 +228,7 @@ describe('replay', () => {
       2,
       /--to 2026-01-31T08:00: give latest, a time with its zone/,
     ],
-    [['orders', '--follow', '--to', '2026-01-31'], 2, /--follow has no end: leave --to away/],
+    [['orders', '--follow', '--to', '2026-01-31'], 2, /--follow has no end: leave out --to/],
     [['orders', '--limit', 'x'], 2, /a whole number is needed/],
     [
       ['nothing'],

@@ -214,7 +214,7 @@ describe('replay', () => {
     [{ from: { 9: '0' } }, /9:0: .* has the partitions 0 to 5/],
     [{ from: { 0: '5000' } }, /0:5000: partition 0 of .* ends at \d+ now/],
     [{ to: { 0: 'x' } }, /0:x: an offset is a whole number/],
-    [{ from: new Date(NaN) }, /is no point in time/],
+    [{ from: new Date(NaN) }, /to begin or to end at is not valid/],
   ])('refuses %j', async (wrong, message) => {
     const { kafka, registry, topic } = await refusing();
     const options = { kafka, registry, topic: topic.name, ...wrong };

@@ -231,13 +231,13 @@ describe('the key of a list that nobody has described', () => {
     expect(Object.fromEntries(ops)).toEqual({ [created]: 'c', [older]: 'r' });
     expect(linesOf(service, 'key-fields', 'products')).toMatchObject([{ keyFields: ['id'] }]);
 
-    // Two complete readings: from the end of the first on nothing can be missing of the first read.
+    // Two complete readings: from the end of the first on nothing can be missing of the initial snapshot.
     await requested(sandbox, 'products', 3);
     const later = sandbox.create('products', { created_at: '2019-06-01T12:00:00.000Z' });
     await tells(products, () => truthOf(sandbox, 'products'));
     expect(products.map((event) => [event.key, envelopeOf(event).op]).at(-1)).toEqual([
       String(later),
-      'c', // the first read is over
+      'c', // the initial snapshot is over
     ]);
     expect(await service.end('SIGTERM')).toBe(0);
   });

@@ -12,7 +12,7 @@ const WINDOW_MS = 60_000;
 const PATIENCE = { timeout: 120_000, interval: 20 };
 /** A successor waits no longer, and takes a moment to start. */
 const SOON_MS = 20_000;
-/** What a first read takes of the quota at once is 62 of 100; polls take more of it. */
+/** What an initial snapshot takes of the quota at once is 62 of 100; polls take more of it. */
 const MAX_OF_IT = 75;
 
 /** With the true limits, and more to read than they allow in two minutes. */
@@ -67,7 +67,7 @@ async function folderLost(): Promise<void> {
   const requests = sandbox.truth.requests('orders');
   const [last, first] = [requests[before - 1]!, requests[before]!];
   expect(first.at - last.at).toBeLessThan(SOON_MS);
-  // The place of the first read is in Kafka: no page is read again but those not yet committed.
+  // The place of the initial snapshot is in Kafka: no page is read again but those not yet committed.
   const furthest = Math.max(...requests.slice(0, before).map(({ query }) => offsetOf(query)));
   const again = requests
     .slice(before)

@@ -18,7 +18,7 @@ const ORDERS = 100 * PAGE_SIZE;
 const PAGES = Math.ceil(ORDERS / (PAGE_SIZE - 10));
 const PATIENCE = { timeout: 240_000, interval: 20 };
 
-describe('a first read that is stopped', () => {
+describe('an initial snapshot that is stopped', () => {
   it('goes on where it was, after SIGTERM, SIGKILL and with the images lost', async () => {
     const sandbox = await sandboxForTest({
       records: { orders: ORDERS },
@@ -80,7 +80,7 @@ describe('a first read that is stopped', () => {
   }, 300_000);
 });
 
-/** Of the pages that were served to the first read: it alone asks without dates. */
+/** Of the pages that were served to the initial snapshot: it alone asks without dates. */
 function offsets(sandbox: Sandbox): number[] {
   return sandbox.truth
     .requests('orders')

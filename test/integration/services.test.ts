@@ -89,7 +89,7 @@ describe('the first source that applies', () => {
       ).rejects.toMatchObject({
         code: 'SERVICES',
         message:
-          'no Kafka and schema registry to be had: install Docker, or Java 17 or newer and Maven, ' +
+          'Kafka and a schema registry cannot be started: install Docker, or Java 17 or newer and Maven, ' +
           'or set KAFKA_BROKERS and SCHEMA_REGISTRY_URL (no Docker engine answers; ' +
           'no working java on the PATH; no working mvn on the PATH)',
       });

@@ -25,7 +25,7 @@ const topic = (name: string) => readTopic(inject('brokers'), inject('registryUrl
 const isDiscard = ({ event }: LogLine) => event === 'discarded';
 const isReady = ({ event }: LogLine) => event === 'ready';
 
-/** An account whose first read is done, and whose service has been stopped. */
+/** An account whose initial snapshot is done, and whose service has been stopped. */
 async function stopped(prefix: string) {
   const sandbox = await sandboxForTest({ records: { orders: ORDERS } });
   const state = folderForTest();

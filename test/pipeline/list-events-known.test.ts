@@ -34,7 +34,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise(setImmediate);
 }
 
-/** The events of orders after the first read, whose requests are answered by hand. */
+/** The events of orders after the initial snapshot, whose requests are answered by hand. */
 async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = {}) {
   const asked: Asked[] = [];
   const answering: Answering = (query, clock, decode) =>
@@ -164,7 +164,7 @@ const [PAID, OPEN] = ['"payment_status":"paid"', '"payment_status":"open"'];
 const keysOf = ({ texts = new Map() }: TaskNotes) => [...texts.keys()].sort();
 
 describe('orders that are encoded as they arrive', () => {
-  it('are new in a first read only if they were made behind its beginning', async () => {
+  it('are new in an initial snapshot only if they were made behind its beginning', async () => {
     const firstRead = { startedAt: START, position: null, done: false };
     const cursor = { ...newCursor('this one'), firstRead, since: START };
     const { whole, polled, published, eventsOf, commits } = await orders({}, { cursor });
@@ -176,7 +176,7 @@ describe('orders that are encoded as they arrive', () => {
     ]);
     await until(() => published.length > 0);
     expect(eventsOf(0)).toEqual(['r 1', 'c 2', 'r 3']);
-    // It may have moved to where the first read had been already: the next poll is too late for that.
+    // It may have moved to where the initial snapshot had been already: the next poll is too late for that.
     const missed = [order(4, created('2025-12-31T23:59:59Z')), order(5)];
     expect(await polled(...missed)).toMatchObject({ events: ['r 4', 'c 5'] });
     expect(await polled(order(6, created('2026-01-01T00:00:01Z')))).toMatchObject({

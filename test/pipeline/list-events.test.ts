@@ -55,7 +55,7 @@ const registry: Partial<Registry> = {
   register: () => Promise.resolve(1),
 };
 
-/** The events of orders after the first read, from a log that does as it is told. */
+/** The events of orders after the initial snapshot, from a log that does as it is told. */
 async function events(
   answer: Answering,
   more: Partial<Checkpoint>,

@@ -33,7 +33,7 @@ export function checkChains(chains: Chains, list: SimList, volatility: Volatilit
         return;
       }
       const { op, sequence, at, before, record } = event;
-      // Where nothing says when a record was made, one that the first read has missed, as it moved, passes for new.
+      // Where nothing says when a record was made, one that the initial snapshot has missed, as it moved, passes for new.
       const comesAgain = op === 'r' || (op === 'c' && record?.created_at === undefined);
       const isAgain = comesAgain && before === null && last !== undefined && last.lostAt <= at;
       if (!isAgain && !isSame(last ?? null, event))

@@ -191,7 +191,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
       lot < 0.77 ? 'the topic is made anew' : 'the beginning of a partition is deleted',
     );
   };
-  // What a first read that begins anew does not see then is new when it is back: no other run shows that.
+  // What an initial snapshot that begins anew does not see then is new when it is back: no other run shows that.
   if (seed % WRONG === 2 && !isLossy) {
     const after = START + Math.round(drawn.stormMs / 4);
     api.list.beWrong(after, 500 + ((seed * 700) % (PROOF_MS - 1_000)));

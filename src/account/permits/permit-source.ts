@@ -108,9 +108,9 @@ const SILENT: Tried = { batch: undefined, who: 'silent' };
 
 const WHY: Readonly<Record<Tried['who'], string>> = {
   service: 'its service has no permits left for others: try again in a minute',
-  nobody: 'what others have asked in the last minute leaves none: try again in a minute',
+  nobody: 'the requests of the last minute have used up the quota: try again in a minute',
   silent:
-    'a service runs it that does not answer: try again when it does, or stop it (and are the clocks of both machines right?)',
+    'its service runs, but does not answer: try again when it does, or stop it; also compare the clocks of both machines',
 };
 
 function none(account: string, who: Tried['who']): CellarstreamError {

@@ -47,7 +47,7 @@ export const LABELS = {
     values: [...STATUSES, ...STATUS_CLASSES],
   },
   lane: {
-    help: 'what it was read for: what is new, the first read, a complete reading, single records again, a request to publish again',
+    help: 'what it was read for: a poll, the initial snapshot, a sweep, a refetch of single records, a resync request',
     values: every<Lane>({ poll: 0, 'first-read': 0, sweep: 0, reread: 0, resync: 0 }),
   },
   op: {

@@ -44,19 +44,19 @@ export const METRICS = {
   ready: {
     type: 'gauge',
     name: 'cellarstream_ready',
-    help: 'Whether it is ready, as /readyz says: 1 or 0.',
+    help: 'Whether the service is ready, as /readyz says: 1 or 0.',
     labels: [],
   },
   notReady: {
     type: 'gauge',
     name: 'cellarstream_not_ready',
-    help: 'Why it is not ready: 1 for each cause that applies, else 0.',
+    help: 'Why the service is not ready: 1 for each cause that applies, else 0.',
     labels: ['cause'],
   },
   pollInterval: {
     type: 'gauge',
     name: 'cellarstream_poll_interval_seconds',
-    help: 'How long a look at what is new waits after the one before, as it is set (POLL_INTERVAL_MS); 0: as the quota lets.',
+    help: 'Pause between two polls, as POLL_INTERVAL_MS sets it; 0: as the quota lets.',
     labels: [],
   },
   requests: {
@@ -85,13 +85,13 @@ export const METRICS = {
   quotaUsed: {
     type: 'gauge',
     name: 'cellarstream_quota_used_requests',
-    help: 'Requests that count at this moment: those of the last minute, and those under way.',
+    help: 'Requests that count against the quota now: those of the last minute, and those under way.',
     labels: ['resource'],
   },
   quotaLimit: {
     type: 'gauge',
     name: 'cellarstream_quota_limit_requests',
-    help: 'Most requests in any minute.',
+    help: 'The quota: most requests in any minute.',
     labels: ['resource'],
   },
   logins: {
@@ -103,19 +103,19 @@ export const METRICS = {
   tokenIssued: {
     type: 'gauge',
     name: 'cellarstream_token_issued_timestamp_seconds',
-    help: 'When the token in hand was given, by the clock of this machine.',
+    help: 'When the API gave the current token, by the clock of this machine.',
     labels: [],
   },
   tokenExpiry: {
     type: 'gauge',
     name: 'cellarstream_token_expiry_timestamp_seconds',
-    help: 'When it ends, by the clock of this machine.',
+    help: 'When the current token ends, by the clock of this machine.',
     labels: [],
   },
   clockAhead: {
     type: 'gauge',
     name: 'cellarstream_api_clock_ahead_seconds',
-    help: "How far the API's clock is ahead of this machine's, as the last login that tells saw it, to a second; what is less than two seconds and the time of that login is 0.",
+    help: "How far the API's clock is ahead of this machine's, to a second, by the last login that shows it; 0 if the difference is less than two seconds plus the time of that login.",
     labels: [],
   },
   pagesDropped: {
@@ -127,13 +127,13 @@ export const METRICS = {
   recordsRead: {
     type: 'counter',
     name: 'cellarstream_records_read_total',
-    help: 'Records that were read and held against what is published.',
+    help: 'Records that were read and compared with their published images.',
     labels: ['resource', 'lane'],
   },
   recordsUnchanged: {
     type: 'counter',
     name: 'cellarstream_records_unchanged_total',
-    help: 'Those of them that are as they were.',
+    help: 'Records that were read and had not changed.',
     labels: ['resource', 'lane'],
   },
   events: {
@@ -156,39 +156,39 @@ export const METRICS = {
   freshness: {
     type: 'histogram',
     name: 'cellarstream_freshness_seconds',
-    help: "From a record's `updated_at` to the commit of its event, less the difference of the clocks; of what was created, or updated with a new `updated_at`, but not of the first read.",
+    help: "Time from a record's `updated_at` to the commit of its event, less the difference of the clocks; of records that were created, or updated with a new `updated_at`, outside of the initial snapshot.",
     labels: ['resource'],
     buckets: FRESHNESS_SECONDS,
   },
   scans: {
     type: 'counter',
     name: 'cellarstream_scans_completed_total',
-    help: 'Readings that came to their end and are committed: of a window (`poll`), or of the whole list.',
+    help: 'Complete readings that are committed: of a window (`poll`), or of the whole list.',
     labels: ['resource', 'lane'],
     zeros: [{ resource: WINDOWED, lane: ['poll'] }, { lane: ['first-read', 'sweep'] }],
   },
   lastScan: {
     type: 'gauge',
     name: 'cellarstream_last_complete_scan_timestamp_seconds',
-    help: 'When the last of them was committed; absent before the first.',
+    help: 'When the last complete reading was committed; absent before the first.',
     labels: ['resource', 'lane'],
   },
   troubles: {
     type: 'counter',
     name: 'cellarstream_scan_troubles_total',
-    help: 'What readings met that may cost records or time.',
+    help: 'Troubles of readings that may cost records or time.',
     labels: ['resource', 'trouble'],
   },
   sweeps: {
     type: 'counter',
     name: 'cellarstream_sweeps_total',
-    help: 'Complete readings that look for what is gone.',
+    help: 'Sweeps that have ended.',
     labels: ['resource', 'deletions'],
   },
   deletesHeld: {
     type: 'gauge',
     name: 'cellarstream_deletes_held_records',
-    help: 'Records that the newest complete reading missed and that are not published as deleted, because they are too many (DELETE_LIMIT_PERCENT); absent before this process has ended one.',
+    help: 'Records that are gone from the newest sweep, but too many to be published as deleted (DELETE_LIMIT_PERCENT); absent before the first sweep of this process has ended.',
     labels: ['resource'],
   },
   refused: {
@@ -200,19 +200,19 @@ export const METRICS = {
   firstReadRead: {
     type: 'gauge',
     name: 'cellarstream_first_read_records',
-    help: 'Records that are behind the first read; absent where it was done before this process.',
+    help: 'Records that the initial snapshot has read; absent where it was done before this process.',
     labels: ['resource'],
   },
   firstReadExpected: {
     type: 'gauge',
     name: 'cellarstream_first_read_expected_records',
-    help: 'Records of the list, as the API counted them then.',
+    help: 'Records that the initial snapshot is to read, as the API counts them.',
     labels: ['resource'],
   },
   firstReadDone: {
     type: 'gauge',
     name: 'cellarstream_first_read_complete',
-    help: 'Whether the first read is done: 1 or 0; absent where it was done before this process.',
+    help: 'Whether the initial snapshot is done: 1 or 0; absent where it was done before this process.',
     labels: ['resource'],
   },
   images: {
@@ -248,7 +248,7 @@ export const METRICS = {
   schemaChanges: {
     type: 'counter',
     name: 'cellarstream_schema_changes_total',
-    help: 'How often it has changed in the life of this process.',
+    help: 'How often the schema has changed since this process began.',
     labels: ['resource'],
   },
   transactions: {
@@ -273,7 +273,7 @@ export const METRICS = {
   openings: {
     type: 'counter',
     name: 'cellarstream_resource_openings_total',
-    help: 'How often a resource was made ready to be read, with its place in Kafka: once at the start, and after each failed commit.',
+    help: 'How often a resource was opened, with its cursor in Kafka: once at the start, and after each failed commit.',
     labels: ['resource'],
   },
   takeovers: {
@@ -307,27 +307,27 @@ export const METRICS = {
   failed: {
     type: 'gauge',
     name: 'cellarstream_resource_failed',
-    help: "Whether a resource can't go on until somebody does something: 1 or 0.",
+    help: 'Whether a resource is stopped until somebody acts: 1 or 0.',
     labels: ['resource'],
     zeros: [{}],
   },
   failures: {
     type: 'counter',
     name: 'cellarstream_resource_failures_total',
-    help: 'How often a resource could not go on; it is tried again each minute.',
+    help: 'How often a resource was stopped; it is tried again each minute.',
     labels: ['resource', 'code'],
     zeros: [{ code: ['API_STATUS', 'CURSOR_UNREADABLE', 'KEY_FIELDS', 'REGISTRY_REFUSED'] }],
   },
   resyncs: {
     type: 'counter',
     name: 'cellarstream_resyncs_total',
-    help: 'Requests to publish again.',
+    help: 'Resync requests.',
     labels: ['resource', 'result'],
   },
   signalsIgnored: {
     type: 'counter',
     name: 'cellarstream_signals_ignored_total',
-    help: 'Messages in the topic of signals that nobody acts on.',
+    help: 'Messages in the topic of signals that are no signals, and are ignored.',
     labels: [],
   },
   signalFailures: {

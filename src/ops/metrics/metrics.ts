@@ -34,7 +34,7 @@ export interface Metrics {
   readonly contentType: string;
 }
 
-/** A first read brings what is old, and a request to publish again nothing new. */
+/** An initial snapshot brings what is old, and a request to publish again nothing new. */
 const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
 
 /**

@@ -26,18 +26,18 @@ export function verdictOf(status: Status | undefined, connection: ConnectionStat
   if (!connection.isLive) {
     // On one clock: the service's, if it has ever told a time.
     const since = timeOfDay(status?.at ?? connection.since);
-    const old = status ? 'Every figure below is old, as of then. ' : '';
+    const old = status ? 'The figures below are as of then. ' : '';
     return connection.answers
       ? {
           tone: 'lost',
           headline: `Not live: as of ${since}`,
-          subline: `The service answers, but does not tell this page each second what is new: too many pages may be open, or a proxy holds it back. ${old}It is asked again by itself.`,
+          subline: `The service answers, but its updates do not reach this page: too many pages may be open, or a proxy may hold them back. ${old}This page tries again by itself.`,
           wrong,
         }
       : {
           tone: 'lost',
           headline: `No word from the service since ${since}`,
-          subline: `${status ? 'The connection is lost. ' : ''}${old}It is tried again by itself.`,
+          subline: `${status ? 'The connection is lost. ' : ''}${old}This page tries again by itself.`,
           wrong,
         };
   }
@@ -47,7 +47,7 @@ export function verdictOf(status: Status | undefined, connection: ConnectionStat
     return {
       tone: isStarting ? 'busy' : 'bad',
       headline: isStarting ? 'Starting: not caught up yet' : `Not ready: ${titleOf(status.causes)}`,
-      subline: 'What is published may not be all that the API says.',
+      subline: 'The topics may lack changes that the API shows.',
       wrong,
     };
   }
@@ -56,13 +56,13 @@ export function verdictOf(status: Status | undefined, connection: ConnectionStat
   );
   const oldest =
     ages.length > 0
-      ? `; every list was looked through in the last ${duration(Math.max(1_000, ...ages))}`
+      ? `; every list was checked in the last ${duration(Math.max(1_000, ...ages))}`
       : '';
   const doubts = [...new Set(status.warnings.flatMap(({ kind }) => DOUBTS[kind] ?? []))];
   return {
     ...(doubts.length > 0
       ? { tone: 'warn', headline: `Ready, but ${doubts.join(', ')}` }
-      : { tone: 'good', headline: 'Ready: what is published is what the API says' }),
+      : { tone: 'good', headline: 'Ready: the topics say what the API says' }),
     subline: `${freshnessOf(status)}${oldest}.${firstReads(status)}`,
     wrong,
   };
@@ -80,7 +80,7 @@ function freshnessOf({ resources }: Status): string {
 function firstReads({ resources }: Status): string {
   const reading = resources.filter(({ firstRead }) => firstRead?.done === false);
   if (reading.length === 0) return '';
-  return ` What is older is still being read: ${reading.map(({ resource }) => resource).join(', ')}.`;
+  return ` Initial snapshots still run: ${reading.map(({ resource }) => resource).join(', ')}.`;
 }
 
 /** Why what is published may differ from what the API says, although the service goes on. */

@@ -23,7 +23,7 @@ export function resourcesView(): (status: Status) => void {
 
 function resourceRow({ resource }: Told): Row<Told> {
   const state = html('p', { class: 'state' });
-  const bar = gauge(`First read of ${resource}`);
+  const bar = gauge(`Initial snapshot of ${resource}`);
   const progress = html('p', { class: 'note' });
   const reading = html('div', { class: 'reading' }, bar.element, progress);
   const lag = figure('lag', [{ colour: '--accent', filled: true }], 2_000, false);
@@ -55,8 +55,8 @@ function resourceRow({ resource }: Told): Row<Told> {
         'median lag',
         p95Ms === null || lastMs === null
           ? isUntimed(series)
-            ? 'its changes carry no time'
-            : 'nothing has changed lately'
+            ? 'its records carry no time'
+            : 'no changes lately'
           : `95 % within ${duration(p95Ms)}; last ${duration(lastMs)}`,
       );
       lag.draw(series, [series.lagMs], lagText(resource, series));
@@ -85,7 +85,7 @@ function stateText({ state, retry, at, firstRead, commitBeganAt }: Told): string
     case 'taking-over':
       return 'being taken over';
     case 'first-read':
-      return `first read, ${percent(firstRead?.read ?? 0, firstRead?.total ?? 0)}`;
+      return `initial snapshot, ${percent(firstRead?.read ?? 0, firstRead?.total ?? 0)}`;
     case 'following':
       return 'following';
     case 'waiting':

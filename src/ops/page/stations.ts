@@ -51,7 +51,7 @@ function quota({ quotas, resources }: Status): Station {
     trouble: '',
     moves: total(resources, 'records') > 0,
     share,
-    shareText: fullest ? `${fullest.name}: ${fullest.used} of ${fullest.limit}` : 'none told yet',
+    shareText: fullest ? `${fullest.name}: ${fullest.used} of ${fullest.limit}` : 'none known yet',
   };
 }
 
@@ -71,10 +71,10 @@ function pages({ resources, causes }: Status): Station {
     share: all > 0 ? sum.ok / all : 0,
     shareText:
       all === 0
-        ? 'nothing was asked'
+        ? 'no requests'
         : bad === 0
-          ? 'all answered well'
-          : `${Math.floor((100 * sum.ok) / all)} % answered well`,
+          ? 'all succeeded'
+          : `${Math.floor((100 * sum.ok) / all)} % succeeded`,
   };
 }
 
@@ -99,9 +99,7 @@ function diff({ resources, causes }: Status): Station {
     moves: events > 0,
     share: records > 0 ? events / records : 0,
     shareText:
-      records > 0
-        ? `${percent(events / records)} of them new or changed`
-        : 'nothing to compare just now',
+      records > 0 ? `${percent(events / records)} of them new or changed` : 'no records to compare',
   };
 }
 
@@ -135,23 +133,23 @@ function topics({ resources, causes }: Status): Station {
 /** How many records are published, as far as that is known. */
 function publishedText(resources: Status['resources']): string {
   const counts = resources.flatMap(({ known }) => known ?? []);
-  if (counts.length === 0) return 'how many records are published is not known yet';
+  if (counts.length === 0) return 'the number of published records is not known yet';
   const sum = counts.reduce((before, each) => before + each, 0);
   return `${counts.length < resources.length ? 'at least ' : ''}${plural(sum, 'record')} published`;
 }
 
-/** How much of what there is has been read once; 1 where no first read goes on. */
+/** How much of what there is has been read once; 1 where no initial snapshot runs. */
 function firstReads(resources: Status['resources']): Pick<Station, 'share' | 'shareText'> {
   const reads = resources.flatMap(({ firstRead }) => firstRead ?? []);
   if (reads.every(({ done }) => done)) {
     return {
       share: 1,
-      shareText: reads.length > 0 ? 'first reads are done' : 'no first read goes on',
+      shareText: reads.length > 0 ? 'initial snapshots are done' : 'no initial snapshot runs',
     };
   }
   const sum = (of: 'read' | 'total') => reads.reduce((before, each) => before + each[of], 0);
   const share = sum('read') / Math.max(1, sum('total'));
-  return { share, shareText: `first reads: ${percent(share)} done` };
+  return { share, shareText: `initial snapshots: ${percent(share)} done` };
 }
 
 function total(resources: Status['resources'], of: 'records' | 'events'): number {

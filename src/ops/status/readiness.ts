@@ -20,7 +20,7 @@ export type Cause =
   | 'failed'
   /** A resource is taken over, or has not caught up yet. */
   | 'starting'
-  /** For too long nobody has looked what is new. */
+  /** For too long no poll or sweep has ended. */
   | 'stale';
 
 export interface Readiness {
@@ -82,9 +82,9 @@ interface ResourceState {
  *
  * *Caught up* is a resource once somebody has looked, from beginning to end, what is new in it, and
  * all of that is committed: from then on a change is published soon after it can be seen. For a list
- * that is polled that is the first complete poll. Its first read may run on: it brings what is old,
+ * that is polled that is the first complete poll. Its initial snapshot may run on: it brings what is old,
  * and what is new does not wait for it. For a list without dates only a reading of the whole list
- * tells what is new, so it is the first one that comes to its end: the first read or a sweep. An
+ * tells what is new, so it is the first one that comes to its end: the initial snapshot or a sweep. An
  * empty list has nothing to catch up with.
  *
  * A page that is committed ends a wait, not the connection before it: what connects and then fails
@@ -160,7 +160,7 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
     if (!isOpen) return { cause: 'starting', what: 'not taken over yet' };
     if (lookedAt === undefined) return { cause: 'starting', what: 'not caught up yet' };
     if (now() - lookedAt <= staleMs(state)) return undefined;
-    return { cause: 'stale', what: 'nobody has looked what is new', since: lookedAt };
+    return { cause: 'stale', what: 'no poll or sweep has ended', since: lookedAt };
   };
   const wrong = (): Wrong[] => {
     if (!isLoggedIn && lasts(login)) return [wrongBy(login)];

@@ -62,7 +62,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
   const deadLetters: Record<string, number> = {};
 
   let isOpen = false;
-  /** Whether anything but the first read has brought a reading to its end. */
+  /** Whether anything but the initial snapshot has brought a reading to its end. */
   let follows = false;
   let retry: RetryStatus | null = null;
   let hasFailed = false;
@@ -87,7 +87,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
   };
   /**
    * Whether a page ends what is tried again. One that comes within the pause was another request's; nor
-   * does a poll end what the first read may wait for, before there was no word of that for a minute.
+   * does a poll end what the initial snapshot may wait for, before there was no word of that for a minute.
    */
   const isMendedBy = (lane: Lane): boolean => {
     if (!retry || hasFailed || retry.what !== resource) return true;

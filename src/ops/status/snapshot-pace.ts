@@ -1,11 +1,11 @@
 import type { FirstReadStatus } from './status-json.ts';
 
-/** The pace of a first read is that of so long, ms. */
+/** The pace of an initial snapshot is that of so long, ms. */
 const OVER_MS = 60_000;
 /** Pages of which it is made, at most. */
 const MAX_PAGES = 200;
 
-/** How far a first read is, how fast it goes, and when it will be done. */
+/** How far an initial snapshot is, how fast it goes, and when it will be done. */
 export interface SnapshotPace {
   readonly add: (progress: Pick<FirstReadStatus, 'read' | 'total' | 'done'>) => void;
   readonly status: () => FirstReadStatus | null;

@@ -81,7 +81,7 @@ export function warnings(now: () => number): WarningsModel {
           resource,
           forMs: Infinity,
           text: () =>
-            `${gone} of ${known} records are gone at once: none is published as deleted. If it is right, set DELETE_LIMIT_PERCENT to 100 until it is done`,
+            `${gone} of ${known} records are gone at once, so no deletion is published. If they are really gone, set DELETE_LIMIT_PERCENT to 100 until the deletions are published`,
         });
       },
       onSwept: ({ resource, proof, canBeAsked }) => {
@@ -100,7 +100,7 @@ export function warnings(now: () => number): WarningsModel {
           resource,
           forMs: Infinity,
           text: () =>
-            'no sweep reads as many keys as total_records says: what is gone from this list is not deleted',
+            'no sweep has read as many keys as total_records says: deletions from this list are not published',
         });
       },
       onRefused: ({ resource, error }) =>
@@ -108,7 +108,8 @@ export function warnings(now: () => number): WarningsModel {
           kind: 'not-asked',
           resource,
           forMs: AN_HOUR_MS,
-          text: (count) => `${times(count)} a single record was not found out: ${errorLine(error)}`,
+          text: (count) =>
+            `${times(count)} the refetch of a single record failed: ${errorLine(error)}`,
         }),
       onDiscarded: ({ reason }) =>
         tell({
@@ -116,7 +117,7 @@ export function warnings(now: () => number): WarningsModel {
           resource: null,
           forMs: AN_HOUR_MS,
           text: () =>
-            `the stored images were thrown away and read back from Kafka: ${shortened(reason, MAX_ERROR)}`,
+            `the stored images were damaged or in doubt, and are rebuilt from Kafka: ${shortened(reason, MAX_ERROR)}`,
         }),
       onTrouble: ({ resource, trouble }) =>
         tell({
@@ -134,7 +135,7 @@ export function warnings(now: () => number): WarningsModel {
           of: names.join(),
           forMs: Infinity,
           text: () =>
-            `differs in every answer: ${names.join(', ')}. Pages are tied together without it. If its change alone is to be no event, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
+            `differs in every answer: ${names.join(', ')}. Anchors leave it out. If its change alone shall be no event, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
         });
       },
       onRejected: ({ resource, reason }) =>
@@ -151,7 +152,7 @@ export function warnings(now: () => number): WarningsModel {
           kind: 'signals',
           resource: null,
           forMs: delayMs + A_MINUTE_MS,
-          text: () => `requests to publish again can't be read or answered: ${errorLine(error)}`,
+          text: () => `resync requests can't be read or answered: ${errorLine(error)}`,
         }),
     },
     all: (causes) => {
@@ -165,9 +166,9 @@ export function warnings(now: () => number): WarningsModel {
 }
 
 const TROUBLES: Readonly<Record<ScanTrouble, string>> = {
-  'stepped-back': 'the list moved under the reader, which steps back; nothing is lost',
-  adrift: 'the list moved faster than it can be read: the reading began again',
+  'stepped-back': 'the list moved while it was read; the reading steps back, and nothing is lost',
+  adrift: 'the list moves faster than it is read: the reading begins again',
   reordered: 'records change their places from request to request: the list has no total order',
   short: 'fewer records came than total_records says: the list is read again',
-  unsettled: 'the list does not add up however often it is read: records may be missing',
+  unsettled: 'each reading of the list is short, or out of order: records may be missing',
 };

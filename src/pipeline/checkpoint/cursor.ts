@@ -67,7 +67,7 @@ export function newCursor(instance: string): Cursor {
   };
 }
 
-/** Of a first read that begins. */
+/** Of an initial snapshot that begins. */
 export const NOTHING_READ: InitialSnapshot = { startedAt: null, position: null, done: false };
 
 /** @throws CellarstreamError `CURSOR_UNREADABLE` when the text is no cursor of this version. */

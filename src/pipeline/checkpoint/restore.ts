@@ -174,7 +174,7 @@ export function expectPartitions(
   if (partitions === undefined || partitions === bounds.size || isEmpty) return;
   throw new CellarstreamError(
     'TOPIC_CHANGED',
-    `${topic} has ${bounds.size} partitions, its events were written with ${partitions}: the events of a record would be in two of them. Delete the topic, it is made again with TOPIC_PARTITIONS and its records come again as r; or set another TOPIC_PREFIX`,
+    `${topic} has ${bounds.size} partitions, but its events were written with ${partitions}, so the events of a record would be in two of them: delete the topic (it is made again with TOPIC_PARTITIONS, and its records come again as r), or set another TOPIC_PREFIX`,
     { context: { topic, found: bounds.size, wanted: partitions } },
   );
 }

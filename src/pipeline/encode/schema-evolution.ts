@@ -188,7 +188,7 @@ function codecOf(
     const what = cause instanceof Error ? cause.message : '';
     throw new CellarstreamError(
       'REGISTRY_REFUSED',
-      `${about} in the schema registry is not of our making (${what}): take it away there, or set another TOPIC_PREFIX`,
+      `${about} in the schema registry is not one of Cellarstream's (${what}): delete it there, or set another TOPIC_PREFIX`,
       { cause },
     );
   }

@@ -314,7 +314,7 @@ export function listReads(options: ListReadsOptions): ListReads {
 }
 
 /**
- * What was made after it is new. A first read that begins anew, after earlier polls, takes nothing for new
+ * What was made after it is new. An initial snapshot that begins anew, after earlier polls, takes nothing for new
  * that they can have brought: the clock that stamps records may be ahead.
  */
 function beginning(serverTime: number | undefined, since: number | null): number | null {

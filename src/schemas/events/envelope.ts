@@ -8,7 +8,7 @@ import { createRecordCodec } from '../avro/record-codec.ts';
 import type { RecordCodec } from '../avro/record-codec.ts';
 import { writeHeader } from '../registry/wire.ts';
 
-/** First read, created, updated, deleted. */
+/** Initial snapshot, created, updated, deleted. */
 export type Op = 'r' | 'c' | 'u' | 'd';
 
 /** Where an event comes from. */
@@ -94,7 +94,11 @@ export function envelopeSchema(valueSchema: RecordSchema, resource: string): Rec
 }
 
 const FACTS: readonly FieldSchema[] = [
-  { name: 'op', type: 'string', doc: 'r: first read, c: created, u: updated, d: deleted.' },
+  {
+    name: 'op',
+    type: 'string',
+    doc: 'r: read by the initial snapshot, or published again; c: created; u: updated; d: deleted.',
+  },
   { name: 'ts_ms', type: 'long', doc: 'Published at, in ms since 1970.' },
   {
     name: 'changed',
@@ -119,7 +123,11 @@ const FACTS: readonly FieldSchema[] = [
           default: null,
           doc: "The record's updated_at in ms since 1970, or null.",
         },
-        { name: 'snapshot', type: 'string', doc: 'true in the first read, else false.' },
+        {
+          name: 'snapshot',
+          type: 'string',
+          doc: 'true for events of the initial snapshot, else false.',
+        },
         { name: 'sequence', type: 'long', doc: 'Rises with every event of one key.' },
       ],
     },

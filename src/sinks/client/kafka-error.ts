@@ -28,18 +28,18 @@ const REFUSALS: Readonly<Record<string, string>> = {
   INVALID_REPLICATION_FACTOR: 'set TOPIC_REPLICATION to no more than the number of brokers',
   INVALID_TOPIC_EXCEPTION:
     'a topic may not have that name, or is internal: set another TOPIC_PREFIX',
-  INVALID_REQUIRED_ACKS: 'a topic takes no messages that all replicas must have: see its settings',
+  INVALID_REQUIRED_ACKS: 'a topic refuses messages with acks=all: check its settings',
   INVALID_TIMESTAMP:
     "messages are too old or too new for a topic: check this machine's clock, and the topic's message.timestamp.* settings",
   UNSUPPORTED_VERSION: 'KAFKA_BROKERS must be Kafka 2.7 or newer',
-  INVALID_REQUEST: 'KAFKA_BROKERS must be Kafka 2.7 or newer, or speak just as it does',
+  INVALID_REQUEST: 'KAFKA_BROKERS must be Kafka 2.7 or newer, or fully compatible with it',
   UNSUPPORTED_FOR_MESSAGE_FORMAT:
     'a topic keeps a format from before Kafka 0.11: unset its message.format.version',
   POLICY_VIOLATION: "the cluster's policy forbids it: ask who runs the cluster",
   INVALID_TRANSACTION_TIMEOUT: "set the brokers' transaction.max.timeout.ms to 60000 or more",
   UNSUPPORTED_COMPRESSION_TYPE: 'a topic takes no gzip: set its compression.type to producer',
   INVALID_RECORD:
-    'a topic takes no such message: a compacted one takes none without a key, and brokers may check values',
+    'a topic refused a message: a compacted topic takes none without a key, and brokers may check values',
 };
 
 const TOO_LARGE = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE']);
@@ -82,7 +82,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Brokers have the same words for both. */
-const OUTDATED = ' (another producer of its id was opened since, or it ran out of time)';
+const OUTDATED = ' (another producer has opened its transactional id since, or its time ran out)';
 
 /** A login that was not refused, but interrupted: kafkajs makes the same error of both. */
 const INTERRUPTED = /Closed connection|closed by the server|Connection (error|timeout)|timed out/;
@@ -143,9 +143,13 @@ export function memberError(error: unknown, groupId: string): unknown {
   const known = kafkaError(error);
   const passing = known instanceof CellarstreamError && known.code === 'KAFKA_UNREACHABLE';
   if (!passing || canPass(error)) return known;
-  return new CellarstreamError('KAFKA_REFUSED', `Kafka takes no member of the group ${groupId}`, {
-    cause: error,
-  });
+  return new CellarstreamError(
+    'KAFKA_REFUSED',
+    `Kafka refuses members of the group ${groupId}: see the cause`,
+    {
+      cause: error,
+    },
+  );
 }
 
 /** Whether the broker took the producer for an outdated one. */

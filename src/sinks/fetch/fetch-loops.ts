@@ -170,7 +170,7 @@ function typeOf(error: unknown): string {
 function gone(topic: string, cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'POSITION',
-    `there is no topic ${topic}, or it has fewer partitions than it had: was it deleted?`,
+    `topic ${topic} is gone, or has fewer partitions than before: was it deleted?`,
     {
       cause,
       context: { topic },

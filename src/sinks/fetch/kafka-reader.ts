@@ -220,7 +220,7 @@ function upTo(end: bigint, before: number, messages: readonly LogMessage[], next
 function unreadable(topic: string, partition: number, at: bigint): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_REFUSED',
-    `partition ${partition} of ${topic} holds something at offset ${at} that is no whole batch of messages`,
+    `the batch at offset ${at} of partition ${partition} of ${topic} is not whole: read on from a later offset`,
     { context: { concerns: 'topic', topic, partition } },
   );
 }

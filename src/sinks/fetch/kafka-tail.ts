@@ -66,7 +66,7 @@ function isGone(error: unknown): boolean {
 function changed(topic: string, cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',
-    `${topic} was deleted, made anew or cut while it was read back: it is read back again`,
+    `${topic} was deleted, made anew or truncated while it was read back: it is read back again`,
     { cause, context: { topic } },
   );
 }

@@ -164,7 +164,7 @@ async function decompress(type: number, bytes: Buffer): Promise<Buffer> {
   const name = CODECS[type] ?? `codec ${type}`;
   throw new CellarstreamError(
     'KAFKA_REFUSED',
-    `a topic is compressed with ${name}, which kafkajs does not read by itself: set its compression.type to producer, or give kafkajs' CompressionCodecs one`,
+    `a topic is compressed with ${name}, which kafkajs can't read by itself: set the topic's compression.type to producer, or add a codec to kafkajs' CompressionCodecs`,
   );
 }
 

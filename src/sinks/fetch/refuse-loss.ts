@@ -34,7 +34,7 @@ export async function refuseLoss(place: ReadPlace): Promise<never> {
 function deletedBefore({ topic, partition, at }: ReadPlace, low: bigint) {
   return new CellarstreamError(
     'POSITION',
-    `offsets ${at} to ${low - 1n} of partition ${partition} of ${topic} were deleted before they were read: begin at ${low} or later, and keep more of it with retention.ms`,
+    `offsets ${at} to ${low - 1n} of partition ${partition} of ${topic} were deleted before they were read: begin at ${low} or later, and raise the topic's retention.ms`,
     { context: { topic, partition } },
   );
 }
@@ -42,7 +42,7 @@ function deletedBefore({ topic, partition, at }: ReadPlace, low: bigint) {
 function madeAnew({ topic, partition, at }: ReadPlace, end: bigint) {
   return new CellarstreamError(
     'POSITION',
-    `partition ${partition} of ${topic} ends at ${end}, it was at ${at} before: the topic was made anew, begin at its beginning`,
+    `partition ${partition} of ${topic} ends at ${end} and not at ${at} as before: the topic was made anew. Begin at its beginning`,
     { context: { topic, partition } },
   );
 }

@@ -113,7 +113,7 @@ export function guestLog(options: GuestLogOptions): GuestLog {
 function unread(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',
-    `${topic} does not show what was just written to it`,
+    `${topic} lacks the entry that was just written to it: it is tried again`,
     { context: { topic } },
   );
 }

@@ -209,14 +209,14 @@ function gone(topic: string, cause: unknown): CellarstreamError {
 }
 
 function closed(): CellarstreamError {
-  return new CellarstreamError('COMMIT_FAILED', 'the ledger was closed meanwhile');
+  return new CellarstreamError('COMMIT_FAILED', 'the ledger is closed');
 }
 
 /** As when the topic is deleted meanwhile. */
 function unread(topic: string): CellarstreamError {
   return new CellarstreamError(
     'KAFKA_UNREACHABLE',
-    `${topic} lacks what was just written to it: it is taken over again`,
+    `${topic} lacks the record that was just written to it: the ledger is taken over again`,
     { context: { topic } },
   );
 }

@@ -36,7 +36,7 @@ export function fencing(): Fencing {
 function fenced(cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'FENCED',
-    'another producer of this transactional id was opened: this one stops. One program an id writes',
+    'another producer has opened this transactional id, so this one stops: let one program alone use an id',
     { cause, context: { epoch: true } },
   );
 }

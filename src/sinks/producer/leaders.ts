@@ -90,7 +90,7 @@ export function leadersOf(
 function changed(topic: string, expected: number, found: number): CellarstreamError {
   return new CellarstreamError(
     'TOPIC_CHANGED',
-    `${topic} has ${found} partitions, it had ${expected}: the keys of its records would go to other partitions. Put it back, or set another TOPIC_PREFIX`,
+    `${topic} has ${found} partitions and not ${expected} as before, so keys would go to other partitions: make it anew with ${expected}, or set another TOPIC_PREFIX`,
     { context: { topic } },
   );
 }
@@ -103,7 +103,7 @@ function gone(topic: string, isOurs: boolean): CellarstreamError {
   }
   return new CellarstreamError(
     'TOPIC_CHANGED',
-    `the brokers know no topic ${topic} any more: it is made anew when its list begins again`,
+    `topic ${topic} is gone: it is made anew when its list begins again`,
     { context: { topic } },
   );
 }

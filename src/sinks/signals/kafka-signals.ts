@@ -96,7 +96,10 @@ export function kafkaSignals(kafka: Kafka, name: string): SignalTopic {
  */
 function within({ low, high }: Bounds, at = 0n): bigint {
   if (at <= high) return at < low ? low : at;
-  throw new CellarstreamError('POSITION', 'the topic of signals was made anew: it is read anew');
+  throw new CellarstreamError(
+    'POSITION',
+    'the topic of signals was made anew: it is read from its beginning',
+  );
 }
 
 /** @throws CellarstreamError `POSITION` when there is no such topic. */

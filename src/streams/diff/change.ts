@@ -3,7 +3,7 @@ import type { JsonObject } from '../../schemas/json/json.ts';
 import { changedPaths } from './changed-paths.ts';
 import type { Identities } from './identity.ts';
 
-/** What happened to a record; the letters are Debezium's: first read, created, updated, deleted. */
+/** What happened to a record; the letters are Debezium's: initial snapshot, created, updated, deleted. */
 export type Operation = Op;
 
 /** A record in the bytes that images are compared by, and back. */
@@ -30,7 +30,7 @@ export interface Change {
 }
 
 /**
- * A change by its images, decoded when somebody looks into them: nobody does for most of a first read.
+ * A change by its images, decoded when somebody looks into them: nobody does for most of an initial snapshot.
  * Both sides go through the codec: what it holds to be equal is no difference between them, and a time
  * that tells two elements apart is the same text on both.
  */

@@ -23,7 +23,7 @@ const SWEEP_EVERY = 1_000;
 
 /**
  * Keeps an answer from overwriting a newer one, when requests for the same records are under way
- * at once (a poll beside the first read) and their answers overtake each other.
+ * at once (a poll beside the initial snapshot) and their answers overtake each other.
  *
  * A read that began after another had ended is newer. Of two that overlapped the later `updated_at`
  * is newer; where that is equal or missing, nobody can tell: the key has to be read again. Only

@@ -43,7 +43,7 @@ export function brokenPages(
         options.ask({ ...query, ...part }).pipe(tap(({ span }) => unsettled.set(span.begin, span)));
       const { offset = 0, pageSize, orderNumber } = query;
       const failed = () => {
-        const message = `${where(url)} sent a record that is not JSON, and what is around it could not be read`;
+        const message = `${where(url)} sent a record that is not JSON, and the records around it can't be read either`;
         return new CellarstreamError('API_ANSWER', message, { context: { offset } });
       };
       const whole = (part: Part) =>

@@ -53,7 +53,9 @@ export function pageIn(raw: RawPage, options: PageInOptions): Observable<Page | 
         const isTried = isLastTry() || (found !== undefined && isKnown(found, texts));
         if (!found || !isTried) {
           // The parser's own message quotes the text, which may hold personal fields.
-          throw failed(`what is not JSON${error instanceof RangeError ? ' (RangeError)' : ''}`);
+          throw failed(
+            `an answer that is not JSON${error instanceof RangeError ? ' (RangeError)' : ''}`,
+          );
         }
         const { page, place, rest } = found;
         if (!page) return { broken: { place, rest } };

@@ -24,6 +24,6 @@ export function leased(dispatcher: Dispatcher, mayBeSent: () => boolean): Dispat
 function over(): CellarstreamError {
   return new CellarstreamError(
     'LEASE_OVER',
-    'the time for which this request was declared is over: it was not sent',
+    'the lease was over before this request was sent, so it was not sent',
   );
 }

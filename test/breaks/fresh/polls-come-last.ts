@@ -2,7 +2,7 @@ import * as real from '../../../src/account/lanes.ts';
 
 export * from '../../../src/account/lanes.ts';
 
-/** Polls have the last claim on the quota, behind the first read. */
+/** Polls have the last claim on the quota, behind the initial snapshot. */
 export const lanesOf: typeof real.lanesOf = (options) => ({
   ...real.lanesOf(options),
   poll: options.all.lane({ rank: 9 }),

@@ -117,7 +117,7 @@ function statusesOf(image: Image | null): Map<string, string> {
 }
 
 /**
- * Holds the status changes against what the images say: of every event that is no first read and no
+ * Holds the status changes against what the images say: of every event that is no initial snapshot and no
  * deletion, each status that differs between `before` and `after` is there once, in order.
  */
 export function checkStatusChanges(

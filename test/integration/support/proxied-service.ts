@@ -84,7 +84,7 @@ export async function proxied(context: Context, prefix: string): Promise<Proxied
         ...(requestTimeoutMs !== undefined && {
           NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(patience(requestTimeoutMs))}`,
         }),
-        PAGE_SIZE: '40', // a first read of twenty commits
+        PAGE_SIZE: '40', // an initial snapshot of twenty commits
         POLL_INTERVAL_MS: '500',
         SWEEP_INTERVAL_MS: '2000', // orders are deleted too
         DELETE_LIMIT_PERCENT: '100', // more of these few than is usual

@@ -58,7 +58,7 @@ export function cliForTest(args: readonly string[], env: Env): Cli {
   return cli;
 }
 
-/** Resolves when the first read of a list is done; of whichever it is, where there is but one. */
+/** Resolves when the initial snapshot of a list is done; of whichever it is, where there is but one. */
 export async function firstReadDone(service: Cli, resource?: Resource): Promise<void> {
   const isOf = (line: LogLine) => resource === undefined || line.resource === resource;
   await service.logged((line) => line.event === 'first-read' && line.done === true && isOf(line));

@@ -7,7 +7,7 @@ import { scaled } from './scale.ts';
 import { cliForTest, connections, folderForTest, sandboxForTest } from './service.ts';
 import type { Env } from './service.ts';
 
-/** The list that is asked as often as it may be: in these pages a first read takes some minutes. */
+/** The list that is asked as often as it may be: in these pages an initial snapshot takes some minutes. */
 const BUSY = 'inventory';
 const RECORDS = 15_000;
 const PAGE_SIZE = '50';

@@ -196,7 +196,7 @@ describe('metrics', () => {
     expect(await interval(service({ pollIntervalMs: 90_000 }))).toBe(90);
   });
 
-  it('measure how fresh changes are, and not what a first read brings', async () => {
+  it('measure how fresh changes are, and not what an initial snapshot brings', async () => {
     const { page, value, pass } = service();
     const sum = () => value('cellarstream_freshness_seconds_sum', { resource: 'orders' });
     pass(10_000);
@@ -351,7 +351,7 @@ describe('metrics', () => {
     expect(await value('cellarstream_schema_changes_total', { resource })).toBe(1);
   });
 
-  it('tell how far a first read is', async () => {
+  it('tell how far an initial snapshot is', async () => {
     const { hooks, value } = service();
     hooks.onProgress({ resource: 'orders', read: 500, total: 9_000, done: false });
     const orders = { resource: 'orders' };

@@ -30,7 +30,7 @@ describe('what the page says first', () => {
   it('is that all is well only while no warning says otherwise', () => {
     expect(verdictOf(status(), LIVE)).toMatchObject({
       tone: 'good',
-      headline: 'Ready: what is published is what the API says',
+      headline: 'Ready: the topics say what the API says',
     });
     const harmless = verdictOf(warned('list-moved', 'tried-again', 'images-discarded'), LIVE);
     expect(harmless).toMatchObject({ tone: 'good', wrong: { length: 3 } });
@@ -55,11 +55,11 @@ describe('what the page says first', () => {
       tone: 'lost',
       headline: `No word from the service since ${timeOfDay(AT)}`,
       subline:
-        'The connection is lost. Every figure below is old, as of then. It is tried again by itself.',
+        'The connection is lost. The figures below are as of then. This page tries again by itself.',
     });
     expect(verdictOf(undefined, lost)).toMatchObject({
       headline: `No word from the service since ${timeOfDay(AT + 3_600_000)}`,
-      subline: 'It is tried again by itself.',
+      subline: 'This page tries again by itself.',
     });
   });
 

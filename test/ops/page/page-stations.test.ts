@@ -40,13 +40,13 @@ describe('the stations of the flow', () => {
   it('say of nothing that it is not known, or that there was none', () => {
     const { at } = service();
     expect(at('token')).toMatchObject({ figure: 'none', share: 0, shareText: 'no login yet' });
-    expect(at('quota')).toMatchObject({ share: 0, shareText: 'none told yet' });
-    expect(at('pages')).toMatchObject({ share: 0, shareText: 'nothing was asked', note: '' });
-    expect(at('diff')).toMatchObject({ share: 0, shareText: 'nothing to compare just now' });
+    expect(at('quota')).toMatchObject({ share: 0, shareText: 'none known yet' });
+    expect(at('pages')).toMatchObject({ share: 0, shareText: 'no requests', note: '' });
+    expect(at('diff')).toMatchObject({ share: 0, shareText: 'no records to compare' });
     expect(at('topics')).toMatchObject({
       share: 1,
-      shareText: 'no first read goes on',
-      note: 'how many records are published is not known yet',
+      shareText: 'no initial snapshot runs',
+      note: 'the number of published records is not known yet',
     });
   });
 
@@ -65,18 +65,18 @@ describe('the stations of the flow', () => {
     expect(at('quota')).toMatchObject({ share: 0.62, shareText: 'inventory: 62 of 100' });
 
     ask(200, 200);
-    expect(at('pages')).toMatchObject({ share: 1, shareText: 'all answered well', note: '' });
+    expect(at('pages')).toMatchObject({ share: 1, shareText: 'all succeeded', note: '' });
     ask(200, 200, 200, 429, 500, undefined);
     expect(at('pages')).toMatchObject({
       share: 5 / 8,
-      shareText: '62 % answered well',
+      shareText: '62 % succeeded',
       note: '1 over the quota, 1 failed, 1 unanswered',
     });
 
     hooks.onProgress!({ resource: 'orders', read: 30, total: 100, done: false });
-    expect(at('topics')).toMatchObject({ share: 0.3, shareText: 'first reads: 30 % done' });
+    expect(at('topics')).toMatchObject({ share: 0.3, shareText: 'initial snapshots: 30 % done' });
     hooks.onProgress!({ resource: 'orders', read: 100, total: 100, done: true });
-    expect(at('topics')).toMatchObject({ share: 1, shareText: 'first reads are done' });
+    expect(at('topics')).toMatchObject({ share: 1, shareText: 'initial snapshots are done' });
   });
 
   it('count no more records as published than are known', () => {

@@ -70,7 +70,7 @@ describe('readiness', () => {
     expect(check()).toEqual(READY);
   });
 
-  it('does not wait for the first read of a list that is polled, but for a whole poll', () => {
+  it('does not wait for the initial snapshot of a list that is polled, but for a whole poll', () => {
     const { check, login, takenOver, page, complete } = service({ resources: ['orders'] });
     login();
     takenOver('orders');
@@ -235,7 +235,7 @@ describe('readiness', () => {
       const since = 'since 2026-01-01T00:00:00Z';
       expect(check()).toEqual({
         ready: false,
-        reasons: [`orders: nobody has looked what is new ${since}`],
+        reasons: [`orders: no poll or sweep has ended ${since}`],
         causes: ['stale'],
       });
       complete('orders', 'poll');
@@ -255,7 +255,7 @@ describe('readiness', () => {
       expect(check()).toEqual(READY);
       pass(1);
       expect(check().reasons).toEqual([
-        'orders, inventory: nobody has looked what is new since 2026-01-01T00:00:50Z',
+        'orders, inventory: no poll or sweep has ended since 2026-01-01T00:00:50Z',
       ]);
     });
   });

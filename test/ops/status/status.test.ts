@@ -156,7 +156,7 @@ describe('statusModel', () => {
     expect(resource('inventory').state).toBe('taking-over');
   });
 
-  it('goes on waiting for what the first read cannot have, although polls go on', () => {
+  it('goes on waiting for what the initial snapshot cannot have, although polls go on', () => {
     const { resource, hooks, page, pass } = service();
     const error = new CellarstreamError('API_STATUS', 'it answers 500');
     const retry = (count: number) =>
@@ -181,7 +181,7 @@ describe('statusModel', () => {
     page({ completes: false }, 'orders', 'first-read'); // within the pause: the poll waits
     expect(state()).toBe('waiting');
     pass(60_001);
-    page(); // the first read said no word for a minute, and polls do
+    page(); // the initial snapshot said no word for a minute, and polls do
     expect(state()).toBe('first-read');
     hooks.onProgress!({ resource: 'orders', read: 100, total: 100, done: true });
     retry(1);
@@ -230,7 +230,7 @@ describe('statusModel', () => {
     });
   });
 
-  it('tells the pace of a first read and the time left, by the last minute', () => {
+  it('tells the pace of an initial snapshot and the time left, by the last minute', () => {
     const { resource, hooks, pass } = service();
     const progress = (read: number) =>
       hooks.onProgress!({ resource: 'orders', read, total: 100_000, done: read === 100_000 });

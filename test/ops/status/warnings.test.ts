@@ -33,7 +33,7 @@ describe('warnings', () => {
     onSwept(swept);
     pass(1e9);
     expect(kinds()).toEqual([['deletions-held', 'orders']]);
-    expect(texts()[0]).toMatch(/^30 of 100 records are gone at once: none is published as deleted/);
+    expect(texts()[0]).toMatch(/^30 of 100 records are gone at once, so no deletion is published/);
     onSwept(swept);
     expect(kinds()).toEqual([]);
   });
@@ -75,7 +75,7 @@ describe('warnings', () => {
     const answer = (what: string, status: number | undefined) =>
       onRequest({ what, status, elapsedMs: 5, waitedMs: 0 });
     const answersNow = () => texts()[0]?.includes('answers now');
-    // A page of the first read always fails; polls of the same list go on.
+    // A page of the initial snapshot always fails; polls of the same list go on.
     for (let count = 1; count <= 5; count++) {
       retry('orders', count);
       for (let poll = 0; poll < 9; poll++) {
@@ -152,11 +152,11 @@ describe('warnings', () => {
     pass(1);
     for (let n = 0; n < 3; n++) onSignalsFailed({ error: new Error('no topic'), delayMs: 5_000 });
     expect(texts()).toEqual([
-      "requests to publish again can't be read or answered: no topic",
-      'once a single record was not found out: 404',
+      "resync requests can't be read or answered: no topic",
+      'once the refetch of a single record failed: 404',
       '2 records went to dead letters: no-key',
-      'the list does not add up however often it is read: records may be missing (2 times)',
-      'the stored images were thrown away and read back from Kafka: a checksum is wrong',
+      'each reading of the list is short, or out of order: records may be missing (2 times)',
+      'the stored images were damaged or in doubt, and are rebuilt from Kafka: a checksum is wrong',
     ]);
     pass(10 * A_MINUTE);
     expect(texts()).toHaveLength(3);

@@ -58,7 +58,7 @@ function cluster(partitions = 1) {
   return { kafka, open, lost, now, heardBefore };
 }
 
-/** Publishes an event of each key, as of a first read that is done. */
+/** Publishes an event of each key, as of an initial snapshot that is done. */
 async function publish(log: Checkpoint, ...keys: readonly string[]): Promise<void> {
   const { sequence: before } = log.cursor;
   const sequences = keys.map((_, nth) => before + nth + 1);
@@ -323,7 +323,7 @@ describe('a task whose topic has another number of partitions', () => {
     await expect(open('two', folder)).rejects.toMatchObject({
       code: 'TOPIC_CHANGED',
       message: expect.stringMatching(
-        /^wine\.orders has 3 partitions, its events were written with 2: .* TOPIC_PREFIX$/,
+        /^wine\.orders has 3 partitions, but its events were written with 2, so .* TOPIC_PREFIX$/,
       ) as string,
     });
     kafka.makeAnew(TOPIC, 1);

@@ -147,7 +147,7 @@ describe('a book that is opened again', () => {
     await expect(open(registry)).rejects.toMatchObject({
       code: 'REGISTRY_REFUSED',
       message: expect.stringMatching(
-        new RegExp(`^version 1 of ${SUBJECT} .* not of our making`),
+        new RegExp(`^version 1 of ${SUBJECT} .* is not one of Cellarstream's`),
       ) as string,
     });
   });

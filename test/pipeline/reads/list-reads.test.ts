@@ -45,7 +45,7 @@ const lane = (name: string): Limit => Object.assign(((source) => source) as Limi
 const lanesWith = (spacingMs: Lanes['spacingMs']): Lanes => ({
   poll: lane('poll'),
   lookBack: lane('look-back'),
-  firstRead: lane('first read'),
+  firstRead: lane('initial snapshot'),
   sweep: lane('sweep'),
   whole: lane('poll'),
   ask: lane('ask'),
@@ -182,7 +182,7 @@ describe('listReads', () => {
         let stopped = 0;
         at(10_000, () => {
           stopped = asked.length;
-          expect(stopped).toBe(3); // the first read, and two polls
+          expect(stopped).toBe(3); // the initial snapshot, and two polls
           seen.forEach(({ settle }) => settle());
         });
         at(20_000, () => {
@@ -213,7 +213,7 @@ describe('listReads', () => {
     );
   });
 
-  it('polls beside the first read, from its first page on', () => {
+  it('polls beside the initial snapshot, from its first page on', () => {
     const isOfFirstRead = ({ modifiedFromDate }: ListQuery) => modifiedFromDate === undefined;
     reading(
       (query) => (isOfFirstRead(query) ? [order(1), order(2)] : []),
@@ -235,7 +235,7 @@ describe('listReads', () => {
     );
   });
 
-  it('has what the first read has missed with the end of the first poll that began behind it', () => {
+  it('has what the initial snapshot has missed with the end of the first poll that began behind it', () => {
     let isCommitted = false;
     const found: string[] = [];
     reading(
@@ -279,7 +279,7 @@ describe('listReads', () => {
     );
   });
 
-  it('begins its windows before the first read when the list is empty, for clocks that are behind', () => {
+  it('begins its windows before the initial snapshot when the list is empty, for clocks that are behind', () => {
     reading(
       () => [],
       ({ batches$, asked, at }) => {
@@ -335,7 +335,7 @@ describe('the sweeps of a resource', () => {
     ...(spared && { spared }),
   });
 
-  it('begin an interval after the first read, once it is dealt with', () => {
+  it('begin an interval after the initial snapshot, once it is dealt with', () => {
     let sweep: SweepProgress = NO_SWEEP;
     reading(
       () => [order(1)],
@@ -422,7 +422,7 @@ describe('the sweeps of a resource', () => {
     );
   });
 
-  it('of a list without windows are all there is after the first read, one after the other', () => {
+  it('of a list without windows are all there is after the initial snapshot, one after the other', () => {
     let sweep: SweepProgress = { ...NO_SWEEP, number: 1, proof: 'exact' };
     const found: ReturnType<typeof inShort>[] = [];
     reading(
@@ -505,7 +505,7 @@ describe('what is to be published again', () => {
       step && 'resync' in step ? [[step.resync.id, step.outcome?.status]] : [],
     );
 
-  it('is read after the first read, in the lane of single orders, while polls are slower', () => {
+  it('is read after the initial snapshot, in the lane of single orders, while polls are slower', () => {
     const seen: Seen[] = [];
     const begun: string[] = [];
     const beside: string[] = [];

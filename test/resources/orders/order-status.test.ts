@@ -58,7 +58,7 @@ describe('statusChanges', () => {
     ]);
   });
 
-  it('gives none for a first read and for a deletion', () => {
+  it('gives none for an initial snapshot and for a deletion', () => {
     expect(statusChanges(change('r', null, FULL))).toEqual([]);
     expect(statusChanges(change('d', FULL, null))).toEqual([]);
   });

@@ -121,7 +121,7 @@ describe('openReader', () => {
     const bytes = batchBytes({ records: [{ offset: 10 }] }).subarray(0, 40);
     (await fake.nextFetch()).answer({ partition: 0, records: bytes }, { partition: 1 });
     const message = expect.stringMatching(
-      /partition 0 .* at offset 10 .* no whole batch/,
+      /batch at offset 10 of partition 0 .* is not whole/,
     ) as string;
     await expect(reader.done).rejects.toMatchObject({ code: 'KAFKA_REFUSED', message });
     await reader.close();
@@ -360,7 +360,7 @@ describe('openReader', () => {
       /offsets 10 to 11 of partition 0 of wine\.orders were deleted .* begin at 12/,
       'POSITION',
     ],
-    [[0, 4], /partition 0 of wine\.orders ends at 4, it was at 10 before/, 'POSITION'],
+    [[0, 4], /partition 0 of wine\.orders ends at 4 and not at 10 as before/, 'POSITION'],
     [
       [0, 30],
       /do not agree whether partition 0 of wine\.orders has an offset 10/,
@@ -388,7 +388,7 @@ describe('openReader', () => {
       (await fake.nextFetch()).answer({ partition: 1, lastStableOffset: 10n }, short);
     }
     const message = expect.stringMatching(
-      /partition 0 of wine\.orders ends at 10, it was at 20/,
+      /partition 0 of wine\.orders ends at 10 and not at 20 as before/,
     ) as string;
     await expect(reader.done).rejects.toMatchObject({ code: 'POSITION', message });
     await reader.close();

@@ -18,7 +18,7 @@ describe('a topic that is read back', () => {
     (await fake.nextFetch()).answer({ partition: 0, errorCode: OUT_OF_RANGE });
     await expect(read).rejects.toMatchObject({
       code: 'KAFKA_UNREACHABLE',
-      message: expect.stringMatching(/^wine\.orders was deleted, made anew or cut/) as string,
+      message: expect.stringMatching(/^wine\.orders was deleted, made anew or truncated/) as string,
       cause: { code: 'POSITION' },
     });
   });

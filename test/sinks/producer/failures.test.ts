@@ -98,7 +98,9 @@ describe('a transaction that can not be committed', () => {
       cluster.fault({ api: 'Produce', deed: { refuse: 47, partition: 2 }, first });
       const failure = await sink.commit(messages('1')).catch((error: unknown) => error);
       expect(failure).toMatchObject({ code: 'COMMIT_FAILED', context: { epoch: true } });
-      expect(describeError(failure)).toMatch(/was opened since, or it ran out of time/);
+      expect(describeError(failure)).toMatch(
+        /has opened its transactional id since, or its time ran out/,
+      );
     },
   );
 
@@ -164,7 +166,7 @@ describe('a topic that is another one', () => {
     cluster.partitions.set(TOPIC, count);
     const error = await sink.commit(messages('1')).catch((error: unknown) => error);
     expect(error).toMatchObject({ code: 'TOPIC_CHANGED', context: { topic: TOPIC } });
-    expect(describeError(error)).toContain(`${TOPIC} has ${count} partitions, it had 6`);
+    expect(describeError(error)).toContain(`${TOPIC} has ${count} partitions and not 6 as before`);
     expect(cluster.of('Produce')).toEqual([]);
     expect(committed(cluster)).toEqual(each());
   });

@@ -120,7 +120,7 @@ describe('diff', () => {
     ]);
   });
 
-  it('calls a record without an image new or first read, as it is told', () => {
+  it('calls a record without an image new or initial snapshot, as it is told', () => {
     const isNew = ({ json }: KeyedRecord) => json.fresh === true;
     const reads = [page({ n: 1, fresh: true }, { n: 2 }), page({ n: 1 }, { n: 2, fresh: true })];
     expect(differences(reads, { isNew }).map(inShort)).toEqual([

@@ -342,7 +342,7 @@ describe('what can pass', () => {
   });
 
   it.each([
-    ['no JSON', '<html>', 'sent what is not JSON'],
+    ['no JSON', '<html>', 'sent an answer that is not JSON'],
     [
       'no page',
       '{"data":[]}',
@@ -481,7 +481,7 @@ describe('with a decoder that knows digests', () => {
       if (each !== body) data.forEach(keep);
       else expect(numbers(data)).toEqual([100_030]);
     }
-    const message = `${sandbox.url}/v1/orders sent what is not JSON`;
+    const message = `${sandbox.url}/v1/orders sent an answer that is not JSON`;
     expect(retried).toMatchObject([{ code: 'API_ANSWER', message, context: { offset: 29 } }]);
   });
 
