@@ -9,6 +9,8 @@ import type { Decoder } from '../streams/records/decoder.ts';
 import { hidingList } from '../streams/records/hiding-list.ts';
 import type { KeyOf } from '../streams/records/key-of.ts';
 import type { PersonalFields } from '../streams/records/personal-fields.ts';
+import { volatileFields } from '../streams/records/volatile-fields.ts';
+import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { Api } from './api.ts';
 import { personalFieldsOf } from './personal-fields-of.ts';
 import type { Quotas } from './quotas.ts';
@@ -47,6 +49,8 @@ export interface AccountList {
   readonly pages: (decoding?: Decoding) => ListRequest;
   /** What is hidden; undefined where nothing is. For images that were stored before it was to be. */
   readonly personal: PersonalFields | undefined;
+  /** The fields whose change alone is no event. */
+  readonly volatile: VolatileFields;
 }
 
 export interface AccountOptions {
@@ -65,9 +69,9 @@ export function openAccount({ config, api, quotas }: AccountOptions): Account {
       const { resource } = rules;
       const { clock, pages } = api.list(rules);
       const personal = personalFieldsOf(pii, resource);
-      const volatile = volatilePointers(config, resource);
+      const volatile = volatileFields(volatilePointers(config, resource));
       const lookedAt = onUnseen
-        ? unseenFields({ pii, volatile, resource, onUnseen })
+        ? unseenFields({ pii, volatile: volatile.pointers, resource, onUnseen })
         : (request: ListRequest) => request;
       return {
         clock,
@@ -76,6 +80,7 @@ export function openAccount({ config, api, quotas }: AccountOptions): Account {
           return hidingList(lookedAt(parsed), personal);
         },
         personal,
+        volatile,
       };
     },
   };

@@ -36,8 +36,6 @@ import { lineWriter } from './line-writer.ts';
 import { logHooks } from './log-hooks.ts';
 import { logSettings } from './log-settings.ts';
 import { stopSignals } from './stop.ts';
-import { volatileFields } from '../streams/records/volatile-fields.ts';
-import { volatilePointers } from '../config/volatile-fields-of.ts';
 
 /** Requests that are declared, or given by a service, at a time; at most. */
 const MAX_AT_A_TIME = 10;
@@ -89,13 +87,13 @@ export async function peekCommand(
     scheduler,
     hooks: { onRetry },
   });
-  const pointers = volatilePointers(config, resource);
-  const anchorsWithout = leftOut(pointers, (fields) => onVolatile({ resource, fields }));
   const origin = { account: config.account, resource, version: VERSION };
   const rules = RULES[resource];
   const list = openAccount({ config, api, quotas: quota }).list(rules, {
     onUnseen: (field) => onUnseen({ resource, field }),
   });
+  const { volatile } = list;
+  const anchorsWithout = leftOut(volatile.pointers, (fields) => onVolatile({ resource, fields }));
   const { poll } = quota.lanes(resource, false);
   const lines = lineWriter(process.stdout);
   let sequence = 0;
@@ -129,7 +127,7 @@ export async function peekCommand(
     }),
   );
   const lines$ = records$.pipe(
-    diff({ isNew: () => false, volatile: volatileFields(pointers) }),
+    diff({ isNew: () => false, volatile }),
     map(({ changes }) => {
       for (const change of changes.slice(0, limit - sequence)) {
         sequence += 1;

@@ -2,13 +2,11 @@ import { concatAll, concatMap, finalize, map, takeUntil, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Lanes } from '../account/quotas.ts';
 import type { TaskResyncs } from '../account/resync-requests.ts';
-import { volatilePointers } from '../config/volatile-fields-of.ts';
 import type { Published } from '../observe/hooks.ts';
 import type { Images } from '../streams/diff/diff.ts';
 import { gatherFirst } from '../streams/flow/gather-first.ts';
 import { encoding, matchingDigests, parsing } from '../streams/records/decoder.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
-import { volatileFields } from '../streams/records/volatile-fields.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { ChosenKey } from './choose-key.ts';
 import { committing } from './commit.ts';
@@ -46,11 +44,9 @@ const PAGES_TO_INFER_FROM = 3;
  */
 export function listEvents(options: ListEventsOptions): Observable<Published> {
   const { task, lanes, evolution, checkpoint, key, resyncs } = options;
-  const { account, rules, config, hooks, scheduler, stop$ } = task;
+  const { account, rules, hooks, scheduler, stop$ } = task;
   const { keyFields } = key;
   const isInferred = evolution.current() === undefined;
-  const pointers = volatilePointers(config, rules.resource);
-  const volatile = pointers.length > 0 ? volatileFields(pointers) : undefined;
   const { firstRead: begun, since, sequence } = checkpoint.cursor;
   const firstRead = { ...begun, startedAt: begun.startedAt ?? key.beganAt };
   let progress: Progress = { firstRead, since, sequence };
@@ -59,6 +55,8 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   const digests = payloadDigests(checkpoint);
   const keyOf = keyOfFields(keyFields);
   const list = account.list(rules, { onUnseen: (field) => hooks.onUnseen({ field }) });
+  // Where there are none, images need not be read to pass over them.
+  const volatile = list.volatile.pointers.length > 0 ? list.volatile : undefined;
   const encoded = encoding({ keyFields, keyOf, encode: evolution.encodeNow }, parsing(keyOf));
   const matched = matchingDigests({ keyFields, keyOf, ...digests }, encoded);
   const reads = listReads({
@@ -67,6 +65,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     keyFields,
     lists: {
       clock: list.clock,
+      volatile: list.volatile,
       snapshot: list.pages({ keyOf, decode: encoded }),
       later: list.pages({ keyOf, decode: matched }),
     },

@@ -73,7 +73,7 @@ goes on as it was while the service is updated.
 
 ## Events of records
 
-Each change of a record is an event in the topic of its resource. Field names are Debezium's.
+Each change of a record is an event in the topic of its resource. Field names are Debezium's. It has no headers.
 
 ${fieldTable({ ...envelope, fields: envelope.fields.map(imageField) })}
 

@@ -1,31 +1,27 @@
-import { EMPTY, map, merge, NEVER, ReplaySubject, switchMap, take, tap } from 'rxjs';
+import { map, merge, NEVER, switchMap, take, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Lanes } from '../../account/quotas.ts';
 import type { Resync } from '../../account/resync-requests.ts';
-import { volatilePointers } from '../../config/volatile-fields-of.ts';
-import { permits as permitsFor } from '../../streams/flow/permits.ts';
-import type { Permits } from '../../streams/flow/permits.ts';
-import type { Answer, ListRequest } from '../../streams/http/answer.ts';
-import type { LogicalClock, Span } from '../../streams/http/logical-clock.ts';
-import { MAX_BEHIND_MS, serverClock } from '../../streams/http/server-clock.ts';
+import type { ListRequest } from '../../streams/http/answer.ts';
+import type { LogicalClock } from '../../streams/http/logical-clock.ts';
+import { serverClock } from '../../streams/http/server-clock.ts';
 import { leftOut } from '../../streams/paging/left-out.ts';
-import { pages } from '../../streams/paging/pages.ts';
-import type { PagesOptions, ScanPage } from '../../streams/paging/pages.ts';
-import { poll, window } from '../../streams/paging/poll.ts';
+import { window } from '../../streams/paging/poll.ts';
 import { proofLeft } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import { sweeps } from '../../streams/paging/sweeps.ts';
 import type { KnownRecords } from '../../streams/paging/sweeps.ts';
-import type { Limit } from '../../streams/quota/token-bucket.ts';
 import { keyOfFields } from '../../streams/records/key-of.ts';
-import { splitRecords } from '../../streams/records/records.ts';
-import { volatileFields } from '../../streams/records/volatile-fields.ts';
-import type { Cursor, InitialSnapshot } from '../checkpoint/cursor.ts';
+import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
+import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
-import type { Brought, PollBatch, ReadBatch, SnapshotBatch } from './read-batch.ts';
+import { openLanes } from './lane.ts';
+import { pollReads } from './poll-reads.ts';
+import type { ReadBatch } from './read-batch.ts';
 import { refetches } from './refetches.ts';
 import { resyncReads } from './resync-reads.ts';
 import { singleRecords } from './single-records.ts';
+import { snapshotReads } from './snapshot-reads.ts';
 import { sweepBatch } from './sweep-batches.ts';
 
 export interface ListReadsOptions {
@@ -48,6 +44,8 @@ export interface ListReadsOptions {
 export interface DecodedLists {
   /** The order of their requests. */
   readonly clock: LogicalClock;
+  /** The fields whose change alone is no event. */
+  readonly volatile: VolatileFields;
   /** For the initial snapshot: nothing of it is known. */
   readonly snapshot: ListRequest;
   /** For all that is read later. */
@@ -61,22 +59,6 @@ export interface ListReads {
   readonly refetch: (key: string) => void;
 }
 
-/** A part of a list's quota, and pages that wait for their commit: a lane whose pages don't get there stops asking. */
-interface Lane {
-  readonly limit: Limit;
-  readonly permits: Permits;
-  readonly scan: (
-    query: object,
-    more?: Pick<PagesOptions, 'from' | 'onTrouble'>,
-  ) => Observable<ScanPage>;
-  /** What settles a read of this lane. */
-  readonly settling: (span: Span) => () => void;
-  /** An answer, split into what can be published and what can't. */
-  readonly arrived: (answer: Answer) => Brought;
-}
-
-/** Pages that answers of five seconds take to use up a quota of 100 a minute. */
-const MAX_AHEAD = 9;
 /** A bound of dates may be exclusive, or cut to the second. */
 const BOUND_MS = 1_000;
 
@@ -89,14 +71,9 @@ const BOUND_MS = 1_000;
  */
 export function listReads(options: ListReadsOptions): ListReads {
   const { task, lanes, keyFields, lists, progress, checkpoint } = options;
-  const { account, config, hooks, scheduler } = task;
-  const { resource, windowed, byKey } = task.rules;
-  const { lookbackMs, intervalMs, sweepIntervalMs, startFrom, pageSize } = config.poll;
-  const { deleteLimitPercent, deleteProofMs } = config.poll;
-  const keyOf = keyOfFields(keyFields);
-  const pointers = volatilePointers(config, resource);
-  const volatile = volatileFields(pointers);
-  const anchorsWithout = leftOut(pointers, (fields) => hooks.onVolatile({ fields }));
+  const { config, hooks, scheduler } = task;
+  const { windowed, byKey } = task.rules;
+  const { intervalMs, sweepIntervalMs, deleteLimitPercent, deleteProofMs } = config.poll;
   const reads = lists.clock;
   const clock = serverClock();
   /** When nothing was read: a moment in the order of the reads. */
@@ -108,111 +85,27 @@ export function listReads(options: ListReadsOptions): ListReads {
     onRefused: (error) => hooks.onRefused({ error }),
   });
 
-  const lane = (limit: Limit, places: number, request = lists.later): Lane => {
-    const permits = permitsFor(places);
-    const settling = (span: Span) => () => {
-      reads.settle(span.begin);
-      permits.release();
-    };
-    return {
-      limit,
-      permits,
-      scan: (query, more = {}) =>
-        pages({
-          request: (page) => request({ ...query, ...page }, limit),
-          keyOf,
-          pageSize,
-          leftOut: anchorsWithout,
-          permit: () => permits.acquire,
-          ahead: {
-            most: MAX_AHEAD,
-            paceMs: lanes.paceMs,
-            onDrop: ({ span }, offset) => {
-              reads.settle(span.begin);
-              hooks.onDropped({ offset });
-            },
-            scheduler,
-          },
-          ...more,
-          onTrouble: (trouble, offset) => {
-            hooks.onTrouble({ trouble, offset });
-            more.onTrouble?.(trouble, offset);
-          },
-        }),
-      settling,
-      arrived: ({ span, data, serverTime }) => {
-        const split = splitRecords(data, volatile);
-        single.saw(split.keyed.map(({ key }) => key));
-        clock.tell(serverTime);
-        return { ...split, span, settle: settling(span) };
-      },
-    };
-  };
-  /** Polls tell the clock by themselves. */
-  const seen =
-    ({ arrived }: Lane) =>
-    (answer: Answer): Brought => {
-      const brought = arrived(answer);
-      clock.see(answer.data.map(({ updatedAt }) => updatedAt));
-      return brought;
-    };
-  const snapshotLane = lane(
-    windowed ? lanes.firstRead : lanes.whole,
-    options.pagesUnderWay ?? 2,
-    lists.snapshot,
-  );
-  const pollLane = lane(lanes.poll, 2);
-  const lookBackLane = lane(lanes.lookBack, 1); // polls that look back far keep no other waiting
-  const sweepLane = lane(windowed ? lanes.sweep : lanes.whole, 1);
-  const refetchLane = lane(lanes.poll, 1);
-  const resyncLane = lane(windowed ? lanes.ask : lanes.whole, 1);
+  const open = openLanes({
+    task,
+    reads,
+    clock,
+    keyOf: keyOfFields(keyFields),
+    volatile: lists.volatile,
+    leftOut: leftOut(lists.volatile.pointers, (fields) => hooks.onVolatile({ fields })),
+    paceMs: lanes.paceMs,
+    single,
+  });
+  const whole = windowed ? lanes.firstRead : lanes.whole;
+  const snapshotLane = open(whole, options.pagesUnderWay ?? 2, lists.snapshot);
+  const pollLane = open(lanes.poll, 2, lists.later);
+  const lookBackLane = open(lanes.lookBack, 1, lists.later);
+  const sweepLane = open(windowed ? lanes.sweep : lanes.whole, 1, lists.later);
+  const refetchLane = open(lanes.poll, 1, lists.later);
+  const resyncLane = open(windowed ? lanes.ask : lanes.whole, 1, lists.later);
 
-  /** Begins before what is wanted: the rest is left out by `updated_at`. */
-  const windowFrom = (since: number) => window(since - BOUND_MS, clock.latest() ?? scheduler.now());
-  const { firstRead: begun, since: polledUntil } = progress();
+  const begun = progress();
   const isDone = () => progress().firstRead.done;
-  /** Where the first window begins, once it is known: at the server's time as the initial snapshot began. */
-  const began$ = new ReplaySubject<number>(1);
-  if (begun.startedAt !== null) began$.next(begun.startedAt);
-  const done$ = new ReplaySubject<void>(1);
-  if (begun.done) done$.next();
-
-  const snapshot$ = account.tokens.token$.pipe(
-    take(1),
-    switchMap(({ serverTime }) => {
-      if (begun.done) return EMPTY;
-      clock.tell(serverTime);
-      // What is modified later than its end is the polls' to read.
-      const query =
-        startFrom === undefined || !windowed
-          ? {}
-          : window(startFrom, clock.latest() ?? scheduler.now());
-      let { startedAt } = begun;
-      return snapshotLane.scan(query, { from: begun.position }).pipe(
-        map((page): SnapshotBatch => {
-          // A server may never tell its time: then nobody can say what was made after the beginning.
-          startedAt ??= beginning(page.answer.serverTime, polledUntil);
-          const done = page.next === undefined;
-          const snapshot: InitialSnapshot = {
-            startedAt,
-            position: page.next ?? null,
-            done,
-            caughtUp: false,
-          };
-          const brought = seen(snapshotLane)(page.answer);
-          const newest = clock.newest();
-          // An empty list tells nothing of the clock that will stamp its first record.
-          const slack = newest === undefined ? MAX_BEHIND_MS : 0;
-          began$.next((startedAt ?? newest ?? slack) - slack);
-          const settle = () => {
-            brought.settle();
-            if (done) done$.next();
-          };
-          return { lane: 'first-read', ...brought, settle, page, snapshot };
-        }),
-      );
-    }),
-  );
+  const snapshot = snapshotReads({ task, lane: snapshotLane, clock, begun });
 
   let isResyncing = false;
   const beside = () => {
@@ -222,32 +115,18 @@ export function listReads(options: ListReadsOptions): ListReads {
     const isAsking = byKey !== undefined && sweep.phase === 'removing' && !isWaiting;
     return isAsking || isResyncing ? 'asking' : 'nothing';
   };
-  /** Whether the poll that goes on began behind the initial snapshot. */
-  let isBehind = false;
-  const polls$ = began$.pipe(
-    take(1),
-    switchMap((startedAt) =>
-      poll({
-        scan: (dates) => {
-          isBehind = isDone();
-          return pollLane.scan(dates);
-        },
-        scanBack: (dates) => lookBackLane.scan(dates),
-        clock,
-        since: polledUntil ?? startedAt,
-        lookbackMs,
-        ...(intervalMs !== undefined && { intervalMs }),
-        spacingMs: () => lanes.spacingMs(beside()),
-        scheduler,
-      }),
-    ),
-    map(({ page, since, looksBack }): PollBatch => {
-      const brought = (looksBack ? lookBackLane : pollLane).arrived(page.answer);
-      return { lane: 'poll', ...brought, page, since, catchesUp: since !== undefined && isBehind };
-    }),
-  );
+  const polls$ = pollReads({
+    task,
+    lane: pollLane,
+    lookBack: lookBackLane,
+    clock,
+    began$: snapshot.began$,
+    since: begun.since,
+    isDone,
+    spacingMs: () => lanes.spacingMs(beside()),
+  });
 
-  const sweeps$ = done$.pipe(
+  const sweeps$ = snapshot.done$.pipe(
     take(1),
     switchMap(() =>
       sweeps({
@@ -275,16 +154,18 @@ export function listReads(options: ListReadsOptions): ListReads {
     map(
       sweepBatch({
         moment,
-        arrived: seen(sweepLane),
+        arrived: sweepLane.seen,
         settling: sweepLane.settling,
         endCatchesUp: !windowed,
       }),
     ),
   );
 
-  const again = refetches({ single, ...refetchLane, arrived: seen(refetchLane) });
+  /** Begins before what is wanted: the rest is left out by `updated_at`. */
+  const windowFrom = (since: number) => window(since - BOUND_MS, clock.latest() ?? scheduler.now());
+  const again = refetches({ single, ...refetchLane, arrived: refetchLane.seen });
 
-  const resyncs$ = done$.pipe(
+  const resyncs$ = snapshot.done$.pipe(
     take(1),
     switchMap(() =>
       resyncReads({
@@ -294,7 +175,7 @@ export function listReads(options: ListReadsOptions): ListReads {
         permits: resyncLane.permits,
         limit: resyncLane.limit,
         moment,
-        arrived: seen(resyncLane),
+        arrived: resyncLane.seen,
         settling: resyncLane.settling,
         onBegin: ({ id }) => {
           isResyncing = true;
@@ -307,16 +188,8 @@ export function listReads(options: ListReadsOptions): ListReads {
 
   return {
     batches$: windowed
-      ? merge(again.batches$, polls$, resyncs$, sweeps$, snapshot$)
-      : merge(resyncs$, sweeps$, snapshot$),
+      ? merge(again.batches$, polls$, resyncs$, sweeps$, snapshot.batches$)
+      : merge(resyncs$, sweeps$, snapshot.batches$),
     refetch: again.refetch,
   };
-}
-
-/**
- * What was made after it is new. An initial snapshot that begins anew, after earlier polls, takes nothing for new
- * that they can have brought: the clock that stamps records may be ahead.
- */
-function beginning(serverTime: number | undefined, since: number | null): number | null {
-  return serverTime === undefined ? null : Math.max(serverTime, since ?? -Infinity);
 }

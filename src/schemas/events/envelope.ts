@@ -8,7 +8,7 @@ import { createRecordCodec } from '../avro/record-codec.ts';
 import type { RecordCodec } from '../avro/record-codec.ts';
 import { writeHeader } from '../registry/wire.ts';
 
-/** Initial snapshot, created, updated, deleted. */
+/** Initial snapshot or published again, created, updated, deleted. */
 export type Op = 'r' | 'c' | 'u' | 'd';
 
 /** Where an event comes from. */

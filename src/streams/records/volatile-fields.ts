@@ -4,6 +4,8 @@ import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
 /** Fields that differ from answer to answer although nothing has happened to their record. */
 export interface VolatileFields {
+  /** As JSON Pointers; empty where there are none. */
+  readonly pointers: readonly string[];
   /** A value without them; itself if it has none of them. */
   readonly without: (value: JsonValue) => JsonValue;
   /** Whether two records are the same but for them. */
@@ -29,6 +31,7 @@ export function volatileFields(pointers: readonly string[]): VolatileFields {
   // Where there are none, no record is gone through: each one of a page may be asked for.
   const without = (value: JsonValue) => (root.size === 0 ? value : left(value, root));
   return {
+    pointers,
     without,
     isSame: (one, other) => canonicalJson(without(one)) === canonicalJson(without(other)),
   };

@@ -28,6 +28,7 @@ import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.t
 import type { KnownRecords, SweepStep } from '../../../src/streams/paging/sweeps.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
+import { volatileFields } from '../../../src/streams/records/volatile-fields.ts';
 import { records } from '../../support/records.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 
@@ -70,7 +71,6 @@ interface More extends Partial<Pick<ListReadsOptions, 'lanes' | 'keyFields' | 'r
   readonly sweep?: () => SweepProgress;
   readonly records?: KnownRecords;
   readonly poll?: Partial<Config['poll']>;
-  readonly volatileFields?: Config['volatileFields'];
   /** Default {@link LATENCY_MS}. */
   readonly latencyMs?: number;
   /** Default as many as there are. */
@@ -97,7 +97,7 @@ function reading(
   },
   more: More = {},
 ): void {
-  const { resource = 'orders', poll, volatileFields = [], total, latencyMs = LATENCY_MS } = more;
+  const { resource = 'orders', poll, total, latencyMs = LATENCY_MS } = more;
   const { hooks = {}, isDone = () => true, records: known = NOTHING, sweep, ...options } = more;
   const { hasNextPage = () => false, keyFields = ['order_number'] } = more;
   const scheduler = virtualTime();
@@ -134,13 +134,12 @@ function reading(
             ...poll,
           },
           pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
-          volatileFields,
         } as Partial<Config> as Config,
         hooks: listHooks(hooks, resource),
         scheduler,
       },
       lanes: lanesWith(() => 100),
-      lists: { clock, snapshot: list, later: list },
+      lists: { clock, volatile: volatileFields([]), snapshot: list, later: list },
       progress: () => progress,
       checkpoint: {
         ...known,

@@ -1,0 +1,84 @@
+import { EMPTY, map, ReplaySubject, switchMap, take } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { MAX_BEHIND_MS } from '../../streams/http/server-clock.ts';
+import type { ServerClock } from '../../streams/http/server-clock.ts';
+import type { ScanPage } from '../../streams/paging/pages.ts';
+import { window } from '../../streams/paging/poll.ts';
+import type { Cursor, InitialSnapshot } from '../checkpoint/cursor.ts';
+import type { Task } from '../task.ts';
+import type { Lane } from './lane.ts';
+import type { SnapshotBatch } from './read-batch.ts';
+
+export interface SnapshotReadsOptions {
+  readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'scheduler'>;
+  readonly lane: Lane;
+  readonly clock: ServerClock;
+  /** How far reads had come when the task was opened. */
+  readonly begun: Pick<Cursor, 'firstRead' | 'since'>;
+}
+
+export interface SnapshotReads {
+  /** Its pages; none when it was done before. */
+  readonly batches$: Observable<SnapshotBatch>;
+  /** Where the first window begins, once it is known: at the server's time as the snapshot began, ms. */
+  readonly began$: Observable<number>;
+  /** Emits when its last page is dealt with; at once when it was done before. */
+  readonly done$: Observable<void>;
+}
+
+/** Reads the list from where the initial snapshot has come to, to its end. */
+export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
+  const { task, lane, clock, begun } = options;
+  const { firstRead, since: polledUntil } = begun;
+  const { startFrom } = task.config.poll;
+  const began$ = new ReplaySubject<number>(1);
+  if (firstRead.startedAt !== null) began$.next(firstRead.startedAt);
+  const done$ = new ReplaySubject<void>(1);
+  if (firstRead.done) done$.next();
+
+  let { startedAt } = firstRead;
+  const batch = (page: ScanPage): SnapshotBatch => {
+    // A server may never tell its time: then nobody can say what was made after the beginning.
+    startedAt ??= beginning(page.answer.serverTime, polledUntil);
+    const done = page.next === undefined;
+    const snapshot: InitialSnapshot = {
+      startedAt,
+      position: page.next ?? null,
+      done,
+      caughtUp: false,
+    };
+    const brought = lane.seen(page.answer);
+    const newest = clock.newest();
+    // An empty list tells nothing of the clock that will stamp its first record.
+    const slack = newest === undefined ? MAX_BEHIND_MS : 0;
+    began$.next((startedAt ?? newest ?? slack) - slack);
+    const settle = () => {
+      brought.settle();
+      if (done) done$.next();
+    };
+    return { lane: 'first-read', ...brought, settle, page, snapshot };
+  };
+  // What is modified later than its end is the polls' to read.
+  const dates = () =>
+    startFrom === undefined || !task.rules.windowed
+      ? {}
+      : window(startFrom, clock.latest() ?? task.scheduler.now());
+  const batches$ = task.account.tokens.token$.pipe(
+    take(1),
+    switchMap(({ serverTime }) => {
+      if (firstRead.done) return EMPTY;
+      clock.tell(serverTime);
+      ({ startedAt } = firstRead);
+      return lane.scan(dates(), { from: firstRead.position }).pipe(map(batch));
+    }),
+  );
+  return { batches$, began$, done$ };
+}
+
+/**
+ * What was made after it is new. An initial snapshot that begins anew, after earlier polls, takes nothing for new
+ * that they can have brought: the clock that stamps records may be ahead.
+ */
+function beginning(serverTime: number | undefined, since: number | null): number | null {
+  return serverTime === undefined ? null : Math.max(serverTime, since ?? -Infinity);
+}
