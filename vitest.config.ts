@@ -7,7 +7,7 @@ const report = process.env.TEST_REPORT;
 const ALL_CORES = '100%';
 
 const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 'test/types/**'];
-const ALONE = ['test/integration/freshness.test.ts'];
+const ALONE = ['freshness', 'alerts'].map((name) => `test/integration/${name}.test.ts`);
 /** Those that read and write Kafka: what another version of it, or of the registry, could make fail. */
 const ON_KAFKA = [
   ...[
@@ -93,8 +93,8 @@ export default defineConfig({
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          // They share one broker; each file has topics of its own. Four at once: most of them wait.
-          maxWorkers: 4,
+          // They share one broker; each file has topics of its own. Three at once: most of them wait.
+          maxWorkers: 3,
           isolate: false,
           sequence: { groupOrder: 1 },
         },
@@ -140,7 +140,7 @@ export default defineConfig({
           include: ['test/chaos/cluster.test.ts'],
           env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '60' },
           hookTimeout: 120_000,
-          maxWorkers: 4,
+          maxWorkers: 3,
           sequence: { groupOrder: 1 },
         },
       },
@@ -155,7 +155,7 @@ export default defineConfig({
       },
       {
         test: {
-          // What it measures is the service's own time: nothing else runs beside it.
+          // What they measure is the service's own time, or hastened alerts: nothing else runs beside them.
           name: 'integration-alone',
           include: ALONE,
           globalSetup: ['test/integration/services.ts'],
