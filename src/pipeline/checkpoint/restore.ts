@@ -1,22 +1,15 @@
 import { CellarstreamError } from '../../core/errors.ts';
-import type { ImageUpdate, TaskMemory, TaskStore } from '../../state/store.ts';
-import { NO_SWEEP } from '../../streams/paging/sweep-progress.ts';
-import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
-import type { Offsets } from '../../sinks/transactional-log.ts';
+import type { ListHooks } from '../../observe/list-hooks.ts';
+import type { LostEvents } from '../../observe/lost-events.ts';
+import type { Bounds } from '../../sinks/sink.ts';
+import type { TaskMemory, TaskStore } from '../../state/store.ts';
 import { newCursor, NOTHING_READ, parseCursor } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
 import { lostEvents } from './lost-events.ts';
-import type { ListHooks } from '../../observe/list-hooks.ts';
-import type { LostEvents } from '../../observe/lost-events.ts';
 import { readCursor } from './ownership.ts';
 import type { KnownCursor, PlacedTask } from './ownership.ts';
-import type { Bounds } from '../../sinks/sink.ts';
-
-/** An event as it is found in the resource's topic, as far as the image store needs it. */
-export interface PublishedImage {
-  readonly sequence: number;
-  readonly image: { readonly schemaId: number; readonly bytes: Buffer } | null;
-}
+import { offsetTexts, readImages } from './read-images.ts';
+import type { PublishedImage, ReadBack } from './read-images.ts';
 
 export interface RestoreOptions extends PlacedTask {
   readonly store: TaskStore;
@@ -39,9 +32,6 @@ export interface Restored {
 /** Of what is in the store: a folder that an older version left is read anew from Kafka. */
 const STORE_VERSION = 4;
 
-/** A deletion whose event was compacted away: only its tombstone is left, and it is the last word. */
-const TOMBSTONE: PublishedImage = { sequence: Number.MAX_VALUE, image: null };
-
 /**
  * Finds the newest cursor, holds the topic against it, and brings the store up to what the topic says, from
  * where that begins. What was published and is no longer in the topic is unknown from then on: it is to be
@@ -54,82 +44,110 @@ export async function restore(
   options: RestoreOptions,
   seen: KnownCursor | undefined,
 ): Promise<Restored> {
-  const { log, store, instance, hooks } = options;
+  const { log, store, instance, readImage, hooks } = options;
   const { task, topic } = options.place;
-  const home = `${STORE_VERSION} ${await log.clusterId()} ${topic}`;
+  const nothing = nothingStored(`${STORE_VERSION} ${await log.clusterId()} ${topic}`);
   const bounds = await log.bounds(topic);
 
-  let memory = store.memory();
-  if (memory && memory.home !== home) {
-    await store.clear(); // another cluster's
-    memory = undefined;
-  }
-  if (memory?.begunBy !== undefined && memory.begunBy !== instance) {
-    await store.clear(); // compaction may have come since, and taken deletions of what was read by then
-    memory = undefined;
-  }
-  const nothing = {
-    home,
-    ends: {},
-    cursorEnd: '0',
-    cursor: null,
-    schemaIds: [],
-    whole: 0,
-    found: 0,
-    sweep: null,
-  };
-  let known: TaskMemory = memory ?? nothing;
-  const parsed = () => (known.cursor === null ? null : parseCursor(known.cursor, task));
-  const lost = () => {
-    const cursor = parsed();
-    return cursor ? lostEvents(topic, bounds, { cursor, memory }) : undefined;
-  };
-
+  const stored = store.memory();
+  const memory = stored && isUsable(stored, nothing.home, instance) ? stored : undefined;
   // Also where the topic ends as it did: one that was made anew may, and only the cursor tells.
-  const found = seen ?? (await readCursor(options, known));
-  const losses = parsed()?.losses ?? 0;
-  known = { ...known, cursor: found.cursor, cursorEnd: found.cursorEnd };
-  const { cursor: text, cursorEnd } = known;
-  let cursor = parsed() ?? newCursor(instance);
-  const whole = cursor.sequence;
-  const anew: TaskMemory = { ...nothing, cursor: text, cursorEnd, whole, begunBy: instance };
-  if (memory && (cursor.losses ?? 0) > losses) {
-    await store.clear(); // of the topic as it was before another process found events lost
-    memory = undefined;
-  }
-  if (!memory) known = anew;
+  const found = seen ?? (await readCursor(options, memory ?? nothing));
+  const { isKept, cursor, lost, known, anew } = judge({
+    ...{ memory, found, nothing, bounds, task, topic, instance },
+  });
+  if (stored && !isKept) await store.clear();
+  if (lost) await store.put([], known);
 
-  const loss = lost();
-  expectPartitions(cursor, topic, bounds);
-  if (loss) {
+  const source = { log, topic, store, readImage };
+  let read = await readImages(source, known, bounds);
+  if (isKept && isBehind(read, cursor)) {
     await store.clear();
-    memory = undefined;
-    known = { ...anew, lost: true };
-    await store.put([], known);
-    const { losses: count = 0 } = cursor;
-    cursor = {
-      ...cursor,
-      firstRead: NOTHING_READ,
-      losses: count + 1,
-      lostSequence: cursor.sequence,
-      starts: startsOf(bounds),
-    };
-  } else if (text === null) {
-    cursor = { ...cursor, starts: startsOf(bounds) }; // what is gone was before all that is known
-  }
-  let read = await readImages(options, known, bounds);
-  if (memory && isBehind(read, cursor)) {
-    await store.clear();
-    const all = await readImages(options, anew, bounds);
+    const all = await readImages(source, anew, bounds);
     read = { ...all, restored: read.restored + all.restored };
   }
   if (read.restored > 0) hooks?.onRestored({ images: read.restored });
   // While another task's transaction is open, what was committed to the cursors behind its beginning
   // can't be read; the events that went with it can: no other task writes to their topic.
   const sequence = Math.max(cursor.sequence, read.sequence);
-  cursor = { ...cursor, sequence, partitions: bounds.size };
-  known = { ...read.known, whole: sequence, found: 0, begunBy: undefined };
-  return { known, cursor, hadCursor: text !== null, lost: loss };
+  return {
+    known: { ...read.known, whole: sequence, found: 0, begunBy: undefined },
+    cursor: { ...cursor, sequence, partitions: bounds.size },
+    hadCursor: found.cursor !== null,
+    lost,
+  };
+}
+
+function nothingStored(home: string): TaskMemory {
+  const counts = { whole: 0, found: 0 };
+  return { home, ends: {}, cursorEnd: '0', cursor: null, schemaIds: [], ...counts, sweep: null };
+}
+
+/**
+ * Not where the store is of another cluster or topic; nor where another process began to read the topic back: compaction
+ * may have come since, and taken deletions of what was read by then.
+ */
+function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
+  const isWhole = memory.begunBy === undefined || memory.begunBy === instance;
+  return memory.home === home && isWhole;
+}
+
+interface Findings {
+  /** What the store says, where it can be used. */
+  readonly memory: TaskMemory | undefined;
+  readonly found: KnownCursor;
+  readonly nothing: TaskMemory;
+  /** Of the resource's topic. */
+  readonly bounds: ReadonlyMap<number, Bounds>;
+  readonly task: string;
+  readonly topic: string;
+  readonly instance: string;
+}
+
+interface Judgement {
+  /** Whether the images of the store count. */
+  readonly isKept: boolean;
+  /** Where the task goes on. */
+  readonly cursor: Cursor;
+  readonly lost: LostEvents | undefined;
+  /** From where on the topic is read back. */
+  readonly known: TaskMemory;
+  /** The same for a store in which nothing is. */
+  readonly anew: TaskMemory;
+}
+
+/** Holds store, cursor and topic against each other. @throws CellarstreamError `TOPIC_CHANGED`. */
+function judge({ memory, found, nothing, bounds, task, topic, instance }: Findings): Judgement {
+  const parsed = (text: string | null) => (text === null ? undefined : parseCursor(text, task));
+  const newest = parsed(found.cursor);
+  const cursor = newest ?? newCursor(instance);
+  const before = parsed(memory?.cursor ?? null);
+  // Another process found events lost since: the store is of the topic as it was before.
+  const isOfLostTopic = (cursor.losses ?? 0) > (before?.losses ?? 0);
+  const kept = isOfLostTopic ? undefined : memory;
+  expectPartitions(cursor, topic, bounds);
+
+  const { cursorEnd } = found;
+  const ofCursor = { cursor: found.cursor, cursorEnd };
+  const anew = { ...nothing, ...ofCursor, whole: cursor.sequence, begunBy: instance };
+  const lost = newest && lostEvents(topic, bounds, { cursor: newest, memory: kept });
+  const starts = startsOf(bounds);
+  if (lost) {
+    const again = {
+      firstRead: NOTHING_READ,
+      losses: (cursor.losses ?? 0) + 1,
+      lostSequence: cursor.sequence,
+    };
+    const known = { ...anew, lost: true };
+    return { isKept: false, cursor: { ...cursor, ...again, starts }, lost, known, anew };
+  }
+  return {
+    isKept: kept !== undefined,
+    cursor: newest ?? { ...cursor, starts }, // what is gone was before all that is known
+    lost,
+    known: kept ? { ...kept, ...ofCursor } : anew,
+    anew,
+  };
 }
 
 /**
@@ -142,15 +160,6 @@ export async function restore(
  */
 function isBehind({ known: { whole, found }, sequence }: ReadBack, cursor: Cursor): boolean {
   return whole + found < Math.max(cursor.sequence, sequence);
-}
-
-/** What was read back from the topic. */
-interface ReadBack {
-  readonly known: TaskMemory;
-  /** The highest that was met. */
-  readonly sequence: number;
-  /** Number of messages. */
-  readonly restored: number;
 }
 
 /** Where partitions begin, of those that don't at 0. */
@@ -177,74 +186,4 @@ export function expectPartitions(
     `${topic} has ${bounds.size} partitions, but its events were written with ${partitions}, so the events of a record would be in two of them: delete the topic (it is made again with TOPIC_PARTITIONS, and its records come again as r), or set another TOPIC_PREFIX`,
     { context: { topic, found: bounds.size, wanted: partitions } },
   );
-}
-
-/** Stores the images that are in the topic from where the store has come to. */
-async function readImages(
-  { log, store, place: { topic }, readImage }: RestoreOptions,
-  begun: TaskMemory,
-  bounds: ReadonlyMap<number, Bounds>,
-): Promise<ReadBack> {
-  let known = begun;
-  // What was published while this store was away was there then: no sweep need have seen it.
-  const { number: sweep } = notedSweep(known);
-  let restored = 0;
-  let sequence = 0;
-  const ends = new Map([...bounds].map(([at, { high }]) => [at, high]));
-  const from = new Map(
-    [...bounds].map(([at, { low }]) => {
-      const next = BigInt(known.ends[at] ?? 0);
-      return [at, next > low ? next : low];
-    }),
-  );
-  await log.readTail({
-    topic,
-    from,
-    to: ends,
-    onMessages: async (messages) => {
-      const last = messages.at(-1);
-      if (!last) return;
-      const images: ImageUpdate[] = [];
-      let { found } = known;
-      for (const { key, value } of messages) {
-        if (key === null) continue;
-        const image = value ? await readImage(value) : TOMBSTONE;
-        if (image !== TOMBSTONE) {
-          sequence = Math.max(sequence, image.sequence);
-          if (image.sequence > known.whole) found += 1;
-        }
-        images.push({ key: key.toString(), ...image });
-      }
-      restored += images.length;
-      const end = String(BigInt(last.offset) + 1n);
-      known = {
-        ...known,
-        ends: { ...known.ends, [last.partition]: end },
-        schemaIds: withIds(known.schemaIds, images),
-        found,
-      };
-      const keys = images.flatMap(({ key, image }) => (image ? [key] : []));
-      await store.put(images, known, { seen: { keys, sweep, bySweep: false } });
-    },
-  });
-  return { known: { ...known, ends: { ...known.ends, ...offsetTexts(ends) } }, sequence, restored };
-}
-
-/** How far the sweeps have come. */
-export function notedSweep({ sweep }: TaskMemory): SweepProgress {
-  // An older version kept less of it.
-  return sweep === null
-    ? NO_SWEEP
-    : { ...NO_SWEEP, ...(JSON.parse(sweep) as Partial<SweepProgress>) };
-}
-
-export function offsetTexts(offsets: Offsets): Record<string, string> {
-  return Object.fromEntries([...offsets].map(([partition, end]) => [partition, String(end)]));
-}
-
-/** Ids of schemas, with those of more images. */
-export function withIds(ids: readonly number[], images: readonly ImageUpdate[]): readonly number[] {
-  const all = new Set(ids);
-  for (const { image } of images) if (image) all.add(image.schemaId);
-  return all.size === ids.length ? ids : [...all];
 }

@@ -1,0 +1,144 @@
+import { join } from 'node:path';
+import type { logCreator } from 'kafkajs';
+import {
+  defer,
+  delay,
+  ignoreElements,
+  lastValueFrom,
+  merge,
+  Subject,
+  switchMap,
+  take,
+  takeUntil,
+  timer,
+} from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import { openAccount } from '../account/account.ts';
+import { openApi } from '../account/api.ts';
+import { openLedger } from '../account/ledger/ledger.ts';
+import { permitGrants } from '../account/permits/permit-grants.ts';
+import { quotas } from '../account/quotas.ts';
+import { resyncRequests } from '../account/resync-requests.ts';
+import type { ConfigWith } from '../config/config.ts';
+import { wallClock } from '../core/clock.ts';
+import type { Hooks } from '../observe/hooks.ts';
+import { listHooks } from '../observe/list-hooks.ts';
+import { RULES } from '../resources/resources.ts';
+import type { Links } from '../sinks/client/open-kafka.ts';
+import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
+import type { PermitsRequest } from '../sinks/signals/signals.ts';
+import { ledgerWriter } from '../state/ledger-writer.ts';
+import { openStore } from '../state/store.ts';
+import { backoff } from '../streams/flow/backoff.ts';
+import { listTask, MAX_PAUSE_MS, serviceOf } from './list-task.ts';
+import { takeOver } from './takeover.ts';
+import type { TakenOver } from './takeover.ts';
+
+export interface ServeAccountOptions {
+  readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
+  /** Names this process. */
+  readonly instance: string;
+  readonly links: Links;
+  readonly signals: SignalTopic;
+  /** Its first value stops the account: the page in hand is committed. It must replay that value. */
+  readonly stop$: Observable<unknown>;
+  readonly hooks: Hooks;
+  readonly scheduler: SchedulerLike;
+  readonly kafkaLog?: logCreator | undefined;
+}
+
+/** How long a stop waits for the page in hand, ms; what is not committed then is read again. */
+const STOP_WITHIN_MS = 8_000;
+/** How long a stop waits for the ledger, ms. */
+const SETTLE_WITHIN_MS = 3_000;
+
+/**
+ * One account until `stop$`: its token, its quotas and their ledger, and its lists, each by itself. Opens what is the
+ * account's own, in its state folder, and closes it again; resolves after a clean stop.
+ */
+export async function serveAccount(options: ServeAccountOptions): Promise<void> {
+  const { config, instance, links, signals, stop$, hooks, scheduler, kafkaLog } = options;
+  const { stateDir, account, resources } = config;
+  const stamps = wallClock((backMs) => hooks.onClockSetBack?.({ backMs }));
+
+  const store = openStore(stateDir, (reason) => hooks.onDiscarded?.({ reason }));
+  const ledger = openLedger({ instance, scheduler, hooks });
+  const writer = ledgerWriter(join(stateDir, 'quota', account, 'writer'));
+  const quota = quotas({ config, scheduler, stateDir, ledger, writer, instance });
+  hooks.onStart?.({ quotas: quota.use });
+  const api = openApi({
+    config: config.api,
+    loginLimit: quota.login,
+    mayBeSent: ledger.isRunning,
+    scheduler,
+    hooks,
+  });
+  const lists = openAccount({ config, api, quotas: quota });
+  const permitRequests$ = new Subject<PermitsRequest>();
+  const resyncs = resyncRequests({
+    topic: signals,
+    ...{ account, resources, scheduler, hooks },
+    onPermits: (request) => permitRequests$.next(request),
+  });
+  const granting$ = permitRequests$.pipe(
+    permitGrants({ topic: signals, account, instance, quota, ledger, scheduler, hooks }),
+  );
+
+  let isOver = false;
+  const takenOver$ = defer(() =>
+    takeOver({
+      ...{ config, links, instance, ledger, quotas: quota, scheduler, hooks, kafkaLog },
+      isOver: () => isOver,
+    }),
+  ).pipe(
+    backoff({
+      maxMs: MAX_PAUSE_MS,
+      scheduler,
+      onRetry: (retry) => hooks.onRetry?.({ what: serviceOf(retry.error), ...retry }),
+    }),
+  );
+  const tasks = ({ destination, log }: TakenOver) => {
+    const ofAll = { account: lists, config, destination, scheduler, wallClock: stamps, stop$ };
+    const all = resources.map((resource) =>
+      listTask({
+        task: { ...ofAll, rules: RULES[resource], hooks: listHooks(hooks, resource) },
+        ...{ instance, log, registry: links.registry, store },
+        resyncs: resyncs.task(resource),
+      }),
+    );
+    return merge(...all);
+  };
+  // Nobody logs in before that was declared. Others get permits without a login: to look why there is none, say.
+  const loggedIn$ = api.tokens.token$.pipe(take(1));
+  const service$ = takenOver$.pipe(
+    takeUntil(stop$),
+    switchMap((takenOver) =>
+      merge(
+        loggedIn$.pipe(
+          takeUntil(stop$),
+          switchMap(() => tasks(takenOver)),
+        ),
+        merge(resyncs.following$, granting$).pipe(takeUntil(stop$)),
+      ),
+    ),
+  );
+  // The token is renewed for as long as the service runs, asked for or not.
+  const renewing$ = api.tokens.token$.pipe(ignoreElements(), takeUntil(stop$));
+
+  try {
+    await lastValueFrom(
+      merge(service$, renewing$, ledger.failed$.pipe(takeUntil(stop$))).pipe(
+        takeUntil(stop$.pipe(delay(STOP_WITHIN_MS, scheduler))),
+      ),
+      { defaultValue: undefined },
+    );
+  } finally {
+    isOver = true;
+    await Promise.allSettled([api.close(), store.close()]);
+    // Behind the last request. A successor that can't be told waits a little longer.
+    const settled$ = merge(defer(ledger.settle), timer(SETTLE_WITHIN_MS, scheduler)).pipe(take(1));
+    await lastValueFrom(settled$, { defaultValue: undefined }).catch(() => undefined);
+    await ledger.close();
+    quota.close();
+  }
+}

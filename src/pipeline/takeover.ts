@@ -1,0 +1,108 @@
+import type { Kafka, logCreator } from 'kafkajs';
+import type { SchedulerLike } from 'rxjs';
+import type { Inheritance, Ledger } from '../account/ledger/ledger.ts';
+import { parseLedger } from '../account/ledger/ledger-record.ts';
+import { WINDOW_MS } from '../account/quotas.ts';
+import type { Quotas } from '../account/quotas.ts';
+import type { ConfigWith } from '../config/config.ts';
+import { CellarstreamError } from '../core/errors.ts';
+import type { Hooks } from '../observe/hooks.ts';
+import type { Links } from '../sinks/client/open-kafka.ts';
+import { offsetsSince } from '../sinks/fetch/kafka-tail.ts';
+import { kafkaTransactionalLog } from '../sinks/kafka-transactional-log.ts';
+import { accountLog } from '../sinks/ledger/kafka-ledger.ts';
+import { openDestination, topicsOf } from '../sinks/topics/destination.ts';
+import type { Destination } from '../sinks/topics/destination.ts';
+import { ensureTopics } from '../sinks/topics/kafka-topics.ts';
+import type { TransactionalLog } from '../sinks/transactional-log.ts';
+import { parseCursor } from './checkpoint/cursor.ts';
+import { newestCursors } from './checkpoint/ownership.ts';
+
+/** Where an account's events go, once it is this process's. */
+export interface TakenOver {
+  readonly destination: Destination;
+  readonly log: TransactionalLog;
+}
+
+export interface TakeoverOptions {
+  readonly config: ConfigWith<'kafka' | 'registry'>;
+  readonly links: Links;
+  /** Names this process. */
+  readonly instance: string;
+  readonly ledger: Ledger;
+  readonly quotas: Quotas;
+  readonly scheduler: SchedulerLike;
+  readonly hooks: Pick<Hooks, 'onTakenOver'>;
+  readonly kafkaLog?: logCreator | undefined;
+  /** Whether the service has ended meanwhile. */
+  readonly isOver: () => boolean;
+}
+
+/** A cursor is written so long after the newest answer, at most, unless Kafka is slow. */
+const IN_HAND_MS = 10_000;
+
+/**
+ * Takes an account over from whoever served it: makes its topics, claims its ledger, and counts what its
+ * predecessors may have asked. From then on requests may be sent.
+ *
+ * @throws CellarstreamError `COMMIT_FAILED` when the service has ended meanwhile; what Kafka refuses.
+ */
+export async function takeOver(options: TakeoverOptions): Promise<TakenOver> {
+  const { config, links, instance, ledger, quotas, scheduler, hooks } = options;
+  const { account, topics, resources } = config;
+  const { kafka } = links;
+  const destination = await openDestination(config, links, options.kafkaLog);
+  const log = kafkaTransactionalLog(kafka, destination);
+  const inherited = await ledger.claim(
+    accountLog({
+      ...{ kafka, log, account, scheduler },
+      topic: destination.ledger,
+      transactionalId: `cellarstream.${topics.prefix}.ledger/${account}`,
+      remake: () => ensureTopics(topicsOf(config, kafka)),
+      isMine: (text) => parseLedger(text)?.instance === instance,
+    }),
+  );
+  const areStrangers = await hasStrangers({
+    ...{ config, kafka, log, quotas, inherited },
+    cursors: destination.cursors,
+    now: scheduler.now(),
+  });
+  if (options.isOver()) throw new CellarstreamError('COMMIT_FAILED', 'it has ended meanwhile');
+  const isBeside = quotas.inherit(inherited);
+  if (areStrangers) quotas.distrust();
+  if (isBeside || areStrangers) {
+    for (const resource of resources) hooks.onTakenOver?.({ resource });
+  }
+  ledger.begin(inherited);
+  return { destination, log };
+}
+
+interface StrangersOptions {
+  readonly config: TakeoverOptions['config'];
+  readonly kafka: Kafka;
+  readonly log: TransactionalLog;
+  readonly cursors: string;
+  readonly quotas: Pick<Quotas, 'lastAsked'>;
+  readonly inherited: Inheritance;
+  readonly now: number;
+}
+
+/**
+ * Whether cursors were written in the last minute by somebody of whose requests nothing is known here: an
+ * older version, which has no ledger.
+ */
+async function hasStrangers(options: StrangersOptions): Promise<boolean> {
+  const { config, kafka, log, cursors, quotas, inherited, now } = options;
+  const { record } = inherited;
+  const knownUntil = record ? 0 : quotas.lastAsked() + IN_HAND_MS;
+  const since = Math.max(knownUntil, now - WINDOW_MS);
+  if (since >= now) return false;
+  const from = (await offsetsSince(kafka, cursors, since)).get(0);
+  if (from === undefined || !record) return from !== undefined;
+  const newest = await newestCursors(log, cursors, from);
+  return config.resources.some((resource) => {
+    const task = `${config.account}/${resource}`;
+    const text = newest.get(task);
+    return text !== undefined && !record.writers.includes(parseCursor(text, task).instance);
+  });
+}
