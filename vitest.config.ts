@@ -8,6 +8,10 @@ const ALL_CORES = '100%';
 
 const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 'test/types/**'];
 const ALONE = ['freshness', 'alerts'].map((name) => `test/integration/${name}.test.ts`);
+/** Those that wait for the minutes of a quota most of the time. */
+const MINUTES = ['takeovers', 'resume-quota', 'permits'].map(
+  (name) => `test/integration/${name}.test.ts`,
+);
 /** Those that read and write Kafka: what another version of it, or of the registry, could make fail. */
 const ON_KAFKA = [
   ...[
@@ -89,7 +93,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          exclude: ALONE,
+          exclude: [...ALONE, ...MINUTES],
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
@@ -97,6 +101,18 @@ export default defineConfig({
           maxWorkers: 3,
           isolate: false,
           sequence: { groupOrder: 1 },
+        },
+      },
+      // Beside the unit tests, which leave them the little that they need.
+      {
+        test: {
+          name: 'integration-minutes',
+          include: MINUTES,
+          globalSetup: ['test/integration/services.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 2,
+          isolate: false,
         },
       },
       // The same with the numbers that were promised.

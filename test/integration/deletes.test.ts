@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, inject, it } from 'vitest';
+import type { Resource } from '../../src/resources/resources.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { SORTS } from '../streams/paging/moving-list.ts';
 import { checkOrders } from './support/checker.ts';
@@ -30,6 +31,21 @@ function after(service: Cli, event: string): (line: LogLine) => boolean {
   const seen = service.lines().length;
   return (line) => line.event === event && service.lines().indexOf(line) >= seen;
 }
+
+/** Lists that answer an empty page, and what its pagination says then. */
+type Emptied = readonly [Resource, 'full' | 'empty'];
+const EMPTIED = scaled<readonly Emptied[]>(
+  [
+    ['orders', 'full'],
+    ['inventory', 'empty'],
+  ],
+  [
+    ['orders', 'full'],
+    ['orders', 'empty'],
+    ['inventory', 'full'],
+    ['inventory', 'empty'],
+  ],
+);
 
 describe('sweeps, with orders that change all the time', () => {
   it.each(Array.from({ length: SEEDS }, (_, k) => ({ seed: k + 1, sort: SORTS[k % 4]! })))(
@@ -164,7 +180,7 @@ describe('sweeps', () => {
     expect(tombstone).toEqual(d);
   });
 
-  it.each(['wine-clubs', 'orders'] as const)(
+  it.each(scaled<readonly Resource[]>(['orders'], ['wine-clubs', 'orders']))(
     'of %s whose index is wrong for three seconds, and shows a third of them, nothing is deleted',
     async (resource) => {
       const prefix = `wrong-${resource}`;
@@ -197,12 +213,7 @@ describe('sweeps', () => {
     expect((await opsOf('short.wine-clubs')).d).toEqual([]);
   });
 
-  it.each([
-    ['orders', 'full'],
-    ['orders', 'empty'],
-    ['inventory', 'full'],
-    ['inventory', 'empty'],
-  ] as const)(
+  it.each(EMPTIED)(
     'of %s that answer an empty page (pagination %s) nothing is deleted',
     async (resource, pagination) => {
       const prefix = `empty-${resource}-${pagination}`;

@@ -16,6 +16,7 @@ import type { Aim, Fault, KafkaProxy } from '../support/proxy/kafka-proxy.ts';
 import { cursorWriters } from './support/cursors.ts';
 import { folder, proxied } from './support/proxied-service.ts';
 import type { Cli } from './support/cli.ts';
+import { scaled } from './support/scale.ts';
 import { firstReadDone } from './support/service.ts';
 
 /** Instead of kafkajs' 30 s, where a test waits for it; long enough for a machine that is busy. */
@@ -39,16 +40,25 @@ interface Kind {
   readonly says: number | undefined;
   /** Whether the client finds out by waiting. */
   readonly isSlow: boolean;
+  /** Whether it is left to the long run, as another is much like it. */
+  readonly isLong?: boolean;
 }
 
-const KINDS: readonly Kind[] = [
+const ALL_KINDS: readonly Kind[] = [
   { what: 'the answer is lost', fault: () => loseAnswer, says: 0, isSlow: false },
-  { what: 'the request is lost', fault: () => loseRequest, says: undefined, isSlow: false },
+  {
+    what: 'the request is lost',
+    fault: () => loseRequest,
+    says: undefined,
+    isSlow: false,
+    isLong: true,
+  },
   {
     what: 'the answer comes when it was given up',
     fault: (proxy) => holdAnswer(() => takenOver(proxy)),
     says: 0,
     isSlow: true,
+    isLong: true,
   },
   {
     what: 'the request arrives when it was given up',
@@ -58,6 +68,10 @@ const KINDS: readonly Kind[] = [
   },
   { what: 'all connections go dead', fault: () => goDark, says: 0, isSlow: true },
 ];
+const KINDS = scaled(
+  ALL_KINDS.filter(({ isLong }) => !isLong),
+  ALL_KINDS,
+);
 
 describe.concurrent('run, when the outcome of a commit is unknown', { timeout: TIMEOUT_MS }, () => {
   it.for(KINDS)('publishes each change once though $what', async (kind, context) => {
@@ -172,14 +186,19 @@ describe.concurrent('run, when the outcome of a commit is unknown', { timeout: T
 });
 
 /** Where a process stands still while another one takes its task. */
-const STANDSTILLS: readonly {
+interface Standstill {
   readonly before: string;
   readonly aim: Aim;
   readonly of: 'claim' | 'poll';
-}[] = [
+}
+const TO_OPEN: Aim = { api: 'InitProducerId', where: ofTask };
+const STANDSTILLS: readonly Standstill[] = [
   { of: 'poll', before: 'it looks at the cursor', aim: { api: 'ListOffsets' } },
-  { of: 'poll', before: 'it opens its producer', aim: { api: 'InitProducerId', where: ofTask } },
-  { of: 'claim', before: 'it opens its producer', aim: { api: 'InitProducerId', where: ofTask } },
+  { of: 'claim', before: 'it opens its producer', aim: TO_OPEN },
+  ...scaled<readonly Standstill[]>(
+    [],
+    [{ of: 'poll', before: 'it opens its producer', aim: TO_OPEN }],
+  ),
 ];
 
 describe.concurrent(
