@@ -2,7 +2,7 @@ import type { Kafka, logCreator } from 'kafkajs';
 import type { SchedulerLike } from 'rxjs';
 import type { Inheritance, Ledger } from '../account/ledger/ledger.ts';
 import { parseLedger } from '../account/ledger/ledger-record.ts';
-import { WINDOW_MS } from '../account/quotas.ts';
+import { WINDOW_MS } from '../account/quota.ts';
 import type { Quotas } from '../account/quotas.ts';
 import type { ConfigWith } from '../config/config.ts';
 import { CellarstreamError } from '../core/errors.ts';

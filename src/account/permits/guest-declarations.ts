@@ -6,7 +6,7 @@ import type { SentRecord } from '../ledger/ledger-record.ts';
 import type { GuestLog } from '../../sinks/ledger/guest-log.ts';
 import type { TakenOver } from '../../sinks/ledger/kafka-ledger.ts';
 import type { LedgerEntry } from '../../sinks/ledger/ledger-entries.ts';
-import { WINDOW_MS } from '../quotas.ts';
+import { WINDOW_MS } from '../quota.ts';
 
 export interface GuestDeclarationsOptions {
   readonly log: Pick<GuestLog, 'declare'>;
