@@ -34,11 +34,22 @@ const allowed = LAYERS.flat().map((layer) => {
   return { from: { path: within([layer]) }, to: { path: within([layer, ...others]) } };
 });
 
+/** Folders of `src/streams`, from the lowest to the highest: the same one level down. */
+const STREAMS = ['flow', 'quota', 'http', 'records', 'decode', 'paging', 'diff'];
+const streamsUpwards = STREAMS.map((folder, rank) => ({
+  name: `streams-${folder}`,
+  comment: 'A page goes one way.',
+  severity: 'error',
+  from: { path: `^src/streams/${folder}/` },
+  to: { path: `^src/streams/(${STREAMS.slice(rank + 1).join('|') || '-'})/` },
+}));
+
 /** @type {import('dependency-cruiser').IConfiguration} */
 export default {
   allowed: [...allowed, { from: {}, to: { pathNot: '^src/' } }],
   allowedSeverity: 'error',
   forbidden: [
+    ...streamsUpwards,
     { name: 'no-circle', severity: 'error', from: {}, to: { circular: true } },
     {
       name: 'streams-stand-alone',

@@ -1,12 +1,12 @@
 import type { Config } from '../config/config.ts';
 import { volatilePointers } from '../config/volatile-fields-of.ts';
 import type { ResourceRules } from '../resources/resources.ts';
-import type { ListRequest } from '../streams/http/answer.ts';
+import type { ListRequest } from '../streams/decode/answer.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { TokenSource } from '../streams/http/token.ts';
-import { parsing } from '../streams/records/decoder.ts';
-import type { Decoder } from '../streams/records/decoder.ts';
-import { hidingList } from '../streams/records/hiding-list.ts';
+import { parsing } from '../streams/decode/decoder.ts';
+import type { Decoder } from '../streams/decode/decoder.ts';
+import { hidingList } from '../streams/decode/hiding-list.ts';
 import type { KeyOf } from '../streams/records/key-of.ts';
 import type { PersonalFields } from '../streams/records/personal-fields.ts';
 import { volatileFields } from '../streams/records/volatile-fields.ts';

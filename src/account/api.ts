@@ -7,20 +7,20 @@ import type { Hooks } from '../observe/hooks.ts';
 import { RESOURCES } from '../resources/resources.ts';
 import type { ResourceRules } from '../resources/resources.ts';
 import type { RequestHooks } from '../streams/http/http.ts';
-import type { ListRequest } from '../streams/http/answer.ts';
-import { decodedList } from '../streams/http/list-request.ts';
+import type { ListRequest } from '../streams/decode/answer.ts';
+import { decodedList } from '../streams/decode/list-request.ts';
 import { logicalClock } from '../streams/http/logical-clock.ts';
 import { leased } from '../streams/quota/leased.ts';
 import { login } from '../streams/http/login.ts';
 import { pageRequest } from '../streams/http/page-request.ts';
 import type { Refusals } from '../streams/http/page-request.ts';
-import type { Decoder } from '../streams/records/decoder.ts';
+import type { Decoder } from '../streams/decode/decoder.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import { tokenSource } from '../streams/http/token.ts';
 import type { TokenSource } from '../streams/http/token.ts';
-import { unreadableTexts } from '../streams/http/unreadable-texts.ts';
-import type { UnreadableTexts } from '../streams/http/unreadable-texts.ts';
+import { unreadableTexts } from '../streams/decode/unreadable-texts.ts';
+import type { UnreadableTexts } from '../streams/decode/unreadable-texts.ts';
 
 export interface ApiOptions {
   readonly config: ApiConfig;

@@ -3,7 +3,7 @@ import type { PiiConfig } from '../config/config.ts';
 import type { JsonValue } from '../schemas/json/json.ts';
 import { namedFields } from './personal-fields-of.ts';
 import type { Resource } from '../resources/resources.ts';
-import type { ListRequest } from '../streams/http/answer.ts';
+import type { ListRequest } from '../streams/decode/answer.ts';
 import { volatileFields } from '../streams/records/volatile-fields.ts';
 
 export interface UnseenFieldsOptions {

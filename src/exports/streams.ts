@@ -28,10 +28,11 @@ export type {
 } from '../streams/quota/token-bucket.ts';
 
 // Request
-export { listRequest } from '../streams/http/list-request.ts';
-export type { ListRequestOptions } from '../streams/http/list-request.ts';
+export { listRequest } from '../streams/decode/list-request.ts';
+export type { ListRequestOptions } from '../streams/decode/list-request.ts';
 export type { PageRequestOptions, Refusals } from '../streams/http/page-request.ts';
-export type { Answer, ListQuery, ListRequest, Pagination } from '../streams/http/answer.ts';
+export type { Answer, ListRequest, Pagination } from '../streams/decode/answer.ts';
+export type { ListQuery } from '../streams/http/list-query.ts';
 export type { AnswerSeen, RequestHooks } from '../streams/http/http.ts';
 export type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
 export { backoff } from '../streams/flow/backoff.ts';
@@ -68,7 +69,8 @@ export type {
 
 // Diff
 export type { Difference, DiffOptions, Images, ReadRecords } from '../streams/diff/diff.ts';
-export type { Change, ImageCodec, Operation } from '../streams/diff/change.ts';
+export type { Change, Operation } from '../streams/diff/change.ts';
+export type { ImageCodec } from '../streams/records/image-codec.ts';
 export { orderStatus } from '../resources/orders/order-status.ts';
 export type { STATUS_FIELDS, StatusChange, StatusField } from '../resources/orders/order-status.ts';
 export type { Identities } from '../streams/diff/identity.ts';

@@ -9,7 +9,7 @@ import type { JsonValue } from '../schemas/json/json.ts';
 import { keyFieldsSetting } from '../config/settings.ts';
 import { chooseKeyFields, fieldNames } from '../streams/records/key-fields.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
-import type { Answer } from '../streams/http/answer.ts';
+import type { Answer } from '../streams/decode/answer.ts';
 
 /** What a resource's keys are made of. */
 export interface ChosenKey {

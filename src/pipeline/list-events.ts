@@ -5,7 +5,7 @@ import type { TaskResyncs } from '../account/resync-requests.ts';
 import type { Published } from '../observe/hooks.ts';
 import type { Images } from '../streams/diff/diff.ts';
 import { gatherFirst } from '../streams/flow/gather-first.ts';
-import { encoding, matchingDigests, parsing } from '../streams/records/decoder.ts';
+import { encoding, matchingDigests, parsing } from '../streams/decode/decoder.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { ChosenKey } from './choose-key.ts';

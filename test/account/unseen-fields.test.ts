@@ -2,7 +2,7 @@ import { lastValueFrom, of } from 'rxjs';
 import { expect, it } from 'vitest';
 import type { PiiConfig } from '../../src/config/config.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
-import type { ListQuery, ListRequest } from '../../src/streams/http/list-request.ts';
+import type { ListQuery, ListRequest } from '../../src/streams/decode/list-request.ts';
 import { jsonsOf, records } from '../support/records.ts';
 import { unseenFields } from '../../src/account/unseen-fields.ts';
 

@@ -9,7 +9,7 @@ import type { Config, FieldPointer } from '../../src/config/config.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Resource } from '../../src/resources/resources.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
-import type { Answer } from '../../src/streams/http/answer.ts';
+import type { Answer } from '../../src/streams/decode/answer.ts';
 import { virtualTime } from '../support/virtual-time.ts';
 
 const NOON = Date.UTC(2026, 2, 5, 12);

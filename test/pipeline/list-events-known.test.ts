@@ -13,7 +13,7 @@ import { pageElements } from '../../src/schemas/json/page-elements.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { newCursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import type { TaskBatch, Checkpoint, TaskNotes } from '../../src/pipeline/checkpoint/checkpoint.ts';
-import type { Answer, ListQuery } from '../../src/streams/http/list-request.ts';
+import type { Answer, ListQuery } from '../../src/streams/decode/list-request.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
 import { SimFolder, storeOf } from '../sim/sim-store.ts';
 import { atOnce } from '../support/at-once.ts';

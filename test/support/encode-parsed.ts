@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../src/schemas/json/json.ts';
 import type { JsonObject } from '../../src/schemas/json/json.ts';
 import { parsedElement } from '../../src/schemas/json/page-elements.ts';
-import type { EncodedElement, EncodingOptions } from '../../src/streams/records/decoder.ts';
+import type { EncodedElement, EncodingOptions } from '../../src/streams/decode/decoder.ts';
 
 /** Encodes the elements of a page by what they are once they are parsed. */
 export function encodeParsed(

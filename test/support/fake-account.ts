@@ -12,12 +12,13 @@ import type { Resource } from '../../src/resources/resources.ts';
 import { stringifyJson } from '../../src/schemas/json/json.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
 import type { Destination } from '../../src/sinks/topics/destination.ts';
-import type { Answer, ListQuery } from '../../src/streams/http/answer.ts';
+import type { Answer } from '../../src/streams/decode/answer.ts';
+import type { ListQuery } from '../../src/streams/http/list-query.ts';
 import { logicalClock } from '../../src/streams/http/logical-clock.ts';
 import type { LogicalClock } from '../../src/streams/http/logical-clock.ts';
 import type { TokenSource } from '../../src/streams/http/token.ts';
-import { parsing } from '../../src/streams/records/decoder.ts';
-import type { Decoder } from '../../src/streams/records/decoder.ts';
+import { parsing } from '../../src/streams/decode/decoder.ts';
+import type { Decoder } from '../../src/streams/decode/decoder.ts';
 import type { PageRecord } from '../../src/streams/records/page-record.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');

@@ -1,7 +1,7 @@
 import { isRetryable } from '../../core/errors.ts';
 import type { ImageUpdate, KeptText } from '../../state/store.ts';
 import type { Difference, ReadRecords } from '../../streams/diff/diff.ts';
-import type { MatchingOptions } from '../../streams/records/decoder.ts';
+import type { MatchingOptions } from '../../streams/decode/decoder.ts';
 import type { PageRecord } from '../../streams/records/page-record.ts';
 import type { Checkpoint } from '../checkpoint/checkpoint.ts';
 

@@ -4,7 +4,7 @@ import type { Change } from '../../streams/diff/change.ts';
 import type { Difference } from '../../streams/diff/diff.ts';
 import { nextSweep, sweepAfter, withRemoved } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
-import { hidingChange } from '../../streams/records/hiding-change.ts';
+import { hidingChange } from '../../streams/diff/hiding-change.ts';
 import { knownRejects, rejectDigest } from '../../streams/records/known-rejects.ts';
 import type { PersonalFields } from '../../streams/records/personal-fields.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';

@@ -4,7 +4,8 @@ import type { TaskResyncs } from '../../account/resync-requests.ts';
 import type { Message } from '../../sinks/sink.ts';
 import { updatedAtOf } from '../../streams/records/updated-at.ts';
 import { changeOf } from '../../streams/diff/change.ts';
-import type { Change, ImageCodec } from '../../streams/diff/change.ts';
+import type { Change } from '../../streams/diff/change.ts';
+import type { ImageCodec } from '../../streams/records/image-codec.ts';
 import type { Difference, Images, ReadRecords } from '../../streams/diff/diff.ts';
 
 /** Keys that were published again and are remembered: overlapping pages bring them twice. */

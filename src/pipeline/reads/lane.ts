@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs';
 import { permits as permitsFor } from '../../streams/flow/permits.ts';
 import type { Permits } from '../../streams/flow/permits.ts';
-import type { Answer, ListRequest } from '../../streams/http/answer.ts';
+import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
 import type { LogicalClock, Span } from '../../streams/http/logical-clock.ts';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
 import type { LeftOut } from '../../streams/paging/left-out.ts';

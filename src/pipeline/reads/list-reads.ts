@@ -2,7 +2,7 @@ import { map, merge, NEVER, switchMap, take, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Lanes } from '../../account/quotas.ts';
 import type { Resync } from '../../account/resync-requests.ts';
-import type { ListRequest } from '../../streams/http/answer.ts';
+import type { ListRequest } from '../../streams/decode/answer.ts';
 import type { LogicalClock } from '../../streams/http/logical-clock.ts';
 import { serverClock } from '../../streams/http/server-clock.ts';
 import { leftOut } from '../../streams/paging/left-out.ts';

@@ -1,7 +1,7 @@
 import { concatMap, filter, map, Subject, switchMap, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Permits } from '../../streams/flow/permits.ts';
-import type { Answer } from '../../streams/http/answer.ts';
+import type { Answer } from '../../streams/decode/answer.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 import type { Brought, RefetchBatch } from './read-batch.ts';
 import type { SingleRecords } from './single-records.ts';

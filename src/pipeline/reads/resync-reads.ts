@@ -6,7 +6,7 @@ import type { Outcome, Resync } from '../../account/resync-requests.ts';
 import type { SingleRecords } from './single-records.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
-import type { Answer } from '../../streams/http/answer.ts';
+import type { Answer } from '../../streams/decode/answer.ts';
 import type { Permits } from '../../streams/flow/permits.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 

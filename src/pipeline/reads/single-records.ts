@@ -3,7 +3,7 @@ import type { Observable } from 'rxjs';
 import { CellarstreamError, isOfOneResource } from '../../core/errors.ts';
 import type { ResourceRules } from '../../resources/resources.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
-import type { Answer, ListRequest } from '../../streams/http/answer.ts';
+import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 import { isReadable } from '../../streams/records/page-record.ts';
 

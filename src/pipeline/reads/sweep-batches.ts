@@ -1,5 +1,5 @@
 import type { Span } from '../../streams/http/logical-clock.ts';
-import type { Answer } from '../../streams/http/answer.ts';
+import type { Answer } from '../../streams/decode/answer.ts';
 import type { SweepStep } from '../../streams/paging/sweeps.ts';
 import type { Brought, SweepBatch } from './read-batch.ts';
 

@@ -1,18 +1,11 @@
 import type { Op } from '../../schemas/events/envelope.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
+import type { ImageCodec } from '../records/image-codec.ts';
 import { changedPaths } from './changed-paths.ts';
 import type { Identities } from './identity.ts';
 
 /** What happened to a record; the letters are Debezium's: initial snapshot, created, updated, deleted. */
 export type Operation = Op;
-
-/** A record in the bytes that images are compared by, and back. */
-export interface ImageCodec {
-  /** Equal records, key order aside, give equal bytes. */
-  encode(record: JsonObject): Buffer;
-  /** The record that was encoded. */
-  decode(bytes: Buffer): JsonObject;
-}
 
 /** A record that differs from the last published image of its key. */
 export interface Change {

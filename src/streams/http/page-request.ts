@@ -6,7 +6,7 @@ import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { backoff } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
-import type { ListQuery } from './answer.ts';
+import type { ListQuery } from './list-query.ts';
 import { exchange, statusError, where } from './http.ts';
 import type { HttpAnswer, RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';

@@ -1,7 +1,7 @@
 import { asyncScheduler, finalize, ReplaySubject, tap } from 'rxjs';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 import type { Position } from './anchors.ts';
-import type { Answer } from '../http/answer.ts';
+import type { Answer } from '../decode/answer.ts';
 
 /** The pages of a scan, some of them asked for before it is known that they are the next. */
 export interface PagesAhead {

@@ -8,7 +8,7 @@ import type { PageRecord } from '../records/page-record.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { pagesAhead } from './pages-ahead.ts';
 import type { ReadAhead } from './pages-ahead.ts';
-import type { Answer } from '../http/answer.ts';
+import type { Answer } from '../decode/answer.ts';
 import { standstill } from './standstill.ts';
 
 /** A page of a scan. */

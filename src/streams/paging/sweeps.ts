@@ -17,7 +17,7 @@ import {
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { ScanPage } from './pages.ts';
 import type { Span } from '../http/logical-clock.ts';
-import type { Answer } from '../http/answer.ts';
+import type { Answer } from '../decode/answer.ts';
 import type { Permits } from '../flow/permits.ts';
 import { isReadable } from '../records/page-record.ts';
 import { proofLeft, removedLately, seenSince, showsAbsence } from './sweep-progress.ts';

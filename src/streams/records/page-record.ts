@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
-import type { ImageCodec } from '../diff/change.ts';
+import type { ImageCodec } from './image-codec.ts';
 import { instantOf } from './updated-at.ts';
 
 /** What is kept of the bytes that a record was sent in. */

@@ -9,7 +9,7 @@ import type { SingleRecords } from '../../../src/pipeline/reads/single-records.t
 import { BEGINNING } from '../../../src/streams/paging/anchors.ts';
 import type { ScanPage } from '../../../src/streams/paging/pages.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
-import type { Answer } from '../../../src/streams/http/answer.ts';
+import type { Answer } from '../../../src/streams/decode/answer.ts';
 import { splitRecords } from '../../../src/streams/records/records.ts';
 import { records } from '../../support/records.ts';
 import { permits } from '../../../src/streams/flow/permits.ts';

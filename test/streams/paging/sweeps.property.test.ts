@@ -11,7 +11,7 @@ import {
 } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
-import type { Answer } from '../../../src/streams/http/answer.ts';
+import type { Answer } from '../../../src/streams/decode/answer.ts';
 import { permits } from '../../../src/streams/flow/permits.ts';
 import { seenSince, showsAbsence } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';

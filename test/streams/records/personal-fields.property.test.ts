@@ -11,7 +11,7 @@ import { changeMessages, deadLetterMessages } from '../../../src/pipeline/publis
 import { diff } from '../../../src/streams/diff/diff.ts';
 import type { Change } from '../../../src/streams/diff/change.ts';
 import { rejectDigest } from '../../../src/streams/records/known-rejects.ts';
-import { hidingChange } from '../../../src/streams/records/hiding-change.ts';
+import { hidingChange } from '../../../src/streams/diff/hiding-change.ts';
 import { personalFields, WAYS } from '../../../src/streams/records/personal-fields.ts';
 import type { PersonalField } from '../../../src/streams/records/personal-fields.ts';
 import { keyRecords } from '../../../src/streams/records/records.ts';

@@ -4,12 +4,13 @@ import { CellarstreamError } from '../../core/errors.ts';
 import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import { pageElements } from '../../schemas/json/page-elements.ts';
 import { pageOf } from './answer.ts';
-import type { ListQuery, Page } from './answer.ts';
-import { where } from './http.ts';
+import type { Page } from './answer.ts';
+import type { ListQuery } from '../http/list-query.ts';
+import { where } from '../http/http.ts';
 import { isNoJson, pageAround } from './page-around.ts';
 import type { AroundPage } from './page-around.ts';
-import type { Decoder } from '../records/decoder.ts';
-import type { RawPage } from './page-request.ts';
+import type { Decoder } from './decoder.ts';
+import type { RawPage } from '../http/page-request.ts';
 import { stepwise } from './stepwise.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
 

@@ -3,23 +3,25 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { isRetryableAtApi } from '../../core/errors.ts';
 import { backoff } from '../flow/backoff.ts';
 import type { Limit } from '../quota/token-bucket.ts';
-import { parsing } from '../records/decoder.ts';
-import type { Decoder } from '../records/decoder.ts';
+import { parsing } from './decoder.ts';
+import type { Decoder } from './decoder.ts';
 import type { KeyOf } from '../records/key-of.ts';
-import type { Answer, ListQuery, ListRequest } from './answer.ts';
+import type { Answer, ListRequest } from './answer.ts';
+import type { ListQuery } from '../http/list-query.ts';
 import { isBroken } from './broken-answer.ts';
 import type { BrokenAnswer } from './broken-answer.ts';
 import { brokenPages } from './broken-pages.ts';
-import type { RequestHooks } from './http.ts';
-import { logicalClock as newLogicalClock } from './logical-clock.ts';
-import type { LogicalClock } from './logical-clock.ts';
+import type { RequestHooks } from '../http/http.ts';
+import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
+import type { LogicalClock } from '../http/logical-clock.ts';
 import { pageIn } from './page-in.ts';
-import { pageRequest } from './page-request.ts';
-import type { PageRequest, PageRequestOptions, RawPage } from './page-request.ts';
+import { pageRequest } from '../http/page-request.ts';
+import type { PageRequest, PageRequestOptions, RawPage } from '../http/page-request.ts';
 import { unreadableTexts } from './unreadable-texts.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
 
-export type { Answer, ListQuery, ListRequest, Pagination } from './answer.ts';
+export type { Answer, ListRequest, Pagination } from './answer.ts';
+export type { ListQuery } from '../http/list-query.ts';
 
 /** How the pages of a list are asked for and decoded. */
 export interface DecodedListOptions {

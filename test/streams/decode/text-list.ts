@@ -1,8 +1,8 @@
 import { delay, of } from 'rxjs';
 import type { Dispatcher } from 'undici';
-import type { Answer, ListRequest } from '../../../src/streams/http/answer.ts';
-import { decodedList } from '../../../src/streams/http/list-request.ts';
-import type { DecodedListOptions } from '../../../src/streams/http/list-request.ts';
+import type { Answer, ListRequest } from '../../../src/streams/decode/answer.ts';
+import { decodedList } from '../../../src/streams/decode/list-request.ts';
+import type { DecodedListOptions } from '../../../src/streams/decode/list-request.ts';
 import { logicalClock as newClock } from '../../../src/streams/http/logical-clock.ts';
 import { pageRequest } from '../../../src/streams/http/page-request.ts';
 import type { PageRequestOptions } from '../../../src/streams/http/page-request.ts';

@@ -3,8 +3,9 @@ import { parseJson } from '../../schemas/json/json.ts';
 import { pageElements } from '../../schemas/json/page-elements.ts';
 import type { Element } from '../../schemas/json/page-elements.ts';
 import { pageOf } from './answer.ts';
-import type { ListQuery, Page } from './answer.ts';
-import type { Decoder } from '../records/decoder.ts';
+import type { Page } from './answer.ts';
+import type { ListQuery } from '../http/list-query.ts';
+import type { Decoder } from './decoder.ts';
 import { PageRecord } from '../records/page-record.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
 

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../schemas/json/json.ts';
-import type { Change, ImageCodec } from '../diff/change.ts';
-import type { PersonalFields } from './personal-fields.ts';
+import type { Change } from './change.ts';
+import type { ImageCodec } from '../records/image-codec.ts';
+import type { PersonalFields } from '../records/personal-fields.ts';
 
 /**
  * A change as it may be published: what was stored before these fields were to be hidden shows in

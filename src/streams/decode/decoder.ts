@@ -5,11 +5,11 @@ import { setOwn } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import { parsedElement } from '../../schemas/json/page-elements.ts';
 import type { Element } from '../../schemas/json/page-elements.ts';
-import type { ImageCodec } from '../diff/change.ts';
-import type { KeyOf } from './key-of.ts';
-import { PageRecord } from './page-record.ts';
-import type { PayloadDigest } from './page-record.ts';
-import { instantOf, updatedAtOf } from './updated-at.ts';
+import type { ImageCodec } from '../records/image-codec.ts';
+import type { KeyOf } from '../records/key-of.ts';
+import { PageRecord } from '../records/page-record.ts';
+import type { PayloadDigest } from '../records/page-record.ts';
+import { instantOf, updatedAtOf } from '../records/updated-at.ts';
 
 /**
  * Makes a record of the element that begins at a place of a page, and tells the place behind it. To be asked for from

@@ -1,21 +1,10 @@
 import type { Observable } from 'rxjs';
 import { isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
-import type { Span } from './logical-clock.ts';
+import type { ListQuery } from '../http/list-query.ts';
+import type { Span } from '../http/logical-clock.ts';
 import type { PageRecord } from '../records/page-record.ts';
 import type { Limit } from '../quota/token-bucket.ts';
-
-/** The query of a list request; what is left out is not sent. */
-export interface ListQuery {
-  /** Records to skip. */
-  readonly offset?: number;
-  /** Records a page; the API allows 1 to 1,000. */
-  readonly pageSize?: number;
-  /** ISO 8601; the API takes `modifiedToDate` only beside it. */
-  readonly modifiedFromDate?: string;
-  readonly modifiedToDate?: string;
-  readonly orderNumber?: string;
-}
 
 /** The envelope's account of a page, as far as it is relied on. */
 export interface Pagination {

@@ -2,11 +2,12 @@ import { defer, finalize, map, of, switchMap, tap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
 import { acrossBroken } from './across-broken.ts';
-import type { Answer, ListQuery } from './answer.ts';
+import type { Answer } from './answer.ts';
+import type { ListQuery } from '../http/list-query.ts';
 import { isBroken, unreadIn } from './broken-answer.ts';
 import type { BrokenAnswer, Inquiry, Part } from './broken-answer.ts';
-import { where } from './http.ts';
-import type { Span } from './logical-clock.ts';
+import { where } from '../http/http.ts';
+import type { Span } from '../http/logical-clock.ts';
 import { PageRecord } from '../records/page-record.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
 

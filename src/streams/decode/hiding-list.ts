@@ -1,6 +1,6 @@
 import { map } from 'rxjs';
-import type { ListRequest } from '../http/answer.ts';
-import type { PersonalFields } from './personal-fields.ts';
+import type { ListRequest } from './answer.ts';
+import type { PersonalFields } from '../records/personal-fields.ts';
 
 /** A list's request, with its personal fields hidden before anybody sees an answer. */
 export function hidingList(request: ListRequest, personal?: PersonalFields): ListRequest {

@@ -1,6 +1,7 @@
 import type { Observable } from 'rxjs';
 import type { CellarstreamError } from '../../core/errors.ts';
-import type { Answer, ListQuery } from './answer.ts';
+import type { Answer } from './answer.ts';
+import type { ListQuery } from '../http/list-query.ts';
 import type { BrokenPage } from './page-in.ts';
 
 /** An answer with a record that is no JSON, of which nobody can say where it ends. */
