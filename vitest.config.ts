@@ -8,10 +8,6 @@ const ALL_CORES = '100%';
 
 const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 'test/types/**'];
 const ALONE = ['freshness', 'alerts'].map((name) => `test/integration/${name}.test.ts`);
-/** Those that wait for the minutes of a quota most of the time. */
-const MINUTES = ['takeovers', 'resume-quota', 'permits'].map(
-  (name) => `test/integration/${name}.test.ts`,
-);
 /** Those that read and write Kafka: what another version of it, or of the registry, could make fail. */
 const ON_KAFKA = [
   ...[
@@ -93,7 +89,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          exclude: [...ALONE, ...MINUTES],
+          exclude: ALONE,
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
@@ -101,18 +97,6 @@ export default defineConfig({
           maxWorkers: 3,
           isolate: false,
           sequence: { groupOrder: 1 },
-        },
-      },
-      // Beside the unit tests, which leave them the little that they need.
-      {
-        test: {
-          name: 'integration-minutes',
-          include: MINUTES,
-          globalSetup: ['test/integration/services.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-          maxWorkers: 2,
-          isolate: false,
         },
       },
       // The same with the numbers that were promised.
@@ -149,24 +133,14 @@ export default defineConfig({
           isolate: false,
         },
       },
-      // Servers of its own, which it breaks: three brokers for a minute with the other tests; by itself one, too, and longer.
-      {
-        test: {
-          name: 'chaos',
-          include: ['test/chaos/cluster.test.ts'],
-          env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '60' },
-          hookTimeout: 120_000,
-          maxWorkers: 3,
-          sequence: { groupOrder: 1 },
-        },
-      },
+      // Servers of their own, which they break: one broker, then three.
       {
         test: {
           name: 'chaos-all',
           include: ['test/chaos/**/*.test.ts'],
           env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '900' },
           hookTimeout: 120_000,
-          maxWorkers: 1, // one broker, then three
+          maxWorkers: 1,
         },
       },
       {
