@@ -1,4 +1,6 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer } from 'vitest/node';
+import type { TestSpecification } from 'vitest/node';
 
 /** Where a report in JSON goes, beside the one on the screen. */
 const report = process.env.TEST_REPORT;
@@ -7,7 +9,41 @@ const report = process.env.TEST_REPORT;
 const ALL_CORES = '100%';
 
 const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 'test/types/**'];
-const ALONE = ['freshness', 'alerts'].map((name) => `test/integration/${name}.test.ts`);
+const ALONE = ['test/integration/freshness.test.ts'];
+/** Needs Prometheus, and hastened time, which no other test must slow down: the gate runs it by itself. */
+const ALERTS = 'test/integration/alerts.test.ts';
+/** Those that take longest: begun last, they would be waited for. */
+const LONGEST = [
+  'takeovers',
+  'unknown-commit',
+  'resume-quota',
+  'lost-topic',
+  'deletes',
+  'lifecycle',
+]
+  .concat(
+    'outage',
+    'permits',
+    'resources',
+    'resync',
+    'services',
+    'producer-cluster',
+    'state-damage',
+  )
+  .map((name) => `/test/integration/${name}.test.ts`);
+
+/** The longest first, then as vitest knows them. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const rank = ({ moduleId }: TestSpecification) => {
+      const place = LONGEST.findIndex((end) => moduleId.endsWith(end));
+      return place < 0 ? LONGEST.length : place;
+    };
+    return sorted.toSorted((a, b) => rank(a) - rank(b));
+  }
+}
+
 /** Those that read and write Kafka: what another version of it, or of the registry, could make fail. */
 const ON_KAFKA = [
   ...[
@@ -31,6 +67,7 @@ process.env.JDK_JAVA_OPTIONS ??= '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC';
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     ...(report && { reporters: ['default', 'json'], outputFile: { json: report } }),
     projects: [
       {
@@ -89,7 +126,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          exclude: ALONE,
+          exclude: [...ALONE, ALERTS],
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
@@ -145,7 +182,7 @@ export default defineConfig({
       },
       {
         test: {
-          // What they measure is the service's own time, or hastened alerts: nothing else runs beside them.
+          // What it measures is the service's own time: nothing else runs beside it.
           name: 'integration-alone',
           include: ALONE,
           globalSetup: ['test/integration/services.ts'],

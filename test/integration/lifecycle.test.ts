@@ -325,7 +325,8 @@ describe('run', () => {
 
   it('makes its topics with the settings of the contract', async () => {
     const sandbox = await sandboxForTest({ records: { orders: 10 } });
-    const service = cliForTest(['run'], settings(sandbox, 'topics', folderForTest()));
+    const env = { ...settings(sandbox, 'topics', folderForTest()), TOPIC_PARTITIONS: '' };
+    const service = cliForTest(['run'], env);
     await firstReadDone(service);
     const admin = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING }).admin();
     await admin.connect();

@@ -47,7 +47,7 @@ async function setConfig(topic: string, name: string, value: string): Promise<vo
 /** A service whose initial snapshot is done, and the sandbox that it reads. */
 async function published(prefix: string, more: Readonly<Record<string, string>> = {}) {
   const sandbox = await sandboxForTest({ records: { orders: ORDERS, products: 20 } });
-  const env = { ...settings(sandbox, prefix, folderForTest()), ...more };
+  const env = { ...settings(sandbox, prefix, folderForTest()), TOPIC_PARTITIONS: '6', ...more };
   const service = cliForTest(['run'], env);
   await firstReadDone(service, 'orders');
   return { sandbox, env, service };
@@ -274,7 +274,7 @@ describe('settings of topics', () => {
       topic: 'refused.cursors',
       configEntries: configEntries({ 'cleanup.policy': 'compact', 'max.message.bytes': '1000' }),
     });
-    const env = settings(sandbox, 'refused', folderForTest());
+    const env = { ...settings(sandbox, 'refused', folderForTest()), TOPIC_PARTITIONS: '6' };
     const service = cliForTest(['run'], env);
     expect(await service.ended).toBe(1);
     const line =
@@ -299,7 +299,7 @@ describe('settings of topics', () => {
       'unwise.order-status-changes has 2 partitions, 4 is wanted: as unwise.orders has: consumers that join them by key need equal numbers',
       'unwise.order-status-changes has retention.ms=604800000, -1 is wanted: older events are deleted, and do not come again',
     ];
-    const env = settings(sandbox, 'unwise', folderForTest());
+    const env = { ...settings(sandbox, 'unwise', folderForTest()), TOPIC_PARTITIONS: '6' };
     const check = cliForTest(['check'], { ...env, STATE_DIR: folderForTest() });
     expect(await check.ended).toBe(0);
     const warned = check

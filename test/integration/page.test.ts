@@ -79,7 +79,8 @@ describe('the status page', () => {
       .poll(() => text('#resources li:first-child .lag'), SOON)
       .toMatch(/^\d.* s median lag/);
     expect(await page.locator('#quotas [role=meter]').count()).toBe(3);
-    expect(await text('#resources li:first-child .state')).toBe('following');
+    const state = () => text('#resources li:first-child .state');
+    await expect.poll(state, SOON).toBe('following');
   });
 
   it('shows any of the nine life cycles, by keyboard alone', async () => {

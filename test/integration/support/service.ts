@@ -47,6 +47,7 @@ export function settings(sandbox: Sandbox, prefix: string, state: string): Env {
     QUOTA_PER_MINUTE: '1000',
     POLL_INTERVAL_MS: '400', // polls without a pause would take most of the processor
     LOGIN_QUOTA_PER_MINUTE: '1000',
+    TOPIC_PARTITIONS: '2', // each costs its broker something with each commit
     DELETE_PROOF_MS: '0', // a list is not wrong by itself here
     RESOURCES: 'orders',
   };
