@@ -30,7 +30,7 @@ describe(`run, with ${ORDERS} orders, the other lists and the true limits`, () =
 
   it('publishes each once, in the quota, in little memory, and stops cleanly', async () => {
     const started = performance.now();
-    service = runCli(['run'], connections(sandbox, PREFIX, state));
+    service = runCli(['run'], { ...connections(sandbox, PREFIX, state), TOPIC_PARTITIONS: '' });
     await service.logged(
       ({ event, resource, done }) =>
         event === 'first-read' && resource === 'orders' && done === true,

@@ -7,7 +7,7 @@ import type { Fault, Takeover } from './support/takeover.ts';
 const SILENCE_MS = 15_000;
 const CLEAN_MS = 3_000;
 /** A process starts: on two cores, beside many others. */
-const START_MS = 5_000;
+const START_MS = 8_000;
 
 /** So that not all of them start processes at once. */
 const APART_MS = 4_000;

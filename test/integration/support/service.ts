@@ -28,7 +28,7 @@ export function folderForTest(): string {
   return folder;
 }
 
-/** The settings that `run` can't do without. */
+/** The settings that `run` can't do without, and few partitions. */
 export function connections(sandbox: Sandbox, prefix: string, state: string): Env {
   return {
     API_BASE_URL: sandbox.url,
@@ -36,6 +36,7 @@ export function connections(sandbox: Sandbox, prefix: string, state: string): En
     KAFKA_BROKERS: inject('brokers').join(','),
     SCHEMA_REGISTRY_URL: inject('registryUrl'),
     TOPIC_PREFIX: prefix,
+    TOPIC_PARTITIONS: '2', // each costs its broker something with each commit
     STATE_DIR: state,
   };
 }
@@ -47,7 +48,6 @@ export function settings(sandbox: Sandbox, prefix: string, state: string): Env {
     QUOTA_PER_MINUTE: '1000',
     POLL_INTERVAL_MS: '400', // polls without a pause would take most of the processor
     LOGIN_QUOTA_PER_MINUTE: '1000',
-    TOPIC_PARTITIONS: '2', // each costs its broker something with each commit
     DELETE_PROOF_MS: '0', // a list is not wrong by itself here
     RESOURCES: 'orders',
   };
