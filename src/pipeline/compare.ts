@@ -8,7 +8,7 @@ import type { KeyedRecord } from '../streams/records/page-record.ts';
 import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { InitialSnapshot } from './checkpoint/cursor.ts';
-import type { EncodedBatches } from './encode/encoded-batches.ts';
+import type { PayloadDigests } from './encode/payload-digests.ts';
 import type { SchemaEvolution } from './encode/schema-evolution.ts';
 import { isOfWhole } from './reads/read-batch.ts';
 import type { ReadBatch } from './reads/read-batch.ts';
@@ -27,7 +27,7 @@ export interface ComparingOptions {
   readonly evolution: Pick<SchemaEvolution, 'values'>;
   /** The last published images, in the current schema. */
   readonly images: Images;
-  readonly encoded: Pick<EncodedBatches, 'current'>;
+  readonly digests: Pick<PayloadDigests, 'isStillKnown'>;
   readonly clock: LogicalClock;
   readonly volatile: VolatileFields | undefined;
   /** The initial snapshot as it is known now. */
@@ -40,7 +40,7 @@ export interface ComparingOptions {
 export function comparing(
   options: ComparingOptions,
 ): OperatorFunction<ReadBatch, Difference<ComparedBatch>> {
-  const { task, checkpoint, evolution, images, encoded, clock, volatile, snapshot, wasEmpty } =
+  const { task, checkpoint, evolution, images, digests, clock, volatile, snapshot, wasEmpty } =
     options;
   const { identities, windowed } = task.rules;
   const { startFrom } = task.config.poll;
@@ -62,8 +62,13 @@ export function comparing(
     if (record.image?.kind === 'published' || checkpoint.get(record.key)) return true;
     return record.updatedAt === null || record.updatedAt >= startFrom;
   };
+  /** Since it was made ready the schema may have grown, or the record may no longer be as it was known. */
+  const isCurrent = (record: KeyedRecord): boolean =>
+    record.image?.kind === 'encoded'
+      ? record.image.codec === evolution.values
+      : digests.isStillKnown(record);
   const compared = (batch: ReadBatch): ComparedBatch => {
-    const records = encoded.current(batch);
+    const records = batch.keyed.map((each) => (isCurrent(each) ? each : each.withImage(undefined)));
     const { spared = [], gone } = batch.lane === 'sweep' ? batch : {};
     return {
       batch,

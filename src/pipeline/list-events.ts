@@ -74,7 +74,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     ...(isInferred && { pagesUnderWay: PAGES_TO_INFER_FROM + 1 }),
     resyncs$: resyncs?.requests$,
   });
-  const batches = encodedBatches(evolution, keyFields, digests);
+  const encodeParsed = encodedBatches(evolution, keyFields);
   const images: Images = {
     get: (key) => {
       const image = checkpoint.get(key);
@@ -82,7 +82,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     },
   };
   const compared = comparing({
-    ...{ task, checkpoint, evolution, images, encoded: batches, volatile },
+    ...{ task, checkpoint, evolution, images, digests, volatile },
     clock: list.clock,
     snapshot: () => progress.firstRead,
     wasEmpty: key.wasEmpty,
@@ -119,7 +119,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     takeUntil(stop$),
     gatherFirst(isEnough),
     // While a page is committed the next one is made ready for it.
-    concatMap((read) => atLeisure(read).pipe(concatMap(batches.encode), concatAll())),
+    concatMap((read) => atLeisure(read).pipe(concatMap(encodeParsed), concatAll())),
     // One page after the other: each is held against the images that the one before has left.
     concatMap((batch) =>
       atLeisure(batch).pipe(

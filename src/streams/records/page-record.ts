@@ -109,8 +109,8 @@ export class PageRecord {
     return this.#createdAt;
   }
 
-  /** The same record with its image. */
-  withImage(image: RecordImage): this {
+  /** The same record with its image, or without one. */
+  withImage(image: RecordImage | undefined): this {
     return new PageRecord(this.#bytes, this.#json, { ...this.#facts(), image }) as this;
   }
 
