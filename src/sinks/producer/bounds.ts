@@ -1,10 +1,11 @@
 import type { Bounds } from '../sink.ts';
-import type { Brokers } from './brokers.ts';
+import type { Brokers } from '../client/brokers.ts';
 import { addressesIn, listOffsets, metadata } from './calls.ts';
-import type { Address, Led, Listed } from './calls.ts';
+import type { Address } from '../client/call.ts';
+import type { Led, Listed } from './calls.ts';
 import type { TransactionCoordinator } from './coordinator.ts';
 import type { Patience } from './patience.ts';
-import { meaningOf, noLeader, partitionError } from './protocol-errors.ts';
+import { meaningOf, noLeader, partitionError } from '../client/protocol-errors.ts';
 
 export interface BoundsOptions {
   readonly brokers: Brokers;

@@ -1,38 +1,23 @@
-import { protocolReader } from '../client/protocol-reader.ts';
-import type { ProtocolReader } from '../client/protocol-reader.ts';
+import type { Address, Call } from '../client/call.ts';
+import {
+  array,
+  compactString,
+  int16,
+  int32,
+  int64,
+  int8,
+  NO_TAGS,
+  string,
+} from '../client/protocol-writer.ts';
 import type { ProducerIdentity } from '../sink.ts';
 
-/**
- * The requests of a producer, and how their answers are read: https://kafka.apache.org/protocol#protocol_messages
- * The versions are those that all brokers from Kafka 2.7 on speak, and that say all that a producer has to know.
- */
-export interface Call<T> {
-  readonly name: string;
-  readonly key: number;
-  readonly version: number;
-  /** Newer requests and answers carry fields by their numbers: here always none. */
-  readonly isFlexible?: true;
-  readonly body: Buffer;
-  readonly read: (answer: ProtocolReader) => T;
-  /** Where an answer says for how long the broker reads nothing more of this client. Default in front. */
-  readonly saysThrottle?: 'behind';
-}
-
-/** What a broker said, and for how long it reads nothing more of this client, ms. */
-export interface Answer<T> {
-  readonly value: T;
-  readonly throttleMs: number;
-}
+// The requests of a producer. The versions are those that all brokers from Kafka 2.7 on speak, and that say all that a producer
+// has to know.
 
 /** Some partitions of a topic. */
 export interface OfTopic<T> {
   readonly topic: string;
   readonly partitions: readonly T[];
-}
-
-export interface Address {
-  readonly host: string;
-  readonly port: number;
 }
 
 export interface Metadata {
@@ -136,27 +121,6 @@ export function listOffsets(
           });
         })
         .flat(),
-  };
-}
-
-export interface Coordinator extends Address {
-  readonly errorCode: number;
-}
-
-/** Who coordinates the transactions of an id. */
-export function findCoordinator(transactionalId: string): Call<Coordinator> {
-  const OF_TRANSACTIONS = 1;
-  return {
-    name: 'FindCoordinator',
-    key: 10,
-    version: 2,
-    body: Buffer.concat([string(transactionalId), int8(OF_TRANSACTIONS)]),
-    read: (answer) => {
-      const errorCode = answer.int16();
-      answer.string(); // the error in words
-      answer.int32(); // its id
-      return { errorCode, host: answer.string() ?? '', port: answer.int32() };
-    },
   };
 }
 
@@ -311,66 +275,8 @@ export function describeTransaction(
   };
 }
 
-/** What a call is read from: what comes behind the number that tells which call it answers. */
-export function readAnswer<T>(call: Call<T>, bytes: Buffer): Answer<T> {
-  const answer = protocolReader(bytes);
-  if (call.isFlexible) answer.int8(); // no tags
-  if (call.saysThrottle === 'behind')
-    return { value: call.read(answer), throttleMs: answer.int32() };
-  const throttleMs = answer.int32();
-  return { value: call.read(answer), throttleMs };
-}
-
-/** What a call has behind the name of the client. */
-export function bodyOf({ isFlexible, body }: Call<unknown>): Buffer {
-  return isFlexible ? Buffer.concat([NO_TAGS, body]) : body;
-}
-
-const NO_TAGS = Buffer.of(0);
-
-function int8(value: number): Buffer {
-  return Buffer.of(value);
-}
-
-function int16(value: number): Buffer {
-  const bytes = Buffer.allocUnsafe(2);
-  bytes.writeInt16BE(value);
-  return bytes;
-}
-
-function int32(value: number): Buffer {
-  const bytes = Buffer.allocUnsafe(4);
-  bytes.writeInt32BE(value);
-  return bytes;
-}
-
-function int64(value: bigint): Buffer {
-  const bytes = Buffer.allocUnsafe(8);
-  bytes.writeBigInt64BE(value);
-  return bytes;
-}
-
 function identity({ producerId, epoch }: ProducerIdentity): Buffer {
   const bytes = Buffer.allocUnsafe(8 + 2);
   bytes.writeInt16BE(epoch, bytes.writeBigInt64BE(producerId));
   return bytes;
-}
-
-function string(text: string | null): Buffer {
-  if (text === null) return int16(-1);
-  return Buffer.concat([int16(Buffer.byteLength(text)), Buffer.from(text)]);
-}
-
-/** Its length is one more than it has bytes, in seven bits a byte. */
-function compactString(text: string | null): Buffer {
-  if (text === null) return Buffer.of(0);
-  const length: number[] = [];
-  for (let rest = Buffer.byteLength(text) + 1; rest > 0; rest >>>= 7) {
-    length.push(rest > 0x7f ? (rest & 0x7f) | 0x80 : rest);
-  }
-  return Buffer.concat([Buffer.from(length), Buffer.from(text)]);
-}
-
-function array<T>(items: readonly T[], one: (item: T) => Buffer): Buffer {
-  return Buffer.concat([int32(items.length), ...items.map(one)]);
 }

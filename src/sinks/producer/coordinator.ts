@@ -1,9 +1,9 @@
-import type { Brokers } from './brokers.ts';
-import { NoAnswer, NotSent } from './brokers.ts';
-import { findCoordinator } from './calls.ts';
-import type { Address, Call } from './calls.ts';
+import type { Brokers } from '../client/brokers.ts';
+import { NoAnswer, NotSent } from '../client/brokers.ts';
+import type { Address, Call } from '../client/call.ts';
+import { findCoordinator } from '../client/find-coordinator.ts';
 import type { Patience } from './patience.ts';
-import { meaningOf, protocolError } from './protocol-errors.ts';
+import { meaningOf, protocolError } from '../client/protocol-errors.ts';
 
 /** The broker that keeps a transactional id's transactions, whichever that is just now. */
 export interface TransactionCoordinator {
@@ -38,18 +38,12 @@ export function transactionCoordinator(
 ): TransactionCoordinator {
   let address: Address | undefined;
 
-  const find = async (): Promise<Address> => {
-    const { errorCode, ...found } = await brokers.askAny(findCoordinator(transactionalId));
-    if (errorCode !== 0) throw protocolError(errorCode, 'FindCoordinator');
-    return found;
-  };
-
   return {
     ask: async (call, { patience, codeOf, isRepeatable, onUnknown }) => {
       let stayedOut = false;
       for (;;) {
         try {
-          address ??= await find();
+          address ??= await findCoordinator(brokers, 'transaction', transactionalId);
         } catch (error) {
           await patience.wait(error);
           continue;

@@ -1,12 +1,12 @@
-import { NoAnswer, NotSent } from './brokers.ts';
-import type { Brokers } from './brokers.ts';
+import { NoAnswer, NotSent } from '../client/brokers.ts';
+import type { Brokers } from '../client/brokers.ts';
 import type { PartitionBatches } from './batches.ts';
 import { produce } from './calls.ts';
-import type { Address } from './calls.ts';
+import type { Address } from '../client/call.ts';
 import type { ProducerIdentity } from '../sink.ts';
 import type { Leaders } from './leaders.ts';
 import type { Patience } from './patience.ts';
-import { meaningOf, noLeader, partitionError } from './protocol-errors.ts';
+import { meaningOf, noLeader, partitionError } from '../client/protocol-errors.ts';
 import { recordBatch } from './record-batch.ts';
 import type { Sequences } from './sequences.ts';
 

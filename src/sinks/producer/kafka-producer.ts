@@ -3,7 +3,7 @@ import { kafkaError } from '../client/kafka-error.ts';
 import { boundsOf } from './bounds.ts';
 import { batchesOf } from './batches.ts';
 import type { PlacedRecord } from './batches.ts';
-import { brokersOf } from './brokers.ts';
+import { brokersOf } from '../client/brokers.ts';
 import {
   addPartitionsToTxn,
   describeTransaction,

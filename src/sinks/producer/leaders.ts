@@ -1,9 +1,9 @@
 import { CellarstreamError } from '../../core/errors.ts';
-import type { Brokers } from './brokers.ts';
+import type { Brokers } from '../client/brokers.ts';
 import { addressesIn, metadata } from './calls.ts';
-import type { Address } from './calls.ts';
+import type { Address } from '../client/call.ts';
 import type { Patience } from './patience.ts';
-import { meaningOf, protocolError } from './protocol-errors.ts';
+import { meaningOf, protocolError } from '../client/protocol-errors.ts';
 
 /** Who leads the partitions of the topics that are written to. */
 export interface Leaders {

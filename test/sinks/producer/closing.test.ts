@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { brokersOf, NoAnswer, NotSent } from '../../../src/sinks/producer/brokers.ts';
+import { brokersOf, NoAnswer, NotSent } from '../../../src/sinks/client/brokers.ts';
 import { metadata } from '../../../src/sinks/producer/calls.ts';
 import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
 import type { Api } from '../../support/scripted-cluster/protocol.ts';

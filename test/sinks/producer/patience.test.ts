@@ -1,8 +1,8 @@
 import kafkajs from 'kafkajs';
 import { describe, expect, it } from 'vitest';
-import { NoAnswer, NotSent } from '../../../src/sinks/producer/brokers.ts';
+import { NoAnswer, NotSent } from '../../../src/sinks/client/brokers.ts';
 import { kafkasOf, patience } from '../../../src/sinks/producer/patience.ts';
-import { protocolError } from '../../../src/sinks/producer/protocol-errors.ts';
+import { protocolError } from '../../../src/sinks/client/protocol-errors.ts';
 
 const open = () => new AbortController().signal;
 const passing = () => protocolError(6, 'orders');

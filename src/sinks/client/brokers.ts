@@ -1,9 +1,9 @@
 import kafkajs from 'kafkajs';
 import type { Kafka } from 'kafkajs';
-import { clusterOf } from '../client/kafkajs-inner.ts';
-import type { Broker, Connection, Exchange } from '../client/kafkajs-inner.ts';
-import { bodyOf, readAnswer } from './calls.ts';
-import type { Address, Answer, Call } from './calls.ts';
+import { clusterOf } from './kafkajs-inner.ts';
+import type { Broker, Connection, Exchange } from './kafkajs-inner.ts';
+import { bodyOf, readAnswer } from './call.ts';
+import type { Address, Answer, Call } from './call.ts';
 import { protocolError } from './protocol-errors.ts';
 
 /** A call that no broker has got: nothing has come of it. */

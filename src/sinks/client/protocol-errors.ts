@@ -74,9 +74,22 @@ export function meaningOf(code: number): Meaning {
   return ERRORS.get(code)?.[1] ?? 'abort';
 }
 
+/** What coordinators answer the members of a group with; what it means is in `sinks/membership`. */
+const OF_GROUPS: ReadonlyMap<number, string> = new Map([
+  [22, 'ILLEGAL_GENERATION'],
+  [23, 'INCONSISTENT_GROUP_PROTOCOL'],
+  [24, 'INVALID_GROUP_ID'],
+  [25, 'UNKNOWN_MEMBER_ID'],
+  [26, 'INVALID_SESSION_TIMEOUT'],
+  [27, 'REBALANCE_IN_PROGRESS'],
+  [30, 'GROUP_AUTHORIZATION_FAILED'],
+  [79, 'MEMBER_ID_REQUIRED'],
+  [81, 'GROUP_MAX_SIZE_REACHED'],
+]);
+
 /** A broker's word as an error, by its name; `type` is the name, as in kafkajs' errors. */
 export function protocolError(code: number, what: string): KafkaJSProtocolError {
-  const type = ERRORS.get(code)?.[0] ?? `error code ${code}`;
+  const type = ERRORS.get(code)?.[0] ?? OF_GROUPS.get(code) ?? `error code ${code}`;
   return new kafkajs.KafkaJSProtocolError(
     Object.assign(new Error(`${what}: ${type}`), { type, code }),
   );

@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest';
+import { assign, EVEN_WITHIN } from '../../src/fleet/assignment.ts';
+import type { Assignment, Candidate } from '../../src/fleet/assignment.ts';
+import { Chance } from '../sim/chance.ts';
+
+const SEEDS = Array.from({ length: 300 }, (_, k) => k + 1);
+
+interface Fleet {
+  readonly members: readonly Candidate[];
+  readonly weights: ReadonlyMap<string, number>;
+}
+
+/** Members that know what they please, hold what they please, and some of it twice. */
+function fleetOf(chance: Chance): Fleet {
+  const accounts = Array.from({ length: chance.below(60) }, (_, k) => `winery-${k}`);
+  const some = (all: readonly string[], part: number) =>
+    all.filter(() => chance.below(1_000) < part * 1_000);
+  const members = Array.from({ length: 1 + chance.below(6) }, (_, k): Candidate => {
+    const known = some(accounts, chance.below(3) === 0 ? 0.6 : 1);
+    const held = some(accounts, 0.3).map((account) => [account, chance.below(4)] as const);
+    return {
+      id: `member-${k}`,
+      known: new Set(known),
+      held: new Map(held),
+      warm: new Set(some(accounts, 0.3)),
+    };
+  });
+  const weights = new Map(accounts.map((account) => [account, 1 + chance.below(5)]));
+  return { members, weights };
+}
+
+function ownersOf(assignment: Assignment): Map<string, string[]> {
+  const owners = new Map<string, string[]>();
+  for (const [id, accounts] of assignment) {
+    for (const account of accounts) owners.set(account, [...(owners.get(account) ?? []), id]);
+  }
+  return owners;
+}
+
+const everyone = (known: readonly string[]) => ({ known: new Set(known), warm: new Set<string>() });
+const held = (accounts: readonly string[]) => new Map(accounts.map((account) => [account, 1]));
+
+describe('what fleets of any kind are given', () => {
+  it.each(SEEDS)('is each account once, to somebody who knows it (seed %i)', (seed) => {
+    const { members, weights } = fleetOf(new Chance(seed));
+    for (const mayMove of [false, true]) {
+      const owners = ownersOf(assign({ members, weights, mayMove }));
+      const known = new Set(members.flatMap((member) => [...member.known]));
+      expect(new Set(owners.keys())).toEqual(known);
+      for (const [account, [id, ...others]] of owners) {
+        expect(others).toEqual([]);
+        expect(members.find((member) => member.id === id)!.known.has(account)).toBe(true);
+      }
+    }
+  });
+
+  it.each(SEEDS)('stays where it is, unless it may move (seed %i)', (seed) => {
+    const { members, weights } = fleetOf(new Chance(seed));
+    const owners = ownersOf(assign({ members, weights, mayMove: false }));
+    for (const [account, [owner]] of owners) {
+      const holders = members.filter((one) => one.known.has(account) && one.held.has(account));
+      if (holders.length === 0) continue;
+      const generation = members.find(({ id }) => id === owner)!.held.get(account);
+      expect(generation).toBe(Math.max(...holders.map((one) => one.held.get(account)!)));
+    }
+  });
+
+  it.each(SEEDS)('does not depend on the order of the members (seed %i)', (seed) => {
+    const chance = new Chance(seed);
+    const { members, weights } = fleetOf(chance);
+    const shuffled = members.toSorted(() => chance.below(3) - 1);
+    const [one, other] = [members, shuffled].map((all) =>
+      assign({ members: all, weights, mayMove: true }),
+    );
+    expect(new Map([...other!].sort())).toEqual(new Map([...one!].sort()));
+  });
+
+  it.each(SEEDS)('is even once it has moved, and moves no more then (seed %i)', (seed) => {
+    const fleet = fleetOf(new Chance(seed));
+    const all = [...fleet.weights.keys()];
+    const members = fleet.members.map((member) => ({ ...member, known: new Set(all) }));
+    const { weights } = fleet;
+    const first = assign({ members, weights, mayMove: true });
+    const loads = members.map(({ id }) =>
+      first.get(id)!.reduce((sum, account) => sum + weights.get(account)!, 0),
+    );
+    const mean = loads.reduce((sum, load) => sum + load, 0) / loads.length;
+    const heaviest = Math.max(0, ...weights.values());
+    for (const load of loads) {
+      expect(Math.abs(load - mean)).toBeLessThanOrEqual(Math.max(EVEN_WITHIN * mean, heaviest));
+    }
+    const settled = members.map((member) => ({ ...member, held: held(first.get(member.id)!) }));
+    expect(assign({ members: settled, weights, mayMove: true })).toEqual(first);
+  });
+});
+
+describe('60 accounts', () => {
+  const accounts = Array.from({ length: 60 }, (_, k) => `winery-${k}`);
+  const weights = new Map<string, number>();
+  const three = ['a', 'b', 'c'].map((id, k): Candidate => ({
+    id,
+    ...everyone(accounts),
+    held: held(accounts.slice(k * 20, k * 20 + 20)),
+  }));
+
+  it('go to the members that are left when one is gone, and no other moves', () => {
+    const [a, b] = three;
+    const given = assign({ members: [a!, b!], weights, mayMove: true });
+    for (const member of [a!, b!]) {
+      expect(given.get(member.id)).toHaveLength(30);
+      expect(given.get(member.id)).toEqual(expect.arrayContaining([...member.held.keys()]));
+    }
+  });
+
+  it('move to a member that is new as far as it has to have some, and not between the others', () => {
+    const d: Candidate = { id: 'd', ...everyone(accounts), held: new Map() };
+    const given = assign({ members: [...three, d], weights, mayMove: true });
+    for (const { id, held: before } of three) {
+      expect(given.get(id)!.every((account) => before.has(account))).toBe(true);
+      expect(given.get(id)!.length).toBeGreaterThanOrEqual(14);
+    }
+    expect(given.get('d')!.length).toBeGreaterThanOrEqual(13);
+    expect(given.get('d')!.length).toBeLessThanOrEqual(15);
+  });
+
+  it('come back to where their images are, if that one carries little enough', () => {
+    const [a, b, c] = three;
+    const lost = [...c!.held.keys()];
+    const again: Candidate = {
+      id: 'c2',
+      ...everyone(accounts),
+      held: new Map(),
+      warm: new Set(lost),
+    };
+    const given = assign({ members: [a!, b!, again], weights, mayMove: false });
+    expect(given.get('c2')).toEqual(lost.sort());
+  });
+
+  it('count by what they cost: one in its initial snapshot as much as five', () => {
+    const costs = new Map(accounts.slice(0, 4).map((account) => [account, 15]));
+    const fresh = three.map((member): Candidate => ({ ...member, held: new Map() }));
+    const given = assign({ members: fresh, weights: costs, mayMove: false });
+    const loads = [...given.values()].map((mine) =>
+      mine.reduce((sum, account) => sum + (costs.get(account) ?? 1), 0),
+    );
+    expect(Math.max(...loads) - Math.min(...loads)).toBeLessThanOrEqual(116 / 3 / 5);
+  });
+});
+
+it('gives an account that one member alone knows to that one, however much it carries', () => {
+  const members: Candidate[] = [
+    { id: 'a', known: new Set(['x', 'y', 'z']), held: new Map(), warm: new Set() },
+    { id: 'b', known: new Set(), held: held(['x']), warm: new Set(['x']) },
+  ];
+  const given = assign({ members, weights: new Map(), mayMove: true });
+  expect(given).toEqual(
+    new Map([
+      ['a', ['x', 'y', 'z']],
+      ['b', []],
+    ]),
+  );
+});
