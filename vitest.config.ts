@@ -20,17 +20,14 @@ const LONGEST = [
   'lost-topic',
   'deletes',
   'lifecycle',
-]
-  .concat(
-    'outage',
-    'permits',
-    'resources',
-    'resync',
-    'services',
-    'producer-cluster',
-    'state-damage',
-  )
-  .map((name) => `/test/integration/${name}.test.ts`);
+  'outage',
+  'permits',
+  'resources',
+  'resync',
+  'services',
+  'producer-cluster',
+  'state-damage',
+].map((name) => `/test/integration/${name}.test.ts`);
 
 /** The longest first, then as vitest knows them. */
 class LongestFirst extends BaseSequencer {

@@ -19,6 +19,8 @@ export interface Quota {
   readonly isSure: () => boolean;
   /** Counts what others may have asked; the process after this one has to count it, too. */
   readonly countOthers: (requests: readonly TimedCount[]) => void;
+  /** Keeps requests for the next process of the folder alone. */
+  readonly keep: (requests: readonly TimedCount[]) => void;
   /**
    * Counts what a predecessor has declared, and what its guests have. What is kept of a predecessor on this machine (`isOurs`)
    * is exact, and stands for what it declared, unless something is missing there. Without a declaration it is all there is.
@@ -90,9 +92,10 @@ export function openQuota(options: QuotaOptions): Quota {
     bucket.count(timesOf(requests, capacity));
     part?.count(requests);
   };
+  const keep = (requests: readonly TimedCount[]): void => file?.addAll(timesOf(requests, capacity));
   const countOthers = (requests: readonly TimedCount[]): void => {
     count(requests);
-    file?.addAll(timesOf(requests, capacity));
+    keep(requests);
   };
   const countFile = (): void => {
     const latest = scheduler.now() + MAX_AHEAD_MS;
@@ -117,7 +120,7 @@ export function openQuota(options: QuotaOptions): Quota {
 
   if (!part) countFile(); // with a ledger nothing starts before it is inherited
   return {
-    ...{ name, capacity, bucket, guests, file, countOthers },
+    ...{ name, capacity, bucket, guests, file, countOthers, keep },
     isSure: () => isSure,
     inherit: (sent, others, isOurs) => {
       const isByFile = !sent || (isOurs && hasAll(sent));
@@ -135,7 +138,7 @@ export function openQuota(options: QuotaOptions): Quota {
 }
 
 /** One by one; no more than make a difference. */
-export function timesOf(requests: readonly TimedCount[], most: number): number[] {
+function timesOf(requests: readonly TimedCount[], most: number): number[] {
   const newest = requests.toSorted((a, b) => b.at - a.at);
   const times: number[] = [];
   for (const { at, count } of newest) {

@@ -12,7 +12,7 @@ import type { LedgerWriter } from '../state/ledger-writer.ts';
 import { recentStarts } from '../state/recent-starts.ts';
 import type { RecentStarts } from '../state/recent-starts.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
-import { MAX_AHEAD_MS, openQuota, timesOf, WINDOW_MS } from './quota.ts';
+import { MAX_AHEAD_MS, openQuota, WINDOW_MS } from './quota.ts';
 import type { Quota } from './quota.ts';
 
 export type { Lanes } from './lanes.ts';
@@ -154,13 +154,7 @@ export function quotas(options: QuotasOptions): Quotas {
     inherit,
     guests: (name) => {
       const one = named(name);
-      return (
-        one && {
-          limit: one.guests,
-          count: one.countOthers,
-          keep: (requests) => one.file?.addAll(timesOf(requests, one.capacity)),
-        }
-      );
+      return one && { limit: one.guests, count: one.countOthers, keep: one.keep };
     },
     use: () =>
       [...listQuotas(), login].map(({ name, bucket, capacity }) => ({

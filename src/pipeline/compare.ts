@@ -4,6 +4,7 @@ import { diff } from '../streams/diff/diff.ts';
 import type { Difference, Images, ReadRecords } from '../streams/diff/diff.ts';
 import { newestReads } from '../streams/diff/newest.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
+import type { ImageCodec } from '../streams/records/image-codec.ts';
 import type { KeyedRecord } from '../streams/records/page-record.ts';
 import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
@@ -63,12 +64,13 @@ export function comparing(
     return record.updatedAt === null || record.updatedAt >= startFrom;
   };
   /** Since it was made ready the schema may have grown, or the record may no longer be as it was known. */
-  const isCurrent = (record: KeyedRecord): boolean =>
-    record.image?.kind === 'encoded'
-      ? record.image.codec === evolution.values
-      : digests.isStillKnown(record);
+  const isCurrent = (record: KeyedRecord, codec: ImageCodec): boolean =>
+    record.image?.kind === 'encoded' ? record.image.codec === codec : digests.isStillKnown(record);
   const compared = (batch: ReadBatch): ComparedBatch => {
-    const records = batch.keyed.map((each) => (isCurrent(each) ? each : each.withImage(undefined)));
+    const codec = evolution.values;
+    const records = batch.keyed.map((each) =>
+      isCurrent(each, codec) ? each : each.withImage(undefined),
+    );
     const { spared = [], gone } = batch.lane === 'sweep' ? batch : {};
     return {
       batch,

@@ -66,7 +66,7 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
   const { resource } = rules;
   const topic = destination.records(resource);
   const place: TaskPlace = {
-    task: taskId(task),
+    task: taskId(task.account.name, task.rules.resource),
     topic,
     cursorTopic: destination.cursors,
     ...transactionalIds(config.topics.prefix, account.name, resource),

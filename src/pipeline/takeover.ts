@@ -17,6 +17,7 @@ import { ensureTopics } from '../sinks/topics/kafka-topics.ts';
 import type { TransactionalLog } from '../sinks/transactional-log.ts';
 import { parseCursor } from './checkpoint/cursor.ts';
 import { newestCursors } from './checkpoint/ownership.ts';
+import { taskId } from './task.ts';
 
 /** Where an account's events go, once it is this process's. */
 export interface TakenOver {
@@ -101,7 +102,7 @@ async function hasStrangers(options: StrangersOptions): Promise<boolean> {
   if (from === undefined || !record) return from !== undefined;
   const newest = await newestCursors(log, cursors, from);
   return config.resources.some((resource) => {
-    const task = `${config.account}/${resource}`;
+    const task = taskId(config.account, resource);
     const text = newest.get(task);
     return text !== undefined && !record.writers.includes(parseCursor(text, task).instance);
   });

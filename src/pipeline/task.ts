@@ -1,6 +1,6 @@
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Account } from '../account/account.ts';
-import type { Config } from '../config/config.ts';
+import type { Config, Resource } from '../config/config.ts';
 import type { ListHooks } from '../observe/list-hooks.ts';
 import type { ResourceRules } from '../resources/resources.ts';
 import type { Destination } from '../sinks/topics/destination.ts';
@@ -20,6 +20,6 @@ export interface Task {
 }
 
 /** What its cursor is known by: `<account>/<resource>`. */
-export function taskId({ account, rules }: Pick<Task, 'account' | 'rules'>): string {
-  return `${account.name}/${rules.resource}`;
+export function taskId(account: string, resource: Resource): string {
+  return `${account}/${resource}`;
 }

@@ -2,7 +2,8 @@ import { lastValueFrom, of } from 'rxjs';
 import { expect, it } from 'vitest';
 import type { PiiConfig } from '../../src/config/config.ts';
 import type { JsonValue } from '../../src/schemas/json/json.ts';
-import type { ListQuery, ListRequest } from '../../src/streams/decode/list-request.ts';
+import type { ListRequest } from '../../src/streams/decode/answer.ts';
+import type { ListQuery } from '../../src/streams/http/list-query.ts';
 import { jsonsOf, records } from '../support/records.ts';
 import { unseenFields } from '../../src/account/unseen-fields.ts';
 

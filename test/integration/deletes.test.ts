@@ -6,7 +6,7 @@ import { SORTS } from '../streams/paging/moving-list.ts';
 import { checkOrders } from './support/checker.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { swept } from './support/rounds.ts';
-import { scaled } from './support/scale.ts';
+import { scaled } from '../support/scale.ts';
 import {
   cliForTest,
   firstReadDone,

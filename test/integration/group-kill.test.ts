@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { Chance } from './support/chance.ts';
-import { scaled } from './support/scale.ts';
+import { scaled } from '../support/scale.ts';
 import { folderForTest } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 import { clientsForTest, numbers, writtenTopic } from './support/written-topic.ts';

@@ -7,7 +7,7 @@ import type { Sandbox } from '../../src/sandbox/index.ts';
 import { checkOrders } from './support/checker.ts';
 import { runCli } from './support/cli.ts';
 import type { Cli } from './support/cli.ts';
-import { scaled } from './support/scale.ts';
+import { scaled } from '../support/scale.ts';
 import { connections } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 

@@ -9,7 +9,7 @@ import { checkOrders, checkStatusChanges } from './support/checker.ts';
 import { runCli } from './support/cli.ts';
 import { follow } from './support/follow.ts';
 import { publishedTruth } from './support/published-truth.ts';
-import { scaled } from './support/scale.ts';
+import { scaled } from '../support/scale.ts';
 import { connections } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 import type { Read } from './support/topic-reader.ts';

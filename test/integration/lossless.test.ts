@@ -16,7 +16,7 @@ import { oddRecord } from './support/odd-records.ts';
 import { oddText } from './support/odd-text.ts';
 import { rebuild } from './support/rebuild.ts';
 import type { AvroSchemaObject } from './support/rebuild.ts';
-import { scaled } from './support/scale.ts';
+import { scaled } from '../support/scale.ts';
 import { connections } from './support/service.ts';
 
 const RECORDS = scaled(1_500, 10_000);

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
-import { scaled } from './support/scale.ts';
+import { scaled } from '../support/scale.ts';
 import { cliForTest, connections, folderForTest, sandboxForTest } from './support/service.ts';
 import type { Env } from './support/service.ts';
 

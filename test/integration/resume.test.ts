@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import type { Cli, LogLine } from './support/cli.ts';
-import { scaled } from './support/scale.ts';
+import { scaled } from '../support/scale.ts';
 import {
   cliForTest,
   firstReadDone,

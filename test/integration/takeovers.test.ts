@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { LIMITS, takeover } from './support/takeover.ts';
 import type { Fault, Takeover } from './support/takeover.ts';
+import { scaled } from '../support/scale.ts';
 
 /** A successor waits no longer than that, whatever it finds. */
 const SILENCE_MS = 15_000;
@@ -53,7 +54,7 @@ const MORE_FAULTS: readonly Fault[] = [
   },
 ];
 
-const faults = process.env.TEST_LONG ? [...FAULTS, ...MORE_FAULTS] : FAULTS;
+const faults = scaled(FAULTS, [...FAULTS, ...MORE_FAULTS]);
 
 function keeps(name: string, { most, refused, firstAfterMs, silenceMs }: Takeover): void {
   expect.soft(most.list, name).toBeLessThanOrEqual(LIMITS.list);

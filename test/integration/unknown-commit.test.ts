@@ -16,7 +16,7 @@ import type { Aim, Fault, KafkaProxy } from '../support/proxy/kafka-proxy.ts';
 import { cursorWriters } from './support/cursors.ts';
 import { folder, proxied } from './support/proxied-service.ts';
 import type { Cli } from './support/cli.ts';
-import { scaled } from './support/scale.ts';
+import { scaled } from '../support/scale.ts';
 import { firstReadDone } from './support/service.ts';
 
 /** Instead of kafkajs' 30 s, where a test waits for it; long enough for a machine that is busy. */

@@ -16,6 +16,11 @@ export class NoAnswer extends Error {
   override readonly name = 'NoAnswer';
 }
 
+/** What kafkajs has thrown, where a connection is to blame. */
+export function kafkasOf(error: unknown): unknown {
+  return error instanceof NoAnswer || error instanceof NotSent ? error.cause : error;
+}
+
 /** Connections to brokers: one each, made when it is needed, for one call after the other. */
 export interface Brokers {
   /** @throws {@link NotSent} or {@link NoAnswer}, with kafkajs' error as their cause. */

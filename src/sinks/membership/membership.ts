@@ -1,15 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { fromEvent, merge, Observable, take, takeUntil } from 'rxjs';
+import { Observable, take } from 'rxjs';
 import kafkajs from 'kafkajs';
 import type { Kafka } from 'kafkajs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
-import { brokersOf } from '../client/brokers.ts';
+import { brokersOf, kafkasOf } from '../client/brokers.ts';
 import type { Brokers } from '../client/brokers.ts';
 import type { Address, Call } from '../client/call.ts';
 import { findCoordinator } from '../client/find-coordinator.ts';
 import { kafkaError } from '../client/kafka-error.ts';
-import { protocolError } from '../client/protocol-errors.ts';
-import { kafkasOf } from '../producer/patience.ts';
+import { meaningOf, protocolError } from '../client/protocol-errors.ts';
 import { heartbeat, joinGroup, leaveGroup, syncGroup } from './group-calls.ts';
 import type { Joined, Member, Place } from './group-calls.ts';
 
@@ -53,14 +52,10 @@ const LEAVE_WITHIN_MS = 2_000;
 
 /** What a coordinator's word means for a member. */
 const NONE = 0;
-const COORDINATOR_MOVED = new Set([15, 16]);
-const COORDINATOR_LOADS = 14;
 const ILLEGAL_GENERATION = 22;
 const UNKNOWN_MEMBER = 25;
 const REBALANCING = 27;
 const MEMBER_ID_REQUIRED = 79;
-/** Those that are said while a coordinator goes or comes. */
-const PASSING = new Set([7, COORDINATOR_LOADS, ...COORDINATOR_MOVED]);
 /** Those after which it joins again. */
 const JOIN_AGAIN = new Set([ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING]);
 
@@ -88,7 +83,7 @@ async function takePart(
   ending: AbortSignal,
   onGeneration: (generation: Generation) => void,
 ): Promise<void> {
-  const { kafka, group, onRetry } = options;
+  const { kafka, group } = options;
   const brokers = brokersOf(kafka);
   const close = () => brokers.close(); // a JoinGroup that is under way would hold up its end
   ending.addEventListener('abort', close);
@@ -102,10 +97,7 @@ async function takePart(
         await stay(options, brokers, member, generation.number, ending);
       } catch (error) {
         if (ending.aborted) break;
-        const known = judged(error, options.group);
-        if (!isRetryable(known)) throw known;
-        member.coordinator = undefined;
-        onRetry?.(known);
+        goOn(options, member, error);
         await pause(PAUSE_MS, undefined, { signal: ending }).catch(() => undefined);
       }
     }
@@ -156,42 +148,38 @@ async function stay(
 ): Promise<void> {
   const { group, heartbeatMs, sessionTimeoutMs, rejoin$ } = options;
   const rejoining = new AbortController();
-  const asked = rejoin$
-    .pipe(take(1), takeUntil(merge(fromEvent(ending, 'abort'))))
-    .subscribe(() => rejoining.abort());
+  const asked = rejoin$.pipe(take(1)).subscribe(() => rejoining.abort());
   const awake = AbortSignal.any([ending, rejoining.signal]);
   try {
     for (;;) {
       await pause(heartbeatMs, undefined, { signal: awake }).catch(() => undefined);
       if (awake.aborted) return;
       const call = heartbeat(placeOf(group, { generation, memberId: member.id }));
-      const code = await heard(options, brokers, member, call, sessionTimeoutMs);
-      if (code !== undefined && !isWell(code, call.name, member)) return;
+      let code: number;
+      try {
+        code = await ask(options, brokers, member, call, sessionTimeoutMs);
+        if (isPassing(code)) throw protocolError(code, call.name);
+      } catch (error) {
+        if (!ending.aborted) goOn(options, member, error); // only the coordinator's word ends a generation
+        continue;
+      }
+      if (!isWell(code, call.name, member)) return;
     }
   } finally {
     asked.unsubscribe();
   }
 }
 
-/** The answer to a heartbeat; undefined where there was none, which ends nothing: only the coordinator's word does. */
-async function heard(
-  options: MembershipOptions,
-  brokers: Brokers,
-  member: MemberState,
-  call: Call<number>,
-  withinMs: number,
-): Promise<number | undefined> {
-  try {
-    const code = await ask(options, brokers, member, call, withinMs);
-    if (code !== COORDINATOR_LOADS && !COORDINATOR_MOVED.has(code)) return code;
-    throw protocolError(code, call.name);
-  } catch (error) {
-    const known = judged(error, options.group);
-    if (!isRetryable(known)) throw known;
-    member.coordinator = undefined;
-    options.onRetry?.(known);
-    return undefined;
-  }
+/**
+ * A try came to nothing: the coordinator is looked for anew.
+ *
+ * @throws CellarstreamError where no later try will do.
+ */
+function goOn({ group, onRetry }: MembershipOptions, member: MemberState, error: unknown): void {
+  const known = judged(error, group);
+  if (!isRetryable(known)) throw known;
+  member.coordinator = undefined;
+  onRetry?.(known);
 }
 
 async function ask<T>(
@@ -209,10 +197,15 @@ async function ask<T>(
 function judged(error: unknown, group: string): unknown {
   const cause = kafkasOf(error);
   const known = kafkaError(cause);
-  const isWord = cause instanceof kafkajs.KafkaJSProtocolError && !PASSING.has(cause.code);
+  const isWord = cause instanceof kafkajs.KafkaJSProtocolError && !isPassing(cause.code);
   if (!isWord || !isRetryable(known)) return known;
   const message = `Kafka refuses members of the group ${group}: ${cause.message}`;
   return new CellarstreamError('KAFKA_REFUSED', message, { cause });
+}
+
+/** Whether it is said while a coordinator goes or comes. */
+function isPassing(code: number): boolean {
+  return ['again', 'leader', 'coordinator'].includes(meaningOf(code));
 }
 
 /** Whether all is well; false when it is to join again. @throws kafkajs' error with any other word. */

@@ -3,7 +3,7 @@ import { kafkaError } from '../client/kafka-error.ts';
 import { boundsOf } from './bounds.ts';
 import { batchesOf } from './batches.ts';
 import type { PlacedRecord } from './batches.ts';
-import { brokersOf } from '../client/brokers.ts';
+import { brokersOf, kafkasOf } from '../client/brokers.ts';
 import {
   addPartitionsToTxn,
   describeTransaction,
@@ -18,7 +18,7 @@ import type { Delivered } from './delivery.ts';
 import { fencing, TRANSACTION_TIMEOUT_MS } from './fencing.ts';
 import { leadersOf } from './leaders.ts';
 import { partitionOf } from './partition-of.ts';
-import { kafkasOf, patience } from './patience.ts';
+import { patience } from './patience.ts';
 import type { Patience } from './patience.ts';
 import { sequences } from './sequences.ts';
 import type { Ends, FencedSink, Message, ProducerIdentity } from '../sink.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isRetryable } from '../../core/errors.ts';
 import { kafkaError } from '../client/kafka-error.ts';
-import { NoAnswer, NotSent } from '../client/brokers.ts';
+import { kafkasOf } from '../client/brokers.ts';
 
 /** How long something may be tried, and the pauses in between. */
 export interface Patience {
@@ -43,9 +43,4 @@ export function patience(ms: number, closed: AbortSignal): Patience {
     soon: (error) => ((soons += 1) > MAX_SOON ? limit.wait(error) : waitFor(SOON_MS, error)),
   };
   return limit;
-}
-
-/** What kafkajs has thrown, where a connection is to blame. */
-export function kafkasOf(error: unknown): unknown {
-  return error instanceof NoAnswer || error instanceof NotSent ? error.cause : error;
 }

@@ -1,12 +1,12 @@
 import type { Kafka } from 'kafkajs';
 import { kafkaError } from '../client/kafka-error.ts';
 import { batchesOf } from './batches.ts';
-import { brokersOf } from '../client/brokers.ts';
+import { brokersOf, kafkasOf } from '../client/brokers.ts';
 import { initProducerId, NOBODY } from './calls.ts';
 import { deliver } from './delivery.ts';
 import { leadersOf } from './leaders.ts';
 import { partitionOf } from './partition-of.ts';
-import { kafkasOf, patience } from './patience.ts';
+import { patience } from './patience.ts';
 import type { Patience } from './patience.ts';
 import { protocolError } from '../client/protocol-errors.ts';
 import type { ProducerRecord } from './record-batch.ts';

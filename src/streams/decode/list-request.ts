@@ -20,9 +20,6 @@ import type { PageRequest, PageRequestOptions, RawPage } from '../http/page-requ
 import { unreadableTexts } from './unreadable-texts.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
 
-export type { Answer, ListRequest, Pagination } from './answer.ts';
-export type { ListQuery } from '../http/list-query.ts';
-
 /** How the pages of a list are asked for and decoded. */
 export interface DecodedListOptions {
   /** Asks for a page. */

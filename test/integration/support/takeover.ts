@@ -3,7 +3,7 @@ import type { Sandbox } from '../../../src/sandbox/index.ts';
 import { KafkaProxy } from '../../support/proxy/kafka-proxy.ts';
 import { TcpProxy } from '../../support/proxy/tcp-proxy.ts';
 import type { Cli } from './cli.ts';
-import { scaled } from './scale.ts';
+import { scaled } from '../../support/scale.ts';
 import { cliForTest, connections, folderForTest, sandboxForTest } from './service.ts';
 import type { Env } from './service.ts';
 

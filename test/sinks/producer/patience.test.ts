@@ -1,7 +1,7 @@
 import kafkajs from 'kafkajs';
 import { describe, expect, it } from 'vitest';
-import { NoAnswer, NotSent } from '../../../src/sinks/client/brokers.ts';
-import { kafkasOf, patience } from '../../../src/sinks/producer/patience.ts';
+import { NoAnswer } from '../../../src/sinks/client/brokers.ts';
+import { patience } from '../../../src/sinks/producer/patience.ts';
 import { protocolError } from '../../../src/sinks/client/protocol-errors.ts';
 
 const open = () => new AbortController().signal;
@@ -65,14 +65,5 @@ describe('patience', () => {
     await expect(waiting).rejects.toBe(error);
     await expect(limit.wait(error)).rejects.toBe(error);
     expect(performance.now() - began).toBeLessThan(200);
-  });
-});
-
-describe('kafkasOf', () => {
-  it('is what kafkajs has thrown', () => {
-    const cause = new Error('of kafkajs');
-    expect(kafkasOf(new NotSent('x', { cause }))).toBe(cause);
-    expect(kafkasOf(new NoAnswer('x', { cause }))).toBe(cause);
-    expect(kafkasOf(cause)).toBe(cause);
   });
 });

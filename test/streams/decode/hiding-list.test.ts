@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { hidingList } from '../../../src/streams/decode/hiding-list.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { MASK, personalFields } from '../../../src/streams/records/personal-fields.ts';
-import type { ListRequest } from '../../../src/streams/decode/list-request.ts';
+import type { ListRequest } from '../../../src/streams/decode/answer.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
 import { jsonsOf, records } from '../../support/records.ts';
 

@@ -4,8 +4,9 @@ import { stringifyJson } from '../../../src/schemas/json/json.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import { keyOfId, MovingList, randomOf, SORTS } from '../paging/moving-list.ts';
 import { END, pageText, requestOf } from './text-list.ts';
+import { scaled } from '../../support/scale.ts';
 
-const SEEDS = process.env.TEST_LONG ? 8 : 3;
+const SEEDS = scaled(3, 8);
 /** Of the records of a list so many are no JSON: one in. */
 const EACH = 40;
 

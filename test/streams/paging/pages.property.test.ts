@@ -17,11 +17,12 @@ import {
   throughJson,
 } from './moving-list.ts';
 import type { ListOptions, Sort } from './moving-list.ts';
+import { scaled } from '../../support/scale.ts';
 
 /** Lists in each order: 2,000 in all four, with time. */
-const SEEDS = process.env.TEST_LONG ? 500 : 200;
+const SEEDS = scaled(200, 500);
 /** Of those, the ones that are read with interruptions. */
-const INTERRUPTED_SEEDS = process.env.TEST_LONG ? 200 : 100;
+const INTERRUPTED_SEEDS = scaled(100, 200);
 const AHEAD_SEEDS = 60;
 const VOLATILE_SEEDS = 32;
 const CALM_SEEDS = 200;

@@ -19,9 +19,10 @@ import type { SweepStep } from '../../../src/streams/paging/sweeps.ts';
 import { answer, MovingList, pagesOf, randomOf, SORTS } from './moving-list.ts';
 import type { ListOptions } from './moving-list.ts';
 import { SweepLedger } from './sweep-ledger.ts';
+import { scaled } from '../../support/scale.ts';
 
 /** Lists in each order, each swept with and without a query for single records. */
-const SEEDS = process.env.TEST_LONG ? 25 : 12;
+const SEEDS = scaled(12, 25);
 /** Sweeps that begin while a list moves, and then, while it stands still. */
 const MOVING_SWEEPS = 5;
 const STILL_SWEEPS = 3;
