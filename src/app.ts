@@ -54,7 +54,7 @@ export async function run(options: RunOptions): Promise<void> {
   const unlock = lockFolder(config.stateDir);
   try {
     const links = openLinks(config, { log: kafkaLog });
-    const signals = kafkaSignals(links.kafka, topicNames(config.topics.prefix).signals);
+    const signals = kafkaSignals(links.kafka, topicNames(config.topics.sharedPrefix).signals);
     const instance = randomUUID();
     try {
       await serveAccount({ config, instance, links, signals, stop$, hooks, scheduler, kafkaLog });

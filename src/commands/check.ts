@@ -194,7 +194,7 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
         return `${brokers} broker${brokers === 1 ? '' : 's'}; ${there}`;
       }),
       attempt('registry', async () => {
-        const { records } = topicNames(config.topics.prefix);
+        const { records } = topicNames(config.topics.prefix, config.topics.sharedPrefix);
         const versions = await Promise.all(
           config.resources.map(async (resource) => {
             const latest = await registry.latest(valueSubject(records(resource)));
@@ -228,7 +228,7 @@ async function expectPartitionsOf(
   kafka: Kafka,
   absent: readonly string[],
 ): Promise<void> {
-  const { records, cursors } = topicNames(config.topics.prefix);
+  const { records, cursors } = topicNames(config.topics.prefix, config.topics.sharedPrefix);
   if (absent.includes(cursors)) return;
   const log = kafkaTransactionalLog(kafka, { partitions: new Map() });
   const written = config.resources.filter((resource) => !absent.includes(records(resource)));

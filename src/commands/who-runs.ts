@@ -23,7 +23,7 @@ export async function whoRuns(
   onWatch?: () => void,
 ): Promise<LivingInstance | undefined> {
   const scheduler = steadyScheduler;
-  const { cursors: cursorTopic } = topicNames(topics.prefix);
+  const { cursors: cursorTopic } = topicNames(topics.prefix, topics.sharedPrefix);
   const there = await withAdmin(kafka, (admin) => admin.listTopics());
   if (!there.includes(cursorTopic)) return undefined;
   if (!(await writtenSince(kafka, cursorTopic, scheduler.now() - LONG_AGO_MS))) return undefined;

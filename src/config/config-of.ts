@@ -3,7 +3,7 @@ import type { ApiConfig, Config, KafkaConfig, RegistryConfig } from './config.ts
 import type { Settings } from './settings.ts';
 
 /** The settings, checked, as the configuration that they make; relative paths start from `cwd`. */
-export function configOf(set: Settings, cwd: string): Config {
+export function configOf(set: Settings, cwd: string, sharedPrefix = set.TOPIC_PREFIX): Config {
   return {
     api: apiOf(set),
     kafka: kafkaOf(set),
@@ -11,6 +11,7 @@ export function configOf(set: Settings, cwd: string): Config {
     account: set.ACCOUNT_NAME,
     topics: {
       prefix: set.TOPIC_PREFIX,
+      sharedPrefix,
       partitions: set.TOPIC_PARTITIONS,
       replication: set.TOPIC_REPLICATION,
     },
@@ -45,6 +46,8 @@ export function configOf(set: Settings, cwd: string): Config {
       'wine-club-members': set.KEY_FIELDS_WINE_CLUB_MEMBERS,
       products: set.KEY_FIELDS_PRODUCTS,
     },
+    accountsDir: set.ACCOUNTS_DIR === undefined ? undefined : resolve(cwd, set.ACCOUNTS_DIR),
+    instanceName: set.INSTANCE_NAME,
     stateDir: resolve(cwd, set.STATE_DIR),
     http: { host: set.HTTP_HOST, port: set.HTTP_PORT },
     logLevel: set.LOG_LEVEL,

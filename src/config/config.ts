@@ -61,7 +61,10 @@ export interface Config {
   readonly registry: RegistryConfig | undefined;
   readonly account: string;
   readonly topics: {
+    /** Of the account's own topics: records, status changes, dead letters. */
     readonly prefix: string;
+    /** Of what all accounts of a fleet share: cursors, ledger, signals. The same without a fleet. */
+    readonly sharedPrefix: string;
     readonly partitions: number;
     /** Undefined: the smaller of 3 and the number of brokers. */
     readonly replication: number | undefined;
@@ -93,6 +96,10 @@ export interface Config {
   readonly volatileFields: readonly FieldPointer[];
   /** The fields that make a record's key, where they are set. */
   readonly keyFields: Readonly<Record<Resource, readonly string[] | undefined>>;
+  /** An absolute path: the files of a fleet's accounts. Undefined where there is one account, of these very settings. */
+  readonly accountsDir: string | undefined;
+  /** Names this process in a fleet. Undefined: by its host, and at random. */
+  readonly instanceName: string | undefined;
   /** An absolute path. */
   readonly stateDir: string;
   readonly http: { readonly host: string; readonly port: number };

@@ -13,6 +13,8 @@ export interface ConfigOptions<N extends Need> {
   readonly cwd: string;
   /** Groups whose required settings must be there. Default none. */
   readonly needs?: readonly N[];
+  /** Of what the account shares with others. Default its own prefix. */
+  readonly sharedPrefix?: string;
 }
 
 /**
@@ -38,7 +40,7 @@ export interface ConfigOptions<N extends Need> {
  * ```
  */
 export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): ConfigWith<N> {
-  const { env, cwd, needs = [] } = options;
+  const { env, cwd, needs = [], sharedPrefix } = options;
   const problems: SettingProblem[] = [];
   const texts = settingTexts(env, cwd, problems);
   const parsed = SCHEMA.safeParse(texts);
@@ -47,7 +49,7 @@ export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): C
   }
   problems.push(...settingProblems(texts, needs));
   if (!parsed.success || problems.length > 0) throw settingsError(problems);
-  return deepFreeze(configOf(parsed.data, cwd)) as ConfigWith<N>;
+  return deepFreeze(configOf(parsed.data, cwd, sharedPrefix)) as ConfigWith<N>;
 }
 
 /** By the name that was set, which may be a former one. */

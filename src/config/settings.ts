@@ -206,6 +206,11 @@ export const SCHEMA = z.object({
   KEY_FIELDS_WINE_CLUBS: names.optional(),
   KEY_FIELDS_WINE_CLUB_MEMBERS: names.optional(),
   KEY_FIELDS_PRODUCTS: names.optional(),
+  ACCOUNTS_DIR: z.string().optional(),
+  INSTANCE_NAME: matching(
+    /^[\w.-]{1,100}$/,
+    'must be 1 to 100 letters, digits, dots, hyphens or underscores',
+  ).optional(),
   STATE_DIR: z.string().default(DEFAULTS.STATE_DIR),
   HTTP_HOST: matching(
     /^[\w.:-]+$/,

@@ -69,7 +69,8 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
     task: taskId(task.account.name, task.rules.resource),
     topic,
     cursorTopic: destination.cursors,
-    ...transactionalIds(config.topics.prefix, account.name, resource),
+    isShared: config.accountsDir !== undefined,
+    ...transactionalIds(config.topics.sharedPrefix, account.name, resource),
   };
   const ownership: Ownership = {};
 

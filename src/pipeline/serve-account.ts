@@ -16,6 +16,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { openAccount } from '../account/account.ts';
 import { openApi } from '../account/api.ts';
 import { openLedger } from '../account/ledger/ledger.ts';
+import type { LedgerOptions } from '../account/ledger/ledger.ts';
 import { permitGrants } from '../account/permits/permit-grants.ts';
 import { quotas } from '../account/quotas.ts';
 import { resyncRequests } from '../account/resync-requests.ts';
@@ -45,6 +46,8 @@ export interface ServeAccountOptions {
   readonly hooks: Hooks;
   readonly scheduler: SchedulerLike;
   readonly kafkaLog?: logCreator | undefined;
+  /** See {@link LedgerOptions.beside}. */
+  readonly beside?: LedgerOptions['beside'];
 }
 
 /** How long a stop waits for the page in hand, ms; what is not committed then is read again. */
@@ -57,12 +60,12 @@ const SETTLE_WITHIN_MS = 3_000;
  * account's own, in its state folder, and closes it again; resolves after a clean stop.
  */
 export async function serveAccount(options: ServeAccountOptions): Promise<void> {
-  const { config, instance, links, signals, stop$, hooks, scheduler, kafkaLog } = options;
+  const { config, instance, links, signals, stop$, hooks, scheduler, kafkaLog, beside } = options;
   const { stateDir, account, resources } = config;
   const stamps = wallClock((backMs) => hooks.onClockSetBack?.({ backMs }));
 
   const store = openStore(stateDir, (reason) => hooks.onDiscarded?.({ reason }));
-  const ledger = openLedger({ instance, scheduler, hooks });
+  const ledger = openLedger({ instance, scheduler, hooks, beside });
   const writer = ledgerWriter(join(stateDir, 'quota', account, 'writer'));
   const quota = quotas({ config, scheduler, stateDir, ledger, writer, instance });
   hooks.onStart?.({ quotas: quota.use });

@@ -58,7 +58,7 @@ export async function takeOver(options: TakeoverOptions): Promise<TakenOver> {
     accountLog({
       ...{ kafka, log, account, scheduler },
       topic: destination.ledger,
-      transactionalId: `cellarstream.${topics.prefix}.ledger/${account}`,
+      transactionalId: `cellarstream.${topics.sharedPrefix}.ledger/${account}`,
       remake: () => ensureTopics(topicsOf(config, kafka)),
       isMine: (text) => parseLedger(text)?.instance === instance,
     }),

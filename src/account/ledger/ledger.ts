@@ -6,6 +6,7 @@ import type { Declared, LedgerRecord, SentRecord, TimedCount } from './ledger-re
 import { pace } from './start-pace.ts';
 import type { Pace } from './start-pace.ts';
 import type { AccountLog, Guests } from '../../sinks/ledger/kafka-ledger.ts';
+import type { Message } from '../../sinks/sink.ts';
 import { backoff } from '../../streams/flow/backoff.ts';
 import type { Gate, TokenBucketOptions } from '../../streams/quota/token-bucket.ts';
 import { usedRequests } from './used-requests.ts';
@@ -69,6 +70,14 @@ export interface LedgerOptions {
   /** The machine's clock, ms: it goes on while the machine sleeps. Default `Date.now`. */
   readonly wallNow?: () => number;
   readonly hooks?: Pick<Hooks, 'onRetry'>;
+  /** What is committed with each claim, and with the last declaration. Default nothing. */
+  readonly beside?: LedgerMessages | undefined;
+}
+
+/** Messages that the ledger's producer writes: who has lost the account can't write them. */
+export interface LedgerMessages {
+  readonly claim: () => readonly Message[];
+  readonly settle: () => readonly Message[];
 }
 
 /** How long a declaration lets requests begin, ms. */
@@ -94,7 +103,7 @@ interface Part {
 }
 
 export function openLedger(options: LedgerOptions): Ledger {
-  const { instance, scheduler, wallNow = () => Date.now(), hooks = {} } = options;
+  const { instance, scheduler, wallNow = () => Date.now(), hooks = {}, beside } = options;
   const parts = new Map<string, Part>();
   let log: AccountLog | undefined;
   const opened$ = new Subject<void>();
@@ -213,7 +222,8 @@ export function openLedger(options: LedgerOptions): Ledger {
     claim: async (claimed) => {
       await log?.close();
       log = claimed;
-      const taken = await log.takeOver(ledgerText({ instance, claim: true, number: ++claims }));
+      const text = ledgerText({ instance, claim: true, number: ++claims });
+      const taken = await log.takeOver(text, beside?.claim());
       const { entries, at } = taken;
       const newest = entries
         .map(({ text, ageMs }) => ({ entry: parseLedger(text), ageMs }))
@@ -250,7 +260,7 @@ export function openLedger(options: LedgerOptions): Ledger {
       declaring?.unsubscribe();
       renewing?.unsubscribe();
       block = { end: -Infinity, wallEnd: -Infinity };
-      await log?.append(ledgerText(recordOf(scheduler.now(), 0)));
+      await log?.append(ledgerText(recordOf(scheduler.now(), 0)), beside?.settle());
     },
     close: async () => {
       await log?.close();

@@ -36,7 +36,7 @@ const SETTLE_WITHIN_MS = 3_000;
 export function openGuest(options: GuestOptions): Guest {
   const { kafka, config, batches, scheduler } = options;
   const { account } = config;
-  const names = topicNames(config.topics.prefix);
+  const names = topicNames(config.topics.prefix, config.topics.sharedPrefix);
   const instance = randomUUID();
   const topic = kafkaSignals(kafka, names.signals);
   const log = guestLog({ kafka, topic: names.ledger, account, instance, scheduler });

@@ -16,6 +16,8 @@ export interface TaskPlace extends TransactionalIds {
   /** Of its events. */
   readonly topic: string;
   readonly cursorTopic: string;
+  /** Whether cursors of other accounts are in that topic, too. Default no: it is an error. */
+  readonly isShared?: boolean;
 }
 
 /** A task's place, and the log that it is read from. */
@@ -134,7 +136,7 @@ export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
 
 /** Reads what was added to the cursors since. */
 export async function readCursor(
-  { log, place: { cursorTopic, task } }: PlacedTask,
+  { log, place: { cursorTopic, task, isShared } }: PlacedTask,
   known: KnownCursor | undefined,
 ): Promise<KnownCursor> {
   const { low, high: end } = (await log.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
@@ -151,7 +153,8 @@ export async function readCursor(
         if (key === null) continue;
         const name = key.toString();
         if (name === task) [cursor, at] = [value?.toString() ?? null, BigInt(offset)];
-        else if (name.endsWith(`/${resourceOf(task)}`)) throw shared(name, cursorTopic);
+        else if (!isShared && name.endsWith(`/${resourceOf(task)}`))
+          throw shared(name, cursorTopic);
       }
       return Promise.resolve();
     },

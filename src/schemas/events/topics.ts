@@ -32,17 +32,20 @@ export interface TopicNames {
   readonly cursors: string;
   readonly signals: string;
   readonly ledger: string;
+  /** There where several accounts are served. */
+  readonly fleet: string;
 }
 
-/** The names of all topics under a prefix. */
-export function topicNames(prefix: string): TopicNames {
+/** The names of all topics: those of an account under its prefix, those that accounts share under theirs. */
+export function topicNames(prefix: string, sharedPrefix = prefix): TopicNames {
   return {
     records: (resource) => `${prefix}.${resource}`,
     orderStatusChanges: `${prefix}.order-status-changes`,
     deadLetters: `${prefix}.dead-letters`,
-    cursors: `${prefix}.cursors`,
-    signals: `${prefix}.signals`,
-    ledger: `${prefix}.ledger`,
+    cursors: `${sharedPrefix}.cursors`,
+    signals: `${sharedPrefix}.signals`,
+    ledger: `${sharedPrefix}.ledger`,
+    fleet: `${sharedPrefix}.fleet`,
   };
 }
 
@@ -54,6 +57,10 @@ export function valueSubject(topic: string): string {
 /** What the topics of a service depend on. */
 export interface TopicTableOptions {
   readonly prefix: string;
+  /** Of cursors, signals, ledger and fleet. Default `prefix`. */
+  readonly sharedPrefix?: string;
+  /** Whether several accounts are served. Default no. */
+  readonly isFleet?: boolean;
   readonly resources: readonly string[];
   /** Partitions of the resources' topics and of the status changes, which go by the same keys. */
   readonly partitions: number;
@@ -63,8 +70,8 @@ export interface TopicTableOptions {
 
 /** Every topic, with its settings. Without `orders` there are no status changes. */
 export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
-  const { prefix, resources, partitions, replication } = options;
-  const names = topicNames(prefix);
+  const { prefix, sharedPrefix, isFleet = false, resources, partitions, replication } = options;
+  const names = topicNames(prefix, sharedPrefix);
   const isOfOrders = (topic: string) => topic === names.orderStatusChanges;
   const spec = (
     topic: string,
@@ -83,7 +90,7 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
     ],
     cleanupPolicy,
     // An acknowledgement is behind its request; cursors and ledgers are found by reading one partition through.
-    fixedPartitions: [names.cursors, names.signals, names.ledger].includes(topic),
+    fixedPartitions: [names.cursors, names.signals, names.ledger, names.fleet].includes(topic),
     resource:
       resources.find((each) => topic === names.records(each)) ??
       (isOfOrders(topic) ? 'orders' : undefined),
@@ -104,5 +111,6 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
     spec(names.signals, 'delete', { 'retention.ms': 7 * DAY_MS }, 1),
     // How long ago something was declared is told by the clock of one broker, not by those of two instances.
     spec(names.ledger, 'compact', { ...cursors, 'message.timestamp.type': 'LogAppendTime' }, 1),
+    ...(isFleet ? [spec(names.fleet, 'compact', cursors, 1)] : []),
   ];
 }

@@ -8,23 +8,23 @@ import { claimKey, entryOf, guestsAt, isOfAccount, isOwn } from './ledger-entrie
 import type { LedgerEntry } from './ledger-entries.ts';
 import { readBatches } from '../fetch/read-batches.ts';
 import type { LogMessage } from '../fetch/record-batches.ts';
-import type { FencedSink } from '../sink.ts';
+import type { FencedSink, Message } from '../sink.ts';
 import { CLAIM_GRACE_MS, fenced, leftUndecided } from '../fenced.ts';
 
 /** An account's entries of the topic of ledgers. */
 export interface AccountLog {
   /**
    * Takes the place of whoever wrote to it, appends an entry, and gives all that stand before it: committed or not, as
-   * somebody may have relied on what was never answered.
+   * somebody may have relied on what was never answered. `beside` is committed with it, as with {@link append}.
    */
-  readonly takeOver: (text: string) => Promise<TakenOver>;
+  readonly takeOver: (text: string, beside?: readonly Message[]) => Promise<TakenOver>;
   /**
    * Resolves when the entry is committed. After a failure with a new producer of its own, unless somebody else has
    * appended anything since.
    *
    * @throws CellarstreamError `FENCED`; `KAFKA_UNREACHABLE`, `COMMIT_FAILED`, ...
    */
-  readonly append: (text: string) => Promise<void>;
+  readonly append: (text: string, beside?: readonly Message[]) => Promise<void>;
   /** What guests have declared between what was read last and what was appended last. */
   readonly guests: () => Promise<Guests>;
   readonly close: () => Promise<void>;
@@ -81,11 +81,16 @@ export function accountLog(options: AccountLogOptions): AccountLog {
   /** Keys of guests whose entries are long over: the topic would keep them for ever. */
   let over: readonly string[] = [];
 
-  const commit = async (to: FencedSink, key: string, text: string): Promise<bigint> => {
+  const commit = async (
+    to: FencedSink,
+    key: string,
+    text: string,
+    beside: readonly Message[] = [],
+  ): Promise<bigint> => {
     try {
       const message = { topic, key, value: Buffer.from(text) };
       const tombstones = over.map((each) => ({ topic, key: each, value: null }));
-      const ends = await leftUndecided(() => to.commit([message, ...tombstones]));
+      const ends = await leftUndecided(() => to.commit([message, ...beside, ...tombstones]));
       over = [];
       // A broker that has had it before does not say where it is.
       const end = ends.get(topic)?.get(0) ?? (await to.bounds(topic)).get(0)!.high;
@@ -141,10 +146,10 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     }
   };
   /** One that is refused was overtaken by another process that is starting: it is left to that one. */
-  const claimed = async (text: string) => {
+  const claimed = async (text: string, beside: readonly Message[] | undefined) => {
     try {
       const own = await open(isWhole ? undefined : sink);
-      return { own, end: await commit(own, claimKey(account), text) };
+      return { own, end: await commit(own, claimKey(account), text, beside) };
     } catch (error) {
       throw isEpochError(error) ? fenced(error) : error;
     }
@@ -156,9 +161,9 @@ export function accountLog(options: AccountLogOptions): AccountLog {
   };
 
   return {
-    takeOver: (text) =>
+    takeOver: (text, beside) =>
       inTurn(async () => {
-        const { own, end } = await claimed(text);
+        const { own, end } = await claimed(text, beside);
         const at = scheduler.now();
         const all = await entriesBefore(end, own);
         const claim = all.findLast(({ value }) => String(value) === text);
@@ -172,9 +177,9 @@ export function accountLog(options: AccountLogOptions): AccountLog {
         readTo = end;
         return { entries, guests: found.guests, at };
       }),
-    append: (text) =>
+    append: (text, beside) =>
       inTurn(async () => {
-        await commit(isWhole && sink ? sink : await reopened(), account, text);
+        await commit(isWhole && sink ? sink : await reopened(), account, text, beside);
       }),
     guests: () =>
       inTurn(async () => {

@@ -51,7 +51,7 @@ export async function openDestination(
   { kafka, registry }: Links,
   log?: logCreator,
 ): Promise<Destination> {
-  const names = topicNames(config.topics.prefix);
+  const names = topicNames(config.topics.prefix, config.topics.sharedPrefix);
   await registry.latest(valueSubject(names.deadLetters));
   const first = openKafka(config, { log, kafkaRetries: FIRST_RETRIES });
   const topics = await lookedAt(config, kafka, first);
@@ -108,16 +108,20 @@ async function lookedAt(
 
 /** The topics that the service writes to; with a resource those that are written to for it. */
 export function topicsOf(
-  { topics, resources }: ConfigWith<'kafka'>,
+  { topics, resources, accountsDir }: ConfigWith<'kafka'>,
   kafka: Kafka,
   only?: Resource,
 ): TopicsOptions {
-  const { prefix, partitions, replication } = topics;
+  const { prefix, sharedPrefix, partitions, replication } = topics;
+  const isFleet = accountsDir !== undefined;
   return {
     kafka,
     replication,
     topics: (copies) =>
-      topicTable({ prefix, resources, partitions, replication: copies }).filter(
+      topicTable({
+        ...{ prefix, sharedPrefix, isFleet, resources, partitions },
+        replication: copies,
+      }).filter(
         ({ resource }) => only === undefined || resource === undefined || resource === only,
       ),
   };
