@@ -11,7 +11,7 @@ import { FIRST_RETRIES, openKafka } from '../sinks/client/open-kafka.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Hooks, Progress } from '../observe/hooks.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
-import { allHooks } from '../ops/all-hooks.ts';
+import { allHooks } from '../observe/all-hooks.ts';
 import { openOperations } from '../ops/operations.ts';
 import type { Operations, OperationsOptions } from '../ops/operations.ts';
 import { startSandbox } from '../sandbox/index.ts';

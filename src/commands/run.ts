@@ -1,8 +1,9 @@
 import { run } from '../app.ts';
 import { steadyScheduler } from '../core/clock.ts';
+import { hasAccounts } from '../config/accounts.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
-import { allHooks } from '../ops/all-hooks.ts';
+import { allHooks } from '../observe/all-hooks.ts';
 import { openOperations } from '../ops/operations.ts';
 import { VERSION } from '../core/version.ts';
 import { logHooks } from './log-hooks.ts';
@@ -10,9 +11,10 @@ import { logReadiness } from './log-readiness.ts';
 import { logSettings } from './log-settings.ts';
 import { stopSignals } from './stop.ts';
 
-/** `cellarstream run`: the service, until a signal. */
+/** `cellarstream run`: the service, until a signal; with `ACCOUNTS_DIR` an instance of a fleet. */
 export async function runCommand(): Promise<void> {
   const source = { env: process.env, cwd: process.cwd() };
+  if (hasAccounts(source)) return (await import('./run-fleet.ts')).runFleetCommand(source);
   const config = loadConfig({ ...source, needs: ['api', 'kafka', 'registry'] });
   const logger = await createLogger({ level: config.logLevel });
   const stop$ = stopSignals();

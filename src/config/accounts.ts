@@ -5,6 +5,7 @@ import { CellarstreamError } from '../core/errors.ts';
 import { RESOURCES } from '../resources/resources.ts';
 import type { Config, ConfigWith } from './config.ts';
 import { loadConfig } from './load-config.ts';
+import { settingTexts } from './setting-texts.ts';
 import { keyFieldsSetting, SCHEMA } from './settings.ts';
 
 /** What a file of an account may set; all else is the instance's, from its environment. */
@@ -31,6 +32,11 @@ export interface AccountsOptions {
   readonly cwd: string;
   /** The instance's own settings, of which `accountsDir` is one. */
   readonly config: Config & { readonly accountsDir: string };
+}
+
+/** Whether these settings are of a fleet's instance. */
+export function hasAccounts({ env, cwd }: Pick<AccountsOptions, 'env' | 'cwd'>): boolean {
+  return settingTexts(env, cwd, []).ACCOUNTS_DIR !== undefined; // what is wrong says `loadConfig`
 }
 
 /** The file of an account: its name is the account's. */

@@ -2,7 +2,7 @@ import { steadyScheduler } from '../core/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { VERSION } from '../core/version.ts';
-import { allHooks } from './all-hooks.ts';
+import { allHooks } from '../observe/all-hooks.ts';
 import { guarded } from './guarded.ts';
 import { openHttpThread } from './http/http-thread.ts';
 import { metrics } from './metrics/metrics.ts';

@@ -12,6 +12,9 @@ import { makeOwnerOnly, OWNER_ONLY } from './owner-only.ts';
 /** Told when the images were thrown away, and why: they are read anew from Kafka. */
 export type OnDiscarded = (reason: string) => void;
 
+/** The file of images in a state folder. */
+export const IMAGES = 'images.mdb';
+
 /** `images.mdb`, opened: every use of it goes through `use`. */
 export interface ImageFile {
   /** Why it can't be relied on any more; it is to be opened anew. */
@@ -49,7 +52,7 @@ export function openImageFile(
   onDiscarded: OnDiscarded,
   damage?: CellarstreamError,
 ): ImageFile {
-  const path = join(folder, 'images.mdb');
+  const path = join(folder, IMAGES);
   const lock = `${path}-lock`;
   const marker = new OpenMarker(`${path}-open`);
   const discard = (reason: string): void => {

@@ -2,7 +2,7 @@ import type { Gauges, Hooks } from '../../observe/hooks.ts';
 import type { Resource } from '../../resources/resources.ts';
 import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
 import type { StatusField, StatusSubject } from '../../resources/orders/order-status.ts';
-import { allHooks } from '../all-hooks.ts';
+import { allHooks } from '../../observe/all-hooks.ts';
 import { clockDifference } from './freshness.ts';
 import { lifeCycle, MAX_STATUS } from './status-life-cycle.ts';
 import type { LifeCycleOptions } from './status-life-cycle.ts';

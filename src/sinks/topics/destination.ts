@@ -126,3 +126,15 @@ export function topicsOf(
       ),
   };
 }
+
+/** The topics that all accounts of a fleet share: they are there before any account is. */
+export function sharedTopicsOf(config: ConfigWith<'kafka'>, kafka: Kafka): TopicsOptions {
+  const { sharedPrefix } = config.topics;
+  const { cursors, signals, ledger, fleet } = topicNames(sharedPrefix);
+  const shared = [cursors, signals, ledger, fleet];
+  const all = topicsOf(config, kafka);
+  return {
+    ...all,
+    topics: (copies) => all.topics(copies).filter(({ topic }) => shared.includes(topic)),
+  };
+}

@@ -1,4 +1,4 @@
-import type { Hooks } from '../observe/hooks.ts';
+import type { Hooks } from './hooks.ts';
 
 /** Hooks as one: each is told, in their order. */
 export function allHooks(...all: readonly Hooks[]): Hooks {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { allHooks } from '../../src/ops/all-hooks.ts';
+import { allHooks } from '../../src/observe/all-hooks.ts';
 
 describe('allHooks', () => {
   it('tells each, in their order, what they want to be told', () => {

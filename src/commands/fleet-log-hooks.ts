@@ -1,0 +1,35 @@
+import type { FleetHooks } from '../fleet/fleet-hooks.ts';
+import type { LineLogger } from '../observe/log.ts';
+
+const STEPS = {
+  claim: 'the account is taken',
+  warm: 'the images of the account are read, while another instance runs it',
+  ask: 'the instance that runs the account is asked for it',
+  release: 'the account is stopped, for another instance',
+  drop: 'the account was given to another instance: nothing more is read for it',
+  stop: 'the file of the account has changed: it is stopped',
+} as const;
+
+/** What an instance tells of its fleet, as log lines. */
+export function fleetLogHooks(logger: LineLogger): FleetHooks {
+  return {
+    onGeneration: ({ number, instances, accounts }) =>
+      logger.info(
+        { event: 'generation', generation: number, instances, accounts },
+        'the accounts are shared out',
+      ),
+    onAccount: ({ account, step }) => logger.info({ event: 'account', account, step }, STEPS[step]),
+    onAccountFailed: ({ account, error, delayMs }) =>
+      logger.error(
+        { event: 'account-failed', account, delayMs, err: error },
+        'the account has stopped; it is tried again, and the others go on',
+      ),
+    onWrongFile: ({ account, error }) =>
+      logger.error(
+        { event: 'wrong-file', account, err: error },
+        'the file of the account is wrong: the account is not served here',
+      ),
+    onRetry: ({ error, count, delayMs }) =>
+      logger.warn({ event: 'retry', what: 'fleet', count, delayMs, err: error }, 'trying again'),
+  };
+}

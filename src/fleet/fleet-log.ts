@@ -1,0 +1,113 @@
+import type { Kafka } from 'kafkajs';
+import {
+  defer,
+  EMPTY,
+  filter,
+  firstValueFrom,
+  map,
+  retry,
+  startWith,
+  Subject,
+  switchMap,
+  timer,
+} from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import { readBatches } from '../sinks/fetch/read-batches.ts';
+import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
+import { withAdmin } from '../sinks/client/with-admin.ts';
+import { plainProducer } from '../sinks/producer/plain-producer.ts';
+import { fleetMessage, heard, parseFleetRecord } from './fleet-record.ts';
+import type { AccountWord, FleetRecord } from './fleet-record.ts';
+
+/** The fleet's topic, as far as it was read. */
+export interface FleetLog {
+  readonly words: ReadonlyMap<string, AccountWord>;
+  /** Reads on for ever; emits when anything was said. What fails is told, and tried again. */
+  readonly following$: Observable<void>;
+  /** Resolves when all that was said by now is known. Needs {@link following$}. */
+  readonly caughtUp: () => Promise<void>;
+  readonly send: (record: FleetRecord) => Promise<void>;
+}
+
+export interface FleetLogOptions {
+  readonly kafka: Kafka;
+  readonly topic: string;
+  readonly scheduler: SchedulerLike;
+  readonly onRetry: (retry: { error: unknown; count: number; delayMs: number }) => void;
+}
+
+const RUN_FIRST = '`cellarstream run` with ACCOUNTS_DIR makes it when it starts';
+const PAUSE_MS = 1_000;
+
+/**
+ * Read to the end of the log, and not to its last stable offset: the transaction that an instance left open as it died would
+ * hold up all accounts for a minute. What was aborted counts, too. Whoever takes an account fences first, so what it writes
+ * stands behind all that the one before could write: the last word is that of the newest owner.
+ */
+export function fleetLog(options: FleetLogOptions): FleetLog {
+  const { kafka, topic, scheduler, onRetry } = options;
+  const words = new Map<string, AccountWord>();
+  const moved$ = new Subject<void>();
+  let next = 0n;
+
+  const bounds = () =>
+    withAdmin(kafka, async (admin) => {
+      await requireTopic(admin, topic, RUN_FIRST);
+      return (await topicBounds(admin, topic)).get(0)!;
+    });
+  const read$ = defer(async () => {
+    const { low, high } = await bounds();
+    if (next > high) words.clear(); // it was made anew
+    return { from: next > high || next < low ? low : next, high };
+  }).pipe(
+    switchMap(({ from, high }) => {
+      next = from;
+      moved$.next();
+      const range = { from: new Map([[0, from]]), ends: new Map([[0, high]]) };
+      return readBatches(
+        { kafka, topic, range, follow: true, isolation: 'uncommitted', isPatient: false },
+        (batch) => {
+          for (const { value } of batch.messages) hear(value);
+          ({ next } = batch);
+          moved$.next();
+          return batch.messages.length > 0 ? [undefined] : EMPTY;
+        },
+      );
+    }),
+  );
+  const hear = (value: Buffer | null): void => {
+    const record = parseFleetRecord(value);
+    if (record) words.set(record.account, heard(words.get(record.account), record));
+  };
+
+  return {
+    words,
+    following$: read$.pipe(
+      map(() => undefined),
+      retry({
+        resetOnSuccess: true,
+        delay: (error: unknown, count) => {
+          onRetry({ error, count, delayMs: PAUSE_MS });
+          return timer(PAUSE_MS, scheduler);
+        },
+      }),
+    ),
+    caughtUp: async () => {
+      const { high } = await bounds();
+      await firstValueFrom(
+        moved$.pipe(
+          startWith(undefined),
+          filter(() => next >= high),
+        ),
+      );
+    },
+    send: async (record) => {
+      const producer = plainProducer(kafka);
+      try {
+        await producer.send(topic, fleetMessage(topic, record));
+      } finally {
+        producer.close();
+      }
+    },
+  };
+}

@@ -1,0 +1,71 @@
+import type { FleetAccount, FleetView } from '../observe/fleet-view.ts';
+import { describeError } from '../core/errors.ts';
+import type { AccountFiles } from './account-files.ts';
+import type { AccountWord } from './fleet-record.ts';
+import type { SharedOut } from './member-data.ts';
+import type { Doing } from './next-step.ts';
+
+/** What an instance knows of its fleet. */
+export interface Known {
+  /** The name of the instance. */
+  readonly name: string;
+  readonly generation: number | undefined;
+  readonly given: SharedOut | undefined;
+  readonly words: ReadonlyMap<string, AccountWord>;
+  readonly files: AccountFiles;
+  /** What is done here, and why it failed. */
+  readonly here: ReadonlyMap<string, { readonly doing: Doing; readonly error: unknown }>;
+  readonly now: number;
+}
+
+/** A handover, or the start of an account, is done by then, ms: what takes longer is said. */
+const SLOW_MS = 30_000;
+
+/** The same for people. */
+export function fleetViewOf(known: Known): FleetView {
+  const { name, generation, given, words, files, here } = known;
+  const names = new Set([...files.keys(), ...words.keys(), ...(given?.accounts.keys() ?? [])]);
+  return {
+    instance: name,
+    generation,
+    instances: (given?.members ?? []).map((member) => member.name).sort(),
+    accounts: [...names].sort().flatMap((account) => {
+      const word = words.get(account);
+      const file = files.get(account);
+      const isKnown = file !== undefined || given?.accounts.has(account) === true;
+      // An account that was taken away in good order is no concern of anybody.
+      if (!isKnown && !word?.owner) return [];
+      return [accountOf(account, known, here.get(account)?.error)];
+    }),
+  };
+}
+
+function accountOf(account: string, known: Known, error: unknown): FleetAccount {
+  const { given, words, files, now } = known;
+  const word = words.get(account);
+  const file = files.get(account);
+  const target = given?.accounts.get(account);
+  const members = new Set(given?.members.map(({ instance }) => instance));
+  const owner = word?.owner && members.has(word.owner.instance) ? word.owner : undefined;
+  const since = word?.at ?? now;
+  const one = { account, owner: owner?.name, since };
+  if (error !== undefined) return { ...one, state: 'failed', problem: describeError(error) };
+  if (owner && (target === undefined || target === owner.instance)) {
+    return { ...one, state: 'running', problem: undefined };
+  }
+  if (owner) {
+    const isSlow = now - since > SLOW_MS && word?.ask !== undefined;
+    const problem = isSlow ? `${owner.name} has not released it` : undefined;
+    return { ...one, state: 'moving', problem };
+  }
+  if (target !== undefined) {
+    const isSlow = now - since > SLOW_MS;
+    const problem = isSlow ? 'the instance that it was given has not taken it' : undefined;
+    return { ...one, state: isSlow ? 'without-owner' : 'starting', problem };
+  }
+  if (file && 'error' in file) {
+    return { ...one, state: 'wrong-file', problem: describeError(file.error) };
+  }
+  const problem = file ? 'it was given to no instance yet' : 'no instance has its file';
+  return { ...one, state: 'without-owner', problem };
+}

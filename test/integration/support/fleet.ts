@@ -1,0 +1,144 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { inject } from 'vitest';
+import type { Sandbox } from '../../../src/sandbox/index.ts';
+import { checkOrders, checkStatusChanges } from './checker.ts';
+import type { Cli } from './cli.ts';
+import { publishedTruth } from './published-truth.ts';
+import { cliForTest, folderForTest, sandboxForTest } from './service.ts';
+import type { Env } from './service.ts';
+import { readTopic } from './topic-reader.ts';
+
+/** The quota of each account at its API. */
+export const QUOTA = { list: 100, login: 10 } as const;
+
+export interface TestAccount {
+  readonly name: string;
+  readonly sandbox: Sandbox;
+  /** Of all requests for its list, when they came: ms since the epoch. */
+  readonly polls: () => readonly number[];
+}
+
+export interface Instance {
+  readonly name: string;
+  readonly cli: Cli;
+  /** The accounts that it has claimed since the beginning, in order. */
+  readonly claimed: () => readonly string[];
+}
+
+export interface TestFleet {
+  readonly accounts: readonly TestAccount[];
+  readonly accountsDir: string;
+  readonly start: (name: string, env?: Env) => Instance;
+  /** Writes an account's file anew, or removes it. */
+  readonly setFile: (account: string, text: string | undefined) => void;
+  readonly fileOf: (account: TestAccount) => string;
+  /** Stops all changes, waits until all is published, and gives what breaks a promise. */
+  readonly violations: () => Promise<string[]>;
+}
+
+export interface TestFleetOptions {
+  readonly prefix: string;
+  readonly accounts: number;
+  readonly orders?: number;
+  readonly changesPerSecond?: number;
+}
+
+/** Accounts, each of an API of its own, and instances that share them out. */
+export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet> {
+  const { prefix, orders = 100, changesPerSecond = 1 } = options;
+  const names = Array.from(
+    { length: options.accounts },
+    (_, n) => `a${String(n).padStart(2, '0')}`,
+  );
+  const accounts = await Promise.all(
+    names.map(async (name, n): Promise<TestAccount> => {
+      const sandbox = await sandboxForTest({
+        records: { orders },
+        seed: n + 1,
+        apiKey: `key-of-${name}`,
+        quotaPerMinute: QUOTA.list,
+        loginQuotaPerMinute: QUOTA.login,
+        changesPerSecond,
+      });
+      return {
+        name,
+        sandbox,
+        polls: () => sandbox.truth.requests('orders').map(({ at }) => at),
+      };
+    }),
+  );
+  const root = folderForTest();
+  const accountsDir = join(root, 'accounts');
+  mkdirSync(accountsDir);
+  const fileOf = ({ sandbox }: TestAccount) =>
+    `API_BASE_URL=${sandbox.url}\nAPI_KEY=${sandbox.apiKey}\n`;
+  const setFile = (account: string, text: string | undefined) => {
+    const file = join(accountsDir, `${account}.env`);
+    if (text === undefined) rmSync(file);
+    else writeFileSync(file, text);
+  };
+  for (const account of accounts) setFile(account.name, fileOf(account));
+
+  return {
+    accounts,
+    accountsDir,
+    fileOf,
+    setFile,
+    start: (name, env = {}) => {
+      const stateDir = join(root, `state-${name}`);
+      mkdirSync(stateDir, { recursive: true });
+      const cli = cliForTest(['run'], {
+        ACCOUNTS_DIR: accountsDir,
+        INSTANCE_NAME: name,
+        STATE_DIR: stateDir,
+        KAFKA_BROKERS: inject('brokers').join(','),
+        SCHEMA_REGISTRY_URL: inject('registryUrl'),
+        TOPIC_PREFIX: prefix,
+        TOPIC_PARTITIONS: '1',
+        RESOURCES: 'orders',
+        POLL_INTERVAL_MS: '1000',
+        DELETE_PROOF_MS: '0',
+        ...env,
+      });
+      const claimed = () =>
+        cli
+          .lines()
+          .flatMap(({ event, step, account }) =>
+            event === 'account' && step === 'claim' ? [String(account)] : [],
+          );
+      return { name, cli, claimed };
+    },
+    violations: async () => {
+      for (const { sandbox } of accounts) sandbox.setRate(0);
+      const found: string[] = [];
+      for (const { name, sandbox } of accounts) {
+        const topic = (of: string) =>
+          readTopic(inject('brokers'), inject('registryUrl'), `${prefix}.${name}.${of}`);
+        await publishedTruth(
+          inject('brokers'),
+          inject('registryUrl'),
+          `${prefix}.${name}`,
+          sandbox,
+        );
+        const events = await topic('orders');
+        const all = [
+          ...checkOrders(events, sandbox).violations,
+          ...checkStatusChanges(await topic('order-status-changes'), events).violations,
+          ...overruns(sandbox),
+        ];
+        found.push(...all.map((violation) => `${name}: ${violation}`));
+      }
+      return found;
+    },
+  };
+}
+
+function overruns(sandbox: Sandbox): string[] {
+  const most = sandbox.truth.mostInAnyWindow('orders', 60_000);
+  const logins = sandbox.truth.mostInAnyWindow('login', 60_000);
+  return [
+    ...(most > QUOTA.list ? [`${most} requests in a minute`] : []),
+    ...(logins > QUOTA.login ? [`${logins} logins in a minute`] : []),
+  ];
+}
