@@ -128,12 +128,13 @@ export function makeAccount(
   trade: Trade,
   clock: () => number,
 ): Account {
-  const { seed, apiKey, now } = settings;
+  const { seed, apiKey } = settings;
   const store = new Store(settings, clock, trade);
   const tokens = new Tokens(name, settings, clock);
   const arrivals = new Arrivals(settings);
   const faults = new Faults(seed);
-  const traffic = new Traffic(store, new RandomDrift(store, faults, seed), settings, now);
+  const drift = new RandomDrift(store, faults, seed);
+  const traffic = new Traffic(store, drift, settings, trade.apart(seed));
   const hidden = new Hidden(seed);
   const controls: SandboxAccount = {
     name,

@@ -28,10 +28,9 @@ export class Accounts {
       const own = { ...settings, seed: mix(seed, k), apiKey: `${apiKey}-${k + 1}` };
       return makeAccount(nameOf(k + 1), own, trade, clock);
     });
-    this.nobody =
-      accounts === 1
-        ? this.first
-        : makeAccount('nobody', { ...settings, apiKey: randomUUID() }, trade, clock);
+    // A seed that no account has, so that no token is good for it: one of another start may come.
+    const none = { ...settings, seed: mix(seed, -1), apiKey: randomUUID() };
+    this.nobody = accounts === 1 ? this.first : makeAccount('nobody', none, trade, clock);
     this.#byName = new Map(this.all.map((account) => [account.controls.name, account]));
     this.#byKey = new Map(this.all.map((account) => [account.controls.apiKey, account]));
   }

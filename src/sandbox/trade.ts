@@ -60,6 +60,11 @@ export class Trade {
     this.#catalogue = makeCatalogue(seed, CATALOGUE);
   }
 
+  /** Sets accounts apart: from 0 up to 1, by an account's seed, and 0 for the trade's own. */
+  apart(seed: number): number {
+    return ((seed ^ this.seed) >>> 0) / 2 ** 32;
+  }
+
   /** A person's fields, as templates take them. */
   personAt(number: number): PersonBytes {
     return (this.#people[number] ??= personBytes(makePerson(this.seed, number)));

@@ -19,7 +19,7 @@ export class Winery {
     this.#seed = seed;
     this.#customers = customers || PEOPLE;
     this.#trade = trade;
-    this.#firstPerson = ((seed ^ trade.seed) >>> 0) % PEOPLE;
+    this.#firstPerson = Math.floor(trade.apart(seed) * PEOPLE);
   }
 
   /** The place among the customers of the one a record belongs to; customers are their own. */
