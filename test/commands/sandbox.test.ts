@@ -49,7 +49,7 @@ it('prints the settings for the first of many, and the keys of the others', asyn
 
 it('writes a file for each account, with which it can be used, and ends at a signal', async () => {
   const settings = parseEnv(await sandbox('--accounts', '2', '--accounts-dir', 'accounts'));
-  expect(Object.keys(settings)).toEqual(['API_BASE_URL', 'ACCOUNTS_DIR']);
+  expect(Object.keys(settings).sort()).toEqual(['ACCOUNTS_DIR', 'API_BASE_URL']);
   expect(settings.ACCOUNTS_DIR).toBe(join(folder, 'accounts'));
   for (const name of ['winery-1', 'winery-2']) {
     const file = parseEnv(await readFile(join(folder, 'accounts', `${name}.env`), 'utf8'));
