@@ -39,6 +39,8 @@ sandboxFlags(program.command('sandbox'))
   .option('--host <address>', 'address to listen on', '127.0.0.1')
   .option('--port <n>', 'port to listen on; 0 takes a free one', port, 8080)
   .option('--api-key <key>', 'the key that the login accepts', 'sandbox-key')
+  .option('--accounts <n>', 'accounts, each with a key, records and quotas of its own', count, 1)
+  .option('--accounts-dir <dir>', 'writes a file <account>.env for each account into this folder')
   .action(async (flags: SandboxFlags) =>
     (await import('./commands/sandbox.ts')).sandboxCommand(flags),
   );

@@ -7,6 +7,9 @@ export interface SandboxFlags extends DemoFlags {
   readonly host: string;
   readonly port: number;
   readonly apiKey: string;
+  readonly accounts: number;
+  /** Where to write a file for each account. */
+  readonly accountsDir?: string;
 }
 
 /** The flags that `demo` and `sandbox` share. */

@@ -1,21 +1,39 @@
+import { resolve } from 'node:path';
 import { firstValueFrom } from 'rxjs';
 import { CellarstreamError } from '../core/errors.ts';
 import { startSandbox } from '../sandbox/index.ts';
+import type { Sandbox } from '../sandbox/index.ts';
+import { writeAccountFiles } from './account-files.ts';
 import { sandboxOptions } from './sandbox-flags.ts';
 import type { SandboxFlags } from './sandbox-flags.ts';
 import { stopSignals } from './stop.ts';
 
 /** `cellarstream sandbox`: the API alone, until a signal. */
 export async function sandboxCommand(flags: SandboxFlags): Promise<void> {
-  const { host, port, apiKey } = flags;
-  const sandbox = await startSandbox({ ...sandboxOptions(flags), host, port, apiKey }).catch(
-    (cause: NodeJS.ErrnoException) => {
-      if (cause.syscall !== 'listen') throw cause;
-      const advice = `can't listen on ${host}:${port} (${cause.code}): choose others with --host and --port`;
-      throw new CellarstreamError('SETTINGS', advice);
-    },
-  );
-  process.stdout.write(`API_BASE_URL=${sandbox.url}\nAPI_KEY=${sandbox.apiKey}\n`);
-  await firstValueFrom(stopSignals());
-  await sandbox.close();
+  const { host, port, apiKey, accounts, accountsDir } = flags;
+  const options = { ...sandboxOptions(flags), host, port, apiKey, accounts };
+  const sandbox = await startSandbox(options).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.syscall !== 'listen') throw cause;
+    const advice = `can't listen on ${host}:${port} (${cause.code}): choose others with --host and --port`;
+    throw new CellarstreamError('SETTINGS', advice);
+  });
+  try {
+    if (accountsDir !== undefined) await writeAccountFiles(accountsDir, sandbox);
+    process.stdout.write(howToUse(sandbox, accountsDir));
+    await firstValueFrom(stopSignals());
+  } finally {
+    await sandbox.close();
+  }
+}
+
+/** The settings to run against it, as a `.env` file has them: of the first account, or of all by their files. */
+function howToUse({ url, apiKey, accounts }: Sandbox, accountsDir: string | undefined): string {
+  const lines = [`API_BASE_URL=${url}`];
+  if (accountsDir !== undefined) {
+    lines.push(`ACCOUNTS_DIR=${resolve(accountsDir)}`);
+  } else {
+    lines.push(`API_KEY=${apiKey}`);
+    for (const other of accounts.slice(1)) lines.push(`# ${other.name}: API_KEY=${other.apiKey}`);
+  }
+  return lines.map((line) => `${line}\n`).join('');
 }

@@ -16,7 +16,7 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-/** What the API answers, apart from quotas and faults. */
+/** What the API answers to one account, apart from quotas and faults. */
 export class Api {
   readonly #settings: Settings;
   readonly #store: Store;
@@ -43,9 +43,9 @@ export class Api {
     this.#random = new Random(settings.seed, 0xfa9e);
   }
 
-  /** @param text the request's body. */
-  async login(text: string): Promise<Answer> {
-    if (apiKeyIn(text) !== this.#settings.apiKey) return complaint(400, 'Invalid API key');
+  /** @param apiKey as {@link apiKeyIn} found it. */
+  async login(apiKey: unknown): Promise<Answer> {
+    if (apiKey !== this.#settings.apiKey) return complaint(400, 'Invalid API key');
     const { tokenLifeMs, readings } = this.#settings;
     const expiresIn = { ms: tokenLifeMs, us: tokenLifeMs * 1_000, s: tokenLifeMs / 1_000 };
     return json(200, {
@@ -55,17 +55,16 @@ export class Api {
   }
 
   /**
-   * @param authorization the header of that name.
+   * @param token as {@link tokenIn} found it.
    * @param fault what is to go wrong with the page, if there comes one.
    */
   async list(
     resource: Resource,
     params: URLSearchParams,
-    authorization: string | undefined,
+    token: string | undefined,
     fault?: PageFault,
   ): Promise<Answer> {
     const { readings, sort, shuffleTies } = this.#settings;
-    const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
     if (token === undefined || !(await this.#tokens.accepts(token))) {
       return complaint(readings.unauthorized, 'Missing, invalid or expired token');
     }
@@ -108,7 +107,13 @@ export function page(status: number, title: string): Answer {
   return { status, headers: { 'content-type': 'text/html; charset=utf-8' }, body };
 }
 
-function apiKeyIn(text: string): unknown {
+/** The token in a header `Authorization`. */
+export function tokenIn(authorization: string | undefined): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
+}
+
+/** The key in a login's body; whatever stands in its place. */
+export function apiKeyIn(text: string): unknown {
   try {
     const body = JSON.parse(text) as unknown;
     return typeof body === 'object' && body !== null && 'apiKey' in body ? body.apiKey : undefined;

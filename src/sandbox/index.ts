@@ -10,6 +10,7 @@ export { startSandbox } from './sandbox.ts';
 
 // The sandbox
 export type { Sandbox } from './sandbox.ts';
+export type { SandboxAccount } from './account.ts';
 export type { Readings, SandboxOptions, Sort } from './options.ts';
 
 // What it serves

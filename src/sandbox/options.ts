@@ -40,9 +40,17 @@ export interface SandboxOptions {
   readonly host?: string;
   /** Port to listen on; 0 takes a free one. Default 0. */
   readonly port?: number;
+  /**
+   * Accounts, up to 10,000: each with an API key, records, changes, tokens, quotas and faults of its
+   * own. Every other option that concerns these is for each account by itself. Default 1.
+   */
+  readonly accounts?: number;
   /** The same seed gives the same records, changes and random faults. Default 1. */
   readonly seed?: number;
-  /** The API key that the login accepts. Default `sandbox-key`. */
+  /**
+   * The API key that the login accepts: of the first account; the second has `sandbox-key-2`, and
+   * so on. Default `sandbox-key`.
+   */
   readonly apiKey?: string;
   /** Records of each list at the start, up to 16,000,000; the default for those not named. */
   readonly records?: Partial<Readonly<Record<Resource, number>>>;
@@ -105,11 +113,14 @@ export interface Settings extends Required<Omit<SandboxOptions, 'readings' | 're
 /** The most records of one list; what `SortedIds` and the packed sort can hold. */
 export const MAX_RECORDS = 16_000_000;
 
+const MAX_ACCOUNTS = 10_000;
+
 const DAY_MS = 86_400_000;
 
 const DEFAULTS = {
   host: '127.0.0.1',
   port: 0,
+  accounts: 1,
   seed: 1,
   apiKey: 'sandbox-key',
   records: {
@@ -185,6 +196,9 @@ function problems(settings: Settings): string[] {
     const fine = Number.isInteger(count) && count >= 0 && count <= MAX_RECORDS;
     expect(`records.${name}`, fine, `an integer from 0 to ${MAX_RECORDS}`);
   }
+  const { accounts } = settings;
+  const some = Number.isInteger(accounts) && accounts >= 1 && accounts <= MAX_ACCOUNTS;
+  expect('accounts', some, `an integer from 1 to ${MAX_ACCOUNTS}`);
   expect('seed', Number.isInteger(settings.seed), 'an integer');
   expect('apiKey', settings.apiKey !== '', 'a text that is not empty');
   expect('clockSkewMs', Number.isFinite(settings.clockSkewMs), 'a finite number');

@@ -1,117 +1,35 @@
-import { Api } from './api.ts';
-import { Arrivals } from './arrivals.ts';
-import { convertedField, newField } from './drift.ts';
-import type { DriftOptions } from './drift.ts';
-import { Faults } from './faults.ts';
+import type { SandboxAccount } from './account.ts';
+import { Accounts } from './accounts.ts';
 import type { FaultSpec } from './faults.ts';
-import { Hidden } from './hidden.ts';
 import { toSettings } from './options.ts';
 import type { SandboxOptions } from './options.ts';
-import type { Patch } from './patch.ts';
-import { RandomDrift } from './random-drift.ts';
 import { Random } from './random.ts';
-import type { JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
+import { RESOURCES } from './resources.ts';
 import { STAGING } from './routes.ts';
 import { Server } from './server.ts';
-import { setStatus } from './set-status.ts';
-import { Store } from './store.ts';
-import { Tokens } from './tokens.ts';
-import { Traffic } from './traffic.ts';
-import { truthOf } from './truth.ts';
-import type { Truth } from './truth.ts';
 
-/** A running sandbox: the API on a port, the truth, and controls. */
-export interface Sandbox {
+/**
+ * A running sandbox: the API on a port, and its accounts. What it has of an account itself is of the
+ * first, which is the only one unless the option `accounts` says otherwise.
+ */
+export interface Sandbox extends SandboxAccount {
   /** Production base, without the version: lists are at `${url}/v1/orders`. */
   readonly url: string;
   /** Staging base, which ends in the version: lists are at `${stagingUrl}/orders`. */
   readonly stagingUrl: string;
-  readonly apiKey: string;
-  readonly truth: Truth;
+  /** In order of their names: `winery-01`, `winery-02`, ... */
+  readonly accounts: readonly SandboxAccount[];
 
+  /** @throws RangeError when there is no account of this name. */
+  account(name: string): SandboxAccount;
   /**
-   * Changes a record: sets fields, or lets a function alter it or return what it shall be. Sets
-   * `updated_at` unless the patch does. The record keeps being known by its old key here. The patch
-   * meets it as it would be without drift.
-   * @throws RangeError when there is no such record.
+   * Makes requests go wrong in every account, and those that are of none. Each account counts for
+   * itself: `times: 3` are three requests of each. @returns a function that lifts all of them.
    */
-  change(resource: Resource, key: RecordKey, patch: Patch): void;
-  /**
-   * Sets a status field of an order: `payment_status`, `club_package_info.package_status`,
-   * `fulfillment_info.status` (of the first), `fulfillment_info[F-100001-2].status`,
-   * `order_edit[2026-01-01T00:00:00.000Z].status`.
-   * @throws RangeError when there is no such order or no such place in it.
-   */
-  setStatus(orderNumber: number, field: string, value: string | null): void;
-  /**
-   * Takes an order one step on in its life: paid, packed, shipped, delivered.
-   * @returns what was done, or undefined when its life is over and nothing was changed.
-   * @throws RangeError when there is no such order.
-   */
-  advance(orderNumber: number): string | undefined;
-  /** Makes a believable record, with these fields instead of its own. @returns its key. */
-  create(resource: Resource, partial?: JsonObject): RecordKey;
-  /** @throws RangeError when there is no such record. */
-  remove(resource: Resource, key: RecordKey): void;
-  /**
-   * Serves exactly this JSON text for a record: numbers that JavaScript cannot hold, names given
-   * twice, no object at all. `updated_at` in it is not touched, and nothing in it drifts until the
-   * record is changed.
-   * @throws SyntaxError when it is no JSON. RangeError when there is no such record.
-   */
-  replaceText(resource: Resource, key: RecordKey, text: string): void;
-  /** Makes so many seeded random changes now, in all lists that have records. */
-  changeSome(count: number): void;
-  /** Random changes per second from now on; 0 stops them. */
-  setRate(changesPerSecond: number): void;
-  /**
-   * A new field: records that are created or changed from now on carry it, unless they have it
-   * anyway, and so many of those that are there get it at once.
-   *
-   * @param field its name, a path with dots (`loyalty.since`) or a JSON Pointer (`/loyalty/since`).
-   * Objects on the way are made; a list means each of its elements, or the one numbered.
-   * @returns a function that ends it: records lose the field when they are next changed. A patch
-   * of `change` meets them without it all along.
-   * @throws RangeError when a name in the path is empty.
-   */
-  addField(resource: Resource, field: string, value: JsonValue, options?: DriftOptions): () => void;
-  /**
-   * A field of another type: as {@link addField}, but records that have the field show it converted
-   * (`String` makes texts of numbers). Null stays null. Random changes and `advance` go on as if
-   * nothing had happened; `change` meets and sets the value before it is converted.
-   */
-  convertField(
-    resource: Resource,
-    field: string,
-    convert: (value: JsonValue) => JsonValue,
-    options?: DriftOptions,
-  ): () => void;
-  /**
-   * Serves a record without its key field until it heals, whatever changes in it. It keeps its
-   * place in the list, and both `orderNumber` and the truth know it by its old key.
-   *
-   * @param options `touch`: whether losing and healing set `updated_at`. Default true.
-   * @returns a function that heals it.
-   * @throws RangeError when there is no such record.
-   */
-  loseKey(resource: Resource, key: RecordKey, options?: Pick<DriftOptions, 'touch'>): () => void;
-  /**
-   * A list hides a share of its records, new ones too: pages, totals and `orderNumber` are as if
-   * they were gone, the truth still has them. Which ones their keys and the seed decide, so that a
-   * larger share hides those of a smaller one and more; of few records the share is about right.
-   *
-   * @param share from 0 to 1.
-   * @returns a function that shows them again.
-   * @throws RangeError when there is no such share.
-   */
-  hide(resource: Resource, share: number): () => void;
-  /** Makes requests go wrong. @returns a function that lifts the fault. */
-  fault(spec: FaultSpec): () => void;
-  /** No token given out until now is good any longer. */
-  revokeTokens(): void;
-  /** Sets how far the server's clock is ahead of the real one, in ms. */
+  faultAll(spec: FaultSpec): () => void;
+  /** Sets how far the server's clock, which all accounts share, is ahead of the real one, in ms. */
   skewClock(ms: number): void;
-  /** Sets how long answers take, in ms; a pair is a range. */
+  /** Sets how long answers take in all accounts, in ms; a pair is a range. */
   setLatency(ms: number | readonly [number, number]): void;
   /** Stops listening and closes all connections; the data goes on changing. */
   down(): Promise<void>;
@@ -140,53 +58,36 @@ export interface Sandbox {
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const settings = toSettings(options);
-  const { host, seed, apiKey, now } = settings;
+  const { host, seed, now } = settings;
   let skewMs = settings.clockSkewMs;
   const serverClock = () => now() + skewMs;
-  const store = new Store(settings, serverClock);
-  const tokens = new Tokens(settings, serverClock);
-  const arrivals = new Arrivals(settings);
-  const faults = new Faults(seed);
-  const traffic = new Traffic(store, new RandomDrift(store, faults, seed), settings, now);
-  const hidden = new Hidden(seed);
-  const api = new Api(settings, store, tokens, hidden, serverClock);
+  const accounts = new Accounts(settings, serverClock);
+  const all = accounts.all.map(({ controls }) => controls);
+  const { controls: first } = accounts.first;
+  // Made before the port is there, so that the first answer takes no longer than the next.
+  for (const resource of RESOURCES) first.truth.count(resource);
   const random = new Random(seed, 0x1a7);
-  const server = new Server({
-    settings,
-    api,
-    arrivals,
-    faults,
-    random,
-    arrivalClock: now,
-    serverClock,
-  });
+  const server = new Server({ settings, accounts, random, arrivalClock: now, serverClock });
   const port = await server.listen(host, settings.port);
   const url = `${settings.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
-  traffic.setRate(settings.changesPerSecond);
+  for (const account of all) account.setRate(settings.changesPerSecond);
   let closed = false;
 
   return {
+    ...first,
     url,
     stagingUrl: `${url}${STAGING}`,
-    apiKey,
-    truth: truthOf(store, arrivals, settings.readings.rateLimited.status),
-    change: (resource, key, patch) => store.change(resource, key, patch),
-    setStatus: (orderNumber, field, value) =>
-      store.change('orders', orderNumber, (order) => setStatus(order, field, value)),
-    advance: (orderNumber) => store.advance(orderNumber),
-    create: (resource, partial) => store.create(resource, partial),
-    remove: (resource, key) => store.remove(resource, key),
-    replaceText: (resource, key, text) => store.replaceText(resource, key, text),
-    changeSome: (count) => traffic.changeSome(count),
-    setRate: (changesPerSecond) => traffic.setRate(changesPerSecond),
-    addField: (resource, field, value, options) =>
-      store.drift(resource, newField(field, value), options),
-    convertField: (resource, field, convert, options) =>
-      store.drift(resource, convertedField(field, convert), options),
-    loseKey: (resource, key, options) => store.loseKey(resource, key, options),
-    hide: (resource, share) => hidden.add(resource, share),
-    fault: (spec) => faults.add(spec),
-    revokeTokens: () => tokens.revoke(),
+    accounts: all,
+    account(name) {
+      const account = accounts.named(name);
+      if (!account) throw new RangeError(`no account ${name}: they are ${range(all)}`);
+      return account.controls;
+    },
+    faultAll(spec) {
+      const faults = new Set([...accounts.all, accounts.nobody].map((account) => account.faults));
+      const ends = [...faults].map((each) => each.add(spec));
+      return () => ends.forEach((end) => end());
+    },
     skewClock: (ms) => void (skewMs = ms),
     setLatency: (ms) => void (server.latencyMs = ms),
     down: () => server.stop(),
@@ -195,8 +96,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     },
     async close() {
       closed = true;
-      traffic.setRate(0);
+      for (const account of all) account.setRate(0);
       await server.stop();
     },
   };
+}
+
+function range(accounts: readonly SandboxAccount[]): string {
+  return [...new Set([accounts[0]!.name, accounts.at(-1)!.name])].join(' to ');
 }

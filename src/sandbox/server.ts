@@ -6,14 +6,15 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
-import { complaint, json, page } from './api.ts';
-import type { Answer, Api } from './api.ts';
-import type { Arrivals } from './arrivals.ts';
+import type { Account } from './account.ts';
+import type { Accounts } from './accounts.ts';
+import { apiKeyIn, complaint, json, page, tokenIn } from './api.ts';
+import type { Answer } from './api.ts';
 import { pageFault } from './faults.ts';
-import type { FaultKind, Faults, PageFault } from './faults.ts';
+import type { FaultKind, PageFault } from './faults.ts';
 import type { Settings } from './options.ts';
 import type { Random } from './random.ts';
-import type { Endpoint } from './resources.ts';
+import type { Resource } from './resources.ts';
 import { ROUTES } from './routes.ts';
 
 /** A login is small; more than this many bytes are not read. */
@@ -24,9 +25,7 @@ const compress = promisify(gzip);
 /** What a {@link Server} serves with. */
 export interface ServerParts {
   readonly settings: Settings;
-  readonly api: Api;
-  readonly arrivals: Arrivals;
-  readonly faults: Faults;
+  readonly accounts: Accounts;
   /** For latencies within a range. */
   readonly random: Random;
   /** When requests arrive, in epoch ms. */
@@ -35,7 +34,14 @@ export interface ServerParts {
   readonly serverClock: () => number;
 }
 
-/** The API on a socket: routes, quotas, faults, latency. */
+/** A request on its way to the account that answers it. */
+interface Call {
+  readonly account: Account;
+  /** What the account answers when neither quota nor fault is in the way. */
+  readonly answer: (fault: PageFault | undefined) => Answer | Promise<Answer>;
+}
+
+/** The API on a socket: routes, whose a request is, quotas, faults, latency. */
 export class Server {
   latencyMs: number | readonly [number, number];
   readonly #parts: ServerParts;
@@ -86,7 +92,6 @@ export class Server {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const at = this.#parts.arrivalClock();
     const [path = '', query = ''] = (request.url ?? '').split('?', 2);
     const endpoint = ROUTES.get(path);
     if (endpoint === undefined) return this.#send(request, response, complaint(404, 'Not found'));
@@ -95,32 +100,43 @@ export class Server {
       const { headers, ...answer } = complaint(405, `Use ${method}`);
       return this.#send(request, response, { ...answer, headers: { ...headers, allow: method } });
     }
-    const { arrival, waitMs } = this.#parts.arrivals.take(endpoint, query, at);
-    const fault = waitMs > 0 ? undefined : this.#parts.faults.strike(endpoint);
+    const call =
+      endpoint === 'login' ? await this.#login(request) : this.#list(endpoint, query, request);
+    const { account } = call;
+    const at = this.#parts.arrivalClock();
+    const { arrival, waitMs } = account.arrivals.take(endpoint, query, at);
+    const fault = waitMs > 0 ? undefined : account.faults.strike(endpoint);
     if (fault?.kind === 'drop') return void request.socket.destroy();
     const pause = this.#latency();
     await this.#wait(pause / 2);
     const answer =
       waitMs > 0
-        ? this.#parts.api.tooMany(waitMs)
-        : (replacement(fault) ?? (await this.#answer(endpoint, query, request, pageFault(fault))));
+        ? account.api.tooMany(waitMs)
+        : (replacement(fault) ?? (await call.answer(pageFault(fault))));
     await this.#wait(pause / 2 + (fault?.kind === 'slow' ? fault.ms : 0));
     arrival.status = answer.status;
     await this.#send(request, response, answer, fault);
   }
 
-  async #answer(
-    endpoint: Endpoint,
-    query: string,
-    request: IncomingMessage,
-    fault: PageFault | undefined,
-  ): Promise<Answer> {
-    if (endpoint !== 'login') {
-      const { authorization } = request.headers;
-      return this.#parts.api.list(endpoint, new URLSearchParams(query), authorization, fault);
-    }
+  /** The key says whose a login is, so it counts when its body is there. */
+  async #login(request: IncomingMessage): Promise<Call> {
     const body = await readBody(request);
-    return body === undefined ? complaint(413, 'Body too large') : this.#parts.api.login(body);
+    const apiKey = body === undefined ? undefined : apiKeyIn(body);
+    const account = this.#parts.accounts.ofKey(apiKey);
+    return {
+      account,
+      answer: () =>
+        body === undefined ? complaint(413, 'Body too large') : account.api.login(apiKey),
+    };
+  }
+
+  #list(resource: Resource, query: string, request: IncomingMessage): Call {
+    const token = tokenIn(request.headers.authorization);
+    const account = this.#parts.accounts.ofToken(token);
+    return {
+      account,
+      answer: (fault) => account.api.list(resource, new URLSearchParams(query), token, fault),
+    };
   }
 
   async #send(

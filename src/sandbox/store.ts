@@ -9,11 +9,12 @@ import { isOrder } from './order-record.ts';
 import { patched } from './patch.ts';
 import type { Patch } from './patch.ts';
 import { Random } from './random.ts';
-import { isObject, RESOURCES, RULES } from './resources.ts';
+import { isObject, RULES } from './resources.ts';
 import type { JsonObject, JsonValue, RecordKey, Resource } from './resources.ts';
 import { statusChanges } from './status-changes.ts';
 import type { StatusChange } from './status-changes.ts';
 import { Table } from './table.ts';
+import { Trade } from './trade.ts';
 import { Winery } from './winery.ts';
 
 /** A change as a client can see it. */
@@ -29,9 +30,11 @@ export interface Change {
 
 const RESOLUTION_MS = { ms: 1, second: 1_000, minute: 60_000, day: 86_400_000 } as const;
 
-/** All six lists, and every way to change them. */
+/** All six lists, and every way to change them. A list is made when it is first asked for. */
 export class Store {
-  readonly #tables: ReadonlyMap<Resource, Table>;
+  readonly #settings: Settings;
+  readonly #tables = new Map<Resource, Table>();
+  readonly #trade: Trade;
   readonly #winery: Winery;
   readonly #log: BoundedLog<Change>;
   readonly #random: Random;
@@ -42,26 +45,33 @@ export class Store {
   readonly #lateCommitMs: number;
   readonly #late = new LateCommits();
 
-  /** @param clock the server's clock, in epoch ms. */
-  constructor(settings: Settings, clock: () => number) {
-    const { seed, historyEndsAt: endsAt, records } = settings;
+  /**
+   * @param clock the server's clock, in epoch ms.
+   * @param trade what it shares with other stores; by default nothing.
+   */
+  constructor(
+    settings: Settings,
+    clock: () => number,
+    trade = new Trade(settings.seed, settings.records),
+  ) {
+    const { seed, records } = settings;
+    this.#settings = settings;
+    this.#trade = trade;
     this.#clock = clock;
     this.#resolutionMs = RESOLUTION_MS[settings.updatedAtResolution];
     this.#lateCommitMs = settings.lateCommitMs;
     this.#log = new BoundedLog(settings.changeLogLimit);
     this.#random = new Random(seed, 0xc4a);
     this.#lots = new Random(seed, 0xd21f);
-    this.#winery = new Winery(seed, records.customers);
-    const history = { seed, endsAt, resolutionMs: this.#resolutionMs };
-    this.#tables = new Map(
-      RESOURCES.map((name) => [name, new Table(name, this.#winery, records[name], history)]),
-    );
+    this.#winery = new Winery(seed, records.customers, trade);
   }
 
   /** The list as it can be seen now. */
   table(resource: Resource): Table {
     this.settle();
-    return this.#tables.get(resource)!;
+    let table = this.#tables.get(resource);
+    if (!table) this.#tables.set(resource, (table = this.#make(resource)));
+    return table;
   }
 
   /** Oldest first. */
@@ -82,7 +92,7 @@ export class Store {
     const updatedAt = this.#now();
     const stamp = new Date(updatedAt).toISOString();
     const customer = this.#winery.customerOf(resource, id);
-    const record = this.#winery.make(
+    const record = this.#trade.make(
       resource,
       {
         number: table.numberOf(id),
@@ -124,7 +134,7 @@ export class Store {
   /** Something believable happens to the record. */
   alter(resource: Resource, key: RecordKey): void {
     const at = new Date(this.#clock()).toISOString();
-    this.change(resource, key, (record) => this.#winery.alter(resource, record, at, this.#random));
+    this.change(resource, key, (record) => this.#trade.alter(resource, record, at, this.#random));
   }
 
   /**
@@ -208,7 +218,13 @@ export class Store {
   /** Whether the record is there, is not about to be deleted, and has the shape it began with. */
   isChangeable(resource: Resource, key: RecordKey): boolean {
     const record = this.plain(resource, key);
-    return record !== undefined && this.#winery.knows(resource, record);
+    return record !== undefined && this.#trade.knows(resource, record);
+  }
+
+  #make(resource: Resource): Table {
+    const { seed, historyEndsAt: endsAt, records } = this.#settings;
+    const history = { seed, endsAt, resolutionMs: this.#resolutionMs };
+    return new Table(resource, this.#winery, records[resource], history);
   }
 
   #now(): number {

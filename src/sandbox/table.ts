@@ -40,7 +40,7 @@ export class Table {
     this.resource = resource;
     this.rules = RULES[resource];
     this.#winery = winery;
-    this.#outlines = count > 0 ? winery.outlines(resource, count) : [];
+    this.#outlines = count > 0 ? winery.outlines(resource) : [];
     const { seed, endsAt, resolutionMs } = history;
     const columns = makeHistory(
       count,

@@ -1,26 +1,28 @@
 import { createHash } from 'node:crypto';
-import { errors, jwtVerify, SignJWT } from 'jose';
+import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import type { Settings } from './options.ts';
 
-/** Gives out tokens and knows its own: JWTs, signed with HS256. */
+/** Gives out the tokens of one account and knows its own: JWTs, signed with HS256. */
 export class Tokens {
+  readonly #account: string;
   readonly #settings: Settings;
   readonly #clock: () => number;
   #revoked = 0;
   #issued = 0;
 
   /** @param clock the server's clock, in epoch ms. */
-  constructor(settings: Settings, clock: () => number) {
+  constructor(account: string, settings: Settings, clock: () => number) {
+    this.#account = account;
     this.#settings = settings;
     this.#clock = clock;
   }
 
-  /** A token with `sub`, `jti`, `iat` and, unless the readings say otherwise, `exp`. */
+  /** A token with `sub` (the account), `jti`, `iat` and, unless the readings say otherwise, `exp`. */
   async issue(): Promise<string> {
     const now = this.#clock();
     const token = new SignJWT({})
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
-      .setSubject('sandbox')
+      .setSubject(this.#account)
       .setJti(String(++this.#issued))
       .setIssuedAt(Math.floor(now / 1_000));
     if (this.#settings.readings.expClaim) token.setExpirationTime(this.#expiry(now));
@@ -56,5 +58,15 @@ export class Tokens {
 
   #secret(): Uint8Array {
     return createHash('sha256').update(`sandbox/${this.#settings.seed}/${this.#revoked}`).digest();
+  }
+}
+
+/** Whose token this claims to be, which proves nothing; undefined when it is no token at all. */
+export function accountIn(token: string): string | undefined {
+  try {
+    return decodeJwt(token).sub;
+  } catch (error) {
+    if (error instanceof errors.JOSEError) return undefined;
+    throw error;
   }
 }

@@ -22,19 +22,22 @@ const CATCH_UP_MS = 2_000;
 export class Traffic {
   readonly #store: Store;
   readonly #random: Random;
+  /** In epoch ms; what the rate is measured by. */
   readonly #clock: () => number;
   readonly #drift: RandomDrift;
   readonly #driftEvery: number;
+  readonly #lead: number;
   #changes = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param clock in epoch ms; what the rate is measured by. */
-  constructor(store: Store, drift: RandomDrift, settings: Settings, clock: () => number) {
+  /** @param lead how much of its first change is due at once, so that accounts do not change in step. */
+  constructor(store: Store, drift: RandomDrift, settings: Settings, lead: number) {
     this.#store = store;
+    this.#lead = lead;
     this.#drift = drift;
     this.#driftEvery = settings.driftEvery;
     this.#random = new Random(settings.seed, 0x7a1c);
-    this.#clock = clock;
+    this.#clock = settings.now;
   }
 
   /** Changes a second from now on; 0 stops. */
@@ -43,7 +46,7 @@ export class Traffic {
     this.#timer = undefined;
     if (!(perSecond > 0)) return;
     let last = this.#clock();
-    let owed = 0;
+    let owed = this.#lead;
     this.#timer = setInterval(() => {
       const now = this.#clock();
       owed += (Math.min(Math.max(now - last, 0), CATCH_UP_MS) / 1_000) * perSecond;

@@ -14,7 +14,10 @@ export function handClock(start = Date.parse('2026-03-05T12:00:00.000Z')) {
   };
 }
 
-export async function login(sandbox: Sandbox, apiKey = sandbox.apiKey): Promise<Response> {
+/** An account, and where it is. */
+export type Login = Pick<Sandbox, 'url' | 'apiKey'>;
+
+export async function login(sandbox: Login, apiKey = sandbox.apiKey): Promise<Response> {
   return fetch(`${sandbox.url}/v1/auth/public/login`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -22,13 +25,13 @@ export async function login(sandbox: Sandbox, apiKey = sandbox.apiKey): Promise<
   });
 }
 
-export async function tokenOf(sandbox: Sandbox): Promise<string> {
+export async function tokenOf(sandbox: Login): Promise<string> {
   const answer = (await (await login(sandbox)).json()) as { accessToken: string };
   return answer.accessToken;
 }
 
 /** A client that is logged in: `get` gives the raw answer, `page` the envelope. */
-export async function connect(sandbox: Sandbox) {
+export async function connect(sandbox: Login) {
   const authorization = `Bearer ${await tokenOf(sandbox)}`;
   const get = (resource: Resource, query: Readonly<Record<string, string | number>> = {}) => {
     const params = new URLSearchParams(

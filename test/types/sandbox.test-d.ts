@@ -1,6 +1,6 @@
 import { expectTypeOf, it } from 'vitest';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import type { DriftOptions, Sandbox } from '../../src/sandbox/index.ts';
+import type { DriftOptions, Sandbox, SandboxAccount } from '../../src/sandbox/index.ts';
 
 it('startSandbox takes known options, and gives a sandbox', () => {
   expectTypeOf(startSandbox({ seed: 7, sort: 'updated-asc' })).toEqualTypeOf<Promise<Sandbox>>();
@@ -22,4 +22,21 @@ it('drift and faults take what they document, and give their end', () => {
   expectTypeOf<Sandbox['fault']>().toBeCallableWith({ kind: 'empty', pagination: 'empty' });
   // @ts-expect-error no such pagination
   expectTypeOf<Sandbox['fault']>().toBeCallableWith({ kind: 'empty', pagination: 'none' });
+});
+
+it("an account has what a sandbox of one has, but for what is the server's", () => {
+  expectTypeOf<Sandbox>().toExtend<SandboxAccount>();
+  expectTypeOf<Sandbox['account']>().toEqualTypeOf<(name: string) => SandboxAccount>();
+  expectTypeOf<Exclude<keyof Sandbox, keyof SandboxAccount>>().toEqualTypeOf<
+    | 'url'
+    | 'stagingUrl'
+    | 'accounts'
+    | 'account'
+    | 'faultAll'
+    | 'skewClock'
+    | 'setLatency'
+    | 'down'
+    | 'up'
+    | 'close'
+  >();
 });

@@ -1,0 +1,51 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CellarstreamError } from '../core/errors.ts';
+import type { Sandbox } from '../sandbox/index.ts';
+
+/**
+ * Writes a file `<account>.env` for each account of a sandbox, as `ACCOUNTS_DIR` takes them. A file that
+ * is there and says the same stays; nothing is written when one says anything else.
+ *
+ * @throws CellarstreamError `SETTINGS` that names such a file, or what the system has against the folder.
+ */
+export async function writeAccountFiles(
+  dir: string,
+  { url, accounts }: Pick<Sandbox, 'url' | 'accounts'>,
+): Promise<void> {
+  const files = accounts.map(({ name, apiKey }) => ({
+    path: join(dir, `${name}.env`),
+    text: `API_BASE_URL=${url}\nAPI_KEY=${apiKey}\n`,
+  }));
+  try {
+    await mkdir(dir, { recursive: true });
+    const missing = [];
+    for (const file of files) {
+      const there = await textOf(file.path);
+      if (there === undefined) missing.push(file);
+      else if (there !== file.text) throw otherContent(file.path);
+    }
+    // Never over a file that has come since.
+    for (const { path, text } of missing) await writeFile(path, text, { flag: 'wx' });
+  } catch (cause) {
+    if (cause instanceof CellarstreamError) throw cause;
+    throw new CellarstreamError('SETTINGS', `--accounts-dir: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
+}
+
+function otherContent(path: string): CellarstreamError {
+  const advice = 'is there with other content: choose another --accounts-dir, or remove it';
+  return new CellarstreamError('SETTINGS', `${path} ${advice}`);
+}
+
+/** Undefined when there is no such file. */
+async function textOf(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
