@@ -127,8 +127,11 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     if (step === 'stay' || isFull(step)) return;
     if (run.failure() && step !== 'drop') return;
     fleetHooks.onAccount?.({ account, step });
-    if (step === 'claim') run.claim();
-    else if (step === 'warm') run.warm();
+    if (step === 'claim') {
+      // Not waited for: who does not hear of it claims the account as well, and is the only one to have it then.
+      log.send({ type: 'takes', ...own(account), generation: generation! }).catch(() => undefined);
+      run.claim();
+    } else if (step === 'warm') run.warm();
     else if (step === 'ask') {
       here.askedAt = now();
       // It is asked again: else the account is claimed without an answer.

@@ -27,6 +27,7 @@ export interface FleetLog {
   /** Resolves when all that was said by now is known. Needs {@link following$}. */
   readonly caughtUp: () => Promise<void>;
   readonly send: (record: FleetRecord) => Promise<void>;
+  readonly close: () => void;
 }
 
 export interface FleetLogOptions {
@@ -48,6 +49,7 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
   const { kafka, topic, scheduler, onRetry } = options;
   const words = new Map<string, AccountWord>();
   const moved$ = new Subject<void>();
+  const producer = plainProducer(kafka);
   let next = 0n;
 
   const bounds = () =>
@@ -101,13 +103,7 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
         ),
       );
     },
-    send: async (record) => {
-      const producer = plainProducer(kafka);
-      try {
-        await producer.send(topic, fleetMessage(topic, record));
-      } finally {
-        producer.close();
-      }
-    },
+    send: (record) => producer.send(topic, fleetMessage(topic, record)),
+    close: () => producer.close(),
   };
 }

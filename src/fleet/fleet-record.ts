@@ -9,6 +9,8 @@ const OWN = { account: NAME, instance: NAME, name: NAME, at: z.iso.datetime() };
  * transactional id of its ledger: who has lost the account can't write them.
  */
 const RECORD = z.discriminatedUnion('type', [
+  /** It is about to claim it, which takes a moment: whoever is given it meanwhile has to ask. */
+  z.object({ type: z.literal('takes'), ...OWN, generation: z.int() }),
   /** It has claimed the account, as it was given it in this generation. */
   z.object({ type: z.literal('runs'), ...OWN, generation: z.int() }),
   /** It was given an account that another instance runs, has its images, and wants it. */
@@ -64,6 +66,9 @@ export function heard(before: AccountWord | undefined, record: FleetRecord): Acc
   }
   const { instance, name, generation } = record;
   if (record.type === 'runs') return { owner: { instance, name, generation }, ask: undefined, at };
+  // Anybody can write these, however late.
+  if (before?.owner && before.owner.generation > generation) return before;
+  if (record.type === 'takes') return { owner: { instance, name, generation }, ask: undefined, at };
   if (before && !before.owner) return before; // it was released meanwhile
   return { owner: before?.owner ?? record.owner, ask: { instance, generation }, at };
 }

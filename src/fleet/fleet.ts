@@ -193,6 +193,7 @@ export async function runFleet(options: FleetOptions): Promise<void> {
     over$.next();
   } finally {
     await accounts.stopAll();
+    log.close();
     await Promise.allSettled([links.registry.close(), signals.close()]);
     unlock();
   }

@@ -16,6 +16,7 @@ import type { Destination } from '../sinks/topics/destination.ts';
 import { ensureTopics } from '../sinks/topics/kafka-topics.ts';
 import type { TransactionalLog } from '../sinks/transactional-log.ts';
 import { parseCursor } from './checkpoint/cursor.ts';
+import { RESOURCES } from '../resources/resources.ts';
 import { newestCursors } from './checkpoint/ownership.ts';
 import { taskId } from './task.ts';
 
@@ -99,11 +100,12 @@ async function hasStrangers(options: StrangersOptions): Promise<boolean> {
   const since = Math.max(knownUntil, now - WINDOW_MS);
   if (since >= now) return false;
   const from = (await offsetsSince(kafka, cursors, since)).get(0);
-  if (from === undefined || !record) return from !== undefined;
+  if (from === undefined) return false;
   const newest = await newestCursors(log, cursors, from);
-  return config.resources.some((resource) => {
+  return RESOURCES.some((resource) => {
     const task = taskId(config.account, resource);
     const text = newest.get(task);
-    return text !== undefined && !record.writers.includes(parseCursor(text, task).instance);
+    if (text === undefined || !record) return text !== undefined;
+    return !record.writers.includes(parseCursor(text, task).instance);
   });
 }

@@ -19,6 +19,21 @@ const all = (fleet: TestFleet) => fleet.accounts;
 const named = (fleet: TestFleet, names: readonly string[]) =>
   fleet.accounts.filter(({ name }) => names.includes(name));
 
+/** Resolves when lists were taken over so often, by all of these instances. */
+async function ready(instances: readonly Instance[], times: number): Promise<void> {
+  await vi.waitFor(() => {
+    const lines = instances.flatMap(({ cli }) => cli.lines());
+    expect(lines.filter(({ event }) => event === 'ready').length).toBeGreaterThanOrEqual(times);
+  }, SOON);
+}
+
+const steps = ({ cli }: Instance) =>
+  cli.lines().flatMap(({ event, step }) => (event === 'account' ? [step] : []));
+
+function longestGap(times: readonly number[]): number {
+  return Math.max(...times.slice(1).map((at, n) => at - times[n]!));
+}
+
 /** Resolves when each of so many instances has its part. */
 async function shared(instances: readonly Instance[], accounts: number): Promise<void> {
   await vi.waitFor(() => {
@@ -56,5 +71,56 @@ describe('run with ACCOUNTS_DIR', { timeout: 240_000 }, () => {
     await shared(others, 6);
     expect(await fleet.violations()).toEqual([]);
     for (const { cli } of others) expect(await cli.end('SIGTERM')).toBe(0);
+  });
+
+  it('hands accounts over without silence when an instance comes, and when one goes', async () => {
+    const fleet = await fleetForTest({ prefix: 'fleet-rolling', accounts: 6 });
+    const [one, two] = ['one', 'two'].map((name) => fleet.start(name)) as [Instance, Instance];
+    await shared([one, two], 6);
+    await ready([one, two], 6);
+    const before = one.claimed().length + two.claimed().length;
+
+    const three = fleet.start('three');
+    await shared([one, two, three], 6);
+    await ready([three], 2);
+    expect(one.claimed().length + two.claimed().length).toBe(before); // those that stay are not stopped
+    expect(steps(three)).toEqual(expect.arrayContaining(['warm', 'ask', 'claim']));
+
+    expect(await one.cli.end('SIGTERM')).toBe(0);
+    await shared([two, three], 6);
+    await ready([two, three], 6);
+    const since = Date.now();
+    await servedAgain(all(fleet), since);
+    const gaps = all(fleet).map(({ polls }) => longestGap(polls()) / 1_000);
+    console.log('longest gaps, s:', gaps);
+    expect(Math.max(...gaps)).toBeLessThan(6); // a poll a second, and five of silence at most
+    expect(two.cli.stderr()).not.toContain('FENCED');
+    expect(await fleet.violations()).toEqual([]);
+  });
+
+  it('follows the files of accounts, each by itself', async () => {
+    const fleet = await fleetForTest({ prefix: 'fleet-files', accounts: 3 });
+    const [first, second, third] = all(fleet) as [TestAccount, TestAccount, TestAccount];
+    fleet.setFile(third.name, undefined);
+    fleet.setFile('wrong', 'API_KEY=other\nPAGE_SIZE=many\n');
+    const instance = fleet.start('one');
+    const wrong = await instance.cli.logged(({ event }) => event === 'wrong-file');
+    expect(wrong.account).toBe('wrong');
+    await ready([instance], 2);
+    expect(third.polls()).toEqual([]);
+
+    fleet.setFile(third.name, fleet.fileOf(third));
+    await ready([instance], 3);
+    fleet.setFile(second.name, `${fleet.fileOf(second)}POLL_INTERVAL_MS=500\n`);
+    await ready([instance], 4);
+    fleet.setFile(first.name, undefined);
+    await instance.cli.logged(({ account, step }) => account === first.name && step === 'stop');
+    await vi.waitFor(() => {
+      const last = first.polls().at(-1)!;
+      expect(Date.now() - last).toBeGreaterThan(5_000);
+    }, SOON);
+    await servedAgain([second, third], Date.now());
+    expect(await instance.cli.end('SIGTERM')).toBe(0);
+    expect(instance.cli.stderr()).not.toContain('key-of-');
   });
 });

@@ -1,4 +1,4 @@
-import type { Sandbox } from '../../../src/sandbox/index.ts';
+import type { SandboxAccount } from '../../../src/sandbox/index.ts';
 import { imageJson } from './image-json.ts';
 import type { Read } from './topic-reader.ts';
 
@@ -21,7 +21,10 @@ export interface Findings {
  * Holds the events of the orders' topic against the promises, key by key: `sequence` rises, `before`
  * is the previous `after`, nothing is there twice, and the last image is what the sandbox says.
  */
-export function checkOrders(events: readonly Read[], sandbox: Sandbox): Findings {
+export function checkOrders(
+  events: readonly Read[],
+  sandbox: Pick<SandboxAccount, 'truth'>,
+): Findings {
   const violations: string[] = [];
   const ops: Record<string, number> = {};
   const last = new Map<string, { sequence: number; after: string }>();

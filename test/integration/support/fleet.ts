@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inject } from 'vitest';
-import type { Sandbox } from '../../../src/sandbox/index.ts';
+import type { SandboxAccount } from '../../../src/sandbox/index.ts';
 import { checkOrders, checkStatusChanges } from './checker.ts';
 import type { Cli } from './cli.ts';
 import { publishedTruth } from './published-truth.ts';
@@ -14,7 +14,7 @@ export const QUOTA = { list: 100, login: 10 } as const;
 
 export interface TestAccount {
   readonly name: string;
-  readonly sandbox: Sandbox;
+  readonly sandbox: SandboxAccount;
   /** Of all requests for its list, when they came: ms since the epoch. */
   readonly polls: () => readonly number[];
 }
@@ -44,35 +44,25 @@ export interface TestFleetOptions {
   readonly changesPerSecond?: number;
 }
 
-/** Accounts, each of an API of its own, and instances that share them out. */
+/** Accounts of one API, each with data and quotas of its own, and instances that share them out. */
 export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet> {
   const { prefix, orders = 100, changesPerSecond = 1 } = options;
-  const names = Array.from(
-    { length: options.accounts },
-    (_, n) => `a${String(n).padStart(2, '0')}`,
-  );
-  const accounts = await Promise.all(
-    names.map(async (name, n): Promise<TestAccount> => {
-      const sandbox = await sandboxForTest({
-        records: { orders },
-        seed: n + 1,
-        apiKey: `key-of-${name}`,
-        quotaPerMinute: QUOTA.list,
-        loginQuotaPerMinute: QUOTA.login,
-        changesPerSecond,
-      });
-      return {
-        name,
-        sandbox,
-        polls: () => sandbox.truth.requests('orders').map(({ at }) => at),
-      };
-    }),
-  );
+  const api = await sandboxForTest({
+    accounts: options.accounts,
+    records: { orders },
+    quotaPerMinute: QUOTA.list,
+    loginQuotaPerMinute: QUOTA.login,
+    changesPerSecond,
+  });
+  const accounts = api.accounts.map((sandbox): TestAccount => ({
+    ...{ name: sandbox.name, sandbox },
+    polls: () => sandbox.truth.requests('orders').map(({ at }) => at),
+  }));
   const root = folderForTest();
   const accountsDir = join(root, 'accounts');
   mkdirSync(accountsDir);
   const fileOf = ({ sandbox }: TestAccount) =>
-    `API_BASE_URL=${sandbox.url}\nAPI_KEY=${sandbox.apiKey}\n`;
+    `API_BASE_URL=${api.url}\nAPI_KEY=${sandbox.apiKey}\n`;
   const setFile = (account: string, text: string | undefined) => {
     const file = join(accountsDir, `${account}.env`);
     if (text === undefined) rmSync(file);
@@ -134,7 +124,7 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
   };
 }
 
-function overruns(sandbox: Sandbox): string[] {
+function overruns(sandbox: SandboxAccount): string[] {
   const most = sandbox.truth.mostInAnyWindow('orders', 60_000);
   const logins = sandbox.truth.mostInAnyWindow('login', 60_000);
   return [

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Sandbox } from '../../../src/sandbox/index.ts';
+import type { SandboxAccount } from '../../../src/sandbox/index.ts';
 import { checkOrders } from './checker.ts';
 import { readTopic } from './topic-reader.ts';
 
@@ -10,7 +10,7 @@ export async function publishedTruth(
   brokers: readonly string[],
   registryUrl: string,
   prefix: string,
-  sandbox: Sandbox,
+  sandbox: Pick<SandboxAccount, 'truth'>,
 ): Promise<void> {
   const until = performance.now() + PATIENCE_MS;
   for (;;) {
