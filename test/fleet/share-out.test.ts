@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { packTold, unpackSharedOut, unpackTold } from '../../src/fleet/member-data.ts';
+import type { Told } from '../../src/fleet/member-data.ts';
+import { shareOut } from '../../src/fleet/share-out.ts';
+
+const NONE = { held: new Map(), warm: [] } as const;
+const accounts = (count: number) => Array.from({ length: count }, (_, n) => `winery-${n}`);
+const told = (instance: string, some: Partial<Told> = {}): Told => ({
+  ...NONE,
+  ...{ instance, name: `${instance}-host`, known: accounts(6) },
+  ...some,
+});
+const member = (one: Told) => ({ id: `member of ${one.instance}`, told: packTold(one) });
+
+describe('what a member tells', () => {
+  it('survives the way', () => {
+    const one = told('a', {
+      held: new Map([['winery-2', { generation: 7, weight: 1.5 }]]),
+      warm: ['winery-0', 'winery-5'],
+    });
+    expect(unpackTold(packTold(one))).toEqual(one);
+  });
+
+  it('leaves out what it has no file of', () => {
+    const one = told('a', {
+      known: ['winery-1'],
+      held: new Map([['gone', { generation: 7, weight: 1 }]]),
+      warm: ['gone', 'winery-1'],
+    });
+    expect(unpackTold(packTold(one))).toMatchObject({ held: new Map(), warm: ['winery-1'] });
+  });
+
+  it('takes few bytes: ten members with a thousand accounts are far from a megabyte', () => {
+    const known = accounts(1_000);
+    const held = new Map(known.slice(0, 100).map((each) => [each, { generation: 9, weight: 1 }]));
+    const bytes = packTold(told(randomUUID(), { known, held, warm: known.slice(0, 200) })).length;
+    expect(10 * bytes).toBeLessThan(100_000);
+  });
+});
+
+describe('sharing out', () => {
+  it('tells every member of all accounts', () => {
+    const members = ['a', 'b'].map((instance) => member(told(instance)));
+    const given = shareOut(members, new Set());
+    expect([...given.keys()]).toEqual(members.map(({ id }) => id));
+    const [one, two] = [...given.values()].map(unpackSharedOut);
+    expect(one).toEqual(two);
+    expect(one!.members).toEqual([
+      { instance: 'a', name: 'a-host' },
+      { instance: 'b', name: 'b-host' },
+    ]);
+    const counts = ['a', 'b'].map(
+      (each) => [...one!.accounts.values()].filter((instance) => instance === each).length,
+    );
+    expect(counts).toEqual([3, 3]);
+  });
+
+  it('moves nothing to make it even while the instances are the same', () => {
+    const held = new Map(accounts(6).map((each) => [each, { generation: 1, weight: 1 }]));
+    const members = [member(told('a', { held })), member(told('b'))];
+    const owners = (before: ReadonlySet<string>) =>
+      new Set(unpackSharedOut([...shareOut(members, before).values()][0]!).accounts.values());
+    expect(owners(new Set(['a', 'b']))).toEqual(new Set(['a']));
+    expect(owners(new Set(['a']))).toEqual(new Set(['a', 'b']));
+  });
+
+  it('goes by the weight that the newest owner tells', () => {
+    const heavy = new Map([
+      ['winery-0', { generation: 3, weight: 4 }],
+      ...accounts(4)
+        .slice(1)
+        .map((each) => [each, { generation: 3, weight: 1 }] as const),
+    ]);
+    const stale = new Map([['winery-0', { generation: 2, weight: 1 }]]);
+    const known = accounts(4);
+    const members = [
+      member(told('a', { known, held: heavy })),
+      member(told('b', { known, held: stale })),
+    ];
+    const { accounts: by } = unpackSharedOut([...shareOut(members, new Set()).values()][0]!);
+    expect([...by].filter(([, instance]) => instance === 'b')).toEqual([['winery-0', 'b']]);
+  });
+
+  it('gives nothing to a member of another version', () => {
+    const members = [member(told('a')), { id: 'other', told: Buffer.from('of another version') }];
+    const given = unpackSharedOut(shareOut(members, new Set()).get('other')!);
+    expect(new Set(given.accounts.values())).toEqual(new Set(['a']));
+  });
+});
