@@ -27,6 +27,7 @@ import { openLinks } from '../sinks/client/open-kafka.ts';
 import { membership } from '../sinks/membership/membership.ts';
 import type { Generation } from '../sinks/membership/membership.ts';
 import { kafkaSignals } from '../sinks/signals/kafka-signals.ts';
+import { sharedSignals } from '../sinks/signals/shared-signals.ts';
 import { ensureTopics } from '../sinks/topics/kafka-topics.ts';
 import { sharedTopicsOf } from '../sinks/topics/destination.ts';
 import { lockFolder } from '../state/lock.ts';
@@ -82,7 +83,7 @@ export async function runFleet(options: FleetOptions): Promise<void> {
   const name = config.instanceName ?? `${hostname()}-${instance.slice(0, 4)}`;
   const unlock = lockFolder(config.stateDir);
   const links = openLinks(config, { log: kafkaLog });
-  const signals = kafkaSignals(links.kafka, names.signals);
+  const signals = sharedSignals(kafkaSignals(links.kafka, names.signals));
 
   let generation: Generation | undefined;
   let given: SharedOut | undefined;
