@@ -24,6 +24,11 @@ export function fleetLogHooks(logger: LineLogger): FleetHooks {
         { event: 'account-failed', account, delayMs, err: error },
         'the account has stopped; it is tried again, and the others go on',
       ),
+    onQuarantined: ({ account }) =>
+      logger.error(
+        { event: 'quarantined', account },
+        'the account has taken three instances down: nobody runs it for an hour, or until its file changes',
+      ),
     onWrongFile: ({ account, error }) =>
       logger.error(
         { event: 'wrong-file', account, err: error },

@@ -8,6 +8,7 @@ import type { FleetHooks } from './fleet-hooks.ts';
 import type { FleetLog } from './fleet-log.ts';
 import { fleetMessage } from './fleet-record.ts';
 import type { Owner } from './fleet-record.ts';
+import { isQuarantined, isSuspect, lossesOf, MAX_LOSSES, PROBATION_MS } from './losses.ts';
 import type { SharedOut, Told } from './member-data.ts';
 import { nextStep } from './next-step.ts';
 import type { Doing, Step } from './next-step.ts';
@@ -54,6 +55,10 @@ interface Here {
   readonly run: AccountRun;
   /** When the owner was asked in this generation, on the scheduler's clock. */
   askedAt: number | undefined;
+  /** When instances were lost that had just taken it; as of when it was taken here. */
+  losses: readonly number[];
+  /** When it was taken here, on the scheduler's clock. */
+  takenAt: number | undefined;
 }
 
 export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
@@ -77,10 +82,12 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     ...{ account, instance, name },
     at: new Date(now()).toISOString(),
   });
+  const tenure = (account: string) => ({
+    generation: generation ?? 0,
+    losses: (all.get(account)?.losses ?? []).map((at) => new Date(at).toISOString()),
+  });
   const wordsOf = (account: string): LedgerMessages => ({
-    claim: () => [
-      fleetMessage(topic, { type: 'runs', ...own(account), generation: generation ?? 0 }),
-    ],
+    claim: () => [fleetMessage(topic, { type: 'runs', ...own(account), ...tenure(account) })],
     settle: () => [fleetMessage(topic, { type: 'released', ...own(account) })],
   });
   const configOf = (account: string): AccountConfig | undefined => {
@@ -99,7 +106,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       words: wordsOf(account),
       onFailed: (error, delayMs) => fleetHooks.onAccountFailed?.({ account, error, delayMs }),
     });
-    const here = { config, run, askedAt: undefined };
+    const here = { config, run, askedAt: undefined, losses: [], takenAt: undefined };
     all.set(account, here);
     return here;
   };
@@ -111,9 +118,36 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     const whom = { instance: asked, name: ofAsked, generation: since };
     await log.send({ type: 'asks', ...own(account), generation: generation!, owner: whom });
   };
+  const quarantine = (account: string): void => {
+    log.send({ type: 'quarantined', ...own(account) }).catch(() => undefined); // it is looked at again
+  };
+  /** What was wrong with it may have been mended. */
+  const free = (account: string): void => {
+    log.send({ type: 'released', ...own(account) }).catch(() => undefined); // it is over in an hour
+  };
   const isFull = (step: Step): boolean =>
     (step === 'claim' && counted((run) => run.isStarting()) >= MAX_STARTING) ||
     (step === 'warm' && counted((run) => run.doing() === 'warming') >= MAX_WARMING);
+  /** One at a time: which of them takes the instance down is plain then. */
+  const isOnProbation = () =>
+    [...all.values()].some(
+      ({ losses, takenAt = -Infinity }) => isSuspect(losses) && now() < takenAt + PROBATION_MS,
+    );
+  /** Claims an account, unless it has taken down too many instances, or may and another one may as well. */
+  const claim = (account: string, here: Here): void => {
+    const losses = lossesOf(log.words.get(account), { me: instance, members, now: now() });
+    if (losses.length >= MAX_LOSSES) {
+      fleetHooks.onQuarantined?.({ account });
+      quarantine(account);
+      return;
+    }
+    if (isSuspect(losses) && isOnProbation()) return;
+    fleetHooks.onAccount?.({ account, step: 'claim' });
+    Object.assign(here, { losses, takenAt: now() });
+    // Not waited for: who does not hear of it claims the account as well, and is the only one to have it then.
+    log.send({ type: 'takes', ...own(account), ...tenure(account) }).catch(() => undefined);
+    here.run.claim();
+  };
 
   const take = (account: string, here: Here): void => {
     const word = log.words.get(account);
@@ -126,12 +160,10 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     });
     if (step === 'stay' || isFull(step)) return;
     if (run.failure() && step !== 'drop') return;
+    if (isQuarantined(word, now())) return;
+    if (step === 'claim') return claim(account, here);
     fleetHooks.onAccount?.({ account, step });
-    if (step === 'claim') {
-      // Not waited for: who does not hear of it claims the account as well, and is the only one to have it then.
-      log.send({ type: 'takes', ...own(account), generation: generation! }).catch(() => undefined);
-      run.claim();
-    } else if (step === 'warm') run.warm();
+    if (step === 'warm') run.warm();
     else if (step === 'ask') {
       here.askedAt = now();
       // It is asked again: else the account is claimed without an answer.
@@ -161,6 +193,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
           all.delete(account);
           onChange();
         });
+        if (isGiven(account) && isQuarantined(log.words.get(account), now())) free(account);
       }
     },
     give: (number, shared) => {

@@ -15,6 +15,8 @@ export interface FleetHooks {
   }) => void;
   /** An account can't go on, and is tried again. */
   readonly onAccountFailed?: (failed: { account: string; error: unknown; delayMs: number }) => void;
+  /** An account has taken down so many instances that nobody runs it for an hour. */
+  readonly onQuarantined?: (quarantined: { account: string }) => void;
   /** The file of an account is wrong: it is not served until that is put right. */
   readonly onWrongFile?: (wrong: { account: string; error: unknown }) => void;
   /** The fleet has changed, as far as it is known here. */

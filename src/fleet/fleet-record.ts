@@ -2,6 +2,8 @@ import { z } from 'zod';
 import type { Message } from '../sinks/sink.ts';
 
 const NAME = z.string().min(1).max(200);
+/** When instances were lost that had just taken the account. */
+const TIMES = z.array(z.iso.datetime()).max(10);
 const OWN = { account: NAME, instance: NAME, name: NAME, at: z.iso.datetime() };
 
 /**
@@ -10,9 +12,9 @@ const OWN = { account: NAME, instance: NAME, name: NAME, at: z.iso.datetime() };
  */
 const RECORD = z.discriminatedUnion('type', [
   /** It is about to claim it, which takes a moment: whoever is given it meanwhile has to ask. */
-  z.object({ type: z.literal('takes'), ...OWN, generation: z.int() }),
+  z.object({ type: z.literal('takes'), ...OWN, generation: z.int(), losses: TIMES }),
   /** It has claimed the account, as it was given it in this generation. */
-  z.object({ type: z.literal('runs'), ...OWN, generation: z.int() }),
+  z.object({ type: z.literal('runs'), ...OWN, generation: z.int(), losses: TIMES }),
   /** It was given an account that another instance runs, has its images, and wants it. */
   z.object({
     type: z.literal('asks'),
@@ -23,6 +25,8 @@ const RECORD = z.discriminatedUnion('type', [
   }),
   /** It runs it no more, and its ledger is settled. */
   z.object({ type: z.literal('released'), ...OWN }),
+  /** It has taken down so many instances that nobody runs it for a while. */
+  z.object({ type: z.literal('quarantined'), ...OWN }),
 ]);
 export type FleetRecord = z.infer<typeof RECORD>;
 
@@ -54,21 +58,37 @@ export interface AccountWord {
   readonly ask: Pick<Owner, 'instance' | 'generation'> | undefined;
   /** When that was said, ms since the epoch. */
   readonly at: number;
+  /** When the owner took it; undefined where there is none, or only a question is left of it. */
+  readonly takenAt: number | undefined;
+  /** When instances were lost that had just taken it. */
+  readonly losses: readonly number[];
+  /** When it was quarantined; undefined where it is not. */
+  readonly quarantinedAt: number | undefined;
 }
+
+const NOBODY = {
+  ...{ owner: undefined, ask: undefined, takenAt: undefined, losses: [] },
+  quarantinedAt: undefined,
+};
 
 /** How an account is after a message more. */
 export function heard(before: AccountWord | undefined, record: FleetRecord): AccountWord {
+  const { instance, name, type } = record;
   const at = Date.parse(record.at);
-  if (record.type === 'released') {
+  if (type === 'quarantined') return { ...NOBODY, at, quarantinedAt: at };
+  if (type === 'released') {
     // A late word of who had it before says nothing of who has it now.
-    const isOwn = !before?.owner || before.owner.instance === record.instance;
-    return isOwn ? { owner: undefined, ask: undefined, at } : before;
+    const isOwn = !before?.owner || before.owner.instance === instance;
+    return isOwn ? { ...NOBODY, at, losses: before?.losses ?? [] } : before;
   }
-  const { instance, name, generation } = record;
-  if (record.type === 'runs') return { owner: { instance, name, generation }, ask: undefined, at };
-  // Anybody can write these, however late.
-  if (before?.owner && before.owner.generation > generation) return before;
-  if (record.type === 'takes') return { owner: { instance, name, generation }, ask: undefined, at };
-  if (before && !before.owner) return before; // it was released meanwhile
-  return { owner: before?.owner ?? record.owner, ask: { instance, generation }, at };
+  const { generation } = record;
+  // Anybody can write what is no claim, however late.
+  if (type !== 'runs' && before?.owner && before.owner.generation > generation) return before;
+  if (type === 'asks') {
+    if (before && !before.owner) return before; // it was released meanwhile
+    const known = before ?? { ...NOBODY, owner: record.owner };
+    return { ...known, at, ask: { instance, generation } };
+  }
+  const losses = record.losses.map((each) => Date.parse(each));
+  return { ...NOBODY, owner: { instance, name, generation }, at, takenAt: at, losses };
 }

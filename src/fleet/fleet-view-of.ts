@@ -2,6 +2,7 @@ import type { FleetAccount, FleetView } from '../observe/fleet-view.ts';
 import { describeError } from '../core/errors.ts';
 import type { AccountFiles } from './account-files.ts';
 import type { AccountWord } from './fleet-record.ts';
+import { isQuarantined } from './losses.ts';
 import type { SharedOut } from './member-data.ts';
 import type { Doing } from './next-step.ts';
 
@@ -49,6 +50,10 @@ function accountOf(account: string, known: Known, error: unknown): FleetAccount 
   const owner = word?.owner && members.has(word.owner.instance) ? word.owner : undefined;
   const since = word?.at ?? now;
   const one = { account, owner: owner?.name, since };
+  if (isQuarantined(word, now)) {
+    const problem = 'it has taken three instances down: change its file to have it tried again';
+    return { ...one, state: 'quarantined', problem };
+  }
   if (error !== undefined) return { ...one, state: 'failed', problem: describeError(error) };
   if (owner && (target === undefined || target === owner.instance)) {
     return { ...one, state: 'running', problem: undefined };

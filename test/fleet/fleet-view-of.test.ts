@@ -10,6 +10,9 @@ const runs = (instance: string | undefined, at = NOW - 1_000) => ({
   owner: instance === undefined ? undefined : owner(instance),
   ask: undefined,
   at,
+  takenAt: undefined,
+  losses: [],
+  quarantinedAt: undefined,
 });
 
 function view(known: Partial<Known>) {

@@ -7,6 +7,9 @@ const word = (instance: string | undefined, ask?: { instance: string; generation
   owner: instance === undefined ? undefined : owner(instance),
   ask,
   at: 0,
+  takenAt: undefined,
+  losses: [],
+  quarantinedAt: undefined,
 });
 
 /** Of `me`, in generation 4, beside `other`. */

@@ -123,4 +123,27 @@ describe('run with ACCOUNTS_DIR', { timeout: 240_000 }, () => {
     expect(await instance.cli.end('SIGTERM')).toBe(0);
     expect(instance.cli.stderr()).not.toContain('key-of-');
   });
+
+  it('quarantines an account that takes three instances down, and goes on with the others', async () => {
+    const fleet = await fleetForTest({ prefix: 'fleet-quarantine', accounts: 4 });
+    const [poison, ...sound] = all(fleet) as [TestAccount, ...TestAccount[]];
+    let alive = ['one', 'two', 'three', 'four'].map((name) => fleet.start(name));
+    await shared(alive, 4);
+    for (let losses = 0; losses < 3; losses++) {
+      const taker = () => alive.find((instance) => instance.claimed().includes(poison.name));
+      await vi.waitFor(() => expect(taker()).toBeDefined(), SOON);
+      const victim = taker()!;
+      await victim.cli.end('SIGKILL');
+      alive = alive.filter((instance) => instance !== victim);
+    }
+    const [last] = alive as [Instance];
+    const { account } = await last.cli.logged(({ event }) => event === 'quarantined');
+    expect(account).toBe(poison.name);
+    await servedAgain(sound, Date.now());
+    expect(last.claimed()).not.toContain(poison.name);
+
+    fleet.setFile(poison.name, `${fleet.fileOf(poison)}POLL_INTERVAL_MS=800\n`);
+    await servedAgain([poison], Date.now());
+    expect(await fleet.violations()).toEqual([]);
+  });
 });
