@@ -57,6 +57,10 @@ export interface Connection {
   /** Whoever waits for an answer gets this error. */
   rejectRequests(error: Error): void;
   readonly socket?: { destroy(): unknown };
+  readonly requestQueue: {
+    readonly pending: readonly unknown[];
+    scheduleCheckPendingRequests: () => void;
+  };
   /** How long before its end, ms, a login counts as over; a request behind that begins with another login. */
   reauthenticationThreshold: number;
   /** `process.hrtime()` of the login; null without one. */
@@ -80,6 +84,17 @@ export interface Exchange<T> {
   };
   /** Whether kafkajs has errors in its log. Default true. */
   readonly logResponseError?: boolean;
+}
+
+/**
+ * Once a connection has answered kafkajs looks a thousand times a second, for ever, whether a request waits to be sent.
+ * So it looks only where one does.
+ */
+export function withoutIdleChecks({ requestQueue }: Pick<Connection, 'requestQueue'>): void {
+  const check = requestQueue.scheduleCheckPendingRequests.bind(requestQueue);
+  requestQueue.scheduleCheckPendingRequests = () => {
+    if (requestQueue.pending.length > 0) check();
+  };
 }
 
 export interface ClusterOptions {
