@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import kafkajs from 'kafkajs';
 import type { Kafka } from 'kafkajs';
 import { nameOf } from './call.ts';
@@ -42,6 +43,7 @@ export function brokersOf(kafka: Kafka): Brokers {
 export function brokersOver(connections: Connections): Brokers {
   const closing = new AbortController();
   const { signal } = closing;
+  setMaxListeners(0, signal); // one for each call that is under way: some to each broker
   let known: readonly Address[] = [];
 
   const askAny = async <T>(call: Call<T>, first?: 'others'): Promise<T> => {
