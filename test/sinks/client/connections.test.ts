@@ -1,5 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { connectionsOf } from '../../../src/sinks/client/connections.ts';
 import type { Connections, ConnectionsOptions } from '../../../src/sinks/client/connections.ts';
 import { NoAnswer, NotSent } from '../../../src/sinks/client/unanswered.ts';
@@ -112,6 +113,17 @@ describe('connectionsOf', () => {
     await until(() => cluster.open === 1); // the one in use
     await until(() => cluster.open === 0 && timers() <= before);
     await ask(cluster, connections);
+    expect(cluster.open).toBe(1);
+  });
+
+  it('sets no timer while nothing is under way: kafkajs would, a thousand times a second', async () => {
+    const cluster = await startCluster();
+    const connections = sharedOn(cluster);
+    await ask(cluster, connections);
+    const set = vi.spyOn(globalThis, 'setTimeout');
+    onTestFinished(() => set.mockRestore());
+    await pause(100);
+    expect(set).not.toHaveBeenCalled();
     expect(cluster.open).toBe(1);
   });
 
@@ -297,8 +309,23 @@ describe('connectionsOf', () => {
     open();
   });
 
+  it('ends at once, too, what is just about to be sent: kafkajs forgets it', async () => {
+    const cluster = await startCluster();
+    for (let steps = 0; steps < 30; steps++) {
+      const connections = sharedOn(cluster);
+      await ask(cluster, connections);
+      const asked = failure(ask(cluster, connections));
+      for (let step = 0; step < steps; step++) await Promise.resolve();
+      const began = performance.now();
+      connections.close();
+      const error = await asked;
+      expect(performance.now() - began).toBeLessThan(1_000);
+      expect([NotSent, NoAnswer].some((kind) => error instanceof kind)).toBe(true);
+    }
+  });
+
   it('gives all brokers that the settings name to each of those who ask at once', async () => {
-    const cluster = await startCluster({ brokers: 3 });
+    const cluster = await startCluster({ brokers: 2 });
     const connections = sharedOn(cluster);
     const expected = cluster.addresses.map(({ host, port }) => ({ host, port }));
     for (const seeds of await Promise.all([connections.seeds(), connections.seeds()]))
