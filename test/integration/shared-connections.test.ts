@@ -4,9 +4,17 @@ import { expect, inject, it, onTestFinished } from 'vitest';
 import { connectionsOf } from '../../src/sinks/client/connections.ts';
 import { openKafkaProducer } from '../../src/sinks/producer/kafka-producer.ts';
 import { partitionOf } from '../../src/sinks/producer/partition-of.ts';
+import { RESOURCES } from '../../src/resources/resources.ts';
 import type { Message, ProducerIdentity } from '../../src/sinks/sink.ts';
 import { holdRequest, KafkaProxy } from '../support/proxy/kafka-proxy.ts';
 import { createTopic } from './support/created-topic.ts';
+import {
+  cliForTest,
+  firstReadDone,
+  connections as settings,
+  folderForTest,
+  sandboxForTest,
+} from './support/service.ts';
 import { PARTITIONS, tailOf } from './support/producer-topic.ts';
 
 const PRODUCERS = 100;
@@ -78,4 +86,21 @@ it('a hundred producers share six connections, and what befalls one befalls no o
   expect(found.size).toBe(PARTITIONS);
   for (const values of found.values()) expect(values.toSorted()).toEqual(expected.toSorted());
   await Promise.all(sinks.map((sink) => sink.close()));
+});
+
+it('the six lists of a service and its ledger share them', async () => {
+  const [broker] = inject('brokers');
+  const proxy = await KafkaProxy.listen(broker!);
+  onTestFinished(() => proxy.close());
+  const sandbox = await sandboxForTest({ changesPerSecond: 5 });
+  const service = cliForTest(['run'], {
+    ...settings(sandbox, `shared-${randomUUID()}`, folderForTest()),
+    KAFKA_BROKERS: proxy.address,
+    QUOTA_PER_MINUTE: '1000',
+    LOGIN_QUOTA_PER_MINUTE: '1000',
+  });
+  for (const resource of RESOURCES) await firstReadDone(service, resource);
+  // Two read the topic of signals: one for its metadata.
+  await expect.poll(() => proxy.tcp.connections.length).toBeLessThanOrEqual(MOST + 2);
+  expect(await service.end('SIGTERM')).toBe(0);
 });

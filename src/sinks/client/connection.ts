@@ -1,7 +1,6 @@
 import kafkajs from 'kafkajs';
 import { bodyOf, nameOf, readAnswer } from './call.ts';
 import type { Address, Answer, Call } from './call.ts';
-import { withoutIdleChecks } from './kafkajs-inner.ts';
 import type { Broker, Cluster, Connection, Exchange } from './kafkajs-inner.ts';
 import { protocolError } from './protocol-errors.ts';
 import { NoAnswer, NotSent } from './unanswered.ts';
@@ -82,7 +81,7 @@ export function openConnection(options: ConnectionOptions): BrokerConnection {
   const leave = (): void => {
     underWay -= 1;
     if (underWay > 0 || closing.signal.aborted) return;
-    if (isRetired) close(lost(name, 'the login has run out'));
+    if (isRetired) close(lost(name, 'nobody may use it any more'));
     else idle = setTimeout(() => close(lost(name, 'nobody has used it')), idleMs);
   };
   const unlessClosed = <T>(work: Promise<T>): Promise<T> =>
@@ -153,7 +152,7 @@ export function openConnection(options: ConnectionOptions): BrokerConnection {
     },
     retire: () => {
       isRetired = true;
-      if (underWay === 0) close(lost(name, 'the login has run out'));
+      if (underWay === 0) close(lost(name, 'nobody may use it any more'));
     },
     close,
   };
@@ -168,7 +167,6 @@ async function connect(
   closed.throwIfAborted();
   const broker = cluster.brokerPool.createBroker({ connectionPool, logger: cluster.rootLogger });
   const [connection] = connectionPool.pool;
-  withoutIdleChecks(connection);
   const connecting = broker.connect();
   const giveUp = (error: Error) => {
     end(connection, error);

@@ -11,8 +11,8 @@ import { NotSent } from './unanswered.ts';
 /** The connections to a cluster's brokers that many share: a few to each broker, made when they are needed. */
 export interface Connections {
   /**
-   * Over the connection to this broker that has the least under way. While a broker has a quota on us it waits, with all
-   * others who ask that broker.
+   * Over the connection to this broker that has the least under way; any number may wait in line there: those who ask
+   * have a few calls under way each. While a broker has a quota on us all wait who ask that broker.
    *
    * Where its time is over, or nobody waits for it any more, what was sent may be carried out all the same; late too.
    *
