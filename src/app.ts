@@ -60,6 +60,7 @@ export async function run(options: RunOptions): Promise<void> {
       await serveAccount({ config, instance, links, signals, stop$, hooks, scheduler, kafkaLog });
     } finally {
       await Promise.allSettled([links.registry.close(), signals.close()]);
+      links.connections.close();
     }
   } finally {
     unlock();

@@ -52,9 +52,9 @@ const IN_HAND_MS = 10_000;
 export async function takeOver(options: TakeoverOptions): Promise<TakenOver> {
   const { config, links, instance, ledger, quotas, scheduler, hooks } = options;
   const { account, topics, resources } = config;
-  const { kafka } = links;
+  const { kafka, connections } = links;
   const destination = await openDestination(config, links, options.kafkaLog);
-  const log = kafkaTransactionalLog(kafka, destination);
+  const log = kafkaTransactionalLog(kafka, destination, connections);
   const inherited = await ledger.claim(
     accountLog({
       ...{ kafka, log, account, scheduler },

@@ -1,5 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Kafka, logLevel } from 'kafkajs';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { JavaServices } from '../../src/devstack/services.ts';
+import { connectionsOf } from '../../src/sinks/client/connections.ts';
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { nodeOf, startCluster } from './support/cluster.ts';
 import { inSync, moveLeader, partitionStates } from './support/partitions.ts';
@@ -110,4 +112,21 @@ describe('a producer, while three brokers change', () => {
     },
     { inDoubt: 2 },
   );
+
+  it('loses nothing of many that share connections while a broker is killed, and comes back', async ({
+    skip,
+  }) => {
+    if (typeof cluster === 'string') return skip(cluster);
+    const { brokers } = cluster;
+    const kafka = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING });
+    const connections = connectionsOf(kafka, { perBroker: 2 });
+    onTestFinished(() => connections.close());
+    const all = await Promise.all(Array.from({ length: 8 }, () => writtenOn(brokers, connections)));
+    await inSync(kafka);
+    const node = await leaderOf(all[0]!, cluster);
+    const killed = node.kill().then(() => node.start());
+    for (const { inDoubt } of await Promise.all(all.map((each) => writeDuring(each, killed))))
+      expect(inDoubt).toBeLessThanOrEqual(2);
+    await inSync(kafka);
+  }, 180_000);
 });

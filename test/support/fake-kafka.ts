@@ -78,6 +78,7 @@ export function fakeKafka(): FakeKafka {
         if (isOpen) counts.closed += 1;
         isOpen = false;
       },
+      connectionPoolBuilder: { build: () => Promise.reject(new Error('nobody asks for one')) },
       addTargetTopic: () => Promise.resolve(),
       refreshMetadataIfNecessary: () => Promise.resolve(),
       findTopicPartitionMetadata: () =>

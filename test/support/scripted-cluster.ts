@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Fault, Received } from './scripted-cluster/fault.ts';
 import { ScriptedLog } from './scripted-cluster/log.ts';
 import type { LoggedRecord } from './scripted-cluster/log.ts';
-import { readRequest, writeAnswer } from './scripted-cluster/protocol.ts';
+import { readRequest, sayThrottled, writeAnswer } from './scripted-cluster/protocol.ts';
 import type { Api, BrokerAddress } from './scripted-cluster/protocol.ts';
 import { answerTo } from './scripted-cluster/serve.ts';
 import type { KnownPartition } from './scripted-cluster/serve.ts';
@@ -134,8 +134,13 @@ export class ScriptedCluster {
     return this.#log(`${topic} ${partition}`).append(batch, transaction);
   }
 
-  async close(): Promise<void> {
+  /** Closes all connections that are open. */
+  hangUp(): void {
     for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async close(): Promise<void> {
+    this.hangUp();
     await Promise.all(this.#servers.map((server) => once(server.close(), 'close')));
   }
 
@@ -180,6 +185,8 @@ export class ScriptedCluster {
     const answer = await answerTo(this, received, deed);
     if (deed === 'hang up after') socket.destroy();
     if (deed === 'lose answer' || deed === 'hang up after') return;
-    if (!socket.destroyed) socket.write(writeAnswer(received, answer));
+    const bytes = writeAnswer(received, answer);
+    const throttleMs = fault?.throttleMs ?? 0;
+    if (!socket.destroyed) socket.write(throttleMs > 0 ? sayThrottled(bytes, throttleMs) : bytes);
   }
 }

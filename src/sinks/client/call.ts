@@ -26,6 +26,10 @@ export interface Address {
   readonly port: number;
 }
 
+export function nameOf({ host, port }: Address): string {
+  return `${host}:${port}`;
+}
+
 /** What a call is read from: what comes behind the number that tells which call it answers. */
 export function readAnswer<T>(call: Call<T>, bytes: Buffer): Answer<T> {
   const answer = protocolReader(bytes);

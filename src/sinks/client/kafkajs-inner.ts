@@ -19,7 +19,7 @@ export interface Cluster {
   findBroker(which: { nodeId: string }): Promise<Pick<Broker, 'connectionPool'>>;
   readonly connectionPoolBuilder: {
     /** Of a broker; without its address, of the next of the brokers that the settings name. */
-    build(address?: { readonly host: string; readonly port: number }): Promise<ConnectionPool>;
+    build: (address?: { readonly host: string; readonly port: number }) => Promise<ConnectionPool>;
   };
   readonly brokerPool: {
     createBroker(options: {
@@ -57,6 +57,10 @@ export interface Connection {
   /** Whoever waits for an answer gets this error. */
   rejectRequests(error: Error): void;
   readonly socket?: { destroy(): unknown };
+  readonly requestQueue: {
+    readonly pending: readonly unknown[];
+    scheduleCheckPendingRequests: () => void;
+  };
   /** How long before its end, ms, a login counts as over; a request behind that begins with another login. */
   reauthenticationThreshold: number;
   /** `process.hrtime()` of the login; null without one. */
@@ -101,5 +105,24 @@ export function clusterOf(kafka: Kafka, options: ClusterOptions): Cluster {
   if (typeof create !== 'function') {
     throw new TypeError('this is no Kafka of kafkajs 2.2: no other one has what is needed of it');
   }
-  return Reflect.apply(create, kafka, [options]) as Cluster;
+  const cluster = Reflect.apply(create, kafka, [options]) as Cluster;
+  const { connectionPoolBuilder } = cluster;
+  const build = connectionPoolBuilder.build.bind(connectionPoolBuilder);
+  connectionPoolBuilder.build = async (address) => {
+    const connectionPool = await build(address);
+    connectionPool.pool.forEach(endIdleChecks);
+    return connectionPool;
+  };
+  return cluster;
+}
+
+/**
+ * Once a connection has answered kafkajs looks a thousand times a second, for ever, whether a request waits to be sent.
+ * So it looks only where one does.
+ */
+function endIdleChecks({ requestQueue }: Connection): void {
+  const check = requestQueue.scheduleCheckPendingRequests.bind(requestQueue);
+  requestQueue.scheduleCheckPendingRequests = () => {
+    if (requestQueue.pending.length > 0) check();
+  };
 }

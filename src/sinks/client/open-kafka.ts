@@ -3,9 +3,13 @@ import type { KafkaConfig as KafkaJsConfig, logCreator } from 'kafkajs';
 import type { ConfigWith } from '../../config/config.ts';
 import { createRegistry } from '../../schemas/registry/registry.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
+import { connectionsOf } from './connections.ts';
+import type { Connections } from './connections.ts';
 
 export interface Links {
   readonly kafka: Kafka;
+  /** What all producers of this process share. */
+  readonly connections: Connections;
   readonly registry: Registry;
 }
 
@@ -13,6 +17,12 @@ export interface Links {
 const KAFKA_RETRIES = 7;
 /** The same of those who look whether it is there at all: for a second. */
 export const FIRST_RETRIES = 5;
+
+/**
+ * For producing, to each broker, whatever the number of lists. A broker answers one call of a connection after the other, and
+ * a Produce when all replicas have it: so some lists must not wait for others.
+ */
+const CONNECTIONS_PER_BROKER = 6;
 
 /** How long before its end a login is renewed, ms. */
 const LOG_IN_BEFORE_MS = 1_000;
@@ -61,5 +71,7 @@ export function openLinks(
     ...(auth && { username: auth.username, password: auth.password.reveal() }),
     ...(ca !== undefined && { ca }),
   });
-  return { kafka: openKafka(config, options), registry };
+  const kafka = openKafka(config, options);
+  const connections = connectionsOf(kafka, { perBroker: CONNECTIONS_PER_BROKER });
+  return { kafka, connections, registry };
 }

@@ -3,12 +3,13 @@ import { Observable, take } from 'rxjs';
 import kafkajs from 'kafkajs';
 import type { Kafka } from 'kafkajs';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
-import { brokersOf, kafkasOf } from '../client/brokers.ts';
+import { brokersOf } from '../client/brokers.ts';
 import type { Brokers } from '../client/brokers.ts';
 import type { Address, Call } from '../client/call.ts';
 import { findCoordinator } from '../client/find-coordinator.ts';
 import { kafkaError } from '../client/kafka-error.ts';
 import { meaningOf, protocolError } from '../client/protocol-errors.ts';
+import { kafkasOf } from '../client/unanswered.ts';
 import { heartbeat, joinGroup, leaveGroup, syncGroup } from './group-calls.ts';
 import type { Joined, Member, Place } from './group-calls.ts';
 

@@ -1,12 +1,13 @@
-import { NoAnswer, NotSent } from '../client/brokers.ts';
 import type { Brokers } from '../client/brokers.ts';
 import type { PartitionBatches } from './batches.ts';
 import { produce } from './calls.ts';
+import { nameOf } from '../client/call.ts';
 import type { Address } from '../client/call.ts';
 import type { ProducerIdentity } from '../sink.ts';
 import type { Leaders } from './leaders.ts';
 import type { Patience } from './patience.ts';
 import { meaningOf, noLeader, partitionError } from '../client/protocol-errors.ts';
+import { NoAnswer, NotSent } from '../client/unanswered.ts';
 import { recordBatch } from './record-batch.ts';
 import type { Sequences } from './sequences.ts';
 
@@ -159,7 +160,7 @@ function byLeader(waiting: readonly Outgoing[], leaders: Leaders) {
       leaderless.push(each);
       continue;
     }
-    const name = `${address.host}:${address.port}`;
+    const name = nameOf(address);
     const ofLeader = ready.get(name) ?? [address, []];
     ready.set(name, ofLeader);
     ofLeader[1].push(each);

@@ -3,7 +3,9 @@ import { kafkaError } from '../client/kafka-error.ts';
 import { boundsOf } from './bounds.ts';
 import { batchesOf } from './batches.ts';
 import type { PlacedRecord } from './batches.ts';
-import { brokersOf, kafkasOf } from '../client/brokers.ts';
+import { brokersOf, brokersOver } from '../client/brokers.ts';
+import type { Connections } from '../client/connections.ts';
+import { kafkasOf } from '../client/unanswered.ts';
 import {
   addPartitionsToTxn,
   describeTransaction,
@@ -26,6 +28,8 @@ import type { Ends, FencedSink, Message, ProducerIdentity } from '../sink.ts';
 /** What {@link openKafkaProducer} needs. */
 export interface KafkaProducerOptions {
   readonly kafka: Kafka;
+  /** Shared with others, who keep them when this one is closed. Default connections of its own. */
+  readonly connections?: Connections | undefined;
   /** One producer a task: a second one with this id fences the first. */
   readonly transactionalId: string;
   /** Partitions of each topic that is written to. */
@@ -61,8 +65,8 @@ const ABORT_WITHIN_MS = 2_000;
  * @throws CellarstreamError `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, `TLS_REFUSED`.
  */
 export async function openKafkaProducer(options: KafkaProducerOptions): Promise<FencedSink> {
-  const { kafka, transactionalId, partitions, own = NOBODY } = options;
-  const brokers = brokersOf(kafka);
+  const { kafka, connections, transactionalId, partitions, own = NOBODY } = options;
+  const brokers = connections ? brokersOver(connections) : brokersOf(kafka);
   const leaders = leadersOf(brokers, partitions);
   const coordinator = transactionCoordinator(brokers, transactionalId);
   const patiently = () => patience(PATIENCE_MS, brokers.closed);
@@ -194,6 +198,12 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
         throw kafkaError(kafkasOf(error));
       }
     },
+    /**
+     * What is under way goes on, and may be carried out whenever it arrives. That does no harm, as after isInDoubt: whoever
+     * opens the next producer of the id has its transaction ended, and an epoch begun, before anything is read back. What
+     * arrives before is in that transaction; what arrives later has an epoch that is over. To cut the connection would
+     * not prevent more: brokers carry out what they have received.
+     */
     close: () => {
       isDone = true;
       brokers.close();

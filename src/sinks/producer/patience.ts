@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isRetryable } from '../../core/errors.ts';
 import { kafkaError } from '../client/kafka-error.ts';
-import { kafkasOf } from '../client/brokers.ts';
+import { kafkasOf } from '../client/unanswered.ts';
 
 /** How long something may be tried, and the pauses in between. */
 export interface Patience {

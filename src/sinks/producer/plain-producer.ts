@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs';
 import { kafkaError } from '../client/kafka-error.ts';
 import { batchesOf } from './batches.ts';
-import { brokersOf, kafkasOf } from '../client/brokers.ts';
+import { brokersOf } from '../client/brokers.ts';
 import { initProducerId, NOBODY } from './calls.ts';
 import { deliver } from './delivery.ts';
 import { leadersOf } from './leaders.ts';
@@ -9,6 +9,7 @@ import { partitionOf } from './partition-of.ts';
 import { patience } from './patience.ts';
 import type { Patience } from './patience.ts';
 import { protocolError } from '../client/protocol-errors.ts';
+import { kafkasOf } from '../client/unanswered.ts';
 import type { ProducerRecord } from './record-batch.ts';
 import { sequences } from './sequences.ts';
 import type { Sequences } from './sequences.ts';

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
 import type { KafkaMessage } from 'kafkajs';
 import { expect } from 'vitest';
+import type { Connections } from '../../../src/sinks/client/connections.ts';
 import { openKafkaProducer } from '../../../src/sinks/producer/kafka-producer.ts';
 import { readTail, topicEnds } from '../../../src/sinks/fetch/kafka-tail.ts';
 import { partitionOf } from '../../../src/sinks/producer/partition-of.ts';
@@ -23,7 +24,11 @@ export interface Written {
   readonly committed: (count: number) => Promise<string[][]>;
 }
 
-export async function writtenOn(brokers: readonly string[]): Promise<Written> {
+/** @param connections Which its producers share with others. Default each has its own. */
+export async function writtenOn(
+  brokers: readonly string[],
+  connections?: Connections,
+): Promise<Written> {
   const kafka = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING });
   const topic = `producer-${randomUUID()}`;
   await createTopic(kafka, { topic, numPartitions: PARTITIONS });
@@ -40,6 +45,7 @@ export async function writtenOn(brokers: readonly string[]): Promise<Written> {
     open: (own) =>
       openKafkaProducer({
         kafka,
+        connections,
         transactionalId: topic,
         partitions: new Map([[topic, PARTITIONS]]),
         own,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import kafkajs from 'kafkajs';
 import type { Kafka } from 'kafkajs';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { clusterOf } from '../../../src/sinks/client/kafkajs-inner.ts';
 
 const OPTIONS = { metadataMaxAge: 1, allowAutoTopicCreation: false } as const;
@@ -64,6 +64,25 @@ it('gets the brokers that the settings name in turn, and over again', async () =
     found.push(`${host}:${port}`);
   }
   expect(found).toEqual(['first:9092', 'second:9093', 'first:9092', 'second:9093']);
+});
+
+it('looks for requests that wait where there are any, not a thousand times a second', async () => {
+  const { connectionPoolBuilder } = clusterOf(kafka, OPTIONS);
+  const [connection] = (await connectionPoolBuilder.build({ host: 'h', port: 1 })).pool;
+  const { requestQueue } = connection;
+  const kafkajsOwn = Object.getPrototypeOf(requestQueue) as typeof requestQueue;
+  const timers = vi.spyOn(globalThis, 'setTimeout').mockReturnValue(0 as unknown as NodeJS.Timeout);
+  try {
+    kafkajsOwn.scheduleCheckPendingRequests.call(requestQueue);
+    expect(timers).toHaveBeenCalledTimes(1); // and again whenever that has run
+    requestQueue.scheduleCheckPendingRequests();
+    expect(timers).toHaveBeenCalledTimes(1);
+    Object.assign(requestQueue, { pending: ['a request'] });
+    requestQueue.scheduleCheckPendingRequests();
+    expect(timers).toHaveBeenCalledTimes(2);
+  } finally {
+    timers.mockRestore();
+  }
 });
 
 it('takes no other kafkajs', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { brokersOf, NoAnswer, NotSent } from '../../../src/sinks/client/brokers.ts';
+import { brokersOf } from '../../../src/sinks/client/brokers.ts';
+import { NoAnswer, NotSent } from '../../../src/sinks/client/unanswered.ts';
 import { metadata } from '../../../src/sinks/producer/calls.ts';
 import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
 import type { Api } from '../../support/scripted-cluster/protocol.ts';

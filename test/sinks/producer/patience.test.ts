@@ -1,6 +1,6 @@
 import kafkajs from 'kafkajs';
 import { describe, expect, it } from 'vitest';
-import { NoAnswer } from '../../../src/sinks/client/brokers.ts';
+import { NoAnswer } from '../../../src/sinks/client/unanswered.ts';
 import { patience } from '../../../src/sinks/producer/patience.ts';
 import { protocolError } from '../../../src/sinks/client/protocol-errors.ts';
 

@@ -25,4 +25,6 @@ export interface Fault {
   /** Comes before anything else; while it is pending the request is held back, its connection with it. */
   readonly first?: () => unknown;
   readonly deed?: Deed;
+  /** The answer says that the broker reads nothing more for so long, ms; of Metadata alone. */
+  readonly throttleMs?: number;
 }

@@ -183,6 +183,12 @@ export function writeAnswer<A extends Api>(request: Request<A>, answer: Answers[
   return new Encoder().writeBytes(content).buffer;
 }
 
+/** Puts into an answer to Metadata for how long nothing more is read, ms. */
+export function sayThrottled(metadata: Buffer, ms: number): Buffer {
+  metadata.writeInt32BE(ms, 4 + 4); // behind its length and which request it answers
+  return metadata;
+}
+
 const enc = () => new Encoder();
 const list = <T>(items: readonly T[], one: (item: T) => Encoder) =>
   enc().writeArray(items.map(one));

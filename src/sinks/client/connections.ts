@@ -1,0 +1,135 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import kafkajs from 'kafkajs';
+import type { Kafka } from 'kafkajs';
+import { nameOf } from './call.ts';
+import type { Address, Call } from './call.ts';
+import { openConnection } from './connection.ts';
+import type { AskOptions, BrokerConnection, QuietTime } from './connection.ts';
+import { clusterOf } from './kafkajs-inner.ts';
+import { NotSent } from './unanswered.ts';
+
+/** The connections to a cluster's brokers that many share: a few to each broker, made when they are needed. */
+export interface Connections {
+  /**
+   * Over the connection to this broker that has the least under way; any number may wait in line there: those who ask
+   * have a few calls under way each. While a broker has a quota on us all wait who ask that broker.
+   *
+   * Where its time is over, or nobody waits for it any more, what was sent may be carried out all the same; late too.
+   *
+   * @throws NotSent or NoAnswer, with kafkajs' error as their cause.
+   */
+  ask<T>(address: Address, call: Call<T>, options: AskOptions): Promise<T>;
+  /** The brokers that the settings name. */
+  seeds(): Promise<readonly Address[]>;
+  /** At once, for all: what is under way goes without an answer. */
+  close(): void;
+}
+
+export interface ConnectionsOptions {
+  /** Most connections to one broker. A login that runs out may make it one more for a moment. */
+  readonly perBroker: number;
+  /** For how long nobody may have used a connection, ms: then it is closed. Default a minute. */
+  readonly idleMs?: number;
+}
+
+const IDLE_MS = 60_000;
+const METADATA_MAX_AGE_MS = 300_000;
+
+/** What is known of a broker. */
+interface AtBroker {
+  readonly connections: Set<BrokerConnection>;
+  readonly quiet: QuietTime;
+}
+
+/** Connects to nothing yet. */
+export function connectionsOf(kafka: Kafka, options: ConnectionsOptions): Connections {
+  const { perBroker, idleMs = IDLE_MS } = options;
+  const cluster = clusterOf(kafka, {
+    metadataMaxAge: METADATA_MAX_AGE_MS, // never asked for: metadata are read by ourselves
+    allowAutoTopicCreation: false,
+  });
+  const brokers = new Map<string, AtBroker>();
+  const closing = new AbortController();
+  let seeking: Promise<readonly Address[]> | undefined;
+
+  const brokerAt = (address: Address): AtBroker => {
+    const name = nameOf(address);
+    const found = brokers.get(name) ?? { connections: new Set(), quiet: quietTime() };
+    brokers.set(name, found);
+    return found;
+  };
+  const open = (address: Address): BrokerConnection => {
+    const { connections, quiet } = brokerAt(address);
+    const onClosed = () => {
+      connections.delete(connection);
+      if (connections.size === 0) brokers.delete(nameOf(address)); // it may never come back under that name
+    };
+    // What one was not answered the others may not be either: nobody is to find out on each of them, one after the other.
+    const onNoAnswer = () => {
+      for (const each of connections) if (each.underWay === 0) each.retire();
+    };
+    const connection = openConnection({ cluster, address, quiet, idleMs, onClosed, onNoAnswer });
+    connections.add(connection);
+    return connection;
+  };
+  /** Of those with as little under way the oldest: at rest one is in use, and the others close. */
+  const leastUsed = (address: Address): BrokerConnection => {
+    const { connections } = brokerAt(address);
+    for (const each of connections) if (!each.isFit) each.retire();
+    let least: BrokerConnection | undefined;
+    for (const each of connections) {
+      if (each.isFit && (!least || each.underWay < least.underWay)) least = each;
+    }
+    if (least && (least.underWay === 0 || connections.size >= perBroker)) return least;
+    return open(address);
+  };
+
+  return {
+    ask: async (address, call, { withinMs, signal }) => {
+      try {
+        const quietMs = brokers.get(nameOf(address))?.quiet.leftMs() ?? 0;
+        if (quietMs > 0) {
+          await pause(quietMs, undefined, { signal: AbortSignal.any([signal, closing.signal]) });
+        }
+        signal.throwIfAborted();
+        closing.signal.throwIfAborted();
+      } catch {
+        const cause: unknown = signal.aborted ? signal.reason : closing.signal.reason;
+        throw new NotSent(`${call.name} was not sent to ${nameOf(address)}`, { cause });
+      }
+      return leastUsed(address).ask(call, { withinMs, signal });
+    },
+    seeds: () => {
+      seeking ??= seedsOf(cluster).finally(() => (seeking = undefined));
+      return seeking;
+    },
+    close: () => {
+      const error = new kafkajs.KafkaJSConnectionError('the connections are closed');
+      closing.abort(error);
+      for (const { connections } of brokers.values()) {
+        for (const connection of connections) connection.close(error);
+      }
+    },
+  };
+}
+
+/** kafkajs gives them in turn, again and again: two who ask at once would see half of them each. */
+async function seedsOf({
+  connectionPoolBuilder,
+}: Pick<ReturnType<typeof clusterOf>, 'connectionPoolBuilder'>): Promise<readonly Address[]> {
+  const found = new Map<string, Address>();
+  for (;;) {
+    const { host, port } = await connectionPoolBuilder.build();
+    const name = nameOf({ host, port });
+    if (found.has(name)) return [...found.values()];
+    found.set(name, { host, port });
+  }
+}
+
+function quietTime(): QuietTime {
+  let until = 0;
+  return {
+    leftMs: () => Math.max(0, until - performance.now()),
+    begin: (ms) => (until = Math.max(until, performance.now() + ms)),
+  };
+}
