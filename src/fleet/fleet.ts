@@ -195,6 +195,7 @@ export async function runFleet(options: FleetOptions): Promise<void> {
   } finally {
     await accounts.stopAll();
     log.close();
+    links.connections.close();
     await Promise.allSettled([links.registry.close(), signals.close()]);
     unlock();
   }

@@ -30,6 +30,17 @@ async function ready(instances: readonly Instance[], times: number): Promise<voi
 const steps = ({ cli }: Instance) =>
   cli.lines().flatMap(({ event, step }) => (event === 'account' ? [step] : []));
 
+/** Which of these instances has taken an account last, and when. */
+function lastClaim({ name }: TestAccount, instances: readonly Instance[]) {
+  const claims = instances.flatMap((instance) =>
+    instance.cli
+      .lines()
+      .filter(({ account, step }) => account === name && step === 'claim')
+      .map(({ time }) => ({ instance, time: Date.parse(String(time)) })),
+  );
+  return claims.toSorted((a, b) => a.time - b.time).at(-1);
+}
+
 function longestGap(times: readonly number[]): number {
   return Math.max(...times.slice(1).map((at, n) => at - times[n]!));
 }
@@ -129,10 +140,15 @@ describe('run with ACCOUNTS_DIR', { timeout: 240_000 }, () => {
     const [poison, ...sound] = all(fleet) as [TestAccount, ...TestAccount[]];
     let alive = ['one', 'two', 'three', 'four'].map((name) => fleet.start(name));
     await shared(alive, 4);
+    let killedAt = 0;
     for (let losses = 0; losses < 3; losses++) {
-      const taker = () => alive.find((instance) => instance.claimed().includes(poison.name));
-      await vi.waitFor(() => expect(taker()).toBeDefined(), SOON);
-      const victim = taker()!;
+      const taken = await vi.waitFor(() => {
+        const newest = lastClaim(poison, alive);
+        expect(newest?.time).toBeGreaterThan(killedAt);
+        return newest!;
+      }, SOON);
+      const victim = taken.instance;
+      killedAt = Date.now();
       await victim.cli.end('SIGKILL');
       alive = alive.filter((instance) => instance !== victim);
     }
