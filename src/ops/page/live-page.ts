@@ -41,12 +41,16 @@ export function livePage<T extends { readonly at: number; readonly version: stri
     if (document.visibilityState === 'hidden') return;
     const isLive = connection?.isLive === true;
     setAttributes(document.body, { 'data-live': String(isLive) });
+    const isRefused = connection?.isLive === false && connection.refusal !== undefined;
+    setAttributes(document.body, { 'data-empty': String(isRefused && !status) });
+    if (!status && isRefused) setText(heard, 'nothing to hear');
     if (!status) return;
     if (status !== shown) isWhole = updateAll(views, status, reportError);
     shown = status;
     const time = timeOfDay(status.at);
     const broken = isWhole && isToldWell ? '' : '; a part of this page fails: reload it';
-    setText(heard, (isLive ? `live, ${time}` : `as of ${time}, old`) + broken);
+    const heardOf = isLive ? `live, ${time}` : `as of ${time}, old`;
+    setText(heard, heardOf + broken);
   };
 
   const versionTold = newVersion(() => location.reload());
