@@ -50,7 +50,7 @@ export interface AccountFigures {
   readonly lagMs: number | null;
   /** When the list that was looked at longest ago was so; null while there is one that was not yet. */
   readonly lookedAt: number | null;
-  /** The quota that has the least left; null before the account has begun. */
+  /** Of its lists, the quota that has the least left; null before the account has begun. */
   readonly quota: { readonly name: string; readonly used: number; readonly limit: number } | null;
   readonly eventsPerSecond: number;
   /** Of initial snapshots that run; null where none does. */

@@ -116,7 +116,7 @@ describe("the page of a fleet's instance", () => {
   const shoot = async (name: string) => {
     if (SHOTS === undefined) return;
     mkdirSync(SHOTS, { recursive: true });
-    await page.screenshot({ path: `${SHOTS}/${name}.png` });
+    await page.screenshot({ path: `${SHOTS}/${name}.png`, fullPage: true });
   };
 
   it('says first and in words that all accounts run, and has a row for each', async () => {

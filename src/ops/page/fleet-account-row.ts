@@ -1,6 +1,6 @@
 import type { FleetAccountStatus } from '../status/fleet-status-json.ts';
 import { html, setAttributes, setText, show } from './dom.ts';
-import { fullProblemOf, healthOf } from './fleet-health.ts';
+import { besideState, healthOf } from './fleet-health.ts';
 import { stateName } from './fleet-states.ts';
 import { gauge } from './gauge.ts';
 import type { Row } from './keyed-list.ts';
@@ -32,13 +32,12 @@ export function accountRow({ account }: ToldAccount): Row<ToldAccount> {
     element,
     update: (told) => {
       const { at, since, figures, isHere, instance } = told;
-      const health = healthOf(told, at);
-      setAttributes(element, { 'data-health': health });
+      setAttributes(element, { 'data-health': healthOf(told, at) });
       if (isHere) setAttributes(link, { href: `accounts/${encodeURIComponent(account)}` });
       else link.removeAttribute('href');
       setText(state, stateText(told, at - since));
       setText(owner, ownerText(told, instance));
-      const text = health === 'good' ? '' : fullProblemOf(told);
+      const text = besideState(told);
       setText(problem, text);
       show(problem, text !== '');
       for (const measure of measures) show(measure, figures !== null);
@@ -61,6 +60,7 @@ function stateText({ state, figures }: ToldAccount, ms: number): string {
     const { read, total } = figures.firstRead;
     return `initial snapshot, ${total > 0 ? Math.floor((100 * read) / total) : 0} %`;
   }
+  if (state === 'running' && figures?.ready === false) return 'running, but not ready';
   return `${stateName(state)} for ${ago(Math.max(1_000, ms)).replace(' ago', '')}`;
 }
 

@@ -45,6 +45,11 @@ export function fullProblemOf(account: FleetAccountStatus): string {
 
 const RANKS: readonly Health[] = ['bad', 'slow', 'busy', 'good'];
 
+/** What there is to say beside its state: of one that runs, why it is not ready. Empty where that says it all. */
+export function besideState(account: FleetAccountStatus): string {
+  return account.state === 'running' ? fullProblemOf(account) : (account.problem ?? '');
+}
+
 /** From bad to good. */
 export function rank(health: Health): number {
   return RANKS.indexOf(health);

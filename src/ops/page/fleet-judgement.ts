@@ -64,7 +64,7 @@ function sublineOf({ accounts, instances }: FleetStatus): string {
   const lags = accounts.flatMap(({ figures }) => figures?.lagMs ?? []);
   const freshness =
     lags.length > 0
-      ? ` Half of all changes are published within ${duration(Math.max(...lags))}, or sooner, in each account that tells.`
+      ? ` Half of all changes are published within ${duration(Math.max(...lags))} in the slowest of ${plural(lags.length, 'account')}.`
       : '';
   return `${plural(instances.length, 'instance')} in the group.${freshness}`;
 }

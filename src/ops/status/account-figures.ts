@@ -28,11 +28,15 @@ export function accountFigures(options: FiguresOptions): AccountFigures {
     causes,
     lagMs: lags.length > 0 ? Math.max(...lags) : null,
     lookedAt: looks.length === resources.length ? Math.min(...looks) : null,
-    quota: quotas.toSorted((a, b) => b.used / b.limit - a.used / a.limit)[0] ?? null,
+    quota: fullest(quotas.filter(({ name }) => name !== 'login')),
     eventsPerSecond: sum(resources.map(({ perSecond }) => perSecond.events)),
     firstRead:
       reads.length > 0
         ? { read: sum(reads.map(({ read }) => read)), total: sum(reads.map(({ total }) => total)) }
         : null,
   };
+}
+
+function fullest(quotas: readonly QuotaStatus[]): QuotaStatus | null {
+  return quotas.toSorted((a, b) => b.used / b.limit - a.used / a.limit)[0] ?? null;
 }

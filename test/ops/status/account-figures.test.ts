@@ -26,7 +26,8 @@ it('are of whichever list is worst', () => {
     at: AT,
     readiness: READY,
     quotas: [
-      { name: 'login', used: 1, limit: 10 },
+      { name: 'login', used: 9, limit: 10 },
+      { name: 'inventory', used: 30, limit: 100 },
       { name: 'orders', used: 40, limit: 100 },
     ],
     resources: [
