@@ -18,7 +18,7 @@ export function accountRow({ account }: ToldAccount): Row<ToldAccount> {
   const state = html('p', { class: 'state' });
   const owner = html('p', { class: 'owner' });
   const lag = figure('median lag');
-  const looked = figure('looked');
+  const looked = figure('looked', true);
   const flow = figure('events/s');
   const bar = gauge(`Quota of ${account}`);
   const quotaText = html('p', { class: 'note' });
@@ -69,11 +69,13 @@ function ownerText({ owner }: ToldAccount, instance: string): string {
   return owner === instance ? `on ${owner}, this one` : `on ${owner}`;
 }
 
-function figure(unit: string): {
-  readonly element: HTMLElement;
-  readonly update: (text: string) => void;
-} {
+/** A figure with its unit; of an age what it is the age of, which goes before it. */
+function figure(
+  unit: string,
+  unitFirst = false,
+): { readonly element: HTMLElement; readonly update: (text: string) => void } {
   const value = html('span', { class: 'value' });
-  const element = html('p', { class: 'figure' }, value, ' ', html('span', { class: 'unit' }, unit));
+  const parts = [value, ' ', html('span', { class: 'unit' }, unit)];
+  const element = html('p', { class: 'figure' }, ...(unitFirst ? parts.reverse() : parts));
   return { element, update: (text) => setText(value, text) };
 }

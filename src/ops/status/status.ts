@@ -118,7 +118,7 @@ export function statusModel(options: StatusOptions): StatusModel {
         at: now(),
         readiness: readiness(),
         quotas: gauges?.quotas() ?? [],
-        resources: [...models.values()].map(({ status }) => status()),
+        lists: [...models.values()].map(({ figures }) => figures()),
       }),
     status: () => {
       const at = now();

@@ -1,27 +1,15 @@
 import { expect, it } from 'vitest';
+import type { Hooks, Published } from '../../../src/observe/hooks.ts';
 import { accountFigures } from '../../../src/ops/status/account-figures.ts';
 import { statusModel } from '../../../src/ops/status/status.ts';
-import type { ResourceStatus } from '../../../src/ops/status/status.ts';
 
 const AT = 1_700_000_000_000;
 const READY = { ready: true, reasons: [], causes: [] };
 
-/** Two lists, of which a service has told nothing yet. */
-function lists(): readonly [ResourceStatus, ResourceStatus] {
-  const { status } = statusModel({
-    version: '1.0.0',
-    account: 'east',
-    prefix: 'wine.east',
-    resources: ['orders', 'inventory'],
-    now: () => AT,
-    readiness: () => READY,
-  });
-  const [orders, inventory] = status().resources;
-  return [orders!, inventory!];
-}
+/** Of a list of which a service has told nothing yet. */
+const NOTHING = { lagMs: null, lookedAt: null, firstRead: null, eventsPerSecond: 0 };
 
 it('are of whichever list is worst', () => {
-  const [orders, inventory] = lists();
   const figures = accountFigures({
     at: AT,
     readiness: READY,
@@ -30,14 +18,13 @@ it('are of whichever list is worst', () => {
       { name: 'inventory', used: 30, limit: 100 },
       { name: 'orders', used: 40, limit: 100 },
     ],
-    resources: [
-      { ...orders, lookedAt: AT - 1, freshness: { lastMs: 5, p50Ms: 800, p95Ms: 5 } },
+    lists: [
+      { ...NOTHING, lookedAt: AT - 1, lagMs: 800 },
       {
-        ...inventory,
         lookedAt: AT - 9_000,
-        freshness: { lastMs: 5, p50Ms: 2_000, p95Ms: 5 },
+        lagMs: 2_000,
         firstRead: { read: 30, total: 90, done: false, perSecond: 1, leftMs: 60 },
-        perSecond: { records: 5, events: 2 },
+        eventsPerSecond: 2,
       },
     ],
   });
@@ -53,11 +40,10 @@ it('are of whichever list is worst', () => {
 });
 
 it('say that a list was not looked at yet, whatever the others were', () => {
-  const [orders, inventory] = lists();
   const options = { at: AT, readiness: READY, quotas: [] };
   const figures = accountFigures({
     ...options,
-    resources: [{ ...orders, lookedAt: AT }, inventory],
+    lists: [{ ...NOTHING, lookedAt: AT }, NOTHING],
   });
   expect(figures).toMatchObject({ lookedAt: null, lagMs: null, quota: null, firstRead: null });
 });
@@ -65,6 +51,43 @@ it('say that a list was not looked at yet, whatever the others were', () => {
 it('are small, however much there is to say', () => {
   const reasons = Array.from({ length: 100 }, () => 'x'.repeat(2_000));
   const readiness = { ready: false, reasons, causes: ['kafka'] as const };
-  const figures = accountFigures({ at: AT, readiness, quotas: [], resources: lists() });
+  const figures = accountFigures({ at: AT, readiness, quotas: [], lists: [NOTHING] });
   expect(JSON.stringify(figures).length).toBeLessThan(4_000);
+});
+
+it('are what the whole status says', () => {
+  let at = AT;
+  const { hooks, status, figures } = statusModel({
+    version: '1.0.0',
+    account: 'east',
+    prefix: 'wine.east',
+    resources: ['orders'],
+    now: () => at,
+    readiness: () => READY,
+  });
+  const { onStart, onProgress, onPublished } = hooks as Required<Hooks>;
+  onStart({ quotas: () => [{ name: 'orders', used: 7, limit: 100 }] });
+  onProgress({ resource: 'orders', read: 10, total: 50, done: false });
+  const change = { key: '1', op: 'u', before: null, after: null, changed: [] } as const;
+  for (const lagMs of [100, 900, 5_000]) {
+    const page: Published = {
+      ...{ resource: 'orders', lane: 'poll', at, statusChanges: [], unchanged: 4, known: 9 },
+      changes: [{ ...change, images: { before: null, after: null }, updatedAt: at - lagMs }],
+      completes: true,
+    };
+    onPublished(page);
+    at += 1_500;
+  }
+  const { quotas, resources } = status();
+  const [orders] = resources;
+  expect(figures()).toEqual({
+    ...READY,
+    at,
+    lagMs: orders!.freshness.p50Ms,
+    lookedAt: orders!.lookedAt,
+    quota: quotas[0],
+    eventsPerSecond: orders!.perSecond.events,
+    firstRead: { read: 10, total: 50 },
+  });
+  expect(figures().eventsPerSecond).toBeGreaterThan(0);
 });
