@@ -249,6 +249,13 @@ describe("the page of a fleet's instance", () => {
     await page.evaluate(`globalThis.long = [];
       new PerformanceObserver((list) => long.push(...list.getEntries().map(({ duration }) => duration)))
         .observe({ type: 'longtask' });`);
+    // That it would be noticed:
+    await page.evaluate(
+      'setTimeout(() => { const end = performance.now() + 80; while (performance.now() < end); })',
+    );
+    const noticed = () => page.evaluate<number>('long.length');
+    await expect.poll(noticed, SOON).toBeGreaterThan(0);
+    await page.evaluate('long.length = 0');
     for (let turn = 0; turn < 5; turn += 1) {
       for (const account of running.keys()) poll(account, turn * 500);
       const accounts = view.accounts.map((each, nth): FleetAccount => ({

@@ -125,6 +125,21 @@ describe('metrics of an instance', () => {
     expect((await read()).samples.filter(({ labels }) => 'account' in labels)).toEqual([]);
   });
 
+  it('give way to the pipeline while they are told of many accounts', async () => {
+    const { run, text } = instance();
+    for (let nth = 0; nth < 60; nth += 1) run(`estate-${nth}`);
+    let turns = 0;
+    let isOver = false;
+    const count = () => {
+      turns += 1;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    await text();
+    isOver = true;
+    expect(turns).toBeGreaterThan(2);
+  });
+
   it('have no more series for accounts that come and go a hundred times', async () => {
     const { run, end, read, onFleet } = instance();
     run('east');
