@@ -1,4 +1,5 @@
-// The status page as one file: dist/ops/page.html, with its script and its style in it.
+// The status pages, each as one file with its script and its style in it: dist/ops/page.html (of the only account), account.html
+// (of one account of a fleet) and fleet.html.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { build } from 'esbuild';
 
@@ -27,16 +28,34 @@ async function bundle(entry) {
 function put(html, mark, content) {
   const [before, after, more] = html.split(`<!-- ${mark} -->`);
   if (before === undefined || after === undefined || more !== undefined) {
-    throw new Error(`${SOURCE}/index.html needs <!-- ${mark} -->, once`);
+    throw new Error(`a page needs <!-- ${mark} -->, once`);
   }
   return before + content + after;
 }
 
-const [style, script] = await Promise.all([bundle('page.css'), bundle('main.ts')]);
-const skeleton = readFileSync(`${SOURCE}/index.html`, 'utf8');
-const styled = put(skeleton, 'style', `<style>${style}</style>`);
+/** @param {{ skeleton: string, css: string, script: string }} names */
+async function page({ skeleton, css, script }) {
+  const [style, code] = await Promise.all([bundle(css), bundle(script)]);
+  const parts = {
+    verdict: readFileSync(`${SOURCE}/verdict.html`, 'utf8').trim(),
+    style: `<style>${style}</style>`,
+    script: `<script type="module">${code}</script>`,
+  };
+  return Object.entries(parts).reduce(
+    (html, [mark, content]) => put(html, mark, content),
+    readFileSync(`${SOURCE}/${skeleton}`, 'utf8'),
+  );
+}
+
+const [one, fleet] = await Promise.all([
+  page({ skeleton: 'index.html', css: 'page.css', script: 'main.ts' }),
+  page({ skeleton: 'fleet.html', css: 'fleet-page.css', script: 'fleet-main.ts' }),
+]);
+// One level down, with the way back to all of them.
+const account = put(one, 'back', '<p><a href="../">All accounts</a></p>')
+  .replace('<body>', '<body data-page="account">')
+  .replaceAll(/href="(readyz|metrics|status)"/g, 'href="../$1"');
 mkdirSync(TARGET, { recursive: true });
-writeFileSync(
-  `${TARGET}/page.html`,
-  put(styled, 'script', `<script type="module">${script}</script>`),
-);
+writeFileSync(`${TARGET}/page.html`, put(one, 'back', ''));
+writeFileSync(`${TARGET}/fleet.html`, fleet);
+writeFileSync(`${TARGET}/account.html`, account);

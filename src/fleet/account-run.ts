@@ -26,6 +26,8 @@ export interface AccountRunOptions {
   readonly config: AccountConfig;
   readonly parts: InstanceParts;
   readonly hooks: Hooks;
+  /** Called when its first list is read, so long after it was claimed. */
+  readonly onReady: (elapsedMs: number) => void;
   /** What is written when it is claimed, and when it is released. */
   readonly words: LedgerMessages;
   /** Called whenever {@link AccountRun.doing} may have changed. */
@@ -62,7 +64,7 @@ const SNAPSHOT_WEIGHT = 0.5;
 const START_WITHIN_MS = 15_000;
 
 export function accountRun(options: AccountRunOptions): AccountRun {
-  const { config, parts, hooks, words, onChange, onFailed } = options;
+  const { config, parts, hooks, words, onChange, onReady, onFailed } = options;
   const { instance, links, scheduler } = parts;
   let doing: Doing = 'nothing';
   let failure: Failure | undefined;
@@ -83,7 +85,10 @@ export function accountRun(options: AccountRunOptions): AccountRun {
     timer(pauseMs, scheduler).subscribe(onChange);
   };
   const own: Hooks = {
-    onReady: () => (startedAt = undefined),
+    onReady: () => {
+      if (startedAt !== undefined) onReady(scheduler.now() - startedAt);
+      startedAt = undefined;
+    },
     onFailed: () => (startedAt = undefined),
     onProgress: ({ resource, done: isDone }) => {
       if (isDone) snapshots.delete(resource);

@@ -1,4 +1,5 @@
 import type { LedgerMessages } from '../account/ledger/ledger.ts';
+import { CellarstreamError } from '../core/errors.ts';
 import type { AccountConfig } from '../config/accounts.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import type { AccountFiles } from './account-files.ts';
@@ -23,10 +24,16 @@ export interface FleetAccountsOptions {
   /** The fleet's. */
   readonly topic: string;
   readonly log: FleetLog;
-  readonly hooksOf: (config: AccountConfig) => Hooks;
+  readonly watch: (config: AccountConfig) => Watched;
   readonly fleetHooks: FleetHooks;
   /** Called whenever there may be another step to take. */
   readonly onChange: () => void;
+}
+
+/** Who is told of an account, until its end. */
+export interface Watched {
+  readonly hooks: Hooks;
+  readonly end: () => void;
 }
 
 /** The accounts of one instance: those that it runs, gets ready for, or is letting go of. */
@@ -53,16 +60,19 @@ const MAX_WARMING = 2;
 interface Here {
   readonly config: AccountConfig;
   readonly run: AccountRun;
+  readonly watched: Watched;
   /** When the owner was asked in this generation, on the scheduler's clock. */
   askedAt: number | undefined;
   /** When instances were lost that had just taken it; as of when it was taken here. */
   losses: readonly number[];
   /** When it was taken here, on the scheduler's clock. */
   takenAt: number | undefined;
+  /** Whether another instance had it before. */
+  isFromOther: boolean;
 }
 
 export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
-  const { parts, name, topic, log, hooksOf, fleetHooks, onChange } = options;
+  const { parts, name, topic, log, watch, fleetHooks, onChange } = options;
   const { instance, scheduler } = parts;
   const all = new Map<string, Here>();
   /** By account, the generation in which it was given. */
@@ -100,13 +110,23 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     if (known) return known;
     const config = configOf(account);
     if (!config) return undefined;
+    const watched = watch(config);
     const run = accountRun({
       ...{ config, parts, onChange },
-      hooks: hooksOf(config),
+      hooks: watched.hooks,
       words: wordsOf(account),
-      onFailed: (error, delayMs) => fleetHooks.onAccountFailed?.({ account, error, delayMs }),
+      onReady: (elapsedMs) => {
+        if (all.get(account)?.isFromOther) fleetHooks.onHandover?.({ account, elapsedMs });
+      },
+      onFailed: (error, delayMs) => {
+        if (isFenced(error)) fleetHooks.onFenced?.({ account });
+        fleetHooks.onAccountFailed?.({ account, error, delayMs });
+      },
     });
-    const here = { config, run, askedAt: undefined, losses: [], takenAt: undefined };
+    const here: Here = {
+      ...{ config, run, watched, askedAt: undefined },
+      ...{ losses: [], takenAt: undefined, isFromOther: false },
+    };
     all.set(account, here);
     return here;
   };
@@ -143,7 +163,9 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     }
     if (isSuspect(losses) && isOnProbation()) return;
     fleetHooks.onAccount?.({ account, step: 'claim' });
-    Object.assign(here, { losses, takenAt: now() });
+    here.losses = losses;
+    here.takenAt = now();
+    here.isFromOther = log.words.has(account);
     // Not waited for: who does not hear of it claims the account as well, and is the only one to have it then.
     log.send({ type: 'takes', ...own(account), ...tenure(account) }).catch(() => undefined);
     here.run.claim();
@@ -171,9 +193,13 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     } else void run.stop();
   };
   /** What has come to its end, and is not to begin again. */
-  const forget = (account: string, { run }: Here): void => {
-    if (run.doing() !== 'nothing' || run.failure() || isGiven(account)) return;
+  const remove = (account: string, watched: Watched): void => {
     all.delete(account);
+    watched.end();
+  };
+  const forget = (account: string, { run, watched }: Here): void => {
+    if (run.doing() !== 'nothing' || run.failure() || isGiven(account)) return;
+    remove(account, watched);
     held.delete(account);
     folders.leave(account);
   };
@@ -185,12 +211,12 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
   return {
     setFiles: (next) => {
       files = next;
-      for (const [account, { config, run }] of all) {
+      for (const [account, { config, run, watched }] of all) {
         if (configOf(account) === config) continue;
         fleetHooks.onAccount?.({ account, step: 'stop' });
         // Begun again with what the file says now, if it is given still.
         void run.stop().then(() => {
-          all.delete(account);
+          remove(account, watched);
           onChange();
         });
         if (isGiven(account) && isQuarantined(log.words.get(account), now())) free(account);
@@ -242,4 +268,8 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       await Promise.allSettled([...all.values()].map(({ run }) => run.stop()));
     },
   };
+}
+
+function isFenced(error: unknown): boolean {
+  return error instanceof CellarstreamError && error.code === 'FENCED';
 }

@@ -13,6 +13,10 @@ export interface FleetHooks {
     account: string;
     step: 'claim' | 'warm' | 'ask' | 'release' | 'drop' | 'stop';
   }) => void;
+  /** An account that another instance had is read here, so long after it was taken. */
+  readonly onHandover?: (handover: { account: string; elapsedMs: number }) => void;
+  /** Another instance took an account that this one had not released. */
+  readonly onFenced?: (fenced: { account: string }) => void;
   /** An account can't go on, and is tried again. */
   readonly onAccountFailed?: (failed: { account: string; error: unknown; delayMs: number }) => void;
   /** An account has taken down so many instances that nobody runs it for an hour. */

@@ -19,9 +19,8 @@ import {
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { logCreator } from 'kafkajs';
 import type { AccountsOptions } from '../config/accounts.ts';
-import type { ConfigWith } from '../config/config.ts';
+import type { Config, ConfigWith } from '../config/config.ts';
 import { steadyScheduler } from '../core/clock.ts';
-import type { Hooks } from '../observe/hooks.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import { openLinks } from '../sinks/client/open-kafka.ts';
 import { membership } from '../sinks/membership/membership.ts';
@@ -35,6 +34,7 @@ import { backoff } from '../streams/flow/backoff.ts';
 import { watchAccounts } from './account-files.ts';
 import type { AccountFiles } from './account-files.ts';
 import { fleetAccounts } from './fleet-accounts.ts';
+import type { FleetAccountsOptions } from './fleet-accounts.ts';
 import type { FleetHooks } from './fleet-hooks.ts';
 import { fleetLog } from './fleet-log.ts';
 import { fleetViewOf } from './fleet-view-of.ts';
@@ -46,16 +46,23 @@ import { shareOut } from './share-out.ts';
 export interface FleetOptions {
   /** The instance's own settings. */
   readonly config: ConfigWith<'kafka' | 'registry'> & AccountsOptions['config'];
+  /** Of the instance, as people know it. See {@link instanceNameOf}. */
+  readonly name: string;
   /** Where accounts' settings come from, beside their files. */
   readonly source: Pick<AccountsOptions, 'env' | 'cwd'>;
   /** Its first value stops the instance: its accounts are handed over. It must replay that value. */
   readonly stop$: Observable<unknown>;
   /** Told of the fleet. */
   readonly fleetHooks?: FleetHooks;
-  /** Told of an account, from when it is run here. */
-  readonly hooksOf: (config: ConfigWith<'api' | 'kafka' | 'registry'>) => Hooks;
+  /** Told of an account, from when it is given to this instance. */
+  readonly watch: FleetAccountsOptions['watch'];
   readonly scheduler?: SchedulerLike;
   readonly kafkaLog?: logCreator;
+}
+
+/** `INSTANCE_NAME`, or the name of the host and a random part. */
+export function instanceNameOf({ instanceName }: Pick<Config, 'instanceName'>): string {
+  return instanceName ?? `${hostname()}-${randomUUID().slice(0, 4)}`;
 }
 
 /** Without a sign of it for so long, an instance is out, ms. */
@@ -76,11 +83,10 @@ const MAX_PAUSE_MS = 5_000;
  * @throws CellarstreamError `SETTINGS`, `STATE_LOCKED`, `STATE_FOLDER` at the start; `KAFKA_REFUSED`, `TLS_REFUSED`.
  */
 export async function runFleet(options: FleetOptions): Promise<void> {
-  const { config, source, stop$, fleetHooks = {}, hooksOf, kafkaLog } = options;
+  const { config, name, source, stop$, fleetHooks = {}, watch, kafkaLog } = options;
   const { scheduler = steadyScheduler } = options;
   const names = topicNames(config.topics.sharedPrefix);
   const instance = randomUUID();
-  const name = config.instanceName ?? `${hostname()}-${instance.slice(0, 4)}`;
   const unlock = lockFolder(config.stateDir);
   const links = openLinks(config, { log: kafkaLog });
   const signals = sharedSignals(kafkaSignals(links.kafka, names.signals));
@@ -97,7 +103,7 @@ export async function runFleet(options: FleetOptions): Promise<void> {
   const log = fleetLog({ kafka: links.kafka, topic: names.fleet, scheduler, onRetry });
   const accounts = fleetAccounts({
     parts: { instance, links, signals, scheduler, kafkaLog },
-    ...{ name, stateDir: config.stateDir, topic: names.fleet, log, hooksOf, fleetHooks },
+    ...{ name, stateDir: config.stateDir, topic: names.fleet, log, watch, fleetHooks },
     onChange: () => changed$.next(),
   });
 

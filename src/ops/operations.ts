@@ -1,14 +1,9 @@
-import { steadyScheduler } from '../core/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { Hooks } from '../observe/hooks.ts';
-import { VERSION } from '../core/version.ts';
-import { allHooks } from '../observe/all-hooks.ts';
 import { guarded } from './guarded.ts';
 import { openHttpThread } from './http/http-thread.ts';
-import { metrics } from './metrics/metrics.ts';
-import { readiness } from './status/readiness.ts';
 import type { Readiness } from './status/readiness.ts';
-import { statusModel } from './status/status.ts';
+import { watchedAccount } from './watched-account.ts';
 
 export interface OperationsOptions {
   readonly config: Config;
@@ -34,36 +29,21 @@ export interface Operations {
  */
 export async function openOperations(options: OperationsOptions): Promise<Operations> {
   const { config, onError } = options;
-  const { account, resources, topics, http } = config;
-  const { intervalMs: pollIntervalMs } = config.poll;
-  const now = () => Math.round(steadyScheduler.now());
-  const ready = readiness({ resources, pollIntervalMs, now });
-  const measured = metrics({ account, resources, pollIntervalMs, readiness: ready.check });
-  const model = statusModel({
-    version: VERSION,
-    account,
-    prefix: topics.prefix,
-    resources,
-    pollIntervalMs,
-    now,
-    readiness: ready.check,
-  });
+  const { hooks, check, metrics, status } = watchedAccount(config, { ofProcess: true });
   const server = await openHttpThread({
-    ...http,
+    ...config.http,
     answers: {
       alive: () => true,
-      readiness: ready.check,
-      status: () => JSON.stringify(model.status()),
-      metrics: measured.text,
+      readiness: check,
+      status: () => JSON.stringify(status()),
+      metrics: metrics.text,
     },
-    metricsType: measured.contentType,
+    metricsType: metrics.contentType,
     onError,
   });
   return {
-    hooks: guarded(allHooks(ready.hooks, measured.hooks, model.hooks), (_, error) =>
-      onError(error),
-    ),
-    check: ready.check,
+    hooks: guarded(hooks, (_, error) => onError(error)),
+    check,
     url: server.url,
     close: server.close,
   };

@@ -11,6 +11,7 @@ import { secureHeaders } from 'hono/secure-headers';
 import { streamSSE } from 'hono/streaming';
 import { CellarstreamError } from '../../core/errors.ts';
 import { atMostOncePer } from './at-most-once-per.ts';
+import { atMostOncePerKey } from './at-most-once-per-key.ts';
 import { pace } from './pace.ts';
 import type { Page } from './page-file.ts';
 import type { Readiness } from '../status/readiness.ts';
@@ -19,8 +20,11 @@ export interface HttpServerOptions {
   readonly host: string;
   /** 0: any that is free. */
   readonly port: number;
+  /** At `/`. */
   readonly page: Page;
   readonly answers: Answers;
+  /** Of an instance of a fleet: each of its accounts has a page and a status of its own. */
+  readonly accounts?: AccountAnswers | undefined;
   /** Of the metrics' text. */
   readonly metricsType: string;
   /**
@@ -44,6 +48,20 @@ export interface Answers {
   readonly metrics: () => Awaitable<string>;
 }
 
+/** What the server asks of an instance of a fleet besides. */
+export interface AccountAnswers {
+  /** At `/accounts/NAME`, of whatever name: it asks for the status of that account itself. */
+  readonly page: Page;
+  readonly status: (account: string) => Awaitable<AccountStatus>;
+}
+
+export interface AccountStatus {
+  /** Whether this instance runs the account. */
+  readonly isHere: boolean;
+  /** Its status, or who runs it instead. */
+  readonly json: string;
+}
+
 type Awaitable<T> = T | Promise<T>;
 
 export interface HttpServer {
@@ -60,6 +78,11 @@ const MAX_STREAMS = 64;
 /** Answers a second, to all clients together: what asks faster waits. */
 const PER_SECOND = 30;
 const MAX_CONNECTIONS = 512;
+/** Accounts whose status is kept for {@link EVERY_MS}: more than are asked for in that time. */
+const MAX_ACCOUNTS = MAX_STREAMS + PER_SECOND;
+/** An account's name is no longer than a file's. */
+const MAX_NAME = 255;
+const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
 /** Who is slow has this long, and no more memory than that. Checked each second. */
@@ -136,9 +159,10 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
 type App = Hono<{ Bindings: HttpBindings }>;
 
 function routes(options: HttpServerOptions): App {
-  const { host, page, answers, metricsType, idleMs = IDLE_MS, onError } = options;
-  const status = atMostOncePer(EVERY_MS, answers.status);
+  const { host, page, answers, accounts, metricsType, idleMs = IDLE_MS, onError } = options;
   const metrics = atMostOncePer(EVERY_MS, answers.metrics);
+  const status = statusOf(options);
+  const pages = [page, ...(accounts ? [accounts.page] : [])];
   let streams = 0;
 
   const app: App = new Hono();
@@ -161,8 +185,8 @@ function routes(options: HttpServerOptions): App {
     secureHeaders({
       contentSecurityPolicy: {
         defaultSrc: ["'none'"],
-        scriptSrc: page.scriptHashes,
-        styleSrc: page.styleHashes,
+        scriptSrc: pages.flatMap(({ scriptHashes }) => scriptHashes),
+        styleSrc: pages.flatMap(({ styleHashes }) => styleHashes),
         connectSrc: ["'self'"],
         imgSrc: ["'self'", 'data:'],
         baseUri: ["'none'"],
@@ -175,6 +199,7 @@ function routes(options: HttpServerOptions): App {
     }),
   );
   app.get('/', (context) => context.html(page.html));
+  if (accounts) app.get('/accounts/:account', (context) => context.html(accounts.page.html));
   app.get('/healthz', async (context) => {
     const isAlive = await Promise.resolve(answers.alive()).catch(() => false);
     return isAlive ? context.text('alive\n') : context.text('stuck\n', 503);
@@ -183,13 +208,19 @@ function routes(options: HttpServerOptions): App {
     const { ready, reasons } = await answers.readiness();
     return context.text((ready ? ['ready'] : reasons).join('\n') + '\n', ready ? 200 : 503);
   });
-  app.get('/status', async (context) =>
-    context.body(await status(), 200, { 'content-type': 'application/json; charset=utf-8' }),
-  );
-  app.get('/status/events', (context) => {
+  app.get('/status', async (context) => {
+    const { isHere, json } = await status(context.req.query('account'));
+    return context.body(json, isHere ? 200 : 404, JSON_TYPE);
+  });
+  app.get('/status/events', async (context) => {
+    const account = context.req.query('account');
     // A HEAD is a GET whose answer is thrown away, and this one has no end.
     if (context.req.method === 'HEAD')
       return context.body(null, 200, { 'content-type': 'text/event-stream' });
+    if (account !== undefined) {
+      const { isHere, json } = await status(account);
+      if (!isHere) return context.body(json, 404, JSON_TYPE);
+    }
     if (streams >= MAX_STREAMS) return context.text('too many are told already\n', 503);
     streams += 1;
     return streamSSE(
@@ -197,7 +228,9 @@ function routes(options: HttpServerOptions): App {
       async (stream) => {
         try {
           while (!stream.aborted && !stream.closed) {
-            const written = stream.writeSSE({ event: 'status', data: await status() });
+            const { isHere, json } = await status(account);
+            if (!isHere) return; // who asks again is told why
+            const written = stream.writeSSE({ event: 'status', data: json });
             // Not the connection's own time-out: who does not read may send all the same.
             if (!(await within(idleMs, written))) return void context.env.outgoing.destroy();
             await stream.sleep(EVERY_MS);
@@ -219,6 +252,20 @@ function routes(options: HttpServerOptions): App {
     return context.text('this went wrong; the log says how\n', 500);
   });
   return app;
+}
+
+/** The status of one account, or of all there is: each at most once in {@link EVERY_MS}. */
+function statusOf({
+  answers,
+  accounts,
+}: HttpServerOptions): (account: string | undefined) => Promise<AccountStatus> {
+  const ofAll = atMostOncePer(EVERY_MS, answers.status);
+  const ofAccount =
+    accounts && atMostOncePerKey({ everyMs: EVERY_MS, most: MAX_ACCOUNTS, work: accounts.status });
+  return async (account) =>
+    ofAccount && account !== undefined
+      ? ofAccount(account.slice(0, MAX_NAME))
+      : { isHere: true, json: await ofAll() };
 }
 
 /**

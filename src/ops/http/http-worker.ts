@@ -3,8 +3,7 @@ import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { CellarstreamError, describeError } from '../../core/errors.ts';
 import { openHttpServer } from './http-server.ts';
-import type { Answers } from './http-server.ts';
-import type { FromThread, ThreadData, ToThread } from './http-thread.ts';
+import type { FromThread, Questions, ThreadData, ToThread } from './http-thread.ts';
 import { loadPage } from './page-file.ts';
 
 // The thread of the HTTP server: asks the service, by messages, for what clients ask it for.
@@ -23,29 +22,39 @@ const waiting = new Map<
 >();
 let asked = 0;
 
-const ask = <K extends keyof Answers>(what: K): Promise<Awaited<ReturnType<Answers[K]>>> => {
+const ask = <K extends keyof Questions>(
+  what: K,
+  about = '',
+): Promise<Awaited<ReturnType<Questions[K]>>> => {
   const id = (asked += 1);
   const late = setTimeout(() => {
     waiting.get(id)?.reject(new Error('the service is stuck: it does not answer'));
     waiting.delete(id);
   }, STUCK_MS);
-  tell({ kind: 'question', id, what });
-  return new Promise<Awaited<ReturnType<Answers[K]>>>((resolve, reject) => {
+  tell({ kind: 'question', id, what, about });
+  return new Promise<Awaited<ReturnType<Questions[K]>>>((resolve, reject) => {
     waiting.set(id, { resolve, reject });
   }).finally(() => clearTimeout(late));
 };
 
 yieldToPipeline();
 try {
+  const { hasAccounts, ...address } = workerData as ThreadData;
   const server = await openHttpServer({
-    ...(workerData as ThreadData),
-    page: loadPage(),
+    ...address,
+    page: loadPage(hasAccounts ? 'fleet' : 'page'),
     answers: {
       alive: () => ask('alive'),
       readiness: () => ask('readiness'),
       status: () => ask('status'),
       metrics: () => ask('metrics'),
     },
+    ...(hasAccounts && {
+      accounts: {
+        page: loadPage('account'),
+        status: (account) => ask('accountStatus', account),
+      },
+    }),
     onError: (error) => tell({ kind: 'trouble', text: describeError(error) }),
   });
   port.on('message', (message: ToThread) => {

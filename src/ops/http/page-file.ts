@@ -10,12 +10,13 @@ export interface Page {
   readonly styleHashes: string[];
 }
 
-/** Built beside the compiled code by scripts/build-page.mjs. */
-const FILE = new URL('../page.html', import.meta.url);
+/** Of the only account, of a fleet, and of one account of it: each is one file, with its script and its style in it. */
+export type PageName = 'page' | 'fleet' | 'account';
 
-/** The page, which is one file: its script and its style are in it. */
-export function loadPage(file: string | URL = FILE): Page {
-  return pageOf(readFileSync(file instanceof URL ? fileURLToPath(file) : file, 'utf8'));
+/** Built beside the compiled code by scripts/build-page.mjs. */
+export function loadPage(page: PageName | URL): Page {
+  const file = page instanceof URL ? page : new URL(`../${page}.html`, import.meta.url);
+  return pageOf(readFileSync(fileURLToPath(file), 'utf8'));
 }
 
 export function pageOf(html: string): Page {

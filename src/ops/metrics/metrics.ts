@@ -21,6 +21,8 @@ export interface MetricsOptions {
   readonly wallClock?: () => number;
   /** Whether the service is ready; without it no metric says so. */
   readonly readiness?: () => Readiness;
+  /** Whether what Node tells of itself is among them. Default true; once a process. */
+  readonly ofProcess?: boolean;
 }
 
 /** What a service tells, as numbers in the text format of Prometheus. */
@@ -38,14 +40,14 @@ export interface Metrics {
 const FRESH_LANES: ReadonlySet<string> = new Set(['poll', 'sweep', 'reread']);
 
 /**
- * The metrics of docs/metrics.md, of one account and of the process. How many series there are does
- * not depend on what the API sends; values are numbers, codes and names of lists and fields.
+ * The metrics of docs/metrics.md, of one account and, unless others tell of it, of the process. How many series there
+ * are does not depend on what the API sends; values are numbers, codes and names of lists and fields.
  *
- * Once a process: what Node tells of itself (lags, pauses) is collected until the process ends, and
- * does not keep it from ending.
+ * What Node tells of itself (lags, pauses) is collected until the process ends, and does not keep it from ending.
  */
 export function metrics(options: MetricsOptions): Metrics {
   const { account, resources, pollIntervalMs = 0, wallClock = Date.now, readiness } = options;
+  const { ofProcess = true } = options;
   const registry = new Registry();
   let gauges: Gauges | undefined;
   const clocks = clockDifference();
@@ -79,7 +81,7 @@ export function metrics(options: MetricsOptions): Metrics {
   });
   set('build', { version: VERSION, node: process.version }, 1);
   set('pollInterval', {}, pollIntervalMs / 1_000);
-  collectDefaultMetrics({ register: registry, labels: { account } });
+  if (ofProcess) collectDefaultMetrics({ register: registry, labels: { account } });
 
   const scanned = (resource: string, lane: string) => {
     add('scans', { resource, lane });

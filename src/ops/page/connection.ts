@@ -1,12 +1,12 @@
-import type { Status } from '../status/status-json.ts';
+import type { NotHere } from '../status/fleet-status-json.ts';
 import type { ConnectionState } from './connection-state.ts';
 
-export interface ConnectionOptions {
+export interface ConnectionOptions<T> {
   /** Of its events. */
   readonly url: string;
   /** Of the same, once. */
   readonly statusUrl: string;
-  readonly onStatus: (status: Status) => void;
+  readonly onStatus: (status: T) => void;
   /** Told when it changes, or was asked about; not before it was lost or live for the first time. */
   readonly onConnection: (connection: ConnectionState) => void;
 }
@@ -27,7 +27,8 @@ const LOOK_EVERY_MS = 200;
  * A service may have no place for one more listener, or a proxy keep events to itself. So while none
  * come the status is asked for now and then, like any other page.
  */
-export function connect({ url, statusUrl, onStatus, onConnection }: ConnectionOptions): void {
+export function connect<T>(options: ConnectionOptions<T>): void {
+  const { url, statusUrl, onStatus, onConnection } = options;
   let source: EventSource | undefined;
   let isLive: boolean | undefined;
   let heardAt = Date.now();
@@ -42,10 +43,11 @@ export function connect({ url, statusUrl, onStatus, onConnection }: ConnectionOp
   };
   const ask = async () => {
     askedAt = Date.now();
-    const status = await asked(statusUrl);
+    const answer = await asked<T>(statusUrl);
     if (isLive !== false) return; // it was heard meanwhile
-    if (status) onStatus(status);
-    onConnection({ isLive, since: heardAt, answers: status !== undefined });
+    if (answer?.status) onStatus(answer.status);
+    const { refusal } = answer ?? {};
+    onConnection({ isLive, since: heardAt, answers: answer !== undefined, refusal });
   };
   const open = () => {
     source?.close();
@@ -57,7 +59,7 @@ export function connect({ url, statusUrl, onStatus, onConnection }: ConnectionOp
         isLive = true;
         onConnection({ isLive });
       }
-      onStatus(JSON.parse(data) as Status);
+      onStatus(JSON.parse(data) as T);
     });
     source.addEventListener('error', lose);
   };
@@ -76,12 +78,20 @@ export function connect({ url, statusUrl, onStatus, onConnection }: ConnectionOp
   addEventListener('online', open);
 }
 
+interface Answer<T> {
+  readonly status?: T;
+  readonly refusal?: string;
+}
+
 /** What is answered; undefined where nobody does, or not well. */
-async function asked(url: string): Promise<Status | undefined> {
+async function asked<T>(url: string): Promise<Answer<T> | undefined> {
   try {
     const signal = AbortSignal.timeout(GIVE_UP_AFTER_MS);
     const answer = await fetch(url, { cache: 'no-store', signal });
-    return answer.ok ? ((await answer.json()) as Status) : undefined;
+    if (answer.ok) return { status: (await answer.json()) as T };
+    return answer.status === 404
+      ? { refusal: ((await answer.json()) as NotHere).error }
+      : undefined;
   } catch {
     return undefined; // the page says already that nothing is heard
   }

@@ -1,46 +1,13 @@
 import type { Status, Warning } from '../status/status-json.ts';
 import type { ConnectionState } from './connection-state.ts';
-import { duration, since, timeOfDay } from './words.ts';
-
-export type Tone = 'good' | 'warn' | 'busy' | 'bad' | 'lost';
-
-/** What there is to say before anything else. */
-export interface Verdict {
-  readonly tone: Tone;
-  readonly headline: string;
-  readonly subline: string;
-  /** What is wrong, in words; the severest first. */
-  readonly wrong: readonly Wrong[];
-}
-
-export interface Wrong {
-  readonly level: 'bad' | 'busy' | 'warning';
-  readonly where: string;
-  readonly text: string;
-  readonly when: string;
-}
+import { lostVerdict } from './lost-verdict.ts';
+import type { Verdict, Wrong } from './verdict-type.ts';
+import { duration, since } from './words.ts';
 
 /** What is wrong, or that nothing is; of a status as old as the connection is lost. */
 export function verdictOf(status: Status | undefined, connection: ConnectionState): Verdict {
   const wrong = status ? wrongOf(status) : [];
-  if (!connection.isLive) {
-    // On one clock: the service's, if it has ever told a time.
-    const since = timeOfDay(status?.at ?? connection.since);
-    const old = status ? 'The figures below are as of then. ' : '';
-    return connection.answers
-      ? {
-          tone: 'lost',
-          headline: `Not live: as of ${since}`,
-          subline: `The service answers, but its updates do not reach this page: too many pages may be open, or a proxy may hold them back. ${old}This page tries again by itself.`,
-          wrong,
-        }
-      : {
-          tone: 'lost',
-          headline: `No word from the service since ${since}`,
-          subline: `${status ? 'The connection is lost. ' : ''}${old}This page tries again by itself.`,
-          wrong,
-        };
-  }
+  if (!connection.isLive) return { ...lostVerdict(status?.at, connection), wrong };
   if (!status) return { tone: 'busy', headline: 'Listening', subline: '', wrong };
   if (!status.ready) {
     const isStarting = isOnlyStarting(status);
@@ -102,7 +69,8 @@ const CAUSES: Readonly<Record<string, string>> = {
   stale: 'data has gone stale',
 };
 
-function titleOf(causes: readonly string[]): string {
+/** Why something is not ready, in a few words. */
+export function titleOf(causes: readonly string[]): string {
   return causes.map((cause) => CAUSES[cause] ?? cause).join(', ');
 }
 

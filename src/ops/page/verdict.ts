@@ -1,9 +1,6 @@
-import type { Status } from '../status/status-json.ts';
-import type { ConnectionState } from './connection-state.ts';
 import { byId, html, setAttributes, setText, show } from './dom.ts';
-import { verdictOf } from './judgement.ts';
-import type { Tone, Wrong } from './judgement.ts';
 import { keyedList } from './keyed-list.ts';
+import type { Tone, Verdict, Wrong } from './verdict-type.ts';
 import { plural } from './words.ts';
 
 /** Colours of the page's icon: they have to do on light and dark tabs alike. */
@@ -25,8 +22,8 @@ const MARKS: Readonly<Record<Tone, string>> = {
 /** Further ones are a keystroke away. */
 const MAX_LINES = 4;
 
-/** Says first, and in words, what is wrong; or that nothing is. */
-export function verdictView(): (status: Status | undefined, connection: ConnectionState) => void {
+/** Says first, and in words, what is wrong; or that nothing is. Of what, the tab's title says. */
+export function verdictView(): (verdict: Verdict, of: string) => void {
   const section = byId('verdict');
   const headline = byId('headline');
   const subline = byId('subline');
@@ -39,8 +36,7 @@ export function verdictView(): (status: Status | undefined, connection: Connecti
   const first = wrongList(byId('wrong'));
   const rest = wrongList(byId('more-wrong'));
 
-  return (status, connection) => {
-    const verdict = verdictOf(status, connection);
+  return (verdict, of) => {
     const { tone } = verdict;
     setAttributes(section, { 'data-tone': tone });
     setText(headline, verdict.headline);
@@ -52,10 +48,7 @@ export function verdictView(): (status: Status | undefined, connection: Connecti
     show(more, hidden > 0);
     setText(moreTitle, plural(hidden, 'more line'));
     setAttributes(icon, { href: iconOf(ICONS[tone]) });
-    setText(
-      document.querySelector('title')!,
-      `${MARKS[tone]} ${status?.account ?? ''} · Cellarstream`,
-    );
+    setText(document.querySelector('title')!, `${MARKS[tone]} ${of} · Cellarstream`);
 
     // Read out once for each kind of trouble, not each second with its figures.
     const kinds = [

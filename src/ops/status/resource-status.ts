@@ -35,6 +35,13 @@ export interface ResourceStatusModel {
     | 'onFailed'
   >;
   readonly status: () => ResourceStatus;
+  /** The few of these that are asked for of every account of a fleet: all would cost ten times as much. */
+  readonly figures: () => ListFigures;
+}
+
+export interface ListFigures extends Pick<ResourceStatus, 'lookedAt' | 'firstRead'> {
+  readonly lagMs: number | null;
+  readonly eventsPerSecond: number;
 }
 
 const A_SECOND_MS = 1_000;
@@ -95,6 +102,10 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
     return now() - retry.nextAt >= (mayBeOfFirstRead ? A_MINUTE_MS : 0);
   };
 
+  const lately = () => [...lags.past(), lags.current()];
+  const perSecond = (of: 'records' | 'events') =>
+    seconds.past().reduce((sum, slot) => sum + slot[of], 0) / RATE_SECONDS;
+
   return {
     hooks: {
       onRequest: ({ status }) => (requests.current()[classOf(status)] += 1),
@@ -147,11 +158,15 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
         retry = { what: resource, error: errorLine(error), count, nextAt: now() + delayMs };
       },
     },
+    figures: () => ({
+      lagMs: quantile(lately(), 0.5),
+      lookedAt,
+      firstRead: firstRead.status(),
+      eventsPerSecond: perSecond('events'),
+    }),
     status: () => {
-      const lately = [...lags.past(), lags.current()];
+      const ofLately = lately();
       const points = series.past();
-      const perSecond = (of: 'records' | 'events') =>
-        seconds.past().reduce((sum, slot) => sum + slot[of], 0) / RATE_SECONDS;
       const pointsOf = (of: 'records' | 'events') =>
         points.map((slot) => (slot[of] * 1_000) / SERIES.everyMs);
       return {
@@ -162,8 +177,8 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
         requests: sumOf([...requests.past(), requests.current()]),
         freshness: {
           lastMs: lastLagMs,
-          p50Ms: quantile(lately, 0.5),
-          p95Ms: quantile(lately, 0.95),
+          p50Ms: quantile(ofLately, 0.5),
+          p95Ms: quantile(ofLately, 0.95),
         },
         perSecond: { records: perSecond('records'), events: perSecond('events') },
         series: {

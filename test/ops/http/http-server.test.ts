@@ -144,6 +144,69 @@ describe('the paths', () => {
   });
 });
 
+describe('an instance of a fleet', () => {
+  const OWN = pageOf('<!doctype html><style>b{}</style><script type="module">own()</script>');
+  let here: Set<string>;
+  let asked: string[];
+  beforeEach(async () => {
+    here = new Set(['east', 'west']);
+    asked = [];
+    const status = (account: string) => {
+      asked.push(account);
+      const isHere = here.has(account);
+      return { isHere, json: JSON.stringify(isHere ? { account } : { error: 'ask cellar-1' }) };
+    };
+    await reopen({ accounts: { page: OWN, status } });
+  });
+
+  it('tells the status of all, or of one account; and who runs it where it does not', async () => {
+    expect(await (await get('/status')).json()).toEqual({ count: 1 });
+    expect(await (await get('/status?account=east')).json()).toEqual({ account: 'east' });
+    const elsewhere = await get('/status?account=north');
+    expect(elsewhere.status).toBe(404);
+    expect(elsewhere.headers.get('content-type')).toContain('application/json');
+    expect(await elsewhere.json()).toEqual({ error: 'ask cellar-1' });
+    const odd = await get(`/status?account=${'x'.repeat(3_000)}`);
+    expect([odd.status, asked.at(-1)!.length]).toEqual([404, 255]);
+  });
+
+  it('asks the service for an account once a second at most, each by itself', async () => {
+    for (let nth = 0; nth < 5; nth += 1) {
+      await Promise.all([get('/status?account=east'), get('/status?account=west')]);
+    }
+    expect(asked.toSorted()).toEqual(['east', 'west']);
+  });
+
+  it('has a page for each account, in which its own script may run', async () => {
+    const answer = await get('/accounts/east');
+    expect(await answer.text()).toBe(OWN.html);
+    const policy = answer.headers.get('content-security-policy')!;
+    for (const hash of [...PAGE.scriptHashes, ...OWN.scriptHashes, ...OWN.styleHashes]) {
+      expect(policy).toContain(hash);
+    }
+    expect(await (await get('/')).text()).toBe(PAGE.html);
+    for (const path of ['/accounts', '/accounts/', '/accounts/east/status']) {
+      expect([path, (await get(path)).status]).toEqual([path, 404]);
+    }
+  });
+
+  it('tells events of one account until it runs here no longer, and then why', async () => {
+    const answer = await get('/status/events?account=east');
+    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+    expect((await reader.read()).value!).toContain('data: {"account":"east"}');
+    here.delete('east');
+    let last = await reader.read();
+    while (!last.done) last = await reader.read();
+    const again = await get('/status/events?account=east');
+    expect([again.status, await again.json()]).toEqual([404, { error: 'ask cellar-1' }]);
+  });
+});
+
+it('has one status and one page where there is no fleet, whatever is asked for', async () => {
+  expect(await (await get('/status?account=east')).json()).toEqual({ count: 1 });
+  expect((await get('/accounts/east')).status).toBe(404);
+});
+
 describe('events', () => {
   it('tells the status at once, and again each second', async () => {
     const answer = await get('/status/events');

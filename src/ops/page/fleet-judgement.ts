@@ -1,0 +1,111 @@
+import type { FleetAccountStatus, FleetStatus } from '../status/fleet-status-json.ts';
+import type { ConnectionState } from './connection-state.ts';
+import { fullProblemOf, healthOf, problemOf, rank } from './fleet-health.ts';
+import type { Health } from './fleet-health.ts';
+import type { Verdict, Wrong } from './verdict-type.ts';
+import { lostVerdict } from './lost-verdict.ts';
+import { duration, plural, since } from './words.ts';
+
+/** Of accounts with one problem, so many are named. */
+const MAX_NAMED = 5;
+const LEVELS: Readonly<Record<Exclude<Health, 'good'>, Wrong['level']>> = {
+  bad: 'bad',
+  slow: 'warning',
+  busy: 'busy',
+};
+
+/** What is wrong in a fleet, or that nothing is; of a status as old as the connection is lost. */
+export function fleetVerdictOf(
+  status: FleetStatus | undefined,
+  connection: ConnectionState,
+): Verdict {
+  const wrong = status ? wrongOf(status) : [];
+  if (!connection.isLive) return { ...lostVerdict(status?.at, connection), wrong };
+  if (!status) return { tone: 'busy', headline: 'Listening', subline: '', wrong };
+  const { accounts, at, generation, instance } = status;
+  const total = plural(accounts.length, 'account');
+  const bad = accounts.filter((each) => healthOf(each, at) === 'bad');
+  const down = bad.filter(({ state }) => state !== 'running').length;
+  const sick = bad.length - down;
+  const slow = accounts.filter((each) => healthOf(each, at) === 'slow').length;
+  const busy = accounts.filter((each) => healthOf(each, at) === 'busy').length;
+  const subline = sublineOf(status);
+  if (bad.length > 0) {
+    const runs = (count: number) => `${count} of ${total} ${count === 1 ? 'does' : 'do'} not run`;
+    const ready = (count: number) => `${count} ${count === 1 ? 'is' : 'are'} not ready`;
+    const headline =
+      down === 0
+        ? `${sick} of ${total} ${sick === 1 ? 'is' : 'are'} not ready`
+        : [runs(down), ...(sick > 0 ? [ready(sick)] : [])].join(', ');
+    return { tone: 'bad', headline, subline, wrong };
+  }
+  if (generation === null) {
+    const isNew = accounts.length === 0;
+    return {
+      tone: isNew ? 'busy' : 'bad',
+      headline: isNew ? 'Starting: not in the group yet' : `${instance} is not in the group`,
+      subline: isNew ? '' : `What follows is what it knew last. ${subline}`,
+      wrong,
+    };
+  }
+  if (accounts.length === 0) {
+    return { tone: 'warn', headline: 'No account: ACCOUNTS_DIR has no files', subline, wrong };
+  }
+  const coming = slow + busy;
+  if (coming > 0) {
+    const headline = `${coming} of ${total} ${coming === 1 ? 'is' : 'are'} starting or moving`;
+    return { tone: slow > 0 ? 'warn' : 'busy', headline, subline, wrong };
+  }
+  const headline = accounts.length === 1 ? 'The only account runs' : `All ${total} run`;
+  return { tone: 'good', headline, subline, wrong };
+}
+
+function sublineOf({ accounts, instances }: FleetStatus): string {
+  const lags = accounts.flatMap(({ figures }) => figures?.lagMs ?? []);
+  const freshness =
+    lags.length > 0
+      ? ` Half of all changes are published within ${duration(Math.max(...lags))} in the slowest of ${plural(lags.length, 'account')}.`
+      : '';
+  return `${plural(instances.length, 'instance')} in the group.${freshness}`;
+}
+
+/** One line for what is wrong with several accounts in the same way; the severest first, then what concerns most. */
+function wrongOf(status: FleetStatus): Wrong[] {
+  const { accounts, at, generation, instance } = status;
+  const alike = new Map<string, [FleetAccountStatus, ...FleetAccountStatus[]]>();
+  for (const each of accounts) {
+    const health = healthOf(each, at);
+    if (health === 'good') continue;
+    const name = JSON.stringify([health, problemOf(each)]);
+    const before = alike.get(name);
+    if (before) before.push(each);
+    else alike.set(name, [each]);
+  }
+  const lines = [...alike.values()]
+    .sort((a, b) => rank(healthOf(a[0], at)) - rank(healthOf(b[0], at)) || b.length - a.length)
+    .map((group): Wrong => {
+      const [first] = group;
+      const health = healthOf(first, at);
+      const from = Math.min(...group.map((each) => each.since));
+      return {
+        level: LEVELS[health as keyof typeof LEVELS],
+        where: namesOf(group),
+        text: group.length === 1 ? fullProblemOf(first) : problemOf(first),
+        when: first.state === 'running' ? '' : ` since ${since(from, at)}`,
+      };
+    });
+  if (generation !== null) return lines;
+  const out: Wrong = {
+    level: accounts.length === 0 ? 'busy' : 'bad',
+    where: instance,
+    text: "is not in the fleet's group: what it says of the others may be old",
+    when: '',
+  };
+  return [out, ...lines];
+}
+
+function namesOf(accounts: readonly FleetAccountStatus[]): string {
+  const named = accounts.slice(0, MAX_NAMED).map(({ account }) => account);
+  const more = accounts.length - named.length;
+  return named.join(', ') + (more > 0 ? ` and ${more} more` : '') + ':';
+}

@@ -1,0 +1,27 @@
+import type { FleetStatus } from '../status/fleet-status-json.ts';
+import { addressesOf } from './addresses.ts';
+import { byId, setText } from './dom.ts';
+import { fleetAccountsView } from './fleet-accounts.ts';
+import { fleetInstancesView } from './fleet-instances.ts';
+import { fleetVerdictOf } from './fleet-judgement.ts';
+import { fleetStatesView } from './fleet-states.ts';
+import { livePage } from './live-page.ts';
+import { ago } from './words.ts';
+
+// The page of a fleet, as one of its instances tells of it.
+
+const who = byId('who');
+const whoView = ({ instance, prefix, generation, version, since, at }: FleetStatus) => {
+  const group = generation === null ? 'in no group' : `generation ${generation} of the group`;
+  const running = ago(at - since).replace(' ago', '');
+  setText(
+    who,
+    `fleet ${prefix}.*, told by ${instance}, ${group}, version ${version}, up for ${running}`,
+  );
+};
+livePage<FleetStatus>({
+  ...addressesOf(undefined, location.pathname),
+  verdictOf: fleetVerdictOf,
+  nameOf: ({ prefix }) => `fleet ${prefix}`,
+  views: [whoView, fleetStatesView(), fleetInstancesView(), fleetAccountsView()],
+});
