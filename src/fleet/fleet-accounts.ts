@@ -192,13 +192,24 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       ask(account, word!.owner!).catch(() => (here.askedAt = undefined));
     } else void run.stop();
   };
-  /** What has come to its end, and is not to begin again. */
   const remove = (account: string, watched: Watched): void => {
     all.delete(account);
     watched.end();
   };
+  /** Its file has changed, or is gone: it begins again with what that says now, if it is given still. */
+  const end = (account: string, { run, watched }: Here): void => {
+    if (run.doing() === 'nothing') {
+      if (isGiven(account) && isQuarantined(log.words.get(account), now())) free(account);
+      remove(account, watched);
+      onChange();
+    } else if (run.doing() !== 'stopping') {
+      fleetHooks.onAccount?.({ account, step: 'stop' });
+      void run.stop().then(onChange);
+    }
+  };
+  /** What has come to its end, and is not to begin again. */
   const forget = (account: string, { run, watched }: Here): void => {
-    if (run.doing() !== 'nothing' || run.failure() || isGiven(account)) return;
+    if (!all.has(account) || run.doing() !== 'nothing' || run.failure() || isGiven(account)) return;
     remove(account, watched);
     held.delete(account);
     folders.leave(account);
@@ -209,19 +220,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
   };
 
   return {
-    setFiles: (next) => {
-      files = next;
-      for (const [account, { config, run, watched }] of all) {
-        if (configOf(account) === config) continue;
-        fleetHooks.onAccount?.({ account, step: 'stop' });
-        // Begun again with what the file says now, if it is given still.
-        void run.stop().then(() => {
-          remove(account, watched);
-          onChange();
-        });
-        if (isGiven(account) && isQuarantined(log.words.get(account), now())) free(account);
-      }
-    },
+    setFiles: (next) => (files = next),
     give: (number, shared) => {
       generation = number;
       given = new Map(shared.accounts);
@@ -240,7 +239,8 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       }
       for (const account of given.keys()) if (isGiven(account)) begin(account);
       for (const [account, here] of all) {
-        take(account, here);
+        if (configOf(account) !== here.config) end(account, here);
+        else take(account, here);
         forget(account, here);
       }
       folders.clear();

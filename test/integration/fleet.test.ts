@@ -41,6 +41,16 @@ function lastClaim({ name }: TestAccount, instances: readonly Instance[]) {
   return claims.toSorted((a, b) => a.time - b.time).at(-1);
 }
 
+/** Whether a list of the account is read since. */
+function isReadAfter({ name }: TestAccount, claim: { instance: Instance; time: number }): boolean {
+  return claim.instance.cli
+    .lines()
+    .some(
+      ({ account, event, time }) =>
+        account === name && event === 'ready' && Date.parse(String(time)) > claim.time,
+    );
+}
+
 function longestGap(times: readonly number[]): number {
   return Math.max(...times.slice(1).map((at, n) => at - times[n]!));
 }
@@ -140,11 +150,16 @@ describe('run with ACCOUNTS_DIR', { timeout: 240_000 }, () => {
     const [poison, ...sound] = all(fleet) as [TestAccount, ...TestAccount[]];
     let alive = ['one', 'two', 'three', 'four'].map((name) => fleet.start(name));
     await shared(alive, 4);
+    await vi.waitFor(() => {
+      const owners = all(fleet).map((account) => lastClaim(account, alive)?.instance);
+      expect(new Set(owners).size).toBe(4);
+    }, SOON);
     let killedAt = 0;
     for (let losses = 0; losses < 3; losses++) {
       const taken = await vi.waitFor(() => {
         const newest = lastClaim(poison, alive);
         expect(newest?.time).toBeGreaterThan(killedAt);
+        expect(isReadAfter(poison, newest!)).toBe(true);
         return newest!;
       }, SOON);
       const victim = taken.instance;

@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { inject } from 'vitest';
+import { inject, onTestFailed } from 'vitest';
 import type { SandboxAccount } from '../../../src/sandbox/index.ts';
 import { checkOrders, checkStatusChanges } from './checker.ts';
 import type { Cli } from './cli.ts';
@@ -88,6 +88,8 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
         TOPIC_PARTITIONS: '1',
         RESOURCES: 'orders',
         POLL_INTERVAL_MS: '1000',
+        SWEEP_INTERVAL_MS: '5000', // orders are deleted too
+        DELETE_LIMIT_PERCENT: '100',
         DELETE_PROOF_MS: '0',
         ...env,
       });
@@ -97,6 +99,7 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
           .flatMap(({ event, step, account }) =>
             event === 'account' && step === 'claim' ? [String(account)] : [],
           );
+      onTestFailed(() => console.log(`what ${name} said:\n${cli.stderr().slice(-4_000)}`));
       return { name, cli, claimed };
     },
     violations: async () => {
