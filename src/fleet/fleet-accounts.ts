@@ -11,14 +11,14 @@ import type { Owner } from './fleet-record.ts';
 import type { SharedOut, Told } from './member-data.ts';
 import { nextStep } from './next-step.ts';
 import type { Doing, Step } from './next-step.ts';
-import { warmFolders } from './warm-folders.ts';
+import type { WarmFolders } from './warm-folders.ts';
 
 export interface FleetAccountsOptions {
   readonly parts: InstanceParts;
   /** Of the instance, as people know it. */
   readonly name: string;
-  /** The instance's state folder: one of its own for each account. */
-  readonly stateDir: string;
+  /** One of its own for each account. */
+  readonly folders: WarmFolders;
   /** The fleet's. */
   readonly topic: string;
   readonly log: FleetLog;
@@ -57,12 +57,11 @@ interface Here {
 }
 
 export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
-  const { parts, name, topic, log, hooksOf, fleetHooks, onChange } = options;
+  const { parts, name, folders, topic, log, hooksOf, fleetHooks, onChange } = options;
   const { instance, scheduler } = parts;
   const all = new Map<string, Here>();
   /** By account, the generation in which it was given. */
   const held = new Map<string, number>();
-  const folders = warmFolders(options.stateDir, scheduler);
   let files: AccountFiles = new Map();
   let generation: number | undefined;
   let given = new Map<string, string>();

@@ -1,0 +1,227 @@
+import { BehaviorSubject, ReplaySubject } from 'rxjs';
+import type { AccountConfig, AccountFile } from '../../../src/config/accounts.ts';
+import { takePart } from '../../../src/fleet/take-part.ts';
+import type { WarmFolders } from '../../../src/fleet/warm-folders.ts';
+import type { Chance } from '../chance.ts';
+import { SimFolder } from '../sim-store.ts';
+import type { SimTime } from '../sim-time.ts';
+import type { FleetTold } from './fleet-told.ts';
+import { serve } from './serve.ts';
+import type { Server } from './serve.ts';
+import type { SimAccount } from './sim-account.ts';
+import { FLEET, fleetLogOf } from './sim-fleet-topic.ts';
+import type { SimFleetLog, SimFleetTopic } from './sim-fleet-topic.ts';
+import { groupOf } from './sim-group.ts';
+import type { SimGroup } from './sim-group.ts';
+import type { SimLine } from './sim-line.ts';
+
+export interface FleetWorld {
+  readonly time: SimTime;
+  readonly chance: Chance;
+  readonly group: SimGroup;
+  readonly topic: SimFleetTopic;
+  readonly accounts: ReadonlyMap<string, SimAccount>;
+  /** How long it takes to read an account's images, at most, ms. */
+  readonly imagesMs: number;
+  /** What instances did with accounts. */
+  readonly told: FleetTold[];
+  readonly trace: ((line: string) => void) | undefined;
+}
+
+/** What a machine keeps: a folder an account. */
+export class SimMachine {
+  readonly folders = new Map<string, SimFolder>();
+  readonly warm = new Set<string>();
+  /** Its clock, ahead of the true one, ms. */
+  skewMs = 0;
+
+  folder(account: string): SimFolder {
+    const folder = this.folders.get(account) ?? new SimFolder();
+    this.folders.set(account, folder);
+    return folder;
+  }
+}
+
+/** A process of the fleet, with the real code in it: it can be stopped, killed, stand still, and be cut off. */
+export class FleetInstance {
+  readonly name: string;
+  readonly machine: SimMachine;
+  readonly startedAt: number;
+  state: 'running' | 'stopping' | 'over' = 'running';
+  error: unknown;
+  /** From Kafka. */
+  isCutOff = false;
+  /** From the API. */
+  isDropped = false;
+  /** A step at which it is killed. */
+  dieAt: string | undefined;
+  onDeath: (() => void) | undefined;
+  memberId = '';
+  readonly log: SimFleetLog;
+  readonly #world: FleetWorld;
+  readonly #files$: BehaviorSubject<ReadonlyMap<string, AccountFile>>;
+  readonly #stop$ = new ReplaySubject<void>(1);
+  #heldUntil = -Infinity;
+
+  constructor(name: string, world: FleetWorld, machine: SimMachine, known: readonly string[]) {
+    const { time, chance, group, topic } = world;
+    this.name = name;
+    this.machine = machine;
+    this.startedAt = time.now();
+    this.#world = world;
+    this.#files$ = new BehaviorSubject(this.#files(known));
+    const scheduler = time.timersOf(() => (this.state === 'over' ? Infinity : this.#heldUntil));
+    const line: SimLine = { step: (what) => this.#step(what), isCutOff: () => this.isCutOff };
+    this.log = fleetLogOf({ topic, line, time, scheduler, chance });
+    const server = (account: string): Server => ({
+      ...{ instance: name, time, scheduler, chance, topic, line },
+      folder: machine.folder(account),
+      wallNow: () => time.now() + machine.skewMs,
+      awake: () => this.#awake(),
+      isDropped: () => this.isDropped,
+    });
+    takePart({
+      group: groupOf(group, line, scheduler, (id) => (this.memberId = id)),
+      files$: this.#files$,
+      stop$: this.#stop$,
+      scheduler,
+      accounts: {
+        ...{ name, topic: FLEET, log: this.log, hooksOf: () => ({}) },
+        parts: {
+          instance: name,
+          scheduler,
+          work: {
+            warm: async ({ account }, signal) => {
+              const ms = chance.below(world.imagesMs);
+              for (let k = 0; k < 4 && !signal.aborted; k++) {
+                await time.sleep(ms / 4);
+                await line.step(`warm ${account}`);
+              }
+              signal.throwIfAborted();
+              machine.warm.add(account);
+            },
+            serve: (serving) => {
+              const { account } = serving.config;
+              machine.warm.add(account);
+              return serve(server(account), world.accounts.get(account)!, serving);
+            },
+          },
+        },
+        folders: this.#folders(),
+        fleetHooks: {
+          onGeneration: ({ number }) => this.#tell({ what: 'generation', number }),
+          onAccount: ({ account, step }) => this.#tell({ what: step, account }),
+          onAccountFailed: ({ account, error }) => this.#tell({ what: 'failed', account, error }),
+          onRetry: ({ error }) => world.trace?.(`${name}: tries again: ${String(error)}`),
+        },
+      },
+    }).then(
+      () => this.#end(undefined),
+      (error: unknown) => this.#end(error),
+    );
+    world.trace?.(`${name}: starts, knows ${known.join()}`);
+  }
+
+  get known(): readonly string[] {
+    return [...this.#files$.value.keys()];
+  }
+
+  get isPaused(): boolean {
+    return this.#world.time.now() < this.#heldUntil;
+  }
+
+  get isReachable(): boolean {
+    return this.state !== 'over' && !this.isPaused && !this.isCutOff;
+  }
+
+  /** Whether it can take an account just now. */
+  get isWell(): boolean {
+    return this.state === 'running' && this.isReachable;
+  }
+
+  setFiles(known: readonly string[], changed?: string): void {
+    const before = this.#files$.value;
+    const next = this.#files(known);
+    const same = [...next].map(([account, file]) => {
+      const old = account === changed ? undefined : before.get(account);
+      return [account, old ?? file] as const;
+    });
+    this.#world.trace?.(`${this.name}: files ${known.join()}, changed ${changed}`);
+    this.#files$.next(new Map(same));
+  }
+
+  /** SIGKILL. */
+  kill(why = 'killed'): void {
+    if (this.state === 'over') return;
+    this.#world.trace?.(`${this.name}: ${why}`);
+    this.state = 'over';
+    this.onDeath?.();
+  }
+
+  /** SIGTERM. */
+  stop(): void {
+    if (this.state !== 'running') return;
+    this.#world.trace?.(`${this.name}: is stopped`);
+    this.state = 'stopping';
+    this.#stop$.next();
+  }
+
+  /** SIGSTOP, and SIGCONT so much later. */
+  pause(ms: number): void {
+    this.#world.trace?.(`${this.name}: stands still for ${ms} ms`);
+    this.#heldUntil = this.#world.time.now() + ms;
+  }
+
+  /** SIGCONT, if it was not sent yet. */
+  wake(): void {
+    this.#heldUntil = Math.min(this.#heldUntil, this.#world.time.now());
+  }
+
+  #end(error: unknown): void {
+    this.#world.trace?.(`${this.name}: ends ${error === undefined ? '' : String(error)}`);
+    this.state = 'over';
+    this.error = error;
+  }
+
+  #files(known: readonly string[]): ReadonlyMap<string, AccountFile> {
+    const { accounts } = this.#world;
+    const configOf = (account: string): AccountConfig => ({ ...accounts.get(account)!.config });
+    return new Map(known.map((account) => [account, { config: configOf(account) }]));
+  }
+
+  #folders(): WarmFolders {
+    const { warm } = this.machine;
+    return {
+      use: () => undefined,
+      leave: () => undefined,
+      warm: () => [...warm],
+      clear: () => undefined,
+    };
+  }
+
+  #tell(told: Omit<FleetTold, 'at' | 'instance' | 'read'>): void {
+    const { time, trace } = this.#world;
+    const { what, account, number, error } = told;
+    trace?.(
+      [`${this.name}:`, what, account, number, error && String(error)]
+        .filter((word) => word !== undefined)
+        .join(' '),
+    );
+    const read = this.log.read.length;
+    this.#world.told.push({ ...told, at: time.now(), instance: this, read });
+  }
+
+  async #step(what: string): Promise<void> {
+    const { time, chance } = this.#world;
+    await time.sleep(1 + chance.below(chance.is(0.03) ? 800 : 12));
+    if (this.dieAt !== undefined && what.startsWith(this.dieAt)) this.kill(`dies at ${what}`);
+    await this.#awake();
+  }
+
+  async #awake(): Promise<void> {
+    const { time } = this.#world;
+    while (this.#heldUntil > time.now() && this.state !== 'over')
+      await time.sleep(this.#heldUntil - time.now());
+    if (this.state === 'over') await new Promise(() => undefined);
+  }
+}
