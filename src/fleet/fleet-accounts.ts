@@ -86,6 +86,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     const file = files.get(account);
     return file && 'config' in file ? file.config : undefined;
   };
+  const isAsFiled = (account: string, { config }: Here) => configOf(account) === config;
   /** What is here of an account; made for one that is given, whose file is there. */
   const hereOf = (account: string): Here | undefined => {
     const known = all.get(account);
@@ -152,12 +153,12 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
   return {
     setFiles: (next) => {
       files = next;
-      for (const [account, { config, run }] of all) {
-        if (configOf(account) === config) continue;
+      for (const [account, here] of all) {
+        if (isAsFiled(account, here)) continue;
         fleetHooks.onAccount?.({ account, step: 'stop' });
         // Begun again with what the file says now, if it is given still.
-        void run.stop().then(() => {
-          all.delete(account);
+        void here.run.stop().then(() => {
+          if (all.get(account) === here) all.delete(account);
           onChange();
         });
       }
@@ -180,6 +181,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       }
       for (const account of given.keys()) if (isGiven(account)) begin(account);
       for (const [account, here] of all) {
+        if (!isAsFiled(account, here)) continue; // it is being stopped, and is not to begin again as it was
         take(account, here);
         forget(account, here);
       }
