@@ -84,7 +84,8 @@ async function takePart(
   const coordinator = options.group.connect();
   const close = () => coordinator.close(); // a JoinGroup that is under way would hold up its end
   ending.addEventListener('abort', close);
-  const member: MemberState = { id: '', coordinator };
+  const member: MemberState = { id: '', coordinator, news: new AbortController() };
+  const asked = options.rejoin$.subscribe(() => member.news.abort());
   try {
     while (!ending.aborted) {
       try {
@@ -99,6 +100,7 @@ async function takePart(
       }
     }
   } finally {
+    asked.unsubscribe();
     ending.removeEventListener('abort', close);
     close();
   }
@@ -109,6 +111,8 @@ interface MemberState {
   /** Empty until the coordinator has given one. */
   id: string;
   readonly coordinator: Coordinator;
+  /** Aborted when there is more to tell than it told when it joined last; that may be while it still joins. */
+  news: AbortController;
 }
 
 /** Joins, and waits for what it is given; undefined when it is to join again at once. */
@@ -119,6 +123,7 @@ async function join(
   const { sessionTimeoutMs, tell, share } = options;
   // Members hear of a rebalance with their next heartbeat: who is not back within a session is gone.
   const timeouts = { sessionTimeoutMs, rebalanceTimeoutMs: sessionTimeoutMs };
+  member.news = new AbortController();
   const joining = { memberId: member.id, ...timeouts, ...PROTOCOL, told: tell() };
   const withinMs = sessionTimeoutMs + ON_ITS_WAY_MS;
   const joined = await member.coordinator.join(joining, withinMs);
@@ -141,27 +146,21 @@ async function stay(
   generation: number,
   ending: AbortSignal,
 ): Promise<void> {
-  const { heartbeatMs, sessionTimeoutMs, rejoin$ } = options;
-  const rejoining = new AbortController();
-  const asked = rejoin$.pipe(take(1)).subscribe(() => rejoining.abort());
-  const awake = AbortSignal.any([ending, rejoining.signal]);
-  try {
-    for (;;) {
-      await pause(options, heartbeatMs, awake);
-      if (awake.aborted) return;
-      const place = { generation, memberId: member.id };
-      let code: number;
-      try {
-        code = await member.coordinator.beat(place, sessionTimeoutMs);
-        if (isPassing(code)) throw protocolError(code, 'Heartbeat');
-      } catch (error) {
-        if (!ending.aborted) goOn(options, member, error); // only the coordinator's word ends a generation
-        continue;
-      }
-      if (!isWell(code, 'Heartbeat', member)) return;
+  const { heartbeatMs, sessionTimeoutMs } = options;
+  const awake = AbortSignal.any([ending, member.news.signal]);
+  for (;;) {
+    await pause(options, heartbeatMs, awake);
+    if (awake.aborted) return;
+    const place = { generation, memberId: member.id };
+    let code: number;
+    try {
+      code = await member.coordinator.beat(place, sessionTimeoutMs);
+      if (isPassing(code)) throw protocolError(code, 'Heartbeat');
+    } catch (error) {
+      if (!ending.aborted) goOn(options, member, error); // only the coordinator's word ends a generation
+      continue;
     }
-  } finally {
-    asked.unsubscribe();
+    if (!isWell(code, 'Heartbeat', member)) return;
   }
 }
 
