@@ -51,10 +51,12 @@ function whenGivenAway({ word }: Situation, generation: number): Step {
 function whenGiven(situation: Situation, generation: number): Step {
   const { me, doing, members, word, askedMs } = situation;
   const owner = word?.owner;
-  if (!owner || owner.instance === me) return 'claim';
+  // What was read until then stays: the rest is restored as it is taken over.
+  const claim = doing === 'warming' ? 'drop' : 'claim';
+  if (!owner || owner.instance === me) return claim;
   // Others are further: what is known here is old, and the owner is not who it was.
   if (owner.generation > generation) return 'stay';
-  if (!members.has(owner.instance)) return 'claim';
+  if (!members.has(owner.instance)) return claim;
   if (doing === 'nothing') return 'warm';
   if (doing === 'warming') return 'stay';
   if (askedMs === undefined) return 'ask';

@@ -42,6 +42,12 @@ describe('an account that is given', () => {
     expect(step({ word: word(undefined), doing: 'warm', askedMs: 10 })).toBe('claim');
   });
 
+  it('has the reading of its images ended first where it is claimed meanwhile', () => {
+    expect(step({ word: word(undefined), doing: 'warming' })).toBe('drop');
+    expect(step({ word: word('gone'), doing: 'warming' })).toBe('drop');
+    expect(step({ word: word('me'), doing: 'warming' })).toBe('drop');
+  });
+
   it('is left to whoever has it by a generation that is not known here yet', () => {
     const newer = { ...word('newcomer'), owner: owner('newcomer', 5) };
     expect(step({ word: newer })).toBe('stay');
