@@ -1,4 +1,4 @@
-import { firstValueFrom } from 'rxjs';
+import { firstValueFrom, NEVER } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { AccountConfig, AccountFile } from '../../src/config/accounts.ts';
 import type { Serving } from '../../src/fleet/account-work.ts';
@@ -8,6 +8,8 @@ import { SimTime } from '../sim/sim-time.ts';
 const fileOf = (page: number): AccountFile => ({
   config: { account: 'winery', poll: { pageSize: page } } as AccountConfig,
 });
+
+const nothing = () => undefined;
 
 /** An instance that has the account, and looks again whenever something has changed. */
 function instance() {
@@ -28,14 +30,14 @@ function instance() {
       },
     },
     name: 'me',
-    folders: { use: () => {}, leave: () => {}, warm: () => [], clear: () => {} },
+    folders: { use: nothing, leave: nothing, warm: () => [], clear: nothing },
     topic: 'fleet',
     log: {
       words: new Map(),
-      following$: new Promise<never>(() => {}) as never,
+      following$: NEVER,
       caughtUp: () => Promise.resolve(),
       send: () => Promise.resolve(),
-      close: () => {},
+      close: nothing,
     },
     hooksOf: () => ({}),
     fleetHooks: {},

@@ -1,5 +1,7 @@
 import { BehaviorSubject, ReplaySubject } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
 import type { AccountConfig, AccountFile } from '../../../src/config/accounts.ts';
+import { describeError } from '../../../src/core/errors.ts';
 import { takePart } from '../../../src/fleet/take-part.ts';
 import type { WarmFolders } from '../../../src/fleet/warm-folders.ts';
 import type { Chance } from '../chance.ts';
@@ -60,6 +62,9 @@ export class FleetInstance {
   readonly log: SimFleetLog;
   readonly #world: FleetWorld;
   readonly #files$: BehaviorSubject<ReadonlyMap<string, AccountFile>>;
+  /** What its folder holds. */
+  #folder: ReadonlyMap<string, AccountFile>;
+  readonly #scheduler: SchedulerLike;
   readonly #stop$ = new ReplaySubject<void>(1);
   #heldUntil = -Infinity;
 
@@ -69,8 +74,10 @@ export class FleetInstance {
     this.machine = machine;
     this.startedAt = time.now();
     this.#world = world;
-    this.#files$ = new BehaviorSubject(this.#files(known));
+    this.#folder = this.#files(known);
+    this.#files$ = new BehaviorSubject(this.#folder);
     const scheduler = time.timersOf(() => (this.state === 'over' ? Infinity : this.#heldUntil));
+    this.#scheduler = scheduler;
     const line: SimLine = { step: (what) => this.#step(what), isCutOff: () => this.isCutOff };
     this.log = fleetLogOf({ topic, line, time, scheduler, chance });
     const server = (account: string): Server => ({
@@ -112,7 +119,7 @@ export class FleetInstance {
           onGeneration: ({ number }) => this.#tell({ what: 'generation', number }),
           onAccount: ({ account, step }) => this.#tell({ what: step, account }),
           onAccountFailed: ({ account, error }) => this.#tell({ what: 'failed', account, error }),
-          onRetry: ({ error }) => world.trace?.(`${name}: tries again: ${String(error)}`),
+          onRetry: ({ error }) => world.trace?.(`${name}: tries again: ${describeError(error)}`),
         },
       },
     }).then(
@@ -123,7 +130,7 @@ export class FleetInstance {
   }
 
   get known(): readonly string[] {
-    return [...this.#files$.value.keys()];
+    return [...this.#folder.keys()];
   }
 
   get isPaused(): boolean {
@@ -140,14 +147,19 @@ export class FleetInstance {
   }
 
   setFiles(known: readonly string[], changed?: string): void {
-    const before = this.#files$.value;
+    const before = this.#folder;
     const next = this.#files(known);
     const same = [...next].map(([account, file]) => {
       const old = account === changed ? undefined : before.get(account);
       return [account, old ?? file] as const;
     });
-    this.#world.trace?.(`${this.name}: files ${known.join()}, changed ${changed}`);
-    this.#files$.next(new Map(same));
+    // It looks at its folder now and then; not while it stands still.
+    this.#folder = new Map(same);
+    this.#scheduler.schedule(() => {
+      if (this.#files$.value === this.#folder) return;
+      this.#world.trace?.(`${this.name}: files ${known.join()}, changed ${changed}`);
+      this.#files$.next(this.#folder);
+    });
   }
 
   /** SIGKILL. */
@@ -169,16 +181,13 @@ export class FleetInstance {
   /** SIGSTOP, and SIGCONT so much later. */
   pause(ms: number): void {
     this.#world.trace?.(`${this.name}: stands still for ${ms} ms`);
-    this.#heldUntil = this.#world.time.now() + ms;
-  }
-
-  /** SIGCONT, if it was not sent yet. */
-  wake(): void {
-    this.#heldUntil = Math.min(this.#heldUntil, this.#world.time.now());
+    this.#heldUntil = Math.max(this.#heldUntil, this.#world.time.now() + ms);
   }
 
   #end(error: unknown): void {
-    this.#world.trace?.(`${this.name}: ends ${error === undefined ? '' : String(error)}`);
+    this.#world.trace?.(
+      `${this.name}: ends${error === undefined ? '' : ` with ${describeError(error)}`}`,
+    );
     this.state = 'over';
     this.error = error;
   }
@@ -201,12 +210,9 @@ export class FleetInstance {
 
   #tell(told: Omit<FleetTold, 'at' | 'instance' | 'read'>): void {
     const { time, trace } = this.#world;
-    const { what, account, number, error } = told;
-    trace?.(
-      [`${this.name}:`, what, account, number, error && String(error)]
-        .filter((word) => word !== undefined)
-        .join(' '),
-    );
+    const { what, account = '', number = '', error } = told;
+    const why = error === undefined ? '' : describeError(error);
+    trace?.(`${this.name}: ${what} ${account}${number} ${why}`);
     const read = this.log.read.length;
     this.#world.told.push({ ...told, at: time.now(), instance: this, read });
   }

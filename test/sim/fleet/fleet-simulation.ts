@@ -1,7 +1,9 @@
 import { loadConfig } from '../../../src/config/load-config.ts';
 import type { AccountConfig } from '../../../src/config/accounts.ts';
+import { describeError } from '../../../src/core/errors.ts';
 import { Chance } from '../chance.ts';
 import { SimTime } from '../sim-time.ts';
+import { checkClaims } from './check-claims.ts';
 import { checkDeclared } from './check-declared.ts';
 import { checkHandovers } from './check-handovers.ts';
 import { checkEven, restless } from './check-quiet.ts';
@@ -77,6 +79,10 @@ class FleetStory {
   readonly #instances: FleetInstance[] = [];
   readonly #violations: string[] = [];
   #faults = 0;
+  /** What was uneven when all was well for the last time. */
+  #uneven: readonly string[] = [];
+  /** Whether accounts were unknown to some for a while: when they are known again, none moves back at once. */
+  #hadFiles = false;
 
   constructor(seed: number, tell: ((line: string) => void) | undefined) {
     this.#chance = new Chance(seed);
@@ -123,30 +129,34 @@ class FleetStory {
   /** All is put right, and has to be well soon. */
   async calm(): Promise<void> {
     const { group, accounts } = this.#world;
-    if (group.isAway) group.come();
-    group.awayAt = undefined;
+    group.dies(undefined);
     const names = [...accounts.keys()];
     for (const instance of this.#running()) {
       instance.isCutOff = false;
       instance.isDropped = false;
       instance.dieAt = undefined;
-      instance.wake();
       if (instance.known.length < names.length) instance.setFiles(names);
     }
     if (this.#running().length === 0) this.#start();
+    const isOver = () => !group.isAway && this.#running().every(({ isPaused }) => !isPaused);
+    while (!isOver()) await this.#pass(LOOK_EVERY_MS);
     this.#disturbed('it is calm');
     await this.#settled(LEAST_CALM_MS, CALM_MS, 'in the calm');
+    if (!this.#hadFiles) this.#violations.push(...this.#uneven);
   }
 
   /** An instance comes, or goes: no account moves that need not. */
   async change(): Promise<void> {
     if (this.#violations.length > 0) return;
+    const wasEven = this.#uneven.length === 0;
     const before = this.#owners();
     const running = this.#running();
     const isMore = running.length < 2 || (running.length < MOST_INSTANCES && this.#chance.is(0.5));
     const changed = isMore ? this.#start() : this.#chance.pick(running);
     if (!isMore) changed.stop();
     await this.#settled(LEAST_CHANGE_MS, CHANGE_MS, isMore ? 'after one more' : 'after one less');
+    this.#violations.push(...this.#uneven);
+    if (!wasEven) return;
     const after = this.#owners();
     const moved = [...before].filter(([account, owner]) => after.get(account) !== owner);
     const needless = moved.filter(([account, owner]) =>
@@ -170,11 +180,12 @@ class FleetStory {
         ...this.#violations,
         ...this.#watch.violations,
         ...this.#instances.flatMap(({ name, error }) =>
-          error === undefined ? [] : [`${name} ended with ${String(error)}`],
+          error === undefined ? [] : [`${name} ended with ${describeError(error)}`],
         ),
         ...all.flatMap(checkQuotas),
         ...all.flatMap(checkDeclared),
         ...checkHandovers(told, group.stable),
+        ...checkClaims(told, all),
       ],
       sums: {
         instances: this.#instances.length,
@@ -245,11 +256,20 @@ class FleetStory {
           1_000 + chance.below(15_000),
           fault,
           () => group.leave(),
-          () => group.isAway && group.come(),
+          () => group.come(),
         );
-      case 'coordinator dies in a rebalance':
-        group.awayAt = chance.pick(['preparing', 'completing'] as const);
+      case 'coordinator dies in a rebalance': {
+        const awayMs = 1_000 + chance.below(8_000);
+        group.dies(chance.pick(['preparing', 'completing'] as const), () =>
+          this.#for(
+            awayMs,
+            fault,
+            () => undefined,
+            () => group.come(),
+          ),
+        );
         return;
+      }
     }
     if (!one) return;
     switch (fault) {
@@ -303,6 +323,7 @@ class FleetStory {
   #changeFiles(one: FleetInstance, times: number): void {
     const chance = this.#chance;
     const all = [...this.#world.accounts.keys()];
+    this.#hadFiles = true;
     const change = (left: number) => {
       if (one.state !== 'running') return;
       const gone = chance.is(0.6) ? [chance.pick(all)] : [];
@@ -326,7 +347,7 @@ class FleetStory {
       await this.#pass(LOOK_EVERY_MS);
     const problem = this.#restless();
     if (problem !== undefined) this.#violations.push(`${problem} ${when}`);
-    else this.#violations.push(...checkEven(this.#quiet()!).map((each) => `${each} ${when}`));
+    this.#uneven = problem === undefined ? checkEven(this.#quiet()!) : [];
   }
 
   #restless(): string | undefined {

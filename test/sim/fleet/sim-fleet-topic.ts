@@ -43,7 +43,7 @@ export class SimFleetTopic {
     const { type, account, instance, generation } = JSON.parse(String(value)) as Said;
     const said = { offset: this.entries.length, at: this.#time.now() };
     this.entries.push({
-      ...{ key: key!, value: value as Buffer },
+      ...{ key: key!, value: value! },
       said: { ...said, type, account, instance, generation },
     });
     for (const wake of this.#readers) wake();

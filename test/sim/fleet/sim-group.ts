@@ -68,8 +68,9 @@ export class SimGroup {
     };
   /** Its broker is gone, and no other has taken its place yet. */
   isAway = false;
-  /** Goes away with the next of these. */
-  awayAt: 'preparing' | 'completing' | undefined;
+  /** Goes away as the next of these begins. */
+  #diesAt: 'preparing' | 'completing' | undefined;
+  #onDeath: (() => void) | undefined;
   /** Whoever waits for an answer. */
   readonly waiting = new Set<() => void>();
   readonly stable: SimGeneration[] = [];
@@ -87,10 +88,18 @@ export class SimGroup {
     return this.#state === 'stable' && !this.isAway;
   }
 
+  /** Its broker is to die in the middle of a rebalance. */
+  dies(at: 'preparing' | 'completing' | undefined, onDeath?: () => void): void {
+    this.#diesAt = at;
+    this.#onDeath = onDeath;
+  }
+
   /** The coordinator's broker dies: what was not saved is forgotten, nobody who waits is answered. */
   leave(): void {
+    if (this.isAway) return;
     this.isAway = true;
-    this.awayAt = undefined;
+    if (this.#diesAt) this.#onDeath?.();
+    this.#diesAt = undefined;
     for (const { session } of this.#members.values()) session?.unsubscribe();
     for (const timer of this.#pending.values()) timer.unsubscribe();
     this.#pending.clear();
@@ -100,6 +109,7 @@ export class SimGroup {
 
   /** Another broker reads what was saved, and gives all members a session's time. */
   come(): void {
+    if (!this.isAway) return;
     this.isAway = false;
     const { generation, leader, members } = this.#saved;
     this.#generation = generation;
@@ -141,7 +151,7 @@ export class SimGroup {
     member.joining = answer;
     member.session?.unsubscribe(); // whoever waits is alive
     if (this.#state !== 'preparing') this.#prepare();
-    this.#tryToComplete();
+    if (!this.isAway) this.#tryToComplete();
   }
 
   sync(
@@ -212,7 +222,7 @@ export class SimGroup {
     const wasEmpty = this.#state === 'empty';
     this.#state = 'preparing';
     this.rebalances += 1;
-    if (this.awayAt === 'preparing') return this.leave();
+    if (this.#diesAt === 'preparing') return this.leave();
     for (const member of this.#members.values()) {
       if (!member.syncing) continue;
       member.syncing({ errorCode: REBALANCING, given: NOTHING });
@@ -250,7 +260,7 @@ export class SimGroup {
     }
     if (!this.#members.has(this.#leader)) this.#leader = all[0]!.id;
     this.#state = 'completing';
-    if (this.awayAt === 'completing') return this.leave();
+    if (this.#diesAt === 'completing') return this.leave();
     for (const member of all) {
       const { joining } = member;
       member.joining = undefined;
@@ -292,7 +302,7 @@ export function groupOf(
 ): Group {
   const connect = (): Coordinator => {
     let isClosed = false;
-    const waiting = new Set<(error: unknown) => void>();
+    const waiting = new Set<(error: Error) => void>();
     /** What is asked, and its answer, if it comes in time; the way of both. */
     const ask = async <T>(
       what: string,
@@ -308,10 +318,10 @@ export function groupOf(
       }
       const given = await new Promise<T>((resolve, reject) => {
         const late = scheduler.schedule(() => fail(unreachable()), withinMs);
-        const fail = (error: unknown) => {
+        const fail = (error: Error) => {
           late.unsubscribe();
           waiting.delete(fail);
-          reject(error as Error);
+          reject(error);
         };
         waiting.add(fail);
         put((answer) => {
