@@ -70,6 +70,11 @@ describe('an account that is given to another instance', () => {
     expect(step({ ...away, word: word('me', ask) })).toBe('release');
   });
 
+  it('is not claimed any more where that one has it', () => {
+    expect(step({ ...away, word: word('other') })).toBe('drop');
+    expect(step({ ...away, word: word(undefined) })).toBe('stay');
+  });
+
   it('is not released to a target of another generation', () => {
     for (const generation of [3, 5]) {
       const ask = { instance: 'other', generation };
