@@ -76,3 +76,29 @@ function claimed({ me, number, shared, heard, askedAt, at }: Claimed): string[] 
   const hasWaited = askedAt !== undefined && at - askedAt >= ANSWER_WITHIN_MS;
   return hasWaited ? [] : [`takes what ${last.instance} runs, and has not waited for its answer`];
 }
+
+/** A claim that was begun may be on its way so long as the account is given to another instance, ms. */
+const ON_ITS_WAY_MS = 2_000;
+
+/** Nobody takes an account that it knows to be given to another instance by now: it would fence that one for nothing. */
+export function checkTaken(
+  told: readonly FleetTold[],
+  generations: readonly SimGeneration[],
+  said: readonly Said[],
+): string[] {
+  const given = new Map(
+    generations.map(({ number, given: bytes }) => [number, unpackSharedOut(bytes).accounts]),
+  );
+  return said.flatMap(({ type, account, instance, at }) => {
+    if (type !== 'runs') return [];
+    const known = told.filter(
+      (each) => each.what === 'generation' && each.instance.name === instance && each.at <= at,
+    );
+    const before = known.findLastIndex((each) => each.at < at - ON_ITS_WAY_MS);
+    if (before < 0) return [];
+    const targets = known.slice(before).map(({ number }) => given.get(number!)?.get(account));
+    return targets.includes(instance)
+      ? []
+      : [`${instance} takes ${account} at ${at}, which is given to ${targets.join()}`];
+  });
+}

@@ -7,7 +7,9 @@ export const FAULTS = [
   'stop',
   'kill',
   'kill',
-  'die at a step',
+  'killed at a step',
+  'paused at a step',
+  'cut off at a step',
   'pause',
   'pause for long',
   'cut off from Kafka',
@@ -21,8 +23,8 @@ export const FAULTS = [
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
-/** Steps at which an instance dies: each is one at which others wait for it, or that leaves something half done. */
-export const DEADLY = [
+/** Steps at which something happens to an instance: others wait for it then, or something is left half done. */
+export const TRAPS = [
   'join answered',
   'sync',
   'sync answered',

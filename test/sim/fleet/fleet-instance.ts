@@ -51,12 +51,10 @@ export class FleetInstance {
   readonly startedAt: number;
   state: 'running' | 'stopping' | 'over' = 'running';
   error: unknown;
-  /** From Kafka. */
-  isCutOff = false;
   /** From the API. */
   isDropped = false;
-  /** A step at which it is killed. */
-  dieAt: string | undefined;
+  /** What happens to it at its next step of that kind. */
+  trap: { readonly at: string; readonly spring: () => void } | undefined;
   onDeath: (() => void) | undefined;
   memberId = '';
   readonly log: SimFleetLog;
@@ -67,6 +65,7 @@ export class FleetInstance {
   readonly #scheduler: SchedulerLike;
   readonly #stop$ = new ReplaySubject<void>(1);
   #heldUntil = -Infinity;
+  #cutOffUntil = -Infinity;
 
   constructor(name: string, world: FleetWorld, machine: SimMachine, known: readonly string[]) {
     const { time, chance, group, topic } = world;
@@ -137,6 +136,11 @@ export class FleetInstance {
     return this.#world.time.now() < this.#heldUntil;
   }
 
+  /** From Kafka. */
+  get isCutOff(): boolean {
+    return this.#world.time.now() < this.#cutOffUntil;
+  }
+
   get isReachable(): boolean {
     return this.state !== 'over' && !this.isPaused && !this.isCutOff;
   }
@@ -163,9 +167,9 @@ export class FleetInstance {
   }
 
   /** SIGKILL. */
-  kill(why = 'killed'): void {
+  kill(): void {
     if (this.state === 'over') return;
-    this.#world.trace?.(`${this.name}: ${why}`);
+    this.#world.trace?.(`${this.name}: killed`);
     this.state = 'over';
     this.onDeath?.();
   }
@@ -182,6 +186,12 @@ export class FleetInstance {
   pause(ms: number): void {
     this.#world.trace?.(`${this.name}: stands still for ${ms} ms`);
     this.#heldUntil = Math.max(this.#heldUntil, this.#world.time.now() + ms);
+  }
+
+  /** From Kafka, for so long at the least. */
+  cutOff(ms: number): void {
+    this.#world.trace?.(`${this.name}: is cut off for ${ms} ms`);
+    this.#cutOffUntil = Math.max(this.#cutOffUntil, this.#world.time.now() + ms);
   }
 
   #end(error: unknown): void {
@@ -220,7 +230,12 @@ export class FleetInstance {
   async #step(what: string): Promise<void> {
     const { time, chance } = this.#world;
     await time.sleep(1 + chance.below(chance.is(0.03) ? 800 : 12));
-    if (this.dieAt !== undefined && what.startsWith(this.dieAt)) this.kill(`dies at ${what}`);
+    if (this.trap && this.state !== 'over' && what.startsWith(this.trap.at)) {
+      const { spring } = this.trap;
+      this.trap = undefined;
+      this.#world.trace?.(`${this.name}: at ${what}:`);
+      spring();
+    }
     await this.#awake();
   }
 

@@ -5,13 +5,13 @@ import { Chance } from '../chance.ts';
 import { SimTime } from '../sim-time.ts';
 import { checkClaims } from './check-claims.ts';
 import { checkDeclared } from './check-declared.ts';
-import { checkHandovers } from './check-handovers.ts';
+import { checkHandovers, checkTaken } from './check-handovers.ts';
 import { checkEven, restless } from './check-quiet.ts';
 import type { Quiet } from './check-quiet.ts';
 import { checkQuotas } from './check-quotas.ts';
 import { drawFleet } from './fleet-draw.ts';
 import type { FleetDraw } from './fleet-draw.ts';
-import { DEADLY, FAULTS, victim } from './fleet-faults.ts';
+import { TRAPS, FAULTS, victim } from './fleet-faults.ts';
 import type { Fault } from './fleet-faults.ts';
 import { FleetInstance, SimMachine } from './fleet-instance.ts';
 import type { FleetWorld } from './fleet-instance.ts';
@@ -132,13 +132,12 @@ class FleetStory {
     group.dies(undefined);
     const names = [...accounts.keys()];
     for (const instance of this.#running()) {
-      instance.isCutOff = false;
       instance.isDropped = false;
-      instance.dieAt = undefined;
+      instance.trap = undefined;
       if (instance.known.length < names.length) instance.setFiles(names);
     }
     if (this.#running().length === 0) this.#start();
-    const isOver = () => !group.isAway && this.#running().every(({ isPaused }) => !isPaused);
+    const isOver = () => !group.isAway && this.#running().every(({ isReachable }) => isReachable);
     while (!isOver()) await this.#pass(LOOK_EVERY_MS);
     this.#disturbed('it is calm');
     await this.#settled(LEAST_CALM_MS, CALM_MS, 'in the calm');
@@ -186,6 +185,11 @@ class FleetStory {
         ...all.flatMap(checkDeclared),
         ...checkHandovers(told, group.stable),
         ...checkClaims(told, all),
+        ...checkTaken(
+          told,
+          group.stable,
+          this.#world.topic.entries.map(({ said }) => said),
+        ),
       ],
       sums: {
         instances: this.#instances.length,
@@ -278,20 +282,25 @@ class FleetStory {
       case 'kill':
         one.kill();
         return this.#replace(one);
-      case 'die at a step':
-        one.dieAt = chance.pick(DEADLY);
+      case 'killed at a step':
+        one.trap = { at: chance.pick(TRAPS), spring: () => one.kill() };
         return;
+      case 'paused at a step': {
+        const ms = 1_000 + chance.below(40_000);
+        one.trap = { at: chance.pick(TRAPS), spring: () => this.#pause(one, ms) };
+        return;
+      }
+      case 'cut off at a step': {
+        const ms = 1_000 + chance.below(40_000);
+        one.trap = { at: chance.pick(TRAPS), spring: () => this.#cutOff(one, ms) };
+        return;
+      }
       case 'pause':
         return this.#pause(one, 500 + chance.below(8_000));
       case 'pause for long':
         return this.#pause(one, 8_000 + chance.below(40_000));
       case 'cut off from Kafka':
-        return this.#for(
-          1_000 + chance.below(chance.pick([5_000, 40_000])),
-          `${one.name} cut off from Kafka`,
-          () => (one.isCutOff = true),
-          () => (one.isCutOff = false),
-        );
+        return this.#cutOff(one, 1_000 + chance.below(chance.pick([5_000, 40_000])));
       case 'cut off from the API':
         one.isDropped = true;
         this.#time.scheduler.schedule(() => (one.isDropped = false), chance.below(30_000));
@@ -304,6 +313,12 @@ class FleetStory {
         one.machine.skewMs += chance.pick([3_600_000, -3_600_000]);
         return;
     }
+  }
+
+  #cutOff(one: FleetInstance, ms: number): void {
+    one.cutOff(ms);
+    this.#disturbed(`${one.name} cut off from Kafka`);
+    this.#time.scheduler.schedule(() => this.#disturbed(`${one.name} reaches Kafka again`), ms);
   }
 
   #pause(one: FleetInstance, ms: number): void {
