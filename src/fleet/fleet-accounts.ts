@@ -142,8 +142,14 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
   const forget = (account: string, { run }: Here): void => {
     if (run.doing() !== 'nothing' || run.failure() || isGiven(account)) return;
     all.delete(account);
-    held.delete(account);
-    folders.leave(account);
+  };
+  /** Who tells of what it has held before is given it again, whoever has it since. */
+  const letGo = (): void => {
+    for (const account of held.keys()) {
+      if (all.has(account) || isGiven(account)) continue;
+      held.delete(account);
+      folders.leave(account);
+    }
   };
   const begin = (account: string): void => {
     folders.use(account);
@@ -185,6 +191,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
         take(account, here);
         forget(account, here);
       }
+      letGo();
       folders.clear();
     },
     told: (known) => ({

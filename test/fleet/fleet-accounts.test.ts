@@ -86,4 +86,16 @@ describe('an account whose file changes', () => {
     expect(pages()).toEqual([]);
     expect(accounts.count()).toBe(0);
   });
+
+  it('is not told of as held when it was given to another instance meanwhile', async () => {
+    const { accounts, begun, setFile } = instance();
+    await begun();
+    const heldHere = () => [...accounts.told(['winery']).held.keys()];
+    expect(heldHere()).toEqual(['winery']);
+    await setFile(undefined, 100);
+    const other = { instance: 'other', name: 'other' };
+    accounts.give(2, { members: [other], accounts: new Map([['winery', 'other']]) });
+    await setFile(fileOf(2), 100);
+    expect(heldHere()).toEqual([]);
+  });
 });
