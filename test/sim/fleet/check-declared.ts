@@ -12,7 +12,9 @@ interface Declared {
 export function checkDeclared({ name, sent, declarations }: SimAccount): string[] {
   const instances = new Set(sent.map(({ instance }) => instance));
   return [...instances].flatMap((instance) => {
-    const own = declarations.filter((each) => each.instance === instance);
+    const own = declarations
+      .filter((each) => each.instance === instance && each.ackedAt < Infinity)
+      .map((each) => ({ ...each, ...(JSON.parse(each.text) as Declared) }));
     const requests = sent.filter((each) => each.instance === instance);
     return [...unleased(requests, own), ...tooMany(requests, own)].map(
       (problem) => `${name}: ${instance} ${problem}`,
@@ -20,21 +22,22 @@ export function checkDeclared({ name, sent, declarations }: SimAccount): string[
   });
 }
 
-function unleased(requests: readonly SimRequest[], own: readonly SimDeclaration[]): string[] {
+type Acked = SimDeclaration & Declared;
+
+function unleased(requests: readonly SimRequest[], own: readonly Acked[]): string[] {
   return requests.flatMap(({ at, endpoint }) => {
     const isLeased = own.some(
-      ({ sentAt, ackedAt, text }) => ackedAt <= at && at < sentAt + declared(text).blockMs,
+      ({ sentAt, ackedAt, blockMs }) => ackedAt <= at && at < sentAt + blockMs,
     );
     return isLeased ? [] : [`asks ${endpoint} at ${at} without a lease`];
   });
 }
 
 /** What is sent behind a declaration is in it, until there is another. */
-function tooMany(requests: readonly SimRequest[], own: readonly SimDeclaration[]): string[] {
-  const acked = own.filter(({ ackedAt }) => ackedAt < Infinity);
-  return acked.flatMap(({ sentAt, text }, place) => {
-    const until = acked[place + 1]?.sentAt ?? Infinity;
-    return Object.entries(declared(text).quotas).flatMap(([endpoint, { underWay, more }]) => {
+function tooMany(requests: readonly SimRequest[], own: readonly Acked[]): string[] {
+  return own.flatMap(({ sentAt, quotas }, place) => {
+    const until = own[place + 1]?.sentAt ?? Infinity;
+    return Object.entries(quotas).flatMap(([endpoint, { underWay, more }]) => {
       const behind = requests.filter(
         (each) => each.endpoint === endpoint && each.at > sentAt && each.at <= until,
       );
@@ -43,8 +46,4 @@ function tooMany(requests: readonly SimRequest[], own: readonly SimDeclaration[]
         : [];
     });
   });
-}
-
-function declared(text: string): Declared {
-  return JSON.parse(text) as Declared;
 }

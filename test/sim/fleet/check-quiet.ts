@@ -29,6 +29,7 @@ export function restless({ accounts, instances, generation, now }: Quiet): strin
     if (account.owner() !== one) return `${name} is run by ${one!.instance}, which has lost it`;
     if (given.get(name) !== one!.instance)
       return `${name} is run by ${one!.instance}, and given to ${given.get(name)}`;
+    if (account.data?.isTrue() === false) return `${name} is not published as it is`;
     if ((arrived.at(-1)?.at ?? 0) < now - ASKED_WITHIN_MS) return `${name} is not asked for`;
   }
   return undefined;

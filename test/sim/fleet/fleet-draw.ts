@@ -11,6 +11,8 @@ export interface FleetDraw {
   readonly busy: number;
   /** How long it takes to read an account's images, at most, ms. */
   readonly imagesMs: number;
+  /** Whether the first account has records, which its real task publishes. */
+  readonly withRecords: boolean;
   /** Faults one by one, or many at a time. */
   readonly isStorm: boolean;
   readonly faults: number;
@@ -25,6 +27,7 @@ export function drawFleet(chance: Chance): FleetDraw {
     quotaPerMinute: chance.pick([20, 30, 60]),
     busy: chance.below(3),
     imagesMs: chance.pick([200, 3_000, 12_000]),
+    withRecords: chance.is(0.15),
     isStorm,
     faults: isStorm ? 6 + chance.below(10) : 2,
   };

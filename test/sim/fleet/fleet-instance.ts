@@ -11,6 +11,7 @@ import type { FleetTold } from './fleet-told.ts';
 import { serve } from './serve.ts';
 import type { Server } from './serve.ts';
 import type { SimAccount } from './sim-account.ts';
+import { warmTasks } from './tasks.ts';
 import { FLEET, fleetLogOf } from './sim-fleet-topic.ts';
 import type { SimFleetLog, SimFleetTopic } from './sim-fleet-topic.ts';
 import { groupOf } from './sim-group.ts';
@@ -81,7 +82,7 @@ export class FleetInstance {
     this.log = fleetLogOf({ topic, line, time, scheduler, chance });
     const server = (account: string): Server => ({
       ...{ instance: name, time, scheduler, chance, topic, line },
-      folder: machine.folder(account),
+      ...{ account, folder: machine.folder(account) },
       wallNow: () => time.now() + machine.skewMs,
       awake: () => this.#awake(),
       isDropped: () => this.isDropped,
@@ -98,7 +99,9 @@ export class FleetInstance {
           scheduler,
           work: {
             warm: async ({ account }, signal) => {
-              const ms = chance.below(world.imagesMs);
+              const { data } = world.accounts.get(account)!;
+              if (data) await warmTasks(data, server(account), signal);
+              const ms = data ? 0 : chance.below(world.imagesMs);
               for (let k = 0; k < 4 && !signal.aborted; k++) {
                 await time.sleep(ms / 4);
                 await line.step(`warm ${account}`);

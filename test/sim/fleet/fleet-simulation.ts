@@ -2,6 +2,7 @@ import { loadConfig } from '../../../src/config/load-config.ts';
 import type { AccountConfig } from '../../../src/config/accounts.ts';
 import { describeError } from '../../../src/core/errors.ts';
 import { Chance } from '../chance.ts';
+import { LOOKBACK_MS, PROOF_MS } from '../draw.ts';
 import { SimTime } from '../sim-time.ts';
 import { checkClaims } from './check-claims.ts';
 import { checkDeclared } from './check-declared.ts';
@@ -17,6 +18,7 @@ import { FleetInstance, SimMachine } from './fleet-instance.ts';
 import type { FleetWorld } from './fleet-instance.ts';
 import { FleetWatch } from './fleet-watch.ts';
 import { SimAccount } from './sim-account.ts';
+import { SimData } from './sim-data.ts';
 import { SimFleetTopic } from './sim-fleet-topic.ts';
 import { SimGroup } from './sim-group.ts';
 
@@ -42,6 +44,9 @@ const CHANGE_MS = 60_000;
 const LEAST_CHANGE_MS = 15_000;
 const MOST_INSTANCES = 4;
 const LOGINS_PER_MINUTE = 10;
+/** Of an account whose records are looked at: all has to be read and proven in the calm. */
+const RECORDS_QUOTA = 100;
+const RECORDS_CALM_MS = 240_000;
 
 const CONFIG = loadConfig({
   env: {
@@ -51,6 +56,11 @@ const CONFIG = loadConfig({
     SCHEMA_REGISTRY_URL: 'http://sim',
     TOPIC_PREFIX: 'sim',
     POLL_INTERVAL_MS: '5000',
+    LOOKBACK_MS: String(LOOKBACK_MS),
+    SWEEP_INTERVAL_MS: '10000',
+    DELETE_LIMIT_PERCENT: '100',
+    DELETE_PROOF_MS: String(PROOF_MS),
+    PAGE_SIZE: '60',
     RESOURCES: 'orders',
   },
   cwd: '/nonexistent',
@@ -79,6 +89,8 @@ class FleetStory {
   readonly #instances: FleetInstance[] = [];
   readonly #violations: string[] = [];
   #faults = 0;
+  /** Whether faults happen, and records change. */
+  #isRough = false;
   /** What was uneven when all was well for the last time. */
   #uneven: readonly string[] = [];
   /** Whether accounts were unknown to some for a while: when they are known again, none moves back at once. */
@@ -87,7 +99,7 @@ class FleetStory {
   constructor(seed: number, tell: ((line: string) => void) | undefined) {
     this.#chance = new Chance(seed);
     this.#draw = drawFleet(this.#chance);
-    const { accounts, busy, quotaPerMinute, imagesMs } = this.#draw;
+    const { accounts, busy, quotaPerMinute, imagesMs, withRecords } = this.#draw;
     const time = this.#time;
     const all = Array.from({ length: accounts }, (_, k) => {
       const quota = {
@@ -96,7 +108,11 @@ class FleetStory {
         loginsPerMinute: LOGINS_PER_MINUTE,
       };
       const config = { ...CONFIG, account: `a${k + 1}`, quota } as AccountConfig;
-      return new SimAccount(config, k < busy, time);
+      if (k > 0 || !withRecords) return new SimAccount(config, k < busy, time);
+      const limits = [RECORDS_QUOTA, LOGINS_PER_MINUTE] as const;
+      const quotas = { ...quota, perMinute: RECORDS_QUOTA };
+      const data = new SimData(...limits, this.#chance, time);
+      return new SimAccount({ ...config, quota: quotas }, false, time, data);
     });
     this.#world = {
       ...{ time, chance: this.#chance, imagesMs },
@@ -120,6 +136,7 @@ class FleetStory {
 
   async faults(): Promise<void> {
     const { isStorm, faults } = this.#draw;
+    this.#isRough = true;
     for (let k = 0; k < faults; k++) {
       this.#strike(this.#chance.pick(FAULTS));
       await this.#pass(isStorm ? 500 + this.#chance.below(9_000) : APART_MS);
@@ -139,8 +156,10 @@ class FleetStory {
     if (this.#running().length === 0) this.#start();
     const isOver = () => !group.isAway && this.#running().every(({ isReachable }) => isReachable);
     while (!isOver()) await this.#pass(LOOK_EVERY_MS);
+    this.#isRough = false;
     this.#disturbed('it is calm');
-    await this.#settled(LEAST_CALM_MS, CALM_MS, 'in the calm');
+    const mostMs = this.#draw.withRecords ? RECORDS_CALM_MS : CALM_MS;
+    await this.#settled(LEAST_CALM_MS, mostMs, 'in the calm');
     if (!this.#hadFiles) this.#violations.push(...this.#uneven);
   }
 
@@ -183,6 +202,7 @@ class FleetStory {
         ),
         ...all.flatMap(checkQuotas),
         ...all.flatMap(checkDeclared),
+        ...all.flatMap(({ data }) => data?.violations() ?? []),
         ...checkHandovers(told, group.stable),
         ...checkClaims(told, all),
         ...checkTaken(
@@ -200,6 +220,10 @@ class FleetStory {
         asks: did('ask'),
         releases: did('release'),
         failed: did('failed'),
+        events: all.reduce(
+          (sum, { data }) => sum + (data?.broker.read('sim.orders').length ?? 0),
+          0,
+        ),
         requests: all.reduce((sum, { arrived }) => sum + arrived.length, 0),
         seconds: (this.#time.now() - START) / 1_000,
       },
@@ -389,6 +413,13 @@ class FleetStory {
       await this.#time.pass(Math.min(LOOK_EVERY_MS, until - this.#time.now()));
       const watched = { group, accounts: accounts.values(), instances: this.#instances };
       this.#watch.look(this.#time.now(), watched);
+      if (this.#isRough) this.#alter();
     }
+  }
+
+  /** Records change. */
+  #alter(): void {
+    for (const { data } of this.#world.accounts.values())
+      for (let n = this.#chance.below(3); data && n > 0; n--) data.api.list.change();
   }
 }

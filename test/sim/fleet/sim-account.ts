@@ -2,6 +2,7 @@ import type { AccountConfig } from '../../../src/config/accounts.ts';
 import type { AccountLog } from '../../../src/sinks/ledger/kafka-ledger.ts';
 import { SimLedger } from '../../account/ledger/sim-ledger.ts';
 import type { SimTime } from '../sim-time.ts';
+import type { SimData } from './sim-data.ts';
 
 /** A request: when it was written to its socket, or when it came to the server. */
 export interface SimRequest {
@@ -36,11 +37,14 @@ export class SimAccount {
   readonly isBusy: boolean;
   readonly ledger: SimLedger;
   readonly sent: SimRequest[] = [];
-  readonly arrived: SimRequest[] = [];
+  /** Its records; undefined where nobody looks at them. */
+  readonly data: SimData | undefined;
+  readonly #arrived: SimRequest[] = [];
   readonly declarations: SimDeclaration[] = [];
   readonly servings: SimServing[] = [];
 
-  constructor(config: AccountConfig, isBusy: boolean, time: SimTime) {
+  constructor(config: AccountConfig, isBusy: boolean, time: SimTime, data?: SimData) {
+    this.data = data;
     this.config = config;
     this.isBusy = isBusy;
     this.ledger = new SimLedger(time);
@@ -48,6 +52,19 @@ export class SimAccount {
 
   get name(): string {
     return this.config.account;
+  }
+
+  arrive(request: SimRequest): void {
+    this.#arrived.push(request);
+  }
+
+  /** All requests, as they came to the server. */
+  get arrived(): readonly SimRequest[] {
+    if (!this.data) return this.#arrived;
+    return this.data.api.arrivals.map(({ at, what, client }) => ({
+      ...{ at, instance: client.name },
+      endpoint: what === 'list' ? 'orders' : 'login',
+    }));
   }
 
   /** Who has claimed it, and still has it as far as Kafka knows. */
