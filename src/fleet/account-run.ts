@@ -1,4 +1,3 @@
-import type { logCreator } from 'kafkajs';
 import { ReplaySubject, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { LedgerMessages } from '../account/ledger/ledger.ts';
@@ -6,20 +5,15 @@ import type { AccountConfig } from '../config/accounts.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { allHooks } from '../observe/all-hooks.ts';
-import { serveAccount } from '../pipeline/serve-account.ts';
-import { warmAccount } from '../pipeline/warm-account.ts';
-import type { Links } from '../sinks/client/open-kafka.ts';
-import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
+import type { AccountWork } from './account-work.ts';
 import type { Doing } from './next-step.ts';
 
 /** What all accounts of an instance share. */
 export interface InstanceParts {
   /** Names this process. */
   readonly instance: string;
-  readonly links: Links;
-  readonly signals: SignalTopic;
+  readonly work: AccountWork;
   readonly scheduler: SchedulerLike;
-  readonly kafkaLog?: logCreator | undefined;
 }
 
 export interface AccountRunOptions {
@@ -65,7 +59,7 @@ const START_WITHIN_MS = 15_000;
 
 export function accountRun(options: AccountRunOptions): AccountRun {
   const { config, parts, hooks, words, onChange, onReady, onFailed } = options;
-  const { instance, links, scheduler } = parts;
+  const { work, scheduler } = parts;
   let doing: Doing = 'nothing';
   let failure: Failure | undefined;
   let end: (() => void) | undefined;
@@ -98,7 +92,7 @@ export function accountRun(options: AccountRunOptions): AccountRun {
 
   const warm = async (signal: AbortSignal): Promise<void> => {
     try {
-      await warmAccount({ config, links, instance, signal });
+      await work.warm(config, signal);
     } catch (error) {
       // Whoever takes the account over restores it anyway, and says what is wrong.
       if (!signal.aborted) hooks.onRetry?.({ what: 'kafka', error, count: 1, delayMs: 0 });
@@ -110,10 +104,7 @@ export function accountRun(options: AccountRunOptions): AccountRun {
     failure = undefined;
     startedAt = scheduler.now();
     try {
-      await serveAccount({
-        ...parts,
-        ...{ config, stop$, beside: words, hooks: allHooks(own, hooks) },
-      });
+      await work.serve({ config, stop$, beside: words, hooks: allHooks(own, hooks) });
     } catch (error) {
       failed(error);
     }

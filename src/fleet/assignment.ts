@@ -63,7 +63,8 @@ function holderOf(account: string, members: readonly Candidate[]): Candidate | u
 function newHomeOf(account: string, members: readonly Candidate[], loads: Loads): Candidate {
   const able = members.filter(({ known }) => known.has(account));
   const least = Math.min(...able.map((member) => loads.of(member)));
-  const enough = least + EVEN_WITHIN * loads.mean() + loads.weightOf(account);
+  // No more than that: what makes it uneven is moved again with the next change, or another account in its place.
+  const enough = least + EVEN_WITHIN * loads.mean();
   const warm = able.filter((member) => member.warm.has(account) && loads.of(member) <= enough);
   const [home] = (warm.length > 0 ? warm : able).toSorted((a, b) => loads.of(a) - loads.of(b));
   return home!; // somebody knows it

@@ -13,14 +13,14 @@ import { isQuarantined, isSuspect, lossesOf, MAX_LOSSES, PROBATION_MS } from './
 import type { SharedOut, Told } from './member-data.ts';
 import { nextStep } from './next-step.ts';
 import type { Doing, Step } from './next-step.ts';
-import { warmFolders } from './warm-folders.ts';
+import type { WarmFolders } from './warm-folders.ts';
 
 export interface FleetAccountsOptions {
   readonly parts: InstanceParts;
   /** Of the instance, as people know it. */
   readonly name: string;
-  /** The instance's state folder: one of its own for each account. */
-  readonly stateDir: string;
+  /** One of its own for each account. */
+  readonly folders: WarmFolders;
   /** The fleet's. */
   readonly topic: string;
   readonly log: FleetLog;
@@ -72,12 +72,11 @@ interface Here {
 }
 
 export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
-  const { parts, name, topic, log, watch, fleetHooks, onChange } = options;
+  const { parts, name, folders, topic, log, watch, fleetHooks, onChange } = options;
   const { instance, scheduler } = parts;
   const all = new Map<string, Here>();
   /** By account, the generation in which it was given. */
   const held = new Map<string, number>();
-  const folders = warmFolders(options.stateDir, scheduler);
   let files: AccountFiles = new Map();
   let generation: number | undefined;
   let given = new Map<string, string>();
@@ -104,6 +103,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     const file = files.get(account);
     return file && 'config' in file ? file.config : undefined;
   };
+  const isAsFiled = (account: string, { config }: Here) => configOf(account) === config;
   /** What is here of an account; made for one that is given, whose file is there. */
   const hereOf = (account: string): Here | undefined => {
     const known = all.get(account);
@@ -209,10 +209,16 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
   };
   /** What has come to its end, and is not to begin again. */
   const forget = (account: string, { run, watched }: Here): void => {
-    if (!all.has(account) || run.doing() !== 'nothing' || run.failure() || isGiven(account)) return;
+    if (run.doing() !== 'nothing' || run.failure() || isGiven(account)) return;
     remove(account, watched);
-    held.delete(account);
-    folders.leave(account);
+  };
+  /** Who tells of what it has held before is given it again, whoever has it since. */
+  const letGo = (): void => {
+    for (const account of held.keys()) {
+      if (all.has(account) || isGiven(account)) continue;
+      held.delete(account);
+      folders.leave(account);
+    }
   };
   const begin = (account: string): void => {
     folders.use(account);
@@ -239,10 +245,14 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       }
       for (const account of given.keys()) if (isGiven(account)) begin(account);
       for (const [account, here] of all) {
-        if (configOf(account) !== here.config) end(account, here);
-        else take(account, here);
+        if (!isAsFiled(account, here)) {
+          end(account, here);
+          continue;
+        }
+        take(account, here);
         forget(account, here);
       }
+      letGo();
       folders.clear();
     },
     told: (known) => ({

@@ -25,7 +25,7 @@ export interface Situation {
  * - `warm`: reads its images, while the other instance still runs it;
  * - `ask`: asks the other one for it;
  * - `release`: stops it, for the one that asks;
- * - `drop`: stops reading images;
+ * - `drop`: stops reading images, or a claim that has not come through and is not to any more;
  * - `stay`: goes on as it is.
  */
 export type Step = 'claim' | 'warm' | 'ask' | 'release' | 'drop' | 'stay';
@@ -43,7 +43,9 @@ export function nextStep(situation: Situation): Step {
 }
 
 /** Until somebody asks it goes on: the target restores the images first. */
-function whenGivenAway({ word }: Situation, generation: number): Step {
+function whenGivenAway({ me, word }: Situation, generation: number): Step {
+  // A claim is tried for as long as Kafka can't be reached, and would fence whoever was given the account since.
+  if (word?.owner && word.owner.instance !== me) return 'drop';
   // One of an older generation is of a target that was superseded; a newer one has to become known here first.
   return word?.ask?.generation === generation ? 'release' : 'stay';
 }
@@ -51,10 +53,12 @@ function whenGivenAway({ word }: Situation, generation: number): Step {
 function whenGiven(situation: Situation, generation: number): Step {
   const { me, doing, members, word, askedMs } = situation;
   const owner = word?.owner;
-  if (!owner || owner.instance === me) return 'claim';
+  // What was read until then stays: the rest is restored as it is taken over.
+  const claim = doing === 'warming' ? 'drop' : 'claim';
+  if (!owner || owner.instance === me) return claim;
   // Others are further: what is known here is old, and the owner is not who it was.
   if (owner.generation > generation) return 'stay';
-  if (!members.has(owner.instance)) return 'claim';
+  if (!members.has(owner.instance)) return claim;
   if (doing === 'nothing') return 'warm';
   if (doing === 'warming') return 'stay';
   if (askedMs === undefined) return 'ask';

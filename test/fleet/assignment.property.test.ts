@@ -94,6 +94,31 @@ describe('what fleets of any kind are given', () => {
   });
 });
 
+describe('a member that leaves, with its accounts warm here and there', () => {
+  it.each(SEEDS)(
+    'has no other account moved, neither as it hands over nor later (seed %i)',
+    (seed) => {
+      const chance = new Chance(seed);
+      const accounts = Array.from({ length: 3 + chance.below(12) }, (_, k) => `winery-${k}`);
+      const ids = Array.from({ length: 2 + chance.below(4) }, (_, k) => `member-${k}`);
+      const weights = new Map<string, number>();
+      const warm = () => new Set(accounts.filter(() => chance.is(0.5)));
+      const all = ids.map((id) => ({ id, ...everyone(accounts), held: held([]), warm: warm() }));
+      const before = assign({ members: all, weights, mayMove: true });
+      const holding = all.map((one) => ({ ...one, held: held(before.get(one.id)!) }));
+      const [leaving, ...staying] = holding;
+      const unknowing: Candidate = { ...leaving!, known: new Set(), held: new Map() };
+      const during = assign({ members: [unknowing, ...staying], weights, mayMove: false });
+      const settled = staying.map((one) => ({ ...one, held: held(during.get(one.id)!) }));
+      const after = assign({ members: settled, weights, mayMove: true });
+      for (const { id } of staying) {
+        expect(during.get(id)).toEqual(expect.arrayContaining([...before.get(id)!]));
+        expect(after.get(id)).toEqual(during.get(id));
+      }
+    },
+  );
+});
+
 describe('60 accounts', () => {
   const accounts = Array.from({ length: 60 }, (_, k) => `winery-${k}`);
   const weights = new Map<string, number>();

@@ -45,6 +45,12 @@ describe('an account that is given', () => {
     expect(step({ word: word(undefined), doing: 'warm', askedMs: 10 })).toBe('claim');
   });
 
+  it('has the reading of its images ended first where it is claimed meanwhile', () => {
+    expect(step({ word: word(undefined), doing: 'warming' })).toBe('drop');
+    expect(step({ word: word('gone'), doing: 'warming' })).toBe('drop');
+    expect(step({ word: word('me'), doing: 'warming' })).toBe('drop');
+  });
+
   it('is left to whoever has it by a generation that is not known here yet', () => {
     const newer = { ...word('newcomer'), owner: owner('newcomer', 5) };
     expect(step({ word: newer })).toBe('stay');
@@ -65,6 +71,11 @@ describe('an account that is given to another instance', () => {
     expect(step({ ...away, word: word('me') })).toBe('stay');
     const ask = { instance: 'other', generation: 4 };
     expect(step({ ...away, word: word('me', ask) })).toBe('release');
+  });
+
+  it('is not claimed any more where that one has it', () => {
+    expect(step({ ...away, word: word('other') })).toBe('drop');
+    expect(step({ ...away, word: word(undefined) })).toBe('stay');
   });
 
   it('is not released to a target of another generation', () => {

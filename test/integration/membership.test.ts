@@ -2,6 +2,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { ReplaySubject, Subject } from 'rxjs';
 import type { Subscription } from 'rxjs';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { kafkaGroup } from '../../src/sinks/membership/group.ts';
 import { membership } from '../../src/sinks/membership/membership.ts';
 import type { Generation, Member } from '../../src/sinks/membership/membership.ts';
 import { KafkaProxy } from '../support/proxy/kafka-proxy.ts';
@@ -35,7 +36,7 @@ function join(group: string, name: () => string, brokers = inject('brokers')): T
   let subscription: Subscription | undefined;
   const ended = new Promise<void>((resolve) => {
     subscription = membership({
-      ...{ kafka, group, share, rejoin$, leave$ },
+      ...{ group: kafkaGroup(kafka, group), share, rejoin$, leave$ },
       sessionTimeoutMs: SESSION_MS,
       heartbeatMs: HEARTBEAT_MS,
       tell: () => Buffer.from(name()),

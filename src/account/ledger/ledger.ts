@@ -72,6 +72,8 @@ export interface LedgerOptions {
   readonly hooks?: Pick<Hooks, 'onRetry'>;
   /** What is committed with each claim, and with the last declaration. Default nothing. */
   readonly beside?: LedgerMessages | undefined;
+  /** Uniform in [0, 1), for the jitter of pauses. Default Math.random. */
+  readonly random?: () => number;
 }
 
 /** Messages that the ledger's producer writes: who has lost the account can't write them. */
@@ -104,6 +106,7 @@ interface Part {
 
 export function openLedger(options: LedgerOptions): Ledger {
   const { instance, scheduler, wallNow = () => Date.now(), hooks = {}, beside } = options;
+  const { random = Math.random } = options;
   const parts = new Map<string, Part>();
   let log: AccountLog | undefined;
   const opened$ = new Subject<void>();
@@ -165,7 +168,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     if (!hasBegun || declaring) return;
     const declared$ = defer(declare).pipe(
       backoff({
-        scheduler,
+        ...{ scheduler, random },
         maxMs: MAX_PAUSE_MS,
         onRetry: (retry) => hooks.onRetry?.({ what: 'kafka', ...retry }),
       }),

@@ -1,16 +1,12 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import { Observable, take } from 'rxjs';
+import { fromEvent, lastValueFrom, Observable, take, takeUntil, timer } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
 import kafkajs from 'kafkajs';
-import type { Kafka } from 'kafkajs';
+import { steadyScheduler } from '../../core/clock.ts';
 import { CellarstreamError, isRetryable } from '../../core/errors.ts';
-import { brokersOf } from '../client/brokers.ts';
-import type { Brokers } from '../client/brokers.ts';
-import type { Address, Call } from '../client/call.ts';
-import { findCoordinator } from '../client/find-coordinator.ts';
 import { kafkaError } from '../client/kafka-error.ts';
 import { meaningOf, protocolError } from '../client/protocol-errors.ts';
 import { kafkasOf } from '../client/unanswered.ts';
-import { heartbeat, joinGroup, leaveGroup, syncGroup } from './group-calls.ts';
+import type { Coordinator, Group } from './group.ts';
 import type { Joined, Member, Place } from './group-calls.ts';
 
 export type { Member } from './group-calls.ts';
@@ -25,8 +21,7 @@ export interface Generation {
 }
 
 export interface MembershipOptions {
-  readonly kafka: Kafka;
-  readonly group: string;
+  readonly group: Group;
   /** Without a sign of it for so long, a member is out. */
   readonly sessionTimeoutMs: number;
   /** How soon a member hears that the group is changing. */
@@ -41,6 +36,8 @@ export interface MembershipOptions {
   readonly leave$: Observable<unknown>;
   /** Told of every try that came to nothing. */
   readonly onRetry?: (error: unknown) => void;
+  /** Default {@link steadyScheduler}. */
+  readonly scheduler?: SchedulerLike;
 }
 
 /** Groups of consumers are "consumer": none of those can be joined by mistake. */
@@ -84,90 +81,86 @@ async function takePart(
   ending: AbortSignal,
   onGeneration: (generation: Generation) => void,
 ): Promise<void> {
-  const { kafka, group } = options;
-  const brokers = brokersOf(kafka);
-  const close = () => brokers.close(); // a JoinGroup that is under way would hold up its end
+  const coordinator = options.group.connect();
+  const close = () => coordinator.close(); // a JoinGroup that is under way would hold up its end
   ending.addEventListener('abort', close);
-  const member: MemberState = { id: '', coordinator: undefined };
+  const member: MemberState = { id: '', coordinator, news: new AbortController() };
+  const asked = options.rejoin$.subscribe(() => member.news.abort());
   try {
     while (!ending.aborted) {
       try {
-        const generation = await join(options, brokers, member);
+        const generation = await join(options, member);
         if (!generation) continue;
         onGeneration(generation);
-        await stay(options, brokers, member, generation.number, ending);
+        await stay(options, member, generation.number, ending);
       } catch (error) {
         if (ending.aborted) break;
         goOn(options, member, error);
-        await pause(PAUSE_MS, undefined, { signal: ending }).catch(() => undefined);
+        await pause(options, PAUSE_MS, ending);
       }
     }
   } finally {
+    asked.unsubscribe();
     ending.removeEventListener('abort', close);
-    brokers.close();
+    close();
   }
-  if (member.id !== '') await leave(kafka, group, member.id);
+  if (member.id !== '') await leave(options, member.id);
 }
 
 interface MemberState {
   /** Empty until the coordinator has given one. */
   id: string;
-  coordinator: Address | undefined;
+  readonly coordinator: Coordinator;
+  /** Aborted when there is more to tell than it told when it joined last; that may be while it still joins. */
+  news: AbortController;
 }
 
 /** Joins, and waits for what it is given; undefined when it is to join again at once. */
 async function join(
   options: MembershipOptions,
-  brokers: Brokers,
   member: MemberState,
 ): Promise<Generation | undefined> {
-  const { group, sessionTimeoutMs, tell, share } = options;
+  const { sessionTimeoutMs, tell, share } = options;
   // Members hear of a rebalance with their next heartbeat: who is not back within a session is gone.
   const timeouts = { sessionTimeoutMs, rebalanceTimeoutMs: sessionTimeoutMs };
-  const call = joinGroup({ group, memberId: member.id, ...timeouts, ...PROTOCOL, told: tell() });
-  const joined = await ask(options, brokers, member, call, sessionTimeoutMs + ON_ITS_WAY_MS);
+  member.news = new AbortController();
+  const joining = { memberId: member.id, ...timeouts, ...PROTOCOL, told: tell() };
+  const withinMs = sessionTimeoutMs + ON_ITS_WAY_MS;
+  const joined = await member.coordinator.join(joining, withinMs);
   if (joined.errorCode === MEMBER_ID_REQUIRED) member.id = joined.memberId;
-  if (!isWell(joined.errorCode, call.name, member)) return undefined;
+  if (!isWell(joined.errorCode, 'JoinGroup', member)) return undefined;
   member.id = joined.memberId;
 
   const { generation: number } = joined;
   const isLeader = joined.leader === joined.memberId;
   const given = isLeader ? share(joined.members, number) : new Map<string, Buffer>();
-  const sync = syncGroup(placeOf(group, joined), given);
-  const synced = await ask(options, brokers, member, sync, sessionTimeoutMs + ON_ITS_WAY_MS);
-  if (!isWell(synced.errorCode, sync.name, member)) return undefined;
+  const synced = await member.coordinator.sync(placeOf(joined), given, withinMs);
+  if (!isWell(synced.errorCode, 'SyncGroup', member)) return undefined;
   return { number, memberId: member.id, isLeader, given: synced.given };
 }
 
 /** Gives signs until the group is to be joined again. */
 async function stay(
   options: MembershipOptions,
-  brokers: Brokers,
   member: MemberState,
   generation: number,
   ending: AbortSignal,
 ): Promise<void> {
-  const { group, heartbeatMs, sessionTimeoutMs, rejoin$ } = options;
-  const rejoining = new AbortController();
-  const asked = rejoin$.pipe(take(1)).subscribe(() => rejoining.abort());
-  const awake = AbortSignal.any([ending, rejoining.signal]);
-  try {
-    for (;;) {
-      await pause(heartbeatMs, undefined, { signal: awake }).catch(() => undefined);
-      if (awake.aborted) return;
-      const call = heartbeat(placeOf(group, { generation, memberId: member.id }));
-      let code: number;
-      try {
-        code = await ask(options, brokers, member, call, sessionTimeoutMs);
-        if (isPassing(code)) throw protocolError(code, call.name);
-      } catch (error) {
-        if (!ending.aborted) goOn(options, member, error); // only the coordinator's word ends a generation
-        continue;
-      }
-      if (!isWell(code, call.name, member)) return;
+  const { heartbeatMs, sessionTimeoutMs } = options;
+  const awake = AbortSignal.any([ending, member.news.signal]);
+  for (;;) {
+    await pause(options, heartbeatMs, awake);
+    if (awake.aborted) return;
+    const place = { generation, memberId: member.id };
+    let code: number;
+    try {
+      code = await member.coordinator.beat(place, sessionTimeoutMs);
+      if (isPassing(code)) throw protocolError(code, 'Heartbeat');
+    } catch (error) {
+      if (!ending.aborted) goOn(options, member, error); // only the coordinator's word ends a generation
+      continue;
     }
-  } finally {
-    asked.unsubscribe();
+    if (!isWell(code, 'Heartbeat', member)) return;
   }
 }
 
@@ -177,21 +170,10 @@ async function stay(
  * @throws CellarstreamError where no later try will do.
  */
 function goOn({ group, onRetry }: MembershipOptions, member: MemberState, error: unknown): void {
-  const known = judged(error, group);
+  const known = judged(error, group.name);
   if (!isRetryable(known)) throw known;
-  member.coordinator = undefined;
+  member.coordinator.lookAnew();
   onRetry?.(known);
-}
-
-async function ask<T>(
-  { group }: MembershipOptions,
-  brokers: Brokers,
-  member: MemberState,
-  call: Call<T>,
-  withinMs: number,
-): Promise<T> {
-  member.coordinator ??= await findCoordinator(brokers, 'group', group);
-  return brokers.ask(member.coordinator, call, withinMs);
 }
 
 /** An error as ours: what a coordinator has said is its last word, unless it says so as it goes. */
@@ -217,20 +199,27 @@ function isWell(code: number, what: string, member: MemberState): boolean {
   throw protocolError(code, what);
 }
 
-function placeOf(
-  group: string,
-  { generation, memberId }: Pick<Joined, 'generation' | 'memberId'>,
-): Place {
-  return { group, generation, memberId };
+function placeOf({ generation, memberId }: Joined): Omit<Place, 'group'> {
+  return { generation, memberId };
 }
 
 /** On connections of its own: the member's may wait for an answer that stays out. */
-async function leave(kafka: Kafka, group: string, memberId: string): Promise<void> {
-  const brokers = brokersOf(kafka);
-  const late = pause(LEAVE_WITHIN_MS, undefined, { signal: brokers.closed }).catch(() => undefined);
-  const left = findCoordinator(brokers, 'group', group)
-    .then((coordinator) => brokers.ask(coordinator, leaveGroup({ group, memberId })))
-    .catch(() => undefined); // its session runs out
-  await Promise.race([left, late]);
-  brokers.close();
+async function leave(options: MembershipOptions, memberId: string): Promise<void> {
+  const coordinator = options.group.connect();
+  const left = coordinator.leave(memberId).catch(() => undefined); // its session runs out
+  const answered = new AbortController();
+  await Promise.race([left, pause(options, LEAVE_WITHIN_MS, answered.signal)]);
+  answered.abort();
+  coordinator.close();
+}
+
+/** Resolves early when the signal is aborted. */
+async function pause(
+  { scheduler = steadyScheduler }: MembershipOptions,
+  ms: number,
+  signal: AbortSignal,
+) {
+  if (signal.aborted) return;
+  const over$ = timer(ms, scheduler).pipe(takeUntil(fromEvent(signal, 'abort')));
+  await lastValueFrom(over$, { defaultValue: undefined });
 }

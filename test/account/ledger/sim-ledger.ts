@@ -3,6 +3,7 @@ import type { GuestLog } from '../../../src/sinks/ledger/guest-log.ts';
 import { ageMs } from '../../../src/sinks/ledger/ledger-entries.ts';
 import type { LedgerEntry } from '../../../src/sinks/ledger/ledger-entries.ts';
 import { CellarstreamError } from '../../../src/core/errors.ts';
+import type { Message } from '../../../src/sinks/sink.ts';
 import type { SimTime } from '../../sim/sim-time.ts';
 
 interface Appended {
@@ -17,9 +18,11 @@ interface Appended {
 /** How long what is sent to Kafka is on its way, or whether it never comes. */
 export interface Ways {
   /** Resolves when a step of a process may go on; never where it is dead. */
-  readonly step: () => Promise<void>;
+  readonly step: (what?: string) => Promise<void>;
   /** Whether Kafka can be reached just now. */
   readonly isCutOff: () => boolean;
+  /** Writes what is committed beside an entry, with its producer. Default nowhere. */
+  readonly publish?: (beside: readonly Message[]) => void;
 }
 
 /** The topic of ledgers, for one account: producers that fence each other, and a leader whose clock is its own. */
@@ -27,6 +30,7 @@ export class SimLedger {
   readonly #time: SimTime;
   readonly #entries: Appended[] = [];
   #epoch = 0;
+  #owner: AccountLog | undefined;
   #leader = { epoch: 0, skewMs: 0 };
 
   constructor(time: SimTime) {
@@ -38,28 +42,52 @@ export class SimLedger {
     this.#leader = { epoch: this.#leader.epoch + 1, skewMs };
   }
 
+  /** Whether nobody has taken it over since this process did. */
+  isOf(log: AccountLog): boolean {
+    return this.#owner === log;
+  }
+
   /** What one process has of it. */
-  of({ step, isCutOff }: Ways, now: () => number): AccountLog {
+  of({ step, isCutOff, publish }: Ways, now: () => number): AccountLog {
     let epoch = 0;
     /** Before which all is known, and what was appended last. */
     let readTo = 0;
     let newest = { end: 0, at: 0 };
-    const write = (text: string): number => {
+    const expectReached = (): void => {
       if (isCutOff()) throw new CellarstreamError('KAFKA_UNREACHABLE', 'no answer from Kafka');
+    };
+    const expectOwn = (): void => {
+      expectReached();
       if (epoch !== this.#epoch)
         throw new CellarstreamError('FENCED', 'another one has the ledger');
+    };
+    const write = (text: string): number => {
+      expectOwn();
       const { epoch: leaderEpoch, skewMs } = this.#leader;
       return this.#entries.push({ text, at: this.#time.now() + skewMs, leaderEpoch });
     };
-    return {
-      takeOver: async (text) => {
-        await step();
+    /** To another partition: the producer may be fenced in between. */
+    const writeBeside = async (beside: readonly Message[] = []): Promise<void> => {
+      if (!publish || beside.length === 0) return;
+      await step('beside');
+      expectOwn();
+      publish(beside);
+    };
+    const log: AccountLog = {
+      takeOver: async (text, beside) => {
+        await step('take over');
+        expectReached();
         epoch = ++this.#epoch;
-        await step();
+        this.#owner = undefined;
+        await step('taken over');
         const end = write(text);
-        await step();
+        await writeBeside(beside);
+        await step('claimed');
+        expectOwn();
+        this.#owner = log;
         const at = now();
-        await step(); // until it is read
+        await step('read'); // until it is read
+        expectReached();
         const before = this.#entries.slice(0, end - 1);
         readTo = end;
         const entries = before.filter((one) => one.guest === undefined);
@@ -67,13 +95,14 @@ export class SimLedger {
         const guests = newestOfGuests(before);
         return { entries: entries.map(agedAt(claim)), guests: guests.map(agedAt(claim)), at };
       },
-      append: async (text) => {
-        await step(); // it is produced
+      append: async (text, beside) => {
+        await step('declare'); // it is produced
         const end = write(text);
-        await step(); // EndTxn is sent
-        if (epoch !== this.#epoch)
-          throw new CellarstreamError('FENCED', 'another one has the ledger');
-        await step(); // and answered
+        await writeBeside(beside);
+        await step('declared'); // EndTxn is sent
+        expectOwn();
+        await step('committed'); // and answered
+        expectReached();
         newest = { end, at: now() };
       },
       guests: async () => {
@@ -85,6 +114,7 @@ export class SimLedger {
       },
       close: () => Promise.resolve(),
     };
+    return log;
   }
 
   /** What a guest has of it. */

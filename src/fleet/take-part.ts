@@ -1,0 +1,159 @@
+import {
+  auditTime,
+  exhaustMap,
+  filter,
+  firstValueFrom,
+  interval,
+  lastValueFrom,
+  merge,
+  race,
+  ReplaySubject,
+  Subject,
+  takeUntil,
+  tap,
+  timer,
+} from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import { membership } from '../sinks/membership/membership.ts';
+import type { Generation } from '../sinks/membership/membership.ts';
+import type { Group } from '../sinks/membership/group.ts';
+import type { AccountFiles } from './account-files.ts';
+import { fleetAccounts } from './fleet-accounts.ts';
+import type { FleetAccountsOptions } from './fleet-accounts.ts';
+import type { FleetHooks } from './fleet-hooks.ts';
+import { fleetViewOf } from './fleet-view-of.ts';
+import { packTold, unpackSharedOut } from './member-data.ts';
+import type { SharedOut } from './member-data.ts';
+import { shareOut } from './share-out.ts';
+
+export interface TakePartOptions {
+  readonly group: Group;
+  /** Files of accounts: at once, and whenever they change. */
+  readonly files$: Observable<AccountFiles>;
+  readonly accounts: Omit<FleetAccountsOptions, 'onChange'>;
+  /** Its first value has the accounts handed over. It must replay that value. */
+  readonly stop$: Observable<unknown>;
+  readonly scheduler: SchedulerLike;
+}
+
+/** Without a sign of it for so long, an instance is out, ms. */
+const SESSION_TIMEOUT_MS = 8_000;
+/** How soon an instance hears that others came or went, ms. */
+const HEARTBEAT_MS = 1_000;
+/** What has no event of its own, as an answer that stays out, is noticed so soon, ms. */
+const LOOK_EVERY_MS = 500;
+const VIEW_EVERY_MS = 250;
+/** How long a stop waits for others to take its accounts, ms. */
+const HAND_OVER_WITHIN_MS = 20_000;
+
+/**
+ * An instance in the group that shares accounts out, until `stop$`. Resolves when its accounts are handed over, or stopped where
+ * there is nobody else.
+ */
+export async function takePart(options: TakePartOptions): Promise<void> {
+  const { group, files$, stop$, scheduler } = options;
+  const { name, log, fleetHooks, parts } = options.accounts;
+  const { instance } = parts;
+  let generation: Generation | undefined;
+  let given: SharedOut | undefined;
+  let files: AccountFiles = new Map();
+  let isLeaving = false;
+  const changed$ = new Subject<void>();
+  const rejoin$ = new Subject<void>();
+  const leave$ = new ReplaySubject<void>(1);
+
+  const onRetry: NonNullable<FleetHooks['onRetry']> = (retry) => fleetHooks.onRetry?.(retry);
+  const accounts = fleetAccounts({ ...options.accounts, onChange: () => changed$.next() });
+
+  const take$ = (next: Generation) => {
+    generation = next;
+    given = unpackSharedOut(next.given);
+    accounts.give(next.number, given);
+    fleetHooks.onGeneration?.({
+      number: next.number,
+      instances: given.members.map((member) => member.name),
+      accounts: [...given.accounts.values()].filter((each) => each === instance).length,
+    });
+    changed$.next();
+  };
+  const member$ = membership({
+    group,
+    sessionTimeoutMs: SESSION_TIMEOUT_MS,
+    heartbeatMs: HEARTBEAT_MS,
+    tell: () => packTold({ instance, name, ...accounts.told(isLeaving ? [] : readable(files)) }),
+    share: (members) => shareOut(members, new Set(given?.members.map((member) => member.instance))),
+    ...{ rejoin$, leave$, scheduler },
+    onRetry: (error) => onRetry({ error, count: 1, delayMs: 0 }),
+  }).pipe(tap(take$));
+  const reading$ = files$.pipe(
+    tap((now) => {
+      const before = files;
+      files = now;
+      for (const [account, file] of now) {
+        if ('error' in file && before.get(account) !== file)
+          fleetHooks.onWrongFile?.({ account, error: file.error });
+      }
+      accounts.setFiles(now);
+      if (readable(before).join() !== readable(now).join()) rejoin$.next();
+      changed$.next();
+    }),
+  );
+  // One look at a time: it may have to hear first what others have said.
+  const stepping$ = merge(changed$, interval(LOOK_EVERY_MS, scheduler)).pipe(
+    exhaustMap(() =>
+      accounts
+        .step()
+        .catch((error: unknown) => onRetry({ error, count: 1, delayMs: LOOK_EVERY_MS })),
+    ),
+  );
+  const showing$ = changed$.pipe(
+    auditTime(VIEW_EVERY_MS, scheduler),
+    tap(() =>
+      fleetHooks.onFleet?.(
+        fleetViewOf({
+          ...{ name, generation: generation?.number, given, files, words: log.words },
+          here: accounts.here(),
+          now: scheduler.now(),
+        }),
+      ),
+    ),
+  );
+  /** Others take what is run here; where there are none it is stopped. */
+  const leaving = async (): Promise<void> => {
+    isLeaving = true;
+    const hasOthers = (given?.members.length ?? 0) > 1;
+    if (hasOthers) {
+      rejoin$.next();
+      const empty$ = merge(changed$, interval(LOOK_EVERY_MS, scheduler)).pipe(
+        filter(() => accounts.count() === 0),
+      );
+      await firstValueFrom(race(empty$, timer(HAND_OVER_WITHIN_MS, scheduler)));
+    }
+    await accounts.stopAll();
+    leave$.next();
+  };
+
+  try {
+    const over$ = new Subject<void>();
+    const left = lastValueFrom(member$, { defaultValue: undefined });
+    void firstValueFrom(stop$).then(leaving);
+    const beside$ = merge(
+      reading$,
+      log.following$.pipe(tap(() => changed$.next())),
+      stepping$,
+      showing$,
+    );
+    await Promise.race([
+      left,
+      lastValueFrom(beside$.pipe(takeUntil(over$)), { defaultValue: undefined }),
+    ]);
+    over$.next();
+  } finally {
+    await accounts.stopAll();
+  }
+}
+
+/** The accounts that can be served here. */
+function readable(files: AccountFiles): readonly string[] {
+  return [...files].flatMap(([account, file]) => ('config' in file ? [account] : []));
+}

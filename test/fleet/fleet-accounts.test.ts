@@ -1,0 +1,101 @@
+import { firstValueFrom, NEVER } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import type { AccountConfig, AccountFile } from '../../src/config/accounts.ts';
+import type { Serving } from '../../src/fleet/account-work.ts';
+import { fleetAccounts } from '../../src/fleet/fleet-accounts.ts';
+import { SimTime } from '../sim/sim-time.ts';
+
+const fileOf = (page: number): AccountFile => ({
+  config: { account: 'winery', poll: { pageSize: page } } as AccountConfig,
+});
+
+const nothing = () => undefined;
+
+/** An instance that has the account, and looks again whenever something has changed. */
+function instance() {
+  const time = new SimTime(0);
+  const serving = new Set<Serving>();
+  const accounts = fleetAccounts({
+    parts: {
+      instance: 'me',
+      scheduler: time.scheduler,
+      work: {
+        warm: () => Promise.resolve(),
+        serve: async (one) => {
+          serving.add(one);
+          await firstValueFrom(one.stop$);
+          await time.sleep(10); // the ledger is settled
+          serving.delete(one);
+        },
+      },
+    },
+    name: 'me',
+    folders: { use: nothing, leave: nothing, warm: () => [], clear: nothing },
+    topic: 'fleet',
+    log: {
+      words: new Map(),
+      following$: NEVER,
+      caughtUp: () => Promise.resolve(),
+      send: () => Promise.resolve(),
+      close: nothing,
+    },
+    watch: () => ({ hooks: {}, end: () => undefined }),
+    fleetHooks: {},
+    onChange: () => void accounts.step(),
+  });
+  const setFile = async (file: AccountFile | undefined, waitMs: number) => {
+    accounts.setFiles(new Map(file ? [['winery', file]] : []));
+    await time.pass(waitMs);
+    await accounts.step();
+    await time.pass(100);
+  };
+  const begun = async () => {
+    accounts.setFiles(new Map([['winery', fileOf(1)]]));
+    accounts.give(1, {
+      members: [{ instance: 'me', name: 'me' }],
+      accounts: new Map([['winery', 'me']]),
+    });
+    await accounts.step();
+    await time.pass(100);
+  };
+  const pages = () => [...serving].map(({ config }) => config.poll.pageSize);
+  return { accounts, begun, setFile, pages };
+}
+
+describe('an account whose file changes', () => {
+  it('is served once, by what the file says now', async () => {
+    const { begun, setFile, pages } = instance();
+    await begun();
+    expect(pages()).toEqual([1]);
+    await setFile(fileOf(2), 100);
+    expect(pages()).toEqual([2]);
+  });
+
+  it('is served once when the file changes again while it is being stopped', async () => {
+    const { begun, setFile, pages } = instance();
+    await begun();
+    await setFile(fileOf(2), 5);
+    await setFile(fileOf(3), 0);
+    expect(pages()).toEqual([3]);
+  });
+
+  it('is not served any more when the file is gone', async () => {
+    const { accounts, begun, setFile, pages } = instance();
+    await begun();
+    await setFile(undefined, 100);
+    expect(pages()).toEqual([]);
+    expect(accounts.count()).toBe(0);
+  });
+
+  it('is not told of as held when it was given to another instance meanwhile', async () => {
+    const { accounts, begun, setFile } = instance();
+    await begun();
+    const heldHere = () => [...accounts.told(['winery']).held.keys()];
+    expect(heldHere()).toEqual(['winery']);
+    await setFile(undefined, 100);
+    const other = { instance: 'other', name: 'other' };
+    accounts.give(2, { members: [other], accounts: new Map([['winery', 'other']]) });
+    await setFile(fileOf(2), 100);
+    expect(heldHere()).toEqual([]);
+  });
+});

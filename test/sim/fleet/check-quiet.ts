@@ -1,0 +1,66 @@
+import { unpackSharedOut, unpackTold } from '../../../src/fleet/member-data.ts';
+import type { FleetInstance } from './fleet-instance.ts';
+import type { SimAccount } from './sim-account.ts';
+import type { SimGeneration } from './sim-group.ts';
+
+/** A fleet to which nothing has happened for a while. */
+export interface Quiet {
+  readonly accounts: readonly SimAccount[];
+  readonly instances: readonly FleetInstance[];
+  readonly generation: SimGeneration;
+  readonly now: number;
+}
+
+/** Each account is asked for at least so often, ms. */
+const ASKED_WITHIN_MS = 20_000;
+const EVEN_WITHIN = 0.2;
+
+/** What is not as it should be in the end: undefined when all is well. */
+export function restless({ accounts, instances, generation, now }: Quiet): string | undefined {
+  const given = unpackSharedOut(generation.given).accounts;
+  for (const account of accounts) {
+    const { name, arrived } = account;
+    const alive = account.servings.filter(
+      ({ instance, endedAt }) =>
+        endedAt === Infinity && instances.some((each) => each.name === instance && each.isWell),
+    );
+    if (alive.length !== 1) return `${name} is run by ${alive.length} instances`;
+    const [one] = alive;
+    if (account.owner() !== one) return `${name} is run by ${one!.instance}, which has lost it`;
+    if (given.get(name) !== one!.instance)
+      return `${name} is run by ${one!.instance}, and given to ${given.get(name)}`;
+    if (account.data?.isTrue() === false) return `${name} is not published as it is`;
+    if ((arrived.at(-1)?.at ?? 0) < now - ASKED_WITHIN_MS) return `${name} is not asked for`;
+  }
+  return undefined;
+}
+
+/** How it is shared out: no account could go to another member so that the two have more alike to do. */
+export function checkEven({ accounts, instances, generation }: Quiet): string[] {
+  const weights = new Map<string, number>();
+  const newest = new Map<string, number>();
+  for (const { held } of generation.told.map(unpackTold)) {
+    for (const [account, { generation: since, weight }] of held) {
+      if ((newest.get(account) ?? -1) >= since) continue;
+      newest.set(account, since);
+      weights.set(account, weight);
+    }
+  }
+  const weightOf = (account: string) => weights.get(account) ?? 1;
+  const loads = instances.map(({ name }) => {
+    const own = accounts.filter((account) => account.owner()?.instance === name);
+    const load = own.reduce((sum, account) => sum + weightOf(account.name), 0);
+    return { name, own, load };
+  });
+  const mean = loads.reduce((sum, { load }) => sum + load, 0) / loads.length;
+  return loads.flatMap((more) =>
+    loads.flatMap((less) => {
+      const gap = more.load - less.load;
+      const isFar = gap > EVEN_WITHIN * mean;
+      const couldMove = more.own.some(({ name }) => weightOf(name) < gap);
+      return isFar && couldMove
+        ? [`${more.name} has ${more.load}, ${less.name} ${less.load} in ${generation.number}`]
+        : [];
+    }),
+  );
+}

@@ -1,0 +1,13 @@
+import { expect, it } from 'vitest';
+import { simulateFleet } from './fleet-simulation.ts';
+
+it('gives the same run for the same seed, and another for another', async () => {
+  const told = async (seed: number) => {
+    const lines: string[] = [];
+    return { lines, ...(await simulateFleet(seed, (line) => lines.push(line))) };
+  };
+  const [one, again, other] = [await told(3), await told(3), await told(4)];
+  expect(again).toEqual(one);
+  expect(other.lines).not.toEqual(one.lines);
+  expect({ ...(await simulateFleet(3)), lines: one.lines }).toEqual(one); // though nobody listens
+}, 60_000);

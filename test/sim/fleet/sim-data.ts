@@ -1,0 +1,43 @@
+import type { Chance } from '../chance.ts';
+import { checkChains } from '../check-chains.ts';
+import { checkStatuses } from '../check-statuses.ts';
+import { chainsOf, imagesOf, isTruth } from '../published.ts';
+import { SimApi } from '../sim-api.ts';
+import { SimBroker } from '../sim-broker.ts';
+import { SimRegistry } from '../sim-registry.ts';
+import type { SimTime } from '../sim-time.ts';
+
+const RECORDS = 40;
+
+/** An account that has records: its list, and what is published of it. */
+export class SimData {
+  readonly api: SimApi;
+  readonly broker = new SimBroker((topic) => (topic === 'sim.cursors' ? 1 : 3));
+  readonly registry = new SimRegistry();
+  readonly #published = imagesOf(this.broker, this.registry, 'sim.orders');
+
+  constructor(quotaPerMinute: number, loginsPerMinute: number, chance: Chance, time: SimTime) {
+    const traits = {
+      resource: 'orders',
+      sort: chance.pick(['key-asc', 'updated-desc'] as const),
+      ...{ resolutionMs: 1, lateMs: 0, stampSkewMs: 0, dateSkewMs: 0 },
+      ...{ isBulk: false, boundsInclude: true, sendsDate: true, latencyMs: 100 },
+      ...{ quotaPerMinute, loginsPerMinute },
+    } as const;
+    this.api = new SimApi(traits, chance, time, RECORDS);
+  }
+
+  /** Whether all that there is was published as it is. */
+  isTrue(): boolean {
+    return isTruth(this.#published(), this.api.list);
+  }
+
+  /** Nothing lost, nothing twice: as the simulation of one list has it checked. */
+  violations(): string[] {
+    const chains = chainsOf(this.broker.read('sim.orders'), this.registry);
+    return [
+      ...checkChains(chains, this.api.list, undefined),
+      ...checkStatuses(chains, this.broker.read('sim.order-status-changes')),
+    ];
+  }
+}

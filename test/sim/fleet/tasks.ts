@@ -1,0 +1,119 @@
+import type { Dispatcher } from 'undici';
+import { ignoreElements, merge, take, takeUntil } from 'rxjs';
+import { openAccount } from '../../../src/account/account.ts';
+import { openApi } from '../../../src/account/api.ts';
+import { listHooks } from '../../../src/observe/list-hooks.ts';
+import { warmUp } from '../../../src/pipeline/checkpoint/warm-up.ts';
+import { listTask } from '../../../src/pipeline/list-task.ts';
+import { taskId } from '../../../src/pipeline/task.ts';
+import { transactionalIds } from '../../../src/pipeline/transactional-id.ts';
+import { RULES } from '../../../src/resources/resources.ts';
+import type { TransactionalLog } from '../../../src/sinks/transactional-log.ts';
+import type { Destination } from '../../../src/sinks/topics/destination.ts';
+import { brokerOf } from '../sim-broker.ts';
+import { compile, registryOf } from '../sim-registry.ts';
+import { storeOf } from '../sim-store.ts';
+import type { SimData } from './sim-data.ts';
+import { reach } from './sim-line.ts';
+import type { Server } from './serve.ts';
+import type { Traffic, TrafficOptions } from './traffic.ts';
+
+/** As the existing simulation has them, for one account with a Kafka of its own. */
+export const TOPICS = {
+  records: 'sim.orders',
+  cursors: 'sim.cursors',
+  statusChanges: 'sim.order-status-changes',
+  deadLetters: 'sim.dead-letters',
+} as const;
+const DESTINATION: Destination = {
+  records: () => TOPICS.records,
+  statusChanges: { topic: TOPICS.statusChanges, schemaId: 900 },
+  deadLetters: { topic: TOPICS.deadLetters, schemaId: 901 },
+  cursors: TOPICS.cursors,
+  ledger: 'sim.ledger',
+  partitions: new Map(),
+  maxMessageBytes: new Map(),
+  look: () => Promise.resolve([]),
+};
+const PREFIX = 'sim';
+/** A request to an API that can't be reached is given up, ms. */
+const GIVEN_UP_MS = 2_000;
+
+/** The real task of one list, with records. */
+export function tasks(data: SimData, options: TrafficOptions): Traffic {
+  const { server, account, serving, ledger, quota } = options;
+  const { instance, scheduler, chance, time } = server;
+  const { config, stop$, hooks } = serving;
+  const connections = data.api.dispatcher({
+    name: instance,
+    awake: server.awake,
+    mayBeSent: ledger.isRunning,
+    isReading: () => true,
+  });
+  const request = async (asked: Dispatcher.RequestOptions) => {
+    if (!ledger.isRunning()) return connections.request(asked); // which refuses it
+    const endpoint = String(asked.path).endsWith('/login') ? 'login' : 'orders';
+    account.sent.push({ at: time.now(), endpoint, instance });
+    if (!server.isDropped()) return connections.request(asked);
+    await time.sleep(GIVEN_UP_MS);
+    await server.awake();
+    throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
+  };
+  const dispatcher = { request, destroy: () => Promise.resolve() } as unknown as Dispatcher;
+  const random = chance.next;
+  const api = openApi({
+    config: config.api,
+    loginLimit: quota.login,
+    ...{ scheduler, dispatcher, random }, // which sees to the lease itself
+  });
+  const task$ = listTask({
+    task: {
+      account: openAccount({ config, api, quotas: quota }),
+      rules: RULES.orders,
+      config,
+      destination: DESTINATION,
+      hooks: listHooks(hooks, 'orders'),
+      scheduler,
+      wallClock: () => scheduler.now(),
+      stop$,
+    },
+    instance,
+    log: logOf(data, server),
+    registry: registryOf(data.registry, server.line.step),
+    store: storeOf(server.folder, server.line.step),
+    ...{ random, compile },
+  });
+  const renewing$ = api.tokens.token$.pipe(ignoreElements(), takeUntil(stop$));
+  return {
+    loggedIn$: api.tokens.token$.pipe(take(1)),
+    work$: merge(task$, renewing$),
+    close: () => api.close(),
+  };
+}
+
+/** Reads the account's images, as {@link warmUp} does. */
+export async function warmTasks(
+  { registry, broker }: SimData,
+  server: Server,
+  signal: AbortSignal,
+): Promise<void> {
+  const { instance, line, folder } = server;
+  const task = taskId(server.account, 'orders');
+  await warmUp({
+    log: logOf({ registry, broker }, server),
+    place: {
+      ...{ task, topic: TOPICS.records, cursorTopic: TOPICS.cursors, isShared: true },
+      ...transactionalIds(PREFIX, server.account, 'orders'),
+    },
+    rules: RULES.orders,
+    registry: registryOf(registry, line.step),
+    store: storeOf(folder, line.step).task(task),
+    ...{ instance, signal },
+  });
+}
+
+function logOf({ broker }: Pick<SimData, 'broker' | 'registry'>, server: Server): TransactionalLog {
+  const { line, time } = server;
+  const step = (what: string) => reach(line, `task ${what}`);
+  return brokerOf(broker, { step, fate: () => 'done', now: () => time.now() });
+}

@@ -1,0 +1,3 @@
+import { fleetSeeds } from './fleet/seeds.ts';
+
+fleetSeeds(1, 2);

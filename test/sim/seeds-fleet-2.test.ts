@@ -1,0 +1,3 @@
+import { fleetSeeds } from './fleet/seeds.ts';
+
+fleetSeeds(2, 2);
