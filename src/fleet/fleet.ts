@@ -34,6 +34,7 @@ import { backoff } from '../streams/flow/backoff.ts';
 import { watchAccounts } from './account-files.ts';
 import type { AccountFiles } from './account-files.ts';
 import { fleetAccounts } from './fleet-accounts.ts';
+import { fleetGroup } from './fleet-group.ts';
 import type { FleetHooks } from './fleet-hooks.ts';
 import { fleetLog } from './fleet-log.ts';
 import { fleetViewOf } from './fleet-view-of.ts';
@@ -113,7 +114,7 @@ export async function runFleet(options: FleetOptions): Promise<void> {
   };
   const member$ = membership({
     kafka: links.kafka,
-    group: `cellarstream.${config.topics.sharedPrefix}.fleet`,
+    group: fleetGroup(config.topics.sharedPrefix),
     sessionTimeoutMs: SESSION_TIMEOUT_MS,
     heartbeatMs: HEARTBEAT_MS,
     tell: () => packTold({ instance, name, ...accounts.told(isLeaving ? [] : readable(files)) }),
