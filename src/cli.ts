@@ -5,7 +5,7 @@ import type { Resource } from './config/config.ts';
 import { CellarstreamError, describeError } from './core/errors.ts';
 import { VERSION } from './core/version.ts';
 import type { ReplayFlags } from './commands/replay.ts';
-import { count, port, sandboxFlags } from './commands/sandbox-flags.ts';
+import { count, port, sandboxFlags, some } from './commands/sandbox-flags.ts';
 import type { ResyncFlags } from './commands/resync.ts';
 import type { DemoFlags, SandboxFlags } from './commands/sandbox-flags.ts';
 
@@ -33,6 +33,8 @@ sandboxFlags(program.command('demo'))
   .description(
     'runs a sandbox of the API, Kafka, a schema registry and the service; needs no settings',
   )
+  .option('--accounts <n>', 'accounts of the API, each with as many orders and changes', some, 1)
+  .option('--instances <n>', 'processes that share the accounts out, and can be killed', some, 1)
   .action(async (flags: DemoFlags) => (await import('./commands/demo.ts')).demoCommand(flags));
 
 sandboxFlags(program.command('sandbox'))

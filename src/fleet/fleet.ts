@@ -156,6 +156,12 @@ export async function runFleet(options: FleetOptions): Promise<void> {
       ),
     ),
   );
+  /** Whether others are to take what is run here: when all leave at once, nobody is. */
+  const isAwaited = () =>
+    [...accounts.here()].some(
+      ([account, { doing }]) =>
+        (doing === 'running' || doing === 'stopping') && given?.accounts.has(account),
+    );
   /** Others take what is run here; where there are none it is stopped. */
   const leaving = async (): Promise<void> => {
     isLeaving = true;
@@ -163,7 +169,7 @@ export async function runFleet(options: FleetOptions): Promise<void> {
     if (hasOthers) {
       rejoin$.next();
       const empty$ = merge(changed$, interval(LOOK_EVERY_MS, scheduler)).pipe(
-        filter(() => accounts.count() === 0),
+        filter(() => !isAwaited()),
       );
       await firstValueFrom(race(empty$, timer(HAND_OVER_WITHIN_MS, scheduler)));
     }
