@@ -1,5 +1,5 @@
 import pc from 'picocolors';
-import { loadAccounts } from '../config/accounts.ts';
+import { hasAccounts, loadAccounts } from '../config/accounts.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { Config } from '../config/config.ts';
 import { fleetAccountsNow, isWrong } from '../fleet/fleet-accounts-now.ts';
@@ -19,7 +19,9 @@ import type { SettingsSource } from './one-account.ts';
  */
 export async function accountsCommand({ json }: { readonly json?: boolean }): Promise<boolean> {
   const source = { env: process.env, cwd: process.cwd() };
-  const config = loadConfig({ ...source, needs: ['kafka'] });
+  // Without a registry each account's file would be wrong.
+  const needs = hasAccounts(source) ? (['kafka', 'registry'] as const) : (['kafka'] as const);
+  const config = loadConfig({ ...source, needs });
   const files = filesOf(config, source);
   const log = kafkaLogCreator(await createLogger({ level: config.logLevel }));
   const kafka = openKafka(config, { log, kafkaRetries: FIRST_RETRIES });
@@ -34,7 +36,6 @@ export async function accountsCommand({ json }: { readonly json?: boolean }): Pr
 
 function filesOf({ accountsDir, ...own }: Config, source: SettingsSource): AccountFiles {
   if (accountsDir === undefined) return new Map();
-  loadConfig({ ...source, needs: ['registry'] }); // or each account's file would be wrong without it
   return loadAccounts({ ...source, config: { ...own, accountsDir } });
 }
 

@@ -1,4 +1,4 @@
-import { accountNames, loadAccount } from '../config/accounts.ts';
+import { accountNames, hasAccounts, loadAccount } from '../config/accounts.ts';
 import type { AccountsOptions } from '../config/accounts.ts';
 import type { ConfigWith, Need } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
@@ -22,15 +22,15 @@ export function oneAccount<N extends Need>(
   account: string | undefined,
   needs: readonly N[],
 ): ConfigWith<N> {
-  // What an account's file is to have is not asked of the environment.
-  const { accountsDir, ...own } = loadConfig(source);
-  if (accountsDir === undefined) {
+  if (!hasAccounts(source)) {
     const config = loadConfig({ ...source, needs });
     if (account === undefined || account === config.account) return config;
     throw wrong(
       `--account ${account}: the one account here is ${config.account} (ACCOUNT_NAME); for accounts of a fleet set ACCOUNTS_DIR`,
     );
   }
+  // What an account's file is to have is not asked of the environment.
+  const { accountsDir = '', ...own } = loadConfig(source);
   const names = accountNames(accountsDir);
   if (account === undefined) throw wrong(`--account is needed: ${inFolder(names)}`);
   if (!names.includes(account)) throw wrong(`--account ${account}: ${inFolder(names)}`);

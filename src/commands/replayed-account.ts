@@ -1,6 +1,6 @@
 import type { Kafka } from 'kafkajs';
+import { hasAccounts } from '../config/accounts.ts';
 import type { ConfigWith } from '../config/config.ts';
-import { loadConfig } from '../config/load-config.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import { withAdmin } from '../sinks/client/with-admin.ts';
@@ -20,8 +20,7 @@ export function replaySettings(
   source: SettingsSource,
   account: string | undefined,
 ): ReplaySettings {
-  const { accountsDir } = loadConfig(source);
-  return oneAccount(source, accountsDir === undefined ? undefined : account, NEEDS);
+  return oneAccount(source, hasAccounts(source) ? account : undefined, NEEDS);
 }
 
 /**
