@@ -75,6 +75,7 @@ export function instanceProcess({ env, cwd, onLine }: InstanceProcessOptions): I
 
 async function stop(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
   child.kill('SIGTERM');
+  child.kill('SIGCONT'); // one that somebody paused would not hear of it
   const over = new AbortController();
   const late = pause(STOP_WITHIN_MS, undefined, { signal: over.signal }).then(
     () => child.kill('SIGKILL'),
