@@ -5,12 +5,13 @@ import type { Resource } from './config/config.ts';
 import { CellarstreamError, describeError } from './core/errors.ts';
 import { VERSION } from './core/version.ts';
 import type { ReplayFlags } from './commands/replay.ts';
-import { count, port, sandboxFlags } from './commands/sandbox-flags.ts';
+import { count, port, sandboxFlags, some } from './commands/sandbox-flags.ts';
 import type { ResyncFlags } from './commands/resync.ts';
 import type { DemoFlags, SandboxFlags } from './commands/sandbox-flags.ts';
 
 // Each command is loaded when it is asked for, so that --help and errors come at once.
 
+const OF_FLEET = 'the account of a fleet, by its file in ACCOUNTS_DIR';
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 
 const program = new Command('cellarstream')
@@ -32,6 +33,8 @@ sandboxFlags(program.command('demo'))
   .description(
     'runs a sandbox of the API, Kafka, a schema registry and the service; needs no settings',
   )
+  .option('--accounts <n>', 'accounts of the API, each with as many orders and changes', some, 1)
+  .option('--instances <n>', 'processes that share the accounts out, and can be killed', some, 1)
   .action(async (flags: DemoFlags) => (await import('./commands/demo.ts')).demoCommand(flags));
 
 sandboxFlags(program.command('sandbox'))
@@ -50,8 +53,18 @@ program
   .description(
     'tries settings, login, a page of each list, Kafka and registry, and prints what works, and why not',
   )
-  .action(async () => {
-    const fine = await (await import('./commands/check.ts')).checkCommand();
+  .option('--account <name>', `${OF_FLEET}; default: a line for each`)
+  .action(async (flags: { account?: string }) => {
+    const fine = await (await import('./commands/check.ts')).checkCommand(flags);
+    process.exitCode = fine ? EXIT.done : EXIT.failed;
+  });
+
+program
+  .command('accounts')
+  .description('prints which instance of a fleet runs which account, since when, and how it is')
+  .option('--json', 'prints JSON lines instead of a table')
+  .action(async (flags: { json?: boolean }) => {
+    const fine = await (await import('./commands/accounts.ts')).accountsCommand(flags);
     process.exitCode = fine ? EXIT.done : EXIT.failed;
   });
 
@@ -59,8 +72,9 @@ program
   .command('peek')
   .description('prints what would be published, as JSON lines; needs no Kafka')
   .addArgument(new Argument('<resource>', 'the resource to read').choices(RESOURCES))
+  .option('--account <name>', OF_FLEET)
   .option('--limit <n>', 'stop after so many events', count)
-  .action(async (resource: Resource, flags: { limit?: number }) =>
+  .action(async (resource: Resource, flags: { account?: string; limit?: number }) =>
     (await import('./commands/peek.ts')).peekCommand(resource, flags),
   );
 
@@ -71,6 +85,7 @@ program
     '<topic>',
     `${RESOURCES.join(', ')}, order-status-changes, dead-letters, or another topic under TOPIC_PREFIX that holds events`,
   )
+  .option('--account <name>', `${OF_FLEET}, or under TOPIC_PREFIX where that is not set`)
   .option(
     '--from <place>',
     'beginning, latest, a time (ISO 8601), or partition:offset,...',
@@ -89,6 +104,7 @@ program
 program
   .command('resync')
   .description('publishes again what the API says now, through the running service')
+  .option('--account <name>', OF_FLEET)
   .option('--order <n>', 'this order alone')
   .addOption(
     new Option('--resource <name>', 'this list alone; default: all of RESOURCES').choices(

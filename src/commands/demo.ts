@@ -21,6 +21,7 @@ import { startServices } from '../devstack/start-services.ts';
 import type { Operation } from '../streams/diff/change.ts';
 import { instanceText, whoRuns } from './who-runs.ts';
 import { changeLines } from './change-lines.ts';
+import { demoFleet } from './demo-fleet.ts';
 import { logHooks } from './log-hooks.ts';
 import { progressLine } from './progress-line.ts';
 import { sandboxOptions } from './sandbox-flags.ts';
@@ -32,7 +33,7 @@ const PORTS = { kafka: 9092, registry: 8081 };
 
 /**
  * `cellarstream demo`: sandbox, Kafka, schema registry and service in one, until a signal. Changes go
- * to stdout, a line each; all that is about the demo itself goes to stderr.
+ * to stdout, a line each; all that is about the demo itself goes to stderr. Several accounts or instances are {@link demoFleet}.
  */
 export async function demoCommand(flags: DemoFlags): Promise<void> {
   const started = performance.now();
@@ -59,6 +60,9 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
   if (typeof services === 'string') {
     // Stopped by a signal meanwhile: what is starting ends with this process.
     return line.end('stopped');
+  }
+  if (flags.accounts > 1 || flags.instances > 1) {
+    return demoFleet({ flags, services, state, line, stop$ });
   }
   const sandbox = await startSandbox(sandboxOptions(flags));
   const config = loadConfig({

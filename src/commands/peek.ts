@@ -15,7 +15,6 @@ import {
 import { openApi } from '../account/api.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
 import { steadyScheduler } from '../core/clock.ts';
-import { loadConfig } from '../config/load-config.ts';
 import type { Config, ConfigWith, Resource } from '../config/config.ts';
 import { FIRST_RETRIES, openKafka } from '../sinks/client/open-kafka.ts';
 import { ALL, LOGIN } from '../account/ledger/ledger-record.ts';
@@ -35,6 +34,7 @@ import { VERSION } from '../core/version.ts';
 import { lineWriter } from './line-writer.ts';
 import { logHooks } from './log-hooks.ts';
 import { logSettings } from './log-settings.ts';
+import { oneAccount } from './one-account.ts';
 import { stopSignals } from './stop.ts';
 
 /** Requests that are declared, or given by a service, at a time; at most. */
@@ -50,10 +50,10 @@ const KAFKA_PATIENCE_MS = 5_000;
  */
 export async function peekCommand(
   resource: Resource,
-  { limit = Infinity }: { readonly limit?: number },
+  { limit = Infinity, account }: { readonly limit?: number; readonly account?: string },
 ): Promise<void> {
   const source = { env: process.env, cwd: process.cwd() };
-  const config = loadConfig({ ...source, needs: ['api'] });
+  const config = oneAccount(source, account, ['api']);
   const logger = await createLogger({ level: config.logLevel });
   logSettings(logger, config, source);
   const { onRetry, onUnseen, onVolatile } = logHooks(logger);

@@ -1,7 +1,6 @@
 import { fstatSync } from 'node:fs';
 import pc from 'picocolors';
 import { lastValueFrom, merge, Subject } from 'rxjs';
-import { loadConfig } from '../config/load-config.ts';
 import type { TopicPosition } from '../consumers/position.ts';
 import { replay } from '../consumers/replay.ts';
 import { FIRST_RETRIES, openLinks } from '../sinks/client/open-kafka.ts';
@@ -11,10 +10,13 @@ import { instant } from '../config/settings.ts';
 import { eventLine, jsonLine } from './event-lines.ts';
 import { lineWriter } from './line-writer.ts';
 import { progressLine } from './progress-line.ts';
+import { replayedPrefix, replaySettings } from './replayed-account.ts';
 import { replayedTopic } from './replayed-topic.ts';
 import { stopSignals } from './stop.ts';
 
 export interface ReplayFlags {
+  /** Of a fleet. */
+  readonly account?: string;
   readonly from: string;
   readonly to: string;
   readonly follow?: boolean;
@@ -36,18 +38,15 @@ export async function replayCommand(of: string, flags: ReplayFlags): Promise<voi
   const from = placeOf('--from', flags.from, ['beginning', 'latest']);
   const to = placeOf('--to', flags.to, ['latest']);
   if (flags.follow && flags.to !== 'latest') throw wrong('--follow has no end: leave out --to');
-  const config = loadConfig({
-    env: process.env,
-    cwd: process.cwd(),
-    needs: ['kafka', 'registry'],
-  });
+  const config = replaySettings({ env: process.env, cwd: process.cwd() }, flags.account);
   const logger = await createLogger({ level: config.logLevel });
   const { kafka, registry } = openLinks(config, {
     log: kafkaLogCreator(logger),
     kafkaRetries: FIRST_RETRIES,
   });
 
-  const topic = await replayedTopic(of, config.topics.prefix, registry);
+  const prefix = await replayedPrefix(config, flags.account, kafka);
+  const topic = await replayedTopic(of, prefix, registry);
   const { key, limit = Infinity, byTime, pretty, follow } = flags;
   const lines = lineWriter(process.stdout);
   const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);

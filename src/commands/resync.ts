@@ -11,7 +11,6 @@ import {
   timer,
 } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { loadConfig } from '../config/load-config.ts';
 import type { Config, Resource } from '../config/config.ts';
 import { FIRST_RETRIES, openKafka } from '../sinks/client/open-kafka.ts';
 import { CellarstreamError } from '../core/errors.ts';
@@ -25,9 +24,12 @@ import type { ResyncAck, ResyncRequest } from '../sinks/signals/signals.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { instantOf } from '../streams/records/updated-at.ts';
 import { logHooks } from './log-hooks.ts';
+import { oneAccount } from './one-account.ts';
 import { stopSignals } from './stop.ts';
 
 export interface ResyncFlags {
+  /** Of a fleet. */
+  readonly account?: string;
   /** An order number. */
   readonly order?: string;
   readonly resource?: Resource;
@@ -48,7 +50,8 @@ const STAYS = `the request stays in the topic for ${SIGNAL_DAYS} days, and the s
  * Resolves to whether all is done; without waiting, to true.
  */
 export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
-  const config = loadConfig({ env: process.env, cwd: process.cwd(), needs: ['kafka'] });
+  const source = { env: process.env, cwd: process.cwd() };
+  const config = oneAccount(source, flags.account, ['kafka']);
   const request = requestOf(flags, config);
   const logger = await createLogger({ level: config.logLevel });
   const kafka = openKafka(config, { log: kafkaLogCreator(logger), kafkaRetries: FIRST_RETRIES });

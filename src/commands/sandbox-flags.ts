@@ -2,8 +2,14 @@ import { InvalidArgumentError, Option } from 'commander';
 import type { Command } from 'commander';
 import type { SandboxOptions, Sort } from '../sandbox/index.ts';
 
+/** The flags of `demo`. */
+export interface DemoFlags extends DataFlags {
+  readonly accounts: number;
+  readonly instances: number;
+}
+
 /** The flags of `sandbox`. */
-export interface SandboxFlags extends DemoFlags {
+export interface SandboxFlags extends DataFlags {
   readonly host: string;
   readonly port: number;
   readonly apiKey: string;
@@ -13,7 +19,7 @@ export interface SandboxFlags extends DemoFlags {
 }
 
 /** The flags that `demo` and `sandbox` share. */
-export interface DemoFlags {
+interface DataFlags {
   readonly orders: number;
   readonly rate: number;
   readonly seed: number;
@@ -45,7 +51,7 @@ export function sandboxFlags(command: Command): Command {
 }
 
 /** The flags as the sandbox takes them. */
-export function sandboxOptions(flags: DemoFlags): SandboxOptions {
+export function sandboxOptions(flags: DataFlags): SandboxOptions {
   const { orders, rate, seed, sort, latency, quota, drift } = flags;
   return {
     records: { orders },
@@ -64,6 +70,12 @@ export function count(text: string): number {
   if (!Number.isInteger(value) || value < 0)
     throw new InvalidArgumentError('a whole number is needed');
   return value;
+}
+
+/** A flag's value that is a whole number, and not 0. */
+export function some(text: string): number {
+  if (count(text) === 0) throw new InvalidArgumentError('at least 1 is needed');
+  return Number(text);
 }
 
 /** A flag's value that is a port, or 0 for a free one. */

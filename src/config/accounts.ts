@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { parse } from 'dotenv';
 import { CellarstreamError } from '../core/errors.ts';
 import { RESOURCES } from '../resources/resources.ts';
-import type { Config, ConfigWith } from './config.ts';
+import type { Config, ConfigWith, Need } from './config.ts';
 import { loadConfig } from './load-config.ts';
 import { settingTexts } from './setting-texts.ts';
 import { keyFieldsSetting, SCHEMA } from './settings.ts';
@@ -64,13 +64,27 @@ export function accountNames(folder: string): readonly string[] {
   return names.filter((name) => !name.startsWith('.')).sort();
 }
 
+/** What `run` can't do without. */
+const NEEDS = ['api', 'kafka', 'registry'] as const;
+
 /**
  * The configuration of one account: its file before the environment. Its topics are under `<prefix>.<account>`, and its state in
  * a folder of its name, unless the file has a `TOPIC_PREFIX`.
  *
+ * @param needs Groups whose required settings must be there. Default those that `run` needs.
  * @throws CellarstreamError `SETTINGS` in lines that begin with the name of the file.
  */
-export function loadAccount(name: string, { env, cwd, config }: AccountsOptions): AccountConfig {
+export function loadAccount(name: string, options: AccountsOptions): AccountConfig;
+export function loadAccount<N extends Need>(
+  name: string,
+  options: AccountsOptions,
+  needs: readonly N[],
+): ConfigWith<N>;
+export function loadAccount(
+  name: string,
+  { env, cwd, config }: AccountsOptions,
+  needs: readonly Need[] = NEEDS,
+): Config {
   const file = `${name}.env`;
   try {
     expectName(name);
@@ -85,7 +99,7 @@ export function loadAccount(name: string, { env, cwd, config }: AccountsOptions)
         STATE_DIR: resolve(config.stateDir, name),
       },
       cwd,
-      needs: ['api', 'kafka', 'registry'],
+      needs,
       sharedPrefix: config.topics.sharedPrefix,
     });
   } catch (error) {

@@ -46,8 +46,6 @@ export interface FleetAccounts {
   readonly step: () => Promise<void>;
   /** What the group is told. */
   readonly told: (known: readonly string[]) => Pick<Told, 'known' | 'held' | 'warm'>;
-  /** How many are run. */
-  readonly count: () => number;
   readonly here: () => ReadonlyMap<string, { readonly doing: Doing; readonly error: unknown }>;
   readonly stopAll: () => Promise<void>;
 }
@@ -265,7 +263,6 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       ),
       warm: folders.warm(),
     }),
-    count: () => counted((run) => run.doing() === 'running' || run.doing() === 'stopping'),
     here: () =>
       new Map(
         [...all].map(([account, { run }]) => [

@@ -18,6 +18,7 @@ import { backoff } from '../streams/flow/backoff.ts';
 import { watchAccounts } from './account-files.ts';
 import { accountWork } from './account-work.ts';
 import type { FleetAccountsOptions } from './fleet-accounts.ts';
+import { fleetGroup } from './fleet-group.ts';
 import type { FleetHooks } from './fleet-hooks.ts';
 import { fleetLog } from './fleet-log.ts';
 import { takePart } from './take-part.ts';
@@ -75,7 +76,7 @@ export async function runFleet(options: FleetOptions): Promise<void> {
     if (!isThere) return;
     const work = accountWork({ instance, links, signals, scheduler, kafkaLog });
     await takePart({
-      group: kafkaGroup(links.kafka, `cellarstream.${config.topics.sharedPrefix}.fleet`),
+      group: kafkaGroup(links.kafka, fleetGroup(config.topics.sharedPrefix)),
       files$: watchAccounts({ ...source, config, scheduler }),
       accounts: {
         parts: { instance, work, scheduler },

@@ -118,6 +118,12 @@ export async function takePart(options: TakePartOptions): Promise<void> {
       ),
     ),
   );
+  /** Whether others are to take what is run here: when all leave at once, nobody is. */
+  const isAwaited = () =>
+    [...accounts.here()].some(
+      ([account, { doing }]) =>
+        (doing === 'running' || doing === 'stopping') && given?.accounts.has(account),
+    );
   /** Others take what is run here; where there are none it is stopped. */
   const leaving = async (): Promise<void> => {
     isLeaving = true;
@@ -125,7 +131,7 @@ export async function takePart(options: TakePartOptions): Promise<void> {
     if (hasOthers) {
       rejoin$.next();
       const empty$ = merge(changed$, interval(LOOK_EVERY_MS, scheduler)).pipe(
-        filter(() => accounts.count() === 0),
+        filter(() => !isAwaited()),
       );
       await firstValueFrom(race(empty$, timer(HAND_OVER_WITHIN_MS, scheduler)));
     }

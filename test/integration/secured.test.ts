@@ -2,7 +2,7 @@ import type { logCreator } from 'kafkajs';
 import { lastValueFrom, ReplaySubject, toArray } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { run } from '../../src/app.ts';
-import { findings } from '../../src/commands/check.ts';
+import { checkAccount } from '../../src/commands/check-account.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
@@ -34,7 +34,10 @@ afterAll(() => secured?.stop());
 
 /** What `check` finds wrong with these settings. */
 async function wrong(env: Env): Promise<readonly string[]> {
-  const found = await findings({ ...plainSettings(secured, 'wrong'), ...env }, '/');
+  const found = await checkAccount({
+    env: { ...plainSettings(secured, 'wrong'), ...env },
+    cwd: '/',
+  });
   return found.filter(({ fine }) => !fine).map(({ what, detail }) => `${what}: ${detail}`);
 }
 
@@ -76,7 +79,7 @@ describe.skipIf(!canBeSecured)('a secured connection', () => {
   ])('serves check, run and replay: %s', async (_, prefix, special) => {
     const state = folderForTest();
     const env = { ...plainSettings(secured, prefix), ...special(), STATE_DIR: state };
-    expect((await findings(env, '/')).filter(({ fine }) => !fine)).toEqual([]);
+    expect((await checkAccount({ env, cwd: '/' })).filter(({ fine }) => !fine)).toEqual([]);
 
     const config = loadConfig({ env, cwd: '/', needs: ['api', 'kafka', 'registry'] });
     const stop$ = new ReplaySubject<void>(1);

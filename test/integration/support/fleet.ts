@@ -29,6 +29,8 @@ export interface Instance {
 export interface TestFleet {
   readonly accounts: readonly TestAccount[];
   readonly accountsDir: string;
+  /** The settings that all instances share; a command takes them too. */
+  readonly env: Env;
   readonly start: (name: string, env?: Env) => Instance;
   /** Writes an account's file anew, or removes it. */
   readonly setFile: (account: string, text: string | undefined) => void;
@@ -69,28 +71,32 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
     else writeFileSync(file, text);
   };
   for (const account of accounts) setFile(account.name, fileOf(account));
+  const shared: Env = {
+    ACCOUNTS_DIR: accountsDir,
+    KAFKA_BROKERS: inject('brokers').join(','),
+    SCHEMA_REGISTRY_URL: inject('registryUrl'),
+    TOPIC_PREFIX: prefix,
+    TOPIC_PARTITIONS: '1',
+    RESOURCES: 'orders',
+    POLL_INTERVAL_MS: '1000',
+    SWEEP_INTERVAL_MS: '5000', // orders are deleted too
+    DELETE_LIMIT_PERCENT: '100',
+    DELETE_PROOF_MS: '0',
+  };
 
   return {
     accounts,
     accountsDir,
+    env: shared,
     fileOf,
     setFile,
     start: (name, env = {}) => {
       const stateDir = join(root, `state-${name}`);
       mkdirSync(stateDir, { recursive: true });
       const cli = cliForTest(['run'], {
-        ACCOUNTS_DIR: accountsDir,
+        ...shared,
         INSTANCE_NAME: name,
         STATE_DIR: stateDir,
-        KAFKA_BROKERS: inject('brokers').join(','),
-        SCHEMA_REGISTRY_URL: inject('registryUrl'),
-        TOPIC_PREFIX: prefix,
-        TOPIC_PARTITIONS: '1',
-        RESOURCES: 'orders',
-        POLL_INTERVAL_MS: '1000',
-        SWEEP_INTERVAL_MS: '5000', // orders are deleted too
-        DELETE_LIMIT_PERCENT: '100',
-        DELETE_PROOF_MS: '0',
         ...env,
       });
       const claimed = () =>

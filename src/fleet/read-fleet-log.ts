@@ -1,0 +1,39 @@
+import type { Kafka } from 'kafkajs';
+import { EMPTY, lastValueFrom } from 'rxjs';
+import { readBatches } from '../sinks/fetch/read-batches.ts';
+import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
+import { withAdmin } from '../sinks/client/with-admin.ts';
+import { heard, parseFleetRecord } from './fleet-record.ts';
+import type { AccountWord } from './fleet-record.ts';
+
+const RUN_FIRST =
+  '`cellarstream run` with ACCOUNTS_DIR makes it when it starts; is TOPIC_PREFIX that of the fleet?';
+
+/**
+ * What the fleet's topic says of each account, as of now: read once, to the end of the log, as instances read it.
+ *
+ * @throws CellarstreamError `POSITION` where there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
+ */
+export async function readFleetLog(
+  kafka: Kafka,
+  topic: string,
+): Promise<ReadonlyMap<string, AccountWord>> {
+  const { low, high } = await withAdmin(kafka, async (admin) => {
+    await requireTopic(admin, topic, RUN_FIRST);
+    return (await topicBounds(admin, topic)).get(0)!;
+  });
+  const words = new Map<string, AccountWord>();
+  const range = { from: new Map([[0, low]]), ends: new Map([[0, high]]) };
+  const read$ = readBatches(
+    { kafka, topic, range, isolation: 'uncommitted', isPatient: false },
+    ({ messages }) => {
+      for (const { value } of messages) {
+        const record = parseFleetRecord(value);
+        if (record) words.set(record.account, heard(words.get(record.account), record));
+      }
+      return EMPTY;
+    },
+  );
+  await lastValueFrom(read$, { defaultValue: undefined });
+  return words;
+}

@@ -1,0 +1,70 @@
+import { expect, it } from 'vitest';
+import { CellarstreamError } from '../../src/core/errors.ts';
+import { fleetAccountsNow, isWrong } from '../../src/fleet/fleet-accounts-now.ts';
+import type { FleetNow } from '../../src/fleet/fleet-accounts-now.ts';
+import type { AccountWord } from '../../src/fleet/fleet-record.ts';
+
+const NOW = Date.parse('2026-01-31T12:00:00Z');
+const AT = NOW - 60_000;
+const ONE = { instance: 'i1', name: 'one' };
+const GONE = { instance: 'i9', name: 'nine' };
+
+const runsAt = (owner: typeof ONE): AccountWord => ({
+  ...{ owner: { ...owner, generation: 1 }, ask: undefined, at: AT, takenAt: AT },
+  ...{ losses: [], quarantinedAt: undefined },
+});
+const fleet = (now: Partial<FleetNow> & { readonly given?: readonly string[] }): FleetNow => ({
+  words: new Map(),
+  group: {
+    told: [{ ...ONE, known: ['a', 'b', 'c'], held: new Map(), warm: [] }],
+    given: { members: [ONE], accounts: new Map((now.given ?? []).map((name) => [name, 'i1'])) },
+  },
+  files: new Map(),
+  now: NOW,
+  ...now,
+});
+
+it('puts what is wrong first', () => {
+  const error = new CellarstreamError('SETTINGS', 'b.env: 1 setting is wrong');
+  const accounts = fleetAccountsNow(
+    fleet({
+      given: ['a', 'c'],
+      words: new Map([
+        ['a', runsAt(ONE)],
+        ['c', runsAt(ONE)],
+        ['d', runsAt(GONE)],
+      ]),
+      files: new Map([['b', { error }]]),
+    }),
+  );
+  expect(accounts).toEqual([
+    {
+      ...{ account: 'b', state: 'wrong-file', owner: undefined, since: undefined },
+      problem: 'b.env: 1 setting is wrong',
+    },
+    {
+      ...{ account: 'd', state: 'without-owner', owner: undefined, since: undefined },
+      problem: 'no instance has its file; nine ran it last, and is gone',
+    },
+    { account: 'a', state: 'running', owner: 'one', since: AT, problem: undefined },
+    { account: 'c', state: 'running', owner: 'one', since: AT, problem: undefined },
+  ]);
+  expect(accounts.map(isWrong)).toEqual([true, true, false, false]);
+});
+
+it('takes no owner for alive that is no member of the group', () => {
+  const words = new Map([['a', runsAt(GONE)]]);
+  const [taken] = fleetAccountsNow(fleet({ given: ['a'], words }));
+  expect(taken).toMatchObject({ state: 'without-owner', owner: undefined });
+  const group = { told: [], given: undefined };
+  const [nobody] = fleetAccountsNow(fleet({ words, group }));
+  expect(nobody?.problem).toBe('no instance runs; nine ran it last, and is gone');
+});
+
+it('shows a wrong file of an account that is still run', () => {
+  const files = new Map([['a', { error: new CellarstreamError('SETTINGS', 'a.env: wrong') }]]);
+  const [account] = fleetAccountsNow(
+    fleet({ given: ['a'], words: new Map([['a', runsAt(ONE)]]), files }),
+  );
+  expect(account).toMatchObject({ state: 'wrong-file', owner: 'one', since: AT });
+});

@@ -1,0 +1,164 @@
+import { describe, expect, it, vi } from 'vitest';
+import { fleetForTest } from './support/fleet.ts';
+import type { Instance, TestFleet } from './support/fleet.ts';
+import { cliForTest } from './support/service.ts';
+import type { Env } from './support/service.ts';
+
+const SOON = { timeout: 60_000, interval: 200 };
+
+interface Ended {
+  readonly code: number | NodeJS.Signals;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function command(args: readonly string[], env: Env): Promise<Ended> {
+  const cli = cliForTest(args, env);
+  const code = await cli.ended;
+  return { code, stdout: cli.stdout(), stderr: cli.stderr() };
+}
+
+interface Told {
+  readonly account: string;
+  readonly state: string;
+  readonly instance: string | null;
+  readonly since: string;
+  readonly problem: string | null;
+}
+
+/** `accounts --json`, as it says it, and its exit code. */
+async function accounts(env: Env): Promise<{ code: Ended['code']; told: Told[] }> {
+  const { code, stdout } = await command(['accounts', '--json'], env);
+  const told = stdout
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Told);
+  return { code, told };
+}
+
+/** Resolves when all accounts of the fleet are run by these. */
+async function running(fleet: TestFleet, instances: readonly Instance[]): Promise<void> {
+  await vi.waitFor(() => {
+    const ready = instances.flatMap(({ cli }) => cli.lines()).filter(isReady);
+    expect(ready.length).toBeGreaterThanOrEqual(fleet.accounts.length);
+  }, SOON);
+}
+
+const isReady = ({ event }: { readonly event?: string }) => event === 'ready';
+const without = (env: Env, name: string): Env =>
+  Object.fromEntries(Object.entries(env).filter(([each]) => each !== name));
+
+describe('accounts', { timeout: 180_000 }, () => {
+  it('says where there is no fleet', async () => {
+    const fleet = await fleetForTest({ prefix: 'fleet-none', accounts: 1 });
+    const { code, stderr } = await command(['accounts'], fleet.env);
+    expect(code).toBe(1);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(stderr).toContain('there is no topic fleet-none.fleet');
+    expect(stderr).toContain('TOPIC_PREFIX');
+  });
+
+  it('says who runs what, and takes none that is dead for an owner', async () => {
+    const fleet = await fleetForTest({ prefix: 'fleet-accounts', accounts: 3 });
+    const names = fleet.accounts.map(({ name }) => name);
+    const one = fleet.start('one');
+    await running(fleet, [one]);
+
+    const { code, told } = await accounts(fleet.env);
+    expect(told.map(({ account }) => account)).toEqual(names);
+    for (const { state, instance, since, problem } of told) {
+      expect({ state, instance, problem }).toEqual({
+        ...{ state: 'running', instance: 'one', problem: null },
+      });
+      expect(Math.abs(Date.now() - Date.parse(since))).toBeLessThan(120_000);
+    }
+    expect(code).toBe(0);
+
+    fleet.setFile('wrong', 'PAGE_SIZE=many\n');
+    const wrong = await accounts(fleet.env);
+    expect(wrong.code).toBe(1);
+    expect(wrong.told[0]).toMatchObject({ account: 'wrong', state: 'wrong-file' });
+    expect(wrong.told[0]?.problem).toContain('PAGE_SIZE');
+    // Whoever has no files knows nothing of a wrong one.
+    expect((await accounts(without(fleet.env, 'ACCOUNTS_DIR'))).code).toBe(0);
+
+    await one.cli.end('SIGKILL');
+    await vi.waitFor(async () => {
+      const dead = await accounts(without(fleet.env, 'ACCOUNTS_DIR'));
+      expect(dead.code).toBe(1);
+      expect(dead.told.map(({ account, state, instance }) => [account, state, instance])).toEqual(
+        names.map((name) => [name, 'without-owner', null]),
+      );
+      expect(dead.told[0]?.problem).toBe('no instance runs; one ran it last, and is gone');
+    }, SOON);
+    const table = await command(['accounts'], fleet.env);
+    expect(table.stdout.trim().split('\n')).toHaveLength(4);
+    expect(table.stdout).not.toContain('sandbox-key');
+  });
+});
+
+describe('--account', { timeout: 180_000 }, () => {
+  it('names the account whose file is used', async () => {
+    const fleet = await fleetForTest({ prefix: 'fleet-one', accounts: 12, changesPerSecond: 0 });
+    const [first, second, ...others] = fleet.accounts.map(({ name }) => name) as [string, string];
+    for (const other of others) fleet.setFile(other, undefined);
+    const instance = fleet.start('one');
+    await running({ ...fleet, accounts: fleet.accounts.slice(0, 2) }, [instance]);
+    const peeked = await command(
+      ['peek', 'orders', '--account', second, '--limit', '1'],
+      fleet.env,
+    );
+    expect(peeked.code).toBe(0);
+    expect(JSON.parse(peeked.stdout)).toMatchObject({ source: { name: second } });
+
+    const resynced = await command(['resync', '--account', second], fleet.env);
+    expect(resynced.stderr).toContain('orders: done');
+    expect(resynced.code).toBe(0);
+    expect(JSON.parse(resynced.stdout)).toMatchObject({ account: second, resource: 'orders' });
+
+    // With its file; and without, as whoever consumes.
+    const replayed = await command(['replay', 'orders', '--account', second], fleet.env);
+    expect(replayed.stdout.trim().split('\n').length).toBeGreaterThanOrEqual(200); // twice a hundred
+    const consumer = without(fleet.env, 'ACCOUNTS_DIR');
+    expect(await command(['replay', 'orders', '--account', second], consumer)).toEqual(replayed);
+
+    const checked = await command(['check', '--account', second], fleet.env);
+    expect(checked.stdout).toContain('orders    ok    100 records');
+    expect(checked.code).toBe(0);
+
+    fleet.setFile('wrong', 'PAGE_SIZE=many\n');
+    const all = await command(['check'], fleet.env);
+    expect(all.code).toBe(1);
+    expect(all.stdout.split('\n').map((line) => line.slice(0, 16).trim())).toEqual([
+      ...['settings   ok', 'kafka      ok', 'registry   ok'],
+      ...[`${first}  ok`, `${second}  ok`, 'wrong      FAIL', ''],
+    ]);
+    expect(await instance.cli.end('SIGTERM')).toBe(0);
+  });
+
+  it('is refused in one line where it names none, or is missing in a fleet', async () => {
+    const { env, accounts: made } = await fleetForTest({ prefix: 'fleet-names', accounts: 12 });
+    const first = made[0]!.name;
+    for (const args of [['peek', 'orders'], ['replay', 'orders'], ['resync']]) {
+      const missing = await command(args, env);
+      expect(missing.code).toBe(2);
+      expect(missing.stderr).toMatch(
+        /^cellarstream: --account is needed: the accounts of ACCOUNTS_DIR are .*, and 2 more\n$/,
+      );
+      expect(missing.stderr).toContain(first);
+      const none = await command([...args, '--account', '../x'], env);
+      expect(none.code).toBe(2);
+      expect(none.stderr).toMatch(/^cellarstream: --account \.\.\/x: the accounts of .*\n$/);
+    }
+    const sole = {
+      ...without(env, 'ACCOUNTS_DIR'),
+      API_BASE_URL: 'http://x.example',
+      API_KEY: 'k',
+    };
+    for (const args of [['peek', 'orders'], ['replay', 'orders'], ['resync']]) {
+      const other = await command([...args, '--account', first], sole);
+      expect(other.code).toBe(2);
+      expect(other.stderr).toMatch(/^cellarstream: --account .* one account .*default.*\n$/);
+    }
+  });
+});
