@@ -246,16 +246,19 @@ describe("the page of a fleet's instance", () => {
   });
 
   it('stays quick while sixty rows change and change places each second', async () => {
-    await page.evaluate(`globalThis.long = [];
-      new PerformanceObserver((list) => long.push(...list.getEntries().map(({ duration }) => duration)))
-        .observe({ type: 'longtask' });`);
-    // That it would be noticed:
+    const devTools = await page.context().newCDPSession(page);
+    // The time of the page's thread, and not of the clock: other tests run beside this one.
+    await devTools.send('Performance.enable', { timeDomain: 'threadTicks' });
+    const busyMs = async () => {
+      const { metrics } = await devTools.send('Performance.getMetrics');
+      return 1_000 * metrics.find(({ name }) => name === 'TaskDuration')!.value;
+    };
+    const before = await busyMs();
     await page.evaluate(
-      'setTimeout(() => { const end = performance.now() + 80; while (performance.now() < end); })',
+      'setTimeout(() => { const end = performance.now() + 200; while (performance.now() < end); })',
     );
-    const noticed = () => page.evaluate<number>('long.length');
-    await expect.poll(noticed, SOON).toBeGreaterThan(0);
-    await page.evaluate('long.length = 0');
+    await expect.poll(busyMs, SOON).toBeGreaterThan(before + 50); // it would be noticed
+    const turns: number[] = [];
     for (let turn = 0; turn < 5; turn += 1) {
       for (const account of running.keys()) poll(account, turn * 500);
       const accounts = view.accounts.map((each, nth): FleetAccount => ({
@@ -263,14 +266,15 @@ describe("the page of a fleet's instance", () => {
         since: Date.now(),
         state: (nth + turn) % 4 === 0 ? 'failed' : 'running',
       }));
-      const heard = await text('#heard');
+      const [heard, begun] = [await text('#heard'), await busyMs()];
       tell({ accounts, generation: 13 + turn });
       await expect.poll(() => text('#heard'), SOON).not.toBe(heard);
+      turns.push((await busyMs()) - begun);
     }
     await says('#who', /generation 17/);
-    // Of 50 ms and more. A busy machine may hold one up for once.
-    const long = await page.evaluate<number[]>('long');
-    expect(long.length, long.join()).toBeLessThanOrEqual(1);
+    console.log('busy for each update, ms:', turns);
+    // Of several tasks, the questions of this test among them: a frame has some 20 ms of it.
+    expect(turns.toSorted((a, b) => a - b)[2]).toBeLessThan(100);
   });
 
   it('says that this instance is in no group, and what it knew last', async () => {
