@@ -154,7 +154,9 @@ class FleetStory {
       if (instance.known.length < names.length) instance.setFiles(names);
     }
     if (this.#running().length === 0) this.#start();
-    const isOver = () => !group.isAway && this.#running().every(({ isReachable }) => isReachable);
+    const isOver = () =>
+      !group.isAway &&
+      this.#running().every(({ isReachable, reachesGroup }) => isReachable && reachesGroup);
     while (!isOver()) await this.#pass(LOOK_EVERY_MS);
     this.#isRough = false;
     this.#disturbed('it is calm');
@@ -325,6 +327,13 @@ class FleetStory {
         return this.#pause(one, 8_000 + chance.below(40_000));
       case 'cut off from Kafka':
         return this.#cutOff(one, 1_000 + chance.below(chance.pick([5_000, 40_000])));
+      case 'cut off from the coordinator': {
+        const ms = 5_000 + chance.below(25_000);
+        one.loseGroup(ms);
+        this.#disturbed(`${one.name} is without coordinator`);
+        this.#time.scheduler.schedule(() => this.#disturbed(`${one.name} has it again`), ms);
+        return;
+      }
       case 'cut off from the API':
         one.isDropped = true;
         this.#time.scheduler.schedule(() => (one.isDropped = false), chance.below(30_000));
