@@ -51,6 +51,8 @@ export interface Owner {
 /** How an account is, as the topic has it. */
 export interface AccountWord {
   readonly owner: Owner | undefined;
+  /** Whether the owner has said that it takes it, and not yet that it has. */
+  readonly isAnnounced?: boolean;
   readonly ask: Pick<Owner, 'instance' | 'generation'> | undefined;
   /** When that was said, ms since the epoch. */
   readonly at: number;
@@ -68,7 +70,8 @@ export function heard(before: AccountWord | undefined, record: FleetRecord): Acc
   if (record.type === 'runs') return { owner: { instance, name, generation }, ask: undefined, at };
   // Anybody can write these, however late.
   if (before?.owner && before.owner.generation > generation) return before;
-  if (record.type === 'takes') return { owner: { instance, name, generation }, ask: undefined, at };
+  if (record.type === 'takes')
+    return { owner: { instance, name, generation }, isAnnounced: true, ask: undefined, at };
   if (before && !before.owner) return before; // it was released meanwhile
-  return { owner: before?.owner ?? record.owner, ask: { instance, generation }, at };
+  return { ...before, owner: before?.owner ?? record.owner, ask: { instance, generation }, at };
 }
