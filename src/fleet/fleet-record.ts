@@ -55,6 +55,8 @@ export interface Owner {
 /** How an account is, as the topic has it. */
 export interface AccountWord {
   readonly owner: Owner | undefined;
+  /** Whether the owner has said that it takes it, and not yet that it has. */
+  readonly isAnnounced?: boolean;
   readonly ask: Pick<Owner, 'instance' | 'generation'> | undefined;
   /** When that was said, ms since the epoch. */
   readonly at: number;
@@ -90,5 +92,6 @@ export function heard(before: AccountWord | undefined, record: FleetRecord): Acc
     return { ...known, at, ask: { instance, generation } };
   }
   const losses = record.losses.map((each) => Date.parse(each));
-  return { ...NOBODY, owner: { instance, name, generation }, at, takenAt: at, losses };
+  const isAnnounced = type === 'takes';
+  return { ...NOBODY, owner: { instance, name, generation }, isAnnounced, at, takenAt: at, losses };
 }

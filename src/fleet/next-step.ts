@@ -44,10 +44,11 @@ export function nextStep(situation: Situation): Step {
 
 /** Until somebody asks it goes on: the target restores the images first. */
 function whenGivenAway({ me, word }: Situation, generation: number): Step {
-  // A claim is tried for as long as Kafka can't be reached, and would fence whoever was given the account since.
-  if (word?.owner && word.owner.instance !== me) return 'drop';
   // One of an older generation is of a target that was superseded; a newer one has to become known here first.
-  return word?.ask?.generation === generation ? 'release' : 'stay';
+  if (word?.ask?.generation === generation) return 'release';
+  // A claim is tried for as long as Kafka can't be reached, and would fence whoever was given the account since.
+  const isClaimed = word?.owner?.instance === me && word.isAnnounced !== true;
+  return isClaimed ? 'stay' : 'drop';
 }
 
 function whenGiven(situation: Situation, generation: number): Step {

@@ -64,6 +64,12 @@ describe('what is known of an account', () => {
     expect(after(takes('a', 1))?.owner).toEqual(owner('a', 1));
     expect(after(released('a'), takes('b', 2))?.owner).toEqual(owner('b', 2));
   });
+
+  it('has not claimed it before it says so, whoever asks meanwhile', () => {
+    expect(after(takes('a', 1))?.isAnnounced).toBe(true);
+    expect(after(takes('a', 1), asks('b', 2, 'a'))?.isAnnounced).toBe(true);
+    expect(after(takes('a', 1), runs('a', 1))?.isAnnounced).toBe(false);
+  });
 });
 
 it('survives its way through the topic; what is none is passed over', () => {

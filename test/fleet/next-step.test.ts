@@ -73,9 +73,10 @@ describe('an account that is given to another instance', () => {
     expect(step({ ...away, word: word('me', ask) })).toBe('release');
   });
 
-  it('is not claimed any more where that one has it', () => {
+  it('is not claimed any more where its claim has not come through', () => {
     expect(step({ ...away, word: word('other') })).toBe('drop');
-    expect(step({ ...away, word: word(undefined) })).toBe('stay');
+    expect(step({ ...away, word: word(undefined) })).toBe('drop');
+    expect(step({ ...away, word: { ...word('me'), isAnnounced: true } })).toBe('drop');
   });
 
   it('is not released to a target of another generation', () => {

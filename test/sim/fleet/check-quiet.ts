@@ -6,6 +6,8 @@ import type { SimGeneration } from './sim-group.ts';
 /** A fleet to which nothing has happened for a while. */
 export interface Quiet {
   readonly accounts: readonly SimAccount[];
+  /** Accounts that nobody is to run. */
+  readonly quarantined: ReadonlySet<string>;
   readonly instances: readonly FleetInstance[];
   readonly generation: SimGeneration;
   readonly now: number;
@@ -16,10 +18,17 @@ const ASKED_WITHIN_MS = 20_000;
 const EVEN_WITHIN = 0.2;
 
 /** What is not as it should be in the end: undefined when all is well. */
-export function restless({ accounts, instances, generation, now }: Quiet): string | undefined {
+export function restless({
+  accounts,
+  quarantined,
+  instances,
+  generation,
+  now,
+}: Quiet): string | undefined {
   const given = unpackSharedOut(generation.given).accounts;
   for (const account of accounts) {
     const { name, arrived } = account;
+    if (quarantined.has(name)) continue;
     const alive = account.servings.filter(
       ({ instance, endedAt }) =>
         endedAt === Infinity && instances.some((each) => each.name === instance && each.isWell),

@@ -25,7 +25,7 @@ export function drawFleet(chance: Chance): FleetDraw {
     instances: 2 + chance.below(3),
     isAtOnce: chance.is(0.4),
     quotaPerMinute: chance.pick([20, 30, 60]),
-    busy: chance.below(3),
+    busy: 1 + chance.below(3),
     imagesMs: chance.pick([200, 3_000, 12_000]),
     withRecords: chance.is(0.15),
     isStorm,

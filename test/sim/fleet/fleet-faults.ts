@@ -14,6 +14,7 @@ export const FAULTS = [
   'pause for long',
   'cut off from Kafka',
   'cut off from the API',
+  'cut off from the coordinator',
   'coordinator away',
   'coordinator dies in a rebalance',
   'files',

@@ -67,6 +67,8 @@ export class FleetInstance {
   readonly #stop$ = new ReplaySubject<void>(1);
   #heldUntil = -Infinity;
   #cutOffUntil = -Infinity;
+  /** From the group's coordinator alone. */
+  #loseGroupUntil = -Infinity;
 
   constructor(name: string, world: FleetWorld, machine: SimMachine, known: readonly string[]) {
     const { time, chance, group, topic } = world;
@@ -79,6 +81,10 @@ export class FleetInstance {
     const scheduler = time.timersOf(() => (this.state === 'over' ? Infinity : this.#heldUntil));
     this.#scheduler = scheduler;
     const line: SimLine = { step: (what) => this.#step(what), isCutOff: () => this.isCutOff };
+    const toGroup: SimLine = {
+      ...line,
+      isCutOff: () => this.isCutOff || time.now() < this.#loseGroupUntil,
+    };
     this.log = fleetLogOf({ topic, line, time, scheduler, chance });
     const server = (account: string): Server => ({
       ...{ instance: name, time, scheduler, chance, topic, line },
@@ -88,7 +94,7 @@ export class FleetInstance {
       isDropped: () => this.isDropped,
     });
     takePart({
-      group: groupOf(group, line, scheduler, (id) => (this.memberId = id)),
+      group: groupOf(group, toGroup, scheduler, (id) => (this.memberId = id)),
       files$: this.#files$,
       stop$: this.#stop$,
       scheduler,
@@ -149,13 +155,17 @@ export class FleetInstance {
     return this.#world.time.now() < this.#cutOffUntil;
   }
 
+  get reachesGroup(): boolean {
+    return this.#world.time.now() >= this.#loseGroupUntil;
+  }
+
   get isReachable(): boolean {
     return this.state !== 'over' && !this.isPaused && !this.isCutOff;
   }
 
   /** Whether it can take an account just now. */
   get isWell(): boolean {
-    return this.state === 'running' && this.isReachable;
+    return this.state === 'running' && this.isReachable && this.reachesGroup;
   }
 
   setFiles(known: readonly string[], changed?: string): void {
@@ -200,6 +210,12 @@ export class FleetInstance {
   cutOff(ms: number): void {
     this.#world.trace?.(`${this.name}: is cut off for ${ms} ms`);
     this.#cutOffUntil = Math.max(this.#cutOffUntil, this.#world.time.now() + ms);
+  }
+
+  /** From the broker that coordinates the group; it goes on asking and declaring. */
+  loseGroup(ms: number): void {
+    this.#world.trace?.(`${this.name}: does not reach the coordinator for ${ms} ms`);
+    this.#loseGroupUntil = this.#world.time.now() + ms;
   }
 
   #end(error: unknown): void {

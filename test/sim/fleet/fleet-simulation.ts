@@ -7,6 +7,7 @@ import { SimTime } from '../sim-time.ts';
 import { checkClaims } from './check-claims.ts';
 import { checkDeclared } from './check-declared.ts';
 import { checkHandovers, checkTaken } from './check-handovers.ts';
+import { checkQuarantines, isQuarantined } from './check-quarantines.ts';
 import { checkEven, restless } from './check-quiet.ts';
 import type { Quiet } from './check-quiet.ts';
 import { checkQuotas } from './check-quotas.ts';
@@ -20,6 +21,7 @@ import { FleetWatch } from './fleet-watch.ts';
 import { SimAccount } from './sim-account.ts';
 import { SimData } from './sim-data.ts';
 import { SimFleetTopic } from './sim-fleet-topic.ts';
+import type { Said } from './sim-fleet-topic.ts';
 import { SimGroup } from './sim-group.ts';
 
 export interface FleetRun {
@@ -154,7 +156,9 @@ class FleetStory {
       if (instance.known.length < names.length) instance.setFiles(names);
     }
     if (this.#running().length === 0) this.#start();
-    const isOver = () => !group.isAway && this.#running().every(({ isReachable }) => isReachable);
+    const isOver = () =>
+      !group.isAway &&
+      this.#running().every(({ isReachable, reachesGroup }) => isReachable && reachesGroup);
     while (!isOver()) await this.#pass(LOOK_EVERY_MS);
     this.#isRough = false;
     this.#disturbed('it is calm');
@@ -205,11 +209,8 @@ class FleetStory {
         ...all.flatMap(({ data }) => data?.violations() ?? []),
         ...checkHandovers(told, group.stable),
         ...checkClaims(told, all),
-        ...checkTaken(
-          told,
-          group.stable,
-          this.#world.topic.entries.map(({ said }) => said),
-        ),
+        ...checkTaken(told, group.stable, this.#said()),
+        ...checkQuarantines(this.#said()),
       ],
       sums: {
         instances: this.#instances.length,
@@ -325,6 +326,13 @@ class FleetStory {
         return this.#pause(one, 8_000 + chance.below(40_000));
       case 'cut off from Kafka':
         return this.#cutOff(one, 1_000 + chance.below(chance.pick([5_000, 40_000])));
+      case 'cut off from the coordinator': {
+        const ms = 5_000 + chance.below(25_000);
+        one.loseGroup(ms);
+        this.#disturbed(`${one.name} is without coordinator`);
+        this.#time.scheduler.schedule(() => this.#disturbed(`${one.name} has it again`), ms);
+        return;
+      }
       case 'cut off from the API':
         one.isDropped = true;
         this.#time.scheduler.schedule(() => (one.isDropped = false), chance.below(30_000));
@@ -389,6 +397,10 @@ class FleetStory {
     this.#uneven = problem === undefined ? checkEven(this.#quiet()!) : [];
   }
 
+  #said(): readonly Said[] {
+    return this.#world.topic.entries.map(({ said }) => said);
+  }
+
   #restless(): string | undefined {
     const quiet = this.#quiet();
     return quiet ? restless(quiet) : 'the group is not stable';
@@ -401,6 +413,9 @@ class FleetStory {
     if (this.#instances.some(({ state }) => state === 'stopping')) return undefined;
     return {
       accounts: [...accounts.values()],
+      quarantined: new Set(
+        [...accounts.keys()].filter((account) => isQuarantined(this.#said(), account)),
+      ),
       instances: this.#running(),
       ...{ generation, now: this.#time.now() },
     };
@@ -411,7 +426,10 @@ class FleetStory {
     const until = this.#time.now() + ms;
     while (this.#time.now() < until) {
       await this.#time.pass(Math.min(LOOK_EVERY_MS, until - this.#time.now()));
-      const watched = { group, accounts: accounts.values(), instances: this.#instances };
+      const watched = {
+        ...{ group, accounts: accounts.values(), instances: this.#instances },
+        said: this.#said(),
+      };
       this.#watch.look(this.#time.now(), watched);
       if (this.#isRough) this.#alter();
     }

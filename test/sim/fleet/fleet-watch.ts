@@ -1,11 +1,15 @@
+import { isQuarantined, probationMs } from './check-quarantines.ts';
 import type { FleetInstance } from './fleet-instance.ts';
 import type { SimAccount } from './sim-account.ts';
+import type { Said } from './sim-fleet-topic.ts';
 import type { SimGroup } from './sim-group.ts';
 
 export interface Watched {
   readonly group: SimGroup;
   readonly accounts: Iterable<SimAccount>;
   readonly instances: readonly FleetInstance[];
+  /** The fleet's topic. */
+  readonly said: readonly Said[];
 }
 
 /** From the last fault, or from when somebody can take it, ms. */
@@ -27,16 +31,26 @@ export class FleetWatch {
     this.#disturbedAt = at;
   }
 
-  look(now: number, { group, accounts, instances }: Watched): void {
-    for (const account of accounts) {
-      if (hasOwner(account, instances) || !hasCandidate(account, group, instances)) {
+  look(now: number, { group, accounts, instances, said }: Watched): void {
+    const all = [...accounts];
+    const moreMs = probationMs(
+      said,
+      all.map(({ name }) => name),
+      now,
+    );
+    for (const account of all) {
+      if (
+        isQuarantined(said, account.name) ||
+        hasOwner(account, instances) ||
+        !hasCandidate(account, group, instances)
+      ) {
         this.#since.set(account, now);
         continue;
       }
       const since = Math.max(this.#since.get(account) ?? now, this.#disturbedAt);
       this.#since.set(account, since);
       this.longestMs = Math.max(this.longestMs, now - since);
-      if (now - since <= UNOWNED_MS) continue;
+      if (now - since <= UNOWNED_MS + moreMs(account.name)) continue;
       this.violations.push(`${account.name} has no owner since ${since}, at ${now}`);
       this.#since.set(account, Infinity); // said once
     }

@@ -14,7 +14,7 @@ export const FLEET = 'sim.fleet';
 export interface Said {
   readonly offset: number;
   readonly at: number;
-  readonly type: 'takes' | 'runs' | 'asks' | 'released';
+  readonly type: FleetRecord['type'];
   readonly account: string;
   readonly instance: string;
   readonly generation: number | undefined;
