@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { SETTINGS } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
+import { FLEET_METRICS } from '../../src/ops/metrics/fleet-metric-table.ts';
 import { LABELS } from '../../src/ops/metrics/metric-labels.ts';
 import { METRICS } from '../../src/ops/metrics/metric-table.ts';
 import { pathOf, text } from '../docs/texts.ts';
@@ -242,8 +243,9 @@ describe('docs/operating.md', () => {
   });
 
   it('and the runbook name metrics that there are', () => {
-    const known = new Set<string>(Object.values(METRICS).map(({ name }) => name));
-    for (const file of ['docs/operating.md', 'docs/runbook.md'])
+    const all = [...Object.values(METRICS), ...Object.values(FLEET_METRICS)];
+    const known = new Set<string>(all.map(({ name }) => name));
+    for (const file of ['docs/operating.md', 'docs/runbook.md', 'docs/fleet.md'])
       for (const [, name] of text(file).matchAll(/`(cellarstream_\w+)/g)) {
         expect([file, name, known.has(name!)]).toEqual([file, name, true]);
       }
