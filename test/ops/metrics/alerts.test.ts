@@ -118,7 +118,10 @@ describe('complaints', () => {
     ['cellarstream_not_ready{cause=~"api|moon"}', 'cellarstream_not_ready is never cause=moon'],
     ['sum by (lane) (cellarstream_ready)', 'no label lane in it'],
     ['sum by (le) (cellarstream_transactions_total)', 'no label le in it'],
-    ['cellarstream_fleet_accounts{state="moon"}', 'cellarstream_fleet_accounts is never state=moon'],
+    [
+      'cellarstream_fleet_accounts{state="moon"}',
+      'cellarstream_fleet_accounts is never state=moon',
+    ],
     ['sum by (account) (cellarstream_fleet_fenced_total)', 'no label account in it'],
   ])('are made of %s', (expression, complaint) => {
     expect(complaints(expression).join()).toMatch(complaint);
