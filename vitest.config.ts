@@ -106,7 +106,10 @@ export default defineConfig({
         test: {
           name: 'sim',
           include: ['test/sim/seeds-*.test.ts'],
-          env: { SIM_SEEDS: process.env.SIM_SEEDS ?? '250' },
+          env: {
+            SIM_SEEDS: process.env.SIM_SEEDS ?? '250',
+            FLEET_SEEDS: process.env.SIM_SEEDS ?? '80', // each takes longer
+          },
           maxWorkers: ALL_CORES,
           sequence: { groupOrder: 3 },
         },

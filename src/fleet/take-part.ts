@@ -43,6 +43,8 @@ const HEARTBEAT_MS = 1_000;
 /** What has no event of its own, as an answer that stays out, is noticed so soon, ms. */
 const LOOK_EVERY_MS = 500;
 const VIEW_EVERY_MS = 250;
+/** What only time changes, as an account that nobody takes, is told so soon, ms. */
+const VIEW_AT_LEAST_EVERY_MS = 5_000;
 /** How long a stop waits for others to take its accounts, ms. */
 const HAND_OVER_WITHIN_MS = 20_000;
 
@@ -106,7 +108,7 @@ export async function takePart(options: TakePartOptions): Promise<void> {
         .catch((error: unknown) => onRetry({ error, count: 1, delayMs: LOOK_EVERY_MS })),
     ),
   );
-  const showing$ = changed$.pipe(
+  const showing$ = merge(changed$, interval(VIEW_AT_LEAST_EVERY_MS, scheduler)).pipe(
     auditTime(VIEW_EVERY_MS, scheduler),
     tap(() =>
       fleetHooks.onFleet?.(

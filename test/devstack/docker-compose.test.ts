@@ -36,6 +36,11 @@ it('is a Compose file', () => {
   expect(validate(compose) || validate.errors).toBe(true);
 });
 
+it('is a Compose file, and the one of a fleet is too', () => {
+  const fleet = readFileSync(new URL('../../deploy/compose/fleet.yml', import.meta.url), 'utf8');
+  expect(validate(parse(fleet, { merge: true })) || validate.errors).toBe(true);
+});
+
 it('is held against a schema that refuses unknown settings', () => {
   expect(validate({ services: { kafka: { image: 'a', health_check: {} } } })).toBe(false);
   expect(validate({ services: { kafka: { depends_on: { b: { condition: 'up' } } } } })).toBe(false);

@@ -1,10 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import type { Sandbox, SandboxOptions } from '../../src/sandbox/index.ts';
+import type { Sandbox, SandboxAccount, SandboxOptions } from '../../src/sandbox/index.ts';
 import { freeLoopbackPorts } from '../../src/devstack/loopback-ports.ts';
 import { text } from '../docs/texts.ts';
 import { commits } from '../support/proxy/kafka-frames.ts';
@@ -37,6 +38,16 @@ const BUSY = `--import data:text/javascript,${encodeURIComponent(`
   const block = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
   process.once('SIGUSR2', () => setInterval(block, 800).unref());
 `)}`;
+
+/** The names of a group's alerts. */
+function alertsOf(group: string): readonly string[] {
+  interface Group {
+    readonly name: string;
+    readonly rules: readonly { readonly alert: string }[];
+  }
+  const { groups } = parse(RULES) as { groups: readonly Group[] };
+  return groups.find(({ name }) => name === group)!.rules.map(({ alert }) => alert);
+}
 
 interface Starting {
   /** What the shell does before it. */
@@ -147,10 +158,8 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
       fullDisk(),
     ]);
 
-    const { groups } = parse(RULES) as { groups: { rules: { alert: string }[] }[] };
     const shown = new Set([...seen].map((one) => one.split(' ')[0]));
-    const all = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
-    expect(all.filter((alert) => !shown.has(alert))).toEqual([]);
+    expect(alertsOf('cellarstream').filter((alert) => !shown.has(alert))).toEqual([]);
     const fired = await prometheus.fired((performance.now() - began) / 1_000);
     const ofHealthy = fired.filter(({ instance }) => instance === 'healthy');
     expect(ofHealthy.filter(({ alert }) => !OF_THE_MACHINE.includes(alert))).toEqual([]);
@@ -317,5 +326,219 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
     );
     await fire('disk', 'CellarstreamStateFolderFailing');
     await service.end('SIGKILL');
+  }
+});
+
+/** In a fleet things take seconds: half an hour is two minutes. */
+const FLEET_FACTOR = 15;
+/** So long the fleet is looked at while all is well. */
+const QUIET_MS = 25_000;
+const PREFIX = 'alerts-fleet';
+/** Accounts that nothing is wrong with. */
+const SOUND = ['east', 'north', 'west'];
+
+/** One fleet: first it is well and has an instance come and go, then each fault strikes an account or an instance of its own. */
+describe.runIf(hasPrometheus)('each alert of a fleet fires when its fault is caused', () => {
+  const closing: (() => unknown)[] = [];
+  const seen = new Set<string>();
+  const instances = new Map<string, Cli>();
+  const root = mkdtempSync(join(tmpdir(), 'cellarstream-alerts-fleet-'));
+  const everybody = ['one', 'two', 'three'];
+  let prometheus: Prometheus;
+  let api: Sandbox;
+  let named: ReadonlyMap<string, SandboxAccount>;
+
+  const folderOf = (instance: string) => join(root, `accounts-${instance}`);
+  const fileOf = (account: string) =>
+    `API_BASE_URL=${api.url}\nAPI_KEY=${named.get(account)!.apiKey}\n`;
+  /** Gives these instances the file of an account. */
+  const give = (account: string, to: readonly string[], file = fileOf(account)) => {
+    for (const instance of to) writeFileSync(join(folderOf(instance), `${account}.env`), file);
+  };
+  const withhold = (account: string, from: string) =>
+    rmSync(join(folderOf(from), `${account}.env`));
+  const settings: Env = {
+    TOPIC_PREFIX: PREFIX,
+    TOPIC_PARTITIONS: '1',
+    RESOURCES: 'orders',
+    POLL_INTERVAL_MS: '1000',
+    LOGIN_QUOTA_PER_MINUTE: '1000',
+  };
+  const start = async (name: string, env: Env = {}) => {
+    for (const folder of [folderOf(name), join(root, `state-${name}`)]) {
+      mkdirSync(folder, { recursive: true });
+    }
+    const cli = runCli(['run'], {
+      ACCOUNTS_DIR: folderOf(name),
+      INSTANCE_NAME: name,
+      STATE_DIR: join(root, `state-${name}`),
+      KAFKA_BROKERS: inject('brokers').join(','),
+      SCHEMA_REGISTRY_URL: inject('registryUrl'),
+      ...settings,
+      ...env,
+    });
+    closing.push(() => cli.end('SIGKILL'));
+    instances.set(name, cli);
+    const { url } = await cli.logged(({ event }) => event === 'listening');
+    prometheus.add(name, String(url));
+    return cli;
+  };
+  /** The newest line of the log in which an instance takes an account, and which instance that is. */
+  const claimOf = (account: string) =>
+    [...instances]
+      .flatMap(([name, cli]) =>
+        cli
+          .lines()
+          .filter((line) => line.account === account && line.step === 'claim')
+          .map(({ time }) => ({ name, cli, time: Date.parse(String(time)) })),
+      )
+      .toSorted((a, b) => a.time - b.time)
+      .at(-1);
+  /** Resolves when an instance has taken an account after this time, and its list is read. */
+  const served = (account: string, since = 0) =>
+    vi.waitFor(() => {
+      const claim = claimOf(account);
+      expect(claim?.time).toBeGreaterThan(since);
+      const lines = claim!.cli.lines();
+      const isReady = lines.some(
+        ({ event, time, ...line }) =>
+          event === 'ready' && line.account === account && Date.parse(String(time)) >= claim!.time,
+      );
+      expect([account, isReady]).toEqual([account, true]);
+      return claim!;
+    }, PATIENCE);
+  const fire = (alert: string) => vi.waitFor(() => expect([...seen]).toContain(alert), PATIENCE);
+
+  beforeAll(async () => {
+    const place = mkdtempSync(join(tmpdir(), 'cellarstream-prometheus-'));
+    prometheus = await startPrometheus(place, hastened(RULES, FLEET_FACTOR, LEAST));
+    closing.push(() => prometheus.close());
+    const looking = setInterval(() => {
+      prometheus.firing().then(
+        (firing) => {
+          for (const { alert } of firing) seen.add(alert);
+        },
+        () => undefined, // it is asked again
+      );
+    }, 250);
+    closing.push(() => clearInterval(looking));
+    api = await startSandbox({
+      accounts: 6,
+      records: { orders: 50 },
+      quotaPerMinute: 200,
+      loginQuotaPerMinute: 1_000,
+    });
+    closing.push(() => api.close());
+    const names = [...SOUND, 'restless', 'late', 'poison'];
+    named = new Map(names.map((name, nth) => [name, api.accounts[nth]!]));
+    for (const name of [...everybody, 'slow', 'cut']) mkdirSync(folderOf(name));
+  });
+  afterAll(async () => {
+    for (const close of closing.reverse()) await close();
+    rmSync(root, { recursive: true, force: true });
+  });
+
+  it('and none of a fleet that is well', { timeout: 2 * TIMEOUT_MS }, async ({ onTestFailed }) => {
+    onTestFailed(() => {
+      console.log(`fired: ${[...seen].join(', ')}`);
+      for (const [name, cli] of instances)
+        console.log(`${name} said:\n${cli.stderr().slice(-6_000)}`);
+    });
+    for (const account of SOUND) give(account, everybody);
+    for (const account of ['restless', 'late']) give(account, ['two']);
+    await Promise.all(everybody.map((name) => start(name)));
+    await Promise.all(
+      [...named.keys()].filter((each) => each !== 'poison').map((each) => served(each)),
+    );
+    expect(await instances.get('one')!.end('SIGTERM')).toBe(0);
+    await start('one');
+    await pause(QUIET_MS);
+    const fired = (alert: string) => alertsOf('cellarstream-fleet').includes(alert);
+    expect([...seen].filter((alert) => fired(alert) || alert === 'CellarstreamFenced')).toEqual([]);
+
+    await paused();
+    await Promise.all([wrongFile(), moving(), cutOff(), slowThenLost()]);
+    await quarantine();
+
+    const wanted = alertsOf('cellarstream-fleet');
+    expect(wanted.filter((alert) => !seen.has(alert))).toEqual([]);
+    expect([...seen]).not.toContain('CellarstreamFenced'); // accounts of lost instances were taken over
+  });
+
+  async function wrongFile() {
+    give('wrong', ['three'], 'PAGE_SIZE=many\n');
+    await fire('CellarstreamFleetAccountFailed');
+    withhold('wrong', 'three');
+  }
+
+  /** Its file is there on one instance, then on another. */
+  async function moving() {
+    for (let nth = 0; nth < 30 && !seen.has('CellarstreamFleetUnsettled'); nth += 1) {
+      const [from, to] = nth % 2 === 0 ? ['two', 'three'] : ['three', 'two'];
+      const since = Date.now();
+      give('restless', [to]);
+      withhold('restless', from);
+      await served('restless', since);
+    }
+    await fire('CellarstreamFleetUnsettled');
+  }
+
+  /** An instance is paused until the others have taken an account of its, and finds that out when it goes on. */
+  async function paused() {
+    const [account] = SOUND as [string];
+    named.get(account)!.setRate(2); // who has nothing to write does not find out
+    const since = Date.now();
+    const { process } = claimOf(account)!.cli;
+    process.kill('SIGSTOP');
+    await served(account, since);
+    process.kill('SIGCONT');
+    await fire('CellarstreamFleetFenced');
+  }
+
+  /** An instance that is in the group, and then reaches Kafka no more. */
+  async function cutOff() {
+    const kafka = await KafkaProxy.listen(inject('brokers')[0]!);
+    closing.push(() => kafka.close());
+    const cli = await start('cut', { KAFKA_BROKERS: kafka.address });
+    await cli.logged(({ event }) => event === 'generation');
+    kafka.tcp.refuse();
+    kafka.tcp.cut();
+    await fire('CellarstreamFleetNotInGroup');
+    await cli.end('SIGKILL');
+  }
+
+  /** An instance takes an account over while its registry is away; then it is lost, and nobody else has the file. */
+  async function slowThenLost() {
+    const url = new URL(inject('registryUrl'));
+    const registry = await TcpProxy.listen({
+      target: { host: url.hostname, port: Number(url.port || 80) },
+    });
+    closing.push(() => registry.close());
+    url.host = registry.address;
+    const cli = await start('slow', { SCHEMA_REGISTRY_URL: url.href });
+    await cli.logged(({ event }) => event === 'generation');
+    registry.refuse();
+    registry.cut();
+    give('late', ['slow']);
+    withhold('late', 'two');
+    await cli.logged(({ account, step }) => account === 'late' && step === 'claim');
+    await pause(21_000);
+    await registry.admit();
+    await fire('CellarstreamFleetHandoverSlow');
+    await cli.end('SIGKILL');
+    await fire('CellarstreamFleetWithoutOwner');
+  }
+
+  /** Whoever takes the account is killed just then. */
+  async function quarantine() {
+    let killedAt = Date.now();
+    give('poison', everybody);
+    for (let losses = 0; losses < 3; losses += 1) {
+      const { name, cli } = await served('poison', killedAt);
+      killedAt = Date.now();
+      await cli.end('SIGKILL');
+      await start(name);
+    }
+    await fire('CellarstreamFleetQuarantined');
   }
 });

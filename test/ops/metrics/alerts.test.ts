@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { FLEET_LABELS, FLEET_METRICS } from '../../../src/ops/metrics/fleet-metric-table.ts';
+import type { FleetMetric } from '../../../src/ops/metrics/fleet-metric-table.ts';
 import { bounded, LABELS, OTHER } from '../../../src/ops/metrics/metric-labels.ts';
 import type { Label, LabelName } from '../../../src/ops/metrics/metric-labels.ts';
 import { METRICS, PROCESS_METRICS } from '../../../src/ops/metrics/metric-table.ts';
@@ -63,6 +65,11 @@ for (const { name, type, labels } of Object.values<Metric>(METRICS)) {
     KNOWN.set(part, ['account', ...labels, ...(part.endsWith('_bucket') ? ['le'] : [])]);
   }
 }
+for (const { name, type, labels } of Object.values<FleetMetric>(FLEET_METRICS)) {
+  for (const part of partsOf(name, type)) {
+    KNOWN.set(part, [...labels, ...(part.endsWith('_bucket') ? ['le'] : [])]);
+  }
+}
 
 function partsOf(name: string, type: string): string[] {
   return type === 'histogram' ? ['_bucket', '_sum', '_count'].map((end) => name + end) : [name];
@@ -88,13 +95,18 @@ function complaintsOf({ metric, matchers }: Selector): string[] {
   return matchers.flatMap(({ label, operator, value }) => {
     if (ADDED.includes(label)) return [];
     if (!labels.includes(label)) return [`${metric} has no label ${label}`];
-    const { values }: Label = LABELS[label as LabelName] ?? {};
-    if (!values) return [];
     const texts = operator.includes('~') ? value.split('|') : [value];
     return texts
-      .filter((one) => one !== '.*' && bounded(label as LabelName, one) === OTHER)
+      .filter((one) => one !== '.*' && !mayBe(label, one))
       .map((one) => `${metric} is never ${label}=${one}`);
   });
+}
+
+/** Whether the label may have this value. */
+function mayBe(label: string, value: string): boolean {
+  if (label === 'state') return FLEET_LABELS.state.values.some((state) => state === value);
+  const { values }: Label = LABELS[label as LabelName] ?? {};
+  return !values || bounded(label as LabelName, value) !== OTHER;
 }
 
 describe('complaints', () => {
@@ -106,6 +118,11 @@ describe('complaints', () => {
     ['cellarstream_not_ready{cause=~"api|moon"}', 'cellarstream_not_ready is never cause=moon'],
     ['sum by (lane) (cellarstream_ready)', 'no label lane in it'],
     ['sum by (le) (cellarstream_transactions_total)', 'no label le in it'],
+    [
+      'cellarstream_fleet_accounts{state="moon"}',
+      'cellarstream_fleet_accounts is never state=moon',
+    ],
+    ['sum by (account) (cellarstream_fleet_fenced_total)', 'no label account in it'],
   ])('are made of %s', (expression, complaint) => {
     expect(complaints(expression).join()).toMatch(complaint);
   });
@@ -139,6 +156,16 @@ describe('alerts.yml', () => {
   it('and the runbook are about the same alerts, in the same order', () => {
     const headings = [...text('docs/runbook.md').matchAll(/^### (Cellarstream\w+)$/gm)];
     expect(headings.map(([, alert]) => alert)).toEqual(RULES.map(({ alert }) => alert));
+  });
+});
+
+describe('docs/fleet.md', () => {
+  const blocks = [...text('docs/fleet.md').matchAll(/```promql\n(.*?)```/gs)];
+  const lines = blocks.flatMap(([, block]) => block!.split('\n'));
+  const expressions = lines.filter((line) => line !== '' && !line.startsWith('#'));
+
+  it.each(expressions)('asks for what is told: %s', (expression) => {
+    expect(complaints(expression)).toEqual([]);
   });
 });
 
@@ -198,7 +225,8 @@ describe('the dashboard', () => {
         parsePromql(filledIn(expr)).selectors.map(({ metric }) => metric),
       ),
     );
-    const hidden = Object.values<Metric>(METRICS).filter(
+    const all = [...Object.values<Metric>(METRICS), ...Object.values<FleetMetric>(FLEET_METRICS)];
+    const hidden = all.filter(
       ({ name, type }) => !partsOf(name, type).some((part) => shown.has(part)),
     );
     // Numbers of schemas are nothing to draw.

@@ -2,11 +2,11 @@ import { expect, it } from 'vitest';
 import { simulateFleet } from './fleet-simulation.ts';
 
 /**
- * `SIM_SEED=7` runs one seed alone, and tells what happened in it; `SIM_SEEDS` so many of them,
+ * `SIM_SEED=7` runs one seed alone, and tells what happened in it; `FLEET_SEEDS`, or else `SIM_SEEDS`, so many of them,
  * beginning with `SIM_FIRST` (1).
  */
 const ONE = process.env.SIM_SEED;
-const COUNT = Number(process.env.SIM_SEEDS ?? 500);
+const COUNT = Number(process.env.FLEET_SEEDS ?? process.env.SIM_SEEDS ?? 500);
 const FIRST = Number(process.env.SIM_FIRST ?? 1);
 const SHOWN = 5;
 
