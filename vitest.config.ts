@@ -15,6 +15,7 @@ const ALERTS = 'test/integration/alerts.test.ts';
 /** Those that take longest: begun last, they would be waited for. */
 const LONGEST = [
   'takeovers',
+  'fleet',
   'unknown-commit',
   'resume-quota',
   'lost-topic',
@@ -27,6 +28,9 @@ const LONGEST = [
   'services',
   'producer-cluster',
   'state-damage',
+  'kill',
+  'initial-snapshot',
+  'demo-fleet',
 ].map((name) => `/test/integration/${name}.test.ts`);
 
 /** The longest first, then as vitest knows them. */
@@ -108,7 +112,7 @@ export default defineConfig({
           include: ['test/sim/seeds-*.test.ts'],
           env: {
             SIM_SEEDS: process.env.SIM_SEEDS ?? '250',
-            FLEET_SEEDS: process.env.SIM_SEEDS ?? '80', // each takes longer
+            FLEET_SEEDS: process.env.SIM_SEEDS ?? '50', // each takes longer
           },
           maxWorkers: ALL_CORES,
           sequence: { groupOrder: 3 },

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import { scaled } from '../support/scale.ts';
 import { fleetForTest } from './support/fleet.ts';
 import type { Instance, TestAccount, TestFleet } from './support/fleet.ts';
 
@@ -145,36 +146,40 @@ describe('run with ACCOUNTS_DIR', { timeout: 240_000 }, () => {
     expect(instance.cli.stderr()).not.toContain('key-of-');
   });
 
-  it('quarantines an account that takes three instances down, and goes on with the others', async () => {
-    const fleet = await fleetForTest({ prefix: 'fleet-quarantine', accounts: 4 });
-    const [poison, ...sound] = all(fleet) as [TestAccount, ...TestAccount[]];
-    let alive = ['one', 'two', 'three', 'four'].map((name) => fleet.start(name));
-    await shared(alive, 4);
-    await vi.waitFor(() => {
-      const owners = all(fleet).map((account) => lastClaim(account, alive)?.instance);
-      expect(new Set(owners).size).toBe(4);
-    }, SOON);
-    let killedAt = 0;
-    for (let losses = 0; losses < 3; losses++) {
-      const taken = await vi.waitFor(() => {
-        const newest = lastClaim(poison, alive);
-        expect(newest?.time).toBeGreaterThan(killedAt);
-        expect(isReadAfter(poison, newest!)).toBe(true);
-        return newest!;
+  // Left to the long run, as it waits for three sessions to run out; the simulation has its rules.
+  it.runIf(scaled(false, true))(
+    'quarantines an account that takes three instances down, and goes on with the others',
+    async () => {
+      const fleet = await fleetForTest({ prefix: 'fleet-quarantine', accounts: 4 });
+      const [poison, ...sound] = all(fleet) as [TestAccount, ...TestAccount[]];
+      let alive = ['one', 'two', 'three', 'four'].map((name) => fleet.start(name));
+      await shared(alive, 4);
+      await vi.waitFor(() => {
+        const owners = all(fleet).map((account) => lastClaim(account, alive)?.instance);
+        expect(new Set(owners).size).toBe(4);
       }, SOON);
-      const victim = taken.instance;
-      killedAt = Date.now();
-      await victim.cli.end('SIGKILL');
-      alive = alive.filter((instance) => instance !== victim);
-    }
-    const [last] = alive as [Instance];
-    const { account } = await last.cli.logged(({ event }) => event === 'quarantined');
-    expect(account).toBe(poison.name);
-    await servedAgain(sound, Date.now());
-    expect(last.claimed()).not.toContain(poison.name);
+      let killedAt = 0;
+      for (let losses = 0; losses < 3; losses++) {
+        const taken = await vi.waitFor(() => {
+          const newest = lastClaim(poison, alive);
+          expect(newest?.time).toBeGreaterThan(killedAt);
+          expect(isReadAfter(poison, newest!)).toBe(true);
+          return newest!;
+        }, SOON);
+        const victim = taken.instance;
+        killedAt = Date.now();
+        await victim.cli.end('SIGKILL');
+        alive = alive.filter((instance) => instance !== victim);
+      }
+      const [last] = alive as [Instance];
+      const { account } = await last.cli.logged(({ event }) => event === 'quarantined');
+      expect(account).toBe(poison.name);
+      await servedAgain(sound, Date.now());
+      expect(last.claimed()).not.toContain(poison.name);
 
-    fleet.setFile(poison.name, `${fleet.fileOf(poison)}POLL_INTERVAL_MS=800\n`);
-    await servedAgain([poison], Date.now());
-    expect(await fleet.violations()).toEqual([]);
-  });
+      fleet.setFile(poison.name, `${fleet.fileOf(poison)}POLL_INTERVAL_MS=800\n`);
+      await servedAgain([poison], Date.now());
+      expect(await fleet.violations()).toEqual([]);
+    },
+  );
 });
