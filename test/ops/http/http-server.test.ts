@@ -214,7 +214,10 @@ describe('events', () => {
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
     const first = (await reader.read()).value!;
     expect(first).toContain('event: status\ndata: {"count":1}\n\n');
-    expect((await reader.read()).value!).toContain('data: {"count":2}');
+    // An answer is kept for a second, too: the next one may be it.
+    let next = (await reader.read()).value!;
+    if (next.includes('data: {"count":1}')) next = (await reader.read()).value!;
+    expect(next).toContain('data: {"count":2}');
     await reader.cancel();
   });
 
