@@ -52,6 +52,8 @@ export interface FleetAccounts {
 
 /** How many accounts begin at once: the first instance to come would take all, before others are there. */
 const MAX_STARTING = 4;
+/** What an account costs that is given, and not run. */
+const QUARANTINED_WEIGHT = 0.01;
 /** How many accounts' images are read at once. */
 const MAX_WARMING = 2;
 
@@ -257,7 +259,9 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       known,
       held: new Map(
         [...held].map(([account, since]) => {
-          const weight = all.get(account)?.run.weight() ?? 1;
+          const weight = isQuarantined(log.words.get(account), now())
+            ? QUARANTINED_WEIGHT
+            : (all.get(account)?.run.weight() ?? 1);
           return [account, { generation: since, weight }];
         }),
       ),

@@ -27,13 +27,17 @@ export function checkQuarantines(said: readonly Said[]): string[] {
   );
 }
 
-/** How many instances have taken an account lately, and never released it. */
+/** How often an account was taken lately, and then taken by somebody else, or nobody, without a release. */
 function lostTakers(said: readonly Said[], account: string, now: number): number {
-  const takers = new Set<string>();
+  let lost = 0;
+  let taker: Said | undefined;
   for (const each of said) {
-    if (each.account !== account || each.at < now - LATELY_MS) continue;
-    if (each.type === 'takes' || each.type === 'runs') takers.add(each.instance);
-    if (each.type === 'released') takers.delete(each.instance);
+    if (each.account !== account) continue;
+    if (each.type === 'released' && each.instance === taker?.instance) taker = undefined;
+    if (each.type !== 'takes' && each.type !== 'runs') continue;
+    if (each.instance === taker?.instance) continue;
+    if (taker && taker.at >= now - LATELY_MS) lost += 1;
+    taker = each;
   }
-  return takers.size;
+  return taker ? lost + 1 : lost;
 }

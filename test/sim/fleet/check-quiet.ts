@@ -67,7 +67,9 @@ export function checkEven({ accounts, instances, generation }: Quiet): string[] 
       const gap = more.load - less.load;
       const isFar = gap > EVEN_WITHIN * mean;
       const couldMove = more.own.some(({ name }) => weightOf(name) < gap);
-      return isFar && couldMove
+      // Quarantined when it was told of, and run since: nothing moves before the members change.
+      const isOld = more.own.some(({ name }) => weightOf(name) < 0.1);
+      return isFar && couldMove && !isOld
         ? [`${more.name} has ${more.load}, ${less.name} ${less.load} in ${generation.number}`]
         : [];
     }),
