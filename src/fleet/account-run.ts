@@ -72,8 +72,7 @@ export function accountRun(options: AccountRunOptions): AccountRun {
     onChange();
   };
   const failed = (error: unknown): void => {
-    const isFenced = error instanceof CellarstreamError && error.code === 'FENCED';
-    const pauseMs = isFenced ? AFTER_FENCING_MS : AFTER_FAILURE_MS;
+    const pauseMs = isFenced(error) ? AFTER_FENCING_MS : AFTER_FAILURE_MS;
     failure = { error, until: scheduler.now() + pauseMs };
     onFailed(error, pauseMs);
     timer(pauseMs, scheduler).subscribe(onChange);
@@ -140,4 +139,9 @@ export function accountRun(options: AccountRunOptions): AccountRun {
       return done;
     },
   };
+}
+
+/** Whether another instance has taken the account. */
+export function isFenced(error: unknown): boolean {
+  return error instanceof CellarstreamError && error.code === 'FENCED';
 }

@@ -1,9 +1,8 @@
 import type { LedgerMessages } from '../account/ledger/ledger.ts';
-import { CellarstreamError } from '../core/errors.ts';
 import type { AccountConfig } from '../config/accounts.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import type { AccountFiles } from './account-files.ts';
-import { accountRun } from './account-run.ts';
+import { accountRun, isFenced } from './account-run.ts';
 import type { AccountRun, InstanceParts } from './account-run.ts';
 import type { FleetHooks } from './fleet-hooks.ts';
 import type { FleetLog } from './fleet-log.ts';
@@ -279,8 +278,4 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       await Promise.allSettled([...all.values()].map(({ run }) => run.stop()));
     },
   };
-}
-
-function isFenced(error: unknown): boolean {
-  return error instanceof CellarstreamError && error.code === 'FENCED';
 }

@@ -13,11 +13,10 @@ import {
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { readBatches } from '../sinks/fetch/read-batches.ts';
-import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
-import { withAdmin } from '../sinks/client/with-admin.ts';
 import { plainProducer } from '../sinks/producer/plain-producer.ts';
-import { fleetMessage, heard, parseFleetRecord } from './fleet-record.ts';
+import { fleetMessage, hearAll } from './fleet-record.ts';
 import type { AccountWord, FleetRecord } from './fleet-record.ts';
+import { fleetLogBounds } from './read-fleet-log.ts';
 
 /** The fleet's topic, as far as it was read. */
 export interface FleetLog {
@@ -37,7 +36,6 @@ export interface FleetLogOptions {
   readonly onRetry: (retry: { error: unknown; count: number; delayMs: number }) => void;
 }
 
-const RUN_FIRST = '`cellarstream run` with ACCOUNTS_DIR makes it when it starts';
 const PAUSE_MS = 1_000;
 
 /**
@@ -52,11 +50,7 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
   const producer = plainProducer(kafka);
   let next = 0n;
 
-  const bounds = () =>
-    withAdmin(kafka, async (admin) => {
-      await requireTopic(admin, topic, RUN_FIRST);
-      return (await topicBounds(admin, topic)).get(0)!;
-    });
+  const bounds = () => fleetLogBounds(kafka, topic);
   const read$ = defer(async () => {
     const { low, high } = await bounds();
     if (next > high) words.clear(); // it was made anew
@@ -69,7 +63,7 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
       return readBatches(
         { kafka, topic, range, follow: true, isolation: 'uncommitted', isPatient: false },
         (batch) => {
-          for (const { value } of batch.messages) hear(value);
+          hearAll(words, batch.messages);
           ({ next } = batch);
           moved$.next();
           return batch.messages.length > 0 ? [undefined] : EMPTY;
@@ -77,10 +71,6 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
       );
     }),
   );
-  const hear = (value: Buffer | null): void => {
-    const record = parseFleetRecord(value);
-    if (record) words.set(record.account, heard(words.get(record.account), record));
-  };
 
   return {
     words,

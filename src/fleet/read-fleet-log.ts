@@ -3,11 +3,20 @@ import { EMPTY, lastValueFrom } from 'rxjs';
 import { readBatches } from '../sinks/fetch/read-batches.ts';
 import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
 import { withAdmin } from '../sinks/client/with-admin.ts';
-import { heard, parseFleetRecord } from './fleet-record.ts';
+import type { Bounds } from '../sinks/sink.ts';
+import { hearAll } from './fleet-record.ts';
 import type { AccountWord } from './fleet-record.ts';
 
 const RUN_FIRST =
   '`cellarstream run` with ACCOUNTS_DIR makes it when it starts; is TOPIC_PREFIX that of the fleet?';
+
+/** Where the fleet's topic begins and ends. @throws CellarstreamError `POSITION` where there is none. */
+export function fleetLogBounds(kafka: Kafka, topic: string): Promise<Bounds> {
+  return withAdmin(kafka, async (admin) => {
+    await requireTopic(admin, topic, RUN_FIRST);
+    return (await topicBounds(admin, topic)).get(0)!;
+  });
+}
 
 /**
  * What the fleet's topic says of each account, as of now: read once, to the end of the log, as instances read it.
@@ -18,19 +27,13 @@ export async function readFleetLog(
   kafka: Kafka,
   topic: string,
 ): Promise<ReadonlyMap<string, AccountWord>> {
-  const { low, high } = await withAdmin(kafka, async (admin) => {
-    await requireTopic(admin, topic, RUN_FIRST);
-    return (await topicBounds(admin, topic)).get(0)!;
-  });
+  const { low, high } = await fleetLogBounds(kafka, topic);
   const words = new Map<string, AccountWord>();
   const range = { from: new Map([[0, low]]), ends: new Map([[0, high]]) };
   const read$ = readBatches(
     { kafka, topic, range, isolation: 'uncommitted', isPatient: false },
     ({ messages }) => {
-      for (const { value } of messages) {
-        const record = parseFleetRecord(value);
-        if (record) words.set(record.account, heard(words.get(record.account), record));
-      }
+      hearAll(words, messages);
       return EMPTY;
     },
   );
