@@ -8,6 +8,7 @@ import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { openFleetOperations } from '../ops/fleet-operations.ts';
 import { fleetLogHooks } from './fleet-log-hooks.ts';
 import { logHooks } from './log-hooks.ts';
+import { logOperations } from './log-operations.ts';
 import { logReadiness } from './log-readiness.ts';
 import { logSettings } from './log-settings.ts';
 import { stopSignals } from './stop.ts';
@@ -31,11 +32,7 @@ export async function runFleetCommand(source: Pick<AccountsOptions, 'env' | 'cwd
   stop$.subscribe((signal) => logger.info({ event: 'stopping', signal }, 'stopping'));
   const operations = await openFleetOperations({
     ...{ config, instance },
-    onError: (error) =>
-      logger.error(
-        { event: 'operations', err: error },
-        'an endpoint failed to answer; the service goes on',
-      ),
+    onError: logOperations(logger),
   });
   logger.info({ event: 'listening', url: operations.url }, 'status page, metrics and health');
   const telling = logReadiness(logger, operations.check, steadyScheduler);

@@ -7,6 +7,7 @@ import { allHooks } from '../observe/all-hooks.ts';
 import { openOperations } from '../ops/operations.ts';
 import { VERSION } from '../core/version.ts';
 import { logHooks } from './log-hooks.ts';
+import { logOperations } from './log-operations.ts';
 import { logReadiness } from './log-readiness.ts';
 import { logSettings } from './log-settings.ts';
 import { stopSignals } from './stop.ts';
@@ -27,11 +28,7 @@ export async function runCommand(): Promise<void> {
   stop$.subscribe((signal) => logger.info({ event: 'stopping', signal }, 'stopping'));
   const operations = await openOperations({
     config,
-    onError: (error) =>
-      logger.error(
-        { event: 'operations', err: error },
-        'an endpoint failed to answer; the service goes on',
-      ),
+    onError: logOperations(logger),
   });
   logger.info({ event: 'listening', url: operations.url }, 'status page, metrics and health');
   const telling = logReadiness(logger, operations.check, steadyScheduler);
