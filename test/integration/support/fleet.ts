@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inject, onTestFailed } from 'vitest';
 import type { SandboxAccount } from '../../../src/sandbox/index.ts';
@@ -17,6 +17,8 @@ export interface TestAccount {
   readonly sandbox: SandboxAccount;
   /** Of all requests for its list, when they came: ms since the epoch. */
   readonly polls: () => readonly number[];
+  /** Of those that were answered. */
+  readonly answered: () => readonly number[];
 }
 
 export interface Instance {
@@ -27,13 +29,19 @@ export interface Instance {
 }
 
 export interface TestFleet {
+  readonly prefix: string;
+  /** Of the API, as all instances reach it that are not told otherwise. */
+  readonly apiUrl: string;
+  readonly brokers: readonly string[];
   readonly accounts: readonly TestAccount[];
   readonly accountsDir: string;
+  /** A folder with the files of these accounts alone: the `ACCOUNTS_DIR` of an instance that knows no others. */
+  readonly folderOf: (accounts: readonly TestAccount[]) => string;
   /** The settings that all instances share; a command takes them too. */
   readonly env: Env;
   readonly start: (name: string, env?: Env) => Instance;
-  /** Writes an account's file anew, or removes it. */
-  readonly setFile: (account: string, text: string | undefined) => void;
+  /** Writes an account's file anew, or removes it; in {@link accountsDir}, or in another folder. */
+  readonly setFile: (account: string, text: string | undefined, folder?: string) => void;
   readonly fileOf: (account: TestAccount) => string;
   /** Stops all changes, waits until all is published, and gives what breaks a promise. */
   readonly violations: () => Promise<string[]>;
@@ -44,11 +52,16 @@ export interface TestFleetOptions {
   readonly accounts: number;
   readonly orders?: number;
   readonly changesPerSecond?: number;
+  /** Default those that all tests share. */
+  readonly services?: { readonly brokers: readonly string[]; readonly registryUrl: string };
 }
 
 /** Accounts of one API, each with data and quotas of its own, and instances that share them out. */
 export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet> {
   const { prefix, orders = 100, changesPerSecond = 1 } = options;
+  const { brokers, registryUrl } = options.services ?? {
+    ...{ brokers: inject('brokers'), registryUrl: inject('registryUrl') },
+  };
   const api = await sandboxForTest({
     accounts: options.accounts,
     records: { orders },
@@ -56,25 +69,29 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
     loginQuotaPerMinute: QUOTA.login,
     changesPerSecond,
   });
-  const accounts = api.accounts.map((sandbox): TestAccount => ({
-    ...{ name: sandbox.name, sandbox },
-    polls: () => sandbox.truth.requests('orders').map(({ at }) => at),
-  }));
+  const accounts = api.accounts.map((sandbox): TestAccount => {
+    const requests = () => sandbox.truth.requests('orders');
+    return {
+      ...{ name: sandbox.name, sandbox },
+      polls: () => requests().map(({ at }) => at),
+      answered: () => requests().flatMap(({ at, status }) => (status === 200 ? [at] : [])),
+    };
+  });
   const root = folderForTest();
   const accountsDir = join(root, 'accounts');
   mkdirSync(accountsDir);
-  const fileOf = ({ sandbox }: TestAccount) =>
-    `API_BASE_URL=${api.url}\nAPI_KEY=${sandbox.apiKey}\n`;
-  const setFile = (account: string, text: string | undefined) => {
-    const file = join(accountsDir, `${account}.env`);
+  const fileOf = ({ sandbox }: TestAccount) => `API_KEY=${sandbox.apiKey}\n`;
+  const setFile = (account: string, text: string | undefined, folder = accountsDir) => {
+    const file = join(folder, `${account}.env`);
     if (text === undefined) rmSync(file);
     else writeFileSync(file, text);
   };
   for (const account of accounts) setFile(account.name, fileOf(account));
   const shared: Env = {
     ACCOUNTS_DIR: accountsDir,
-    KAFKA_BROKERS: inject('brokers').join(','),
-    SCHEMA_REGISTRY_URL: inject('registryUrl'),
+    API_BASE_URL: api.url,
+    KAFKA_BROKERS: brokers.join(),
+    SCHEMA_REGISTRY_URL: registryUrl,
     TOPIC_PREFIX: prefix,
     TOPIC_PARTITIONS: '1',
     RESOURCES: 'orders',
@@ -85,11 +102,13 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
   };
 
   return {
-    accounts,
-    accountsDir,
-    env: shared,
-    fileOf,
-    setFile,
+    ...{ prefix, apiUrl: api.url, brokers, accounts, accountsDir, env: shared, fileOf, setFile },
+    folderOf: (some) => {
+      const folder = folderForTest();
+      for (const { name } of some)
+        copyFileSync(join(accountsDir, `${name}.env`), join(folder, `${name}.env`));
+      return folder;
+    },
     start: (name, env = {}) => {
       const stateDir = join(root, `state-${name}`);
       mkdirSync(stateDir, { recursive: true });
@@ -112,14 +131,8 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
       for (const { sandbox } of accounts) sandbox.setRate(0);
       const found: string[] = [];
       for (const { name, sandbox } of accounts) {
-        const topic = (of: string) =>
-          readTopic(inject('brokers'), inject('registryUrl'), `${prefix}.${name}.${of}`);
-        await publishedTruth(
-          inject('brokers'),
-          inject('registryUrl'),
-          `${prefix}.${name}`,
-          sandbox,
-        );
+        const topic = (of: string) => readTopic(brokers, registryUrl, `${prefix}.${name}.${of}`);
+        await publishedTruth(brokers, registryUrl, `${prefix}.${name}`, sandbox);
         const events = await topic('orders');
         const all = [
           ...checkOrders(events, sandbox).violations,
