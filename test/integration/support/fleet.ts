@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inject, onTestFailed } from 'vitest';
 import type { SandboxAccount } from '../../../src/sandbox/index.ts';
-import { checkOrders, checkStatusChanges } from './checker.ts';
+import { checkOrders, checkStatusChanges, repeatedSequences } from './checker.ts';
 import type { Cli } from './cli.ts';
 import { publishedTruth } from './published-truth.ts';
 import { cliForTest, folderForTest, sandboxForTest } from './service.ts';
@@ -137,6 +137,7 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
         const all = [
           ...checkOrders(events, sandbox).violations,
           ...checkStatusChanges(await topic('order-status-changes'), events).violations,
+          ...repeatedSequences(events),
           ...overruns(sandbox),
         ];
         found.push(...all.map((violation) => `${name}: ${violation}`));
