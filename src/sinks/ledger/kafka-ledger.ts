@@ -3,7 +3,7 @@ import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { TransactionalLog } from '../transactional-log.ts';
 import { isEpochError } from '../client/kafka-error.ts';
-import { claimKey, entryOf, guestsAt, isClaim, isOfAccount, isOwn } from './ledger-entries.ts';
+import { claimKey, entryOf, guestsAt, isOfAccount, isOwn } from './ledger-entries.ts';
 import type { LedgerEntry } from './ledger-entries.ts';
 import type { NewestByKey } from '../newest-by-key.ts';
 import type { LogMessage } from '../fetch/record-batches.ts';
@@ -58,13 +58,6 @@ export interface AccountLogOptions {
   readonly isMine: (text: string) => boolean;
 }
 
-/** The newest entry that was appended. */
-interface Newest {
-  readonly text: string;
-  /** The offset behind it. */
-  readonly end: bigint;
-}
-
 /**
  * Each account has a transactional id of its own, so that a successor ends whatever its predecessor had under way. Entries
  * are read to the end of the log and not to its last stable offset, at which another account's open transaction would hold
@@ -77,12 +70,14 @@ export function accountLog(options: AccountLogOptions): AccountLog {
   let isWhole = false;
   let isClosed = false;
   let queue: Promise<unknown> = Promise.resolve();
-  let newest: Newest | undefined;
+  /** The newest entry that was appended. */
+  let newest: string | undefined;
   /** The offset before which all is known. */
   let readTo: bigint | undefined;
   /** Keys of guests whose entries are long over: the topic would keep them for ever. */
   let over: readonly string[] = [];
 
+  /** Gives the offset behind it. */
   const commit = async (
     to: FencedSink,
     key: string,
@@ -96,7 +91,7 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       over = [];
       // A broker that has had it before does not say where it is.
       const end = ends.get(topic)?.get(0) ?? (await logEnds(to)).high;
-      newest = { text, end };
+      newest = text;
       return end;
     } catch (error) {
       isWhole = false;
@@ -123,6 +118,16 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     const { newest: all, next } = await known.asOf(() => logEnds(from));
     const own = [...all.values()].filter((one) => isOfAccount(one, account));
     return { all: own.sort((a, b) => Number(a.offset) - Number(b.offset)), next };
+  };
+  /** The same, with the entry of this text: where it is not among them, they were read of a topic that had this name before. */
+  const entriesWith = async (text: string, from: Pick<TransactionalLog, 'bounds'>) => {
+    const isIt = (one: LogMessage) => String(one.value) === text;
+    let found = await entries(from);
+    if (!found.all.some(isIt)) {
+      known.forget();
+      found = await entries(from);
+    }
+    return { ...found, own: found.all.find(isIt) };
   };
   /** After a lost producer. Its epoch is over, too, when a transaction ran out of time: brokers don't tell, the entries do. */
   const reopened = async (): Promise<FencedSink> => {
@@ -156,11 +161,12 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       inTurn(async () => {
         const { own, end } = await claimed(text, beside);
         const claimedAt = scheduler.now();
-        const { all, next } = await entries(own);
-        const claim = all.find((one) => isClaim(one, account));
-        if (!claim || String(claim.value) !== text) {
-          known.forget();
-          throw claim && BigInt(claim.offset) >= end ? fenced(undefined) : unread(topic);
+        const { all, own: claim, next } = await entriesWith(text, own);
+        if (!claim) {
+          const isBehind = ({ offset }: LogMessage) => BigInt(offset) >= end;
+          throw all.some((one) => isOwn(one, account) && isBehind(one))
+            ? fenced(undefined)
+            : unread(topic);
         }
         const before = all.filter((one) => one !== claim);
         const found = guestsAt(before, account, claim);
@@ -179,13 +185,9 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       }),
     guests: () =>
       inTurn(async () => {
-        if (!newest || !sink || readTo === undefined) throw unread(topic);
-        const { all, next } = await entries(sink);
-        const own = all.find((one) => String(one.value) === newest?.text);
-        if (!own) {
-          known.forget();
-          throw unread(topic);
-        }
+        if (newest === undefined || !sink || readTo === undefined) throw unread(topic);
+        const { all, own, next } = await entriesWith(newest, sink);
+        if (!own) throw unread(topic);
         // A topic that was made anew is shorter than what was read of it.
         const from = readTo <= next ? readTo : 0n;
         readTo = next;

@@ -33,11 +33,6 @@ export function isOwn({ key, value }: LogMessage, account: string): boolean {
   return value !== null && isKeyOfOwn(key, account);
 }
 
-/** Whether it is a claim of whoever has the account. */
-export function isClaim({ key }: LogMessage, account: string): boolean {
-  return String(key) === claimKey(account);
-}
-
 function isKeyOfOwn(key: LogMessage['key'], account: string): boolean {
   return [account, claimKey(account)].includes(String(key));
 }
