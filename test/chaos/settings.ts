@@ -10,6 +10,9 @@ import { join } from 'node:path';
  * - `CHAOS_BROKERS`: 1 or 3, the runs on so many brokers alone. Default both.
  * - `CHAOS_GO_ON=1`: what is found ends the run at its end only, so that all is seen.
  * - `CHAOS_REAUTH=1`: on three brokers the service logs in, and each of its connections again every three seconds.
+ * - `CHAOS_FLEET`: accounts of the fleet's run, which is left out without it. `CHAOS_KILLS` and `CHAOS_RESTARTS`: how
+ *   often an instance of it is killed, and all are restarted one after the other; default 10 and 5. `CHAOS_IMAGES`:
+ *   orders of one account more, which has that many; default none.
  */
 export const SECONDS = Number(process.env.CHAOS_SECONDS ?? 60);
 export const SEED = Number(process.env.CHAOS_SEED ?? 1);
@@ -18,6 +21,13 @@ export const BROKERS = process.env.CHAOS_BROKERS ?? '';
 export const IS_REAUTHENTICATED = process.env.CHAOS_REAUTH === '1';
 export const GOES_ON = process.env.CHAOS_GO_ON === '1';
 export const IS_SHORT = SECONDS < 600;
+
+export const FLEET = {
+  accounts: Number(process.env.CHAOS_FLEET ?? 0),
+  kills: Number(process.env.CHAOS_KILLS ?? 10),
+  restarts: Number(process.env.CHAOS_RESTARTS ?? 5),
+  images: Number(process.env.CHAOS_IMAGES ?? 0),
+};
 
 /** Of the run on so many brokers. */
 export function reportOf(brokers: 1 | 3): string | undefined {

@@ -33,10 +33,10 @@ const firstClaim = async ({ cli }: Instance, since: number): Promise<number> =>
 
 /** A fleet of three instances that have started at once. The first is behind proxies. */
 async function threeInstances(prefix: string) {
-  const fleet = await fleetForTest({ prefix, accounts: ACCOUNTS });
+  const fleet = await fleetForTest({ prefix, accounts: ACCOUNTS, env: BUSY });
   const way = await between(fleet);
-  const one = fleet.start('one', { ...BUSY, ...way.env });
-  const others = ['two', 'three'].map((name) => fleet.start(name, BUSY));
+  const one = fleet.start('one', way.env);
+  const others = ['two', 'three'].map((name) => fleet.start(name));
   const instances = [one, ...others];
   const startedAt = await Promise.race(instances.map(listening));
   await shared(instances, ACCOUNTS);
@@ -98,10 +98,10 @@ describe('an instance apart from the others', { timeout: 240_000 }, () => {
   it.runIf(scaled(false, true))(
     'has its connections to Kafka die without a sign, and takes over what another one leaves',
     async () => {
-      const fleet = await fleetForTest({ prefix: 'fleet-dark', accounts: 4 });
+      const fleet = await fleetForTest({ prefix: 'fleet-dark', accounts: 4, env: BUSY });
       const way = await between(fleet);
-      const one = fleet.start('one', { ...BUSY, ...way.env });
-      const two = fleet.start('two', BUSY);
+      const one = fleet.start('one', way.env);
+      const two = fleet.start('two');
       await shared([one, two], 4);
       const said = await followFleet(fleet);
       for (const { name } of [one, two]) await said.runBy(name, 2);

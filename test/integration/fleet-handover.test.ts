@@ -24,8 +24,8 @@ const ITS_ASK: Aim = { api: 'Produce', where: ({ id }) => id === null };
 
 describe('a handover', { timeout: 240_000 }, () => {
   it('whose target is killed between its ask and its claim is made good by the others', async () => {
-    const fleet = await fleetForTest({ prefix: 'fleet-target', accounts: 2 });
-    const one = fleet.start('one', BUSY);
+    const fleet = await fleetForTest({ prefix: 'fleet-target', accounts: 2, env: BUSY });
+    const one = fleet.start('one');
     await servedAgain(fleet.accounts, 0);
     const said = await followFleet(fleet);
     const way = await between(fleet);
@@ -36,7 +36,7 @@ describe('a handover', { timeout: 240_000 }, () => {
     };
     const reached = way.toKafka.strike(claim, () => undefined).begun;
 
-    const two = fleet.start('two', { ...BUSY, ...way.env });
+    const two = fleet.start('two', way.env);
     const { account } = await said.heard(({ type, name }) => type === 'asks' && name === 'two');
     const moved = named(fleet, [account]);
     const askedAt = Date.now();
@@ -51,8 +51,8 @@ describe('a handover', { timeout: 240_000 }, () => {
   });
 
   it('is not begun by a late ask of an older generation', async () => {
-    const fleet = await fleetForTest({ prefix: 'fleet-late', accounts: 2 });
-    const one = fleet.start('one', BUSY);
+    const fleet = await fleetForTest({ prefix: 'fleet-late', accounts: 2, env: BUSY });
+    const one = fleet.start('one');
     await servedAgain(fleet.accounts, 0);
     const said = await followFleet(fleet);
     const releases = () => said.all.filter(({ type }) => type === 'released');
@@ -60,13 +60,13 @@ describe('a handover', { timeout: 240_000 }, () => {
 
     const [wayOfTwo, wayOfThree] = [await between(fleet), await between(fleet)];
     const lateAsk = wayOfTwo.toKafka.strike(ITS_ASK, holdRequest(late.opened));
-    const two = fleet.start('two', { ...BUSY, ...wayOfTwo.env });
+    const two = fleet.start('two', wayOfTwo.env);
     await lateAsk.begun;
     await two.cli.end('SIGKILL');
     await shared([one], 2);
 
     const ownAsk = wayOfThree.toKafka.strike(ITS_ASK, holdRequest(own.opened));
-    const three = fleet.start('three', { ...BUSY, ...wayOfThree.env });
+    const three = fleet.start('three', wayOfThree.env);
     await ownAsk.begun;
     const askedAt = Date.now();
     late.open();
@@ -91,15 +91,15 @@ describe('a handover', { timeout: 240_000 }, () => {
   });
 
   it('goes on while a transaction of another account is left open by an instance that was stopped', async () => {
-    const fleet = await fleetForTest({ prefix: 'fleet-open', accounts: 3 });
+    const fleet = await fleetForTest({ prefix: 'fleet-open', accounts: 3, env: BUSY });
     const [stuck, ...others] = fleet.accounts as [TestAccount, ...TestAccount[]];
     const way = await between(fleet);
     const one = fleet.start('one', {
-      ...{ ...BUSY, ...way.env },
+      ...way.env,
       ACCOUNTS_DIR: fleet.folderOf([stuck]),
     });
     await servedAgain([stuck], 0);
-    const two = fleet.start('two', BUSY);
+    const two = fleet.start('two');
     await shared([one, two], 3);
     await servedAgain(others, 0);
     const said = await followFleet(fleet);
@@ -116,7 +116,7 @@ describe('a handover', { timeout: 240_000 }, () => {
     );
     await commit.begun;
     const openSince = Date.now();
-    const three = fleet.start('three', { ...BUSY, ACCOUNTS_DIR: fleet.folderOf(others) });
+    const three = fleet.start('three', { ACCOUNTS_DIR: fleet.folderOf(others) });
     await shared([one, two, three], 3);
     one.cli.process.kill('SIGSTOP');
     const moved = await said.runBy('three', 1);

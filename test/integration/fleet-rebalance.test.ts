@@ -20,11 +20,11 @@ const groupOf = (prefix: string) => `cellarstream.${prefix}.fleet`;
 describe.runIf(scaled(false, true))('a rebalance', { timeout: 240_000 }, () => {
   it('whose leader is killed before it has said what each is given is begun anew', async () => {
     const prefix = 'fleet-leader';
-    const fleet = await fleetForTest({ prefix, accounts: ACCOUNTS });
+    const fleet = await fleetForTest({ prefix, accounts: ACCOUNTS, env: BUSY });
     const way = await between(fleet);
-    const one = fleet.start('one', { ...BUSY, ...way.env }); // the first is the leader, as long as it lives
+    const one = fleet.start('one', way.env); // the first is the leader, as long as it lives
     await shared([one], ACCOUNTS);
-    const two = fleet.start('two', BUSY);
+    const two = fleet.start('two');
     await shared([one, two], ACCOUNTS);
     await servedAgain(fleet.accounts, 0);
 
@@ -32,7 +32,7 @@ describe.runIf(scaled(false, true))('a rebalance', { timeout: 240_000 }, () => {
       { api: 'SyncGroup', where: ({ id }) => id === groupOf(prefix) },
       async () => void (await one.cli.end('SIGKILL')),
     );
-    const three = fleet.start('three', BUSY);
+    const three = fleet.start('three');
     await share.done;
     const killedAt = Date.now();
     await shared([two, three], ACCOUNTS);
@@ -54,15 +54,20 @@ describe.runIf(scaled(false, true))('a rebalance', { timeout: 240_000 }, () => {
       if (typeof cluster === 'string') return skip(cluster);
       const { nodes } = cluster;
       const prefix = 'fleet-coordinator';
-      const fleet = await fleetForTest({ prefix, accounts: ACCOUNTS, services: cluster });
-      const instances = ['one', 'two'].map((name) => fleet.start(name, BUSY));
+      const fleet = await fleetForTest({
+        prefix,
+        accounts: ACCOUNTS,
+        services: cluster,
+        env: BUSY,
+      });
+      const instances = ['one', 'two'].map((name) => fleet.start(name));
       await shared(instances, ACCOUNTS);
       await servedAgain(fleet.accounts, 0);
 
       const proxy = await ClusterProxy.listen(fleet.brokers);
       const join: Aim = { api: 'JoinGroup', where: ({ id }) => id === groupOf(prefix) };
       const joined = proxy.proxies.map((each, k) => each.strike(join, pass).begun.then(() => k));
-      const three = fleet.start('three', { ...BUSY, KAFKA_BROKERS: proxy.addresses.join() });
+      const three = fleet.start('three', { KAFKA_BROKERS: proxy.addresses.join() });
       const coordinator = nodes[await Promise.race(joined)]!;
       const killedAt = Date.now();
       await coordinator.kill();

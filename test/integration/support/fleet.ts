@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inject, onTestFailed } from 'vitest';
-import type { SandboxAccount } from '../../../src/sandbox/index.ts';
+import type { Resource, SandboxAccount } from '../../../src/sandbox/index.ts';
 import { checkOrders, checkStatusChanges, repeatedSequences } from './checker.ts';
 import type { Cli } from './cli.ts';
 import { publishedTruth } from './published-truth.ts';
@@ -50,21 +50,26 @@ export interface TestFleet {
 export interface TestFleetOptions {
   readonly prefix: string;
   readonly accounts: number;
-  readonly orders?: number;
+  /** Of each list at the start. Default 100 orders. */
+  readonly records?: Partial<Readonly<Record<Resource, number>>>;
+  /** Of each account. Default 1. */
   readonly changesPerSecond?: number;
-  /** Default those that all tests share. */
+  /** Default: those that all tests share. */
   readonly services?: { readonly brokers: readonly string[]; readonly registryUrl: string };
+  /** Settings of all instances, besides. */
+  readonly env?: Env;
 }
 
 /** Accounts of one API, each with data and quotas of its own, and instances that share them out. */
 export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet> {
-  const { prefix, orders = 100, changesPerSecond = 1 } = options;
+  const { prefix, records = { orders: 100 }, changesPerSecond = 1 } = options;
   const { brokers, registryUrl } = options.services ?? {
-    ...{ brokers: inject('brokers'), registryUrl: inject('registryUrl') },
+    brokers: inject('brokers'),
+    registryUrl: inject('registryUrl'),
   };
   const api = await sandboxForTest({
     accounts: options.accounts,
-    records: { orders },
+    records,
     quotaPerMinute: QUOTA.list,
     loginQuotaPerMinute: QUOTA.login,
     changesPerSecond,
@@ -90,7 +95,7 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
   const shared: Env = {
     ACCOUNTS_DIR: accountsDir,
     API_BASE_URL: api.url,
-    KAFKA_BROKERS: brokers.join(),
+    KAFKA_BROKERS: brokers.join(','),
     SCHEMA_REGISTRY_URL: registryUrl,
     TOPIC_PREFIX: prefix,
     TOPIC_PARTITIONS: '1',
@@ -99,6 +104,7 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
     SWEEP_INTERVAL_MS: '5000', // orders are deleted too
     DELETE_LIMIT_PERCENT: '100',
     DELETE_PROOF_MS: '0',
+    ...options.env,
   };
 
   return {

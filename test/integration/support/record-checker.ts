@@ -1,4 +1,4 @@
-import type { RecordKey, Resource, Sandbox } from '../../../src/sandbox/index.ts';
+import type { RecordKey, Resource, SandboxAccount } from '../../../src/sandbox/index.ts';
 import { canonical } from './checker.ts';
 import type { Findings } from './checker.ts';
 import { imageJson } from './image-json.ts';
@@ -21,7 +21,7 @@ export function envelopeOf({ value }: Read): Envelope {
 
 /** The records of a list by the keys of its topic; these are the sandbox's own unless told. */
 export function truthOf(
-  sandbox: Sandbox,
+  sandbox: Pick<SandboxAccount, 'truth'>,
   resource: Resource,
   keyOf: (key: RecordKey, record: unknown) => string = String,
 ): Map<string, unknown> {

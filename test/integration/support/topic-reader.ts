@@ -23,12 +23,22 @@ export async function readTopic(
   registryUrl: string,
   topic: string,
 ): Promise<Read[]> {
-  const read: Read[] = [];
-  await followTopic(brokers, registryUrl, topic, (message) => void read.push(message), 'end');
+  return (await readTopics(brokers, registryUrl, [topic])).get(topic)!;
+}
+
+/** The same of many topics at once, by their names. */
+export async function readTopics(
+  brokers: readonly string[],
+  registryUrl: string,
+  topics: readonly string[],
+): Promise<ReadonlyMap<string, Read[]>> {
+  const read = new Map(topics.map((topic) => [topic, [] as Read[]]));
+  const onRead = (message: Read, topic: string) => void read.get(topic)!.push(message);
+  await followTopics(brokers, registryUrl, topics, onRead, 'end');
   return read;
 }
 
-/** The same as it comes; until the end as of now, or until it is told to stop. */
+/** A topic as it comes; until the end as of now, or until it is told to stop. */
 export async function followTopic(
   brokers: readonly string[],
   registryUrl: string,
@@ -36,12 +46,27 @@ export async function followTopic(
   onRead: (message: Read) => void,
   until: 'end' | AbortSignal,
 ): Promise<void> {
+  await followTopics(brokers, registryUrl, [topic], onRead, until);
+}
+
+async function followTopics(
+  brokers: readonly string[],
+  registryUrl: string,
+  topics: readonly string[],
+  onRead: (message: Read, topic: string) => void,
+  until: 'end' | AbortSignal,
+): Promise<void> {
   const kafka = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING });
   const admin = kafka.admin();
   await admin.connect();
-  const ends = await admin.fetchTopicOffsets(topic);
+  const ends = new Map<string, bigint>();
+  for (const topic of topics) {
+    for (const { partition, high, low } of await admin.fetchTopicOffsets(topic)) {
+      if (high !== low) ends.set(`${topic} ${partition}`, BigInt(high));
+    }
+  }
   await admin.disconnect();
-  const left = new Set(ends.filter(({ high, low }) => high !== low).map((end) => end.partition));
+  const left = new Set(ends.keys());
   if (until === 'end' && left.size === 0) return;
 
   const decode = avroDecoder(registryUrl);
@@ -51,20 +76,21 @@ export async function followTopic(
     maxWaitTimeInMs: 250,
   });
   await consumer.connect();
-  await consumer.subscribe({ topic, fromBeginning: true });
+  await consumer.subscribe({ topics: [...topics], fromBeginning: true });
   const done = new Promise<void>((resolve, reject) => {
     if (until !== 'end') until.addEventListener('abort', () => resolve());
     onCrash(consumer, reject);
     consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
-      const end = ends.find(({ partition }) => partition === payload.partition);
-      if (end && BigInt(payload.lastOffset) + 1n >= BigInt(end.high)) left.delete(end.partition);
+      const id = `${payload.topic} ${payload.partition}`;
+      const end = ends.get(id);
+      if (end !== undefined && BigInt(payload.lastOffset) + 1n >= end) left.delete(id);
       if (until === 'end' && left.size === 0) resolve();
     });
   });
   await consumer.run({
     eachBatch: async ({ batch }) => {
       for (const { key, value, headers, offset, timestamp } of batch.messages) {
-        onRead({
+        const message = {
           partition: batch.partition,
           offset: BigInt(offset),
           key: key?.toString() ?? null,
@@ -73,7 +99,8 @@ export async function followTopic(
             Object.entries(headers ?? {}).map(([name, text]) => [name, String(text)]),
           ),
           timestamp: Number(timestamp),
-        });
+        };
+        onRead(message, batch.topic);
       }
     },
   });

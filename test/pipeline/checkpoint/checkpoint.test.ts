@@ -1,7 +1,12 @@
 import { asyncScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import type { TransactionalLog, TailMessage } from '../../../src/sinks/transactional-log.ts';
+import { newestByKey } from '../../../src/sinks/newest-by-key.ts';
+import type {
+  StampedMessage,
+  TailMessage,
+  TransactionalLog,
+} from '../../../src/sinks/transactional-log.ts';
 import { newCursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import type { Cursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import type { Message } from '../../../src/sinks/sink.ts';
@@ -61,6 +66,14 @@ async function opened(
           (message) => message.topic === topic && BigInt(message.offset) >= (from.get(0) ?? 0n),
         ),
       ),
+    newest: (topic, bounds) =>
+      newestByKey<StampedMessage>({
+        read: (_, onMessages) => {
+          const found = held.filter((message) => message.topic === topic);
+          onMessages(found.map((message) => ({ ...message, timestamp: '0' })));
+          return Promise.resolve();
+        },
+      }).asOf(bounds),
   };
   const store: Partial<TaskStore> = {
     memory: () => memory,
