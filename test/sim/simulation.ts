@@ -125,6 +125,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
       deadLetters: { topic: 'sim.dead-letters', schemaId: 901 },
       cursors: 'sim.cursors',
       ledger: 'sim.ledger',
+      certificates: 'sim.certificates',
       partitions: new Map(),
       maxMessageBytes: new Map(),
       look: () => Promise.resolve([]),
