@@ -1,0 +1,31 @@
+import type { KeyTally, TallyText } from '../schemas/events/key-tally.ts';
+
+/** Of each partition, so many are kept at least. */
+const KEPT = 10_000;
+
+interface TallyAt {
+  /** The offset behind the event that made it so. */
+  readonly next: number;
+  readonly tally: KeyTally;
+}
+
+/** Count and digest of partitions at recent offsets: a certificate may come when its positions are passed. */
+export class RecentTallies {
+  readonly #partitions = new Map<number, TallyAt[]>();
+
+  /** What it is behind an event. */
+  put(partition: number, offset: number, tally: KeyTally): void {
+    let recent = this.#partitions.get(partition);
+    if (!recent) this.#partitions.set(partition, (recent = []));
+    if (recent.length >= 2 * KEPT) recent.splice(0, KEPT);
+    recent.push({ next: offset + 1, tally: tally.copy() });
+  }
+
+  /** Before an offset, which must have been passed; undefined where it is too long ago. */
+  at(partition: number, offset: number): TallyText | undefined {
+    return this.#partitions
+      .get(partition)
+      ?.findLast(({ next }) => next <= offset)
+      ?.tally.toJSON();
+  }
+}
