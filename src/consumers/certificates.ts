@@ -1,8 +1,9 @@
 import type { Kafka } from 'kafkajs';
-import { concat, defer, EMPTY, lastValueFrom, of, switchMap } from 'rxjs';
+import { lastValueFrom } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { parseCertificate } from '../schemas/events/certificate.ts';
 import type { Certificate } from '../schemas/events/certificate.ts';
+import { topicNames } from '../schemas/events/topics.ts';
 import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
 import { withAdmin } from '../sinks/client/with-admin.ts';
 import type { PartitionBatch } from '../sinks/fetch/kafka-reader.ts';
@@ -24,30 +25,61 @@ export interface CertificatesSource {
   readonly account?: string | undefined;
 }
 
+/** Where the certificates of a list are, for those who read its topic. */
+export interface CertificatesOptions {
+  /** Default `<prefix>.certificates`, with the prefix of the list's topic. That of a fleet is under the fleet's. */
+  readonly topic?: string;
+  /** Default the one account that is there. To be given in a fleet. */
+  readonly account?: string;
+}
+
+/** @param topic Of the list: `<prefix>.<resource>`. */
+export function certificatesSource(
+  topic: string,
+  { topic: certificates, account }: CertificatesOptions = {},
+): CertificatesSource {
+  const dot = topic.lastIndexOf('.');
+  return {
+    topic: certificates ?? topicNames(topic.slice(0, Math.max(dot, 0))).certificates,
+    resource: topic.slice(dot + 1),
+    account,
+  };
+}
+
 const RUN_FIRST =
   '`cellarstream run` makes it, from the version on that publishes certificates; in a fleet it is under the prefix of all';
 /** Messages that are looked through for the newest certificate, from the end on; then ever more. */
 const FIRST_WINDOW = 1_000;
 const WIDER = 8;
 
-/** The newest certificate of a list, if it has one, and each that is published from now on. */
-export function certificatesOf(
+/** The newest certificate of a list, and where its topic ends. */
+export interface OpenedCertificates {
+  /** Undefined where there is none. */
+  readonly newest: PublishedCertificate | undefined;
+  readonly end: bigint;
+}
+
+/** @throws CellarstreamError `POSITION` when there is no such topic. */
+export async function openCertificates(
   kafka: Kafka,
   source: CertificatesSource,
+): Promise<OpenedCertificates> {
+  const bounds = await boundsOf(kafka, source.topic);
+  const [newest] = await newestOf(kafka, source.topic, bounds, [certificateOf(source)]);
+  return { newest, end: bounds.high };
+}
+
+/** The certificates of a list that are published from an end on; completes behind `stop$`. */
+export function laterCertificates(
+  kafka: Kafka,
+  source: CertificatesSource,
+  end: bigint,
+  stop$: Observable<unknown>,
 ): Observable<PublishedCertificate> {
-  const isOurs = ({ certificate }: PublishedCertificate) => isOf(certificate, source);
-  return defer(async () => {
-    const { low, high } = await boundsOf(kafka, source.topic);
-    const newest = await newestOf(kafka, source.topic, { low, high }, [isOurs]);
-    return { newest: newest[0], end: high };
-  }).pipe(
-    switchMap(({ newest, end }) => {
-      const range = { from: new Map([[0, end]]), ends: new Map([[0, end]]) };
-      const later$ = readBatches({ kafka, topic: source.topic, range, follow: true }, (batch) =>
-        certificatesIn(batch).filter(isOurs),
-      );
-      return concat(newest ? of(newest) : EMPTY, later$);
-    }),
+  const { topic } = source;
+  const ends = new Map([[0, end]]);
+  return readBatches({ kafka, topic, range: { from: ends, ends }, follow: true, stop$ }, (batch) =>
+    certificatesIn(batch).filter(certificateOf(source)),
   );
 }
 
@@ -61,16 +93,7 @@ export async function newestCertificates(
   topic: string,
   lists: readonly Omit<CertificatesSource, 'topic'>[],
 ): Promise<readonly (PublishedCertificate | undefined)[]> {
-  return newestOf(
-    kafka,
-    topic,
-    await boundsOf(kafka, topic),
-    lists.map(
-      (list) =>
-        ({ certificate }) =>
-          isOf(certificate, list),
-    ),
-  );
+  return newestOf(kafka, topic, await boundsOf(kafka, topic), lists.map(certificateOf));
 }
 
 /** Of each kind the newest; from the end on, as those of a list come every few minutes. */
@@ -81,7 +104,7 @@ async function newestOf(
   kinds: readonly ((published: PublishedCertificate) => boolean)[],
 ): Promise<(PublishedCertificate | undefined)[]> {
   const newest = kinds.map((): PublishedCertificate | undefined => undefined);
-  for (let end = high, size = FIRST_WINDOW; end > low && newest.includes(undefined); ) {
+  for (let end = high, size = FIRST_WINDOW; end > low && newest.includes(undefined);) {
     const from = end - BigInt(size) > low ? end - BigInt(size) : low;
     const found: typeof newest = [];
     const range = { from: new Map([[0, from]]), ends: new Map([[0, end]]) };
@@ -108,11 +131,10 @@ function certificatesIn({ messages }: PartitionBatch): PublishedCertificate[] {
   });
 }
 
-function isOf(
-  { account, resource }: Certificate,
-  list: Omit<CertificatesSource, 'topic'>,
-): boolean {
-  return resource === list.resource && account === (list.account ?? account);
+/** Whether a certificate is one of a list. */
+function certificateOf({ account, resource }: Omit<CertificatesSource, 'topic'>) {
+  return ({ certificate }: PublishedCertificate): boolean =>
+    certificate.resource === resource && certificate.account === (account ?? certificate.account);
 }
 
 async function boundsOf(kafka: Kafka, topic: string) {

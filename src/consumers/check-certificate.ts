@@ -70,16 +70,22 @@ export function whyUncheckable(
   return "it is older than the topic's min.compaction.lag.ms: what it speaks of may be compacted since";
 }
 
+/** What is there instead of count and digest of a partition at a position. */
+export interface NotFound {
+  readonly checked: Exclude<Checked, 'agrees'>;
+  readonly why: string;
+}
+
 /**
  * Holds count and digest of each partition against a certificate.
  *
- * @param found Count and digest of the live keys whose events lie before a position; undefined where that is not known any more.
+ * @param found Count and digest of the live keys whose events lie before a position.
  */
 export function checkCertificate(
   published: PublishedCertificate,
   topic: CertifiedTopic,
   now: number,
-  found: (partition: number, position: number) => TallyText | undefined,
+  found: (partition: number, position: number) => TallyText | NotFound,
 ): CheckedCertificate {
   const why = whyUncheckable(published, topic, now);
   if (why !== undefined) return { ...published, checked: 'not checked', why, partitions: [] };
@@ -87,20 +93,8 @@ export function checkCertificate(
     ([text, { position, ...certified }]): CheckedPartition => {
       const partition = Number(text);
       const one = { partition, position, certified };
-      const { low, high } = topic.bounds.get(partition) ?? { low: 0n, high: 0n };
-      if (position < low) {
-        const begins = `partition ${partition} begins at ${low}, behind the certificate's ${position}: what was there is deleted`;
-        return { ...one, checked: 'not checked', found: undefined, why: begins };
-      }
-      if (position > high) {
-        const ends = `partition ${partition} ends at ${high}, before the certificate's ${position}: events are lost, or the topic was made anew`;
-        return { ...one, checked: 'disagrees', found: undefined, why: ends };
-      }
       const tally = found(partition, position);
-      if (!tally) {
-        const gone = `partition ${partition} was past the certificate's ${position} long ago`;
-        return { ...one, checked: 'not checked', found: undefined, why: gone };
-      }
+      if ('checked' in tally) return { ...one, found: undefined, ...tally };
       const difference = differenceOf(partition, certified, tally);
       const checked = difference === undefined ? 'agrees' : 'disagrees';
       return { ...one, checked, found: tally, why: difference };

@@ -63,10 +63,7 @@ export class KeyTable {
   #slotOf({ high, low }: Hash64): number {
     const mask = this.#values.length - 1;
     let at = low & mask;
-    while (
-      !Number.isNaN(this.#values[at]) &&
-      (this.#low[at] !== low || this.#high[at] !== high)
-    ) {
+    while (!Number.isNaN(this.#values[at]) && (this.#low[at] !== low || this.#high[at] !== high)) {
       at = (at + 1) & mask;
     }
     return at;

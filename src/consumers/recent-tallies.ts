@@ -1,4 +1,5 @@
-import type { KeyTally, TallyText } from '../schemas/events/key-tally.ts';
+import { KeyTally } from '../schemas/events/key-tally.ts';
+import type { TallyText } from '../schemas/events/key-tally.ts';
 
 /** Of each partition, so many are kept at least. */
 const KEPT = 10_000;
@@ -11,7 +12,14 @@ interface TallyAt {
 
 /** Count and digest of partitions at recent offsets: a certificate may come when its positions are passed. */
 export class RecentTallies {
-  readonly #partitions = new Map<number, TallyAt[]>();
+  readonly #partitions: Map<number, TallyAt[]>;
+
+  /** @param starts Where partitions begin: no key is known before. */
+  constructor(starts: ReadonlyMap<number, number>) {
+    this.#partitions = new Map(
+      [...starts].map(([partition, next]) => [partition, [{ next, tally: new KeyTally() }]]),
+    );
+  }
 
   /** What it is behind an event. */
   put(partition: number, offset: number, tally: KeyTally): void {
@@ -21,7 +29,7 @@ export class RecentTallies {
     recent.push({ next: offset + 1, tally: tally.copy() });
   }
 
-  /** Before an offset, which must have been passed; undefined where it is too long ago. */
+  /** Before an offset, which must have been passed; undefined where that is no longer known. */
   at(partition: number, offset: number): TallyText | undefined {
     return this.#partitions
       .get(partition)
