@@ -92,11 +92,11 @@ const CORRUPTIONS: Readonly<Record<string, Corruption>> = {
     copy.set(key, list.chance.pick(older(key)));
     return { stale: [key] };
   },
-  'a ghost is there': (list, moment, copy) => {
+  'a ghost is there': (_list, _moment, copy) => {
     copy.set('ghost', [...copy.values()][0] ?? 1);
     return { tooMany: ['ghost'] };
   },
-  'two keys are swapped': (list, moment, copy) => {
+  'two keys are swapped': (list, _moment, copy) => {
     const [one, other] = [...copy.keys()].sort(() => list.chance.next() - 0.5);
     if (one === undefined || other === undefined) return undefined;
     const [first, second] = [copy.get(one)!, copy.get(other)!];
