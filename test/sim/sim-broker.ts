@@ -1,6 +1,7 @@
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { TransactionalLog, Offsets, TailMessage } from '../../src/sinks/transactional-log.ts';
 import type { Bounds, Message } from '../../src/sinks/sink.ts';
+import { partitionOf } from '../../src/sinks/producer/partition-of.ts';
 
 /** What a partition holds at an offset: a message, or the marker that ends a transaction. */
 type Entry =
@@ -107,7 +108,7 @@ export class SimBroker {
     const { open } = this.#current(transactionalId, epoch);
     const transaction = open!;
     for (const { topic, key, value } of messages) {
-      const log = this.#topic(topic)[partitionOf(key, this.#partitions(topic))]!;
+      const log = this.#topic(topic)[partitionOf(key ?? '', this.#partitions(topic))]!;
       if (!transaction.first.has(log)) transaction.first.set(log, log.entries.length);
       log.entries.push({ kind: 'message', key, value, transaction, at });
     }
@@ -244,12 +245,6 @@ export class SimBroker {
 
 function newLog(topic: string, partition: number): Log {
   return { topic, partition, entries: [], start: 0, losses: [], compacted: new Set() };
-}
-
-function partitionOf(key: string | null, partitions: number): number {
-  let hash = 0;
-  for (const letter of key ?? '') hash = (hash * 31 + letter.charCodeAt(0)) >>> 0;
-  return hash % partitions;
 }
 
 /** How a process reaches the broker: each step takes time, may fail, and a dead process sees none. */

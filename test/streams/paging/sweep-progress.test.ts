@@ -42,7 +42,10 @@ function readAt(now: number, sweep: SweepProgress, ...pages: Told[]): SweepProgr
       offset: 0,
       next: last ? undefined : { ...BEGINNING, offset: before.distinct + fresh },
     };
-    return sweepAfter(before, page, { fresh, settled, now, proofMs: PROOF_MS });
+    return sweepAfter(before, page, {
+      ...{ fresh, leftOut: 0, rejectedAt: [] },
+      ...{ settled, now, proofMs: PROOF_MS },
+    });
   }, sweep);
 }
 
