@@ -12,7 +12,13 @@ import type { CertifyRequest } from '../../src/sinks/signals/signals.ts';
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { runCli } from './support/cli.ts';
 import { certifiedOrders, clientsForTest } from './support/certified-orders.ts';
-import { folderForTest } from './support/service.ts';
+import {
+  cliForTest,
+  firstReadDone,
+  folderForTest,
+  sandboxForTest,
+  settings,
+} from './support/service.ts';
 import { numbers, writtenTopic } from './support/written-topic.ts';
 import type { Clients } from './support/written-topic.ts';
 
@@ -230,6 +236,21 @@ describe('verify', () => {
     following.unsubscribe();
     await signals.close();
   });
+});
+
+it('verify agrees with a running service, and gets a fresh certificate of it', async () => {
+  const sandbox = await sandboxForTest({ records: { orders: 60 } });
+  const env = settings(sandbox, 'verify-service', folderForTest());
+  const service = cliForTest(['run'], env);
+  await firstReadDone(service);
+  const first = await verify('verify-service', 'orders', '--fresh', '--timeout', '60');
+  expect(first.lines).toEqual([expect.stringMatching(/^orders +ok +60 of 60 +exact /)]);
+  sandbox.remove('orders', [...sandbox.truth.keys('orders')][0]!);
+  sandbox.create('orders');
+  sandbox.create('orders');
+  const { lines, exit } = await verify('verify-service', 'orders', '--fresh', '--timeout', '60');
+  expect(lines[0]).toMatch(/^orders +ok +6[12] of 6[12] /); // a deletion is proven by two readings
+  expect(exit).toBe(0);
 });
 
 describe('a consumer', () => {
