@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs';
-import { lastValueFrom } from 'rxjs';
+import { concat, defer, EMPTY, lastValueFrom, of, switchMap, takeUntil } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { parseCertificate } from '../schemas/events/certificate.ts';
 import type { Certificate } from '../schemas/events/certificate.ts';
@@ -80,6 +80,20 @@ export function laterCertificates(
   const ends = new Map([[0, end]]);
   return readBatches({ kafka, topic, range: { from: ends, ends }, follow: true, stop$ }, (batch) =>
     certificatesIn(batch).filter(certificateOf(source)),
+  );
+}
+
+/** Its newest certificate, and the later ones. */
+export function certificatesOf(
+  kafka: Kafka,
+  source: CertificatesSource,
+  stop$: Observable<unknown>,
+): Observable<PublishedCertificate> {
+  return defer(() => openCertificates(kafka, source)).pipe(
+    takeUntil(stop$),
+    switchMap(({ newest, end }) =>
+      concat(newest ? of(newest) : EMPTY, laterCertificates(kafka, source, end, stop$)),
+    ),
   );
 }
 

@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { lastValueFrom, tap } from 'rxjs';
+import { count, lastValueFrom, Subject, tap } from 'rxjs';
 import { describe, expect, inject, it, vi } from 'vitest';
 import type { CheckedCertificate } from '../../src/consumers/check-certificate.ts';
 import { replay } from '../../src/consumers/replay.ts';
+import { subscribeGroup } from '../../src/consumers/subscribe-group.ts';
 import { table } from '../../src/consumers/table.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
 import { kafkaSignals } from '../../src/sinks/signals/kafka-signals.ts';
@@ -286,6 +287,30 @@ describe('a consumer', () => {
     ]);
     expect(held.get('60')).toBeDefined();
     held.close();
+  });
+
+  it('is handed each by a group', async () => {
+    const clients = clientsForTest();
+    const orders = await someOrders(clients, 'verify-group');
+    await orders.certify();
+    await orders.certify();
+    const told: number[] = [];
+    const stop$ = new Subject<void>();
+    const events = lastValueFrom(
+      subscribeGroup(
+        {
+          ...{ ...clients, topic: orders.topic, groupId: 'verify-group', stop$ },
+          onCertificate: ({ certificate }) => told.push(certificate.number),
+        },
+        () => undefined,
+      ).pipe(count()),
+    );
+    await vi.waitUntil(() => told.length === 1, { timeout: 30_000 });
+    await orders.certify();
+    await vi.waitUntil(() => told.length === 2, { timeout: 30_000 });
+    stop$.next();
+    await events;
+    expect(told).toEqual([2, 3]);
   });
 
   it('is handed the newest certificate by a replay that comes to its end', async () => {
