@@ -44,6 +44,7 @@ const SCHEMA = z.object({
   partitions: z.record(z.string().regex(/^\d+$/), z.object({ position: count, ...tally })),
 });
 
+/** What a complete reading of a list has shown, and what is in its topic then: `docs/certificates.md` has every field. */
 export type Certificate = Readonly<z.infer<typeof SCHEMA>>;
 
 /** Undefined when the text is no certificate: one of a later version may have other fields besides. */
