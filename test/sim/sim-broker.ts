@@ -187,6 +187,33 @@ export class SimBroker {
     });
   }
 
+  /** When somebody deleted something of a topic, in that order. */
+  lossTimes(topic: string): number[] {
+    const all = [...this.#gone.filter((log) => log.topic === topic), ...this.#topic(topic)];
+    return [...new Set(all.flatMap(({ losses }) => losses.map(({ at }) => at)))].sort(
+      (one, other) => one - other,
+    );
+  }
+
+  /** Of a partition as it was at a time: what is committed before an offset. */
+  before(topic: string, partition: number, end: number, at: number): SimMessage[] {
+    const logs = [...this.#gone, ...this.#topic(topic)].filter(
+      (log) => log.topic === topic && log.partition === partition,
+    );
+    const log = logs.find(
+      ({ losses }) => !losses.some((loss) => loss.end === Infinity && loss.at <= at),
+    );
+    const start = Math.max(
+      0,
+      ...(log?.losses ?? []).filter((loss) => loss.at <= at).map((loss) => loss.end),
+    );
+    return (log?.entries.slice(start, Math.max(start, end)) ?? []).flatMap((entry) =>
+      entry.kind === 'message' && entry.transaction.state === 'committed'
+        ? [{ ...entry, transaction: entry.transaction.number, lostAt: Infinity }]
+        : [],
+    );
+  }
+
   /** All that a `read_committed` reader has found, partition by partition, with what is gone since. */
   read(topic: string): SimMessage[] {
     const gone = this.#gone.filter((log) => log.topic === topic);

@@ -59,7 +59,8 @@ export function countsAfter(
   return {
     ...counts,
     beganAt: beganAt ?? at.first,
-    endedAt: beganAt === null ? at.first : at.later,
+    // What the server tells is a little too early now and then.
+    endedAt: beganAt === null ? at.first : Math.max(beganAt, at.later),
     reached: Math.max(reached, offset + length),
     rejected: counts.rejected + rejectedAt.filter((place) => offset + place >= reached).length,
     leftOut: counts.leftOut + leftOut,
