@@ -46,7 +46,8 @@ export type {
   CheckedPartition,
   Checked,
 } from '../consumers/check-certificate.ts';
-export type { Certificate } from '../schemas/events/certificate.ts';
+export type { Certificate, CertifiedPartition } from '../schemas/events/certificate.ts';
+export type { TallyText } from '../schemas/events/key-tally.ts';
 
 // Tables
 export type { Table, TableChange, TableOptions } from '../consumers/table.ts';
