@@ -70,6 +70,7 @@ async function story(resource: Resource, way: Oddity['way'], pii = {}) {
     deadLetters: { topic: 'sim.dead-letters', schemaId: 901 },
     cursors: 'sim.cursors',
     ledger: 'sim.ledger',
+    certificates: 'sim.certificates',
     partitions: new Map(),
     maxMessageBytes: new Map(),
     look: () => Promise.resolve([]),
