@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { eventHash } from './hash64.ts';
 
 /** How many live keys there are, and their digest, as JSON has them. */
 export interface TallyText {
@@ -39,14 +39,14 @@ export class KeyTally {
 
   /** A key is alive, and its newest event has this sequence. */
   add(key: string, sequence: number): void {
-    const bytes = digestOf(key, sequence);
-    this.#change(1, bytes.readUInt32BE(0), bytes.readUInt32BE(4));
+    const { high, low } = eventHash(key, sequence);
+    this.#change(1, high, low);
   }
 
   /** That event is not its newest any more. */
   remove(key: string, sequence: number): void {
-    const bytes = digestOf(key, sequence);
-    this.#less(1, bytes.readUInt32BE(0), bytes.readUInt32BE(4));
+    const { high, low } = eventHash(key, sequence);
+    this.#less(1, high, low);
   }
 
   /** Adds the keys of another one: none of them may be in both. */
@@ -77,10 +77,6 @@ export class KeyTally {
     this.#low = rest >>> 0;
     this.#high = (this.#high - high - (rest < 0 ? 1 : 0)) >>> 0;
   }
-}
-
-function digestOf(key: string, sequence: number): Buffer {
-  return createHash('sha256').update(`${key}\n${sequence}`).digest();
 }
 
 function hex(half: number): string {
