@@ -20,7 +20,7 @@ import { plainRead } from './plain-read.mjs';
  */
 
 /** @param {Pick<Context, 'isShort' | 'orders'>} sizes */
-export const firstReadOrders = ({ isShort, orders }) => orders ?? (isShort ? 20_000 : 100_000);
+export const firstReadOrders = ({ isShort, orders }) => orders ?? (isShort ? 60_000 : 100_000);
 
 /** So many are read before anything is measured: until then the code is being compiled. */
 const WARM_UP_ORDERS = 8_000;
@@ -42,7 +42,7 @@ export async function firstRead(context, nodeFlags = []) {
     pollIntervalMs: 60_000,
     nodeFlags,
   });
-  const begin = await warm(service);
+  const begin = await warm(service, orders);
   const line = await service.logged(firstReadDone('orders'));
   const cpu = await service.cpu();
   const metrics = await service.metrics();
@@ -64,12 +64,15 @@ export async function firstRead(context, nodeFlags = []) {
  * Waits until the code is. Asking also has the event loop's delays counted from then on.
  *
  * @param {import('./service.mjs').Service} service
+ * @param {number} orders There are.
  */
-async function warm(service) {
+async function warm(service, orders) {
   await service.logged(({ event }) => event === 'ready');
   for (;;) {
     const read = metric(await service.metrics(), 'cellarstream_first_read_records');
     const at = now();
+    if (read >= orders)
+      throw new Error('all was read before the code was warm: more orders, please');
     if (read >= WARM_UP_ORDERS) return { read, at, cpu: await service.cpu() };
     await delay(ASK_EVERY_MS);
   }

@@ -33,8 +33,8 @@ export interface ListEventsOptions {
   readonly resyncs?: TaskResyncs | undefined;
 }
 
-/** Without an event the cursor is written to Kafka this often, ms. */
-const SAVE_EVERY_MS = 10_000;
+/** Without an event the cursor is written to Kafka this often, ms. Who was replaced learns of it from the ledger, sooner. */
+const SAVE_EVERY_MS = 60_000;
 /** Pages that are looked at before a schema is registered for the first time. */
 const PAGES_TO_INFER_FROM = 3;
 

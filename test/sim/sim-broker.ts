@@ -1,5 +1,12 @@
 import { CellarstreamError } from '../../src/core/errors.ts';
-import type { TransactionalLog, Offsets, TailMessage } from '../../src/sinks/transactional-log.ts';
+import { newestByKey } from '../../src/sinks/newest-by-key.ts';
+import type { NewestByKey } from '../../src/sinks/newest-by-key.ts';
+import type {
+  Offsets,
+  StampedMessage,
+  TailMessage,
+  TransactionalLog,
+} from '../../src/sinks/transactional-log.ts';
 import type { Bounds, Message } from '../../src/sinks/sink.ts';
 import { partitionOf } from '../../src/sinks/producer/partition-of.ts';
 
@@ -174,16 +181,21 @@ export class SimBroker {
   }
 
   /** Committed messages of one partition between two offsets. */
-  slice(topic: string, partition: number, from: number, to: number): TailMessage[] {
+  slice(
+    topic: string,
+    partition: number,
+    from: number,
+    to: number,
+  ): (TailMessage & StampedMessage)[] {
     const { entries, start, compacted } = this.#topic(topic)[partition]!;
     if (from < start && from < to)
       throw new CellarstreamError('POSITION', `offset ${from} was deleted`);
-    return entries.slice(from, to).flatMap((entry, place): TailMessage[] => {
+    return entries.slice(from, to).flatMap((entry, place) => {
       if (entry.kind === 'marker' || entry.transaction.state !== 'committed') return [];
       if (compacted.has(entry)) return [];
-      const { key, value } = entry;
-      const offset = String(from + place);
-      return [{ partition, offset, key: key === null ? null : Buffer.from(key), value }];
+      const { key, value, at } = entry;
+      const stands = { partition, offset: String(from + place), timestamp: String(at) };
+      return [{ ...stands, key: key === null ? null : Buffer.from(key), value }];
     });
   }
 
@@ -289,6 +301,35 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Tr
     await step('bounds');
     return broker.bounds(topic);
   };
+  const read = async (
+    topic: string,
+    partition: number,
+    range: Bounds,
+    onMessages: (messages: readonly (TailMessage & StampedMessage)[]) => unknown,
+  ) => {
+    const end = Number(range.high);
+    let at = Number(range.low);
+    while (at < end) {
+      await step('read');
+      const next = Math.min(end, at + 10);
+      const { low, high } = broker.bounds(topic).get(partition) ?? { low: 0n, high: 0n };
+      if (at < low || end > high) throw changed(topic);
+      await onMessages(broker.slice(topic, partition, at, next));
+      at = next;
+    }
+  };
+  /** What this process has read, as all its tasks know it. */
+  const known = new Map<string, NewestByKey<StampedMessage>>();
+  const newestOf = (topic: string) => {
+    const found =
+      known.get(topic) ??
+      newestByKey<StampedMessage>({
+        read: (range, onMessages) => read(topic, 0, range, onMessages),
+        now,
+      });
+    known.set(topic, found);
+    return found;
+  };
   return {
     open: async (transactionalId, own) => {
       await step('open');
@@ -334,17 +375,11 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Tr
     bounds,
     readTail: async ({ topic, from, to, onMessages }) => {
       for (const [partition, end] of to) {
-        let at = Number(from.get(partition) ?? 0n);
-        while (at < Number(end)) {
-          await step('read');
-          const next = Math.min(Number(end), at + 10);
-          const { low, high } = broker.bounds(topic).get(partition) ?? { low: 0n, high: 0n };
-          if (at < low || end > high) throw changed(topic);
-          await onMessages(broker.slice(topic, partition, at, next));
-          at = next;
-        }
+        const range = { low: from.get(partition) ?? 0n, high: end };
+        await read(topic, partition, range, onMessages);
       }
     },
+    newest: (topic, boundsOf) => newestOf(topic).asOf(boundsOf),
   };
 }
 

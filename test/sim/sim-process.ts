@@ -68,9 +68,8 @@ function underFormerId(broker: TransactionalLog): TransactionalLog {
 
 /** A cursor as a version writes it that counts no keys: what it does not know it passes on as it found it. */
 function asUncounted(text: string, found: Partial<Cursor>): string {
-  const { live, certificate, ...cursor } = JSON.parse(text) as Cursor;
-  const { live: passedOn, certificate: newest } = found;
-  return JSON.stringify({ ...cursor, live: passedOn, certificate: newest ?? undefined });
+  const { live, certificate } = found;
+  return JSON.stringify({ ...(JSON.parse(text) as Cursor), live, certificate });
 }
 
 /** What such a version writes, of all that a process does. */
@@ -102,9 +101,9 @@ function forgetting(store: Store, found: () => Partial<Cursor>): Store {
       const task = store.task(name);
       return {
         ...task,
-        put: (images, { unchecked, ...memory }, notes) => {
+        put: (images, memory, notes) => {
           const cursor = memory.cursor && asUncounted(memory.cursor, found());
-          return task.put(images, { ...memory, cursor }, notes);
+          return task.put(images, { ...memory, cursor, unchecked: false }, notes);
         },
       };
     },

@@ -13,7 +13,8 @@ export type LiveKeys = readonly KeyTally[];
 export function liveKeysIn(cursor: Cursor, partitions: number): LiveKeys | undefined {
   const { live, sequence, losses = 0 } = cursor;
   if (live?.sequence !== sequence || live.losses !== losses) return undefined;
-  return live.partitions.length === partitions ? live.partitions.map(KeyTally.of) : undefined;
+  if (live.partitions.length !== partitions) return undefined;
+  return live.partitions.map((text) => KeyTally.of(text));
 }
 
 export function liveKeysText(

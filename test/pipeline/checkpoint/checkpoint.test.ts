@@ -2,7 +2,12 @@ import { createHash } from 'node:crypto';
 import { asyncScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import type { TransactionalLog, TailMessage } from '../../../src/sinks/transactional-log.ts';
+import { newestByKey } from '../../../src/sinks/newest-by-key.ts';
+import type {
+  StampedMessage,
+  TailMessage,
+  TransactionalLog,
+} from '../../../src/sinks/transactional-log.ts';
 import { newCursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import type { Cursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import type { Message } from '../../../src/sinks/sink.ts';
@@ -59,6 +64,14 @@ async function opened(
     bounds: (topic) => Promise.resolve(new Map([[0, { low: 0n, high: endOf(topic) }]])),
     readTail: ({ topic, onMessages }) =>
       onMessages(held.filter((message) => message.topic === topic)),
+    newest: (topic, bounds) =>
+      newestByKey<StampedMessage>({
+        read: (_, onMessages) => {
+          const found = held.filter((message) => message.topic === topic);
+          onMessages(found.map((message) => ({ ...message, timestamp: '0' })));
+          return Promise.resolve();
+        },
+      }).asOf(bounds),
   };
   const store: Partial<TaskStore> = {
     memory: () => memory,
