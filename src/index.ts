@@ -49,7 +49,6 @@ export type {
   Retrying,
 } from './observe/hooks.ts';
 export type { Gap, KeyGap, LostEvents } from './observe/lost-events.ts';
-export type { Certificate } from './schemas/events/certificate.ts';
 export type { TopicFinding } from './schemas/events/topic-findings.ts';
 export type { KeyedStatusChange } from './resources/orders/order-status.ts';
 export type { Proof } from './streams/paging/sweep-progress.ts';

@@ -46,8 +46,6 @@ export type {
   CheckedPartition,
   Checked,
 } from '../consumers/check-certificate.ts';
-export type { Certificate, CertifiedPartition } from '../schemas/events/certificate.ts';
-export type { TallyText } from '../schemas/events/key-tally.ts';
 
 // Tables
 export type { Table, TableChange, TableOptions } from '../consumers/table.ts';
