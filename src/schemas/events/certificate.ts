@@ -44,6 +44,7 @@ const SCHEMA = z.object({
   partitions: z.record(z.string().regex(/^\d+$/), z.object({ position: count, ...tally })),
 });
 
+/** As {@link parseCertificate} gives it. */
 export type Certificate = Readonly<z.infer<typeof SCHEMA>>;
 
 /** Undefined when the text is no certificate: one of a later version may have other fields besides. */
