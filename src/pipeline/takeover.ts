@@ -54,6 +54,7 @@ export async function takeOver(options: TakeoverOptions): Promise<TakenOver> {
   const { kafka } = links;
   const destination = await openDestination(config, links, options.kafkaLog);
   const log = kafkaTransactionalLog(links, destination);
+  if (options.isOver()) throw ended(); // its claim would fence whoever has the account by now
   const inherited = await ledger.claim(
     accountLog({
       ...{ log, account, scheduler },
@@ -69,7 +70,7 @@ export async function takeOver(options: TakeoverOptions): Promise<TakenOver> {
     cursors: destination.cursors,
     now: scheduler.now(),
   });
-  if (options.isOver()) throw new CellarstreamError('COMMIT_FAILED', 'it has ended meanwhile');
+  if (options.isOver()) throw ended();
   const isBeside = quotas.inherit(inherited);
   if (areStrangers) quotas.distrust();
   if (isBeside || areStrangers) {
@@ -77,6 +78,10 @@ export async function takeOver(options: TakeoverOptions): Promise<TakenOver> {
   }
   ledger.begin(inherited);
   return { destination, log };
+}
+
+function ended(): CellarstreamError {
+  return new CellarstreamError('COMMIT_FAILED', 'it has ended meanwhile');
 }
 
 interface StrangersOptions {

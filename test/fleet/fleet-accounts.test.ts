@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { AccountConfig, AccountFile } from '../../src/config/accounts.ts';
 import type { Serving } from '../../src/fleet/account-work.ts';
 import { fleetAccounts } from '../../src/fleet/fleet-accounts.ts';
+import { heard } from '../../src/fleet/fleet-record.ts';
+import type { AccountWord, FleetRecord } from '../../src/fleet/fleet-record.ts';
 import { SimTime } from '../sim/sim-time.ts';
 
 const fileOf = (page: number): AccountFile => ({
@@ -15,6 +17,8 @@ const nothing = () => undefined;
 function instance() {
   const time = new SimTime(0);
   const serving = new Set<Serving>();
+  const words = new Map<string, AccountWord>();
+  const sent: FleetRecord[] = [];
   const accounts = fleetAccounts({
     parts: {
       instance: 'me',
@@ -33,10 +37,14 @@ function instance() {
     folders: { use: nothing, leave: nothing, warm: () => [], clear: nothing },
     topic: 'fleet',
     log: {
-      words: new Map(),
+      words,
       following$: NEVER,
       caughtUp: () => Promise.resolve(),
-      send: () => Promise.resolve(),
+      send: (record) => {
+        sent.push(record);
+        words.set(record.account, heard(words.get(record.account), record));
+        return Promise.resolve();
+      },
       close: nothing,
     },
     watch: () => ({ hooks: {}, end: () => undefined }),
@@ -58,8 +66,15 @@ function instance() {
     await accounts.step();
     await time.pass(100);
   };
+  /** The account is given to another instance, in the next generation. */
+  const givenAway = async () => {
+    const members = ['me', 'other'].map((name) => ({ instance: name, name }));
+    accounts.give(2, { members, accounts: new Map([['winery', 'other']]) });
+    await accounts.step();
+    await time.pass(100);
+  };
   const pages = () => [...serving].map(({ config }) => config.poll.pageSize);
-  return { accounts, begun, setFile, pages };
+  return { accounts, begun, setFile, givenAway, pages, words, sent };
 }
 
 describe('an account whose file changes', () => {
@@ -97,5 +112,28 @@ describe('an account whose file changes', () => {
     accounts.give(2, { members: [other], accounts: new Map([['winery', 'other']]) });
     await setFile(fileOf(2), 100);
     expect(heldHere()).toEqual([]);
+  });
+});
+
+describe('an account that is given to another instance', () => {
+  const types = (sent: readonly FleetRecord[]) => sent.map(({ type }) => type);
+
+  it('is said to be free when its claim, which had not come through, is given up', async () => {
+    const { begun, givenAway, pages, sent } = instance();
+    await begun();
+    expect(types(sent)).toEqual(['takes']);
+    await givenAway();
+    expect(pages()).toEqual([]);
+    expect(types(sent)).toEqual(['takes', 'released']);
+  });
+
+  it('is no concern of this one where another one has it by then', async () => {
+    const { begun, givenAway, pages, sent, words } = instance();
+    await begun();
+    const owner = { instance: 'other', name: 'other', generation: 2 };
+    words.set('winery', { ...words.get('winery')!, owner });
+    await givenAway();
+    expect(pages()).toEqual([]);
+    expect(types(sent)).toEqual(['takes']);
   });
 });

@@ -69,8 +69,9 @@ export async function restore(
   }
   if (read.restored > 0) hooks?.onRestored({ images: read.restored });
   // While another task's transaction is open, what was committed to the cursors behind its beginning
-  // can't be read; the events that went with it can: no other task writes to their topic.
-  const sequence = Math.max(cursor.sequence, read.sequence);
+  // can't be read; the events that went with it can: no other task writes to their topic. Some may be in the store by now.
+  const { whole, found: since } = read.known;
+  const sequence = Math.max(cursor.sequence, read.sequence, whole + since);
   const unchecked = isReadBack(read.known);
   return {
     known: { ...read.known, whole: sequence, found: 0, begunBy: undefined, unchecked },

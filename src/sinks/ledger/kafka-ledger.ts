@@ -26,6 +26,7 @@ export interface AccountLog {
   readonly append: (text: string, beside?: readonly Message[]) => Promise<void>;
   /** What guests have declared between what was read last and what was appended last. */
   readonly guests: () => Promise<Guests>;
+  /** Resolves when nothing of it is under way: a late claim would fence whoever comes after. */
   readonly close: () => Promise<void>;
 }
 
@@ -198,6 +199,7 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       isWhole = false;
       isClosed = true;
       await sink?.close();
+      await queue;
     },
   };
 }

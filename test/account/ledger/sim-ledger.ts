@@ -53,6 +53,16 @@ export class SimLedger {
     /** Before which all is known, and where what was appended last ends. */
     let readTo = 0;
     let newest = 0;
+    let isClosed = false;
+    let queue: Promise<unknown> = Promise.resolve();
+    const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+      const done = queue.then(work, work);
+      queue = done.catch(() => undefined);
+      return done;
+    };
+    const expectOpen = (): void => {
+      if (isClosed) throw new CellarstreamError('COMMIT_FAILED', 'the ledger is closed');
+    };
     const expectReached = (): void => {
       if (isCutOff()) throw new CellarstreamError('KAFKA_UNREACHABLE', 'no answer from Kafka');
     };
@@ -74,51 +84,59 @@ export class SimLedger {
       publish(beside);
     };
     const log: AccountLog = {
-      takeOver: async (text, beside) => {
-        await step('take over');
-        expectReached();
-        epoch = ++this.#epoch;
-        this.#owner = undefined;
-        await step('taken over');
-        const end = write(text);
-        await writeBeside(beside);
-        await step('claimed');
-        expectOwn();
-        this.#owner = log;
-        const claimedAt = now();
-        await step('find the end');
-        const known = this.#entries.slice();
-        await step('read'); // until it is read
-        expectReached();
-        if (known.slice(end).some(isOwn)) {
-          throw new CellarstreamError('FENCED', 'another one has claimed it since');
-        }
-        readTo = known.length;
-        const claim = known[end - 1]!;
-        const entries = known.slice(0, end - 1).filter(isOwn);
-        const guests = newestOfGuests(known);
-        const aged = agedAt(claim);
-        return { entries: entries.map(aged), claimedAt, guests: guests.map(aged), at: now() };
+      takeOver: (text, beside) =>
+        inTurn(async () => {
+          expectOpen();
+          await step('take over');
+          expectReached();
+          epoch = ++this.#epoch;
+          this.#owner = undefined;
+          await step('taken over');
+          expectOpen();
+          const end = write(text);
+          await writeBeside(beside);
+          await step('claimed');
+          expectOwn();
+          this.#owner = log;
+          const claimedAt = now();
+          await step('find the end');
+          const known = this.#entries.slice();
+          await step('read'); // until it is read
+          expectReached();
+          if (known.slice(end).some(isOwn)) {
+            throw new CellarstreamError('FENCED', 'another one has claimed it since');
+          }
+          readTo = known.length;
+          const claim = known[end - 1]!;
+          const entries = known.slice(0, end - 1).filter(isOwn);
+          const guests = newestOfGuests(known);
+          const aged = agedAt(claim);
+          return { entries: entries.map(aged), claimedAt, guests: guests.map(aged), at: now() };
+        }),
+      append: (text, beside) =>
+        inTurn(async () => {
+          await step('declare'); // it is produced
+          const end = write(text);
+          await writeBeside(beside);
+          await step('declared'); // EndTxn is sent
+          expectOwn();
+          await step('committed'); // and answered
+          expectReached();
+          newest = end;
+        }),
+      guests: () =>
+        inTurn(async () => {
+          await step();
+          const known = this.#entries.slice();
+          await step();
+          const guests = newestOfGuests(known.slice(readTo));
+          readTo = known.length;
+          return { guests: guests.map(agedAt(known[newest - 1]!)), at: now() };
+        }),
+      close: async () => {
+        isClosed = true;
+        await queue;
       },
-      append: async (text, beside) => {
-        await step('declare'); // it is produced
-        const end = write(text);
-        await writeBeside(beside);
-        await step('declared'); // EndTxn is sent
-        expectOwn();
-        await step('committed'); // and answered
-        expectReached();
-        newest = end;
-      },
-      guests: async () => {
-        await step();
-        const known = this.#entries.slice();
-        await step();
-        const guests = newestOfGuests(known.slice(readTo));
-        readTo = known.length;
-        return { guests: guests.map(agedAt(known[newest - 1]!)), at: now() };
-      },
-      close: () => Promise.resolve(),
     };
     return log;
   }

@@ -62,8 +62,12 @@ async function opened(
     clusterId: () => Promise.resolve('cluster'),
     ends: (topic) => Promise.resolve(new Map([[0, endOf(topic)]])),
     bounds: (topic) => Promise.resolve(new Map([[0, { low: 0n, high: endOf(topic) }]])),
-    readTail: ({ topic, onMessages }) =>
-      onMessages(held.filter((message) => message.topic === topic)),
+    readTail: ({ topic, from, onMessages }) =>
+      onMessages(
+        held.filter(
+          (message) => message.topic === topic && BigInt(message.offset) >= (from.get(0) ?? 0n),
+        ),
+      ),
     newest: (topic, bounds) =>
       newestByKey<StampedMessage>({
         read: (_, onMessages) => {
@@ -143,20 +147,37 @@ describe('a commit of a task', () => {
 });
 
 describe('a task that is taken over', () => {
-  it('goes on behind the last sequence that it reads, though its newest cursor is hidden', async () => {
+  describe('while its newest cursor is hidden', () => {
     // Behind the beginning of another task's open transaction nothing of the cursors can be read.
-    const cursor = { ...newCursor('another'), sequence: 4 };
-    const message = (topic: string, key: string, value: string) => {
+    const cursor = JSON.stringify({ ...newCursor('another'), sequence: 4 });
+    const message = (topic: string, offset: string, key: string, value: string) => {
       const partition = 0;
-      return { topic, partition, offset: '0', key: Buffer.from(key), value: Buffer.from(value) };
+      return { topic, partition, offset, key: Buffer.from(key), value: Buffer.from(value) };
     };
     const held = [
-      message('wine.cursors', TASK, JSON.stringify(cursor)),
-      message('wine.orders', '7', 'event 9'),
-      message('wine.orders', '8', 'event 8'),
+      message('wine.cursors', '0', TASK, cursor),
+      message('wine.orders', '0', '7', 'event 9'),
+      message('wine.orders', '1', '8', 'event 8'),
     ];
-    const { log } = await opened(undefined, held);
-    expect(log.cursor.sequence).toBe(9);
+    /** The store has read so much of the topic. */
+    const memory = (end: string, whole: number, found: number): TaskMemory => ({
+      ...{ home: '4 cluster wine.orders', ends: { 0: end }, cursorEnd: '1', cursor },
+      ...{ whole, found, schemaIds: [], sweep: null },
+    });
+
+    it('goes on behind the last sequence that it reads', async () => {
+      const { log } = await opened(undefined, held);
+      expect(log.cursor.sequence).toBe(9);
+    });
+
+    it.each([
+      ['was brought up to it', memory('2', 9, 0)],
+      ['was to be brought up to it, which was cut short', memory('2', 7, 2)],
+    ])('goes on behind the last sequence of its store, which %s', async (_, stored) => {
+      const { log, kept } = await opened(undefined, held, { memory: stored });
+      expect(log.cursor.sequence).toBe(9);
+      expect(kept.at(-1)).toMatchObject({ whole: 9 });
+    });
   });
 
   describe('by a process with a store of before', () => {

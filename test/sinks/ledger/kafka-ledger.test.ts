@@ -55,6 +55,7 @@ function ledgerTopic() {
   return {
     ...{ write, logOf, opened },
     reads: () => reads,
+    claims: () => messages.length,
     atBounds: (work: () => void) => (onBounds = work),
   };
 }
@@ -92,5 +93,20 @@ describe('the ledgers of many accounts', () => {
     topic.atBounds(() => undefined);
     await log.append('another declaration');
     expect(await texts()).toEqual([]);
+  });
+});
+
+describe('a ledger that is closed while it is taken over', () => {
+  it('is closed when that has ended, and writes no claim', async () => {
+    const topic = ledgerTopic();
+    const log = topic.logOf('east');
+    const ended: string[] = [];
+    const taking = log.takeOver('claim').catch((error: unknown) => error);
+    const closing = log.close().then(() => ended.push('closed'));
+    void taking.then(() => ended.push('taken over'));
+    await closing;
+    expect(await taking).toMatchObject({ code: 'COMMIT_FAILED' });
+    expect(ended).toEqual(['taken over', 'closed']);
+    expect(topic.claims()).toBe(0);
   });
 });
