@@ -7,7 +7,7 @@ import type { AccountRun, InstanceParts } from './account-run.ts';
 import type { FleetHooks } from './fleet-hooks.ts';
 import type { FleetLog } from './fleet-log.ts';
 import { fleetMessage } from './fleet-record.ts';
-import type { Owner } from './fleet-record.ts';
+import type { AccountWord, Owner } from './fleet-record.ts';
 import { isQuarantined, isSuspect, lossesOf, MAX_LOSSES, PROBATION_MS } from './losses.ts';
 import type { SharedOut, Told } from './member-data.ts';
 import { nextStep } from './next-step.ts';
@@ -68,6 +68,8 @@ interface Here {
   takenAt: number | undefined;
   /** Whether another instance had it before. */
   isFromOther: boolean;
+  /** What it was quarantined upon: that is said once, and heard a little later. */
+  judged: AccountWord | undefined;
 }
 
 export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
@@ -124,7 +126,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     });
     const here: Here = {
       ...{ config, run, watched, askedAt: undefined },
-      ...{ losses: [], takenAt: undefined, isFromOther: false },
+      ...{ losses: [], takenAt: undefined, isFromOther: false, judged: undefined },
     };
     all.set(account, here);
     return here;
@@ -137,8 +139,14 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     const whom = { instance: asked, name: ofAsked, generation: since };
     await log.send({ type: 'asks', ...own(account), generation: generation!, owner: whom });
   };
-  const quarantine = (account: string): void => {
-    log.send({ type: 'quarantined', ...own(account) }).catch(() => undefined); // it is looked at again
+  const quarantine = (account: string, here: Here): void => {
+    const word = log.words.get(account);
+    if (here.judged === word) return;
+    here.judged = word;
+    log.send({ type: 'quarantined', ...own(account) }).then(
+      () => fleetHooks.onQuarantined?.({ account }),
+      () => (here.judged = undefined), // it is looked at again
+    );
   };
   /** What was wrong with it may have been mended. */
   const free = (account: string): void => {
@@ -155,11 +163,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
   /** Claims an account, unless it has taken down too many instances, or may and another one may as well. */
   const claim = (account: string, here: Here): void => {
     const losses = lossesOf(log.words.get(account), { me: instance, members, now: now() });
-    if (losses.length >= MAX_LOSSES) {
-      fleetHooks.onQuarantined?.({ account });
-      quarantine(account);
-      return;
-    }
+    if (losses.length >= MAX_LOSSES) return quarantine(account, here);
     if (isSuspect(losses) && isOnProbation()) return;
     fleetHooks.onAccount?.({ account, step: 'claim' });
     here.losses = losses;

@@ -2,6 +2,7 @@ import { firstValueFrom, NEVER } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { AccountConfig, AccountFile } from '../../src/config/accounts.ts';
 import type { Serving } from '../../src/fleet/account-work.ts';
+import type { AccountWord, FleetRecord } from '../../src/fleet/fleet-record.ts';
 import { fleetAccounts } from '../../src/fleet/fleet-accounts.ts';
 import { SimTime } from '../sim/sim-time.ts';
 
@@ -15,6 +16,10 @@ const nothing = () => undefined;
 function instance() {
   const time = new SimTime(0);
   const serving = new Set<Serving>();
+  const words = new Map<string, AccountWord>();
+  const said: FleetRecord['type'][] = [];
+  const quarantined: string[] = [];
+  let isCutOff = false;
   const accounts = fleetAccounts({
     parts: {
       instance: 'me',
@@ -33,14 +38,18 @@ function instance() {
     folders: { use: nothing, leave: nothing, warm: () => [], clear: nothing },
     topic: 'fleet',
     log: {
-      words: new Map(),
+      words,
       following$: NEVER,
       caughtUp: () => Promise.resolve(),
-      send: () => Promise.resolve(),
+      send: ({ type }) => {
+        if (isCutOff) return Promise.reject(new Error('cut off'));
+        said.push(type);
+        return Promise.resolve();
+      },
       close: nothing,
     },
     watch: () => ({ hooks: {}, end: () => undefined }),
-    fleetHooks: {},
+    fleetHooks: { onQuarantined: ({ account }) => quarantined.push(account) },
     onChange: () => void accounts.step(),
   });
   const setFile = async (file: AccountFile | undefined, waitMs: number) => {
@@ -59,7 +68,8 @@ function instance() {
     await time.pass(100);
   };
   const pages = () => [...serving].map(({ config }) => config.poll.pageSize);
-  return { accounts, begun, setFile, pages };
+  const cutOff = (isSo: boolean) => (isCutOff = isSo);
+  return { accounts, time, words, said, quarantined, begun, setFile, pages, cutOff };
 }
 
 describe('an account whose file changes', () => {
@@ -97,5 +107,35 @@ describe('an account whose file changes', () => {
     accounts.give(2, { members: [other], accounts: new Map([['winery', 'other']]) });
     await setFile(fileOf(2), 100);
     expect(heldHere()).toEqual([]);
+  });
+});
+
+describe('an account that has taken three instances down', () => {
+  const lost: AccountWord = {
+    owner: { instance: 'gone', name: 'gone', generation: 0 },
+    ...{ ask: undefined, at: -1_000, takenAt: -1_000 },
+    ...{ losses: [-60_000, -30_000], quarantinedAt: undefined },
+  };
+
+  it('is said to be quarantined once, though that is heard later', async () => {
+    const { accounts, words, said, quarantined, begun, pages } = instance();
+    words.set('winery', lost);
+    await begun();
+    for (let k = 0; k < 5; k++) await accounts.step();
+    expect([said, quarantined, pages()]).toEqual([['quarantined'], ['winery'], []]);
+  });
+
+  it('is said to be so again where that did not come through', async () => {
+    const { accounts, words, said, quarantined, begun, cutOff, time } = instance();
+    words.set('winery', lost);
+    cutOff(true);
+    await begun();
+    expect([said, quarantined]).toEqual([[], []]);
+    cutOff(false);
+    for (let k = 0; k < 3; k++) {
+      await accounts.step();
+      await time.pass(10);
+    }
+    expect([said, quarantined]).toEqual([['quarantined'], ['winery']]);
   });
 });
