@@ -102,7 +102,14 @@ export function heard(before: AccountWord | undefined, record: FleetRecord): Acc
     const known = before ?? { ...NOBODY, owner: record.owner };
     return { ...known, at, ask: { instance, generation } };
   }
+  if (type === 'takes' && before && hasCome(before, record)) return before;
   const losses = record.losses.map((each) => Date.parse(each));
   const isAnnounced = type === 'takes';
   return { ...NOBODY, owner: { instance, name, generation }, isAnnounced, at, takenAt: at, losses };
+}
+
+/** Whether the claim that is announced is known already: the two are written by different producers, and each may be late. */
+function hasCome({ owner, isAnnounced, takenAt }: AccountWord, { instance, at }: FleetRecord) {
+  const isClaimed = owner?.instance === instance && isAnnounced === false;
+  return isClaimed && takenAt !== undefined && Date.parse(at) <= takenAt;
 }
