@@ -27,7 +27,7 @@ export async function accountsCommand({ json }: { readonly json?: boolean }): Pr
   const kafka = openKafka(config, { log, kafkaRetries: FIRST_RETRIES });
   const { sharedPrefix } = config.topics;
 
-  const words = await readFleetLog(kafka, topicNames(sharedPrefix).fleet);
+  const { words } = await readFleetLog(kafka, topicNames(sharedPrefix).fleet);
   const group = await readFleetGroup(kafka, sharedPrefix);
   const accounts = fleetAccountsNow({ words, group, files, now: Date.now() });
   process.stdout.write(json ? jsonLines(accounts) : table(accounts));

@@ -7,9 +7,10 @@ import type { AccountRun, InstanceParts } from './account-run.ts';
 import type { FleetHooks } from './fleet-hooks.ts';
 import type { FleetLog } from './fleet-log.ts';
 import { fleetMessage } from './fleet-record.ts';
-import type { AccountWord, Owner } from './fleet-record.ts';
+import type { AccountWord, FleetRecord, Owner } from './fleet-record.ts';
 import { isQuarantined, isSuspect, lossesOf, MAX_LOSSES, PROBATION_MS } from './losses.ts';
 import type { SharedOut, Told } from './member-data.ts';
+import type { Report } from './report.ts';
 import { nextStep } from './next-step.ts';
 import type { Doing, Step } from './next-step.ts';
 import type { WarmFolders } from './warm-folders.ts';
@@ -45,6 +46,8 @@ export interface FleetAccounts {
   readonly step: () => Promise<void>;
   /** What the group is told. */
   readonly told: (known: readonly string[]) => Pick<Told, 'known' | 'held' | 'warm'>;
+  /** What the fleet is told in between. */
+  readonly report: () => Report['accounts'];
   readonly here: () => ReadonlyMap<string, { readonly doing: Doing; readonly error: unknown }>;
   readonly stopAll: () => Promise<void>;
 }
@@ -134,23 +137,29 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
   const counted = (is: (run: AccountRun) => boolean) =>
     [...all.values()].filter(({ run }) => is(run)).length;
 
+  const weightOf = (account: string): number =>
+    isQuarantined(log.words.get(account), now())
+      ? QUARANTINED_WEIGHT
+      : (all.get(account)?.run.weight() ?? 1);
+
+  const say = (record: FleetRecord): Promise<void> => log.send(fleetMessage(topic, record));
   const ask = async (account: string, owner: Owner): Promise<void> => {
     const { instance: asked, name: ofAsked, generation: since } = owner;
     const whom = { instance: asked, name: ofAsked, generation: since };
-    await log.send({ type: 'asks', ...own(account), generation: generation!, owner: whom });
+    await say({ type: 'asks', ...own(account), generation: generation!, owner: whom });
   };
   const quarantine = (account: string, here: Here): void => {
     const word = log.words.get(account);
     if (here.judged === word) return;
     here.judged = word;
-    log.send({ type: 'quarantined', ...own(account) }).then(
+    say({ type: 'quarantined', ...own(account) }).then(
       () => fleetHooks.onQuarantined?.({ account }),
       () => (here.judged = undefined), // it is looked at again
     );
   };
   /** What was wrong with it may have been mended. */
   const free = (account: string): void => {
-    log.send({ type: 'released', ...own(account) }).catch(() => undefined); // it is over in an hour
+    say({ type: 'released', ...own(account) }).catch(() => undefined); // it is over in an hour
   };
   const isFull = (step: Step): boolean =>
     (step === 'claim' && counted((run) => run.isStarting()) >= MAX_STARTING) ||
@@ -170,7 +179,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     here.takenAt = now();
     here.isFromOther = log.words.has(account);
     // Not waited for: who does not hear of it claims the account as well, and is the only one to have it then.
-    log.send({ type: 'takes', ...own(account), ...tenure(account) }).catch(() => undefined);
+    say({ type: 'takes', ...own(account), ...tenure(account) }).catch(() => undefined);
     here.run.claim();
   };
 
@@ -261,15 +270,17 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     told: (known) => ({
       known,
       held: new Map(
-        [...held].map(([account, since]) => {
-          const weight = isQuarantined(log.words.get(account), now())
-            ? QUARANTINED_WEIGHT
-            : (all.get(account)?.run.weight() ?? 1);
-          return [account, { generation: since, weight }];
-        }),
+        [...held].map(([account, since]) => [
+          account,
+          { generation: since, weight: weightOf(account) },
+        ]),
       ),
       warm: folders.warm(),
     }),
+    report: () =>
+      Object.fromEntries(
+        [...all.keys()].map((account) => [account, { weight: weightOf(account) }]),
+      ),
     here: () =>
       new Map(
         [...all].map(([account, { run }]) => [

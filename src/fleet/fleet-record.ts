@@ -73,17 +73,6 @@ const NOBODY = {
   quarantinedAt: undefined,
 };
 
-/** Takes up what messages say; what is none is passed over. */
-export function hearAll(
-  words: Map<string, AccountWord>,
-  messages: readonly { readonly value: Buffer | null }[],
-): void {
-  for (const { value } of messages) {
-    const record = parseFleetRecord(value);
-    if (record) words.set(record.account, heard(words.get(record.account), record));
-  }
-}
-
 /** How an account is after a message more. */
 export function heard(before: AccountWord | undefined, record: FleetRecord): AccountWord {
   const { instance, name, type } = record;

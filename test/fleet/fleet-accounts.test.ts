@@ -2,6 +2,7 @@ import { firstValueFrom, NEVER } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { AccountConfig, AccountFile } from '../../src/config/accounts.ts';
 import type { Serving } from '../../src/fleet/account-work.ts';
+import { parseFleetRecord } from '../../src/fleet/fleet-record.ts';
 import type { AccountWord, FleetRecord } from '../../src/fleet/fleet-record.ts';
 import { fleetAccounts } from '../../src/fleet/fleet-accounts.ts';
 import { SimTime } from '../sim/sim-time.ts';
@@ -39,11 +40,12 @@ function instance() {
     topic: 'fleet',
     log: {
       words,
+      reports: new Map(),
       following$: NEVER,
       caughtUp: () => Promise.resolve(),
-      send: ({ type }) => {
+      send: ({ value }) => {
         if (isCutOff) return Promise.reject(new Error('cut off'));
-        said.push(type);
+        said.push(parseFleetRecord(value)!.type);
         return Promise.resolve();
       },
       close: nothing,

@@ -44,6 +44,25 @@ export function restless({
   return undefined;
 }
 
+/** By the true weights: no account could go to another member so that the two had much more alike to do. */
+export function checkLoads({ accounts, instances }: Quiet): string[] {
+  const loads = instances.map(({ name }) => {
+    const own = accounts.filter((account) => account.owner()?.instance === name);
+    return { name, own, load: own.reduce((sum, { weight }) => sum + weight, 0) };
+  });
+  const mean = loads.reduce((sum, { load }) => sum + load, 0) / loads.length;
+  return loads.flatMap((more) =>
+    loads.flatMap((less) => {
+      const gap = more.load - less.load;
+      const fits = more.own.some(({ weight }) => weight >= gap / 4 && weight <= 0.75 * gap);
+      // One of the two is further off than that.
+      return gap > 2 * EVEN_WITHIN * mean && fits
+        ? [`${more.name} has ${more.load}, ${less.name} ${less.load}`]
+        : [];
+    }),
+  );
+}
+
 /** How it is shared out: no account could go to another member so that the two have more alike to do. */
 export function checkEven({ accounts, instances, generation }: Quiet): string[] {
   const weights = new Map<string, number>();
@@ -66,7 +85,7 @@ export function checkEven({ accounts, instances, generation }: Quiet): string[] 
     loads.flatMap((less) => {
       const gap = more.load - less.load;
       const isFar = gap > EVEN_WITHIN * mean;
-      const couldMove = more.own.some(({ name }) => weightOf(name) < gap);
+      const couldMove = more.own.some(({ name }) => weightOf(name) <= 0.75 * gap);
       // Quarantined when it was told of, and run since: nothing moves before the members change.
       const isOld = more.own.some(({ name }) => weightOf(name) < 0.1);
       return isFar && couldMove && !isOld
