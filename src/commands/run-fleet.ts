@@ -51,7 +51,8 @@ export async function runFleetCommand(source: Pick<AccountsOptions, 'env' | 'cwd
         const account = operations.account(own);
         const line = logger.child({ account: own.account });
         logSettings(line, own, source);
-        return { hooks: allHooks(logHooks(line), account.hooks), end: account.end };
+        const { figures, end } = account;
+        return { hooks: allHooks(logHooks(line), account.hooks), figures, end };
       },
       kafkaLog: kafkaLogCreator(logger),
     });

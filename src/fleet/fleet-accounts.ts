@@ -1,6 +1,8 @@
 import type { LedgerMessages } from '../account/ledger/ledger.ts';
 import type { AccountConfig } from '../config/accounts.ts';
+import type { AccountFigures } from '../observe/fleet-view.ts';
 import type { Hooks } from '../observe/hooks.ts';
+import { accountReport } from './account-report.ts';
 import type { AccountFiles } from './account-files.ts';
 import { accountRun, isFenced } from './account-run.ts';
 import type { AccountRun, InstanceParts } from './account-run.ts';
@@ -33,6 +35,8 @@ export interface FleetAccountsOptions {
 /** Who is told of an account, until its end. */
 export interface Watched {
   readonly hooks: Hooks;
+  /** How it is now, to be told to the other instances. */
+  readonly figures?: () => AccountFigures;
   readonly end: () => void;
 }
 
@@ -279,7 +283,12 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     }),
     report: () =>
       Object.fromEntries(
-        [...all.keys()].map((account) => [account, { weight: weightOf(account) }]),
+        [...all].map(([account, { run, watched }]) => {
+          const why = run.failure()?.error;
+          const error = isFenced(why) ? undefined : why; // whoever has it tells how it is
+          const figures = run.doing() === 'running' ? watched.figures?.() : undefined;
+          return [account, accountReport({ weight: weightOf(account), error, figures })];
+        }),
       ),
     here: () =>
       new Map(

@@ -2,10 +2,26 @@ import { z } from 'zod';
 import type { Message } from '../sinks/sink.ts';
 
 const NAME = z.string().min(1).max(200);
-/** More may be told by a later version: what is not known here is passed over. */
+const COUNT = z.number().min(0);
+// More may be told by a later version: what is not known here is passed over.
+const FIGURES = z.object({
+  at: z.number(),
+  ready: z.boolean(),
+  reasons: z.array(z.string()).readonly(),
+  causes: z.array(z.string()).readonly(),
+  lagMs: COUNT.nullable(),
+  lookedAt: z.number().nullable(),
+  quota: z.object({ name: z.string(), used: COUNT, limit: COUNT }).nullable(),
+  eventsPerSecond: COUNT,
+  firstRead: z.object({ read: COUNT, total: COUNT }).nullable(),
+});
 const OF_ACCOUNT = z.object({
   /** What it costs now. */
   weight: z.number().positive(),
+  /** Why it can't go on; left out where it can. */
+  failed: z.string().optional(),
+  /** Left out where it does not run. */
+  figures: FIGURES.optional(),
 });
 const REPORT = z.object({
   type: z.literal('reports'),
@@ -56,11 +72,4 @@ function parsed(value: Buffer): Report | undefined {
   } catch {
     return undefined; // no JSON
   }
-}
-
-/** Whether there is something to tell that was not told yet. */
-export function isNews(now: Report['accounts'], before: Report['accounts'] = {}): boolean {
-  const accounts = Object.entries(now);
-  if (accounts.length !== Object.keys(before).length) return true;
-  return accounts.some(([account, { weight }]) => before[account]?.weight !== weight);
 }

@@ -1,7 +1,8 @@
 import { defer, exhaustMap, ignoreElements, interval } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { FleetLog } from './fleet-log.ts';
-import { isNews, reportMessage } from './report.ts';
+import { isNews } from './report-news.ts';
+import { reportMessage } from './report.ts';
 import type { Report } from './report.ts';
 
 export interface ReportingOptions {

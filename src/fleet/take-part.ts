@@ -139,7 +139,14 @@ export async function takePart(options: TakePartOptions): Promise<void> {
     tap(() =>
       fleetHooks.onFleet?.(
         fleetViewOf({
-          ...{ name, generation: generation?.number, given, files, words: log.words },
+          ...{
+            name,
+            generation: generation?.number,
+            given,
+            files,
+            words: log.words,
+            reports: log.reports,
+          },
           here: accounts.here(),
           now: scheduler.now(),
         }),
