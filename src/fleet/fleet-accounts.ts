@@ -73,8 +73,8 @@ interface Here {
   losses: readonly number[];
   /** When it was taken here, on the scheduler's clock. */
   takenAt: number | undefined;
-  /** Whether another instance had it before. */
-  isFromOther: boolean;
+  /** Since when the instance that had it has not run it any more, or may not; undefined while it does, and once it is read here. */
+  silentSince: number | undefined;
   /** What it was quarantined upon: that is said once, and heard a little later. */
   judged: AccountWord | undefined;
 }
@@ -123,17 +123,21 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       ...{ config, parts, onChange },
       hooks: watched.hooks,
       words: wordsOf(account),
-      onReady: (elapsedMs) => {
-        if (all.get(account)?.isFromOther) fleetHooks.onHandover?.({ account, elapsedMs });
+      onAnswered: () => {
+        const { silentSince } = here;
+        here.silentSince = undefined;
+        if (silentSince === undefined) return;
+        fleetHooks.onHandover?.({ account, elapsedMs: now() - silentSince });
       },
       onFailed: (error, delayMs) => {
+        here.silentSince = undefined; // what it waits for is told otherwise
         if (isFenced(error)) fleetHooks.onFenced?.({ account });
         fleetHooks.onAccountFailed?.({ account, error, delayMs });
       },
     });
     const here: Here = {
       ...{ config, run, watched, askedAt: undefined },
-      ...{ losses: [], takenAt: undefined, isFromOther: false, judged: undefined },
+      ...{ losses: [], takenAt: undefined, silentSince: undefined, judged: undefined },
     };
     all.set(account, here);
     return here;
@@ -156,6 +160,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     const word = log.words.get(account);
     if (here.judged === word) return;
     here.judged = word;
+    here.silentSince = undefined;
     say({ type: 'quarantined', ...own(account) }).then(
       () => fleetHooks.onQuarantined?.({ account }),
       () => (here.judged = undefined), // it is looked at again
@@ -181,15 +186,22 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     fleetHooks.onAccount?.({ account, step: 'claim' });
     here.losses = losses;
     here.takenAt = now();
-    here.isFromOther = log.words.has(account);
     // Not waited for: who does not hear of it claims the account as well, and is the only one to have it then.
     say({ type: 'takes', ...own(account), ...tenure(account) }).catch(() => undefined);
     here.run.claim();
   };
 
+  /** The account is to come here: from when it is asked for, or found to be without an owner, its handover takes time. */
+  const watchSilence = (here: Here, word: AccountWord | undefined): void => {
+    const last = word?.owner?.instance ?? word?.releasedBy;
+    if (last === undefined || last === instance) return;
+    const goesOn = word?.owner !== undefined && members.has(last);
+    here.silentSince = goesOn ? here.askedAt : (here.silentSince ?? here.askedAt ?? now());
+  };
   const take = (account: string, here: Here): void => {
     const word = log.words.get(account);
     const { run, askedAt } = here;
+    if (isGiven(account) && run.doing() !== 'running') watchSilence(here, word);
     const step = nextStep({
       ...{ me: instance, generation, members, word },
       doing: run.doing(),

@@ -57,6 +57,8 @@ export interface AccountWord {
   readonly owner: Owner | undefined;
   /** Whether the owner has said that it takes it, and not yet that it has. */
   readonly isAnnounced?: boolean;
+  /** The instance that had it last; undefined while there is an owner. */
+  readonly releasedBy?: string;
   readonly ask: Pick<Owner, 'instance' | 'generation'> | undefined;
   /** When that was said, ms since the epoch. */
   readonly at: number;
@@ -81,7 +83,8 @@ export function heard(before: AccountWord | undefined, record: FleetRecord): Acc
   if (type === 'released') {
     // A late word of who had it before says nothing of who has it now.
     const isOwn = !before?.owner || before.owner.instance === instance;
-    return isOwn ? { ...NOBODY, at, losses: before?.losses ?? [] } : before;
+    if (!isOwn) return before;
+    return { ...NOBODY, at, releasedBy: instance, losses: before?.losses ?? [] };
   }
   const { generation } = record;
   // Anybody can write what is no claim, however late.

@@ -63,6 +63,7 @@ export async function takePart(options: TakePartOptions): Promise<void> {
   let generation: Generation | undefined;
   let given: SharedOut | undefined;
   let files: AccountFiles = new Map();
+  let isIn = false;
   let isLeaving = false;
   const changed$ = new Subject<void>();
   const rejoin$ = new Subject<void>();
@@ -92,6 +93,10 @@ export async function takePart(options: TakePartOptions): Promise<void> {
     tell: () => packTold({ instance, name, ...accounts.told(isLeaving ? [] : readable(files)) }),
     share: leading.share,
     ...{ rejoin$, leave$, scheduler },
+    onIn: (now) => {
+      isIn = now;
+      changed$.next();
+    },
     onRetry: onError,
   }).pipe(tap(take$));
   const reading$ = files$.pipe(
@@ -128,30 +133,24 @@ export async function takePart(options: TakePartOptions): Promise<void> {
     }
   };
   const weighing$ = interval(WEIGH_EVERY_MS, scheduler).pipe(
-    filter(() => generation?.isLeader === true && !isLeaving),
+    filter(() => isIn && generation?.isLeader === true && !isLeaving),
     tap(() => {
       forgetReports();
       if (leading.isDue(log.reports)) rejoin$.next();
     }),
   );
+  const show = (): void =>
+    fleetHooks.onFleet?.(
+      fleetViewOf({
+        ...{ name, given, files, words: log.words, reports: log.reports },
+        generation: isIn ? generation?.number : undefined,
+        here: accounts.here(),
+        now: scheduler.now(),
+      }),
+    );
   const showing$ = merge(changed$, interval(VIEW_AT_LEAST_EVERY_MS, scheduler)).pipe(
     auditTime(VIEW_EVERY_MS, scheduler),
-    tap(() =>
-      fleetHooks.onFleet?.(
-        fleetViewOf({
-          ...{
-            name,
-            generation: generation?.number,
-            given,
-            files,
-            words: log.words,
-            reports: log.reports,
-          },
-          here: accounts.here(),
-          now: scheduler.now(),
-        }),
-      ),
-    ),
+    tap(show),
   );
   /** Whether others are to take what is run here: when all leave at once, nobody is. */
   const isAwaited = () =>
@@ -193,6 +192,7 @@ export async function takePart(options: TakePartOptions): Promise<void> {
     over$.next();
   } finally {
     await accounts.stopAll();
+    show(); // it has left
   }
 }
 

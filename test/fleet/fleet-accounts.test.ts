@@ -14,19 +14,20 @@ const fileOf = (page: number): AccountFile => ({
 const nothing = () => undefined;
 
 /** An instance that has the account, and looks again whenever something has changed. */
-function instance() {
+function instance({ imagesMs = 0 } = {}) {
   const time = new SimTime(0);
   const serving = new Set<Serving>();
   const words = new Map<string, AccountWord>();
   const said: FleetRecord['type'][] = [];
   const quarantined: string[] = [];
+  const handovers: number[] = [];
   let isCutOff = false;
   const accounts = fleetAccounts({
     parts: {
       instance: 'me',
       scheduler: time.scheduler,
       work: {
-        warm: () => Promise.resolve(),
+        warm: () => time.sleep(imagesMs),
         serve: async (one) => {
           serving.add(one);
           await firstValueFrom(one.stop$);
@@ -51,7 +52,10 @@ function instance() {
       close: nothing,
     },
     watch: () => ({ hooks: {}, end: () => undefined }),
-    fleetHooks: { onQuarantined: ({ account }) => quarantined.push(account) },
+    fleetHooks: {
+      onQuarantined: ({ account }) => quarantined.push(account),
+      onHandover: ({ elapsedMs }) => handovers.push(elapsedMs),
+    },
     onChange: () => void accounts.step(),
   });
   const setFile = async (file: AccountFile | undefined, waitMs: number) => {
@@ -60,10 +64,10 @@ function instance() {
     await accounts.step();
     await time.pass(100);
   };
-  const begun = async () => {
+  const begun = async (others: readonly string[] = []) => {
     accounts.setFiles(new Map([['winery', fileOf(1)]]));
     accounts.give(1, {
-      members: [{ instance: 'me', name: 'me' }],
+      members: ['me', ...others].map((each) => ({ instance: each, name: each })),
       accounts: new Map([['winery', 'me']]),
     });
     await accounts.step();
@@ -71,7 +75,11 @@ function instance() {
   };
   const pages = () => [...serving].map(({ config }) => config.poll.pageSize);
   const cutOff = (isSo: boolean) => (isCutOff = isSo);
-  return { accounts, time, words, said, quarantined, begun, setFile, pages, cutOff };
+  /** The API answers a request of whoever is served. */
+  const answer = (what: string, status: number) =>
+    serving.forEach(({ hooks }) => hooks.onRequest?.({ what, status, elapsedMs: 5, waitedMs: 0 }));
+  const told = { said, quarantined, handovers };
+  return { accounts, time, words, ...told, begun, setFile, pages, cutOff, answer };
 }
 
 describe('an account whose file changes', () => {
@@ -139,5 +147,59 @@ describe('an account that has taken three instances down', () => {
       await time.pass(10);
     }
     expect([said, quarantined]).toEqual([['quarantined'], ['winery']]);
+  });
+});
+
+describe('a handover', () => {
+  const ownedBy = (owner: string): AccountWord => ({
+    owner: { instance: owner, name: owner, generation: 0 },
+    ...{ ask: undefined, at: -60_000, takenAt: -60_000, losses: [], quarantinedAt: undefined },
+  });
+  const released = (by: string): AccountWord => ({
+    ...ownedBy(by),
+    ...{ owner: undefined, takenAt: undefined, releasedBy: by },
+  });
+
+  it('takes from the question to the first answer to a list, however long the images took', async () => {
+    const { accounts, time, words, said, handovers, begun, pages, answer } = instance({
+      imagesMs: 60_000,
+    });
+    words.set('winery', ownedBy('other'));
+    await begun(['other']);
+    await time.pass(59_900);
+    expect(said).toEqual(['asks']);
+    await time.pass(2_000);
+    words.set('winery', released('other'));
+    await accounts.step();
+    await time.pass(3_000);
+    expect(pages()).toEqual([1]);
+    answer('login', 200);
+    answer('orders', 503);
+    expect(handovers).toEqual([]);
+    answer('orders', 200);
+    answer('orders', 200);
+    expect(handovers).toEqual([5_000]);
+  });
+
+  it('takes from when its instance is found to be lost, or the account released', async () => {
+    for (const word of [ownedBy('gone'), released('gone')]) {
+      const { time, words, handovers, begun, answer } = instance();
+      words.set('winery', word);
+      await begun();
+      await time.pass(4_000);
+      answer('orders', 200);
+      expect(handovers).toEqual([4_100]);
+    }
+  });
+
+  it('is none where the account is new, or was here before', async () => {
+    for (const word of [undefined, released('me'), ownedBy('me')]) {
+      const { time, words, handovers, begun, answer } = instance();
+      if (word) words.set('winery', word);
+      await begun();
+      await time.pass(4_000);
+      answer('orders', 200);
+      expect(handovers).toEqual([]);
+    }
   });
 });

@@ -26,6 +26,10 @@ export function restless({
   now,
 }: Quiet): string | undefined {
   const given = unpackSharedOut(generation.given).accounts;
+  for (const each of instances) {
+    if (each.generation !== generation.number)
+      return `${each.name} says that it is in ${each.generation}, not in ${generation.number}`;
+  }
   for (const account of accounts) {
     const { name, arrived } = account;
     if (quarantined.has(name)) continue;

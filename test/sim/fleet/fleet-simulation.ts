@@ -264,6 +264,7 @@ class FleetStory {
         releases: did('release'),
         failed: did('failed'),
         weighed: this.#weighed,
+        handovers: this.#instances.reduce((sum, { handovers }) => sum + handovers.length, 0),
         events: all.reduce(
           (sum, { data }) => sum + (data?.broker.read('sim.orders').length ?? 0),
           0,

@@ -40,6 +40,8 @@ export function requests(options: TrafficOptions): Traffic {
     if (!isLost) account.arrive({ at: time.now(), endpoint, instance });
     await time.sleep(isLost ? 2_000 : 5 + chance.below(100));
     await server.awake();
+    const status = isLost ? undefined : 200;
+    hooks.onRequest?.({ what: endpoint, status, elapsedMs: 0, waitedMs: 0 });
     return !isLost;
   };
   const asking = (endpoint: string, limit: Limit, pauseMs: number): Observable<boolean> => {
