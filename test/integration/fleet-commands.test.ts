@@ -24,6 +24,8 @@ interface Told {
   readonly instance: string | null;
   readonly since: string;
   readonly problem: string | null;
+  readonly ready: boolean | null;
+  readonly quota: { readonly limit: number } | null;
 }
 
 /** `accounts --json`, as it says it, and its exit code. */
@@ -94,6 +96,30 @@ describe('accounts', { timeout: 180_000 }, () => {
     const table = await command(['accounts'], fleet.env);
     expect(table.stdout.trim().split('\n')).toHaveLength(4);
     expect(table.stdout).not.toContain('sandbox-key');
+  });
+
+  it('says what the instance has told: how accounts are that run, and why one failed', async () => {
+    const fleet = await fleetForTest({ prefix: 'fleet-told', accounts: 2 });
+    const [well, refused] = fleet.accounts.map(({ name }) => name);
+    fleet.setFile(refused!, fleet.fileOf(fleet.accounts[1]!).replace(/KEY=.*/, 'KEY=wrong-key'));
+    fleet.start('one');
+    const of = async (name: string | undefined) => {
+      const { told } = await accounts(without(fleet.env, 'ACCOUNTS_DIR'));
+      return told.find(({ account }) => account === name);
+    };
+    await vi.waitFor(async () => {
+      const one = await of(well);
+      expect([one?.state, one?.ready, one?.quota?.limit]).toEqual(['running', true, 100]);
+    }, SOON);
+    await vi.waitFor(async () => {
+      const one = await of(refused);
+      expect([one?.state, one?.ready]).toEqual(['failed', null]);
+      expect(one?.problem).toContain('API key');
+    }, SOON);
+    const { code, stdout } = await command(['accounts'], fleet.env);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/ lag \d+\.\d s {2}orders \d+ of 100\n/);
+    expect(stdout).not.toContain('wrong-key');
   });
 });
 
