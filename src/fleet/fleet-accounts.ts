@@ -303,11 +303,11 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     }),
     report: () =>
       Object.fromEntries(
-        [...all].map(([account, { run, watched }]) => {
+        [...all].map(([account, { config, run, watched }]) => {
           const why = run.failure()?.error;
           const error = isFenced(why) ? undefined : why; // whoever has it tells how it is
           const figures = run.doing() === 'running' ? watched.figures?.() : undefined;
-          return [account, accountReport({ weight: weightOf(account), error, figures })];
+          return [account, accountReport({ weight: weightOf(account), config, error, figures })];
         }),
       ),
     here: () =>

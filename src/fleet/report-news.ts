@@ -15,6 +15,7 @@ export function isNews(now: Accounts, before: Accounts = {}): boolean {
 
 function isOther(now: AccountReport, before: AccountReport): boolean {
   if (now.weight !== before.weight || now.failed !== before.failed) return true;
+  if (now.prefix !== before.prefix) return true;
   if (!now.figures || !before.figures) return now.figures !== before.figures;
   const [a, b] = [now.figures, before.figures];
   return (

@@ -18,6 +18,8 @@ const FIGURES = z.object({
 const OF_ACCOUNT = z.object({
   /** What it costs now. */
   weight: z.number().positive(),
+  /** What its topics' names begin with, where its file says so. */
+  prefix: z.string().optional(),
   /** Why it can't go on; left out where it can. */
   failed: z.string().optional(),
   /** Left out where it does not run. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { accountReport } from '../../src/fleet/account-report.ts';
+import type { AccountConfig } from '../../src/config/accounts.ts';
 import { isNews } from '../../src/fleet/report-news.ts';
 import type { AccountFigures } from '../../src/observe/fleet-view.ts';
 
@@ -7,16 +8,25 @@ const FIGURES: AccountFigures = {
   ...{ at: 1_000_000, ready: true, reasons: [], causes: [], lagMs: 1_200, lookedAt: 990_000 },
   ...{ quota: { name: 'orders', used: 40, limit: 100 }, eventsPerSecond: 0.333, firstRead: null },
 };
+const config = (prefix: string) => ({
+  account: 'east',
+  topics: { prefix, sharedPrefix: 'wine' } as AccountConfig['topics'],
+});
+const USUAL = { weight: 1, config: config('wine.east'), error: undefined, figures: undefined };
 const report = (some: Partial<AccountFigures> = {}) =>
-  accountReport({ weight: 1, error: undefined, figures: { ...FIGURES, ...some } });
+  accountReport({ ...USUAL, figures: { ...FIGURES, ...some } });
 
 describe('what an account is reported with', () => {
   it('is its figures, or why it can not go on', () => {
     expect(report()).toEqual({ weight: 1, figures: { ...FIGURES, eventsPerSecond: 0.33 } });
     const error = new Error('refused', { cause: new Error('401') });
-    expect(accountReport({ weight: 1, error, figures: undefined })).toEqual({
-      ...{ weight: 1, failed: 'refused: 401' },
-    });
+    expect(accountReport({ ...USUAL, error })).toEqual({ weight: 1, failed: 'refused: 401' });
+  });
+
+  it('has its prefix where its file says so', () => {
+    const own = accountReport({ ...USUAL, config: config('east') });
+    expect(own).toEqual({ weight: 1, prefix: 'east' });
+    expect(isNews({ east: own }, { east: accountReport(USUAL) })).toBe(true);
   });
 
   it('is short, however much is wrong', () => {
@@ -24,7 +34,7 @@ describe('what an account is reported with', () => {
     const { figures } = report({ ready: false, reasons: [long, long], causes: ['api'] });
     expect(figures?.reasons.map(({ length }) => length)).toEqual([200]);
     const error = new Error(long);
-    expect(accountReport({ weight: 1, error, figures: undefined }).failed).toHaveLength(200);
+    expect(accountReport({ ...USUAL, error }).failed).toHaveLength(200);
     // A thousand of them are one message, which takes a megabyte.
     expect(JSON.stringify([figures]).length).toBeLessThan(500);
   });
@@ -36,7 +46,7 @@ describe('a report', () => {
     isNews({ ...first, west: report(some) }, first);
 
   it('is news where an account comes, goes, fails, or has another weight', () => {
-    const failed = (error: string) => accountReport({ weight: 1, error, figures: undefined });
+    const failed = (error: string) => accountReport({ ...USUAL, error });
     expect(isNews({})).toBe(false);
     expect(isNews(first)).toBe(true);
     expect(isNews(first, first)).toBe(false);

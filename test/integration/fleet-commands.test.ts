@@ -1,7 +1,8 @@
+import { parse } from 'dotenv';
 import { describe, expect, it, vi } from 'vitest';
 import { fleetForTest } from './support/fleet.ts';
 import type { Instance, TestFleet } from './support/fleet.ts';
-import { cliForTest } from './support/service.ts';
+import { cliForTest, folderForTest } from './support/service.ts';
 import type { Env } from './support/service.ts';
 
 const SOON = { timeout: 60_000, interval: 200 };
@@ -186,5 +187,36 @@ describe('--account', { timeout: 180_000 }, () => {
       expect(other.code).toBe(2);
       expect(other.stderr).toMatch(/^cellarstream: --account .* one account .*default.*\n$/);
     }
+  });
+});
+
+describe('run beside a fleet', { timeout: 180_000 }, () => {
+  it('refuses the topics of an account that the fleet runs, and has them when that is over', async () => {
+    const fleet = await fleetForTest({ prefix: 'fleet-beside', accounts: 2 });
+    const [account, other] = fleet.accounts;
+    fleet.setFile(other!.name, `${fleet.fileOf(other!)}TOPIC_PREFIX=fleet-beside-own\n`);
+    const instance = fleet.start('one');
+    await running(fleet, [instance]);
+    const alone = (name: string) => ({
+      ...without(fleet.env, 'ACCOUNTS_DIR'),
+      ...{ TOPIC_PREFIX: `fleet-beside.${name}`, STATE_DIR: folderForTest() },
+      ...{ ...parse(fleet.fileOf(account!)), POLL_INTERVAL_MS: '10000' },
+    });
+    const refused = await command(['run'], alone(account!.name));
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain(
+      `TOPIC_PREFIX fleet-beside.${account!.name} is that of the account ${account!.name} of the fleet fleet-beside, which one runs`,
+    );
+    // The other one has topics elsewhere, once its instance has told so.
+    await vi.waitFor(async () => {
+      const beside = cliForTest(['run'], { ...alone(other!.name), LOG_LEVEL: 'info' });
+      await beside.logged(isReady);
+      expect(await beside.end('SIGTERM')).toBe(0);
+    }, SOON);
+
+    expect(await instance.cli.end('SIGTERM')).toBe(0);
+    const own = cliForTest(['run'], alone(account!.name));
+    await own.logged(isReady);
+    expect(await own.end('SIGTERM')).toBe(0);
   });
 });
