@@ -57,7 +57,7 @@ export async function run(options: RunOptions): Promise<void> {
     const signals = kafkaSignals(links.kafka, topicNames(config.topics.sharedPrefix).signals);
     const instance = randomUUID();
     try {
-      await serveAccount({ config, instance, links, signals, stop$, hooks, scheduler, kafkaLog });
+      await serveAccount({ config, instance, links, signals, stop$, hooks, scheduler });
     } finally {
       await Promise.allSettled([links.registry.close(), signals.close()]);
       links.connections.close();
