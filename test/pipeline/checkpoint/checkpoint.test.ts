@@ -149,7 +149,9 @@ describe('a commit of a task', () => {
 describe('a task that is taken over', () => {
   describe('while its newest cursor is hidden', () => {
     // Behind the beginning of another task's open transaction nothing of the cursors can be read.
-    const cursor = JSON.stringify({ ...newCursor('another'), sequence: 4 });
+    const none = { records: 0, digest: '0'.repeat(16) };
+    const live = { sequence: 4, losses: 0, partitions: [none] };
+    const cursor = JSON.stringify({ ...newCursor('another'), sequence: 4, live });
     const message = (topic: string, offset: string, key: string, value: string) => {
       const partition = 0;
       return { topic, partition, offset, key: Buffer.from(key), value: Buffer.from(value) };
