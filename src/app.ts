@@ -1,14 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import type { logCreator } from 'kafkajs';
+import { defer, lastValueFrom, takeUntil } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { ConfigWith } from './config/config.ts';
 import { steadyScheduler } from './core/clock.ts';
 import type { Hooks } from './observe/hooks.ts';
+import { refuseFleetBeside } from './fleet/fleet-beside.ts';
+import { MAX_PAUSE_MS } from './pipeline/list-task.ts';
 import { serveAccount } from './pipeline/serve-account.ts';
 import { topicNames } from './schemas/events/topics.ts';
-import { openLinks } from './sinks/client/open-kafka.ts';
+import { FIRST_RETRIES, openKafka, openLinks } from './sinks/client/open-kafka.ts';
 import { kafkaSignals } from './sinks/signals/kafka-signals.ts';
 import { lockFolder } from './state/lock.ts';
+import { backoff } from './streams/flow/backoff.ts';
 
 /** What {@link run} needs. */
 export interface RunOptions {
@@ -26,8 +30,8 @@ export interface RunOptions {
  * can pass is waited for, and what concerns one resource holds up no other; resolves after a clean
  * stop.
  *
- * @throws CellarstreamError what a later try can't heal: `SETTINGS`, `API_KEY_REJECTED` (of a key that has
- * worked: only when it was refused for `keyPatienceMs`), `FENCED`,
+ * @throws CellarstreamError what a later try can't heal: `SETTINGS` (also where a fleet's account has this prefix),
+ * `API_KEY_REJECTED` (of a key that has worked: only when it was refused for `keyPatienceMs`), `FENCED`,
  * `STATE_LOCKED`, `STATE_FOLDER` (at the start), `TLS_REFUSED`, `TOPIC_SETTINGS`, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, ...
  *
  * @example
@@ -56,8 +60,18 @@ export async function run(options: RunOptions): Promise<void> {
     const links = openLinks(config, { log: kafkaLog });
     const signals = kafkaSignals(links.kafka, topicNames(config.topics.sharedPrefix).signals);
     const instance = randomUUID();
+    const first = openKafka(config, { log: kafkaLog, kafkaRetries: FIRST_RETRIES });
+    const isAlone$ = defer(() => refuseFleetBeside(config.topics.prefix, first)).pipe(
+      backoff({
+        maxMs: MAX_PAUSE_MS,
+        scheduler,
+        onRetry: (retry) => hooks.onRetry?.({ what: 'kafka', ...retry }),
+      }),
+      takeUntil(stop$),
+    );
     try {
-      await serveAccount({ config, instance, links, signals, stop$, hooks, scheduler, kafkaLog });
+      await lastValueFrom(isAlone$, { defaultValue: undefined });
+      await serveAccount({ config, instance, links, signals, stop$, hooks, scheduler });
     } finally {
       await Promise.allSettled([links.registry.close(), signals.close()]);
       links.connections.close();

@@ -27,9 +27,9 @@ export async function accountsCommand({ json }: { readonly json?: boolean }): Pr
   const kafka = openKafka(config, { log, kafkaRetries: FIRST_RETRIES });
   const { sharedPrefix } = config.topics;
 
-  const words = await readFleetLog(kafka, topicNames(sharedPrefix).fleet);
+  const { words, reports } = await readFleetLog(kafka, topicNames(sharedPrefix).fleet);
   const group = await readFleetGroup(kafka, sharedPrefix);
-  const accounts = fleetAccountsNow({ words, group, files, now: Date.now() });
+  const accounts = fleetAccountsNow({ words, reports, group, files, now: Date.now() });
   process.stdout.write(json ? jsonLines(accounts) : table(accounts));
   return !accounts.some(isWrong);
 }
@@ -41,34 +41,42 @@ function filesOf({ accountsDir, ...own }: Config, source: SettingsSource): Accou
 
 function jsonLines(accounts: readonly AccountNow[]): string {
   return accounts
-    .map(({ account, state, owner = null, since, problem = null }) => {
-      const line = { account, state, instance: owner, since: timeOf(since) ?? null, problem };
+    .map(({ account, state, owner = null, since, problem = null, figures }) => {
+      const { ready = null, lagMs = null, lookedAt, quota = null } = figures ?? {};
+      const line = {
+        ...{ account, state, instance: owner, since: timeOf(since) ?? null, problem },
+        ...{ ready, lagMs, lookedAt: timeOf(lookedAt ?? undefined) ?? null, quota },
+      };
       return `${JSON.stringify(line)}\n`;
     })
     .join('');
 }
 
+/** Of a column, what an account has in it; `-` for nothing. */
+const COLUMNS: readonly ((account: AccountNow) => string)[] = [
+  ({ account }) => account,
+  ({ state }) => state,
+  ({ owner = '-' }) => owner,
+  ({ since }) => timeOf(since) ?? '-',
+  ({ figures }) => (figures?.lagMs == null ? '-' : `lag ${(figures.lagMs / 1_000).toFixed(1)} s`),
+  ({ figures }) =>
+    figures?.quota ? `${figures.quota.name} ${figures.quota.used} of ${figures.quota.limit}` : '-',
+  ({ problem = '' }) => problem,
+];
+const STATE = 1;
+
 function table(accounts: readonly AccountNow[]): string {
   if (accounts.length === 0) return 'the fleet has no accounts\n';
   const colors = pc.createColors(process.stdout.isTTY && pc.isColorSupported);
-  const widthOf = (of: (account: AccountNow) => string) =>
-    Math.max(...accounts.map((account) => of(account).length));
-  const nameWidth = widthOf(({ account }) => account);
-  const stateWidth = widthOf(({ state }) => state);
-  const timeWidth = widthOf(({ since }) => timeOf(since) ?? '-');
-  const ownerWidth = widthOf(({ owner = '-' }) => owner);
+  const widths = COLUMNS.map((cell) => Math.max(...accounts.map((one) => cell(one).length)));
   return accounts
     .map((one) => {
-      const { account, state, owner = '-', since, problem } = one;
-      const words = state.padEnd(stateWidth);
-      const good = state === 'running' ? colors.green(words) : colors.yellow(words);
-      const cells = [
-        account.padEnd(nameWidth),
-        isWrong(one) ? colors.red(words) : good,
-        owner.padEnd(ownerWidth),
-        (timeOf(since) ?? '-').padEnd(timeWidth),
-        ...(problem === undefined ? [] : [problem]),
-      ];
+      const good = one.state === 'running' ? colors.green : colors.yellow;
+      const inColor = isWrong(one) ? colors.red : good;
+      const cells = COLUMNS.map((cell, place) => {
+        const text = cell(one).padEnd(widths[place]!);
+        return place === STATE ? inColor(text) : text;
+      });
       return `${cells.join('  ').trimEnd()}\n`;
     })
     .join('');

@@ -137,9 +137,9 @@ async function runInstances(
 
 const TROUBLE: ReadonlySet<string> = new Set(['warn', 'error', 'fatal']);
 
-/** What kafkajs heals by itself has no event; that accounts are taken over is what is shown here. */
+/** What kafkajs heals by itself has no event. */
 function isTrouble({ level = '', event }: InstanceLine): boolean {
-  return event !== undefined && event !== 'taken-over' && TROUBLE.has(level);
+  return event !== undefined && TROUBLE.has(level);
 }
 
 function troubleOf(name: string, { account, msg = '', err }: InstanceLine): string {

@@ -1,5 +1,7 @@
 import type { FleetHooks } from '../fleet/fleet-hooks.ts';
+import type { Hooks } from '../observe/hooks.ts';
 import type { LineLogger } from '../observe/log.ts';
+import { logHooks } from './log-hooks.ts';
 
 const STEPS = {
   claim: 'the account is taken',
@@ -36,5 +38,17 @@ export function fleetLogHooks(logger: LineLogger): FleetHooks {
       ),
     onRetry: ({ error, count, delayMs }) =>
       logger.warn({ event: 'retry', what: 'fleet', count, delayMs, err: error }, 'trying again'),
+  };
+}
+
+/** What an account of a fleet tells, as log lines: as a service of its own, but that a takeover is nothing odd. */
+export function fleetAccountLogHooks(logger: LineLogger): Hooks {
+  return {
+    ...logHooks(logger),
+    onTakenOver: ({ resource }) =>
+      logger.info(
+        { event: 'taken-over', resource },
+        'the list is taken over from an instance that has not released it: it is lost, or stops when it finds out',
+      ),
   };
 }

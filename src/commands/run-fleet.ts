@@ -6,8 +6,7 @@ import { instanceNameOf, runFleet } from '../fleet/fleet.ts';
 import { allHooks } from '../observe/all-hooks.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { openFleetOperations } from '../ops/fleet-operations.ts';
-import { fleetLogHooks } from './fleet-log-hooks.ts';
-import { logHooks } from './log-hooks.ts';
+import { fleetAccountLogHooks, fleetLogHooks } from './fleet-log-hooks.ts';
 import { logOperations } from './log-operations.ts';
 import { logReadiness } from './log-readiness.ts';
 import { logSettings } from './log-settings.ts';
@@ -51,7 +50,8 @@ export async function runFleetCommand(source: Pick<AccountsOptions, 'env' | 'cwd
         const account = operations.account(own);
         const line = logger.child({ account: own.account });
         logSettings(line, own, source);
-        return { hooks: allHooks(logHooks(line), account.hooks), end: account.end };
+        const { figures, end } = account;
+        return { hooks: allHooks(fleetAccountLogHooks(line), account.hooks), figures, end };
       },
       kafkaLog: kafkaLogCreator(logger),
     });

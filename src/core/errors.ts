@@ -171,6 +171,7 @@ function codeOf(error: Error): string | undefined {
   return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
+/** Of several: also of those that a library gathers in a class of its own. */
 function firstOf(error: Error): unknown {
-  return error instanceof AggregateError ? (error.errors as unknown[])[0] : undefined;
+  return 'errors' in error && Array.isArray(error.errors) ? error.errors[0] : undefined;
 }

@@ -20,8 +20,8 @@ export interface AccountRunOptions {
   readonly config: AccountConfig;
   readonly parts: InstanceParts;
   readonly hooks: Hooks;
-  /** Called when its first list is read, so long after it was claimed. */
-  readonly onReady: (elapsedMs: number) => void;
+  /** Called when a list was answered for the first time since it was claimed. */
+  readonly onAnswered: () => void;
   /** What is written when it is claimed, and when it is released. */
   readonly words: LedgerMessages;
   /** Called whenever {@link AccountRun.doing} may have changed. */
@@ -58,13 +58,14 @@ const SNAPSHOT_WEIGHT = 0.5;
 const START_WITHIN_MS = 15_000;
 
 export function accountRun(options: AccountRunOptions): AccountRun {
-  const { config, parts, hooks, words, onChange, onReady, onFailed } = options;
+  const { config, parts, hooks, words, onChange, onAnswered, onFailed } = options;
   const { work, scheduler } = parts;
   let doing: Doing = 'nothing';
   let failure: Failure | undefined;
   let end: (() => void) | undefined;
   let done: Promise<void> = Promise.resolve();
   let startedAt: number | undefined;
+  let isAnswered = false;
   const snapshots = new Set<string>();
 
   const become = (next: Doing): void => {
@@ -78,9 +79,11 @@ export function accountRun(options: AccountRunOptions): AccountRun {
     timer(pauseMs, scheduler).subscribe(onChange);
   };
   const own: Hooks = {
-    onReady: () => {
-      if (startedAt !== undefined) onReady(scheduler.now() - startedAt);
-      startedAt = undefined;
+    onReady: () => (startedAt = undefined),
+    onRequest: ({ what, status = 0 }) => {
+      if (isAnswered || what === 'login' || status < 200 || status > 299) return;
+      isAnswered = true;
+      onAnswered();
     },
     onFailed: () => (startedAt = undefined),
     onProgress: ({ resource, done: isDone }) => {
@@ -101,6 +104,7 @@ export function accountRun(options: AccountRunOptions): AccountRun {
   const serve = async (stop$: ReplaySubject<void>): Promise<void> => {
     snapshots.clear();
     failure = undefined;
+    isAnswered = false;
     startedAt = scheduler.now();
     try {
       await work.serve({ config, stop$, beside: words, hooks: allHooks(own, hooks) });

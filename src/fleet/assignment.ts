@@ -26,6 +26,11 @@ export type Assignment = ReadonlyMap<string, readonly string[]>;
 
 /** Members carry the same where none is further from the mean than this part of it. */
 export const EVEN_WITHIN = 0.1;
+/**
+ * An account moves only if it weighs no more than this part of the difference between two members: a heavier one would all but
+ * turn that round, and the next small change of a weight would send it back.
+ */
+export const MOST_OF_GAP = 0.75;
 
 /**
  * Shares accounts out: each stays where it is; one that nobody has goes to a member that knows it, has its images, and carries
@@ -91,7 +96,7 @@ function bestMove(from: Candidate, to: Candidate, loads: Loads): string | undefi
   const gap = loads.of(from) - loads.of(to);
   const fitting = loads
     .heldBy(from)
-    .filter((account) => to.known.has(account) && loads.weightOf(account) < gap);
+    .filter((account) => to.known.has(account) && loads.weightOf(account) <= MOST_OF_GAP * gap);
   const restOf = (account: string) => Math.abs(gap - 2 * loads.weightOf(account));
   const isCold = (account: string) => (to.warm.has(account) ? 0 : 1);
   return fitting.toSorted(

@@ -2,12 +2,11 @@ import type { FleetAccount } from '../observe/fleet-view.ts';
 import { describeError } from '../core/errors.ts';
 import type { AccountFiles } from './account-files.ts';
 import type { FleetGroup } from './fleet-group.ts';
-import type { AccountWord } from './fleet-record.ts';
+import type { FleetWords } from './fleet-words.ts';
 import { fleetViewOf } from './fleet-view-of.ts';
 
 /** What is known of a fleet from outside. */
-export interface FleetNow {
-  readonly words: ReadonlyMap<string, AccountWord>;
+export interface FleetNow extends FleetWords {
   readonly group: FleetGroup;
   /** Of whoever asks; none where that has no ACCOUNTS_DIR. */
   readonly files: AccountFiles;
@@ -22,10 +21,10 @@ export interface AccountNow extends Omit<FleetAccount, 'since'> {
 
 /** How each account is, for one who runs none of them: what is wrong first, then by name. */
 export function fleetAccountsNow(fleet: FleetNow): readonly AccountNow[] {
-  const { words, group, files, now } = fleet;
+  const { words, reports, group, files, now } = fleet;
   const { accounts } = fleetViewOf({
     ...{ name: '', generation: undefined, here: new Map(), given: group.given },
-    ...{ words, files, now },
+    ...{ words, reports, files, now },
   });
   return accounts
     .map((account) => accountNow(account, fleet))
@@ -61,6 +60,7 @@ function accountNow(one: FleetAccount, { words, group, files }: FleetNow): Accou
   if (file && 'error' in file) {
     return { ...now, state: 'wrong-file', problem: describeError(file.error) };
   }
+  if (state === 'running') return { ...now, problem: whyNotReady(one) };
   if (state !== 'without-owner') return now;
   const last = isGone ? `; ${word.owner.name} ran it last, and is gone` : '';
   return { ...now, problem: `${whyNobody(account, group) ?? one.problem}${last}` };
@@ -69,4 +69,10 @@ function accountNow(one: FleetAccount, { words, group, files }: FleetNow): Accou
 function whyNobody(account: string, { told }: FleetGroup): string | undefined {
   if (told.length === 0) return 'no instance runs';
   return told.some(({ known }) => known.includes(account)) ? undefined : 'no instance has its file';
+}
+
+/** Of an account that only has to catch up nothing is wrong. */
+function whyNotReady({ figures }: FleetAccount): string | undefined {
+  if (!figures || figures.ready) return undefined;
+  return figures.causes.every((cause) => cause === 'starting') ? undefined : figures.reasons[0];
 }

@@ -1,15 +1,18 @@
 import type { LedgerMessages } from '../account/ledger/ledger.ts';
 import type { AccountConfig } from '../config/accounts.ts';
+import type { AccountFigures } from '../observe/fleet-view.ts';
 import type { Hooks } from '../observe/hooks.ts';
+import { accountReport } from './account-report.ts';
 import type { AccountFiles } from './account-files.ts';
 import { accountRun, isFenced } from './account-run.ts';
 import type { AccountRun, InstanceParts } from './account-run.ts';
 import type { FleetHooks } from './fleet-hooks.ts';
 import type { FleetLog } from './fleet-log.ts';
 import { fleetMessage } from './fleet-record.ts';
-import type { Owner } from './fleet-record.ts';
+import type { AccountWord, FleetRecord, Owner } from './fleet-record.ts';
 import { isQuarantined, isSuspect, lossesOf, MAX_LOSSES, PROBATION_MS } from './losses.ts';
 import type { SharedOut, Told } from './member-data.ts';
+import type { Report } from './report.ts';
 import { nextStep } from './next-step.ts';
 import type { Doing, Step } from './next-step.ts';
 import type { WarmFolders } from './warm-folders.ts';
@@ -32,6 +35,8 @@ export interface FleetAccountsOptions {
 /** Who is told of an account, until its end. */
 export interface Watched {
   readonly hooks: Hooks;
+  /** How it is now, to be told to the other instances. */
+  readonly figures?: () => AccountFigures;
   readonly end: () => void;
 }
 
@@ -45,6 +50,8 @@ export interface FleetAccounts {
   readonly step: () => Promise<void>;
   /** What the group is told. */
   readonly told: (known: readonly string[]) => Pick<Told, 'known' | 'held' | 'warm'>;
+  /** What the fleet is told in between. */
+  readonly report: () => Report['accounts'];
   readonly here: () => ReadonlyMap<string, { readonly doing: Doing; readonly error: unknown }>;
   readonly stopAll: () => Promise<void>;
 }
@@ -66,8 +73,10 @@ interface Here {
   losses: readonly number[];
   /** When it was taken here, on the scheduler's clock. */
   takenAt: number | undefined;
-  /** Whether another instance had it before. */
-  isFromOther: boolean;
+  /** Since when the instance that had it has not run it any more, or may not; undefined while it does, and once it is read here. */
+  silentSince: number | undefined;
+  /** What it was quarantined upon: that is said once, and heard a little later. */
+  judged: AccountWord | undefined;
 }
 
 export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
@@ -114,17 +123,21 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       ...{ config, parts, onChange },
       hooks: watched.hooks,
       words: wordsOf(account),
-      onReady: (elapsedMs) => {
-        if (all.get(account)?.isFromOther) fleetHooks.onHandover?.({ account, elapsedMs });
+      onAnswered: () => {
+        const { silentSince } = here;
+        here.silentSince = undefined;
+        if (silentSince === undefined) return;
+        fleetHooks.onHandover?.({ account, elapsedMs: now() - silentSince });
       },
       onFailed: (error, delayMs) => {
+        here.silentSince = undefined; // what it waits for is told otherwise
         if (isFenced(error)) fleetHooks.onFenced?.({ account });
         fleetHooks.onAccountFailed?.({ account, error, delayMs });
       },
     });
     const here: Here = {
       ...{ config, run, watched, askedAt: undefined },
-      ...{ losses: [], takenAt: undefined, isFromOther: false },
+      ...{ losses: [], takenAt: undefined, silentSince: undefined, judged: undefined },
     };
     all.set(account, here);
     return here;
@@ -132,23 +145,36 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
   const counted = (is: (run: AccountRun) => boolean) =>
     [...all.values()].filter(({ run }) => is(run)).length;
 
+  const weightOf = (account: string): number =>
+    isQuarantined(log.words.get(account), now())
+      ? QUARANTINED_WEIGHT
+      : (all.get(account)?.run.weight() ?? 1);
+
+  const say = (record: FleetRecord): Promise<void> => log.send(fleetMessage(topic, record));
   const ask = async (account: string, owner: Owner): Promise<void> => {
     const { instance: asked, name: ofAsked, generation: since } = owner;
     const whom = { instance: asked, name: ofAsked, generation: since };
-    await log.send({ type: 'asks', ...own(account), generation: generation!, owner: whom });
+    await say({ type: 'asks', ...own(account), generation: generation!, owner: whom });
   };
-  const quarantine = (account: string): void => {
-    log.send({ type: 'quarantined', ...own(account) }).catch(() => undefined); // it is looked at again
+  const quarantine = (account: string, here: Here): void => {
+    const word = log.words.get(account);
+    if (here.judged === word) return;
+    here.judged = word;
+    here.silentSince = undefined;
+    say({ type: 'quarantined', ...own(account) }).then(
+      () => fleetHooks.onQuarantined?.({ account }),
+      () => (here.judged = undefined), // it is looked at again
+    );
   };
   /** What was wrong with it may have been mended. */
   const free = (account: string): void => {
-    log.send({ type: 'released', ...own(account) }).catch(() => undefined); // it is over in an hour
+    say({ type: 'released', ...own(account) }).catch(() => undefined); // it is over in an hour
   };
   /** This instance has said that it takes it: whoever is to have it would ask, and wait for an answer. */
   const takeBack = (account: string, { run }: Here): void => {
     const owner = log.words.get(account)?.owner?.instance ?? instance;
     if (owner !== instance || run.doing() !== 'nothing') return;
-    log.send({ type: 'released', ...own(account) }).catch(() => undefined); // it is taken a little later
+    say({ type: 'released', ...own(account) }).catch(() => undefined); // it is taken a little later
   };
   const isFull = (step: Step): boolean =>
     (step === 'claim' && counted((run) => run.isStarting()) >= MAX_STARTING) ||
@@ -161,24 +187,27 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
   /** Claims an account, unless it has taken down too many instances, or may and another one may as well. */
   const claim = (account: string, here: Here): void => {
     const losses = lossesOf(log.words.get(account), { me: instance, members, now: now() });
-    if (losses.length >= MAX_LOSSES) {
-      fleetHooks.onQuarantined?.({ account });
-      quarantine(account);
-      return;
-    }
+    if (losses.length >= MAX_LOSSES) return quarantine(account, here);
     if (isSuspect(losses) && isOnProbation()) return;
     fleetHooks.onAccount?.({ account, step: 'claim' });
     here.losses = losses;
     here.takenAt = now();
-    here.isFromOther = log.words.has(account);
     // Not waited for: who does not hear of it claims the account as well, and is the only one to have it then.
-    log.send({ type: 'takes', ...own(account), ...tenure(account) }).catch(() => undefined);
+    say({ type: 'takes', ...own(account), ...tenure(account) }).catch(() => undefined);
     here.run.claim();
   };
 
+  /** The account is to come here: from when it is asked for, or found to be without an owner, its handover takes time. */
+  const watchSilence = (here: Here, word: AccountWord | undefined): void => {
+    const last = word?.owner?.instance ?? word?.releasedBy;
+    if (last === undefined || last === instance) return;
+    const goesOn = word?.owner !== undefined && members.has(last);
+    here.silentSince = goesOn ? here.askedAt : (here.silentSince ?? here.askedAt ?? now());
+  };
   const take = (account: string, here: Here): void => {
     const word = log.words.get(account);
     const { run, askedAt } = here;
+    if (isGiven(account) && run.doing() !== 'running') watchSilence(here, word);
     const step = nextStep({
       ...{ me: instance, generation, members, word },
       doing: run.doing(),
@@ -265,15 +294,22 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
     told: (known) => ({
       known,
       held: new Map(
-        [...held].map(([account, since]) => {
-          const weight = isQuarantined(log.words.get(account), now())
-            ? QUARANTINED_WEIGHT
-            : (all.get(account)?.run.weight() ?? 1);
-          return [account, { generation: since, weight }];
-        }),
+        [...held].map(([account, since]) => [
+          account,
+          { generation: since, weight: weightOf(account) },
+        ]),
       ),
       warm: folders.warm(),
     }),
+    report: () =>
+      Object.fromEntries(
+        [...all].map(([account, { config, run, watched }]) => {
+          const why = run.failure()?.error;
+          const error = isFenced(why) ? undefined : why; // whoever has it tells how it is
+          const figures = run.doing() === 'running' ? watched.figures?.() : undefined;
+          return [account, accountReport({ weight: weightOf(account), config, error, figures })];
+        }),
+      ),
     here: () =>
       new Map(
         [...all].map(([account, { run }]) => [

@@ -13,7 +13,7 @@ export interface FleetHooks {
     account: string;
     step: 'claim' | 'warm' | 'ask' | 'release' | 'drop' | 'stop';
   }) => void;
-  /** An account that another instance had is read here, so long after it was taken. */
+  /** An account that another instance had is read here, so long after it was asked for, released, or found to be lost. */
   readonly onHandover?: (handover: { account: string; elapsedMs: number }) => void;
   /** Another instance took an account that this one had not released. */
   readonly onFenced?: (fenced: { account: string }) => void;

@@ -20,18 +20,19 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../core/errors.ts';
 import { readBatches } from '../sinks/fetch/read-batches.ts';
 import { plainProducer } from '../sinks/producer/plain-producer.ts';
-import { fleetMessage, hearAll } from './fleet-record.ts';
-import type { AccountWord, FleetRecord } from './fleet-record.ts';
+import type { Message } from '../sinks/sink.ts';
+import { HeardWords } from './fleet-words.ts';
+import type { FleetWords } from './fleet-words.ts';
 import { fleetLogBounds } from './read-fleet-log.ts';
 
 /** The fleet's topic, as far as it was read. */
-export interface FleetLog {
-  readonly words: ReadonlyMap<string, AccountWord>;
+export interface FleetLog extends FleetWords {
   /** Reads on for ever; emits when anything was said. What fails is told, and tried again. */
   readonly following$: Observable<void>;
   /** Resolves when all that was said by now is known. Needs {@link following$}. */
   readonly caughtUp: () => Promise<void>;
-  readonly send: (record: FleetRecord) => Promise<void>;
+  /** A message of this topic. */
+  readonly send: (message: Message) => Promise<void>;
   readonly close: () => void;
 }
 
@@ -53,7 +54,7 @@ const READ_WITHIN_MS = 3_000;
  */
 export function fleetLog(options: FleetLogOptions): FleetLog {
   const { kafka, topic, scheduler, onRetry } = options;
-  const words = new Map<string, AccountWord>();
+  const heard = new HeardWords();
   const moved$ = new Subject<void>();
   const stalled$ = new Subject<void>();
   const producer = plainProducer(kafka);
@@ -62,7 +63,7 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
   const bounds = () => fleetLogBounds(kafka, topic);
   const reading$ = defer(async () => {
     const { low, high } = await bounds();
-    if (next > high) words.clear(); // it was made anew
+    if (next > high) heard.clear(); // it was made anew
     return { from: next > high || next < low ? low : next, high };
   }).pipe(
     switchMap(({ from, high }) => {
@@ -72,7 +73,7 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
       return readBatches(
         { kafka, topic, range, follow: true, isolation: 'uncommitted', isPatient: false },
         (batch) => {
-          hearAll(words, batch.messages);
+          heard.hear(batch.messages);
           ({ next } = batch);
           moved$.next();
           return batch.messages.length > 0 ? [undefined] : EMPTY;
@@ -82,7 +83,8 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
   );
 
   return {
-    words,
+    words: heard.words,
+    reports: heard.reports,
     following$: reading$.pipe(
       takeUntil(stalled$),
       repeat(),
@@ -109,7 +111,7 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
       );
       await firstValueFrom(merge(read$, late$));
     },
-    send: (record) => producer.send(topic, fleetMessage(topic, record)),
+    send: (message) => producer.send(topic, message),
     close: () => producer.close(),
   };
 }

@@ -57,6 +57,8 @@ export interface AccountWord {
   readonly owner: Owner | undefined;
   /** Whether the owner has said that it takes it, and not yet that it has. */
   readonly isAnnounced?: boolean;
+  /** The instance that had it last; undefined while there is an owner. */
+  readonly releasedBy?: string;
   readonly ask: Pick<Owner, 'instance' | 'generation'> | undefined;
   /** When that was said, ms since the epoch. */
   readonly at: number;
@@ -73,17 +75,6 @@ const NOBODY = {
   quarantinedAt: undefined,
 };
 
-/** Takes up what messages say; what is none is passed over. */
-export function hearAll(
-  words: Map<string, AccountWord>,
-  messages: readonly { readonly value: Buffer | null }[],
-): void {
-  for (const { value } of messages) {
-    const record = parseFleetRecord(value);
-    if (record) words.set(record.account, heard(words.get(record.account), record));
-  }
-}
-
 /** How an account is after a message more. */
 export function heard(before: AccountWord | undefined, record: FleetRecord): AccountWord {
   const { instance, name, type } = record;
@@ -92,7 +83,8 @@ export function heard(before: AccountWord | undefined, record: FleetRecord): Acc
   if (type === 'released') {
     // A late word of who had it before says nothing of who has it now.
     const isOwn = !before?.owner || before.owner.instance === instance;
-    return isOwn ? { ...NOBODY, at, losses: before?.losses ?? [] } : before;
+    if (!isOwn) return before;
+    return { ...NOBODY, at, releasedBy: instance, losses: before?.losses ?? [] };
   }
   const { generation } = record;
   // Anybody can write what is no claim, however late.
@@ -102,7 +94,14 @@ export function heard(before: AccountWord | undefined, record: FleetRecord): Acc
     const known = before ?? { ...NOBODY, owner: record.owner };
     return { ...known, at, ask: { instance, generation } };
   }
+  if (type === 'takes' && before && hasCome(before, record)) return before;
   const losses = record.losses.map((each) => Date.parse(each));
   const isAnnounced = type === 'takes';
   return { ...NOBODY, owner: { instance, name, generation }, isAnnounced, at, takenAt: at, losses };
+}
+
+/** Whether the claim that is announced is known already: the two are written by different producers, and each may be late. */
+function hasCome({ owner, isAnnounced, takenAt }: AccountWord, { instance, at }: FleetRecord) {
+  const isClaimed = owner?.instance === instance && isAnnounced === false;
+  return isClaimed && takenAt !== undefined && Date.parse(at) <= takenAt;
 }

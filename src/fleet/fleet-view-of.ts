@@ -1,18 +1,17 @@
 import type { FleetAccount, FleetView } from '../observe/fleet-view.ts';
 import { describeError } from '../core/errors.ts';
 import type { AccountFiles } from './account-files.ts';
-import type { AccountWord } from './fleet-record.ts';
+import type { FleetWords } from './fleet-words.ts';
 import { isQuarantined } from './losses.ts';
 import type { SharedOut } from './member-data.ts';
 import type { Doing } from './next-step.ts';
 
 /** What an instance knows of its fleet. */
-export interface Known {
+export interface Known extends FleetWords {
   /** The name of the instance. */
   readonly name: string;
   readonly generation: number | undefined;
   readonly given: SharedOut | undefined;
-  readonly words: ReadonlyMap<string, AccountWord>;
   readonly files: AccountFiles;
   /** What is done here, and why it failed. */
   readonly here: ReadonlyMap<string, { readonly doing: Doing; readonly error: unknown }>;
@@ -24,7 +23,7 @@ const SLOW_MS = 30_000;
 
 /** The same for people. */
 export function fleetViewOf(known: Known): FleetView {
-  const { name, generation, given, words, files, here } = known;
+  const { name, generation, given, words, files } = known;
   const names = new Set([...files.keys(), ...words.keys(), ...(given?.accounts.keys() ?? [])]);
   return {
     instance: name,
@@ -36,13 +35,13 @@ export function fleetViewOf(known: Known): FleetView {
       const isKnown = file !== undefined || given?.accounts.has(account) === true;
       // An account that was taken away in good order is no concern of anybody.
       if (!isKnown && !word?.owner) return [];
-      return [accountOf(account, known, here.get(account)?.error)];
+      return [accountOf(account, known)];
     }),
   };
 }
 
-function accountOf(account: string, known: Known, error: unknown): FleetAccount {
-  const { given, words, files, now } = known;
+function accountOf(account: string, known: Known): FleetAccount {
+  const { given, words, reports, files, now } = known;
   const word = words.get(account);
   const file = files.get(account);
   const target = given?.accounts.get(account);
@@ -54,14 +53,17 @@ function accountOf(account: string, known: Known, error: unknown): FleetAccount 
     const problem = 'it has taken three instances down: change its file to have it tried again';
     return { ...one, state: 'quarantined', problem };
   }
-  if (error !== undefined) return { ...one, state: 'failed', problem: describeError(error) };
-  if (owner && (target === undefined || target === owner.instance)) {
-    return { ...one, state: 'running', problem: undefined };
-  }
+  const failure = failureOf(account, known, owner?.instance ?? target);
+  if (failure !== undefined) return { ...one, state: 'failed', problem: failure };
   if (owner) {
+    const { figures } = reports.get(owner.instance)?.accounts[account] ?? {};
+    const running = { ...one, figures };
+    if (target === undefined || target === owner.instance) {
+      return { ...running, state: 'running', problem: undefined };
+    }
     const isSlow = now - since > SLOW_MS && word?.ask !== undefined;
     const problem = isSlow ? `${owner.name} has not released it` : undefined;
-    return { ...one, state: 'moving', problem };
+    return { ...running, state: 'moving', problem };
   }
   if (target !== undefined) {
     const isSlow = now - since > SLOW_MS;
@@ -73,4 +75,15 @@ function accountOf(account: string, known: Known, error: unknown): FleetAccount 
   }
   const problem = file ? 'it was given to no instance yet' : 'no instance has its file';
   return { ...one, state: 'without-owner', problem };
+}
+
+/** Why it can't go on: as it is known here, or as the instance has told that has it, or is to have it. */
+function failureOf(
+  account: string,
+  { here, reports }: Known,
+  instance: string | undefined,
+): string | undefined {
+  const own = here.get(account);
+  if (own) return own.error === undefined ? undefined : describeError(own.error);
+  return instance === undefined ? undefined : reports.get(instance)?.accounts[account]?.failed;
 }

@@ -4,8 +4,8 @@ import { readBatches } from '../sinks/fetch/read-batches.ts';
 import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
 import { withAdmin } from '../sinks/client/with-admin.ts';
 import type { Bounds } from '../sinks/sink.ts';
-import { hearAll } from './fleet-record.ts';
-import type { AccountWord } from './fleet-record.ts';
+import { HeardWords } from './fleet-words.ts';
+import type { FleetWords } from './fleet-words.ts';
 
 const RUN_FIRST =
   '`cellarstream run` with ACCOUNTS_DIR makes it when it starts; is TOPIC_PREFIX that of the fleet?';
@@ -19,24 +19,21 @@ export function fleetLogBounds(kafka: Kafka, topic: string): Promise<Bounds> {
 }
 
 /**
- * What the fleet's topic says of each account, as of now: read once, to the end of the log, as instances read it.
+ * What the fleet's topic says, as of now: read once, to the end of the log, as instances read it.
  *
  * @throws CellarstreamError `POSITION` where there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`.
  */
-export async function readFleetLog(
-  kafka: Kafka,
-  topic: string,
-): Promise<ReadonlyMap<string, AccountWord>> {
+export async function readFleetLog(kafka: Kafka, topic: string): Promise<FleetWords> {
   const { low, high } = await fleetLogBounds(kafka, topic);
-  const words = new Map<string, AccountWord>();
+  const heard = new HeardWords();
   const range = { from: new Map([[0, low]]), ends: new Map([[0, high]]) };
   const read$ = readBatches(
     { kafka, topic, range, isolation: 'uncommitted', isPatient: false },
     ({ messages }) => {
-      hearAll(words, messages);
+      heard.hear(messages);
       return EMPTY;
     },
   );
   await lastValueFrom(read$, { defaultValue: undefined });
-  return words;
+  return heard;
 }

@@ -4,30 +4,29 @@ import type { Candidate } from './assignment.ts';
 import { packSharedOut, unpackTold } from './member-data.ts';
 import type { Told } from './member-data.ts';
 
+export interface Before {
+  /** The instances of the generation before, as far as the leader knows them. */
+  readonly instances: ReadonlySet<string>;
+  /** Whether they have had too different loads for long. */
+  readonly isUneven: boolean;
+}
+
 /**
  * The leader's part: what each member is given. Accounts move to make it even only when other instances take part than in
- * the generation before. Who tells what this version can't read takes part in the group, and is given nothing.
- *
- * @param before The instances of the generation before, as far as the leader knows them.
+ * the generation before, or when it has been uneven for long.
  */
-export function shareOut(
-  members: readonly Member[],
-  before: ReadonlySet<string>,
-): ReadonlyMap<string, Buffer> {
-  const told = members.flatMap(({ id, told: bytes }) => {
-    const readable = readableOf(bytes);
-    return readable ? [{ id, told: readable }] : [];
-  });
-  const instances = told.map(({ told: { instance } }) => instance);
-  const mayMove =
-    instances.length !== before.size || instances.some((instance) => !before.has(instance));
+export function shareOut(members: readonly Member[], before: Before): ReadonlyMap<string, Buffer> {
+  const told = toldBy(members);
+  const isOther =
+    told.length !== before.instances.size ||
+    told.some(({ instance }) => !before.instances.has(instance));
   const assignment = assign({
-    members: told.map(({ told: member }) => candidateOf(member)),
-    weights: weightsOf(told.map(({ told: member }) => member)),
-    mayMove,
+    members: told.map(candidateOf),
+    weights: weightsOf(told),
+    mayMove: isOther || before.isUneven,
   });
   const given = packSharedOut({
-    members: told.map(({ told: { instance, name } }) => ({ instance, name })),
+    members: told.map(({ instance, name }) => ({ instance, name })),
     accounts: new Map(
       [...assignment].flatMap(([instance, accounts]) =>
         accounts.map((account) => [account, instance] as const),
@@ -38,7 +37,7 @@ export function shareOut(
 }
 
 /** By instance, not by the group's ids: a member that had to join anew is still who it was. */
-function candidateOf({ instance, known, held, warm }: Told): Candidate {
+export function candidateOf({ instance, known, held, warm }: Told): Candidate {
   return {
     id: instance,
     known: new Set(known),
@@ -48,7 +47,7 @@ function candidateOf({ instance, known, held, warm }: Told): Candidate {
 }
 
 /** As whoever was given an account last has it. */
-function weightsOf(members: readonly Told[]): ReadonlyMap<string, number> {
+export function weightsOf(members: readonly Told[]): ReadonlyMap<string, number> {
   const newest = new Map<string, { readonly generation: number; readonly weight: number }>();
   for (const { held } of members) {
     for (const [account, mine] of held) {
@@ -59,10 +58,13 @@ function weightsOf(members: readonly Told[]): ReadonlyMap<string, number> {
   return new Map([...newest].map(([account, { weight }]) => [account, weight]));
 }
 
-function readableOf(bytes: Buffer): Told | undefined {
-  try {
-    return unpackTold(bytes);
-  } catch {
-    return undefined; // of another version, which can do without accounts until all are of one
-  }
+/** What members tell. Who tells what this version can't read takes part in the group, and is given nothing. */
+export function toldBy(members: readonly Member[]): readonly Told[] {
+  return members.flatMap(({ told }) => {
+    try {
+      return [unpackTold(told)];
+    } catch {
+      return []; // of another version, which can do without accounts until all are of one
+    }
+  });
 }

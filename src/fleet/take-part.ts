@@ -22,9 +22,11 @@ import { fleetAccounts } from './fleet-accounts.ts';
 import type { FleetAccountsOptions } from './fleet-accounts.ts';
 import type { FleetHooks } from './fleet-hooks.ts';
 import { fleetViewOf } from './fleet-view-of.ts';
+import { leader } from './leader.ts';
 import { packTold, unpackSharedOut } from './member-data.ts';
 import type { SharedOut } from './member-data.ts';
-import { shareOut } from './share-out.ts';
+import { noReport } from './report.ts';
+import { reporting } from './reporting.ts';
 
 export interface TakePartOptions {
   readonly group: Group;
@@ -45,6 +47,8 @@ const LOOK_EVERY_MS = 500;
 const VIEW_EVERY_MS = 250;
 /** What only time changes, as an account that nobody takes, is told so soon, ms. */
 const VIEW_AT_LEAST_EVERY_MS = 5_000;
+/** How soon the leader notices that it has become uneven, ms. */
+const WEIGH_EVERY_MS = 15_000;
 /** How long a stop waits for others to take its accounts, ms. */
 const HAND_OVER_WITHIN_MS = 20_000;
 
@@ -54,22 +58,26 @@ const HAND_OVER_WITHIN_MS = 20_000;
  */
 export async function takePart(options: TakePartOptions): Promise<void> {
   const { group, files$, stop$, scheduler } = options;
-  const { name, log, fleetHooks, parts } = options.accounts;
+  const { name, topic, log, fleetHooks, parts } = options.accounts;
   const { instance } = parts;
   let generation: Generation | undefined;
   let given: SharedOut | undefined;
   let files: AccountFiles = new Map();
+  let isIn = false;
   let isLeaving = false;
   const changed$ = new Subject<void>();
   const rejoin$ = new Subject<void>();
   const leave$ = new ReplaySubject<void>(1);
 
   const onRetry: NonNullable<FleetHooks['onRetry']> = (retry) => fleetHooks.onRetry?.(retry);
+  const onError = (error: unknown): void => onRetry({ error, count: 1, delayMs: 0 });
   const accounts = fleetAccounts({ ...options.accounts, onChange: () => changed$.next() });
+  const leading = leader(scheduler);
 
   const take$ = (next: Generation) => {
     generation = next;
     given = unpackSharedOut(next.given);
+    leading.begin(next, given);
     accounts.give(next.number, given);
     fleetHooks.onGeneration?.({
       number: next.number,
@@ -83,9 +91,13 @@ export async function takePart(options: TakePartOptions): Promise<void> {
     sessionTimeoutMs: SESSION_TIMEOUT_MS,
     heartbeatMs: HEARTBEAT_MS,
     tell: () => packTold({ instance, name, ...accounts.told(isLeaving ? [] : readable(files)) }),
-    share: (members) => shareOut(members, new Set(given?.members.map((member) => member.instance))),
+    share: leading.share,
     ...{ rejoin$, leave$, scheduler },
-    onRetry: (error) => onRetry({ error, count: 1, delayMs: 0 }),
+    onIn: (now) => {
+      isIn = now;
+      changed$.next();
+    },
+    onRetry: onError,
   }).pipe(tap(take$));
   const reading$ = files$.pipe(
     tap((now) => {
@@ -108,17 +120,37 @@ export async function takePart(options: TakePartOptions): Promise<void> {
         .catch((error: unknown) => onRetry({ error, count: 1, delayMs: LOOK_EVERY_MS })),
     ),
   );
+  const reporting$ = reporting({
+    ...{ instance, name, topic, log, scheduler },
+    report: accounts.report,
+    onRetry: onError,
+  });
+  /** What instances have told that are gone. */
+  const forgetReports = (): void => {
+    const members = new Set(given?.members.map((member) => member.instance));
+    for (const gone of log.reports.keys()) {
+      if (!members.has(gone)) log.send(noReport(topic, gone)).catch(onError);
+    }
+  };
+  const weighing$ = interval(WEIGH_EVERY_MS, scheduler).pipe(
+    filter(() => isIn && generation?.isLeader === true && !isLeaving),
+    tap(() => {
+      forgetReports();
+      if (leading.isDue(log.reports)) rejoin$.next();
+    }),
+  );
+  const show = (): void =>
+    fleetHooks.onFleet?.(
+      fleetViewOf({
+        ...{ name, given, files, words: log.words, reports: log.reports },
+        generation: isIn ? generation?.number : undefined,
+        here: accounts.here(),
+        now: scheduler.now(),
+      }),
+    );
   const showing$ = merge(changed$, interval(VIEW_AT_LEAST_EVERY_MS, scheduler)).pipe(
     auditTime(VIEW_EVERY_MS, scheduler),
-    tap(() =>
-      fleetHooks.onFleet?.(
-        fleetViewOf({
-          ...{ name, generation: generation?.number, given, files, words: log.words },
-          here: accounts.here(),
-          now: scheduler.now(),
-        }),
-      ),
-    ),
+    tap(show),
   );
   /** Whether others are to take what is run here: when all leave at once, nobody is. */
   const isAwaited = () =>
@@ -149,6 +181,8 @@ export async function takePart(options: TakePartOptions): Promise<void> {
       reading$,
       log.following$.pipe(tap(() => changed$.next())),
       stepping$,
+      reporting$,
+      weighing$,
       showing$,
     );
     await Promise.race([
@@ -158,6 +192,7 @@ export async function takePart(options: TakePartOptions): Promise<void> {
     over$.next();
   } finally {
     await accounts.stopAll();
+    show(); // it has left
   }
 }
 

@@ -23,7 +23,7 @@ export async function leftUndecided<T>(commit: () => Promise<T>): Promise<T> {
 export function fenced(cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'FENCED',
-    'another instance has taken over this account, so this one stops: run one instance per account',
+    'another instance has taken over this account, so this one stops: outside of a fleet run one instance per account',
     { cause },
   );
 }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { fleetAccountLogHooks } from '../../src/commands/fleet-log-hooks.ts';
 import { logHooks } from '../../src/commands/log-hooks.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Lane } from '../../src/observe/hooks.ts';
@@ -170,6 +171,19 @@ describe('logHooks', () => {
     const warn = (fields: object) => lines.push(fields);
     logHooks(lineLogger({ warn })).onTakenOver({ resource: 'orders' });
     expect(lines).toEqual([{ event: 'taken-over', resource: 'orders' }]);
+  });
+
+  it('says of a takeover in a fleet that it happens, and all else as for a service of its own', () => {
+    const [info, warn]: string[][] = [[], []];
+    const logger = lineLogger({
+      info: (_, text) => info!.push(text),
+      warn: (_, text) => warn!.push(text),
+    });
+    const hooks = fleetAccountLogHooks(logger);
+    hooks.onTakenOver?.({ resource: 'orders' });
+    hooks.onClockSetBack?.({ backMs: 1 });
+    expect([info!.length, warn!.length]).toEqual([1, 1]);
+    expect(info![0]).not.toContain('one instance');
   });
 
   it('says what becomes of a request to publish again, and warns unless it is done', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { assign, EVEN_WITHIN } from '../../src/fleet/assignment.ts';
+import { assign, EVEN_WITHIN, MOST_OF_GAP } from '../../src/fleet/assignment.ts';
 import type { Assignment, Candidate } from '../../src/fleet/assignment.ts';
+import { isUneven } from '../../src/fleet/unevenness.ts';
 import { Chance } from '../sim/chance.ts';
 
 const SEEDS = Array.from({ length: 300 }, (_, k) => k + 1);
@@ -87,7 +88,8 @@ describe('what fleets of any kind are given', () => {
     const mean = loads.reduce((sum, load) => sum + load, 0) / loads.length;
     const heaviest = Math.max(0, ...weights.values());
     for (const load of loads) {
-      expect(Math.abs(load - mean)).toBeLessThanOrEqual(Math.max(EVEN_WITHIN * mean, heaviest));
+      const far = Math.max(EVEN_WITHIN * mean, heaviest / MOST_OF_GAP);
+      expect(Math.abs(load - mean)).toBeLessThanOrEqual(far);
     }
     const settled = members.map((member) => ({ ...member, held: held(first.get(member.id)!) }));
     expect(assign({ members: settled, weights, mayMove: true })).toEqual(first);
@@ -117,6 +119,77 @@ describe('a member that leaves, with its accounts warm here and there', () => {
       }
     },
   );
+});
+
+describe('members whose accounts get other weights', () => {
+  interface Settled {
+    readonly members: readonly Candidate[];
+    readonly weights: ReadonlyMap<string, number>;
+  }
+  const weighed = (chance: Chance, { members, weights }: Settled, heavy: number): Settled => {
+    const costs = [...weights.keys()].map(
+      (account) => [account, chance.is(heavy) ? 1 + 0.5 * (1 + chance.below(6)) : 1] as const,
+    );
+    return { members, weights: new Map(costs) };
+  };
+  const moved = ({ members, weights }: Settled): Settled => {
+    const given = assign({ members, weights, mayMove: true });
+    return { weights, members: members.map((one) => ({ ...one, held: held(given.get(one.id)!) })) };
+  };
+  /** Some of whose accounts are heavy: it was even before they were. */
+  const heavyFleet = (chance: Chance): Settled => {
+    const { members } = fleetOf(chance);
+    const accounts = [...new Set(members.flatMap(({ known }) => [...known]))];
+    const weights = new Map(accounts.map((account) => [account, 1]));
+    return weighed(chance, moved({ members, weights }), chance.pick([0.1, 0.3, 0.6]));
+  };
+  const loadsOf = ({ members, weights }: Settled) =>
+    members.map((one) => [...one.held.keys()].reduce((sum, each) => sum + weights.get(each)!, 0));
+  const ownersIn = ({ members }: Settled) =>
+    new Map(members.flatMap((one) => [...one.held.keys()].map((each) => [each, one.id])));
+
+  it.each(SEEDS)('is even enough once they have moved, for ever (seed %i)', (seed) => {
+    const after = moved(heavyFleet(new Chance(seed)));
+    expect(isUneven(after)).toBe(false);
+    expect(moved(after)).toEqual(after);
+  });
+
+  it.each(SEEDS)('give away no account that might as well have stayed (seed %i)', (seed) => {
+    const before = heavyFleet(new Chance(seed));
+    const after = moved(before);
+    const spread = (fleet: Settled) => loadsOf(fleet).reduce((sum, load) => sum + load * load, 0);
+    const homes = ownersIn(before);
+    for (const [account, owner] of ownersIn(after)) {
+      if (homes.get(account) === owner) continue;
+      const members = after.members.map((one) => {
+        const rest = [...one.held.keys()].filter((each) => each !== account);
+        return { ...one, held: held(homes.get(account) === one.id ? [...rest, account] : rest) };
+      });
+      expect(spread({ ...after, members })).toBeGreaterThan(spread(after));
+    }
+  });
+
+  it.each(SEEDS)('get none back that they gave away, as weights waver (seed %i)', (seed) => {
+    const chance = new Chance(seed);
+    const { members, weights } = heavyFleet(chance);
+    let fleet: Settled = { members, weights };
+    const left = new Map<string, Set<string>>();
+    for (let round = 0; round < 20; round++) {
+      const wavering = [...weights].map(
+        ([account, weight]) => [account, weight * (0.95 + 0.001 * chance.below(100))] as const,
+      );
+      fleet = { ...fleet, weights: new Map(wavering) };
+      if (!isUneven(fleet)) continue;
+      const homes = ownersIn(fleet);
+      fleet = moved(fleet);
+      for (const [account, owner] of ownersIn(fleet)) {
+        const home = homes.get(account)!;
+        if (home === owner) continue;
+        expect(left.get(account)?.has(owner) ?? false).toBe(false);
+        left.set(account, (left.get(account) ?? new Set()).add(home));
+      }
+    }
+  });
 });
 
 describe('60 accounts', () => {

@@ -3,6 +3,8 @@ import { CellarstreamError } from '../../src/core/errors.ts';
 import { fleetAccountsNow, isWrong } from '../../src/fleet/fleet-accounts-now.ts';
 import type { FleetNow } from '../../src/fleet/fleet-accounts-now.ts';
 import type { AccountWord } from '../../src/fleet/fleet-record.ts';
+import type { Report } from '../../src/fleet/report.ts';
+import type { AccountFigures } from '../../src/observe/fleet-view.ts';
 
 const NOW = Date.parse('2026-01-31T12:00:00Z');
 const AT = NOW - 60_000;
@@ -15,6 +17,7 @@ const runsAt = (owner: typeof ONE): AccountWord => ({
 });
 const fleet = (now: Partial<FleetNow> & { readonly given?: readonly string[] }): FleetNow => ({
   words: new Map(),
+  reports: new Map(),
   group: {
     told: [{ ...ONE, known: ['a', 'b', 'c'], held: new Map(), warm: [] }],
     given: { members: [ONE], accounts: new Map((now.given ?? []).map((name) => [name, 'i1'])) },
@@ -67,4 +70,31 @@ it('shows a wrong file of an account that is still run', () => {
     fleet({ given: ['a'], words: new Map([['a', runsAt(ONE)]]), files }),
   );
   expect(account).toMatchObject({ state: 'wrong-file', owner: 'one', since: AT });
+});
+
+it('knows what is wrong with an account that runs, or failed, from its instance', () => {
+  const figures = (causes: readonly string[], reason: string): AccountFigures => ({
+    ...{ at: NOW, ready: false, reasons: [reason], causes, lagMs: null, lookedAt: null },
+    ...{ quota: null, eventsPerSecond: 0, firstRead: null },
+  });
+  const report: Report = {
+    ...{ type: 'reports', ...ONE, at: '' },
+    accounts: {
+      a: { weight: 1, figures: figures(['starting'], 'orders: not caught up yet') },
+      b: { weight: 1, figures: figures(['api'], 'orders: waiting for the API') },
+      c: { weight: 1, failed: 'the API key is refused' },
+    },
+  };
+  const accounts = fleetAccountsNow(
+    fleet({
+      given: ['a', 'b', 'c'],
+      words: new Map(['a', 'b'].map((name) => [name, runsAt(ONE)])),
+      reports: new Map([['i1', report]]),
+    }),
+  );
+  expect(accounts.map(({ account, state, problem }) => [account, state, problem])).toEqual([
+    ['c', 'failed', 'the API key is refused'],
+    ['b', 'running', 'orders: waiting for the API'],
+    ['a', 'running', undefined],
+  ]);
 });

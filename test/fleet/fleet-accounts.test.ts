@@ -2,9 +2,9 @@ import { firstValueFrom, NEVER } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { AccountConfig, AccountFile } from '../../src/config/accounts.ts';
 import type { Serving } from '../../src/fleet/account-work.ts';
-import { fleetAccounts } from '../../src/fleet/fleet-accounts.ts';
-import { heard } from '../../src/fleet/fleet-record.ts';
+import { heard, parseFleetRecord } from '../../src/fleet/fleet-record.ts';
 import type { AccountWord, FleetRecord } from '../../src/fleet/fleet-record.ts';
+import { fleetAccounts } from '../../src/fleet/fleet-accounts.ts';
 import { SimTime } from '../sim/sim-time.ts';
 
 const fileOf = (page: number): AccountFile => ({
@@ -14,17 +14,20 @@ const fileOf = (page: number): AccountFile => ({
 const nothing = () => undefined;
 
 /** An instance that has the account, and looks again whenever something has changed. */
-function instance() {
+function instance({ imagesMs = 0, hears = false } = {}) {
   const time = new SimTime(0);
   const serving = new Set<Serving>();
   const words = new Map<string, AccountWord>();
-  const sent: FleetRecord[] = [];
+  const said: FleetRecord['type'][] = [];
+  const quarantined: string[] = [];
+  const handovers: number[] = [];
+  let isCutOff = false;
   const accounts = fleetAccounts({
     parts: {
       instance: 'me',
       scheduler: time.scheduler,
       work: {
-        warm: () => Promise.resolve(),
+        warm: () => time.sleep(imagesMs),
         serve: async (one) => {
           serving.add(one);
           await firstValueFrom(one.stop$);
@@ -38,17 +41,23 @@ function instance() {
     topic: 'fleet',
     log: {
       words,
+      reports: new Map(),
       following$: NEVER,
       caughtUp: () => Promise.resolve(),
-      send: (record) => {
-        sent.push(record);
-        words.set(record.account, heard(words.get(record.account), record));
+      send: ({ value }) => {
+        if (isCutOff) return Promise.reject(new Error('cut off'));
+        const record = parseFleetRecord(value)!;
+        said.push(record.type);
+        if (hears) words.set(record.account, heard(words.get(record.account), record));
         return Promise.resolve();
       },
       close: nothing,
     },
     watch: () => ({ hooks: {}, end: () => undefined }),
-    fleetHooks: {},
+    fleetHooks: {
+      onQuarantined: ({ account }) => quarantined.push(account),
+      onHandover: ({ elapsedMs }) => handovers.push(elapsedMs),
+    },
     onChange: () => void accounts.step(),
   });
   const setFile = async (file: AccountFile | undefined, waitMs: number) => {
@@ -57,10 +66,10 @@ function instance() {
     await accounts.step();
     await time.pass(100);
   };
-  const begun = async () => {
+  const begun = async (others: readonly string[] = []) => {
     accounts.setFiles(new Map([['winery', fileOf(1)]]));
     accounts.give(1, {
-      members: [{ instance: 'me', name: 'me' }],
+      members: ['me', ...others].map((each) => ({ instance: each, name: each })),
       accounts: new Map([['winery', 'me']]),
     });
     await accounts.step();
@@ -74,7 +83,12 @@ function instance() {
     await time.pass(100);
   };
   const pages = () => [...serving].map(({ config }) => config.poll.pageSize);
-  return { accounts, begun, setFile, givenAway, pages, words, sent };
+  const cutOff = (isSo: boolean) => (isCutOff = isSo);
+  /** The API answers a request of whoever is served. */
+  const answer = (what: string, status: number) =>
+    serving.forEach(({ hooks }) => hooks.onRequest?.({ what, status, elapsedMs: 5, waitedMs: 0 }));
+  const told = { said, quarantined, handovers };
+  return { accounts, time, words, ...told, begun, setFile, givenAway, pages, cutOff, answer };
 }
 
 describe('an account whose file changes', () => {
@@ -116,24 +130,106 @@ describe('an account whose file changes', () => {
 });
 
 describe('an account that is given to another instance', () => {
-  const types = (sent: readonly FleetRecord[]) => sent.map(({ type }) => type);
-
   it('is said to be free when its claim, which had not come through, is given up', async () => {
-    const { begun, givenAway, pages, sent } = instance();
+    const { begun, givenAway, pages, said } = instance({ hears: true });
     await begun();
-    expect(types(sent)).toEqual(['takes']);
+    expect(said).toEqual(['takes']);
     await givenAway();
     expect(pages()).toEqual([]);
-    expect(types(sent)).toEqual(['takes', 'released']);
+    expect(said).toEqual(['takes', 'released']);
   });
 
   it('is no concern of this one where another one has it by then', async () => {
-    const { begun, givenAway, pages, sent, words } = instance();
+    const { begun, givenAway, pages, said, words } = instance({ hears: true });
     await begun();
     const owner = { instance: 'other', name: 'other', generation: 2 };
     words.set('winery', { ...words.get('winery')!, owner });
     await givenAway();
     expect(pages()).toEqual([]);
-    expect(types(sent)).toEqual(['takes']);
+    expect(said).toEqual(['takes']);
+  });
+});
+
+describe('an account that has taken three instances down', () => {
+  const lost: AccountWord = {
+    owner: { instance: 'gone', name: 'gone', generation: 0 },
+    ...{ ask: undefined, at: -1_000, takenAt: -1_000 },
+    ...{ losses: [-60_000, -30_000], quarantinedAt: undefined },
+  };
+
+  it('is said to be quarantined once, though that is heard later', async () => {
+    const { accounts, words, said, quarantined, begun, pages } = instance();
+    words.set('winery', lost);
+    await begun();
+    for (let k = 0; k < 5; k++) await accounts.step();
+    expect([said, quarantined, pages()]).toEqual([['quarantined'], ['winery'], []]);
+  });
+
+  it('is said to be so again where that did not come through', async () => {
+    const { accounts, words, said, quarantined, begun, cutOff, time } = instance();
+    words.set('winery', lost);
+    cutOff(true);
+    await begun();
+    expect([said, quarantined]).toEqual([[], []]);
+    cutOff(false);
+    for (let k = 0; k < 3; k++) {
+      await accounts.step();
+      await time.pass(10);
+    }
+    expect([said, quarantined]).toEqual([['quarantined'], ['winery']]);
+  });
+});
+
+describe('a handover', () => {
+  const ownedBy = (owner: string): AccountWord => ({
+    owner: { instance: owner, name: owner, generation: 0 },
+    ...{ ask: undefined, at: -60_000, takenAt: -60_000, losses: [], quarantinedAt: undefined },
+  });
+  const released = (by: string): AccountWord => ({
+    ...ownedBy(by),
+    ...{ owner: undefined, takenAt: undefined, releasedBy: by },
+  });
+
+  it('takes from the question to the first answer to a list, however long the images took', async () => {
+    const { accounts, time, words, said, handovers, begun, pages, answer } = instance({
+      imagesMs: 60_000,
+    });
+    words.set('winery', ownedBy('other'));
+    await begun(['other']);
+    await time.pass(59_900);
+    expect(said).toEqual(['asks']);
+    await time.pass(2_000);
+    words.set('winery', released('other'));
+    await accounts.step();
+    await time.pass(3_000);
+    expect(pages()).toEqual([1]);
+    answer('login', 200);
+    answer('orders', 503);
+    expect(handovers).toEqual([]);
+    answer('orders', 200);
+    answer('orders', 200);
+    expect(handovers).toEqual([5_000]);
+  });
+
+  it('takes from when its instance is found to be lost, or the account released', async () => {
+    for (const word of [ownedBy('gone'), released('gone')]) {
+      const { time, words, handovers, begun, answer } = instance();
+      words.set('winery', word);
+      await begun();
+      await time.pass(4_000);
+      answer('orders', 200);
+      expect(handovers).toEqual([4_100]);
+    }
+  });
+
+  it('is none where the account is new, or was here before', async () => {
+    for (const word of [undefined, released('me'), ownedBy('me')]) {
+      const { time, words, handovers, begun, answer } = instance();
+      if (word) words.set('winery', word);
+      await begun();
+      await time.pass(4_000);
+      answer('orders', 200);
+      expect(handovers).toEqual([]);
+    }
   });
 });

@@ -70,6 +70,12 @@ describe('what is known of an account', () => {
     expect(after(takes('a', 1), asks('b', 2, 'a'))?.isAnnounced).toBe(true);
     expect(after(takes('a', 1), runs('a', 1))?.isAnnounced).toBe(false);
   });
+
+  it('has claimed it though its announcement comes late, and not where it is announced anew', () => {
+    expect(after(runs('a', 1), takes('a', 1))?.isAnnounced).toBe(false);
+    const again = { ...takes('a', 1), at: '2026-06-01T13:00:00.000Z' };
+    expect(after(runs('a', 1), again)?.isAnnounced).toBe(true);
+  });
 });
 
 it('survives its way through the topic; what is none is passed over', () => {

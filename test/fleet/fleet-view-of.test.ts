@@ -2,6 +2,8 @@ import { expect, it } from 'vitest';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import { fleetViewOf } from '../../src/fleet/fleet-view-of.ts';
 import type { Known } from '../../src/fleet/fleet-view-of.ts';
+import type { Report } from '../../src/fleet/report.ts';
+import type { AccountFigures } from '../../src/observe/fleet-view.ts';
 
 const NOW = 1_000_000;
 const file = { config: {} as never };
@@ -15,8 +17,20 @@ const runs = (instance: string | undefined, at = NOW - 1_000) => ({
   quarantinedAt: undefined,
 });
 
-function view(known: Partial<Known>) {
-  const { accounts } = fleetViewOf({
+const FIGURES: AccountFigures = {
+  ...{ at: NOW, ready: true, reasons: [], causes: [], lagMs: 40, lookedAt: NOW - 900 },
+  ...{ quota: null, eventsPerSecond: 0, firstRead: null },
+};
+const reports = (by: Readonly<Record<string, Report['accounts'][string]>>) =>
+  new Map(
+    Object.entries(by).map(([instance, east]): [string, Report] => [
+      instance,
+      { type: 'reports', instance, name: `${instance}-host`, at: '', accounts: { east } },
+    ]),
+  );
+
+function accountsOf(known: Partial<Known>) {
+  return fleetViewOf({
     name: 'a-host',
     generation: 3,
     given: {
@@ -24,12 +38,18 @@ function view(known: Partial<Known>) {
       accounts: new Map([['east', 'a']]),
     },
     words: new Map(),
+    reports: new Map(),
     files: new Map([['east', file]]),
     here: new Map(),
     now: NOW,
     ...known,
-  });
-  return accounts.map(({ account, state, owner: by, problem }) => [account, state, by, problem]);
+  }).accounts;
+}
+
+function view(known: Partial<Known>) {
+  return accountsOf(known).map(({ account, state, owner: by, problem }) => [
+    ...[account, state, by, problem],
+  ]);
 }
 
 it('says how an account is', () => {
@@ -57,5 +77,32 @@ it('says what nobody runs, and why', () => {
   expect(view({ given, files, words })).toEqual([
     ['lost', 'without-owner', undefined, 'no instance has its file'],
     ['wrong', 'wrong-file', undefined, 'wrong.env: is wrong'],
+  ]);
+});
+
+it('has the figures of an account from whoever runs it', () => {
+  const words = new Map([['east', runs('a')]]);
+  const told = { a: { weight: 1, figures: FIGURES }, b: { weight: 1 } };
+  expect(accountsOf({ words, reports: reports(told) })[0]?.figures).toEqual(FIGURES);
+  const moving = new Map([['east', runs('b')]]);
+  expect(accountsOf({ words: moving, reports: reports(told) })[0]?.figures).toBeUndefined();
+});
+
+it('says that an account failed where another instance has told so, and why', () => {
+  const failed = { weight: 1, failed: 'the API key is refused' };
+  const atA = reports({ a: failed });
+  const asFailed = (owner?: string) => [['east', 'failed', owner, 'the API key is refused']];
+  expect(view({ reports: atA })).toEqual(asFailed());
+  // Each minute that one tries again.
+  const again = new Map([['east', { ...runs('a'), isAnnounced: true }]]);
+  expect(view({ reports: atA, words: again })).toEqual(asFailed('a-host'));
+  // It was given to another one since, or still runs where it was, or goes on here.
+  const atB = reports({ b: failed });
+  expect(view({ reports: atB })).toEqual([['east', 'starting', undefined, undefined]]);
+  const words = new Map([['east', runs('b')]]);
+  expect(view({ reports: atA, words })).toEqual([['east', 'moving', 'b-host', undefined]]);
+  const here = new Map([['east', { doing: 'running' as const, error: undefined }]]);
+  expect(view({ reports: atA, words: new Map([['east', runs('a')]]), here })).toEqual([
+    ['east', 'running', 'a-host', undefined],
   ]);
 });

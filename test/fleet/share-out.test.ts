@@ -11,6 +11,7 @@ const told = (instance: string, some: Partial<Told> = {}): Told => ({
   ...{ instance, name: `${instance}-host`, known: accounts(6) },
   ...some,
 });
+const NEW = { instances: new Set<string>(), isUneven: false };
 const member = (one: Told) => ({ id: `member of ${one.instance}`, told: packTold(one) });
 
 describe('what a member tells', () => {
@@ -42,7 +43,7 @@ describe('what a member tells', () => {
 describe('sharing out', () => {
   it('tells every member of all accounts', () => {
     const members = ['a', 'b'].map((instance) => member(told(instance)));
-    const given = shareOut(members, new Set());
+    const given = shareOut(members, NEW);
     expect([...given.keys()]).toEqual(members.map(({ id }) => id));
     const [one, two] = [...given.values()].map(unpackSharedOut);
     expect(one).toEqual(two);
@@ -59,10 +60,13 @@ describe('sharing out', () => {
   it('moves nothing to make it even while the instances are the same', () => {
     const held = new Map(accounts(6).map((each) => [each, { generation: 1, weight: 1 }]));
     const members = [member(told('a', { held })), member(told('b'))];
-    const owners = (before: ReadonlySet<string>) =>
-      new Set(unpackSharedOut([...shareOut(members, before).values()][0]!).accounts.values());
-    expect(owners(new Set(['a', 'b']))).toEqual(new Set(['a']));
-    expect(owners(new Set(['a']))).toEqual(new Set(['a', 'b']));
+    const owners = (before: readonly string[], isUneven: boolean) => {
+      const given = shareOut(members, { instances: new Set(before), isUneven });
+      return new Set(unpackSharedOut([...given.values()][0]!).accounts.values());
+    };
+    expect(owners(['a', 'b'], false)).toEqual(new Set(['a']));
+    expect(owners(['a'], false)).toEqual(new Set(['a', 'b']));
+    expect(owners(['a', 'b'], true)).toEqual(new Set(['a', 'b']));
   });
 
   it('goes by the weight that the newest owner tells', () => {
@@ -78,13 +82,13 @@ describe('sharing out', () => {
       member(told('a', { known, held: heavy })),
       member(told('b', { known, held: stale })),
     ];
-    const { accounts: by } = unpackSharedOut([...shareOut(members, new Set()).values()][0]!);
+    const { accounts: by } = unpackSharedOut([...shareOut(members, NEW).values()][0]!);
     expect([...by].filter(([, instance]) => instance === 'b')).toEqual([['winery-0', 'b']]);
   });
 
   it('gives nothing to a member of another version', () => {
     const members = [member(told('a')), { id: 'other', told: Buffer.from('of another version') }];
-    const given = unpackSharedOut(shareOut(members, new Set()).get('other')!);
+    const given = unpackSharedOut(shareOut(members, NEW).get('other')!);
     expect(new Set(given.accounts.values())).toEqual(new Set(['a']));
   });
 });

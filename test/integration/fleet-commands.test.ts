@@ -1,7 +1,8 @@
+import { parse } from 'dotenv';
 import { describe, expect, it, vi } from 'vitest';
 import { fleetForTest } from './support/fleet.ts';
 import type { Instance, TestFleet } from './support/fleet.ts';
-import { cliForTest } from './support/service.ts';
+import { cliForTest, folderForTest } from './support/service.ts';
 import type { Env } from './support/service.ts';
 
 const SOON = { timeout: 60_000, interval: 200 };
@@ -24,6 +25,8 @@ interface Told {
   readonly instance: string | null;
   readonly since: string;
   readonly problem: string | null;
+  readonly ready: boolean | null;
+  readonly quota: { readonly limit: number } | null;
 }
 
 /** `accounts --json`, as it says it, and its exit code. */
@@ -95,6 +98,30 @@ describe('accounts', { timeout: 180_000 }, () => {
     expect(table.stdout.trim().split('\n')).toHaveLength(4);
     expect(table.stdout).not.toContain('sandbox-key');
   });
+
+  it('says what the instance has told: how accounts are that run, and why one failed', async () => {
+    const fleet = await fleetForTest({ prefix: 'fleet-told', accounts: 2 });
+    const [well, refused] = fleet.accounts.map(({ name }) => name);
+    fleet.setFile(refused!, fleet.fileOf(fleet.accounts[1]!).replace(/KEY=.*/, 'KEY=wrong-key'));
+    fleet.start('one');
+    const of = async (name: string | undefined) => {
+      const { told } = await accounts(without(fleet.env, 'ACCOUNTS_DIR'));
+      return told.find(({ account }) => account === name);
+    };
+    await vi.waitFor(async () => {
+      const one = await of(well);
+      expect([one?.state, one?.ready, one?.quota?.limit]).toEqual(['running', true, 100]);
+    }, SOON);
+    await vi.waitFor(async () => {
+      const one = await of(refused);
+      expect([one?.state, one?.ready]).toEqual(['failed', null]);
+      expect(one?.problem).toContain('API key');
+    }, SOON);
+    const { code, stdout } = await command(['accounts'], fleet.env);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/ lag \d+\.\d s {2}orders \d+ of 100\n/);
+    expect(stdout).not.toContain('wrong-key');
+  });
 });
 
 describe('--account', { timeout: 180_000 }, () => {
@@ -160,5 +187,36 @@ describe('--account', { timeout: 180_000 }, () => {
       expect(other.code).toBe(2);
       expect(other.stderr).toMatch(/^cellarstream: --account .* one account .*default.*\n$/);
     }
+  });
+});
+
+describe('run beside a fleet', { timeout: 180_000 }, () => {
+  it('refuses the topics of an account that the fleet runs, and has them when that is over', async () => {
+    const fleet = await fleetForTest({ prefix: 'fleet-beside', accounts: 2 });
+    const [account, other] = fleet.accounts;
+    fleet.setFile(other!.name, `${fleet.fileOf(other!)}TOPIC_PREFIX=fleet-beside-own\n`);
+    const instance = fleet.start('one');
+    await running(fleet, [instance]);
+    const alone = (name: string) => ({
+      ...without(fleet.env, 'ACCOUNTS_DIR'),
+      ...{ TOPIC_PREFIX: `fleet-beside.${name}`, STATE_DIR: folderForTest() },
+      ...{ ...parse(fleet.fileOf(account!)), POLL_INTERVAL_MS: '10000' },
+    });
+    const refused = await command(['run'], alone(account!.name));
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain(
+      `TOPIC_PREFIX fleet-beside.${account!.name} is that of the account ${account!.name} of the fleet fleet-beside, which one runs`,
+    );
+    // The other one has topics elsewhere, once its instance has told so.
+    await vi.waitFor(async () => {
+      const beside = cliForTest(['run'], { ...alone(other!.name), LOG_LEVEL: 'info' });
+      await beside.logged(isReady);
+      expect(await beside.end('SIGTERM')).toBe(0);
+    }, SOON);
+
+    expect(await instance.cli.end('SIGTERM')).toBe(0);
+    const own = cliForTest(['run'], alone(account!.name));
+    await own.logged(isReady);
+    expect(await own.end('SIGTERM')).toBe(0);
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { steadyScheduler } from '../../src/core/clock.ts';
 import { fleetLog } from '../../src/fleet/fleet-log.ts';
 import type { FleetLog } from '../../src/fleet/fleet-log.ts';
-import type { FleetRecord } from '../../src/fleet/fleet-record.ts';
+import { fleetMessage } from '../../src/fleet/fleet-record.ts';
 import { KafkaProxy } from '../support/proxy/kafka-proxy.ts';
 import { createTopic } from './support/created-topic.ts';
 
@@ -26,10 +26,11 @@ function logOf(broker: string): FleetLog & { readonly retries: readonly unknown[
   return { ...log, retries };
 }
 
-const says = (account: string): FleetRecord => ({
-  ...{ type: 'released', account, instance: 'i', name: 'one' },
-  at: '2026-01-31T12:00:00.000Z',
-});
+const says = (account: string) =>
+  fleetMessage(TOPIC, {
+    ...{ type: 'released', account, instance: 'i', name: 'one' },
+    at: '2026-01-31T12:00:00.000Z',
+  });
 
 describe("the fleet's topic", () => {
   it(

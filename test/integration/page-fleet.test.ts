@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
-import type { FleetAccount, FleetView } from '../../src/observe/fleet-view.ts';
+import type { AccountFigures, FleetAccount, FleetView } from '../../src/observe/fleet-view.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
 import type { AccountOperations, FleetOperations } from '../../src/ops/fleet-operations.ts';
 import type { Change } from '../../src/streams/diff/change.ts';
@@ -32,6 +32,11 @@ const configOf = (account: string, prefix = `wine.${account}`) =>
     sharedPrefix: 'wine',
   });
 const accountName = (nth: number) => `estate-${String(nth).padStart(2, '0')}`;
+
+const figuresAt = (at: number): AccountFigures => ({
+  ...{ at, ready: true, reasons: [], causes: [], lagMs: 1_200, lookedAt: at - 3_000 },
+  ...{ quota: { name: 'orders', used: 40, limit: 100 }, eventsPerSecond: 0.3, firstRead: null },
+});
 
 /** Sixty accounts on three instances, of which `cellar-0` tells: its accounts are driven by hand. */
 describe("the page of a fleet's instance", () => {
@@ -91,6 +96,8 @@ describe("the page of a fleet's instance", () => {
       owner: INSTANCES[nth % 3],
       since: Date.now() - nth * 300_000,
       problem: undefined,
+      // Two minutes ago cellar-1 told how its accounts were.
+      figures: nth % 3 === 1 ? figuresAt(Date.now() - 120_000) : undefined,
     }));
     for (let nth = 0; nth < 60; nth += 3) run(accountName(nth), (nth * 7) % 100);
     tell({ instance: 'cellar-0', generation: 12, instances: INSTANCES, accounts });
@@ -137,7 +144,10 @@ describe("the page of a fleet's instance", () => {
       .poll(async () => (await row(accountName(3)).innerText()).replace(/\s+/g, ' '), SOON)
       .toMatch(/^estate-03 running for 15 min on cellar-0, this one .* median lag .* of 100$/);
     expect((await row(accountName(4)).innerText()).replace(/\s+/g, ' ')).toBe(
-      'estate-04 running for 20 min on cellar-1 cellar-1 has its figures and its page',
+      'estate-04 running for 20 min on cellar-1 1.2 s median lag looked 3 s ago 0.3 events/s orders: 40 of 100',
+    );
+    expect((await row(accountName(5)).innerText()).replace(/\s+/g, ' ')).toBe(
+      'estate-05 running for 25 min on cellar-2 cellar-2 has not told its figures',
     );
   });
 

@@ -192,6 +192,7 @@ describe('kafkaLogCreator', () => {
       'The producer attempted to update a transaction while another concurrent operation on the ' +
         'same transaction was ongoing',
     ],
+    ['Response CreateTopics(key: 19, version: 3)', 'Topic creation errors'],
     ['Response Metadata(key: 3, version: 6)', 'This server does not host this topic-partition'],
     ['Crash: KafkaJSNumberOfRetriesExceeded: connect ECONNREFUSED 127.0.0.1:9092', undefined],
     ['Crash: KafkaJSGroupCoordinatorNotFound: Failed to find group coordinator', undefined],

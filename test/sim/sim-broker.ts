@@ -8,6 +8,7 @@ import type {
   TransactionalLog,
 } from '../../src/sinks/transactional-log.ts';
 import type { Bounds, Message } from '../../src/sinks/sink.ts';
+import { partitionOf } from '../../src/sinks/producer/partition-of.ts';
 
 /** What a partition holds at an offset: a message, or the marker that ends a transaction. */
 type Entry =
@@ -114,7 +115,7 @@ export class SimBroker {
     const { open } = this.#current(transactionalId, epoch);
     const transaction = open!;
     for (const { topic, key, value } of messages) {
-      const log = this.#topic(topic)[partitionOf(key, this.#partitions(topic))]!;
+      const log = this.#topic(topic)[partitionOf(key ?? '', this.#partitions(topic))]!;
       if (!transaction.first.has(log)) transaction.first.set(log, log.entries.length);
       log.entries.push({ kind: 'message', key, value, transaction, at });
     }
@@ -198,6 +199,33 @@ export class SimBroker {
     });
   }
 
+  /** When somebody deleted something of a topic, in that order. */
+  lossTimes(topic: string): number[] {
+    const all = [...this.#gone.filter((log) => log.topic === topic), ...this.#topic(topic)];
+    return [...new Set(all.flatMap(({ losses }) => losses.map(({ at }) => at)))].sort(
+      (one, other) => one - other,
+    );
+  }
+
+  /** Of a partition as it was at a time: what is committed before an offset. */
+  before(topic: string, partition: number, end: number, at: number): SimMessage[] {
+    const logs = [...this.#gone, ...this.#topic(topic)].filter(
+      (log) => log.topic === topic && log.partition === partition,
+    );
+    const log = logs.find(
+      ({ losses }) => !losses.some((loss) => loss.end === Infinity && loss.at <= at),
+    );
+    const start = Math.max(
+      0,
+      ...(log?.losses ?? []).filter((loss) => loss.at <= at).map((loss) => loss.end),
+    );
+    return (log?.entries.slice(start, Math.max(start, end)) ?? []).flatMap((entry) =>
+      entry.kind === 'message' && entry.transaction.state === 'committed'
+        ? [{ ...entry, transaction: entry.transaction.number, lostAt: Infinity }]
+        : [],
+    );
+  }
+
   /** All that a `read_committed` reader has found, partition by partition, with what is gone since. */
   read(topic: string): SimMessage[] {
     const gone = this.#gone.filter((log) => log.topic === topic);
@@ -256,12 +284,6 @@ export class SimBroker {
 
 function newLog(topic: string, partition: number): Log {
   return { topic, partition, entries: [], start: 0, losses: [], compacted: new Set() };
-}
-
-function partitionOf(key: string | null, partitions: number): number {
-  let hash = 0;
-  for (const letter of key ?? '') hash = (hash * 31 + letter.charCodeAt(0)) >>> 0;
-  return hash % partitions;
 }
 
 /** How a process reaches the broker: each step takes time, may fail, and a dead process sees none. */

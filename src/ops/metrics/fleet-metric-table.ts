@@ -105,7 +105,7 @@ export const FLEET_METRICS = {
   handoverSeconds: {
     type: 'histogram',
     name: 'cellarstream_fleet_handover_duration_seconds',
-    help: 'Silence of an account that came to this instance: from the last answer before to the first one here.',
+    help: 'Silence of an account that came to this instance: from when its owner was asked for it, released it, or was found to be lost, to the first answer to a list here.',
     labels: [],
     buckets: [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300],
   },

@@ -23,11 +23,11 @@ export function accountRow({ account }: ToldAccount): Row<ToldAccount> {
   const bar = gauge(`Quota of ${account}`);
   const quotaText = html('p', { class: 'note' });
   const quota = html('div', { class: 'quota' }, bar.element, quotaText);
-  const elsewhere = html('p', { class: 'elsewhere note' });
+  const untold = html('p', { class: 'untold note' });
   const problem = html('p', { class: 'problem' });
   const head = html('div', { class: 'head' }, html('h3', {}, link), state);
   const measures = [lag.element, looked.element, flow.element, quota];
-  const element = html('li', {}, head, owner, ...measures, elsewhere, problem);
+  const element = html('li', {}, head, owner, ...measures, untold, problem);
   return {
     element,
     update: (told) => {
@@ -41,11 +41,12 @@ export function accountRow({ account }: ToldAccount): Row<ToldAccount> {
       setText(problem, text);
       show(problem, text !== '');
       for (const measure of measures) show(measure, figures !== null);
-      show(elsewhere, figures === null);
-      setText(elsewhere, told.owner === null ? '' : `${told.owner} has its figures and its page`);
+      show(untold, figures === null);
+      setText(untold, told.owner === null ? '' : `${told.owner} has not told its figures`);
       if (!figures) return;
       lag.update(figures.lagMs === null ? '–' : duration(figures.lagMs));
-      looked.update(figures.lookedAt === null ? 'not yet' : ago(at - figures.lookedAt));
+      // What another instance has told holds until it tells otherwise.
+      looked.update(figures.lookedAt === null ? 'not yet' : ago(figures.at - figures.lookedAt));
       flow.update(rate(figures.eventsPerSecond));
       const { name = 'quota', used = 0, limit = 0 } = figures.quota ?? {};
       const use = figures.quota ? `${name}: ${used} of ${limit}` : 'no quota known yet';

@@ -34,6 +34,8 @@ export interface MembershipOptions {
   readonly rejoin$: Observable<unknown>;
   /** Its first value lets the member leave. It must replay that value. */
   readonly leave$: Observable<unknown>;
+  /** Told when it is in the group; and when it is out, or nothing was heard of the group for a session. */
+  readonly onIn?: (isIn: boolean) => void;
   /** Told of every try that came to nothing. */
   readonly onRetry?: (error: unknown) => void;
   /** Default {@link steadyScheduler}. */
@@ -84,7 +86,10 @@ async function takePart(
   const coordinator = options.group.connect();
   const close = () => coordinator.close(); // a JoinGroup that is under way would hold up its end
   ending.addEventListener('abort', close);
-  const member: MemberState = { id: '', coordinator, news: new AbortController() };
+  const member: MemberState = {
+    ...{ id: '', heardAt: undefined, coordinator },
+    news: new AbortController(),
+  };
   const asked = options.rejoin$.subscribe(() => member.news.abort());
   try {
     while (!ending.aborted) {
@@ -104,12 +109,15 @@ async function takePart(
     ending.removeEventListener('abort', close);
     close();
   }
+  isOut(options, member);
   if (member.id !== '') await leave(options, member.id);
 }
 
 interface MemberState {
   /** Empty until the coordinator has given one. */
   id: string;
+  /** When the coordinator last said that it is in the group; undefined while it is out. */
+  heardAt: number | undefined;
   readonly coordinator: Coordinator;
   /** Aborted when there is more to tell than it told when it joined last; that may be while it still joins. */
   news: AbortController;
@@ -128,14 +136,15 @@ async function join(
   const withinMs = sessionTimeoutMs + ON_ITS_WAY_MS;
   const joined = await member.coordinator.join(joining, withinMs);
   if (joined.errorCode === MEMBER_ID_REQUIRED) member.id = joined.memberId;
-  if (!isWell(joined.errorCode, 'JoinGroup', member)) return undefined;
+  if (!isWell(joined.errorCode, 'JoinGroup', options, member)) return undefined;
   member.id = joined.memberId;
 
   const { generation: number } = joined;
   const isLeader = joined.leader === joined.memberId;
   const given = isLeader ? share(joined.members, number) : new Map<string, Buffer>();
   const synced = await member.coordinator.sync(placeOf(joined), given, withinMs);
-  if (!isWell(synced.errorCode, 'SyncGroup', member)) return undefined;
+  if (!isWell(synced.errorCode, 'SyncGroup', options, member)) return undefined;
+  isIn(options, member);
   return { number, memberId: member.id, isLeader, given: synced.given };
 }
 
@@ -160,7 +169,8 @@ async function stay(
       if (!ending.aborted) goOn(options, member, error); // only the coordinator's word ends a generation
       continue;
     }
-    if (!isWell(code, 'Heartbeat', member)) return;
+    if (!isWell(code, 'Heartbeat', options, member)) return;
+    isIn(options, member);
   }
 }
 
@@ -169,11 +179,26 @@ async function stay(
  *
  * @throws CellarstreamError where no later try will do.
  */
-function goOn({ group, onRetry }: MembershipOptions, member: MemberState, error: unknown): void {
+function goOn(options: MembershipOptions, member: MemberState, error: unknown): void {
+  const { group, sessionTimeoutMs, onRetry, scheduler = steadyScheduler } = options;
   const known = judged(error, group.name);
   if (!isRetryable(known)) throw known;
+  const { heardAt = Infinity } = member;
+  if (scheduler.now() > heardAt + sessionTimeoutMs) isOut(options, member);
   member.coordinator.lookAnew();
   onRetry?.(known);
+}
+
+function isIn({ onIn, scheduler = steadyScheduler }: MembershipOptions, member: MemberState): void {
+  const wasOut = member.heardAt === undefined;
+  member.heardAt = scheduler.now();
+  if (wasOut) onIn?.(true);
+}
+
+function isOut({ onIn }: MembershipOptions, member: MemberState): void {
+  const wasIn = member.heardAt !== undefined;
+  member.heardAt = undefined;
+  if (wasIn) onIn?.(false);
 }
 
 /** An error as ours: what a coordinator has said is its last word, unless it says so as it goes. */
@@ -192,9 +217,17 @@ function isPassing(code: number): boolean {
 }
 
 /** Whether all is well; false when it is to join again. @throws kafkajs' error with any other word. */
-function isWell(code: number, what: string, member: MemberState): boolean {
+function isWell(
+  code: number,
+  what: string,
+  options: MembershipOptions,
+  member: MemberState,
+): boolean {
   if (code === NONE) return true;
-  if (code === UNKNOWN_MEMBER) member.id = '';
+  if (code === UNKNOWN_MEMBER) {
+    member.id = '';
+    isOut(options, member);
+  }
   if (JOIN_AGAIN.has(code) || code === MEMBER_ID_REQUIRED) return false;
   throw protocolError(code, what);
 }

@@ -144,7 +144,10 @@ describe('metrics of an instance', () => {
     const { run, end, read, onFleet } = instance();
     run('east');
     onFleet(view([{}]));
-    const before = (await read()).samples.length;
+    // Node has a series more when it collects garbage in another way.
+    const series = async () =>
+      (await read()).samples.filter(({ name }) => name.startsWith('cellarstream_')).length;
+    const before = await series();
     for (let nth = 0; nth < 100; nth += 1) {
       end('east');
       run(`guest${nth}`);
@@ -153,7 +156,7 @@ describe('metrics of an instance', () => {
       run('east');
     }
     onFleet(view([{}]));
-    expect((await read()).samples.length).toBe(before);
+    expect(await series()).toBe(before);
   });
 });
 

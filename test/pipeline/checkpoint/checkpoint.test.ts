@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { asyncScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
@@ -23,6 +24,7 @@ const image: ImageUpdate = {
   sequence: 1,
   image: { schemaId: 1, bytes: Buffer.from('') },
 };
+const DIGEST = createHash('sha256').update('7\n1').digest('hex').slice(0, 16);
 const batch: TaskBatch = {
   messages: [event, status],
   images: [image],
@@ -77,6 +79,8 @@ async function opened(
   };
   const store: Partial<TaskStore> = {
     memory: () => memory,
+    kept: () => ({ keys: [], next: undefined }),
+    sequence: () => undefined,
     put: (images, now) => {
       kept.push(now);
       done.push(`stored ${images.length}`);
@@ -126,6 +130,8 @@ describe('a commit of a task', () => {
         partitions: 1,
         starts: {},
         ends: { 0: '0' },
+        // sha256 of '7', a newline and '1'
+        live: { sequence: 1, losses: 0, partitions: [{ records: 1, digest: DIGEST }] },
       },
     ]);
     expect(log.cursor).toMatchObject(batch.cursor);
@@ -143,7 +149,9 @@ describe('a commit of a task', () => {
 describe('a task that is taken over', () => {
   describe('while its newest cursor is hidden', () => {
     // Behind the beginning of another task's open transaction nothing of the cursors can be read.
-    const cursor = JSON.stringify({ ...newCursor('another'), sequence: 4 });
+    const none = { records: 0, digest: '0'.repeat(16) };
+    const live = { sequence: 4, losses: 0, partitions: [none] };
+    const cursor = JSON.stringify({ ...newCursor('another'), sequence: 4, live });
     const message = (topic: string, offset: string, key: string, value: string) => {
       const partition = 0;
       return { topic, partition, offset, key: Buffer.from(key), value: Buffer.from(value) };
@@ -175,7 +183,8 @@ describe('a task that is taken over', () => {
   });
 
   describe('by a process with a store of before', () => {
-    const cursor = { ...newCursor('another'), generation: 4 };
+    const live = { sequence: 0, losses: 0, partitions: [{ records: 0, digest: '0'.repeat(16) }] };
+    const cursor = { ...newCursor('another'), generation: 4, live };
     const message = {
       topic: 'wine.cursors',
       partition: 0,

@@ -11,7 +11,8 @@ const ANSWER_WITHIN_MS = 5_000;
  *
  * - a release goes to the target of the newest generation that the releaser knows, which has asked in it;
  * - whoever takes an account that a member runs has asked for it in this generation, and waited for the answer;
- * - nobody takes an account that was given to its owner in a newer generation than it knows itself.
+ * - nobody takes an account that was given to its owner in a newer generation than it knows itself;
+ * - nobody stops an account that it has claimed before somebody asks for it, or takes it.
  */
 export function checkHandovers(
   told: readonly FleetTold[],
@@ -23,6 +24,8 @@ export function checkHandovers(
   const newest = new Map<string, number>();
   /** By instance and account, when it has asked in its newest generation. */
   const asked = new Map<string, number>();
+  /** When it has begun to take it. */
+  const taken = new Map<string, number>();
   return told.flatMap((each): string[] => {
     const { instance, what, account = '', at } = each;
     const pair = `${instance.name} ${account}`;
@@ -35,6 +38,7 @@ export function checkHandovers(
     const number = newest.get(instance.name) ?? -1;
     const shared = given.get(number);
     if (what === 'ask') asked.set(pair, at);
+    if (what === 'claim') taken.set(pair, at);
     if (!shared) return [];
     const heard = instance.log.read.slice(0, each.read).filter((one) => one.account === account);
     if (what === 'release') {
@@ -45,6 +49,16 @@ export function checkHandovers(
       return isAsked && target !== instance.name
         ? []
         : [`${pair} is released at ${at} though ${target} has not asked in ${number}`];
+    }
+    if (what === 'drop') {
+      const last = heard.findLast(({ type }) => type === 'runs' || type === 'released');
+      const isClaimed = last?.instance === instance.name && last.type === 'runs';
+      const isTaken = heard
+        .slice(heard.indexOf(last!) + 1)
+        .some((one) => one.type === 'takes' && one.instance !== instance.name);
+      return isClaimed && !isTaken && last.at >= (taken.get(pair) ?? Infinity)
+        ? [`${pair} is dropped at ${at} though it was claimed at ${last.at}`]
+        : [];
     }
     if (what !== 'claim') return [];
     return claimed({ me: instance.name, number, shared, heard, askedAt: asked.get(pair), at }).map(

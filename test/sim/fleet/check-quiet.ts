@@ -26,6 +26,10 @@ export function restless({
   now,
 }: Quiet): string | undefined {
   const given = unpackSharedOut(generation.given).accounts;
+  for (const each of instances) {
+    if (each.generation !== generation.number)
+      return `${each.name} says that it is in ${each.generation}, not in ${generation.number}`;
+  }
   for (const account of accounts) {
     const { name, arrived } = account;
     if (quarantined.has(name)) continue;
@@ -42,6 +46,25 @@ export function restless({
     if ((arrived.at(-1)?.at ?? 0) < now - ASKED_WITHIN_MS) return `${name} is not asked for`;
   }
   return undefined;
+}
+
+/** By the true weights: no account could go to another member so that the two had much more alike to do. */
+export function checkLoads({ accounts, instances }: Quiet): string[] {
+  const loads = instances.map(({ name }) => {
+    const own = accounts.filter((account) => account.owner()?.instance === name);
+    return { name, own, load: own.reduce((sum, { weight }) => sum + weight, 0) };
+  });
+  const mean = loads.reduce((sum, { load }) => sum + load, 0) / loads.length;
+  return loads.flatMap((more) =>
+    loads.flatMap((less) => {
+      const gap = more.load - less.load;
+      const fits = more.own.some(({ weight }) => weight >= gap / 4 && weight <= 0.75 * gap);
+      // One of the two is further off than that.
+      return gap > 2 * EVEN_WITHIN * mean && fits
+        ? [`${more.name} has ${more.load}, ${less.name} ${less.load}`]
+        : [];
+    }),
+  );
 }
 
 /** How it is shared out: no account could go to another member so that the two have more alike to do. */
@@ -66,7 +89,7 @@ export function checkEven({ accounts, instances, generation }: Quiet): string[] 
     loads.flatMap((less) => {
       const gap = more.load - less.load;
       const isFar = gap > EVEN_WITHIN * mean;
-      const couldMove = more.own.some(({ name }) => weightOf(name) < gap);
+      const couldMove = more.own.some(({ name }) => weightOf(name) <= 0.75 * gap);
       // Quarantined when it was told of, and run since: nothing moves before the members change.
       const isOld = more.own.some(({ name }) => weightOf(name) < 0.1);
       return isFar && couldMove && !isOld

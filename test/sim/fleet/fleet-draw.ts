@@ -16,6 +16,8 @@ export interface FleetDraw {
   /** Faults one by one, or many at a time. */
   readonly isStorm: boolean;
   readonly faults: number;
+  /** Whether accounts become heavy in the end, which takes long. */
+  readonly weightsChange: boolean;
 }
 
 export function drawFleet(chance: Chance): FleetDraw {
@@ -30,5 +32,6 @@ export function drawFleet(chance: Chance): FleetDraw {
     withRecords: chance.is(0.15),
     isStorm,
     faults: isStorm ? 6 + chance.below(10) : 2,
+    weightsChange: chance.is(0.25),
   };
 }

@@ -58,6 +58,10 @@ export class FleetInstance {
   trap: { readonly at: string; readonly spring: () => void } | undefined;
   onDeath: (() => void) | undefined;
   memberId = '';
+  /** Of the group, as it tells people; undefined while it says that it is out. */
+  generation: number | undefined;
+  /** How long accounts took to come here, ms. */
+  readonly handovers: number[] = [];
   readonly log: SimFleetLog;
   readonly #world: FleetWorld;
   readonly #files$: BehaviorSubject<ReadonlyMap<string, AccountFile>>;
@@ -132,6 +136,8 @@ export class FleetInstance {
           onGeneration: ({ number }) => this.#tell({ what: 'generation', number }),
           onAccount: ({ account, step }) => this.#tell({ what: step, account }),
           onAccountFailed: ({ account, error }) => this.#tell({ what: 'failed', account, error }),
+          onFleet: (view) => (this.generation = view.generation),
+          onHandover: ({ elapsedMs }) => this.handovers.push(elapsedMs),
           onRetry: ({ error }) => world.trace?.(`${name}: tries again: ${describeError(error)}`),
         },
       },

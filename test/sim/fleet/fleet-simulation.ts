@@ -8,9 +8,10 @@ import { checkClaims } from './check-claims.ts';
 import { checkDeclared } from './check-declared.ts';
 import { checkHandovers, checkTaken } from './check-handovers.ts';
 import { checkQuarantines, isQuarantined } from './check-quarantines.ts';
-import { checkEven, restless } from './check-quiet.ts';
+import { checkEven, checkLoads, restless } from './check-quiet.ts';
 import type { Quiet } from './check-quiet.ts';
 import { checkQuotas } from './check-quotas.ts';
+import { RESOURCES } from '../../../src/resources/resources.ts';
 import { drawFleet } from './fleet-draw.ts';
 import type { FleetDraw } from './fleet-draw.ts';
 import { TRAPS, FAULTS, victim } from './fleet-faults.ts';
@@ -44,6 +45,10 @@ const CALM_MS = 120_000;
 const LEAST_CALM_MS = 25_000;
 const CHANGE_MS = 60_000;
 const LEAST_CHANGE_MS = 15_000;
+/** Accounts move for their weight when it has been uneven for so long, ms. */
+const UNEVEN_MS = 600_000;
+/** So much sooner or later may it be noticed, ms. */
+const NOTICED_WITHIN_MS = 40_000;
 const MOST_INSTANCES = 4;
 const LOGINS_PER_MINUTE = 10;
 /** Of an account whose records are looked at: all has to be read and proven in the calm. */
@@ -79,6 +84,7 @@ export async function simulateFleet(
   await run.faults();
   await run.calm();
   await run.change();
+  await run.weights();
   return run.verdict();
 }
 
@@ -91,6 +97,8 @@ class FleetStory {
   readonly #instances: FleetInstance[] = [];
   readonly #violations: string[] = [];
   #faults = 0;
+  /** Accounts that moved for their weight alone. */
+  #weighed = 0;
   /** Whether faults happen, and records change. */
   #isRough = false;
   /** What was uneven when all was well for the last time. */
@@ -191,6 +199,40 @@ class FleetStory {
       this.#violations.push(`${moved.length} accounts have moved, not ${most}`);
   }
 
+  /** All accounts of one instance become heavy: some leave it ten minutes later, and none moves after that. */
+  async weights(): Promise<void> {
+    const { group, accounts } = this.#world;
+    const quiet = this.#quiet();
+    const running = this.#running();
+    if (!this.#draw.weightsChange || this.#violations.length > 0 || running.length < 2) return;
+    if (!quiet || quiet.quarantined.size > 0) return;
+    const heavy = this.#chance.pick(running);
+    this.#disturbed(`what ${heavy.name} runs becomes heavy`);
+    const before = this.#owners();
+    for (const { name, snapshots$, data } of accounts.values()) {
+      // What a real task costs is for that to say.
+      if (!data && before.get(name)?.instance === heavy.name) snapshots$.next(RESOURCES.length);
+    }
+    const { length } = group.stable;
+    await this.#pass(UNEVEN_MS - NOTICED_WITHIN_MS);
+    if (group.stable.length > length) this.#violations.push('shared out anew too soon');
+    await this.#settled(2 * NOTICED_WITHIN_MS, CHANGE_MS + 2 * NOTICED_WITHIN_MS, 'by weight');
+    this.#violations.push(...checkLoads({ ...quiet, instances: this.#running() }));
+    const after = this.#owners();
+    const moved = [...before].filter(([account, owner]) => after.get(account) !== owner);
+    this.#weighed += moved.length;
+    const takers = new Set(moved.map(([account]) => after.get(account)?.instance));
+    for (const [account, owner] of moved) {
+      if (owner?.instance !== heavy.name && !takers.has(owner?.instance))
+        this.#violations.push(`${account} has left ${owner?.instance} for ${heavy.name}'s weight`);
+    }
+    await this.#pass(UNEVEN_MS + NOTICED_WITHIN_MS);
+    for (const [account, owner] of this.#owners()) {
+      if (after.get(account) !== owner) this.#violations.push(`${account} moves again`);
+    }
+    if (group.stable.length > length + 1) this.#violations.push('shared out anew again and again');
+  }
+
   verdict(): FleetRun {
     const { accounts, group, told } = this.#world;
     const all = [...accounts.values()];
@@ -221,6 +263,8 @@ class FleetStory {
         asks: did('ask'),
         releases: did('release'),
         failed: did('failed'),
+        weighed: this.#weighed,
+        handovers: this.#instances.reduce((sum, { handovers }) => sum + handovers.length, 0),
         events: all.reduce(
           (sum, { data }) => sum + (data?.broker.read('sim.orders').length ?? 0),
           0,

@@ -1,6 +1,18 @@
-import { defer, filter, merge, repeat, switchMap, take, takeUntil, tap, timer } from 'rxjs';
+import {
+  defer,
+  filter,
+  ignoreElements,
+  merge,
+  repeat,
+  switchMap,
+  take,
+  takeUntil,
+  tap,
+  timer,
+} from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Lanes } from '../../../src/account/quotas.ts';
+import { RESOURCES } from '../../../src/resources/resources.ts';
 import { during } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import type { Traffic, TrafficOptions } from './traffic.ts';
@@ -28,6 +40,8 @@ export function requests(options: TrafficOptions): Traffic {
     if (!isLost) account.arrive({ at: time.now(), endpoint, instance });
     await time.sleep(isLost ? 2_000 : 5 + chance.below(100));
     await server.awake();
+    const status = isLost ? undefined : 200;
+    hooks.onRequest?.({ what: endpoint, status, elapsedMs: 0, waitedMs: 0 });
     return !isLost;
   };
   const asking = (endpoint: string, limit: Limit, pauseMs: number): Observable<boolean> => {
@@ -50,12 +64,22 @@ export function requests(options: TrafficOptions): Traffic {
       isReady ||= isAnswered;
     }),
   );
+  const snapshots$ = account.snapshots$.pipe(
+    tap((running) =>
+      RESOURCES.forEach((resource, k) =>
+        hooks.onProgress?.({ resource, read: 0, total: 1, done: k >= running }),
+      ),
+    ),
+    ignoreElements(),
+  );
   const logins$ = asking('login', quota.login, LOGIN_EVERY_MS);
   return {
     loggedIn$: asking('login', quota.login, 1_000).pipe(filter(Boolean), take(1)),
-    work$: merge(lists$, timer(LOGIN_EVERY_MS, scheduler).pipe(switchMap(() => logins$))).pipe(
-      takeUntil(stop$),
-    ),
+    work$: merge(
+      lists$,
+      snapshots$,
+      timer(LOGIN_EVERY_MS, scheduler).pipe(switchMap(() => logins$)),
+    ).pipe(takeUntil(stop$)),
     close: () => {
       isOver = true;
       return Promise.resolve();

@@ -1,3 +1,4 @@
+import { BehaviorSubject } from 'rxjs';
 import type { AccountConfig } from '../../../src/config/accounts.ts';
 import type { AccountLog } from '../../../src/sinks/ledger/kafka-ledger.ts';
 import { SimLedger } from '../../account/ledger/sim-ledger.ts';
@@ -42,6 +43,8 @@ export class SimAccount {
   readonly #arrived: SimRequest[] = [];
   readonly declarations: SimDeclaration[] = [];
   readonly servings: SimServing[] = [];
+  /** How many of its lists are read for the first time. */
+  readonly snapshots$ = new BehaviorSubject(0);
 
   constructor(config: AccountConfig, isBusy: boolean, time: SimTime, data?: SimData) {
     this.data = data;
@@ -52,6 +55,11 @@ export class SimAccount {
 
   get name(): string {
     return this.config.account;
+  }
+
+  /** What it costs, as the real code has it. */
+  get weight(): number {
+    return 1 + 0.5 * this.snapshots$.value;
   }
 
   arrive(request: SimRequest): void {

@@ -1,7 +1,7 @@
 import { Observable } from 'rxjs';
 import type { FleetLog } from '../../../src/fleet/fleet-log.ts';
-import { fleetMessage, heard, parseFleetRecord } from '../../../src/fleet/fleet-record.ts';
-import type { AccountWord, FleetRecord } from '../../../src/fleet/fleet-record.ts';
+import type { FleetRecord } from '../../../src/fleet/fleet-record.ts';
+import { HeardWords } from '../../../src/fleet/fleet-words.ts';
 import type { Message } from '../../../src/sinks/sink.ts';
 import type { Chance } from '../chance.ts';
 import type { SimTime } from '../sim-time.ts';
@@ -14,7 +14,8 @@ export const FLEET = 'sim.fleet';
 export interface Said {
   readonly offset: number;
   readonly at: number;
-  readonly type: FleetRecord['type'];
+  readonly type: FleetRecord['type'] | 'reports' | 'forgets';
+  /** Empty where it is about an instance. */
   readonly account: string;
   readonly instance: string;
   readonly generation: number | undefined;
@@ -22,7 +23,7 @@ export interface Said {
 
 interface Entry {
   readonly key: string;
-  readonly value: Buffer;
+  readonly value: Buffer | null;
   readonly said: Said;
 }
 
@@ -39,11 +40,11 @@ export class SimFleetTopic {
     this.#time = time;
   }
 
-  append({ key, value }: Message): void {
-    const { type, account, instance, generation } = JSON.parse(String(value)) as Said;
+  append(message: Message): void {
+    const { type, account = '', instance, generation } = saidBy(message);
     const said = { offset: this.entries.length, at: this.#time.now() };
     this.entries.push({
-      ...{ key: key!, value: value! },
+      ...{ key: message.key!, value: message.value },
       said: { ...said, type, account, instance, generation },
     });
     for (const wake of this.#readers) wake();
@@ -62,6 +63,13 @@ export class SimFleetTopic {
   }
 }
 
+type Spoken = Omit<Said, 'account'> & Partial<Pick<Said, 'account'>>;
+
+function saidBy({ key, value }: Message): Spoken {
+  const spoken: unknown = value ? JSON.parse(value.toString()) : { type: 'forgets', instance: key };
+  return spoken as Spoken;
+}
+
 export interface FleetLine {
   readonly topic: SimFleetTopic;
   readonly line: SimLine;
@@ -77,17 +85,14 @@ export interface SimFleetLog extends FleetLog {
 
 /** The topic as one instance sees it: with what it has heard as the real code makes it of messages. */
 export function fleetLogOf({ topic, line, time, scheduler, chance }: FleetLine): SimFleetLog {
-  const words = new Map<string, AccountWord>();
+  const heard = new HeardWords();
   const read: Said[] = [];
   const waiting = new Set<() => void>();
   let next = 0;
 
   const hear = (entries: readonly Entry[]): void => {
-    for (const { value, said } of entries) {
-      const record = parseFleetRecord(value);
-      if (record) words.set(record.account, heard(words.get(record.account), record));
-      read.push(said);
-    }
+    heard.hear(entries.map(({ key, value }) => ({ key: Buffer.from(key), value })));
+    read.push(...entries.map(({ said }) => said));
   };
   const following$ = new Observable<void>((subscriber) => {
     let isNews = true;
@@ -124,9 +129,9 @@ export function fleetLogOf({ topic, line, time, scheduler, chance }: FleetLine):
   });
 
   /** One after the other, each for as long as a producer tries; so it may be late. */
-  const send = async (record: FleetRecord): Promise<void> => {
+  const send = async (message: Message): Promise<void> => {
     const until = scheduler.now() + PATIENCE_MS;
-    await line.step(record.type);
+    await line.step(saidBy(message).type);
     if (chance.is(0.02)) await time.sleep(1_000 + chance.below(12_000));
     await line.step('sent');
     while (line.isCutOff()) {
@@ -134,13 +139,14 @@ export function fleetLogOf({ topic, line, time, scheduler, chance }: FleetLine):
       await time.sleep(AGAIN_MS);
       await line.step('sent again');
     }
-    topic.append(fleetMessage(FLEET, record));
+    topic.append(message);
     await reach(line, 'said');
   };
   let sending: Promise<unknown> = Promise.resolve();
 
   return {
-    words,
+    words: heard.words,
+    reports: heard.reports,
     read,
     following$,
     caughtUp: async () => {
@@ -156,8 +162,8 @@ export function fleetLogOf({ topic, line, time, scheduler, chance }: FleetLine):
         waiting.add(look);
       });
     },
-    send: (record) => {
-      const sent = sending.then(() => send(record));
+    send: (message) => {
+      const sent = sending.then(() => send(message));
       sending = sent.catch(() => undefined);
       return sent;
     },

@@ -28,6 +28,7 @@ const DESTINATION: Destination = {
   deadLetters: { topic: TOPICS.deadLetters, schemaId: 901 },
   cursors: TOPICS.cursors,
   ledger: 'sim.ledger',
+  certificates: 'sim.certificates',
   partitions: new Map(),
   maxMessageBytes: new Map(),
   look: () => Promise.resolve([]),

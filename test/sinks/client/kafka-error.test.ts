@@ -5,6 +5,7 @@ import { kafkaError } from '../../../src/sinks/client/kafka-error.ts';
 
 const { KafkaJSConnectionError, KafkaJSNumberOfRetriesExceeded, KafkaJSSASLAuthenticationError } =
   kafkajs;
+const { KafkaJSAggregateError, KafkaJSProtocolError } = kafkajs;
 
 /** As kafkajs makes them; not all of their constructors are in its types. */
 const make = (type: unknown, ...args: readonly unknown[]): Error =>
@@ -56,6 +57,12 @@ it("finds a certificate's failure behind kafkajs' tries", () => {
   expect(describeError(error)).toBe(
     'the certificate of Kafka at kafka:9093 has expired: it must be renewed there',
   );
+});
+
+it('says why topics could not be made, which is the one place that says it', () => {
+  const reason = make(KafkaJSProtocolError, { message: 'Number of partitions is invalid' });
+  const error = ours(make(KafkaJSAggregateError, 'Topic creation errors', [reason]));
+  expect(describeError(error)).toMatch(/: Topic creation errors: Number of partitions is invalid$/);
 });
 
 it.each([
