@@ -16,6 +16,8 @@ const ALERTS = 'test/integration/alerts.test.ts';
 const LONGEST = [
   'takeovers',
   'fleet',
+  'fleet-apart',
+  'fleet-handover',
   'unknown-commit',
   'resume-quota',
   'lost-topic',

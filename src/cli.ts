@@ -7,6 +7,7 @@ import { VERSION } from './core/version.ts';
 import type { ReplayFlags } from './commands/replay.ts';
 import { count, port, sandboxFlags, some } from './commands/sandbox-flags.ts';
 import type { ResyncFlags } from './commands/resync.ts';
+import type { VerifyFlags } from './commands/verify.ts';
 import type { DemoFlags, SandboxFlags } from './commands/sandbox-flags.ts';
 
 // Each command is loaded when it is asked for, so that --help and errors come at once.
@@ -117,6 +118,24 @@ program
   .action(async (flags: ResyncFlags) => {
     const done = await (await import('./commands/resync.ts')).resyncCommand(flags);
     process.exitCode = done ? EXIT.done : EXIT.failed;
+  });
+
+program
+  .command('verify')
+  .description('holds the topics against the newest certificates, and your own copy against both')
+  .addArgument(
+    new Argument('[resource...]', 'the lists to look at; default: all of RESOURCES').choices(
+      RESOURCES,
+    ),
+  )
+  .option('--account <name>', OF_FLEET)
+  .option('--json', 'prints JSON lines instead of a table')
+  .option('--file <copy.csv>', 'a copy of the one list named: columns key and sequence')
+  .option('--fresh', 'asks the running service for a new complete reading first')
+  .option('--timeout <seconds>', 'waits so long for it at most', some, 600)
+  .action(async (resources: Resource[], flags: VerifyFlags) => {
+    const fine = await (await import('./commands/verify.ts')).verifyCommand(resources, flags);
+    process.exitCode = fine ? EXIT.done : EXIT.failed;
   });
 
 // Whoever reads our output may have had enough (`| head`): that is no error.

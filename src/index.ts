@@ -48,7 +48,7 @@ export type {
   Resynced,
   Retrying,
 } from './observe/hooks.ts';
-export type { Gap, LostEvents } from './observe/lost-events.ts';
+export type { Gap, KeyGap, LostEvents } from './observe/lost-events.ts';
 export type { TopicFinding } from './schemas/events/topic-findings.ts';
 export type { KeyedStatusChange } from './resources/orders/order-status.ts';
 export type { Proof } from './streams/paging/sweep-progress.ts';

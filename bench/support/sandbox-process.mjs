@@ -1,7 +1,7 @@
 // @ts-check
 // The sandbox as a program of its own: its work is not to be counted as that of anybody else. Started
 // by `sandbox.mjs` with its options as JSON; serves one call a message; ends with its parent.
-import { startSandbox } from 'cellarstream/sandbox';
+import { RESOURCES, startSandbox } from 'cellarstream/sandbox';
 import { now } from './clock.mjs';
 
 /** @typedef {import('cellarstream/sandbox').Resource} Resource */
@@ -30,6 +30,17 @@ const CALLS = {
     ),
   /** @param {Resource} resource */
   count: (resource) => sandbox.truth.count(resource),
+  /** By account: when the last of its lists was first answered since then; those of which one was not are left out. @param {number} since */
+  answeredAt: (since) =>
+    sandbox.accounts.flatMap(({ name, truth }) => {
+      const firsts = RESOURCES.map(
+        (resource) =>
+          truth.requests(resource).find(({ at, status }) => at >= since && status === 200)?.at,
+      );
+      return firsts.includes(undefined)
+        ? []
+        : [{ name, at: Math.max(...firsts.map((at) => at ?? NaN)) }];
+    }),
 };
 
 /** @typedef {typeof CALLS} Calls */
@@ -45,4 +56,6 @@ process.on('message', (/** @type {{ id: number, name: keyof Calls, args: never[]
 });
 process.on('disconnect', () => process.exit());
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => undefined); // its parent ends it
-process.send?.({ id: 0, result: { url: sandbox.url, apiKey: sandbox.apiKey } });
+const { url, apiKey, accounts } = sandbox;
+const keys = accounts.map((account) => ({ name: account.name, apiKey: account.apiKey }));
+process.send?.({ id: 0, result: { url, apiKey, accounts: keys } });

@@ -12,7 +12,8 @@ export const UNLIMITED = { quotaPerMinute: NO_QUOTA, loginQuotaPerMinute: NO_QUO
 /**
  * @typedef {object} Sandbox
  * @property {string} url
- * @property {string} apiKey
+ * @property {string} apiKey Of the first account.
+ * @property {readonly { readonly name: string, readonly apiKey: string }[]} accounts
  * @property {number} pid
  * @property {<Name extends keyof Calls>(name: Name, ...args: Parameters<Calls[Name]>) => Promise<ReturnType<Calls[Name]>>} call
  * @property {() => Promise<void>} end
@@ -25,10 +26,13 @@ export const UNLIMITED = { quotaPerMinute: NO_QUOTA, loginQuotaPerMinute: NO_QUO
  */
 export async function startSandbox(scope, options) {
   const child = await startChild(scope, './sandbox-process.mjs', [JSON.stringify(options)]);
-  const { url, apiKey } = /** @type {{ url: string, apiKey: string }} */ (child.first);
+  const { url, apiKey, accounts } = /** @type {Pick<Sandbox, 'url' | 'apiKey' | 'accounts'>} */ (
+    child.first
+  );
   return {
     url,
     apiKey,
+    accounts,
     pid: child.pid,
     call: async (name, ...args) =>
       /** @type {ReturnType<Calls[typeof name]>} */ (await child.call(name, ...args)),

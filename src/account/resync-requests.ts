@@ -18,7 +18,14 @@ import { CellarstreamError, isRetryable } from '../core/errors.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import type { SignalBatch, SignalTopic } from '../sinks/signals/kafka-signals.ts';
 import { parseSignal, SIGNAL_DAYS, signalMessage } from '../sinks/signals/signals.ts';
-import type { PermitsRequest, ResyncAck, ResyncRequest, Signal } from '../sinks/signals/signals.ts';
+import type {
+  CertifyAck,
+  CertifyRequest,
+  PermitsRequest,
+  ResyncAck,
+  ResyncRequest,
+  Signal,
+} from '../sinks/signals/signals.ts';
 import type { Message } from '../sinks/sink.ts';
 
 /** A request to publish again, as far as it concerns one resource. */
@@ -34,17 +41,30 @@ export interface Resync {
 /** What became of it. */
 export type Outcome = Pick<ResyncAck, 'status' | 'message'>;
 
+/** A request for a certificate, as far as it concerns one resource. */
+export interface CertifyAsked {
+  readonly id: string;
+  readonly resource: string;
+}
+
+/** What became of it. */
+export type CertifyOutcome = Pick<CertifyAck, 'status' | 'number' | 'message'>;
+
 /** The requests that concern one resource, as its task meets them. */
 export interface TaskResyncs {
   /** Those that are not acknowledged, the oldest first, and those to come; never ends, nor errors. */
   readonly requests$: Observable<Resync>;
+  /** The same of those for certificates. */
+  readonly certify$: Observable<CertifyAsked>;
   /**
    * The message that acknowledges, to be committed with the last events. Until
    * {@link TaskResyncs.acknowledged} is called nobody knows whether it was.
    */
   readonly acknowledge: (resync: Resync, outcome: Outcome, events: number) => Message;
+  /** The same of one for a certificate, to be committed with that. */
+  readonly acknowledgeCertify: (asked: CertifyAsked, outcome: CertifyOutcome) => Message;
   /** It was committed. */
-  readonly acknowledged: (resync: Resync) => void;
+  readonly acknowledged: (request: { readonly id: string }) => void;
 }
 
 /** The requests that a process finds in the topic of signals. */
@@ -90,19 +110,19 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
   /** Whether what comes now was not there before. */
   let isFollowing = false;
   /** By id: the request, and the resources that it is not acknowledged for. */
-  const waiting = new Map<string, { request: ResyncRequest; left: Set<string> }>();
-  const come$ = new Subject<Resync>();
+  const waiting = new Map<string, { request: Request; left: Set<string> }>();
+  const come$ = new Subject<Asked>();
   /** By partition, the offset from which on nothing is known. */
   const known = new Map<number, bigint>();
   /** Resources of which an acknowledgement may be committed that is not known. */
   const inDoubt = new Set(resources);
 
   /** Gives the requests that were not known. */
-  const fold = ({ partition, messages, next }: SignalBatch): ResyncRequest[] => {
+  const fold = ({ partition, messages, next }: SignalBatch): Request[] => {
     const at = known.get(partition) ?? 0n;
     if (next <= at) return []; // two readers may bring the same
     known.set(partition, next);
-    const fresh: ResyncRequest[] = [];
+    const fresh: Request[] = [];
     for (const message of messages) {
       if (BigInt(message.offset) < at) continue;
       try {
@@ -114,11 +134,13 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
     }
     return fresh;
   };
-  const take = (signal: Signal): ResyncRequest[] => {
+  const take = (signal: Signal): Request[] => {
     if (signal.account !== account) return [];
-    if (signal.type === 'resync-ack') settle(signal.id, signal.resource);
-    if (signal.type === 'permits' && isFollowing) onPermits?.(signal);
-    if (signal.type !== 'resync' || waiting.has(signal.id) || isOld(signal)) return [];
+    const { type } = signal;
+    if (type === 'resync-ack' || type === 'certify-ack') settle(signal.id, signal.resource);
+    if (type === 'permits' && isFollowing) onPermits?.(signal);
+    if (type !== 'resync' && type !== 'certify') return [];
+    if (waiting.has(signal.id) || isOld(signal)) return [];
     if (waiting.size >= MAX_WAITING) {
       throw new Error(`${MAX_WAITING} requests are waiting already`);
     }
@@ -126,18 +148,19 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
     return [signal];
   };
   /** Retention takes whole segments: a request may outlive its days, and its acknowledgements not. */
-  const isOld = ({ requested_at }: ResyncRequest) =>
+  const isOld = ({ requested_at }: Request) =>
     Date.parse(requested_at) < scheduler.now() - SIGNAL_DAYS * DAY_MS;
   /** To be called when all that came with them is folded: an acknowledgement may be behind. */
-  const announce = (fresh: readonly ResyncRequest[]): void => {
-    for (const resync of fresh.flatMap(partsOf)) come$.next(resync); // those that wait are let through
+  const announce = (fresh: readonly Request[]): void => {
+    for (const asked of fresh.flatMap(partsOf)) come$.next(asked); // those that wait are let through
   };
   const settle = (id: string, resource: string): void => {
     const left = waiting.get(id)?.left;
     left?.delete(resource);
     if (left?.size === 0) waiting.delete(id);
   };
-  const isWaiting = ({ id, resource }: Resync) => waiting.get(id)?.left.has(resource) ?? false;
+  const isWaiting = ({ id, resource }: CertifyAsked) =>
+    waiting.get(id)?.left.has(resource) ?? false;
   const waitingNow = () => [...waiting.values()].flatMap(({ request }) => partsOf(request));
 
   // One after the other: the first has read what the others would read too.
@@ -153,7 +176,7 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
   };
   const requests = (isMine: (resource: string) => boolean) =>
     defer(() => merge(from(waitingNow()), come$)).pipe(
-      filter((resync) => isMine(resync.resource) && isWaiting(resync)),
+      filter((asked) => isMine(asked.resource) && isWaiting(asked)),
     );
 
   const ackOf = (resync: Resync, { status, message }: Outcome, events: number): Message => {
@@ -170,12 +193,28 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
       at,
     });
   };
-  const refuse = async (resync: Resync): Promise<void> => {
-    if (!isWaiting(resync)) return;
-    const { id, resource } = resync;
+  const certifyAckOf = ({ id, resource }: CertifyAsked, outcome: CertifyOutcome): Message => {
+    const at = new Date(scheduler.now()).toISOString();
+    return signalMessage(topic.name, {
+      type: 'certify-ack',
+      id,
+      account,
+      resource,
+      ...outcome,
+      at,
+    });
+  };
+  const refuse = async (asked: Asked): Promise<void> => {
+    if (!isWaiting(asked)) return;
+    const { id, resource } = asked;
     const message = `this service does not read ${resource}: it reads ${resources.join(', ')}`;
-    await topic.send(ackOf(resync, { status: 'refused', message }, 0));
-    hooks.onResync?.({ resource, id, status: 'refused', events: 0, message });
+    const refused = { status: 'refused', message } as const;
+    if (asked.type === 'certify') {
+      await topic.send(certifyAckOf(asked, { ...refused, number: null }));
+      return;
+    }
+    await topic.send(ackOf(asked, refused, 0));
+    hooks.onResync?.({ resource, id, ...refused, events: 0 });
   };
 
   /** Tries again for ever: signals are never worth stopping the service for. */
@@ -202,23 +241,31 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
   );
   const refusing$ = defer(catchUp).pipe(
     switchMap(() => requests((resource) => !resources.includes(resource))),
-    concatMap((resync) => refuse(resync)),
+    concatMap((asked) => refuse(asked)),
     persistent(),
     ignoreElements(),
   );
 
+  const requestsOf = (resource: string): Observable<Asked> =>
+    defer(async () => {
+      if (inDoubt.has(resource)) await catchUp();
+      inDoubt.delete(resource);
+    }).pipe(
+      persistent(),
+      switchMap(() => requests((each) => each === resource)),
+    );
+
   return {
     task: (resource) => ({
-      requests$: defer(async () => {
-        if (inDoubt.has(resource)) await catchUp();
-        inDoubt.delete(resource);
-      }).pipe(
-        persistent(),
-        switchMap(() => requests((each) => each === resource)),
-      ),
+      requests$: requestsOf(resource).pipe(filter((asked) => asked.type === 'resync')),
+      certify$: requestsOf(resource).pipe(filter((asked) => asked.type === 'certify')),
       acknowledge: (resync, outcome, events) => {
         inDoubt.add(resource);
         return ackOf(resync, outcome, events);
+      },
+      acknowledgeCertify: (asked, outcome) => {
+        inDoubt.add(resource);
+        return certifyAckOf(asked, outcome);
       },
       acknowledged: ({ id }) => {
         inDoubt.delete(resource);
@@ -229,8 +276,18 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
   };
 }
 
-function partsOf({ id, resources, order_number, since }: ResyncRequest): Resync[] {
-  return [...new Set(resources)].map((resource) => ({
+type Request = ResyncRequest | CertifyRequest;
+
+/** A request, for one of its resources. */
+type Asked = ({ readonly type: 'resync' } & Resync) | ({ readonly type: 'certify' } & CertifyAsked);
+
+function partsOf(request: Request): Asked[] {
+  const { id, type } = request;
+  const resources = [...new Set(request.resources)];
+  if (type === 'certify') return resources.map((resource) => ({ type, id, resource }));
+  const { order_number, since } = request;
+  return resources.map((resource) => ({
+    type,
     id,
     resource,
     orderNumber: order_number === null ? null : String(BigInt(order_number)),

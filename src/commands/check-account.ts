@@ -213,12 +213,12 @@ async function expectPartitionsOf(
 ): Promise<void> {
   const { records, cursors } = topicNames(config.topics.prefix, config.topics.sharedPrefix);
   if (absent.includes(cursors)) return;
-  const log = kafkaTransactionalLog(kafka, { partitions: new Map() });
+  const log = kafkaTransactionalLog({ kafka }, { partitions: new Map() });
   const written = config.resources.filter((resource) => !absent.includes(records(resource)));
-  const newest = await newestCursors(log, cursors);
+  const { newest } = await newestCursors(log, cursors);
   for (const resource of written) {
     const task = `${config.account}/${resource}`;
-    const text = newest.get(task);
+    const text = newest.get(task)?.value.toString();
     if (text === undefined) continue;
     const bounds = await log.bounds(records(resource));
     expectPartitions(parseCursor(text, task), records(resource), bounds);

@@ -115,6 +115,14 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
         'no sweep has read as many keys as total_records says: deletions from this list are not published',
       );
     },
+    onCertified: ({ resource, certificate }) => {
+      // Without its keys: they may be personal.
+      const { number, proof, read, total_records: total, records, undecided } = certificate;
+      logger.debug(
+        { event: 'certified', resource, number, proof, read, total, records, undecided },
+        'a complete reading was certified',
+      );
+    },
     onHeld: ({ resource, gone, known, limitPercent }) => {
       const isNew = lastGone.get(resource) !== gone;
       lastGone.set(resource, gone);
@@ -192,8 +200,8 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
       );
     },
     onLost: ({ resource, lost }) => {
-      const { topic, offsets } = lost;
-      const partitions = lost.gaps.map(({ partition }) => partition);
+      const { topic, offsets, gaps, keys = [] } = lost;
+      const partitions = [...gaps, ...keys].map(({ partition }) => partition);
       logger.warn({ event: 'topic-lost', resource, topic, partitions, offsets }, lossText(lost));
     },
     onRestored: ({ resource, images }) =>

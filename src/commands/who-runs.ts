@@ -8,7 +8,7 @@ import { livingInstance } from '../pipeline/checkpoint/living-instance.ts';
 import type { LivingInstance } from '../pipeline/checkpoint/living-instance.ts';
 import { withAdmin } from '../sinks/client/with-admin.ts';
 
-/** Cursors that were written last before this, by their timestamps, are nobody's: they need not be watched. */
+/** Of a ledger that was written last before this, by the broker's clock, nobody is left: it need not be watched. */
 const LONG_AGO_MS = 10 * 60_000;
 
 /**
@@ -23,13 +23,16 @@ export async function whoRuns(
   onWatch?: () => void,
 ): Promise<LivingInstance | undefined> {
   const scheduler = steadyScheduler;
-  const { cursors: cursorTopic } = topicNames(topics.prefix, topics.sharedPrefix);
+  const { cursors, ledger } = topicNames(topics.prefix, topics.sharedPrefix);
   const there = await withAdmin(kafka, (admin) => admin.listTopics());
-  if (!there.includes(cursorTopic)) return undefined;
-  if (!(await writtenSince(kafka, cursorTopic, scheduler.now() - LONG_AGO_MS))) return undefined;
+  if (!there.includes(cursors) || !there.includes(ledger)) return undefined;
+  if (!(await writtenSince(kafka, ledger, scheduler.now() - LONG_AGO_MS))) return undefined;
   onWatch?.();
-  const log = kafkaTransactionalLog(kafka, { partitions: new Map() });
-  return livingInstance({ log, cursorTopic, account, scheduler });
+  const log = kafkaTransactionalLog({ kafka }, { partitions: new Map() });
+  return livingInstance({
+    ...{ log, account, scheduler },
+    ...{ ledgerTopic: ledger, cursorTopic: cursors },
+  });
 }
 
 /** Who it is, as part of a line. */

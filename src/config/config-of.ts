@@ -25,6 +25,7 @@ export function configOf(set: Settings, cwd: string, sharedPrefix = set.TOPIC_PR
       deleteLimitPercent: set.DELETE_LIMIT_PERCENT,
       deleteProofMs: set.DELETE_PROOF_MS,
     },
+    certificateIntervalMs: set.CERTIFICATE_INTERVAL_MS,
     quota: {
       perMinute: set.QUOTA_PER_MINUTE,
       loginsPerMinute: set.LOGIN_QUOTA_PER_MINUTE,

@@ -83,6 +83,8 @@ export interface Config {
     /** How long what is absent has to stay so before it is deleted. */
     readonly deleteProofMs: number;
   };
+  /** Least time from one certificate of a list to the next. */
+  readonly certificateIntervalMs: number;
   readonly quota: {
     readonly perMinute: number;
     readonly loginsPerMinute: number;

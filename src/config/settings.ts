@@ -27,6 +27,7 @@ export const DEFAULTS = {
   PAGE_SIZE: 1_000,
   DELETE_LIMIT_PERCENT: 5,
   DELETE_PROOF_MS: 60_000,
+  CERTIFICATE_INTERVAL_MS: 60_000,
   STATE_DIR: '.cellarstream',
   HTTP_HOST: '127.0.0.1',
   HTTP_PORT: 9_464,
@@ -194,6 +195,7 @@ export const SCHEMA = z.object({
   )
     .transform(Number)
     .default(DEFAULTS.DELETE_LIMIT_PERCENT),
+  CERTIFICATE_INTERVAL_MS: milliseconds().default(DEFAULTS.CERTIFICATE_INTERVAL_MS),
   DELETE_PROOF_MS: whole(0, A_DAY_MS, ' milliseconds').default(DEFAULTS.DELETE_PROOF_MS),
   PII_DROP: fields.default([]),
   PII_MASK: fields.default([]),

@@ -1,26 +1,40 @@
 import type { Kafka, KafkaMessage } from 'kafkajs';
 import {
+  concat,
   connect,
   defer,
+  EMPTY,
   from as fromInput,
+  ignoreElements,
   map,
+  merge,
   NEVER,
+  of,
   ReplaySubject,
+  Subject,
   switchMap,
   take,
   takeUntil,
+  tap,
 } from 'rxjs';
 import type { Observable, ObservableInput } from 'rxjs';
 import type { ChangeEvent } from '../schemas/events/envelope.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { timeOrder } from '../sinks/fetch/batch-queue.ts';
-import type { PartitionBatch } from '../sinks/fetch/kafka-reader.ts';
+import type { PartitionBatch, Range } from '../sinks/fetch/kafka-reader.ts';
 import { readBatches } from '../sinks/fetch/read-batches.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import type { Retry } from '../streams/flow/backoff.ts';
 import { inTurn } from '../streams/flow/in-turn.ts';
+import { certificatesSource, laterCertificates, openCertificates } from './certificates.ts';
+import type {
+  CertificatesOptions,
+  OpenedCertificates,
+  PublishedCertificate,
+} from './certificates.ts';
 import { messageReader } from './consumed.ts';
 import type { Consumed } from './consumed.ts';
+import { PassedCertificates } from './passed-certificates.ts';
 import { resolveRange } from './position.ts';
 import type { From, To } from './position.ts';
 import { topicOf } from './topic.ts';
@@ -54,6 +68,13 @@ export interface ReplayOptions<T> extends Source<T> {
   readonly stop$?: Observable<unknown>;
   /** Told before each pause while the registry is away, where `to` is `never`. */
   readonly onRetry?: (retry: Retry) => void;
+  /**
+   * Told of the list's newest certificate, and of each that comes, when all has been handed over that is before its
+   * positions; what is behind them may have been, too. Not told of one whose positions it does not come to.
+   */
+  readonly onCertificate?: (published: PublishedCertificate) => void;
+  /** Where certificates are. Default next to a resource's topic, of the one account that is there. */
+  readonly certificates?: CertificatesOptions;
 }
 
 /** Between two tries to reach the registry, at most: a long outage is not made longer. */
@@ -120,13 +141,14 @@ export function replay<T>(
   handle?: (message: Consumed<T>) => ObservableInput<unknown>,
 ): Observable<unknown> {
   const { kafka, registry, from = 'beginning', to = 'latest', key, order } = options;
-  const { onCaughtUp, onRetry, stop$ = NEVER } = options;
+  const { onCaughtUp, onRetry, onCertificate, stop$ = NEVER } = options;
   const topic = topicOf<T>(options.topic);
   const keys = key === undefined ? undefined : new Set(typeof key === 'string' ? [key] : key);
   const since = from instanceof Date ? from.getTime() : -Infinity;
   const isWanted = ({ key, timestamp }: KafkaMessage) =>
     (!keys || (key !== null && keys.has(key.toString()))) && Number(timestamp) >= since;
   const follow = to === 'never';
+  const source = onCertificate && certificatesSource(topic.name, options.certificates);
 
   const replayUntil = (stopped$: Observable<unknown>): Observable<unknown> => {
     const reader = messageReader(registry, topic);
@@ -144,21 +166,51 @@ export function replay<T>(
         ),
       );
     };
-    return defer(() => resolveRange(kafka, topic.name, from, to)).pipe(
-      takeUntil(stopped$),
-      switchMap((range) =>
-        readBatches(
-          {
-            kafka,
-            topic: topic.name,
-            range,
-            follow,
-            stop$: stopped$,
-            ...(onCaughtUp && { onCaughtUp }),
-            ...(order === 'time' && { queue: timeOrder(range.from, range.ends) }),
-          },
-          events,
+    const readRange = (
+      range: Range,
+      handleBatch: (batch: PartitionBatch) => Observable<unknown>,
+    ): Observable<unknown> =>
+      readBatches(
+        {
+          kafka,
+          topic: topic.name,
+          range,
+          follow,
+          stop$: stopped$,
+          ...(onCaughtUp && { onCaughtUp }),
+          ...(order === 'time' && { queue: timeOrder(range.from, range.ends) }),
+        },
+        handleBatch,
+      );
+    /** Certificates come beside the events, and are told behind them. */
+    const withCertificates = (
+      range: Range,
+      { newest, end }: OpenedCertificates,
+      onPassed: (published: PublishedCertificate) => void,
+    ): Observable<unknown> => {
+      const passed = new PassedCertificates(range.from, onPassed);
+      const over$ = new Subject<void>();
+      const later$ = laterCertificates(kafka, source!, end, over$);
+      const read$ = readRange(range, (batch) => {
+        const isRead = () => passed.readTo(batch.partition, batch.next);
+        return events(batch).pipe(tap({ complete: isRead }));
+      });
+      return merge(
+        read$.pipe(tap({ complete: () => over$.next() })),
+        concat(newest ? of(newest) : EMPTY, later$).pipe(
+          tap((published) => passed.add(published)),
+          ignoreElements(),
         ),
+      );
+    };
+    return defer(async () => {
+      // First, so that its positions are in the range.
+      const opened = source && (await openCertificates(kafka, source));
+      return { opened, range: await resolveRange(kafka, topic.name, from, to) };
+    }).pipe(
+      takeUntil(stopped$),
+      switchMap(({ opened, range }) =>
+        opened ? withCertificates(range, opened, onCertificate!) : readRange(range, events),
       ),
     );
   };

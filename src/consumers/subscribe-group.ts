@@ -8,6 +8,8 @@ import { partitionsOf } from '../sinks/group/kafka-group-start.ts';
 import { takePart } from '../sinks/group/kafka-group.ts';
 import type { GroupBatch } from '../sinks/group/kafka-group.ts';
 import { backoff } from '../streams/flow/backoff.ts';
+import { certificatesOf, certificatesSource } from './certificates.ts';
+import type { CertificatesOptions, PublishedCertificate } from './certificates.ts';
 import { messageReader } from './consumed.ts';
 import { handling } from './handling.ts';
 import type { DeadLettered, GroupRetry, Handled, Handler, RetryOptions } from './handling.ts';
@@ -47,6 +49,13 @@ export interface SubscribeGroupOptions<T> {
   readonly onDeadLetter?: (letter: DeadLettered) => void;
   /** Told which partitions are this member's, each time the group has shared them out. */
   readonly onRebalance?: (partitions: readonly number[]) => void;
+  /**
+   * Told of the list's newest certificate, and of each as it is published. A member has a share of the partitions: whether
+   * the group has come to its positions is told by the group's offsets. Throwing ends the member.
+   */
+  readonly onCertificate?: (published: PublishedCertificate) => void;
+  /** Where certificates are. Default next to a resource's topic, of the one account that is there. */
+  readonly certificates?: CertificatesOptions;
 }
 
 /** {@link SubscribeGroupOptions} of a topic by its name, as {@link replay} takes it. */
@@ -201,6 +210,15 @@ export function subscribeGroup<T, R>(
       });
     };
     const pauses = { maxMs: MAX_PAUSE_MS, scheduler, random, ...(onRetry && { onRetry }) };
+    const { onCertificate } = options;
+    if (onCertificate) {
+      const source = certificatesSource(topic.name, options.certificates);
+      const told$ = certificatesOf(kafka, source, leave$).pipe(
+        backoff({ ...pauses, stop$: leave$ }),
+        tap(onCertificate),
+      );
+      subscriber.add(told$.subscribe({ error: fail }));
+    }
     const members$ = defer(member).pipe(backoff({ ...pauses, stop$: leave$ }));
     lastValueFrom(members$, { defaultValue: undefined })
       .catch(fail)

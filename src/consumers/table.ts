@@ -1,10 +1,12 @@
-import { Subject, tap } from 'rxjs';
+import { defer, Subject, switchMap, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { ChangeEvent } from '../schemas/events/envelope.ts';
+import type { CheckedCertificate } from './check-certificate.ts';
 import type { Consumed } from './consumed.ts';
 import { inSequence } from './in-sequence.ts';
 import { replay } from './replay.ts';
 import type { ReplayOptions, Source } from './replay.ts';
+import { TableCheck } from './table-check.ts';
 
 /** A record of a table, before and after a message. */
 export interface TableChange<Image> {
@@ -17,7 +19,16 @@ export interface TableChange<Image> {
 
 /** Where the records of a table are read from. */
 export interface TableOptions<Image>
-  extends Source<ChangeEvent<Image>>, Pick<ReplayOptions<ChangeEvent<Image>>, 'onRetry'> {}
+  extends
+    Source<ChangeEvent<Image>>,
+    Pick<ReplayOptions<ChangeEvent<Image>>, 'onRetry' | 'certificates'> {
+  /**
+   * Told of the list's newest certificate, and of each that comes, when the table has passed its positions: whether it has the
+   * same keys, by the same events. It keeps count and digest for that, and a hash of each key. What it can't compare any
+   * more is `not checked`. Throwing ends the table.
+   */
+  readonly onCertificate?: (checked: CheckedCertificate) => void;
+}
 
 /**
  * The newest image of each record of a resource, kept up to date.
@@ -96,10 +107,14 @@ export function table<Image>(
   });
   ready.catch(() => undefined); // `changes$` tells as well: it need not be waited for
 
+  const { onCertificate, ...from } = source;
+  let check: TableCheck | undefined;
+
   const apply = (event: Consumed<ChangeEvent<Image>>) => {
     const { key, value } = event;
     if (!isNewer(event)) return void (dropped += 1);
     if (key === null) return;
+    check?.take(event.partition, Number(event.offset), key, value);
     const before = held.get(key);
     const image = value?.after ?? null; // a tombstone has no value, a deletion no image
     const after = image === null ? undefined : select(image, key);
@@ -107,15 +122,25 @@ export function table<Image>(
     else held.set(key, after);
     if (before !== undefined || after !== undefined) changes$.next({ key, before, after });
   };
-  const following = replay({ ...source, to: 'never', onCaughtUp: resolve })
-    .pipe(tap(apply))
-    .subscribe({
-      error: (error: unknown) => {
-        failure = { error };
-        reject(error);
-        changes$.error(error);
-      },
-    });
+  const followed$ = replay({
+    ...from,
+    to: 'never',
+    onCaughtUp: resolve,
+    ...(onCertificate && {
+      onCertificate: (published) => onCertificate(check!.judge(published, Date.now())),
+    }),
+  });
+  const checked$ = defer(() => TableCheck.of(source.kafka, source.topic.name)).pipe(
+    tap((opened) => (check = opened)),
+    switchMap(() => followed$),
+  );
+  const following = (onCertificate ? checked$ : followed$).pipe(tap(apply)).subscribe({
+    error: (error: unknown) => {
+      failure = { error };
+      reject(error);
+      changes$.error(error);
+    },
+  });
   const current = () => {
     if (failure) throw failure.error;
     return held;

@@ -39,6 +39,14 @@ export { positionAfter } from '../consumers/position.ts';
 export type { From, To, TopicPosition } from '../consumers/position.ts';
 export type { ReplayByNameOptions, ReplayOptions, Source } from '../consumers/replay.ts';
 
+// Certificates
+export type { CertificatesOptions, PublishedCertificate } from '../consumers/certificates.ts';
+export type {
+  CheckedCertificate,
+  CheckedPartition,
+  Checked,
+} from '../consumers/check-certificate.ts';
+
 // Tables
 export type { Table, TableChange, TableOptions } from '../consumers/table.ts';
 

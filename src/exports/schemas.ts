@@ -56,6 +56,10 @@ export type { OrderStatusChange, StatusSubject } from '../schemas/events/order-s
 export type { DeadLetter } from '../schemas/events/dead-letter.ts';
 export type { FlatCodec } from '../schemas/avro/flat-codec.ts';
 
+// Certificates
+export type { Certificate, CertifiedPartition } from '../schemas/events/certificate.ts';
+export type { TallyText } from '../schemas/events/key-tally.ts';
+
 // Avro and JSON
 export type {
   ArraySchema,

@@ -170,6 +170,12 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
   const free = (account: string): void => {
     say({ type: 'released', ...own(account) }).catch(() => undefined); // it is over in an hour
   };
+  /** This instance has said that it takes it: whoever is to have it would ask, and wait for an answer. */
+  const takeBack = (account: string, { run }: Here): void => {
+    const owner = log.words.get(account)?.owner?.instance ?? instance;
+    if (owner !== instance || run.doing() !== 'nothing') return;
+    say({ type: 'released', ...own(account) }).catch(() => undefined); // it is taken a little later
+  };
   const isFull = (step: Step): boolean =>
     (step === 'claim' && counted((run) => run.isStarting()) >= MAX_STARTING) ||
     (step === 'warm' && counted((run) => run.doing() === 'warming') >= MAX_WARMING);
@@ -218,6 +224,8 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       here.askedAt = now();
       // It is asked again: else the account is claimed without an answer.
       ask(account, word!.owner!).catch(() => (here.askedAt = undefined));
+    } else if (step === 'drop' && run.doing() === 'running') {
+      void run.stop().then(() => takeBack(account, here));
     } else void run.stop();
   };
   const remove = (account: string, watched: Watched): void => {

@@ -4,14 +4,20 @@ import {
   EMPTY,
   filter,
   firstValueFrom,
-  map,
+  ignoreElements,
+  interval,
+  merge,
+  repeat,
   retry,
   startWith,
   Subject,
   switchMap,
+  takeUntil,
+  tap,
   timer,
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import { CellarstreamError } from '../core/errors.ts';
 import { readBatches } from '../sinks/fetch/read-batches.ts';
 import { plainProducer } from '../sinks/producer/plain-producer.ts';
 import type { Message } from '../sinks/sink.ts';
@@ -38,6 +44,8 @@ export interface FleetLogOptions {
 }
 
 const PAUSE_MS = 1_000;
+/** What was said is read by then, ms: else the connection is dead without a sign, which kafkajs notices after half a minute. */
+const READ_WITHIN_MS = 3_000;
 
 /**
  * Read to the end of the log, and not to its last stable offset: the transaction that an instance left open as it died would
@@ -48,11 +56,12 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
   const { kafka, topic, scheduler, onRetry } = options;
   const heard = new HeardWords();
   const moved$ = new Subject<void>();
+  const stalled$ = new Subject<void>();
   const producer = plainProducer(kafka);
   let next = 0n;
 
   const bounds = () => fleetLogBounds(kafka, topic);
-  const read$ = defer(async () => {
+  const reading$ = defer(async () => {
     const { low, high } = await bounds();
     if (next > high) heard.clear(); // it was made anew
     return { from: next > high || next < low ? low : next, high };
@@ -76,8 +85,9 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
   return {
     words: heard.words,
     reports: heard.reports,
-    following$: read$.pipe(
-      map(() => undefined),
+    following$: reading$.pipe(
+      takeUntil(stalled$),
+      repeat(),
       retry({
         resetOnSuccess: true,
         delay: (error: unknown, count) => {
@@ -88,14 +98,26 @@ export function fleetLog(options: FleetLogOptions): FleetLog {
     ),
     caughtUp: async () => {
       const { high } = await bounds();
-      await firstValueFrom(
-        moved$.pipe(
-          startWith(undefined),
-          filter(() => next >= high),
-        ),
+      const read$ = moved$.pipe(
+        startWith(undefined),
+        filter(() => next >= high),
       );
+      const late$ = interval(READ_WITHIN_MS, scheduler).pipe(
+        tap((count) => {
+          onRetry({ error: unread(topic), count: count + 1, delayMs: 0 });
+          stalled$.next();
+        }),
+        ignoreElements(),
+      );
+      await firstValueFrom(merge(read$, late$));
     },
     send: (message) => producer.send(topic, message),
     close: () => producer.close(),
   };
+}
+
+function unread(topic: string): CellarstreamError {
+  const seconds = READ_WITHIN_MS / 1_000;
+  const message = `${topic} was not read to its end in ${seconds} s: it is read over another connection`;
+  return new CellarstreamError('KAFKA_UNREACHABLE', message, { context: { topic } });
 }

@@ -1,5 +1,6 @@
 import type { Change } from '../streams/diff/change.ts';
 import type { KeyedStatusChange } from '../resources/orders/order-status.ts';
+import type { Certificate } from '../schemas/events/certificate.ts';
 import type { LostEvents } from './lost-events.ts';
 import type { TopicFinding } from '../schemas/events/topic-findings.ts';
 import type { ScanTrouble } from '../streams/paging/pages.ts';
@@ -158,6 +159,8 @@ export interface Hooks {
     /** Whether what is missing is asked for: then less proof is needed. */
     canBeAsked: boolean;
   }) => void;
+  /** What the service can vouch for after a complete reading was published. */
+  readonly onCertified?: (certified: { resource: string; certificate: Certificate }) => void;
   /** The API refuses to be asked for a single record: whether it is gone can't be told. */
   readonly onRefused?: (refused: { resource: string; error: unknown }) => void;
   /** A resource is stopped until somebody acts on the error; the service tries it again, and the other lists go on. */

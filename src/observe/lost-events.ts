@@ -8,6 +8,14 @@ export interface Gap {
   readonly now: bigint;
 }
 
+/** A partition whose live keys are not those that were published: there are more or fewer, or they are of older events. */
+export interface KeyGap {
+  readonly partition: number;
+  /** How many there were, and are. */
+  readonly before: number;
+  readonly now: number;
+}
+
 /** What a task's topic has lost of the events that were written to it. */
 export interface LostEvents {
   readonly topic: string;
@@ -15,13 +23,16 @@ export interface LostEvents {
   readonly gaps: readonly Gap[];
   /** How many offsets are gone, as far as it can be told. */
   readonly offsets: number;
+  /** By partition, where count or digest of the live keys show it, and no offset does. Default none. */
+  readonly keys?: readonly KeyGap[];
 }
 
 /** Partitions that are named in a line. */
 const MAX_NAMED = 8;
 
 /** What is lost, how it can have come, and what comes of it, in one line. */
-export function lossText({ topic, gaps }: LostEvents): string {
+export function lossText({ topic, gaps, keys = [] }: LostEvents): string {
+  if (keys.length > 0) return differenceText(topic, keys);
   const named = gaps
     .slice(0, MAX_NAMED)
     .map(({ partition, kind, before, now }) => {
@@ -39,5 +50,21 @@ export function lossText({ topic, gaps }: LostEvents): string {
       ? ['records were deleted from its beginning, by hand or by a cleanup.policy with delete']
       : []),
   ];
-  return `${topic} has lost events that were published${where}: ${causes.join('; ')}. Its list is read again: what the topic lacks comes again as r, without status changes`;
+  return `${topic} has lost events that were published${where}: ${causes.join('; ')}. ${READ_AGAIN}`;
 }
+
+function differenceText(topic: string, keys: readonly KeyGap[]): string {
+  const named = keys
+    .slice(0, MAX_NAMED)
+    .map(({ partition, before, now }) =>
+      before === now
+        ? `partition ${partition} has ${now} live keys, some with other events than the newest that were published`
+        : `partition ${partition} has ${now} live keys and not ${before}`,
+    )
+    .join(', ');
+  const more = keys.length > MAX_NAMED ? `, and ${keys.length - MAX_NAMED} more` : '';
+  return `${topic} is not what was published: ${named}${more}: records were taken from it by a cleanup.policy with delete, it was deleted and filled from elsewhere, or it was restored from a backup. ${READ_AGAIN}`;
+}
+
+const READ_AGAIN =
+  'Its list is read again: what the topic lacks comes again as r, without status changes';

@@ -1,18 +1,23 @@
-import type { Committed, Published } from '../observe/hooks.ts';
-import { isEpochError } from '../sinks/client/kafka-error.ts';
+import type { TaskResyncs } from '../account/resync-requests.ts';
+import type { Published } from '../observe/hooks.ts';
 import { offsetOf } from '../streams/records/records.ts';
+import type { Certifying } from './certify.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { PayloadDigests } from './encode/payload-digests.ts';
 import type { Plan } from './publish/plan.ts';
 import type { ResyncEvents } from './publish/resync-events.ts';
 import { completes, offsetIn } from './reads/read-batch.ts';
 import type { Task } from './task.ts';
+import { transaction } from './transaction.ts';
 
 export interface CommittingOptions {
   readonly task: Pick<Task, 'rules' | 'hooks' | 'scheduler'>;
   readonly checkpoint: Pick<Checkpoint, 'commit' | 'keep' | 'count'>;
   readonly digests: Pick<PayloadDigests, 'stored'>;
   readonly resync: Pick<ResyncEvents, 'committed'> | undefined;
+  /** What is to be committed beside a plan, as soon as that is. */
+  readonly certify: (plan: Plan) => Promise<Certifying | undefined>;
+  readonly resyncs?: Pick<TaskResyncs, 'acknowledged'> | undefined;
 }
 
 /**
@@ -20,25 +25,18 @@ export interface CommittingOptions {
  * together, through `sinks/producer`.
  */
 export function committing(options: CommittingOptions): (plan: Plan) => Promise<Published> {
-  const { task, checkpoint, digests, resync } = options;
+  const { task, checkpoint, digests, resync, certify, resyncs } = options;
   const { rules, hooks, scheduler } = task;
   const { resource } = rules;
 
-  const transaction = async ({ commit }: Plan): Promise<void> => {
-    const beganAt = scheduler.now();
-    const ended = (outcome: Committed['outcome']) => {
-      const elapsedMs = scheduler.now() - beganAt;
-      hooks.onCommitted({ outcome, elapsedMs, messages: commit.messages.length });
-    };
-    hooks.onCommit({});
-    try {
-      await checkpoint.commit(commit);
-    } catch (error) {
-      ended(isEpochError(error) ? 'fenced' : 'failed');
-      throw error;
-    }
-    ended('committed');
-    digests.stored(commit.images);
+  const transact = transaction(options);
+  const certified = async (plan: Plan): Promise<void> => {
+    const certifying = await certify(plan);
+    if (!certifying) return;
+    const { commit, certificate, asked } = certifying;
+    await transact(commit);
+    for (const each of asked) resyncs?.acknowledged(each);
+    if (certificate) hooks.onCertified({ certificate });
   };
   const tell = (plan: Plan): void => {
     const { batch, rejected, notes } = plan;
@@ -60,8 +58,12 @@ export function committing(options: CommittingOptions): (plan: Plan) => Promise<
 
   return async (plan) => {
     const { batch, changes, statusChanges, unchanged } = plan;
-    if (plan.way === 'commit') await transaction(plan);
+    if (plan.way === 'commit') {
+      await transact(plan.commit);
+      digests.stored(plan.commit.images);
+    }
     if (plan.way === 'keep') await checkpoint.keep(plan.notes);
+    await certified(plan);
     if (batch.lane === 'resync') resync?.committed(batch.step);
     tell(plan);
     const published = {

@@ -20,6 +20,8 @@ export interface ComparedBatch extends ReadRecords {
   readonly batch: ReadBatch;
   /** Of all its records, and those that count as seen. */
   readonly keys: readonly string[];
+  /** Those that START_FROM leaves out. */
+  readonly leftOut: readonly string[];
 }
 
 export interface ComparingOptions {
@@ -72,10 +74,13 @@ export function comparing(
       isCurrent(each, codec) ? each : each.withImage(undefined),
     );
     const { spared = [], gone } = batch.lane === 'sweep' ? batch : {};
+    const wanted = isOfWhole(batch) ? records.filter(isWanted) : records;
+    const kept = wanted.length < records.length && new Set(wanted);
     return {
       batch,
       keys: [...records.map(({ key }) => key), ...spared],
-      records: isOfWhole(batch) ? records.filter(isWanted) : records,
+      leftOut: kept ? records.filter((each) => !kept.has(each)).map(({ key }) => key) : [],
+      records: wanted,
       gone: gone ? gone.keys.filter((key) => checkpoint.isUnseen(key, gone.since)) : [],
       span: batch.span,
     };

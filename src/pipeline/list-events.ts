@@ -9,6 +9,7 @@ import { encoding, matchingDigests, parsing } from '../streams/decode/decoder.ts
 import { keyOfFields } from '../streams/records/key-of.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { ChosenKey } from './choose-key.ts';
+import { certifying } from './certify.ts';
 import { committing } from './commit.ts';
 import { comparing } from './compare.ts';
 import { encodedBatches } from './encode/encoded-batches.ts';
@@ -32,8 +33,8 @@ export interface ListEventsOptions {
   readonly resyncs?: TaskResyncs | undefined;
 }
 
-/** Without an event the cursor is written to Kafka this often, ms. */
-const SAVE_EVERY_MS = 10_000;
+/** Without an event the cursor is written to Kafka this often, ms. Who was replaced learns of it from the ledger, sooner. */
+const SAVE_EVERY_MS = 60_000;
 /** Pages that are looked at before a schema is registered for the first time. */
 const PAGES_TO_INFER_FROM = 3;
 
@@ -73,6 +74,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     checkpoint,
     ...(isInferred && { pagesUnderWay: PAGES_TO_INFER_FROM + 1 }),
     resyncs$: resyncs?.requests$,
+    certify$: resyncs?.certify$,
   });
   const encodeParsed = encodedBatches(evolution, keyFields);
   const images: Images = {
@@ -99,7 +101,8 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     volatile,
     resync,
   });
-  const commit = committing({ task, checkpoint, digests, resync });
+  const certify = certifying({ task, checkpoint, resyncs });
+  const commit = committing({ task, checkpoint, digests, resync, certify, resyncs });
 
   const isEnough = (read: readonly ReadBatch[]) => {
     const snapshots = read.filter((batch) => batch.lane === 'first-read');

@@ -52,7 +52,7 @@ export interface ServeAccountOptions {
 
 /** How long a stop waits for the page in hand, ms; what is not committed then is read again. */
 const STOP_WITHIN_MS = 8_000;
-/** How long a stop waits for the ledger, ms. */
+/** How long a stop waits for the ledger to be settled, and to be closed, ms. */
 const SETTLE_WITHIN_MS = 3_000;
 
 /**
@@ -139,9 +139,14 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
     isOver = true;
     await Promise.allSettled([api.close(), store.close()]);
     // Behind the last request. A successor that can't be told waits a little longer.
-    const settled$ = merge(defer(ledger.settle), timer(SETTLE_WITHIN_MS, scheduler)).pipe(take(1));
-    await lastValueFrom(settled$, { defaultValue: undefined }).catch(() => undefined);
-    await ledger.close();
+    await soon(ledger.settle, scheduler);
+    await soon(ledger.close, scheduler);
     quota.close();
   }
+}
+
+/** Waits for it, but not for long: nothing is lost where it fails. */
+async function soon(work: () => Promise<void>, scheduler: SchedulerLike): Promise<void> {
+  const done$ = merge(defer(work), timer(SETTLE_WITHIN_MS, scheduler)).pipe(take(1));
+  await lastValueFrom(done$, { defaultValue: undefined }).catch(() => undefined);
 }

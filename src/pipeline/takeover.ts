@@ -1,4 +1,4 @@
-import type { Kafka, logCreator } from 'kafkajs';
+import type { logCreator } from 'kafkajs';
 import type { SchedulerLike } from 'rxjs';
 import type { Inheritance, Ledger } from '../account/ledger/ledger.ts';
 import { parseLedger } from '../account/ledger/ledger-record.ts';
@@ -8,7 +8,6 @@ import type { ConfigWith } from '../config/config.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import type { Links } from '../sinks/client/open-kafka.ts';
-import { offsetsSince } from '../sinks/fetch/kafka-tail.ts';
 import { kafkaTransactionalLog } from '../sinks/kafka-transactional-log.ts';
 import { accountLog } from '../sinks/ledger/kafka-ledger.ts';
 import { openDestination, topicsOf } from '../sinks/topics/destination.ts';
@@ -52,24 +51,26 @@ const IN_HAND_MS = 10_000;
 export async function takeOver(options: TakeoverOptions): Promise<TakenOver> {
   const { config, links, instance, ledger, quotas, scheduler, hooks } = options;
   const { account, topics, resources } = config;
-  const { kafka, connections } = links;
+  const { kafka } = links;
   const destination = await openDestination(config, links, options.kafkaLog);
-  const log = kafkaTransactionalLog(kafka, destination, connections);
+  const log = kafkaTransactionalLog(links, destination);
+  if (options.isOver()) throw ended(); // its claim would fence whoever has the account by now
   const inherited = await ledger.claim(
     accountLog({
-      ...{ kafka, log, account, scheduler },
+      ...{ log, account, scheduler },
       topic: destination.ledger,
+      known: links.newest(destination.ledger, 'uncommitted'),
       transactionalId: `cellarstream.${topics.sharedPrefix}.ledger/${account}`,
       remake: () => ensureTopics(topicsOf(config, kafka)),
       isMine: (text) => parseLedger(text)?.instance === instance,
     }),
   );
   const areStrangers = await hasStrangers({
-    ...{ config, kafka, log, quotas, inherited },
+    ...{ config, log, quotas, inherited },
     cursors: destination.cursors,
     now: scheduler.now(),
   });
-  if (options.isOver()) throw new CellarstreamError('COMMIT_FAILED', 'it has ended meanwhile');
+  if (options.isOver()) throw ended();
   const isBeside = quotas.inherit(inherited);
   if (areStrangers) quotas.distrust();
   if (isBeside || areStrangers) {
@@ -79,9 +80,12 @@ export async function takeOver(options: TakeoverOptions): Promise<TakenOver> {
   return { destination, log };
 }
 
+function ended(): CellarstreamError {
+  return new CellarstreamError('COMMIT_FAILED', 'it has ended meanwhile');
+}
+
 interface StrangersOptions {
   readonly config: TakeoverOptions['config'];
-  readonly kafka: Kafka;
   readonly log: TransactionalLog;
   readonly cursors: string;
   readonly quotas: Pick<Quotas, 'lastAsked'>;
@@ -94,18 +98,16 @@ interface StrangersOptions {
  * older version, which has no ledger.
  */
 async function hasStrangers(options: StrangersOptions): Promise<boolean> {
-  const { config, kafka, log, cursors, quotas, inherited, now } = options;
+  const { config, log, cursors, quotas, inherited, now } = options;
   const { record } = inherited;
   const knownUntil = record ? 0 : quotas.lastAsked() + IN_HAND_MS;
   const since = Math.max(knownUntil, now - WINDOW_MS);
   if (since >= now) return false;
-  const from = (await offsetsSince(kafka, cursors, since)).get(0);
-  if (from === undefined) return false;
-  const newest = await newestCursors(log, cursors, from);
+  const { newest } = await newestCursors(log, cursors);
   return RESOURCES.some((resource) => {
     const task = taskId(config.account, resource);
-    const text = newest.get(task);
-    if (text === undefined || !record) return text !== undefined;
-    return !record.writers.includes(parseCursor(text, task).instance);
+    const cursor = newest.get(task);
+    if (!cursor || Number(cursor.timestamp) < since) return false;
+    return !record?.writers.includes(parseCursor(cursor.value.toString(), task).instance);
   });
 }

@@ -21,7 +21,7 @@ export async function warmAccount(options: WarmAccountOptions): Promise<void> {
   const { config, links, instance, signal } = options;
   const { account, topics, resources, stateDir } = config;
   const names = topicNames(topics.prefix, topics.sharedPrefix);
-  const log = kafkaTransactionalLog(links.kafka, { partitions: new Map() }); // nothing is written
+  const log = kafkaTransactionalLog(links, { partitions: new Map() }); // nothing is written
   const store = openStore(stateDir);
   try {
     for (const resource of resources) {

@@ -36,7 +36,10 @@ export interface TransactionalSink {
   close(): Promise<void>;
 }
 
-/** Of a partition: the offset of the first message there is, and that behind the last committed one. */
+/** Whether what is not committed, or was aborted, is read too. */
+export type Isolation = 'committed' | 'uncommitted';
+
+/** Of a partition: the offset of the first message there is, and that behind the last one to be read. */
 export interface Bounds {
   readonly low: bigint;
   readonly high: bigint;
@@ -47,6 +50,8 @@ export interface FencedSink extends TransactionalSink {
   /**
    * By partition, where a topic begins and ends, with nothing missing of the transactions of this sink's id: a broker
    * that was replaced as leader, and has not heard of it, would tell of less.
+   *
+   * @param isolation Default of what is committed, as far as no transaction that is open stands before it.
    */
-  bounds(topic: string): Promise<ReadonlyMap<number, Bounds>>;
+  bounds(topic: string, isolation?: Isolation): Promise<ReadonlyMap<number, Bounds>>;
 }

@@ -1,4 +1,5 @@
-import type { Bounds, FencedSink, ProducerIdentity } from './sink.ts';
+import type { KeyedMessage, Known } from './newest-by-key.ts';
+import type { Bounds, FencedSink, Isolation, ProducerIdentity } from './sink.ts';
 
 /** A committed message, as it was read back. */
 export interface TailMessage {
@@ -6,6 +7,11 @@ export interface TailMessage {
   readonly offset: string;
   readonly key: Buffer | null;
   readonly value: Buffer | null;
+}
+
+/** A committed message, and when it was written: ms since 1970, as text. */
+export interface StampedMessage extends KeyedMessage {
+  readonly timestamp: string;
 }
 
 /** By partition, the offset after the last one that a `read_committed` reader can see. */
@@ -43,10 +49,15 @@ export interface TransactionalLog {
    * Where they begin too: above 0 where records were deleted from the beginning. As any broker knows it, which may be
    * less than there is by now; see {@link FencedSink.bounds}.
    */
-  bounds(topic: string): Promise<ReadonlyMap<number, Bounds>>;
+  bounds(topic: string, isolation?: Isolation): Promise<ReadonlyMap<number, Bounds>>;
   /**
    * Reads a topic from one set of offsets to another, `read_committed`, and resolves when all of it
    * has been handed over. What is gone meanwhile is an error that a later try may mend, with other offsets.
    */
   readTail(tail: Tail): Promise<void>;
+  /**
+   * The newest messages of a topic of one partition, by key, `read_committed`: of all before the end that `bounds` finds, at
+   * least. All tasks of a process share what was read.
+   */
+  newest(topic: string, bounds: () => Promise<Bounds>): Promise<Known<StampedMessage>>;
 }

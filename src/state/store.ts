@@ -47,6 +47,8 @@ export interface TaskMemory {
   readonly sweepGeneration?: number;
   /** Whether the topic has lost events, and the newest cursor does not say so yet. Default false. */
   readonly lost?: boolean;
+  /** Whether all of the topic was read back, and is not held against the cursor's count of live keys yet. Default false. */
+  readonly unchecked?: boolean;
 }
 
 /** Keys that were read, and the number of the newest sweep at that time. */
@@ -66,6 +68,14 @@ export interface Notes {
   readonly rejects?: readonly string[];
 }
 
+/** A stretch of keys that have images. */
+export interface KeptKeys {
+  /** With the sequence of its newest event each. */
+  readonly keys: readonly (readonly [key: string, sequence: number])[];
+  /** Where to go on; undefined at the end. */
+  readonly next: string | undefined;
+}
+
 /** A stretch of keys that have not been seen. */
 export interface UnseenKeys {
   readonly keys: readonly string[];
@@ -83,6 +93,10 @@ export interface UnseenKeys {
  */
 export interface TaskStore {
   get(key: string): StoredImage | undefined;
+  /** Of the newest event of a key that has an image: quick where it has none. */
+  sequence(key: string): number | undefined;
+  /** All that have images, in order; a stretch behind `after`. */
+  kept(after: string | undefined): KeptKeys;
   /** What the image of a key was sent as, if that was kept since it was written. */
   text(key: string): KeptText | undefined;
   memory(): TaskMemory | undefined;
@@ -122,6 +136,8 @@ const MAX_REJECTS = 1_000_000;
 /** Of a stretch of keys: how many are looked at, and found, at most. */
 const MAX_LOOKED_AT = 10_000;
 const MAX_FOUND = 500;
+/** Of a stretch of keys with images, each of which is checked. */
+const MAX_KEPT = 2_000;
 
 /**
  * Opens the image store in a folder. It is written without waiting for the disk: a killed process
@@ -236,6 +252,20 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
 
   return {
     get: (key) => read(() => imageOf(key)),
+    sequence: (key) => read(() => (markOf(key).hasImage ? imageOf(key)?.sequence : undefined)),
+    kept: (after) =>
+      read(() => {
+        const range = {
+          limit: MAX_KEPT,
+          ...(after !== undefined && { start: bytesOf(after), exclusiveStart: true }),
+        };
+        const keys: [string, number][] = [];
+        for (const { key: bytes, value } of images.getRange(range)) {
+          const key = bytes.toString();
+          keys.push([key, unpackImage(key, value).sequence]);
+        }
+        return { keys, next: keys.length === MAX_KEPT ? keys.at(-1)![0] : undefined };
+      }),
     text: (key) => read(() => markOf(key).text),
     memory: () =>
       read(() => {

@@ -155,9 +155,33 @@ describe('resyncRequests', () => {
     );
     await settled();
     expect(all).toEqual([
-      { ...resync('a'), orderNumber: '7' },
-      { ...resync('b'), since: Date.parse(AT) },
+      { type: 'resync', ...resync('a'), orderNumber: '7' },
+      { type: 'resync', ...resync('b'), since: Date.parse(AT) },
     ]);
+  });
+
+  it('tells of requests for certificates apart, until one is acknowledged', async () => {
+    const { topic, write } = memoryTopic();
+    const certify = (id: string): Signal => ({
+      ...{ type: 'certify', id, account: 'estate', resources: ['orders'], requested_at: AT },
+    });
+    const { orders } = process(topic);
+    const ids: string[] = [];
+    orders.certify$.subscribe(({ id }) => ids.push(id));
+    const resyncs: string[] = [];
+    orders.requests$.subscribe(({ id }) => resyncs.push(id));
+    const acknowledged: Signal = {
+      ...{ type: 'certify-ack', id: 'b', account: 'estate', resource: 'orders', status: 'done' },
+      ...{ number: 1, message: null, at: AT },
+    };
+    write(certify('a'), certify('b'), acknowledged, request('c'));
+    await settled();
+    expect([ids, resyncs]).toEqual([['a'], ['c']]);
+    const outcome = { status: 'done', number: 7, message: null } as const;
+    const { key, value } = orders.acknowledgeCertify({ id: 'a', resource: 'orders' }, outcome);
+    expect(parseSignal({ key: Buffer.from(key!), value })).toMatchObject({
+      ...{ type: 'certify-ack', id: 'a', account: 'estate', resource: 'orders', ...outcome },
+    });
   });
 
   it('gives nothing before the end of the topic is known, however far its follower is', async () => {

@@ -9,26 +9,50 @@ export interface Span {
   readonly to: number;
 }
 
-/** The accounts whose newest claim is this instance's. */
-export function ownedBy(instance: Instance, instances: readonly Instance[]): readonly string[] {
-  const owners = new Map<string, { readonly by: Instance; readonly at: number }>();
-  for (const by of instances) {
-    for (const { event, step, account, time } of by.cli.lines()) {
+/** Who runs what, as the instances' logs say: each line is looked at once. */
+export class Owners {
+  readonly #looked = new Map<Instance, number>();
+  readonly #newest = new Map<string, { readonly by: Instance; readonly at: number }>();
+
+  /** Of an instance, those whose newest claim is its own; the instances are all that ever were. */
+  of(instance: Instance, instances: readonly Instance[]): readonly string[] {
+    for (const each of instances) this.#look(each);
+    return [...this.#newest].flatMap(([account, { by }]) => (by === instance ? [account] : []));
+  }
+
+  #look(by: Instance): void {
+    const lines = by.cli.lines();
+    for (const { event, step, account, time } of lines.slice(this.#looked.get(by) ?? 0)) {
       if (event !== 'account' || step !== 'claim') continue;
       const at = Date.parse(String(time));
-      if ((owners.get(String(account))?.at ?? 0) <= at) owners.set(String(account), { by, at });
+      const name = String(account);
+      if ((this.#newest.get(name)?.at ?? 0) <= at) this.#newest.set(name, { by, at });
     }
+    this.#looked.set(by, lines.length);
   }
-  return [...owners].flatMap(([account, { by }]) => (by === instance ? [account] : []));
+}
+
+/** When an account was first answered behind a moment; undefined until it is. */
+export function answeredAfter(
+  { truth }: Pick<SandboxAccount, 'truth'>,
+  moment: number,
+): number | undefined {
+  const first = RESOURCES.flatMap((resource) => {
+    let found: number | undefined;
+    for (const { at, status } of truth.requests(resource).toReversed()) {
+      if (at <= moment) break;
+      if (status === 200) found = at;
+    }
+    return found ?? [];
+  });
+  return first.length > 0 ? Math.min(...first) : undefined;
 }
 
 /** When any list of an account was answered, in order. */
-export function answersTo({ truth }: SandboxAccount): readonly number[] {
-  return RESOURCES.flatMap((resource) => answersOf(truth, resource)).toSorted((a, b) => a - b);
-}
-
-function answersOf(truth: SandboxAccount['truth'], resource: Resource): number[] {
-  return truth.requests(resource).flatMap(({ at, status }) => (status === 200 ? [at] : []));
+function answersTo({ truth }: SandboxAccount): readonly number[] {
+  const of = (resource: Resource) =>
+    truth.requests(resource).flatMap(({ at, status }) => (status === 200 ? [at] : []));
+  return RESOURCES.flatMap(of).toSorted((a, b) => a - b);
 }
 
 /** The longest time without an answer that lies in a span at least in part, ms. */

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { RESOURCES } from '../../src/sandbox/index.ts';
@@ -12,15 +13,15 @@ import { sandboxForTest } from '../integration/support/service.ts';
 import { readTopics } from '../integration/support/topic-reader.ts';
 import type { Read } from '../integration/support/topic-reader.ts';
 import {
-  answersTo,
+  answeredAfter,
   freshness,
   inWords,
   longestSilence,
-  ownedBy,
+  Owners,
   quantile,
 } from './fleet-measures.ts';
 import type { Span } from './fleet-measures.ts';
-import { FLEET } from './settings.ts';
+import { FLEET, reportOf } from './settings.ts';
 
 /** Half a thousand records an account, and a change a second in all. */
 const RECORDS = {
@@ -39,7 +40,7 @@ const CALM_MS = 120_000;
 const AFTER_KILL_MS = 30_000;
 const TAKEOVER_MS = 20_000;
 const HANDOVER_MS = 5_000;
-const SETTLED = { timeout: 300_000, interval: 200 };
+const SETTLED = { timeout: 300_000, interval: 500 };
 
 const now = () => performance.timeOrigin + performance.now();
 
@@ -62,6 +63,7 @@ it.skipIf(FLEET.accounts === 0)(
     const names = ['one', 'two', 'three'];
     const instances = new Map<string, Instance>();
     const ever: Instance[] = [];
+    const owners = new Owners();
     const start = (name: string) => {
       const instance = fleet.start(name);
       instances.set(name, instance);
@@ -69,16 +71,25 @@ it.skipIf(FLEET.accounts === 0)(
     };
     const settled = (accounts = FLEET.accounts) =>
       vi.waitFor(async () => {
-        const owned = [...instances.values()].map((one) => ownedBy(one, ever).length);
+        const owned = [...instances.values()].map((one) => owners.of(one, ever).length);
         expect(owned.reduce((sum, count) => sum + count, 0)).toBe(accounts);
         for (const one of instances.values()) expect(await isReady(one)).toBe(true);
       }, SETTLED);
+
+    const report = reportOf(3);
+    if (report !== undefined) {
+      onTestFinished(() => {
+        mkdirSync(report, { recursive: true });
+        for (const [k, { name, cli }] of ever.entries())
+          writeFileSync(join(report, `${k}-${name}.log`), cli.stderr());
+      });
+    }
 
     const began = now();
     for (const name of names) start(name);
     await settled();
     console.log('all accounts are read after', seconds(now() - began));
-    const shares = [...instances.values()].map((one) => ownedBy(one, ever).length);
+    const shares = [...instances.values()].map((one) => owners.of(one, ever).length);
     expect(Math.max(...shares)).toBeLessThanOrEqual(1.2 * Math.min(...shares));
 
     const calm: Span = { from: now(), to: now() + CALM_MS };
@@ -88,7 +99,7 @@ it.skipIf(FLEET.accounts === 0)(
     for (let kill = 0; kill < FLEET.kills; kill++) {
       const name = names[kill % names.length]!;
       const victim = instances.get(name)!;
-      const lost = new Set(ownedBy(victim, ever));
+      const lost = new Set(owners.of(victim, ever));
       const at = now();
       await victim.cli.end('SIGKILL');
       instances.delete(name);
@@ -118,7 +129,7 @@ it.skipIf(FLEET.accounts === 0)(
       console.log(`restart ${round + 1}:`, inWords(gaps.slice(-FLEET.accounts)));
     }
 
-    if (FLEET.images > 0) await takesOneOfMany(fleet, { instances, ever, settled });
+    if (FLEET.images > 0) await takesOneOfMany(fleet, { instances, ever, owners, settled });
     for (const { sandbox } of fleet.accounts) sandbox.setRate(0);
     const { violations, topics } = await publishedAll(fleet.accounts, services);
     const eventsOf = (accounts: Iterable<string>) =>
@@ -146,6 +157,7 @@ interface Running {
   readonly instances: Map<string, Instance>;
   /** Those that are gone too. */
   readonly ever: readonly Instance[];
+  readonly owners: Owners;
   /** Resolves when so many accounts are shared out and ready. */
   readonly settled: (accounts: number) => Promise<void>;
 }
@@ -153,7 +165,7 @@ interface Running {
 /** An account of many images comes, and its instance is killed: how long each takes. */
 async function takesOneOfMany(
   { accounts, setFile }: TestFleet,
-  { instances, ever, settled }: Running,
+  { instances, ever, owners, settled }: Running,
 ): Promise<void> {
   const quota = 6_000;
   const many = await sandboxForTest({
@@ -169,7 +181,7 @@ async function takesOneOfMany(
   );
   await settled(accounts.length + 1);
   console.log(`${FLEET.images} orders: published after`, seconds(now() - began));
-  const [name, owner] = [...instances].find(([, one]) => ownedBy(one, ever).includes('many'))!;
+  const [name, owner] = [...instances].find(([, one]) => owners.of(one, ever).includes('many'))!;
   const at = now();
   instances.delete(name);
   await owner.cli.end('SIGKILL');
@@ -195,7 +207,7 @@ async function firstAnswer(
   { sandbox }: Pick<TestAccount, 'sandbox'>,
   since: number,
 ): Promise<number> {
-  const first = () => answersTo(sandbox).find((at) => at > since);
+  const first = () => answeredAfter(sandbox, since);
   await vi.waitFor(() => expect(first()).toBeDefined(), SETTLED);
   return first()! - since;
 }

@@ -77,6 +77,7 @@ describe('loadConfig', () => {
         deleteLimitPercent: 5,
         deleteProofMs: 60_000,
       },
+      certificateIntervalMs: 60_000,
       quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 73 },
       pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
       volatileFields: [],
@@ -124,6 +125,7 @@ describe('loadConfig', () => {
         PAGE_SIZE: '21',
         DELETE_LIMIT_PERCENT: '2.5',
         DELETE_PROOF_MS: '30000',
+        CERTIFICATE_INTERVAL_MS: '5000',
         PII_DROP: 'orders.email,orders.tender_info.last_four',
         PII_MASK: 'customers.phone',
         PII_HMAC: 'wine-club-members.email',
@@ -180,6 +182,7 @@ describe('loadConfig', () => {
         deleteLimitPercent: 2.5,
         deleteProofMs: 30_000,
       },
+      certificateIntervalMs: 5_000,
       quota: { perMinute: 50, loginsPerMinute: 5, scope: 'key', firstReadPercent: 90 },
       pii: {
         drop: [

@@ -41,7 +41,9 @@ describe('what the texts tell people to type', () => {
 
   it('every command is in the README, and in the reference', async () => {
     const { stdout } = await cellarstream(['--help']);
-    const commands = [...stdout.matchAll(/^ {2}(\w+)(?: \[options\])?(?: <\w+>)? {2,}/gm)]
+    const commands = [
+      ...stdout.matchAll(/^ {2}(\w+)(?: \[options\])?(?: <\w+>| \[\w+\.{3}\])? {2,}/gm),
+    ]
       .map(([, command]) => command!)
       .filter((command) => command !== 'help');
     expect(commands).toContain('run');

@@ -163,8 +163,13 @@ ${shown(examples.deadLetter)}
 ## Cursors and signals
 
 \`${NAMES.cursors}\` is the service's own: how far each task (key: \`<account>/<resource>\`) has come. Nobody else should write to
-it, nor rely on what is in it. \`${NAMES.ledger}\` is so too: which requests to the API it has declared ([operating.md](operating.md#the-ledger)). \`${NAMES.signals}\` carries requests to publish again, and their acknowledgements:
+it, nor rely on what is in it. \`${NAMES.ledger}\` is so too: which requests to the API it has declared ([operating.md](operating.md#the-ledger)). \`${NAMES.signals}\` carries requests to publish again or to certify, and their acknowledgements:
 [signals.md](signals.md).
+
+## Certificates
+
+\`${NAMES.certificates}\`: what the service can vouch for after a complete reading of a list, and how a copy is held against it:
+[certificates.md](certificates.md). Each is in a transaction of its own with the list's cursor. A consumer reads it \`read_committed\`.
 `;
 }
 
@@ -184,6 +189,8 @@ function contents(topic: string): { readonly key: string; readonly value: string
       return { key: "the record's key, or none", value: 'Avro, a [dead letter](#dead-letters)' };
     case NAMES.cursors:
       return { key: '`<account>/<resource>`', value: 'JSON, of the service' };
+    case NAMES.certificates:
+      return { key: '`<account>/<resource>`', value: 'JSON, a [certificate](#certificates)' };
     case NAMES.ledger:
       return {
         key: '`<account>`, with `/` behind it for who has not declared yet, and for guests',

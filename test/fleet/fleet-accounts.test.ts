@@ -2,9 +2,9 @@ import { firstValueFrom, NEVER } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { AccountConfig, AccountFile } from '../../src/config/accounts.ts';
 import type { Serving } from '../../src/fleet/account-work.ts';
-import { parseFleetRecord } from '../../src/fleet/fleet-record.ts';
-import type { AccountWord, FleetRecord } from '../../src/fleet/fleet-record.ts';
+import { heard, parseFleetRecord } from '../../src/fleet/fleet-record.ts';
 import { fleetAccounts } from '../../src/fleet/fleet-accounts.ts';
+import type { AccountWord, FleetRecord } from '../../src/fleet/fleet-record.ts';
 import { SimTime } from '../sim/sim-time.ts';
 
 const fileOf = (page: number): AccountFile => ({
@@ -22,6 +22,7 @@ function instance({ imagesMs = 0 } = {}) {
   const quarantined: string[] = [];
   const handovers: number[] = [];
   let isCutOff = false;
+  let isDeaf = false;
   const accounts = fleetAccounts({
     parts: {
       instance: 'me',
@@ -46,7 +47,9 @@ function instance({ imagesMs = 0 } = {}) {
       caughtUp: () => Promise.resolve(),
       send: ({ value }) => {
         if (isCutOff) return Promise.reject(new Error('cut off'));
-        said.push(parseFleetRecord(value)!.type);
+        const record = parseFleetRecord(value)!;
+        said.push(record.type);
+        if (!isDeaf) words.set(record.account, heard(words.get(record.account), record));
         return Promise.resolve();
       },
       close: nothing,
@@ -73,13 +76,34 @@ function instance({ imagesMs = 0 } = {}) {
     await accounts.step();
     await time.pass(100);
   };
+  /** The account is given to another instance, in the next generation. */
+  const givenAway = async () => {
+    const members = ['me', 'other'].map((name) => ({ instance: name, name }));
+    accounts.give(2, { members, accounts: new Map([['winery', 'other']]) });
+    await accounts.step();
+    await time.pass(100);
+  };
   const pages = () => [...serving].map(({ config }) => config.poll.pageSize);
   const cutOff = (isSo: boolean) => (isCutOff = isSo);
+  /** What it says is heard later. */
+  const deafen = () => (isDeaf = true);
   /** The API answers a request of whoever is served. */
   const answer = (what: string, status: number) =>
     serving.forEach(({ hooks }) => hooks.onRequest?.({ what, status, elapsedMs: 5, waitedMs: 0 }));
   const told = { said, quarantined, handovers };
-  return { accounts, time, words, ...told, begun, setFile, pages, cutOff, answer };
+  return {
+    accounts,
+    time,
+    words,
+    ...told,
+    begun,
+    setFile,
+    givenAway,
+    pages,
+    cutOff,
+    deafen,
+    answer,
+  };
 }
 
 describe('an account whose file changes', () => {
@@ -128,8 +152,9 @@ describe('an account that has taken three instances down', () => {
   };
 
   it('is said to be quarantined once, though that is heard later', async () => {
-    const { accounts, words, said, quarantined, begun, pages } = instance();
+    const { accounts, words, said, quarantined, begun, pages, deafen } = instance();
     words.set('winery', lost);
+    deafen();
     await begun();
     for (let k = 0; k < 5; k++) await accounts.step();
     expect([said, quarantined, pages()]).toEqual([['quarantined'], ['winery'], []]);
@@ -201,5 +226,26 @@ describe('a handover', () => {
       answer('orders', 200);
       expect(handovers).toEqual([]);
     }
+  });
+});
+
+describe('an account that is given to another instance', () => {
+  it('is said to be free when its claim, which had not come through, is given up', async () => {
+    const { begun, givenAway, pages, said } = instance();
+    await begun();
+    expect(said).toEqual(['takes']);
+    await givenAway();
+    expect(pages()).toEqual([]);
+    expect(said).toEqual(['takes', 'released']);
+  });
+
+  it('is no concern of this one where another one has it by then', async () => {
+    const { begun, givenAway, pages, said, words } = instance();
+    await begun();
+    const owner = { instance: 'other', name: 'other', generation: 2 };
+    words.set('winery', { ...words.get('winery')!, owner });
+    await givenAway();
+    expect(pages()).toEqual([]);
+    expect(said).toEqual(['takes']);
   });
 });

@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { Kafka, logLevel } from 'kafkajs';
 import { parse } from 'yaml';
+import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import type { Sandbox, SandboxAccount, SandboxOptions } from '../../src/sandbox/index.ts';
 import { freeLoopbackPorts } from '../../src/devstack/loopback-ports.ts';
@@ -157,6 +159,7 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
       replaced(),
       shortOfEverything(),
       fullDisk(),
+      lostRecords(),
     ]);
 
     const shown = new Set([...seen].map((one) => one.split(' ')[0]));
@@ -178,7 +181,11 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
     sandbox.fault({ kind: 'status', status: 400, endpoint: 'customers' });
     sandbox.fault({ kind: 'status', status: 500, endpoint: 'wine-clubs' });
     sandbox.loseKey('wine-club-members', member!); // what has no key can't be counted
+    // One that no message can hold: no reading is exact.
+    const large = [...sandbox.truth.keys('orders')].at(-1)!;
+    sandbox.change('orders', large, (was) => ({ ...was, order_notes: 'x'.repeat(2 ** 21) }));
     const { service } = await start('data', sandbox, {
+      CERTIFICATE_INTERVAL_MS: '100',
       PAGE_SIZE: '40',
       QUOTA_PER_MINUTE: '3000',
       SWEEP_INTERVAL_MS: '500',
@@ -227,6 +234,7 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
       'CellarstreamApiFailing',
       'CellarstreamDeadLetters',
       'CellarstreamDeletionsUnknown',
+      'CellarstreamNotExact',
     );
     await Promise.all([stalled, shrunk, inPieces, late]);
     await service.end('SIGKILL'); // the others have the processor then
@@ -318,6 +326,35 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
     await fire('short', 'CellarstreamQuotaShort');
     service.process.kill('SIGUSR2');
     await fire('short', 'CellarstreamEventLoopLag');
+    await service.end('SIGKILL');
+  }
+
+  /** Somebody deletes records of a topic while the service is down. */
+  async function lostRecords() {
+    const sandbox = await sandboxOf({ records: { orders: 100 } });
+    const env = { RESOURCES: 'orders', TOPIC_PARTITIONS: '1', STATE_DIR: folder() };
+    const first = await start('lost', sandbox, env);
+    await ready(first.service);
+    await first.service.end('SIGTERM');
+    const topic = 'alerts-lost.orders';
+    await withAdmin(
+      new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING }),
+      async (admin) => {
+        const configEntries = [{ name: 'cleanup.policy', value: 'delete' }]; // else nothing can be deleted by hand
+        const resources = [{ type: 2, name: topic, configEntries }];
+        await admin.alterConfigs({ validateOnly: false, resources });
+        await admin.fetchTopicOffsets(topic); // else kafkajs does not know who leads
+        await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '50' }] });
+        await admin.alterConfigs({
+          validateOnly: false,
+          resources: [
+            { type: 2, name: topic, configEntries: [{ name: 'cleanup.policy', value: 'compact' }] },
+          ],
+        });
+      },
+    );
+    const { service } = await start('lost', sandbox, env);
+    await fire('lost', 'CellarstreamTopicDisagrees');
     await service.end('SIGKILL');
   }
 

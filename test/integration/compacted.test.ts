@@ -6,7 +6,8 @@ import { replay } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
 import { kafkaTransactionalLog } from '../../src/sinks/kafka-transactional-log.ts';
 import { openReader } from '../../src/sinks/fetch/kafka-reader.ts';
-import { readTail, topicEnds } from '../../src/sinks/fetch/kafka-tail.ts';
+import { readTail } from '../../src/sinks/fetch/kafka-tail.ts';
+import { topicEnds } from './support/topic-ends.ts';
 import { openCheckpoint } from '../../src/pipeline/checkpoint/checkpoint.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
 import { startServices } from '../../src/devstack/start-services.ts';
@@ -87,7 +88,7 @@ it('does not take a record for alive that was deleted, where compaction has take
   const open = async (instance: string, folder: string) => {
     const store = openStore(folder);
     const log = await openCheckpoint({
-      log: kafkaTransactionalLog(kafka, { partitions }),
+      log: kafkaTransactionalLog({ kafka }, { partitions }),
       store: store.task('estate/orders'),
       place: { task: 'estate/orders', topic, cursorTopic, transactionalId: 'stale' },
       instance,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
 import { describe, expect, inject, it } from 'vitest';
 import type { JsonObject, Sandbox } from '../../src/sandbox/index.ts';
-import { topicEnds } from '../../src/sinks/fetch/kafka-tail.ts';
+import { topicEnds } from './support/topic-ends.ts';
 import { canonical } from './support/checker.ts';
 import type { Cli } from './support/cli.ts';
 import { follow } from './support/follow.ts';

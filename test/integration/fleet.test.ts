@@ -2,23 +2,9 @@ import { describe, expect, it, vi } from 'vitest';
 import { scaled } from '../support/scale.ts';
 import { fleetForTest } from './support/fleet.ts';
 import type { Instance, TestAccount, TestFleet } from './support/fleet.ts';
-
-const SOON = { timeout: 60_000, interval: 100 };
-
-/** Resolves when each of these accounts was asked for again after a moment; gives how long that took, ms. */
-async function servedAgain(accounts: readonly TestAccount[], since: number): Promise<number[]> {
-  return Promise.all(
-    accounts.map(async ({ polls }) => {
-      const next = () => polls().find((at) => at > since);
-      await vi.waitFor(() => expect(next()).toBeDefined(), SOON);
-      return next()! - since;
-    }),
-  );
-}
+import { longestGap, named, servedAgain, shared, SOON } from './support/fleet-states.ts';
 
 const all = (fleet: TestFleet) => fleet.accounts;
-const named = (fleet: TestFleet, names: readonly string[]) =>
-  fleet.accounts.filter(({ name }) => names.includes(name));
 
 /** Resolves when lists were taken over so often, by all of these instances. */
 async function ready(instances: readonly Instance[], times: number): Promise<void> {
@@ -50,22 +36,6 @@ function isReadAfter({ name }: TestAccount, claim: { instance: Instance; time: n
       ({ account, event, time }) =>
         account === name && event === 'ready' && Date.parse(String(time)) > claim.time,
     );
-}
-
-function longestGap(times: readonly number[]): number {
-  return Math.max(...times.slice(1).map((at, n) => at - times[n]!));
-}
-
-/** Resolves when each of so many instances has its part. */
-async function shared(instances: readonly Instance[], accounts: number): Promise<void> {
-  await vi.waitFor(() => {
-    const newest = instances.map(({ cli }) =>
-      cli.lines().findLast(({ event }) => event === 'generation'),
-    );
-    const sum = newest.reduce((total, line) => total + Number(line?.accounts ?? 0), 0);
-    expect(sum).toBe(accounts);
-    for (const line of newest) expect(line?.instances).toHaveLength(instances.length);
-  }, SOON);
 }
 
 describe('run with ACCOUNTS_DIR', { timeout: 240_000 }, () => {

@@ -19,9 +19,12 @@ async function ordersOf(kafka: Kafka, prefix: string, account: string) {
   const [topic, cursorTopic] = [`${prefix}.orders`, `${prefix}.cursors`];
   for (const name of [topic, cursorTopic])
     await createTopic(kafka, { topic: name, numPartitions: 1 });
-  const broker = kafkaTransactionalLog(kafka, {
-    partitions: new Map([topic, cursorTopic].map((name) => [name, 1])),
-  });
+  const broker = kafkaTransactionalLog(
+    { kafka },
+    {
+      partitions: new Map([topic, cursorTopic].map((name) => [name, 1])),
+    },
+  );
   const { transactionalId, formerId } = transactionalIds(prefix, account, 'orders');
   const process = (instance: string, version: 'old' | 'new') => {
     const ownership: Ownership = {};

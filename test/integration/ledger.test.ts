@@ -5,6 +5,7 @@ import type { Transaction } from 'kafkajs';
 import { asyncScheduler } from 'rxjs';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { topicTable } from '../../src/schemas/events/topics.ts';
+import { newestOfTopics } from '../../src/sinks/fetch/newest-of-topics.ts';
 import { kafkaTransactionalLog } from '../../src/sinks/kafka-transactional-log.ts';
 import { accountLog } from '../../src/sinks/ledger/kafka-ledger.ts';
 import type { AccountLog, AccountLogOptions } from '../../src/sinks/ledger/kafka-ledger.ts';
@@ -41,8 +42,11 @@ async function logOf(
 ): Promise<AccountLog> {
   await topicMade();
   const log = accountLog({
-    kafka: client,
-    log: kafkaTransactionalLog(client, { partitions: new Map([[other.topic ?? TOPIC, 1]]) }),
+    log: kafkaTransactionalLog(
+      { kafka: client },
+      { partitions: new Map([[other.topic ?? TOPIC, 1]]) },
+    ),
+    known: newestOfTopics(client)(other.topic ?? TOPIC, 'uncommitted'),
     ...{ topic: TOPIC, account, transactionalId: idOf(account), scheduler: asyncScheduler },
     remake: () => Promise.reject(new Error('it is there')),
     isMine: (text) => text.startsWith(name),
@@ -84,9 +88,9 @@ describe('the ledger of an account', () => {
 
     const second = await logOf('b', 'main');
     const { entries } = await second.takeOver('b claims');
-    expect(entries.map(({ text }) => text)).toEqual(['a claims', 'a declares']);
-    expect(entries[1]!.ageMs).toBeGreaterThan(AGED_MS - 200);
-    expect(entries[1]!.ageMs).toBeLessThan(AGED_MS + 5_000);
+    expect(entries.map(({ text }) => text)).toEqual(['a declares']);
+    expect(entries[0]!.ageMs).toBeGreaterThan(AGED_MS - 200);
+    expect(entries[0]!.ageMs).toBeLessThan(AGED_MS + 5_000);
     expect(await failureOf(first.append('a declares more'))).toMatchObject({
       code: 'COMMIT_FAILED',
     });
@@ -123,7 +127,7 @@ describe('the ledger of an account', () => {
     await first.append('a declares');
     const began = performance.now();
     const second = await logOf('b', 'behind');
-    expect(await textsOf(second, 'b claims')).toEqual(['a claims', 'a declares']);
+    expect(await textsOf(second, 'b claims')).toEqual(['a declares']);
     expect(performance.now() - began).toBeLessThan(10_000);
     await other.abort();
   });
@@ -141,7 +145,7 @@ describe('the ledger of an account', () => {
       .toBe(undefined);
     expect(await first.guests()).toMatchObject({ guests: [] });
     const second = await logOf('b', 'anew', kafka, { topic });
-    expect(new Set(await textsOf(second, 'b claims'))).toEqual(new Set(['a is back']));
+    expect(await textsOf(second, 'b claims')).toEqual(['a is back']);
   });
 
   it('goes on behind a commit whose answer was lost', async () => {
@@ -155,11 +159,11 @@ describe('the ledger of an account', () => {
     );
     const failure = await failureOf(first.append('a declares'));
     await lost.done;
-    if (failure !== undefined) await first.append('a declares again');
+    const last = failure === undefined ? 'a declares' : 'a declares again';
+    if (failure !== undefined) await first.append(last);
 
     const second = await logOf('b', 'lost');
-    const texts = await textsOf(second, 'b claims');
-    expect(texts.slice(0, 2)).toEqual(['a claims', 'a declares']);
+    expect(await textsOf(second, 'b claims')).toEqual([last]);
     await second.append('b declares');
   });
 });

@@ -9,5 +9,5 @@ brokerContract('Kafka', async () => {
   const topic = `contract-${randomUUID()}`;
   const kafka = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });
   await createTopic(kafka, { topic, numPartitions: 1 });
-  return { broker: kafkaTransactionalLog(kafka, { partitions: new Map([[topic, 1]]) }), topic };
+  return { broker: kafkaTransactionalLog({ kafka }, { partitions: new Map([[topic, 1]]) }), topic };
 });

@@ -63,6 +63,17 @@ describe('a real schema registry', () => {
     expect((await registry.latest(name))?.version).toBe(1);
   });
 
+  it('takes a schema from several clients that make the subject at the same moment', async () => {
+    const clients = Array.from({ length: 4 }, () => createRegistry({ url }));
+    for (let round = 0; round < 10; round++) {
+      const name = subject();
+      const ids = await Promise.all(clients.map((client) => client.register(name, envelope())));
+      expect(new Set(ids).size).toBe(1);
+      expect((await registry.latest(name))?.version).toBe(1);
+    }
+    await Promise.all(clients.map((client) => client.close()));
+  });
+
   it('has the subject FULL_TRANSITIVE', async () => {
     const name = subject();
     await registry.register(name, envelope());

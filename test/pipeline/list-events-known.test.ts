@@ -1,4 +1,4 @@
-import { Observable, Subject } from 'rxjs';
+import { NEVER, Observable, Subject } from 'rxjs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
@@ -91,6 +91,8 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
     isUnseen: (key, since) => store.isUnseen(key, since),
     unseen: (since, after) => store.unseen(since, after),
     schemaIds: () => [],
+    live: () => ({ keys: [], ends: {} }),
+    partitions: () => Promise.resolve(0),
     commit: async (batch) => {
       commits.push(batch);
       await held;
@@ -106,14 +108,24 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
   const published: Published[] = [];
   const errors: unknown[] = [];
   const requests$ = new Subject<Resync>();
-  const acknowledge = ({ id }: Resync) => ({ topic: 'wine.signals', key: id, value: Buffer.of() });
+  const acknowledge = ({ id }: { readonly id: string }) => ({
+    topic: 'wine.signals',
+    key: id,
+    value: Buffer.of(),
+  });
   const subscription = listEvents({
     task: fakeTask('orders', config, answering),
     lanes: FREE_LANES,
     evolution: book,
     checkpoint: log,
     key: { keyFields: ['order_number'], beganAt: null, wasEmpty: false },
-    resyncs: { requests$, acknowledge, acknowledged: () => undefined },
+    resyncs: {
+      requests$,
+      acknowledge,
+      certify$: NEVER,
+      acknowledgeCertify: acknowledge,
+      acknowledged: () => undefined,
+    },
   }).subscribe({ next: (each) => published.push(each), error: (error) => errors.push(error) });
   onTestFinished(() => subscription.unsubscribe());
 

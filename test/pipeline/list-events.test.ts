@@ -286,6 +286,8 @@ describe('an order that is to be published again', () => {
       {
         requests$: concat(of(resync), NEVER),
         acknowledge,
+        certify$: NEVER,
+        acknowledgeCertify: () => ({ topic: 'wine.signals', key: 'none', value: null }),
         acknowledged: ({ id }) => told.push(`${id} after ${commits.length} commits`),
       },
       pii,

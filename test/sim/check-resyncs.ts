@@ -37,23 +37,46 @@ export function checkResyncs(
 
 /** Whether each request has an acknowledgement: where the quota is scarce that takes a window or two. */
 export function areAnswered(signals: readonly SimMessage[]): boolean {
-  const { requests, acks } = sorted(signals);
-  return requests.every(({ request }) => acks.has(request.id));
+  const { requests, acks, certify } = sorted(signals);
+  const isCertified = certify.requests.every((id) => certify.acks.some((ack) => ack.id === id));
+  return requests.every(({ request }) => acks.has(request.id)) && isCertified;
+}
+
+/** Each request for a certificate is done, with a certificate that came in the same transaction. */
+export function checkCertifyRequests(
+  signals: readonly SimMessage[],
+  certificates: readonly { readonly number: number; readonly transaction: number }[],
+): string[] {
+  const { requests, acks } = sorted(signals).certify;
+  return requests.flatMap((id) => {
+    const [ack, ...more] = acks.filter((each) => each.id === id);
+    if (!ack || more.length > 0) return [`${id} has ${ack ? 'several' : 'no'} acknowledgements`];
+    const isWith = certificates.some(
+      ({ number, transaction }) => number === ack.number && transaction === ack.transaction,
+    );
+    return isWith ? [] : [`${id} is acknowledged without its certificate`];
+  });
 }
 
 function sorted(signals: readonly SimMessage[]) {
   const acks = new Map<string, { readonly statuses: readonly string[]; readonly at: number }>();
   const requests: { readonly request: ResyncRequest; readonly at: number }[] = [];
-  for (const { key, value, at } of signals) {
+  const certify = {
+    requests: [] as string[],
+    acks: [] as { readonly id: string; readonly number: number | null; transaction: number }[],
+  };
+  for (const { key, value, at, transaction } of signals) {
     const signal = parseSignal({ key: Buffer.from(key!), value });
     if (signal.type === 'resync') requests.push({ request: signal, at });
+    else if (signal.type === 'certify') certify.requests.push(signal.id);
+    else if (signal.type === 'certify-ack') certify.acks.push({ ...signal, transaction });
     else if (signal.type === 'resync-ack')
       acks.set(signal.id, {
         statuses: [...(acks.get(signal.id)?.statuses ?? []), signal.status],
         at,
       });
   }
-  return { requests, acks };
+  return { requests, acks, certify };
 }
 
 function isEvent(event: PublishedEvent | 'tombstone'): event is PublishedEvent {

@@ -66,6 +66,23 @@ export function brokerContract(name: string, open: () => Promise<Tried>): void {
       await sink.close();
     });
 
+    it('knows the newest message of each key, whoever has committed it, by when it is asked', async () => {
+      const tried = await open();
+      const { broker, topic } = tried;
+      const newest = async (sink: Awaited<ReturnType<typeof broker.open>>) => {
+        const found = await broker.newest(topic, async () => (await sink.bounds(topic)).get(0)!);
+        const texts = [...found.newest].map(([key, { value }]) => [key, value.toString()]);
+        return { next: found.next, ...(Object.fromEntries(texts) as object) };
+      };
+      const sink = await broker.open(`${ID}-${topic}`);
+      await sink.commit([message(topic, 'a', '1'), message(topic, 'b', '1')]);
+      expect(await newest(sink)).toEqual({ next: 3n, a: '1', b: '1' });
+      const other = await broker.open(`${ID}-${topic}`);
+      await other.commit([message(topic, 'a', '2'), message(topic, 'b', null)]);
+      expect(await newest(other)).toEqual({ next: 6n, a: '2' });
+      await Promise.all([sink.close(), other.close()]);
+    });
+
     it('says that a later try may do, where a topic does not reach as far as it did', async () => {
       const tried = await open();
       const { broker, topic } = tried;

@@ -1,6 +1,14 @@
 import { CellarstreamError } from '../../src/core/errors.ts';
-import type { TransactionalLog, Offsets, TailMessage } from '../../src/sinks/transactional-log.ts';
+import { newestByKey } from '../../src/sinks/newest-by-key.ts';
+import type { NewestByKey } from '../../src/sinks/newest-by-key.ts';
+import type {
+  Offsets,
+  StampedMessage,
+  TailMessage,
+  TransactionalLog,
+} from '../../src/sinks/transactional-log.ts';
 import type { Bounds, Message } from '../../src/sinks/sink.ts';
+import { partitionOf } from '../../src/sinks/producer/partition-of.ts';
 
 /** What a partition holds at an offset: a message, or the marker that ends a transaction. */
 type Entry =
@@ -107,7 +115,7 @@ export class SimBroker {
     const { open } = this.#current(transactionalId, epoch);
     const transaction = open!;
     for (const { topic, key, value } of messages) {
-      const log = this.#topic(topic)[partitionOf(key, this.#partitions(topic))]!;
+      const log = this.#topic(topic)[partitionOf(key ?? '', this.#partitions(topic))]!;
       if (!transaction.first.has(log)) transaction.first.set(log, log.entries.length);
       log.entries.push({ kind: 'message', key, value, transaction, at });
     }
@@ -173,17 +181,49 @@ export class SimBroker {
   }
 
   /** Committed messages of one partition between two offsets. */
-  slice(topic: string, partition: number, from: number, to: number): TailMessage[] {
+  slice(
+    topic: string,
+    partition: number,
+    from: number,
+    to: number,
+  ): (TailMessage & StampedMessage)[] {
     const { entries, start, compacted } = this.#topic(topic)[partition]!;
     if (from < start && from < to)
       throw new CellarstreamError('POSITION', `offset ${from} was deleted`);
-    return entries.slice(from, to).flatMap((entry, place): TailMessage[] => {
+    return entries.slice(from, to).flatMap((entry, place) => {
       if (entry.kind === 'marker' || entry.transaction.state !== 'committed') return [];
       if (compacted.has(entry)) return [];
-      const { key, value } = entry;
-      const offset = String(from + place);
-      return [{ partition, offset, key: key === null ? null : Buffer.from(key), value }];
+      const { key, value, at } = entry;
+      const stands = { partition, offset: String(from + place), timestamp: String(at) };
+      return [{ ...stands, key: key === null ? null : Buffer.from(key), value }];
     });
+  }
+
+  /** When somebody deleted something of a topic, in that order. */
+  lossTimes(topic: string): number[] {
+    const all = [...this.#gone.filter((log) => log.topic === topic), ...this.#topic(topic)];
+    return [...new Set(all.flatMap(({ losses }) => losses.map(({ at }) => at)))].sort(
+      (one, other) => one - other,
+    );
+  }
+
+  /** Of a partition as it was at a time: what is committed before an offset. */
+  before(topic: string, partition: number, end: number, at: number): SimMessage[] {
+    const logs = [...this.#gone, ...this.#topic(topic)].filter(
+      (log) => log.topic === topic && log.partition === partition,
+    );
+    const log = logs.find(
+      ({ losses }) => !losses.some((loss) => loss.end === Infinity && loss.at <= at),
+    );
+    const start = Math.max(
+      0,
+      ...(log?.losses ?? []).filter((loss) => loss.at <= at).map((loss) => loss.end),
+    );
+    return (log?.entries.slice(start, Math.max(start, end)) ?? []).flatMap((entry) =>
+      entry.kind === 'message' && entry.transaction.state === 'committed'
+        ? [{ ...entry, transaction: entry.transaction.number, lostAt: Infinity }]
+        : [],
+    );
   }
 
   /** All that a `read_committed` reader has found, partition by partition, with what is gone since. */
@@ -246,12 +286,6 @@ function newLog(topic: string, partition: number): Log {
   return { topic, partition, entries: [], start: 0, losses: [], compacted: new Set() };
 }
 
-function partitionOf(key: string | null, partitions: number): number {
-  let hash = 0;
-  for (const letter of key ?? '') hash = (hash * 31 + letter.charCodeAt(0)) >>> 0;
-  return hash % partitions;
-}
-
 /** How a process reaches the broker: each step takes time, may fail, and a dead process sees none. */
 export interface BrokerLine {
   /** Waits as long as a step takes; never resolves for a process that is gone. */
@@ -266,6 +300,35 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Tr
   const bounds = async (topic: string) => {
     await step('bounds');
     return broker.bounds(topic);
+  };
+  const read = async (
+    topic: string,
+    partition: number,
+    range: Bounds,
+    onMessages: (messages: readonly (TailMessage & StampedMessage)[]) => unknown,
+  ) => {
+    const end = Number(range.high);
+    let at = Number(range.low);
+    while (at < end) {
+      await step('read');
+      const next = Math.min(end, at + 10);
+      const { low, high } = broker.bounds(topic).get(partition) ?? { low: 0n, high: 0n };
+      if (at < low || end > high) throw changed(topic);
+      await onMessages(broker.slice(topic, partition, at, next));
+      at = next;
+    }
+  };
+  /** What this process has read, as all its tasks know it. */
+  const known = new Map<string, NewestByKey<StampedMessage>>();
+  const newestOf = (topic: string) => {
+    const found =
+      known.get(topic) ??
+      newestByKey<StampedMessage>({
+        read: (range, onMessages) => read(topic, 0, range, onMessages),
+        now,
+      });
+    known.set(topic, found);
+    return found;
   };
   return {
     open: async (transactionalId, own) => {
@@ -312,17 +375,11 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Tr
     bounds,
     readTail: async ({ topic, from, to, onMessages }) => {
       for (const [partition, end] of to) {
-        let at = Number(from.get(partition) ?? 0n);
-        while (at < Number(end)) {
-          await step('read');
-          const next = Math.min(Number(end), at + 10);
-          const { low, high } = broker.bounds(topic).get(partition) ?? { low: 0n, high: 0n };
-          if (at < low || end > high) throw changed(topic);
-          await onMessages(broker.slice(topic, partition, at, next));
-          at = next;
-        }
+        const range = { low: from.get(partition) ?? 0n, high: end };
+        await read(topic, partition, range, onMessages);
       }
     },
+    newest: (topic, boundsOf) => newestOf(topic).asOf(boundsOf),
   };
 }
 

@@ -1,9 +1,10 @@
 import { checkArrivals } from './check-arrivals.ts';
+import { certificatesIn, checkCertificates } from './check-certificates.ts';
 import { checkChains } from './check-chains.ts';
 import type { Volatility } from './check-chains.ts';
 import { checkHeard } from './check-heard.ts';
 import { checkInstances } from './check-instances.ts';
-import { checkResyncs } from './check-resyncs.ts';
+import { checkCertifyRequests, checkResyncs } from './check-resyncs.ts';
 import { checkSignatures } from './check-signatures.ts';
 import { checkStatuses } from './check-statuses.ts';
 import { chainsOf } from './published.ts';
@@ -49,6 +50,7 @@ export function check({
   const cursors = broker.read('sim.cursors');
   const signals = broker.read(SIGNALS);
   const letters = broker.read('sim.dead-letters');
+  const certificates = certificatesIn(broker);
   const violations = [
     ...[events, statuses, cursors, signals, letters].flatMap((topic) =>
       topic.some(({ value }) => value?.includes(PERSONAL))
@@ -63,6 +65,8 @@ export function check({
     ...(resource === 'orders' ? checkStatuses(chains, statuses) : []),
     ...checkInstances(cursors, events, processes),
     ...checkResyncs(chains, signals, api),
+    ...checkCertificates(certificates, { broker, registry, topic: `sim.${resource}` }),
+    ...checkCertifyRequests(signals, certificates),
     ...(isScarce ? checkArrivals(api.arrivals, api.traits) : []),
     ...(isSafe ? checkHeard(chains, api.heard, api.list) : []),
   ];
@@ -77,7 +81,9 @@ export function check({
     'of volatile lists': api.isVolatile ? events.length : 0,
     deletions: events.filter(({ value }) => value === null).length,
     statuses: statuses.length,
-    resyncs: signals.length / 2,
+    requested: signals.length / 2,
+    certificates: certificates.length,
+    'of them exact': certificates.filter(({ proof }) => proof === 'exact').length,
     'dead letters': letters.length,
     'records swept': swept.reduce((sum, { records }) => sum + records, 0),
     'of them known': swept.reduce((sum, { known }) => sum + known, 0),

@@ -1,5 +1,7 @@
 import { defer, merge, NEVER, switchMap } from 'rxjs';
 import type { Subscription } from 'rxjs';
+import type { Cursor } from '../../src/pipeline/checkpoint/cursor.ts';
+import type { Store } from '../../src/state/store.ts';
 import { openApi } from '../../src/account/api.ts';
 import type { ConfigWith } from '../../src/config/config.ts';
 import type { Destination } from '../../src/sinks/topics/destination.ts';
@@ -7,6 +9,7 @@ import { CellarstreamError } from '../../src/core/errors.ts';
 import { openLedger } from '../../src/account/ledger/ledger.ts';
 import { quotas } from '../../src/account/quotas.ts';
 import { openAccount } from '../../src/account/account.ts';
+import { lossText } from '../../src/observe/lost-events.ts';
 import { listHooks } from '../../src/observe/list-hooks.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
 import { listTask } from '../../src/pipeline/list-task.ts';
@@ -14,6 +17,7 @@ import { RULES } from '../../src/resources/resources.ts';
 import type { TransactionalLog } from '../../src/sinks/transactional-log.ts';
 import { resyncRequests } from '../../src/account/resync-requests.ts';
 import type { SimLedger } from '../account/ledger/sim-ledger.ts';
+import { CERTIFICATES } from './check-certificates.ts';
 import type { Chance } from './chance.ts';
 import type { SimApi } from './sim-api.ts';
 import { brokerOf } from './sim-broker.ts';
@@ -62,6 +66,50 @@ function underFormerId(broker: TransactionalLog): TransactionalLog {
   return { ...broker, open };
 }
 
+/** A cursor as a version writes it that counts no keys: what it does not know it passes on as it found it. */
+function asUncounted(text: string, found: Partial<Cursor>): string {
+  const { live, certificate } = found;
+  return JSON.stringify({ ...(JSON.parse(text) as Cursor), live, certificate });
+}
+
+/** What such a version writes, of all that a process does. */
+function uncounting(log: TransactionalLog, found: () => Partial<Cursor>): TransactionalLog {
+  return {
+    ...log,
+    open: async (id, own) => {
+      const sink = await log.open(id, own);
+      const commit: typeof sink.commit = (messages) =>
+        sink.commit(
+          messages
+            .filter(({ topic }) => topic !== CERTIFICATES)
+            .map((message) =>
+              message.topic === 'sim.cursors' && message.value
+                ? { ...message, value: Buffer.from(asUncounted(String(message.value), found())) }
+                : message,
+            ),
+        );
+      return { ...sink, commit };
+    },
+  };
+}
+
+/** The same of its folder. */
+function forgetting(store: Store, found: () => Partial<Cursor>): Store {
+  return {
+    ...store,
+    task: (name) => {
+      const task = store.task(name);
+      return {
+        ...task,
+        put: (images, memory, notes) => {
+          const cursor = memory.cursor && asUncounted(memory.cursor, found());
+          return task.put(images, { ...memory, cursor, unchecked: false }, notes);
+        },
+      };
+    },
+  };
+}
+
 /** The service of one resource as a process that can die, at any step, with all it had in mind. */
 export class SimProcess {
   readonly name: string;
@@ -71,14 +119,23 @@ export class SimProcess {
   /** When it was over, by a crash or an error; Infinity while it runs. */
   endedAt = Infinity;
   dangers: Dangers;
+  /** Whether it is of a version that knows of no certificates. */
+  readonly isUncounting: boolean;
   readonly #time: SimTime;
   #pausedUntil = -Infinity;
   #task: Subscription;
 
-  constructor(name: string, world: World, folder: SimFolder, dangers: Dangers) {
+  constructor(
+    name: string,
+    world: World,
+    folder: SimFolder,
+    dangers: Dangers,
+    isUncounting = false,
+  ) {
     const { config, chance, time, api, broker, registry, destination, trace } = world;
     const { resource } = api.traits;
     this.name = name;
+    this.isUncounting = isUncounting;
     this.folder = folder;
     this.dangers = dangers;
     this.#time = time;
@@ -166,8 +223,25 @@ export class SimProcess {
         api.unhear(name, offset);
       },
       onHeld: ({ gone, known }) => tell(`holds back ${gone} of ${known}`),
+      onLost: ({ lost }) => tell(`finds lost: ${lossText(lost)}`),
+      onCertified: ({ certificate }) => {
+        const { number, proof, read, records, total_records: total, undecided } = certificate;
+        tell(
+          `certifies ${number}: ${proof}, ${records} of ${total}, read ${read}, ${undecided} open`,
+        );
+      },
       onSwept: ({ number, proof, records }) => tell(`swept ${number}: ${proof} ${records}`),
     };
+    /** The newest cursor that another process wrote. */
+    const found = (): Partial<Cursor> => {
+      const cursors = broker
+        .read('sim.cursors')
+        .map(({ value }) => JSON.parse(String(value)) as Cursor);
+      return cursors.findLast(({ instance }) => instance !== name) ?? {};
+    };
+    const log = underFormerId(brokerOf(broker, { step, fate, now: () => time.now() }));
+    const store = storeOf(folder, step);
+    const { certify$, ...resyncs } = task(resource);
     const task$ = listTask({
       task: {
         account: openAccount({ config, api: connected, quotas: quota }),
@@ -180,10 +254,10 @@ export class SimProcess {
         stop$: NEVER,
       },
       instance: name,
-      log: underFormerId(brokerOf(broker, { step, fate, now: () => time.now() })),
+      log: isUncounting ? uncounting(log, found) : log,
       registry: registryOf(registry, step),
-      store: storeOf(folder, step),
-      resyncs: task(resource),
+      store: isUncounting ? forgetting(store, found) : store,
+      resyncs: { ...resyncs, certify$: isUncounting ? NEVER : certify$ },
       random,
       compile,
     });

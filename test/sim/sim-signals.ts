@@ -3,7 +3,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { Offsets } from '../../src/sinks/transactional-log.ts';
 import type { SignalBatch, SignalTopic } from '../../src/sinks/signals/kafka-signals.ts';
 import { signalMessage } from '../../src/sinks/signals/signals.ts';
-import type { ResyncRequest } from '../../src/sinks/signals/signals.ts';
+import type { CertifyRequest, ResyncRequest } from '../../src/sinks/signals/signals.ts';
 import type { SimBroker } from './sim-broker.ts';
 
 export const SIGNALS = 'sim.signals';
@@ -11,7 +11,7 @@ export const SIGNALS = 'sim.signals';
 const LOOK_EVERY_MS = 3_000;
 
 /** Leaves a request, as somebody beside the service does. */
-export function ask(broker: SimBroker, request: ResyncRequest, at: number): void {
+export function ask(broker: SimBroker, request: ResyncRequest | CertifyRequest, at: number): void {
   const id = `asks ${request.id}`;
   const epoch = broker.open(id);
   broker.begin(id, epoch);

@@ -139,6 +139,15 @@ export function storeOf(folder: SimFolder, step: (what: string) => Promise<void>
       folder.tasks.set(name, task);
       return {
         get: (key) => task.images.get(key),
+        sequence: (key) => task.images.get(key)?.sequence,
+        kept: (after) => {
+          const keys = [...task.images]
+            .map(([key, { sequence }]) => [key, sequence] as const)
+            .filter(([key]) => after === undefined || key > after)
+            .sort(([one], [other]) => (one < other ? -1 : 1));
+          const found = keys.slice(0, FOUND);
+          return { keys: found, next: keys.length > FOUND ? found.at(-1)![0] : undefined };
+        },
         text: (key) => task.mark(key).text,
         memory: () => task.memory,
         put: async (images, memory, notes = {}) => {

@@ -7,6 +7,7 @@ import { SimLedger } from '../account/ledger/sim-ledger.ts';
 import { SimApi, VOLATILE } from './sim-api.ts';
 import type { ApiTraits } from './sim-api.ts';
 import { SimBroker } from './sim-broker.ts';
+import { CERTIFICATES, certificatesIn, isCertified } from './check-certificates.ts';
 import { areAnswered } from './check-resyncs.ts';
 import { check } from './sim-checker.ts';
 import { imagesOf, isTruth } from './published.ts';
@@ -45,6 +46,7 @@ const CONFIG = loadConfig({
     POLL_INTERVAL_MS: '4000',
     LOOKBACK_MS: String(LOOKBACK_MS),
     SWEEP_INTERVAL_MS: '10000',
+    CERTIFICATE_INTERVAL_MS: '3000',
     DELETE_LIMIT_PERCENT: '100',
     DELETE_PROOF_MS: String(PROOF_MS),
     PII_DROP: RESOURCES.map((resource) => `${resource}.contact`).join(),
@@ -68,6 +70,12 @@ const WRONG = 3;
  */
 const UPGRADED = 4;
 const OLDER = 2;
+
+/** Each so manieth run some of the processes are of a version that knows of no certificates: every third. */
+const MIXED = 5;
+
+/** Each so manieth run a partition is added at the end. */
+const GROWN = 7;
 
 /** Each so manieth run what compaction takes is gone whenever a process takes another one's place. */
 const COMPACTED = 3;
@@ -98,7 +106,8 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   api.isPersonal = seed % 3 === 0; // drawn, it would change what all seeds are
   const volatility = ([, , 'told', , , 'untold'] as const)[seed % VOLATILE_EACH];
   api.isVolatile = volatility !== undefined;
-  const broker = new SimBroker((topic) => (['sim.cursors', SIGNALS].includes(topic) ? 1 : 3));
+  const ofOne = ['sim.cursors', SIGNALS, CERTIFICATES];
+  const broker = new SimBroker((topic) => (ofOne.includes(topic) ? 1 : 3));
   const registry = new SimRegistry();
   const world: World = {
     config: {
@@ -125,6 +134,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
       deadLetters: { topic: 'sim.dead-letters', schemaId: 901 },
       cursors: 'sim.cursors',
       ledger: 'sim.ledger',
+      certificates: 'sim.certificates',
       partitions: new Map(),
       maxMessageBytes: new Map(),
       look: () => Promise.resolve([]),
@@ -133,6 +143,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   };
 
   const processes: SimProcess[] = [];
+  let isCalm = false;
   let isOlder = isUpgraded;
   /** One of an older version that has not had the task yet is fenced by nobody: operators are told to end it first. */
   const endUnclaimed = () => {
@@ -148,7 +159,14 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     if (wasOlder && !isOlder) endUnclaimed();
     const prefix = isUpgraded ? (isOlder ? SLASHED : DOTTED) : CONFIG.topics.prefix;
     const config = { ...world.config, topics: { ...CONFIG.topics, prefix } };
-    const process = new SimProcess(`p${nth}`, { ...world, config }, folder, withDangers);
+    const isUncounting = seed % MIXED === 4 && !isCalm && (nth + seed) % 3 === 0;
+    const process = new SimProcess(
+      `p${nth}`,
+      { ...world, config },
+      folder,
+      withDangers,
+      isUncounting,
+    );
     processes.push(process);
     return process;
   };
@@ -184,6 +202,14 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     const order_number = isOne ? Number(chance.pick(keys)) : null;
     ask(broker, { ...resync, resources: [traits.resource], order_number, since: null }, time.now());
   };
+  /** And a certificate. */
+  const requestCertificate = () => {
+    const requested_at = new Date(time.now()).toISOString();
+    const { account } = CONFIG;
+    const id = `c${++asked}`;
+    const resources = [traits.resource];
+    ask(broker, { type: 'certify', id, account, resources, requested_at }, time.now());
+  };
   const lose = (lot: number) => {
     if (lot < 0.77) broker.makeAnew(topic, time.now());
     else broker.truncate(topic, (lot - 0.77) / 0.01, time.now());
@@ -211,7 +237,10 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     else if (isLossy && lot < 0.78) lose(lot);
     else if (lot < 0.77) api.list.stampSkewMs += chance.pick([-60_000, -5_000, 5_000]);
     else if (lot < 0.78) api.dateSkewMs += chance.pick([-60_000, -5_000, 5_000]);
-    else if (lot < 0.82) request();
+    else if (lot < 0.82) {
+      request();
+      if (lot < 0.79) requestCertificate();
+    }
     // It seems dead: another takes its place, on another machine.
     else if (process.isPaused && lot < 0.9) process = start(new SimFolder(), dangers);
     replace(dangers);
@@ -226,17 +255,40 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     const until = time.now() + REOPEN_MS;
     while (process.state === 'running' && time.now() < until) await time.pass(STEP_MS);
   }
+  isCalm = true; // whoever counts no keys ends, and certificates begin again
+  for (const each of processes) if (each.isUncounting) each.kill();
   const calmAt = time.now();
+  requestCertificate();
   for (const each of processes) each.dangers = SAFE;
   const most = isScarce ? SCARCE_CALM_MS : CALM_MS;
   const published = imagesOf(broker, registry, topic);
+  const isWellCertified = () => {
+    if (api.list.truth().size === 0) return true; // an empty list is not believed
+    const newest = certificatesIn(broker).at(-1);
+    return (
+      newest !== undefined &&
+      newest.at > calmAt &&
+      isCertified(newest, api.list, volatility === 'untold')
+    );
+  };
   const isWell = () =>
-    running().length === 1 && isTruth(published(), api.list) && areAnswered(broker.read(SIGNALS));
+    running().length === 1 &&
+    isTruth(published(), api.list) &&
+    areAnswered(broker.read(SIGNALS)) &&
+    isWellCertified();
   while (!problem) {
     const calmFor = time.now() - calmAt;
     if (calmFor > most || (calmFor > LEAST_CALM_MS && isWell())) break;
     await time.pass(STEP_MS);
     replace(SAFE);
+  }
+  if (!isWellCertified())
+    problem ??= `is certified so: ${JSON.stringify(certificatesIn(broker).at(-1))}`;
+  if (seed % GROWN === 3 && !problem) {
+    const before = certificatesIn(broker).length;
+    broker.grow(topic);
+    await time.pass(CALM_MS);
+    if (certificatesIn(broker).length > before) problem = 'certifies a topic that has grown';
   }
   if (running().length === 0) problem ??= 'does not stay alive in a calm world';
   const { violations, sums } = check({

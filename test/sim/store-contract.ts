@@ -33,6 +33,30 @@ export function storeContract(name: string, open: () => TaskStore): void {
       expect([store.get('k'), store.count()]).toEqual([undefined, 0]);
     });
 
+    it('tells the sequences of what has an image, in order', async () => {
+      const store = open();
+      const put = (key: string, sequence: number, isThere = true) =>
+        store.put([{ key, sequence, image: isThere ? image(key) : null }], memory);
+      for (const [nth, key] of ['e', 'b', 'é', 'd', 'a', 'c'].entries()) await put(key, nth + 1);
+      await put('b', 9);
+      await put('b', 8);
+      await put('d', 10, false);
+      await store.put([], memory, seenBy(1, true, 'x'));
+      const kept: (readonly [string, number])[] = [];
+      let after: string | undefined;
+      do {
+        const stretch = store.kept(after);
+        kept.push(...stretch.keys);
+        after = stretch.next;
+      } while (after !== undefined);
+      const sequences = [['a', 5], ['b', 9], ['c', 6], ['e', 1], ['é', 3]]; // prettier-ignore
+      expect(kept).toEqual(sequences);
+      expect(['b', 'd', 'x', 'z'].map((key) => store.sequence(key))).toEqual([
+        9,
+        ...[undefined, undefined, undefined],
+      ]);
+    });
+
     it('tells what has not been seen since a sweep, in order, and what a sweep has not read', async () => {
       const store = open();
       const images = ['e', 'b', 'd', 'a', 'c'].map((key) => ({

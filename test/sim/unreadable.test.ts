@@ -38,7 +38,7 @@ const env = {
 
 /** A list of which some records are no JSON for a while, and what was published of it by the end of that and after. */
 async function story(resource: Resource, way: Oddity['way'], pii = {}) {
-  const chance = new Chance(7);
+  const chance = new Chance(2);
   const time = new SimTime(START);
   const traits = {
     resource,
@@ -70,6 +70,7 @@ async function story(resource: Resource, way: Oddity['way'], pii = {}) {
     deadLetters: { topic: 'sim.dead-letters', schemaId: 901 },
     cursors: 'sim.cursors',
     ledger: 'sim.ledger',
+    certificates: 'sim.certificates',
     partitions: new Map(),
     maxMessageBytes: new Map(),
     look: () => Promise.resolve([]),

@@ -59,6 +59,7 @@ export const NO_DESTINATION: Destination = {
   deadLetters: { topic: 'wine.dead-letters', schemaId: 3 },
   cursors: 'wine.cursors',
   ledger: 'ledger',
+  certificates: 'certificates',
   partitions: new Map(),
   maxMessageBytes: new Map(),
   look: () => Promise.resolve([]),

@@ -69,6 +69,28 @@ it('a table holds images, or what is kept of them', () => {
   api.table({ ...source, topic: topics.orderStatusChanges });
 });
 
+it('certificates are told of, checked by a table alone', () => {
+  const orders = { ...source, topic: topics.orders };
+  api.table({
+    ...orders,
+    onCertificate: ({ checked, certificate, partitions }) => {
+      expectTypeOf(checked).toEqualTypeOf<'agrees' | 'disagrees' | 'not checked'>();
+      expectTypeOf(certificate.proof).toEqualTypeOf<'exact' | 'complete' | 'unsettled'>();
+      expectTypeOf(partitions[0]!.found).toEqualTypeOf<
+        { readonly records: number; readonly digest: string } | undefined
+      >();
+    },
+  });
+  api.replay({
+    ...orders,
+    onCertificate: (published) => {
+      expectTypeOf(published.publishedAt).toEqualTypeOf<number>();
+      expectTypeOf(published).not.toHaveProperty('checked'); // who only reads has nothing to compare
+    },
+    certificates: { topic: 'wine.certificates', account: 'east' },
+  });
+});
+
 it('status changes are filtered by values that they can have', () => {
   api.orderStatusChanges({ ...source, where: { field: 'payment_status', to: ['Paid', null] } });
   expectTypeOf(api.orderStatusChanges(source)).toEqualTypeOf<

@@ -227,14 +227,14 @@ export function openLedger(options: LedgerOptions): Ledger {
       log = claimed;
       const text = ledgerText({ instance, claim: true, number: ++claims });
       const taken = await log.takeOver(text, beside?.claim());
-      const { entries, at } = taken;
+      const { entries, claimedAt } = taken;
       const newest = entries
         .map(({ text, ageMs }) => ({ entry: parseLedger(text), ageMs }))
         .findLast(({ entry }) => !entry || !('claim' in entry));
       const { entry, ageMs = 0 } = newest ?? {};
       const record = entry && 'quotas' in entry ? entry : undefined;
-      const sentBefore = at - ageMs;
-      const isRunning = record !== undefined && sentBefore + record.blockMs > at;
+      const sentBefore = claimedAt - ageMs;
+      const isRunning = record !== undefined && sentBefore + record.blockMs > claimedAt;
       const isDoubtful = newest !== undefined && !record;
       return { record, sentBefore, isRunning, guests: heard(taken), isDoubtful };
     },

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../../core/errors.ts';
+import type { Certificate } from '../../schemas/events/certificate.ts';
 import type { Committed, Lane, Resynced } from '../../observe/hooks.ts';
 import { RESOURCES } from '../../resources/resources.ts';
 import { STATUS_FIELDS } from '../../resources/orders/order-status.ts';
@@ -117,6 +118,10 @@ export const LABELS = {
       'too-large': 0,
       unreadable: 0,
     }),
+  },
+  proof: {
+    help: 'how much the certificate proves: see [certificates.md](certificates.md)',
+    values: every<Certificate['proof']>({ exact: 0, complete: 0, unsettled: 0 }),
   },
   deletions: {
     help: 'whether it read enough to tell what is gone',

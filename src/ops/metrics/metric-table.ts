@@ -191,6 +191,24 @@ export const METRICS = {
     help: 'Records that are gone from the newest sweep, but too many to be published as deleted (DELETE_LIMIT_PERCENT); absent before the first sweep of this process has ended.',
     labels: ['resource'],
   },
+  certificates: {
+    type: 'counter',
+    name: 'cellarstream_certificates_total',
+    help: 'Certificates of complete readings that were published.',
+    labels: ['resource', 'proof'],
+  },
+  exactCertificate: {
+    type: 'gauge',
+    name: 'cellarstream_exact_certificate_timestamp_seconds',
+    help: 'When the newest exact certificate was published; before the first of this process, when it began.',
+    labels: ['resource'],
+  },
+  topicDisagreements: {
+    type: 'counter',
+    name: 'cellarstream_topic_disagreements_total',
+    help: 'How often a topic was found to lack events that were published, or to have other live keys: its list is read anew.',
+    labels: ['resource'],
+  },
   refused: {
     type: 'counter',
     name: 'cellarstream_single_reads_refused_total',

@@ -81,6 +81,7 @@ export function metrics(options: MetricsOptions): Metrics {
   });
   set('build', { version: VERSION, node: process.version }, 1);
   set('pollInterval', {}, pollIntervalMs / 1_000);
+  for (const resource of resources) set('exactCertificate', { resource }, wallClock() / 1_000);
   if (ofProcess) collectDefaultMetrics({ register: registry, labels: { account } });
 
   const scanned = (resource: string, lane: string) => {
@@ -144,6 +145,11 @@ export function metrics(options: MetricsOptions): Metrics {
       add('sweeps', { resource, deletions: isProven ? 'known' : 'unknown' });
       if (!held.delete(resource)) set('deletesHeld', { resource }, 0);
     },
+    onCertified: ({ resource, certificate: { proof } }) => {
+      add('certificates', { resource, proof });
+      if (proof === 'exact') set('exactCertificate', { resource }, wallClock() / 1_000);
+    },
+    onLost: ({ resource }) => add('topicDisagreements', { resource }),
     onRefused: ({ resource }) => add('refused', { resource }),
     onFailed: ({ resource, error }) => {
       add('failures', { resource, code: codeOf(error) });

@@ -1,10 +1,15 @@
-import type { ResourceStatus, SeriesStatus, Status } from '../status/status-json.ts';
+import type {
+  CertifiedStatus,
+  ResourceStatus,
+  SeriesStatus,
+  Status,
+} from '../status/status-json.ts';
 import { chart } from './chart.ts';
 import { byId, html, setAttributes, setText, show } from './dom.ts';
 import { gauge } from './gauge.ts';
 import { keyedList } from './keyed-list.ts';
 import type { Row } from './keyed-list.ts';
-import { ago, compact, count, duration, plural, rate } from './words.ts';
+import { ago, compact, count, duration, plural, rate, timeOfDay } from './words.ts';
 
 /** A resource, and when it was told of. */
 interface Told extends ResourceStatus {
@@ -142,7 +147,7 @@ function factRow({ name }: Fact): Row<Fact> {
 }
 
 function factsOf(told: Told): Fact[] {
-  const { known, lookedAt, swept, requests, transactionMs, schemaId, at } = told;
+  const { known, lookedAt, swept, certified, requests, transactionMs, schemaId, at } = told;
   const { ok, refused, failed, unanswered } = requests;
   const bad = refused + failed + unanswered;
   const letters = Object.values(told.deadLetters).reduce((sum, each) => sum + each, 0);
@@ -155,12 +160,18 @@ function factsOf(told: Told): Fact[] {
       isBad: bad > 0,
     },
     { name: 'swept', value: swept ? `${ago(at - swept.at)}, ${swept.proof}` : 'not yet' },
+    { name: 'certified', value: certified ? certifiedText(certified) : 'not yet' },
     { name: 'commit', value: transactionMs === null ? '–' : duration(transactionMs) },
     { name: 'schema', value: schemaId === null ? '–' : `id ${schemaId}` },
     ...(letters > 0
       ? [{ name: 'dead letters', value: plural(letters, 'record'), isBad: true }]
       : []),
   ];
+}
+
+/** What is published of what the API had: `10,002 of 10,002, exact, 14:03:07`. */
+function certifiedText({ at, total, read, records, proof }: CertifiedStatus): string {
+  return `${count(records)} of ${count(total ?? read)}, ${proof}, ${timeOfDay(at)}`;
 }
 
 function figure(

@@ -5,7 +5,13 @@ import { snapshotPace } from './snapshot-pace.ts';
 import { newUpdatedAt } from './freshness.ts';
 import { countPage, isLook } from './page-counts.ts';
 import { errorLine } from './shortened.ts';
-import type { RequestClass, ResourceStatus, RetryStatus, SweptStatus } from './status-json.ts';
+import type {
+  CertifiedStatus,
+  RequestClass,
+  ResourceStatus,
+  RetryStatus,
+  SweptStatus,
+} from './status-json.ts';
 import { timeSlots } from './time-slots.ts';
 
 export interface ResourceStatusOptions {
@@ -30,6 +36,7 @@ export interface ResourceStatusModel {
     | 'onCommit'
     | 'onCommitted'
     | 'onSwept'
+    | 'onCertified'
     | 'onRejected'
     | 'onRetry'
     | 'onFailed'
@@ -77,6 +84,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
   let known: number | null = null;
   let lookedAt: number | null = null;
   let swept: SweptStatus | null = null;
+  let certified: CertifiedStatus | null = null;
   let schemaId: number | null = null;
   let transactionMs: number | null = null;
   let commitBeganAt: number | null = null;
@@ -147,6 +155,10 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
         if (outcome === 'committed') transactionMs = elapsedMs;
       },
       onSwept: ({ records, proof }) => (swept = { at: now(), records, proof }),
+      onCertified: ({ certificate }) => {
+        const { ended_at: at, total_records: total, number, read, records, proof } = certificate;
+        certified = { at, number, total, read, records, proof };
+      },
       onRejected: ({ reason }) => (deadLetters[reason] = (deadLetters[reason] ?? 0) + 1),
       onRetry: ({ what, error, count, delayMs }) => {
         hasFailed = false;
@@ -191,6 +203,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
         known,
         lookedAt,
         swept,
+        certified,
         schemaId,
         deadLetters: { ...deadLetters },
         transactionMs,

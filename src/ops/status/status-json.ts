@@ -99,6 +99,8 @@ export interface ResourceStatus {
   readonly lookedAt: number | null;
   /** The newest complete reading. */
   readonly swept: SweptStatus | null;
+  /** The newest certificate. */
+  readonly certified: CertifiedStatus | null;
   readonly schemaId: number | null;
   /** By reason. */
   readonly deadLetters: Readonly<Record<string, number>>;
@@ -142,6 +144,20 @@ export interface SeriesStatus {
   readonly eventsPerSecond: readonly number[];
   /** The slowest change of each stretch; null where there was none. */
   readonly lagMs: readonly (number | null)[];
+}
+
+export interface CertifiedStatus {
+  /** When the reading ended, by the server's clock. */
+  readonly at: number;
+  /** Of the certificate. */
+  readonly number: number;
+  /** What the API said there was; null when that moved. */
+  readonly total: number | null;
+  /** Distinct keys that the reading saw. */
+  readonly read: number;
+  /** Live keys in the topic. */
+  readonly records: number;
+  readonly proof: string;
 }
 
 export interface SweptStatus {

@@ -82,6 +82,7 @@ export function statusModel(options: StatusOptions): StatusModel {
     onCommit: (begun) => of(begun.resource)?.onCommit(begun),
     onCommitted: (commit) => of(commit.resource)?.onCommitted(commit),
     onSwept: (swept) => of(swept.resource)?.onSwept(swept),
+    onCertified: (certified) => of(certified.resource)?.onCertified(certified),
     onRetry: (retrying) => of(retrying.resource)?.onRetry(retrying),
     onFailed: (failed) => of(failed.resource)?.onFailed(failed),
     onRejected: (rejected) => {

@@ -4,12 +4,15 @@ import type { ListHooks } from '../../observe/list-hooks.ts';
 import type { ImageUpdate, Notes, StoredImage, TaskStore, UnseenKeys } from '../../state/store.ts';
 import { takenOver } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
+import { readAnew } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
+import { keyGaps, liveKeysAfter, liveKeysIn, liveKeysOf, liveKeysText } from './live-keys.ts';
+import type { LiveKeys } from './live-keys.ts';
 import { leaveFormerId, writtenAs } from './former-id.ts';
 import { isMadeAnew } from './lost-events.ts';
 import { notedSweep, offsetTexts, withIds } from './read-images.ts';
 import { restore } from './restore.ts';
-import type { RestoreOptions } from './restore.ts';
+import type { Restored, RestoreOptions } from './restore.ts';
 import type { Message } from '../../sinks/sink.ts';
 import { asLeftBy, claim, expectMine, openSink } from './ownership.ts';
 import { leftUndecided } from '../../sinks/fenced.ts';
@@ -36,6 +39,10 @@ export interface Checkpoint {
   readonly isUnseen: TaskStore['isUnseen'];
   readonly unseen: (since: number, after: string | undefined) => UnseenKeys;
   readonly isRejected: TaskStore['isRejected'];
+  /** What the newest commit has left in the topic: the live keys before where each partition ends. */
+  readonly live: () => { readonly keys: LiveKeys; readonly ends: Readonly<Record<string, string>> };
+  /** How many partitions the topic has just now. @throws CellarstreamError `KAFKA_UNREACHABLE`, ... */
+  readonly partitions: () => Promise<number>;
   /** Ids of the schemas that the images are written in. */
   readonly schemaIds: () => readonly number[];
   /**
@@ -58,7 +65,7 @@ export interface TaskNotes extends Notes {
 export interface TaskBatch extends TaskNotes {
   readonly messages: readonly Message[];
   readonly images: readonly ImageUpdate[];
-  readonly cursor: Pick<Cursor, 'sequence' | 'firstRead' | 'since' | 'keyFields'>;
+  readonly cursor: Pick<Cursor, 'sequence' | 'firstRead' | 'since' | 'keyFields' | 'certificate'>;
 }
 
 /**
@@ -79,11 +86,11 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
   const sink = await openSink(options, before);
   try {
     const final = asLeftBy(sink, options);
-    const { known, hadCursor, lost, ...restored } = await restore(
-      final,
-      await expectMine(final, before),
-    );
-    let { cursor } = restored;
+    const restored = await restore(final, await expectMine(final, before));
+    const { known, hadCursor } = restored;
+    const counted = await counting(restored, options);
+    const { lost } = counted;
+    let { cursor, live } = counted;
     if (ownership.predecessor === undefined)
       ownership.predecessor = hadCursor ? cursor.instance : null;
     let memory = known;
@@ -92,7 +99,9 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
 
     const commit = async (batch: TaskBatch): Promise<void> => {
       const { messages, images, cursor: progress, sweep: swept = sweep, ...notes } = batch;
-      const next: Cursor = { ...cursor, ...progress, instance, ends: memory.ends };
+      const keys = liveKeysAfter(live, images, (key) => store.sequence(key));
+      const reached: Cursor = { ...cursor, ...progress, instance, ends: memory.ends };
+      const next: Cursor = { ...reached, live: liveKeysText(keys, reached) };
       const text = JSON.stringify(next);
       const saved: Message = { topic: cursorTopic, key: task, value: Buffer.from(text) };
       const ends = await leftUndecided(() => sink.commit([...messages, saved]));
@@ -103,6 +112,7 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
         throw madeAnew(topic);
       }
       cursor = next;
+      live = keys;
       memory = {
         ...memory,
         ends: { ...memory.ends, ...offsetTexts(written) },
@@ -125,7 +135,7 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
     const since = cursor.instance === instance ? cursor.heldSince : undefined;
     const heldSince = since ?? Math.round(options.scheduler.now());
     cursor = { ...cursor, generation: cursor.generation + 1, heldSince, ...writtenAs(options) };
-    memory = { ...memory, lost: false };
+    memory = { ...memory, lost: false, unchecked: false };
     await claim(ownership, () => commit({ messages: [], images: [], cursor }));
     if (lost) hooks?.onLost({ lost });
     return {
@@ -142,6 +152,8 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
       isUnseen: (key, since) => store.isUnseen(key, since),
       unseen: (since, after) => store.unseen(since, after),
       isRejected: (digest) => store.isRejected(digest),
+      live: () => ({ keys: live, ends: memory.ends }),
+      partitions: async () => (await sink.bounds(topic)).size,
       schemaIds: () => memory.schemaIds,
       commit,
       keep,
@@ -151,6 +163,23 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
     await sink.close().catch(() => undefined); // the first error says more
     throw error;
   }
+}
+
+/**
+ * The live keys of the topic: as the cursor has them, or counted where that is void. Where the topic was read back they are
+ * held against each other; what differs is a loss like any other.
+ */
+async function counting(
+  { cursor, known, lost }: Restored,
+  { store, scheduler, place: { topic } }: CheckpointOptions,
+): Promise<Pick<Restored, 'cursor' | 'lost'> & { readonly live: LiveKeys }> {
+  const partitions = cursor.partitions!;
+  const told = liveKeysIn(cursor, partitions);
+  if (told && !known.unchecked) return { cursor, lost, live: told };
+  const live = await liveKeysOf(store, partitions, scheduler);
+  const keys = told ? keyGaps(told, live) : [];
+  if (keys.length === 0) return { cursor, lost, live };
+  return { cursor: readAnew(cursor), lost: { topic, gaps: [], offsets: 0, keys }, live };
 }
 
 /** The events of the commit are there, and those before are not: that is for the next opening to see to. */

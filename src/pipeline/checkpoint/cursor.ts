@@ -1,4 +1,5 @@
 import { CellarstreamError } from '../../core/errors.ts';
+import type { TallyText } from '../../schemas/events/key-tally.ts';
 import type { Position } from '../../streams/paging/anchors.ts';
 
 /** How far a task has come; committed with the events that it led to. */
@@ -38,6 +39,20 @@ export interface Cursor {
   readonly losses?: number;
   /** The sequence as that was last found: what has been published since has a higher one. Default 0. */
   readonly lostSequence?: number;
+  /** The live keys of the topic of its events, this commit's included. Absent in older cursors. */
+  readonly live?: LiveKeysText;
+  /** The newest certificate, and when it was issued, ms by the clock of who did. Default none was. */
+  readonly certificate?: { readonly number: number; readonly at: number };
+}
+
+/**
+ * Count and digest of the live keys of each partition. An older version passes it on as it was, so it is void unless
+ * `sequence` and `losses` are the cursor's.
+ */
+export interface LiveKeysText {
+  readonly sequence: number;
+  readonly losses: number;
+  readonly partitions: readonly TallyText[];
 }
 
 export interface InitialSnapshot {
@@ -69,6 +84,12 @@ export function newCursor(instance: string): Cursor {
 
 /** Of an initial snapshot that begins. */
 export const NOTHING_READ: InitialSnapshot = { startedAt: null, position: null, done: false };
+
+/** Where a topic is found to have lost events: all is read anew, and what is missing published again. */
+export function readAnew(cursor: Cursor): Cursor {
+  const { losses = 0, sequence } = cursor;
+  return { ...cursor, firstRead: NOTHING_READ, losses: losses + 1, lostSequence: sequence };
+}
 
 /** @throws CellarstreamError `CURSOR_UNREADABLE` when the text is no cursor of this version. */
 export function parseCursor(text: string, task: string): Cursor {

@@ -82,7 +82,8 @@ export async function openSink(
 
 /** A task as the opening of its sink has left it: what that has made final is not to be missed. */
 export function asLeftBy<Placed extends PlacedTask>(sink: FencedSink, placed: Placed): Placed {
-  return { ...placed, log: { ...placed.log, bounds: (topic: string) => sink.bounds(topic) } };
+  const bounds: TransactionalLog['bounds'] = (...asked) => sink.bounds(...asked);
+  return { ...placed, log: { ...placed.log, bounds } };
 }
 
 /** A claim that is refused was overtaken by another process that is starting: leave it to that one. */
@@ -134,53 +135,33 @@ export interface KnownCursor extends Pick<TaskMemory, 'cursor' | 'cursorEnd'> {
   readonly offset?: bigint;
 }
 
-/** Reads what was added to the cursors since. */
+/** The newest cursor that was committed by now: of what was read before, or added since. */
 export async function readCursor(
   { log, place: { cursorTopic, task, isShared } }: PlacedTask,
   known: KnownCursor | undefined,
 ): Promise<KnownCursor> {
-  const { low, high: end } = (await log.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
+  const { newest, next } = await newestCursors(log, cursorTopic);
+  const other = [...newest.keys()].find(
+    (key) => key !== task && key.endsWith(`/${resourceOf(task)}`),
+  );
+  if (!isShared && other !== undefined) throw shared(other, cursorTopic);
   const seen = BigInt(known?.cursorEnd ?? 0);
+  const found = newest.get(task);
+  const cursorEnd = String(next);
   // Where the topic was made anew what is known is the word of the one before, until there is a newer one.
-  let cursor = known?.cursor ?? null;
-  let at: bigint | undefined;
-  await log.readTail({
-    topic: cursorTopic,
-    from: new Map([[0, seen < low || seen > end ? low : seen]]),
-    to: new Map([[0, end]]),
-    onMessages: (messages) => {
-      for (const { key, value, offset } of messages) {
-        if (key === null) continue;
-        const name = key.toString();
-        if (name === task) [cursor, at] = [value?.toString() ?? null, BigInt(offset)];
-        else if (!isShared && name.endsWith(`/${resourceOf(task)}`))
-          throw shared(name, cursorTopic);
-      }
-      return Promise.resolve();
-    },
-  });
-  return { cursor, cursorEnd: String(end), ...(at !== undefined && { offset: at }) };
+  if (!found || (BigInt(found.offset) < seen && seen <= next)) {
+    return { cursor: known?.cursor ?? null, cursorEnd };
+  }
+  return { cursor: found.value.toString(), cursorEnd, offset: BigInt(found.offset) };
 }
 
-/** By task, the newest cursor of each; with `since` of those from that offset on. */
-export async function newestCursors(
+/** By task, the newest cursor of each. */
+export function newestCursors(
   log: TransactionalLog,
   cursorTopic: string,
-  since = 0n,
-): Promise<ReadonlyMap<string, string>> {
-  const { low, high } = (await log.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n };
-  const newest = new Map<string, string>();
-  await log.readTail({
-    topic: cursorTopic,
-    from: new Map([[0, since > low ? since : low]]),
-    to: new Map([[0, high]]),
-    onMessages: (messages) => {
-      for (const { key, value } of messages) {
-        if (key && value) newest.set(key.toString(), value.toString());
-        else if (key) newest.delete(key.toString());
-      }
-      return Promise.resolve();
-    },
-  });
-  return newest;
+): ReturnType<TransactionalLog['newest']> {
+  return log.newest(
+    cursorTopic,
+    async () => (await log.bounds(cursorTopic)).get(0) ?? { low: 0n, high: 0n },
+  );
 }

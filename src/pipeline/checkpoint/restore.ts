@@ -3,8 +3,9 @@ import type { ListHooks } from '../../observe/list-hooks.ts';
 import type { LostEvents } from '../../observe/lost-events.ts';
 import type { Bounds } from '../../sinks/sink.ts';
 import type { TaskMemory, TaskStore } from '../../state/store.ts';
-import { newCursor, NOTHING_READ, parseCursor } from './cursor.ts';
+import { newCursor, parseCursor, readAnew } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
+import { liveKeysIn } from './live-keys.ts';
 import { lostEvents } from './lost-events.ts';
 import { readCursor } from './ownership.ts';
 import type { KnownCursor, PlacedTask } from './ownership.ts';
@@ -68,10 +69,12 @@ export async function restore(
   }
   if (read.restored > 0) hooks?.onRestored({ images: read.restored });
   // While another task's transaction is open, what was committed to the cursors behind its beginning
-  // can't be read; the events that went with it can: no other task writes to their topic.
-  const sequence = Math.max(cursor.sequence, read.sequence);
+  // can't be read; the events that went with it can: no other task writes to their topic. Some may be in the store by now.
+  const { whole, found: since } = read.known;
+  const sequence = Math.max(cursor.sequence, read.sequence, whole + since);
+  const unchecked = isReadBack(read.known);
   return {
-    known: { ...read.known, whole: sequence, found: 0, begunBy: undefined },
+    known: { ...read.known, whole: sequence, found: 0, begunBy: undefined, unchecked },
     cursor: { ...cursor, sequence, partitions: bounds.size },
     hadCursor: found.cursor !== null,
     lost,
@@ -90,6 +93,11 @@ function nothingStored(home: string): TaskMemory {
 function isUsable(memory: TaskMemory, home: string, instance: string): boolean {
   const isWhole = memory.begunBy === undefined || memory.begunBy === instance;
   return memory.home === home && isWhole;
+}
+
+/** Whether what is in the store is all of the topic, as it was read back. */
+function isReadBack({ begunBy, unchecked = false }: TaskMemory): boolean {
+  return begunBy !== undefined || unchecked;
 }
 
 interface Findings {
@@ -124,7 +132,10 @@ function judge({ memory, found, nothing, bounds, task, topic, instance }: Findin
   const before = parsed(memory?.cursor ?? null);
   // Another process found events lost since: the store is of the topic as it was before.
   const isOfLostTopic = (cursor.losses ?? 0) > (before?.losses ?? 0);
-  const kept = isOfLostTopic ? undefined : memory;
+  // A version that does not count live keys has written: they are counted in the topic.
+  const isUncounted = newest !== undefined && !liveKeysIn(newest, bounds.size);
+  const isAnew = isOfLostTopic || (isUncounted && memory !== undefined && !isReadBack(memory));
+  const kept = isAnew ? undefined : memory;
   expectPartitions(cursor, topic, bounds);
 
   const { cursorEnd } = found;
@@ -133,13 +144,8 @@ function judge({ memory, found, nothing, bounds, task, topic, instance }: Findin
   const lost = newest && lostEvents(topic, bounds, { cursor: newest, memory: kept });
   const starts = startsOf(bounds);
   if (lost) {
-    const again = {
-      firstRead: NOTHING_READ,
-      losses: (cursor.losses ?? 0) + 1,
-      lostSequence: cursor.sequence,
-    };
     const known = { ...anew, lost: true };
-    return { isKept: false, cursor: { ...cursor, ...again, starts }, lost, known, anew };
+    return { isKept: false, cursor: { ...readAnew(cursor), starts }, lost, known, anew };
   }
   return {
     isKept: kept !== undefined,

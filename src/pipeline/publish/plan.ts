@@ -2,8 +2,15 @@ import { VERSION } from '../../core/version.ts';
 import type { Published } from '../../observe/hooks.ts';
 import type { Change } from '../../streams/diff/change.ts';
 import type { Difference } from '../../streams/diff/diff.ts';
-import { nextSweep, sweepAfter, withRemoved } from '../../streams/paging/sweep-progress.ts';
-import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
+import { countsWith } from '../../streams/paging/reading-counts.ts';
+import {
+  nextSweep,
+  snapshotDone,
+  sweepAfter,
+  withRemoved,
+} from '../../streams/paging/sweep-progress.ts';
+import type { SweepProgress, SweptPage } from '../../streams/paging/sweep-progress.ts';
+import type { ScanPage } from '../../streams/paging/pages.ts';
 import { hidingChange } from '../../streams/diff/hiding-change.ts';
 import { knownRejects, rejectDigest } from '../../streams/records/known-rejects.ts';
 import type { PersonalFields } from '../../streams/records/personal-fields.ts';
@@ -97,7 +104,8 @@ export function planning(
     const now = scheduler.now();
     const removed = changes.filter(({ op }) => op === 'd').length;
     const reached = sweepAt(read, { checkpoint, now, proofMs: config.poll.deleteProofMs });
-    const sweep = { ...withRemoved(reached, removed, now), keptAt: now };
+    const counted = withSettled(reached, difference, publication);
+    const sweep = { ...withRemoved(counted, removed, now), keptAt: now };
     const notes = {
       sweep,
       seen: { keys, sweep: sweep.number, bySweep: isPageOfSweep(batch) },
@@ -107,6 +115,7 @@ export function planning(
     const mustBeTold = messages.length > 0 || batch.lane === 'first-read' || isDue;
     const mustBeKept = () =>
       batch.lane === 'sweep' ||
+      sweep.counts !== checkpoint.sweep.counts ||
       notes.texts.size > 0 ||
       keys.some((key) => checkpoint.isUnseen(key, sweep.number));
     const { firstRead, since } = progressWith(batch, progress);
@@ -139,9 +148,30 @@ function progressWith(
   };
 }
 
+/** A sweep that knows what a batch has settled, and what it has not. */
+function withSettled(
+  sweep: SweepProgress,
+  { read: { batch }, same, undecided }: Difference<ComparedBatch>,
+  { images, unpublished }: Publication,
+): SweepProgress {
+  const { counts } = sweep;
+  if (!counts) return sweep;
+  const isInDoubt = counts.undecided.keys.length + counts.unpublished.keys.length > 0;
+  const decided = isInDoubt ? [...images, ...same].map(({ key }) => key) : [];
+  // Of what was asked for, and can't be told.
+  const spared = batch.lane === 'sweep' ? (batch.spared ?? []) : [];
+  const untold = spared.filter((key) => !batch.keyed.some((each) => each.key === key));
+  const next = countsWith(counts, {
+    decided: new Set(decided),
+    unpublished,
+    undecided: [...undecided, ...untold],
+  });
+  return next === counts ? sweep : { ...sweep, counts: next };
+}
+
 /** How far sweeps have come with a batch. */
 function sweepAt(
-  { batch, keys }: ComparedBatch,
+  { batch, keys, leftOut }: ComparedBatch,
   at: {
     readonly checkpoint: Pick<Checkpoint, 'sweep' | 'unread'>;
     readonly now: number;
@@ -150,16 +180,29 @@ function sweepAt(
 ): SweepProgress {
   const { checkpoint, now, proofMs } = at;
   const { sweep } = checkpoint;
-  // The initial snapshot is a complete reading: the first sweep is due an interval after it.
-  if (batch.lane === 'first-read' && batch.snapshot.done) return { ...sweep, beganAt: now };
+  const afterPage = (
+    next: SweepProgress,
+    page: ScanPage,
+    more: Pick<SweptPage, 'settled' | 'rejectedAt'>,
+  ) => {
+    const fresh = checkpoint.unread(keys, next.number);
+    const left = leftOut.length > 0 ? checkpoint.unread(leftOut, next.number) : 0;
+    return sweepAfter(next, page, { ...more, fresh, leftOut: left, now, proofMs });
+  };
+  if (batch.lane === 'first-read') {
+    const { page, snapshot, isWhole } = batch;
+    if (!isWhole) return snapshot.done ? snapshotDone(sweep, now) : sweep;
+    const next = sweep.phase === 'reading' ? sweep : snapshotBegun(sweep, page, now);
+    const after = { ...afterPage(next, page, batch), position: null }; // the cursor has it
+    return snapshot.done ? snapshotDone(after, now) : after;
+  }
   if (batch.lane !== 'sweep') return sweep;
   const { step } = batch;
   switch (step.kind) {
     case 'page': {
       const { page, settled, beganAt } = step;
       const next = sweep.phase === 'reading' ? sweep : nextSweep(sweep, beganAt);
-      const fresh = checkpoint.unread(keys, next.number);
-      return sweepAfter(next, page, { fresh, settled, now, proofMs });
+      return afterPage(next, page, { settled, rejectedAt: batch.rejectedAt });
     }
     case 'asked':
       return step.again ? sweep : { ...sweep, askedUpTo: step.key };
@@ -170,4 +213,10 @@ function sweepAt(
     case 'absent':
       return sweep;
   }
+}
+
+/** An initial snapshot with the first of its pages here: one that goes on was begun by somebody else. */
+function snapshotBegun(sweep: SweepProgress, { answer, offset }: ScanPage, now: number) {
+  const beganAt = now - (answer.elapsedMs ?? 0);
+  return { ...nextSweep(sweep, beganAt), interrupted: offset > 0 };
 }

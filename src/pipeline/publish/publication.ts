@@ -20,6 +20,8 @@ export interface Publication {
   readonly statusChanges: readonly KeyedStatusChange[];
   /** What goes to dead letters. */
   readonly rejected: readonly RejectedRecord[];
+  /** Keys of records that are too large. */
+  readonly unpublished: readonly string[];
   /** The sequence of its last event. */
   readonly sequence: number;
 }
@@ -98,5 +100,6 @@ export function publicationOf(
     maxBytes: maxLetterBytes,
   };
   for (const record of rejected) messages.push(...deadLetterMessages(record, at));
-  return { messages, images, statusChanges: found, rejected, sequence };
+  const unpublished = [...leftOut];
+  return { messages, images, statusChanges: found, rejected, unpublished, sequence };
 }

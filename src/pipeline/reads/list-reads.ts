@@ -1,7 +1,7 @@
-import { map, merge, NEVER, switchMap, take, tap } from 'rxjs';
+import { ignoreElements, map, merge, NEVER, switchMap, take, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Lanes } from '../../account/quotas.ts';
-import type { Resync } from '../../account/resync-requests.ts';
+import type { CertifyAsked, Resync } from '../../account/resync-requests.ts';
 import type { ListRequest } from '../../streams/decode/answer.ts';
 import type { LogicalClock } from '../../streams/http/logical-clock.ts';
 import { serverClock } from '../../streams/http/server-clock.ts';
@@ -15,6 +15,7 @@ import { keyOfFields } from '../../streams/records/key-of.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
+import { askedReadings } from './certify-asked.ts';
 import { openLanes } from './lane.ts';
 import { pollReads } from './poll-reads.ts';
 import type { ReadBatch } from './read-batch.ts';
@@ -38,6 +39,8 @@ export interface ListReadsOptions {
   readonly pagesUnderWay?: number;
   /** What is to be published again, once the initial snapshot is done. Default nothing. */
   readonly resyncs$?: Observable<Resync> | undefined;
+  /** Requests for certificates, likewise. Default none. */
+  readonly certify$?: Observable<CertifyAsked> | undefined;
 }
 
 /** The pages of a list as records. */
@@ -126,23 +129,30 @@ export function listReads(options: ListReadsOptions): ListReads {
     spacingMs: () => lanes.spacingMs(beside()),
   });
 
-  const sweeps$ = snapshot.done$.pipe(
+  const asked = askedReadings();
+  const asking$ = (options.certify$ ?? NEVER).pipe(tap(asked.ask), ignoreElements());
+  const swept$ = snapshot.done$.pipe(
     take(1),
     switchMap(() =>
       sweeps({
         progress: () => checkpoint.sweep,
-        scan: (position, onUnsettled) =>
-          sweepLane.scan(
+        scan: (position, onUnsettled) => {
+          if (position === null) asked.begin();
+          return sweepLane.scan(
             {},
             { from: position, onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled() },
-          ),
+          );
+        },
         permits: sweepLane.permits,
         records: checkpoint,
         ...(byKey && { single: { ...single, ask: (key) => single.ask(key, lanes.ask) } }),
         moment,
-        pace: windowed
-          ? { intervalMs: sweepIntervalMs }
-          : { intervalMs: intervalMs ?? 0, spacingMs: () => lanes.paceMs },
+        pace: {
+          ...(windowed
+            ? { intervalMs: sweepIntervalMs }
+            : { intervalMs: intervalMs ?? 0, spacingMs: () => lanes.paceMs }),
+          hurry$: asked.hurry$,
+        },
         deletions: {
           proofMs: deleteProofMs,
           limitPercent: deleteLimitPercent,
@@ -157,9 +167,11 @@ export function listReads(options: ListReadsOptions): ListReads {
         arrived: sweepLane.seen,
         settling: sweepLane.settling,
         endCatchesUp: !windowed,
+        asked: asked.end,
       }),
     ),
   );
+  const sweeps$ = merge(asking$, swept$);
 
   /** Begins before what is wanted: the rest is left out by `updated_at`. */
   const windowFrom = (since: number) => window(since - BOUND_MS, clock.latest() ?? scheduler.now());

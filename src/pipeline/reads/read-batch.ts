@@ -1,4 +1,4 @@
-import type { Outcome, Resync } from '../../account/resync-requests.ts';
+import type { CertifyAsked, Outcome, Resync } from '../../account/resync-requests.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import type { SweepStep } from '../../streams/paging/sweeps.ts';
@@ -18,6 +18,10 @@ export interface SnapshotBatch extends Brought {
   readonly page: ScanPage;
   /** How far the snapshot has come once it is dealt with. */
   readonly snapshot: InitialSnapshot;
+  /** Whether it reads the whole list: then it counts as the first sweep. */
+  readonly isWhole: boolean;
+  /** False when the list did not add up so far. */
+  readonly settled: boolean;
 }
 
 /** A page of a poll. */
@@ -40,6 +44,8 @@ export interface SweepBatch extends Brought {
   readonly spared?: readonly string[];
   /** As that of a poll. */
   readonly catchesUp: boolean;
+  /** At its end: requests for a certificate of it. */
+  readonly asked?: readonly CertifyAsked[];
 }
 
 /** A record that was asked for again. */
@@ -73,8 +79,9 @@ export function isOfWhole(batch: ReadBatch): boolean {
   return batch.lane === 'sweep' || (batch.lane === 'resync' && batch.page !== undefined);
 }
 
-/** Whether the sweep itself has read it: its records count for what is gone. */
+/** Whether a complete reading itself has read it: its records count for what is gone. */
 export function isPageOfSweep(batch: ReadBatch): boolean {
+  if (batch.lane === 'first-read') return batch.isWhole;
   return batch.lane === 'sweep' && pageOf(batch) !== undefined;
 }
 

@@ -37,7 +37,8 @@ export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch
   const told = (resync: Resync, outcome: Outcome): ResyncBatch => {
     const span = moment();
     const step = { resync, outcome };
-    return { lane: 'resync', step, keyed: [], rejected: [], span, settle: settling(span) };
+    const nothing = { keyed: [], rejected: [], rejectedAt: [] };
+    return { lane: 'resync', step, ...nothing, span, settle: settling(span) };
   };
   const order = (resync: Resync, number: string): Observable<ResyncBatch> =>
     permits.acquire.pipe(

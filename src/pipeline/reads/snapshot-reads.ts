@@ -2,7 +2,8 @@ import { EMPTY, map, ReplaySubject, switchMap, take } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { MAX_BEHIND_MS } from '../../streams/http/server-clock.ts';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
-import type { ScanPage } from '../../streams/paging/pages.ts';
+import type { ScanPage, ScanTrouble } from '../../streams/paging/pages.ts';
+import { isReadable } from '../../streams/records/page-record.ts';
 import { window } from '../../streams/paging/poll.ts';
 import type { Cursor, InitialSnapshot } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
@@ -36,6 +37,8 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
   const done$ = new ReplaySubject<void>(1);
   if (firstRead.done) done$.next();
 
+  const isWhole = startFrom === undefined || !task.rules.windowed;
+  let settled = true;
   let { startedAt } = firstRead;
   const batch = (page: ScanPage): SnapshotBatch => {
     // A server may never tell its time: then nobody can say what was made after the beginning.
@@ -47,6 +50,8 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
       done,
       caughtUp: false,
     };
+    // As with a sweep: what it may be nobody knows.
+    settled &&= isReadable(page.answer.data);
     const brought = lane.seen(page.answer);
     const newest = clock.newest();
     // An empty list tells nothing of the clock that will stamp its first record.
@@ -56,7 +61,7 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
       brought.settle();
       if (done) done$.next();
     };
-    return { lane: 'first-read', ...brought, settle, page, snapshot };
+    return { lane: 'first-read', ...brought, settle, page, snapshot, isWhole, settled };
   };
   // What is modified later than its end is the polls' to read.
   const dates = () =>
@@ -69,7 +74,8 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
       if (firstRead.done) return EMPTY;
       clock.tell(serverTime);
       ({ startedAt } = firstRead);
-      return lane.scan(dates(), { from: firstRead.position }).pipe(map(batch));
+      const onTrouble = (trouble: ScanTrouble) => void (settled &&= trouble !== 'unsettled');
+      return lane.scan(dates(), { from: firstRead.position, onTrouble }).pipe(map(batch));
     }),
   );
   return { batches$, began$, done$ };

@@ -1,6 +1,7 @@
 import type { Span } from '../../streams/http/logical-clock.ts';
 import type { Answer } from '../../streams/decode/answer.ts';
 import type { SweepStep } from '../../streams/paging/sweeps.ts';
+import type { CertifyAsked } from '../../account/resync-requests.ts';
 import type { Brought, SweepBatch } from './read-batch.ts';
 
 export interface SweepBatchesOptions {
@@ -11,14 +12,17 @@ export interface SweepBatchesOptions {
   readonly settling: (span: Span) => () => void;
   /** Whether what the initial snapshot has missed has turned up by the end of a sweep. */
   readonly endCatchesUp: boolean;
+  /** The requests for certificates that a reading that has ended answers. */
+  readonly asked: () => readonly CertifyAsked[];
 }
 
 /** What a step of a sweep brought. */
 export function sweepBatch(options: SweepBatchesOptions): (step: SweepStep) => SweepBatch {
-  const { moment, arrived, settling, endCatchesUp } = options;
+  const { moment, arrived, settling, endCatchesUp, asked } = options;
   const nothing = (span: Span): Brought => ({
     keyed: [],
     rejected: [],
+    rejectedAt: [],
     span,
     settle: settling(span),
   });
@@ -46,8 +50,9 @@ export function sweepBatch(options: SweepBatchesOptions): (step: SweepStep) => S
         return { ...batch(step, nothing(span)), gone: { keys, since } };
       }
       case 'asked-once':
-      case 'end':
         return batch(step, nothing(moment()));
+      case 'end':
+        return { ...batch(step, nothing(moment())), asked: asked() };
     }
   };
 }

@@ -32,6 +32,7 @@ export interface TopicNames {
   readonly cursors: string;
   readonly signals: string;
   readonly ledger: string;
+  readonly certificates: string;
   /** There where several accounts are served. */
   readonly fleet: string;
 }
@@ -45,6 +46,7 @@ export function topicNames(prefix: string, sharedPrefix = prefix): TopicNames {
     cursors: `${sharedPrefix}.cursors`,
     signals: `${sharedPrefix}.signals`,
     ledger: `${sharedPrefix}.ledger`,
+    certificates: `${sharedPrefix}.certificates`,
     fleet: `${sharedPrefix}.fleet`,
   };
 }
@@ -57,7 +59,7 @@ export function valueSubject(topic: string): string {
 /** What the topics of a service depend on. */
 export interface TopicTableOptions {
   readonly prefix: string;
-  /** Of cursors, signals, ledger and fleet. Default `prefix`. */
+  /** Of cursors, signals, ledger, certificates and fleet. Default `prefix`. */
   readonly sharedPrefix?: string;
   /** Whether several accounts are served. Default no. */
   readonly isFleet?: boolean;
@@ -72,6 +74,8 @@ export interface TopicTableOptions {
 export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
   const { prefix, sharedPrefix, isFleet = false, resources, partitions, replication } = options;
   const names = topicNames(prefix, sharedPrefix);
+  const { cursors, signals, ledger, certificates, fleet } = names;
+  const shared = [cursors, signals, ledger, certificates, fleet];
   const isOfOrders = (topic: string) => topic === names.orderStatusChanges;
   const spec = (
     topic: string,
@@ -90,7 +94,7 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
     ],
     cleanupPolicy,
     // An acknowledgement is behind its request; cursors and ledgers are found by reading one partition through.
-    fixedPartitions: [names.cursors, names.signals, names.ledger, names.fleet].includes(topic),
+    fixedPartitions: shared.includes(topic),
     resource:
       resources.find((each) => topic === names.records(each)) ??
       (isOfOrders(topic) ? 'orders' : undefined),
@@ -100,17 +104,18 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
   const history = { 'min.compaction.lag.ms': 30 * DAY_MS };
   const forEver = { 'retention.ms': -1, 'retention.bytes': -1 };
   // A cursor is found by reading its topic through: one partition, compacted often.
-  const cursors = { 'segment.ms': 10 * MINUTE_MS };
+  const oftenCompacted = { 'segment.ms': 10 * MINUTE_MS };
   return [
     ...resources.map((resource) => spec(names.records(resource), 'compact', history, partitions)),
     ...(resources.includes('orders')
       ? [spec(names.orderStatusChanges, 'delete', forEver, partitions)]
       : []),
     spec(names.deadLetters, 'delete', {}, 1),
-    spec(names.cursors, 'compact', cursors, 1),
-    spec(names.signals, 'delete', { 'retention.ms': 7 * DAY_MS }, 1),
+    spec(cursors, 'compact', oftenCompacted, 1),
+    spec(signals, 'delete', { 'retention.ms': 7 * DAY_MS }, 1),
+    spec(certificates, 'delete', { 'retention.ms': 30 * DAY_MS }, 1),
     // How long ago something was declared is told by the clock of one broker, not by those of two instances.
-    spec(names.ledger, 'compact', { ...cursors, 'message.timestamp.type': 'LogAppendTime' }, 1),
-    ...(isFleet ? [spec(names.fleet, 'compact', cursors, 1)] : []),
+    spec(ledger, 'compact', { ...oftenCompacted, 'message.timestamp.type': 'LogAppendTime' }, 1),
+    ...(isFleet ? [spec(fleet, 'compact', oftenCompacted, 1)] : []),
   ];
 }

@@ -35,6 +35,7 @@ export interface Registry {
 }
 
 const COMPATIBILITY = 'FULL_TRANSITIVE';
+const CONFLICT = 409;
 
 /** Answers that are remembered, of each kind. */
 const MAX_REMEMBERED = 1_000;
@@ -64,10 +65,12 @@ export function createRegistry(options: RegistryOptions): Registry {
     const config = `/config/${encodeURIComponent(subject)}`;
     const { body: current } = await ask('GET', config, subject);
     if (current.compatibilityLevel !== COMPATIBILITY) {
-      const { found } = await ask('PUT', config, subject, { compatibility: COMPATIBILITY });
+      const wanted = { compatibility: COMPATIBILITY };
+      const { found } = await again(() => ask('PUT', config, subject, wanted));
       if (!found) throw refused(`${subject}: the schema registry can't make it ${COMPATIBILITY}`);
     }
-    const { body } = await ask('POST', versions(subject), subject, { schemaType: 'AVRO', schema });
+    const version = { schemaType: 'AVRO', schema };
+    const { body } = await again(() => ask('POST', versions(subject), subject, version));
     return integer(body.id, subject);
   };
 
@@ -110,6 +113,17 @@ export function createRegistry(options: RegistryOptions): Registry {
   };
 
   return { register, latest, schemaById, compatible, close };
+}
+
+/**
+ * Who makes a subject at the same moment as another client meets a conflict, and finds it made the next time. A schema that is
+ * not compatible is a conflict each time.
+ */
+function again<T>(ask: () => Promise<T>): Promise<T> {
+  return ask().catch((error: unknown) => {
+    if (error instanceof CellarstreamError && error.context.status === CONFLICT) return ask();
+    throw error;
+  });
 }
 
 function versions(subject: string): string {

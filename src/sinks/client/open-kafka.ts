@@ -5,11 +5,15 @@ import { createRegistry } from '../../schemas/registry/registry.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 import { connectionsOf } from './connections.ts';
 import type { Connections } from './connections.ts';
+import { newestOfTopics } from '../fetch/newest-of-topics.ts';
+import type { NewestOfTopics } from '../fetch/newest-of-topics.ts';
 
 export interface Links {
   readonly kafka: Kafka;
   /** What all producers of this process share. */
   readonly connections: Connections;
+  /** What this process knows of topics that all tasks read. */
+  readonly newest: NewestOfTopics;
   readonly registry: Registry;
 }
 
@@ -73,5 +77,5 @@ export function openLinks(
   });
   const kafka = openKafka(config, options);
   const connections = connectionsOf(kafka, { perBroker: CONNECTIONS_PER_BROKER });
-  return { kafka, connections, registry };
+  return { kafka, connections, newest: newestOfTopics(kafka), registry };
 }

@@ -21,20 +21,39 @@ export async function cleanupPolicies(
   admin: Admin,
   topics: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
+  const settings = await topicSettings(admin, topics, ['cleanup.policy']);
+  return new Map(
+    [...settings].map(([topic, values]) => [topic, values.get('cleanup.policy') ?? '']),
+  );
+}
+
+/** How long compaction leaves a topic's messages alone, ms; for ever, where it is not compacted. */
+export async function compactionLag(admin: Admin, topic: string): Promise<number> {
+  const names = ['cleanup.policy', 'min.compaction.lag.ms'];
+  const values = (await topicSettings(admin, [topic], names)).get(topic);
+  if (!values?.get('cleanup.policy')?.includes('compact')) return Infinity;
+  return Number(values.get('min.compaction.lag.ms') ?? 0);
+}
+
+/** By topic, its settings of these names. */
+async function topicSettings(
+  admin: Admin,
+  topics: readonly string[],
+  names: readonly string[],
+): Promise<ReadonlyMap<string, ReadonlyMap<string, string>>> {
   const { resources } = await admin.describeConfigs({
     includeSynonyms: false,
     resources: topics.map((topic) => ({
       type: kafkajs.ConfigResourceTypes.TOPIC,
       name: topic,
-      configNames: ['cleanup.policy'],
+      configNames: [...names],
     })),
   });
   return new Map(
-    resources.flatMap(({ resourceName, configEntries }) =>
-      configEntries
-        .filter(({ configName }) => configName === 'cleanup.policy')
-        .map(({ configValue }) => [resourceName, configValue] as const),
-    ),
+    resources.map(({ resourceName, configEntries }) => [
+      resourceName,
+      new Map(configEntries.map(({ configName, configValue }) => [configName, configValue])),
+    ]),
   );
 }
 

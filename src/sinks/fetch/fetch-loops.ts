@@ -17,7 +17,8 @@ import type { Offsets } from '../transactional-log.ts';
 import type { PartitionAnswer } from './fetch-answer.ts';
 import { kafkaError } from '../client/kafka-error.ts';
 import { errorOf, isOutOfRange, openFetcher } from './kafka-fetcher.ts';
-import type { Fetcher, Isolation } from './kafka-fetcher.ts';
+import type { Fetcher } from './kafka-fetcher.ts';
+import type { Isolation } from '../sink.ts';
 
 export interface FetchLoopsOptions<T> {
   readonly kafka: Kafka;

@@ -3,11 +3,9 @@ import protocolErrors from 'kafkajs/src/protocol/error.js';
 import fetchRequest from 'kafkajs/src/protocol/requests/fetch/v10/request.js';
 import { fetchAnswer } from './fetch-answer.ts';
 import type { FetchAnswer, PartitionAnswer } from './fetch-answer.ts';
+import type { Isolation } from '../sink.ts';
 import type { Offsets } from '../transactional-log.ts';
 import { clusterOf } from '../client/kafkajs-inner.ts';
-
-/** Whether what is not committed, or was aborted, is read too. */
-export type Isolation = 'committed' | 'uncommitted';
 
 /** A topic's partitions, fetched from the brokers that lead them. */
 export interface Fetcher {

@@ -5,7 +5,7 @@ import type { Offsets } from '../transactional-log.ts';
 import type { PartitionAnswer } from './fetch-answer.ts';
 import { fetchLoops } from './fetch-loops.ts';
 import { isOutOfRange } from './kafka-fetcher.ts';
-import type { Isolation } from './kafka-fetcher.ts';
+import type { Isolation } from '../sink.ts';
 import { committedBatches, isNoMarker, messagesOf, recordBatches } from './record-batches.ts';
 import type { LogMessage } from './record-batches.ts';
 import { refuseLoss } from './refuse-loss.ts';

@@ -103,7 +103,7 @@ export function guestLog(options: GuestLogOptions): GuestLog {
           const { text: entry, ageMs } = entryOf(one, own);
           return { text: entry, ageMs: Math.max(ageMs, sentAt - seenAt) };
         });
-      return { entries, guests, at };
+      return { entries, claimedAt: at, guests, at };
     },
     close: () => producer.close(),
   };

@@ -1,4 +1,3 @@
-import type { Kafka } from 'kafkajs';
 import { lastValueFrom, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
@@ -6,9 +5,9 @@ import type { TransactionalLog } from '../transactional-log.ts';
 import { isEpochError } from '../client/kafka-error.ts';
 import { claimKey, entryOf, guestsAt, isOfAccount, isOwn } from './ledger-entries.ts';
 import type { LedgerEntry } from './ledger-entries.ts';
-import { readBatches } from '../fetch/read-batches.ts';
+import type { NewestByKey } from '../newest-by-key.ts';
 import type { LogMessage } from '../fetch/record-batches.ts';
-import type { FencedSink, Message } from '../sink.ts';
+import type { Bounds, FencedSink, Message } from '../sink.ts';
 import { CLAIM_GRACE_MS, fenced, leftUndecided } from '../fenced.ts';
 
 /** An account's entries of the topic of ledgers. */
@@ -27,6 +26,7 @@ export interface AccountLog {
   readonly append: (text: string, beside?: readonly Message[]) => Promise<void>;
   /** What guests have declared between what was read last and what was appended last. */
   readonly guests: () => Promise<Guests>;
+  /** Resolves when nothing of it is under way: a late claim would fence whoever comes after. */
   readonly close: () => Promise<void>;
 }
 
@@ -34,18 +34,22 @@ export interface AccountLog {
 export interface Guests {
   /** The newest of each guest. */
   readonly guests: readonly LedgerEntry[];
-  /** When one's own was there, at the latest: ms, on the scheduler's clock. */
+  /** When they were read: ms, on the scheduler's clock. Of those that stand behind one's own the age is 0. */
   readonly at: number;
 }
 
 export interface TakenOver extends Guests {
+  /** The newest declaration and the newest claim before one's own, as far as there are any: as of `claimedAt`. */
   readonly entries: readonly LedgerEntry[];
+  /** When one's own was there, at the latest: ms, on the scheduler's clock. */
+  readonly claimedAt: number;
 }
 
 export interface AccountLogOptions {
-  readonly kafka: Kafka;
   readonly log: Pick<TransactionalLog, 'open' | 'bounds'>;
   readonly topic: string;
+  /** Its entries, read to the end of the log. */
+  readonly known: NewestByKey<LogMessage>;
   readonly account: string;
   readonly transactionalId: string;
   readonly scheduler: SchedulerLike;
@@ -55,32 +59,26 @@ export interface AccountLogOptions {
   readonly isMine: (text: string) => boolean;
 }
 
-/** The newest entry that was appended. */
-interface Newest {
-  readonly text: string;
-  /** The offset behind it. */
-  readonly end: bigint;
-  readonly at: number;
-}
-
 /**
  * Each account has a transactional id of its own, so that a successor ends whatever its predecessor had under way. Entries
  * are read to the end of the log and not to its last stable offset, at which another account's open transaction would hold
  * them back.
  */
 export function accountLog(options: AccountLogOptions): AccountLog {
-  const { kafka, log, topic, account, transactionalId, scheduler, remake, isMine } = options;
+  const { log, topic, known, account, transactionalId, scheduler, remake, isMine } = options;
   /** The newest that was opened; and whether it can still be used. */
   let sink: FencedSink | undefined;
   let isWhole = false;
   let isClosed = false;
   let queue: Promise<unknown> = Promise.resolve();
-  let newest: Newest | undefined;
+  /** The newest entry that was appended. */
+  let newest: string | undefined;
   /** The offset before which all is known. */
   let readTo: bigint | undefined;
   /** Keys of guests whose entries are long over: the topic would keep them for ever. */
   let over: readonly string[] = [];
 
+  /** Gives the offset behind it. */
   const commit = async (
     to: FencedSink,
     key: string,
@@ -93,8 +91,8 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       const ends = await leftUndecided(() => to.commit([message, ...beside, ...tombstones]));
       over = [];
       // A broker that has had it before does not say where it is.
-      const end = ends.get(topic)?.get(0) ?? (await to.bounds(topic)).get(0)!.high;
-      newest = { text, end, at: scheduler.now() };
+      const end = ends.get(topic)?.get(0) ?? (await logEnds(to)).high;
+      newest = text;
       return end;
     } catch (error) {
       isWhole = false;
@@ -104,6 +102,8 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       throw gone(topic, error);
     }
   };
+  const logEnds = async (from: Pick<TransactionalLog, 'bounds'>): Promise<Bounds> =>
+    (await from.bounds(topic, 'uncommitted')).get(0) ?? { low: 0n, high: 0n };
   const open = async (own?: FencedSink): Promise<FencedSink> => {
     if (isClosed) throw closed();
     sink = await log.open(transactionalId, own?.producer);
@@ -114,23 +114,21 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     isWhole = true;
     return sink;
   };
-  /** The account's and its guests', before an offset. */
-  const entriesBefore = async (
-    end: bigint,
-    from: Pick<TransactionalLog, 'bounds'>,
-  ): Promise<LogMessage[]> => entriesBetween((await from.bounds(topic)).get(0)?.low ?? 0n, end);
-  const entriesBetween = async (low: bigint, end: bigint): Promise<LogMessage[]> => {
-    const found: LogMessage[] = [];
-    const range = { from: new Map([[0, low]]), ends: new Map([[0, end]]) };
-    const batches$ = readBatches(
-      { kafka, topic, range, isolation: 'uncommitted', isPatient: false },
-      ({ messages }) => {
-        found.push(...messages.filter((one) => isOfAccount(one, account)));
-        return [];
-      },
-    );
-    await lastValueFrom(batches$, { defaultValue: undefined });
-    return found;
+  /** The newest entry of each key of the account and its guests, in the order of the log; and where reading goes on. */
+  const entries = async (from: Pick<TransactionalLog, 'bounds'>) => {
+    const { newest: all, next } = await known.asOf(() => logEnds(from));
+    const own = [...all.values()].filter((one) => isOfAccount(one, account));
+    return { all: own.sort((a, b) => Number(a.offset) - Number(b.offset)), next };
+  };
+  /** The same, with the entry of this text: where it is not among them, they were read of a topic that had this name before. */
+  const entriesWith = async (text: string, from: Pick<TransactionalLog, 'bounds'>) => {
+    const isIt = (one: LogMessage) => String(one.value) === text;
+    let found = await entries(from);
+    if (!found.all.some(isIt)) {
+      known.forget();
+      found = await entries(from);
+    }
+    return { ...found, own: found.all.find(isIt) };
   };
   /** After a lost producer. Its epoch is over, too, when a transaction ran out of time: brokers don't tell, the entries do. */
   const reopened = async (): Promise<FencedSink> => {
@@ -139,8 +137,7 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     } catch (error) {
       if (!sink || !isEpochError(error)) throw error;
       await lastValueFrom(timer(CLAIM_GRACE_MS, scheduler));
-      const end = (await log.bounds(topic)).get(0)?.high ?? 0n;
-      const last = (await entriesBefore(end, log)).findLast((one) => isOwn(one, account));
+      const last = (await entries(log)).all.findLast((one) => isOwn(one, account));
       if (last && !isMine(String(last.value))) throw fenced(error);
       return open();
     }
@@ -164,18 +161,24 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     takeOver: (text, beside) =>
       inTurn(async () => {
         const { own, end } = await claimed(text, beside);
-        const at = scheduler.now();
-        const all = await entriesBefore(end, own);
-        const claim = all.findLast(({ value }) => String(value) === text);
-        if (!claim) throw unread(topic);
-        const before = all.slice(0, all.indexOf(claim));
-        const entries = before
-          .filter((one) => isOwn(one, account))
-          .map((one) => entryOf(one, claim));
+        const claimedAt = scheduler.now();
+        const { all, own: claim, next } = await entriesWith(text, own);
+        if (!claim) {
+          const isBehind = ({ offset }: LogMessage) => BigInt(offset) >= end;
+          throw all.some((one) => isOwn(one, account) && isBehind(one))
+            ? fenced(undefined)
+            : unread(topic);
+        }
+        const before = all.filter((one) => one !== claim);
         const found = guestsAt(before, account, claim);
         ({ over } = found);
-        readTo = end;
-        return { entries, guests: found.guests, at };
+        readTo = next;
+        return {
+          entries: before.filter((one) => isOwn(one, account)).map((one) => entryOf(one, claim)),
+          claimedAt,
+          guests: found.guests,
+          at: scheduler.now(),
+        };
       }),
     append: (text, beside) =>
       inTurn(async () => {
@@ -183,23 +186,20 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       }),
     guests: () =>
       inTurn(async () => {
-        if (!newest || readTo === undefined) throw unread(topic);
-        const { text, end, at } = newest;
+        if (newest === undefined || !sink || readTo === undefined) throw unread(topic);
+        const { all, own, next } = await entriesWith(newest, sink);
+        if (!own) throw unread(topic);
         // A topic that was made anew is shorter than what was read of it.
-        const all =
-          readTo < end ? await entriesBetween(readTo, end) : await entriesBefore(end, log);
-        const own = all.findLast(({ value }) => String(value) === text);
-        if (!own) {
-          readTo = 0n;
-          throw unread(topic);
-        }
-        readTo = end;
-        return { guests: guestsAt(all, account, own).guests, at };
+        const from = readTo <= next ? readTo : 0n;
+        readTo = next;
+        const since = all.filter(({ offset }) => BigInt(offset) >= from);
+        return { guests: guestsAt(since, account, own).guests, at: scheduler.now() };
       }),
     close: async () => {
       isWhole = false;
       isClosed = true;
       await sink?.close();
+      await queue;
     },
   };
 }

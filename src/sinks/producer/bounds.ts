@@ -1,21 +1,22 @@
-import type { Bounds } from '../sink.ts';
+import type { Bounds, Isolation } from '../sink.ts';
 import type { Brokers } from '../client/brokers.ts';
 import { addressesIn, listOffsets, metadata } from './calls.ts';
 import type { Address } from '../client/call.ts';
-import type { Led, Listed } from './calls.ts';
+import type { Led, Listed, Metadata } from './calls.ts';
 import type { TransactionCoordinator } from './coordinator.ts';
+import { persistently } from './patience.ts';
 import type { Patience } from './patience.ts';
-import { meaningOf, noLeader, partitionError } from '../client/protocol-errors.ts';
+import { meaningOf, noLeader, partitionError, protocolError } from '../client/protocol-errors.ts';
 
 export interface BoundsOptions {
+  readonly topic: string;
+  readonly isolation: Isolation;
   readonly brokers: Brokers;
-  readonly coordinator: TransactionCoordinator;
   readonly patience: Patience;
 }
 
 /**
- * Where the partitions of a topic begin, and where what is committed ends, with all that was committed before this producer was
- * opened.
+ * Where the partitions of a topic begin and end, with all that was committed before this producer was opened.
  *
  * A broker that stood still, or is cut off from the others, goes on as the leader that it was, and knows of nothing that was
  * committed since. So who leads is asked of the coordinator: it has ended the transaction before, with the word of the leaders of
@@ -23,61 +24,69 @@ export interface BoundsOptions {
  *
  * @throws what `patience` does, and kafkajs' error with a broker's word that no later try can change.
  */
-export async function boundsOf(
-  topic: string,
+export function fencedBounds(
+  coordinator: TransactionCoordinator,
   options: BoundsOptions,
 ): Promise<ReadonlyMap<number, Bounds>> {
-  const { patience } = options;
-  for (;;) {
-    try {
-      return await askedOnce(topic, options);
-    } catch (error) {
-      await patience.wait(error);
-    }
-  }
+  const { topic, patience } = options;
+  return boundsBy(options, async () => {
+    const { answer } = await coordinator.ask(metadata([topic]), {
+      patience,
+      codeOf: ({ topics }) => topics[0]?.errorCode ?? 0,
+      isRepeatable: true,
+    });
+    return answer;
+  });
+}
+
+/** The same, as whichever broker answers knows it. */
+export function knownBounds(options: BoundsOptions): Promise<ReadonlyMap<number, Bounds>> {
+  const { topic, brokers } = options;
+  return boundsBy(options, async () => {
+    const answer = await brokers.askAny(metadata([topic]));
+    const { errorCode = 0 } = answer.topics[0] ?? {};
+    if (errorCode !== 0) throw protocolError(errorCode, topic);
+    return answer;
+  });
+}
+
+function boundsBy(
+  options: BoundsOptions,
+  ask: () => Promise<Metadata>,
+): Promise<ReadonlyMap<number, Bounds>> {
+  return persistently(options.patience, async () => askedOnce(options, await ask()));
 }
 
 async function askedOnce(
-  topic: string,
-  { brokers, coordinator, patience }: BoundsOptions,
+  { topic, isolation, brokers }: BoundsOptions,
+  answer: Metadata,
 ): Promise<ReadonlyMap<number, Bounds>> {
-  const { answer } = await coordinator.ask(metadata([topic]), {
-    patience,
-    codeOf: ({ topics }) => topics[0]?.errorCode ?? 0,
-    isRepeatable: true,
-  });
   const addresses = addressesIn(answer);
   const partitions = answer.topics[0]?.partitions ?? [];
+  const listed = async (address: Address, led: readonly Led[]) => {
+    const ask = async (which: 'earliest' | 'latest') => {
+      const answers = await brokers.ask(address, listOffsets(which, { topic, led, isolation }));
+      return new Map(answers.map((each) => [each.partition, offsetOf(topic, each)]));
+    };
+    const [lows, highs] = await Promise.all([ask('earliest'), ask('latest')]);
+    return led.map(({ partition }) => {
+      const [low, high] = [lows.get(partition), highs.get(partition)];
+      if (low === undefined || high === undefined)
+        throw new Error(
+          `an answer to ListOffsets says nothing of partition ${partition} of ${topic}`,
+        );
+      return [partition, { low, high }] as const;
+    });
+  };
   const found = await Promise.all(
     [...new Set(partitions.map(({ leader }) => leader))].map((leader) => {
       const led = partitions.filter((each) => each.leader === leader);
       const address = addresses.get(leader);
       if (!address) throw noLeader(topic, led[0]!.partition);
-      return listed(brokers, address, topic, led);
+      return listed(address, led);
     }),
   );
   return new Map(found.flat().toSorted(([one], [other]) => one - other));
-}
-
-async function listed(
-  brokers: Brokers,
-  address: Address,
-  topic: string,
-  partitions: readonly Led[],
-): Promise<(readonly [number, Bounds])[]> {
-  const ask = async (which: 'earliest' | 'latest') => {
-    const answers = await brokers.ask(address, listOffsets(which, topic, partitions));
-    return new Map(answers.map((each) => [each.partition, offsetOf(topic, each)]));
-  };
-  const [lows, highs] = await Promise.all([ask('earliest'), ask('latest')]);
-  return partitions.map(({ partition }) => {
-    const [low, high] = [lows.get(partition), highs.get(partition)];
-    if (low === undefined || high === undefined)
-      throw new Error(
-        `an answer to ListOffsets says nothing of partition ${partition} of ${topic}`,
-      );
-    return [partition, { low, high }];
-  });
 }
 
 function offsetOf(topic: string, { partition, errorCode, offset }: Listed): bigint {

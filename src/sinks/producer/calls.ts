@@ -9,7 +9,7 @@ import {
   NO_TAGS,
   string,
 } from '../client/protocol-writer.ts';
-import type { ProducerIdentity } from '../sink.ts';
+import type { Isolation, ProducerIdentity } from '../sink.ts';
 
 // The requests of a producer. The versions are those that all brokers from Kafka 2.7 on speak, and that say all that a producer
 // has to know.
@@ -21,6 +21,8 @@ export interface OfTopic<T> {
 }
 
 export interface Metadata {
+  /** Names the cluster. */
+  readonly clusterId: string;
   readonly brokers: readonly (Address & { readonly id: number })[];
   readonly topics: readonly (OfTopic<Led> & { readonly errorCode: number })[];
 }
@@ -51,7 +53,7 @@ export function metadata(topics: readonly string[]): Call<Metadata> {
         answer.string(); // its rack
         return broker;
       });
-      answer.string(); // the cluster
+      const clusterId = answer.string() ?? '';
       answer.int32(); // its controller
       const ofTopics = answer.array(() => {
         const head = { errorCode: answer.int16(), topic: answer.string()! };
@@ -68,7 +70,7 @@ export function metadata(topics: readonly string[]): Call<Metadata> {
         });
         return { ...head, partitions };
       });
-      return { brokers, topics: ofTopics };
+      return { clusterId, brokers, topics: ofTopics };
     },
   };
 }
@@ -80,17 +82,19 @@ export interface Listed {
   readonly offset: bigint;
 }
 
+/** By the protocol. */
+const ISOLATION = { uncommitted: 0, committed: 1 } as const;
+
 /**
- * Where partitions begin, or where what is committed ends. A leader that is none any more, and has not heard of it, refuses
+ * Where partitions begin, or where what is to be read ends. A leader that is none any more, and has not heard of it, refuses
  * who knows of a newer one (KIP-320).
  */
 export function listOffsets(
   which: 'earliest' | 'latest',
-  topic: string,
-  partitions: readonly Led[],
+  of: { readonly topic: string; readonly led: readonly Led[]; readonly isolation: Isolation },
 ): Call<readonly Listed[]> {
+  const { topic, led, isolation } = of;
   const NO_REPLICA = -1;
-  const READ_COMMITTED = 1;
   const TIME = { latest: -1n, earliest: -2n };
   return {
     name: 'ListOffsets',
@@ -98,11 +102,11 @@ export function listOffsets(
     version: 4,
     body: Buffer.concat([
       int32(NO_REPLICA),
-      int8(READ_COMMITTED),
+      int8(ISOLATION[isolation]),
       array([topic], (name) =>
         Buffer.concat([
           string(name),
-          array(partitions, ({ partition, leaderEpoch }) =>
+          array(led, ({ partition, leaderEpoch }) =>
             Buffer.concat([int32(partition), int32(leaderEpoch), int64(TIME[which])]),
           ),
         ]),

@@ -1,6 +1,6 @@
 import type { Kafka } from 'kafkajs';
 import { kafkaError } from '../client/kafka-error.ts';
-import { boundsOf } from './bounds.ts';
+import { fencedBounds } from './bounds.ts';
 import { batchesOf } from './batches.ts';
 import type { PlacedRecord } from './batches.ts';
 import { brokersOf, brokersOver } from '../client/brokers.ts';
@@ -191,9 +191,10 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
         throw fences.judge(error, kafkaError(kafkasOf(error), 'COMMIT_FAILED'));
       }
     },
-    bounds: async (topic) => {
+    bounds: async (topic, isolation = 'committed') => {
+      const asked = { topic, isolation, brokers, patience: patiently() };
       try {
-        return await boundsOf(topic, { brokers, coordinator, patience: patiently() });
+        return await fencedBounds(coordinator, asked);
       } catch (error) {
         throw kafkaError(kafkasOf(error));
       }

@@ -16,6 +16,17 @@ export interface Patience {
   soon(error: unknown): Promise<void>;
 }
 
+/** Tries it until it succeeds. @throws as {@link Patience.wait}. */
+export async function persistently<T>(limit: Patience, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      await limit.wait(error);
+    }
+  }
+}
+
 const FIRST_PAUSE_MS = 20;
 const MAX_PAUSE_MS = 500;
 const SOON_MS = 10;

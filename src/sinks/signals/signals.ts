@@ -47,6 +47,29 @@ const ACK = z.object({
   at: TIME,
 });
 
+const CERTIFY = z.object({
+  type: z.literal('certify'),
+  /** The message's key too. */
+  id: ID,
+  account: NAME,
+  /** Names of lists, such as `orders`. */
+  resources: z.array(NAME).min(1).max(50),
+  requested_at: TIME,
+});
+
+const CERTIFY_ACK = z.object({
+  type: z.literal('certify-ack'),
+  /** Of the request; the message's key too. */
+  id: ID,
+  account: NAME,
+  resource: NAME,
+  status: z.enum(['done', 'refused', 'failed']),
+  /** Of the certificate, which is in the same transaction; null where there is none. */
+  number: z.int().min(0).nullable(),
+  message: z.string().nullable(),
+  at: TIME,
+});
+
 /** Requests by the name of their quota: `login`, a list's, or `all` for all lists together. */
 const QUOTAS = z
   .record(NAME, z.int().min(0).max(100))
@@ -85,17 +108,26 @@ export type ResyncRequest = z.infer<typeof REQUEST>;
 /** What became of a request, for one of its resources. */
 export type ResyncAck = z.infer<typeof ACK>;
 
+/** Asks for a certificate of a complete reading that begins after the service has the request. */
+export type CertifyRequest = z.infer<typeof CERTIFY>;
+
+/** What became of it, for one of its resources. */
+export type CertifyAck = z.infer<typeof CERTIFY_ACK>;
+
 /** Asks whoever runs the account for a part of its quotas: for requests that others make. */
 export type PermitsRequest = z.infer<typeof PERMITS>;
 
 /** What of them the asker may make. */
 export type PermitsAck = z.infer<typeof PERMITS_ACK>;
 
-export type Signal = ResyncRequest | ResyncAck | PermitsRequest | PermitsAck;
+export type Signal =
+  ResyncRequest | ResyncAck | CertifyRequest | CertifyAck | PermitsRequest | PermitsAck;
 
 const SCHEMAS = {
   resync: REQUEST,
   'resync-ack': ACK,
+  certify: CERTIFY,
+  'certify-ack': CERTIFY_ACK,
   permits: PERMITS,
   'permits-ack': PERMITS_ACK,
 } as const;

@@ -26,6 +26,7 @@ export interface Destination {
   readonly deadLetters: SchemaTopic;
   readonly cursors: string;
   readonly ledger: string;
+  readonly certificates: string;
   /** Of each topic, as of the newest look at it. */
   readonly partitions: ReadonlyMap<string, number>;
   /** By topic, the most bytes of a batch, `max.message.bytes`, as of the newest look; where it is known. */
@@ -68,6 +69,7 @@ export async function openDestination(
     deadLetters: await register(names.deadLetters, deadLetterCodec.schema),
     cursors: names.cursors,
     ledger: names.ledger,
+    certificates: names.certificates,
     ...topics,
   };
 }
@@ -130,8 +132,8 @@ export function topicsOf(
 /** The topics that all accounts of a fleet share: they are there before any account is. */
 export function sharedTopicsOf(config: ConfigWith<'kafka'>, kafka: Kafka): TopicsOptions {
   const { sharedPrefix } = config.topics;
-  const { cursors, signals, ledger, fleet } = topicNames(sharedPrefix);
-  const shared = [cursors, signals, ledger, fleet];
+  const { cursors, signals, ledger, certificates, fleet } = topicNames(sharedPrefix);
+  const shared = [cursors, signals, ledger, certificates, fleet];
   const all = topicsOf(config, kafka);
   return {
     ...all,

@@ -1,5 +1,7 @@
 import type { Position } from './anchors.ts';
 import type { ScanPage } from './pages.ts';
+import { countsAfter, NOTHING_COUNTED } from './reading-counts.ts';
+import type { ReadingCounts } from './reading-counts.ts';
 
 /**
  * What a sweep has shown. `complete`: the whole list was read, and it was not empty. `exact`: with
@@ -30,6 +32,8 @@ export interface SweepProgress {
   readonly total: number | 'not known yet' | 'moved';
   /** Distinct keys read. */
   readonly distinct: number;
+  /** What it has met beside those; null where an older version has read a part of it. */
+  readonly counts: ReadingCounts | null;
   /** Of the newest sweep that was read to its end. */
   readonly proof: Proof;
   /** Exact sweeps that a proof may begin with, the oldest first: none since has shown nothing. */
@@ -54,6 +58,7 @@ export const NO_SWEEP: SweepProgress = {
   position: null,
   total: 'not known yet',
   distinct: 0,
+  counts: null,
   proof: 'nothing',
   row: [],
   askedUpTo: null,
@@ -114,7 +119,8 @@ export function withRemoved(sweep: SweepProgress, count: number, now: number): S
 /** The next sweep, whose first page was asked for at a time. */
 export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
   const { number, proof, row, removed } = last;
-  const begun = { number: number + 1, beganAt, phase: 'reading' } as const;
+  const counts = NOTHING_COUNTED;
+  const begun = { number: number + 1, beganAt, phase: 'reading', counts } as const;
   return { ...NO_SWEEP, ...begun, proof, row, removed };
 }
 
@@ -122,6 +128,10 @@ export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
 export interface SweptPage {
   /** How many keys of the page this sweep had not read before. */
   readonly fresh: number;
+  /** How many keys of the page are not wanted, of those that this sweep had not read before. */
+  readonly leftOut: number;
+  /** Where on the page what has no key of its own stands. */
+  readonly rejectedAt: readonly number[];
   /** False when the list did not add up and was not read to the end of its doubts. */
   readonly settled: boolean;
   /** ms on the local clock. */
@@ -133,14 +143,18 @@ export interface SweptPage {
 /** The sweep after one more page. */
 export function sweepAfter(
   sweep: SweepProgress,
-  { answer, next }: ScanPage,
-  { fresh, settled, now, proofMs }: SweptPage,
+  { answer, offset, next }: ScanPage,
+  { fresh, leftOut, rejectedAt, settled, now, proofMs }: SweptPage,
 ): SweepProgress {
   const { total_records } = answer.pagination;
   const still = sweep.total === 'not known yet' || sweep.total === total_records;
   const total = still ? total_records : 'moved';
   const distinct = sweep.distinct + fresh;
-  if (next) return { ...sweep, total, distinct, position: next };
+  const { data, serverTime } = answer;
+  const at = { first: serverTime ?? sweep.beganAt, later: serverTime ?? now };
+  const page = { offset, length: data.length, at, rejectedAt, leftOut, settled };
+  const counts = sweep.counts && countsAfter(sweep.counts, page);
+  if (next) return { ...sweep, total, distinct, counts, position: next };
   // A list that is suddenly empty proves nothing: such an answer is more likely than the fact. It
   // may be so in the middle of a sweep, too: then the last page is the empty one.
   const isEmpty = distinct === 0 || answer.data.length === 0;
@@ -153,9 +167,16 @@ export function sweepAfter(
     position: null,
     total,
     distinct,
+    counts,
     proof,
     row: rowAfter(sweep, proof, now, proofMs),
   };
+}
+
+/** After the last page of an initial snapshot. */
+export function snapshotDone(sweep: SweepProgress, now: number): SweepProgress {
+  // The first sweep is due an interval after it, and no proof begins with it.
+  return { ...sweep, phase: 'done', beganAt: now, row: [] };
 }
 
 /** The row is kept short: of the sweeps within the time of a proof about so many. */

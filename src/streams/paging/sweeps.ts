@@ -7,10 +7,13 @@ import {
   filter,
   from,
   map,
+  NEVER,
   of,
+  race,
   reduce,
   repeat,
   switchMap,
+  take,
   tap,
   timer,
 } from 'rxjs';
@@ -51,8 +54,8 @@ export type SweepStep =
     }
   /** All of them have been asked for once. */
   | { readonly kind: 'asked-once' }
-  /** All is dealt with. */
-  | { readonly kind: 'end' };
+  /** All is dealt with; so many deletions are held back as too many. */
+  | { readonly kind: 'end'; readonly held: number };
 
 /** Keys that are known, and have not been seen since a certain sweep. */
 export interface Unseen {
@@ -89,6 +92,8 @@ export interface SweepPace {
   readonly intervalMs: number;
   /** What a request costs in time, ms. Default 0: the quota's lane sees to it. */
   readonly spacingMs?: () => number;
+  /** Its next value ends the wait for the next one. Default nothing does. */
+  readonly hurry$?: Observable<unknown>;
 }
 
 /** When what is absent is gone. */
@@ -139,10 +144,11 @@ const MAX_OF_SHORT = 1 / 3;
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   const { progress, scan, permits, records, single, scheduler = asyncScheduler } = options;
-  const { intervalMs, spacingMs = () => 0 } = options.pace;
+  const { intervalMs, spacingMs = () => 0, hurry$ = NEVER } = options.pace;
   const { proofMs, limitPercent, onHeld } = options.deletions;
   let requests = 0;
   let lastRead: Span | undefined;
+  let held = 0;
 
   /** Waits until everything that was emitted is settled. */
   const settled$ = defer(() => permits.acquire.pipe(tap(() => permits.release())));
@@ -173,9 +179,10 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     const before = removedLately(progress(), scheduler.now());
     const gone = missing + before;
     const known = records.count() + before;
-    const held = isTooMuch(gone, known);
-    if (held) onHeld?.({ gone, known });
-    return held;
+    const isMuch = isTooMuch(gone, known);
+    if (isMuch) onHeld?.({ gone, known });
+    held = isMuch ? missing : 0;
+    return isMuch;
   };
   /** Works through the unseen keys: a stretch is looked up when the one before is dealt with. */
   const stretches = <T>(
@@ -244,6 +251,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   };
   const remove: Observable<SweepStep> = settled$.pipe(
     switchMap(() => {
+      held = 0;
       const { number } = progress();
       if (!showsAbsence(progress(), single !== undefined)) return EMPTY;
       return count(number).pipe(
@@ -252,7 +260,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       );
     }),
   );
-  const end = step(of({ kind: 'end' }));
+  const end = step(defer(() => of({ kind: 'end', held } as const)));
 
   return settled$.pipe(
     switchMap(() => {
@@ -261,7 +269,8 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       if (phase === 'reading') return concat(read(position), remove, end);
       const pause = Math.max(intervalMs, requests * spacingMs());
       const wait = Math.min(pause, Math.max(0, beganAt + pause - scheduler.now()));
-      return timer(wait, scheduler).pipe(
+      return race(timer(wait, scheduler), hurry$).pipe(
+        take(1),
         switchMap(() => {
           requests = 0;
           return concat(read(null), remove, end);

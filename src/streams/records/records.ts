@@ -40,6 +40,8 @@ export interface RejectedText {
 export interface SplitRecords {
   readonly keyed: readonly KeyedRecord[];
   readonly rejected: readonly RejectedRecord[];
+  /** The places of those on the page. */
+  readonly rejectedAt: readonly number[];
 }
 
 /**
@@ -53,18 +55,24 @@ export function splitRecords(
 ): SplitRecords {
   const byKey = new Map<string, KeyedRecord>();
   const rejected: RejectedRecord[] = [];
-  for (const record of records) {
+  const rejectedAt: number[] = [];
+  const reject = (place: number, one: RejectedRecord) => {
+    rejected.push(one);
+    rejectedAt.push(place);
+  };
+  for (const [place, record] of records.entries()) {
     if (!isKeyed(record)) {
-      rejected.push(rejectedBy(record));
+      reject(place, rejectedBy(record));
       continue;
     }
     const first = byKey.get(record.key);
     if (first === undefined) byKey.set(record.key, record);
     else if (!volatile.isSame(record.json, first.json)) {
-      rejected.push({ reason: 'conflicting-duplicate', raw: record.json, key: record.key });
+      const { json, key } = record;
+      reject(place, { reason: 'conflicting-duplicate', raw: json, key });
     }
   }
-  return { keyed: [...byKey.values()], rejected };
+  return { keyed: [...byKey.values()], rejected, rejectedAt };
 }
 
 /** The same of JSON that somebody else has read. */

@@ -46,7 +46,10 @@ class Account {
 
   async begin(): Promise<void> {
     const log: AccountLog = {
-      takeOver: () => Promise.resolve({ entries: [], guests: [], at: this.time.now() }),
+      takeOver: () => {
+        const at = this.time.now();
+        return Promise.resolve({ entries: [], claimedAt: at, guests: [], at });
+      },
       append: async (text) => {
         await this.time.sleep(this.commitMs);
         if (this.error !== undefined) throw this.error as Error;

@@ -50,9 +50,19 @@ export class SimLedger {
   /** What one process has of it. */
   of({ step, isCutOff, publish }: Ways, now: () => number): AccountLog {
     let epoch = 0;
-    /** Before which all is known, and what was appended last. */
+    /** Before which all is known, and where what was appended last ends. */
     let readTo = 0;
-    let newest = { end: 0, at: 0 };
+    let newest = 0;
+    let isClosed = false;
+    let queue: Promise<unknown> = Promise.resolve();
+    const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+      const done = queue.then(work, work);
+      queue = done.catch(() => undefined);
+      return done;
+    };
+    const expectOpen = (): void => {
+      if (isClosed) throw new CellarstreamError('COMMIT_FAILED', 'the ledger is closed');
+    };
     const expectReached = (): void => {
       if (isCutOff()) throw new CellarstreamError('KAFKA_UNREACHABLE', 'no answer from Kafka');
     };
@@ -74,45 +84,59 @@ export class SimLedger {
       publish(beside);
     };
     const log: AccountLog = {
-      takeOver: async (text, beside) => {
-        await step('take over');
-        expectReached();
-        epoch = ++this.#epoch;
-        this.#owner = undefined;
-        await step('taken over');
-        const end = write(text);
-        await writeBeside(beside);
-        await step('claimed');
-        expectOwn();
-        this.#owner = log;
-        const at = now();
-        await step('read'); // until it is read
-        expectReached();
-        const before = this.#entries.slice(0, end - 1);
-        readTo = end;
-        const entries = before.filter((one) => one.guest === undefined);
-        const claim = this.#entries[end - 1]!;
-        const guests = newestOfGuests(before);
-        return { entries: entries.map(agedAt(claim)), guests: guests.map(agedAt(claim)), at };
+      takeOver: (text, beside) =>
+        inTurn(async () => {
+          expectOpen();
+          await step('take over');
+          expectReached();
+          epoch = ++this.#epoch;
+          this.#owner = undefined;
+          await step('taken over');
+          expectOpen();
+          const end = write(text);
+          await writeBeside(beside);
+          await step('claimed');
+          expectOwn();
+          this.#owner = log;
+          const claimedAt = now();
+          await step('find the end');
+          const known = this.#entries.slice();
+          await step('read'); // until it is read
+          expectReached();
+          if (known.slice(end).some(isOwn)) {
+            throw new CellarstreamError('FENCED', 'another one has claimed it since');
+          }
+          readTo = known.length;
+          const claim = known[end - 1]!;
+          const entries = known.slice(0, end - 1).filter(isOwn);
+          const guests = newestOfGuests(known);
+          const aged = agedAt(claim);
+          return { entries: entries.map(aged), claimedAt, guests: guests.map(aged), at: now() };
+        }),
+      append: (text, beside) =>
+        inTurn(async () => {
+          await step('declare'); // it is produced
+          const end = write(text);
+          await writeBeside(beside);
+          await step('declared'); // EndTxn is sent
+          expectOwn();
+          await step('committed'); // and answered
+          expectReached();
+          newest = end;
+        }),
+      guests: () =>
+        inTurn(async () => {
+          await step();
+          const known = this.#entries.slice();
+          await step();
+          const guests = newestOfGuests(known.slice(readTo));
+          readTo = known.length;
+          return { guests: guests.map(agedAt(known[newest - 1]!)), at: now() };
+        }),
+      close: async () => {
+        isClosed = true;
+        await queue;
       },
-      append: async (text, beside) => {
-        await step('declare'); // it is produced
-        const end = write(text);
-        await writeBeside(beside);
-        await step('declared'); // EndTxn is sent
-        expectOwn();
-        await step('committed'); // and answered
-        expectReached();
-        newest = { end, at: now() };
-      },
-      guests: async () => {
-        await step();
-        const { end, at } = newest;
-        const guests = newestOfGuests(this.#entries.slice(readTo, end));
-        readTo = end;
-        return { guests: guests.map(agedAt(this.#entries[end - 1]!)), at };
-      },
-      close: () => Promise.resolve(),
     };
     return log;
   }
@@ -136,13 +160,18 @@ export class SimLedger {
         const seen = this.#entries.slice(0, this.#entries.findIndex(isEntry) + 1);
         const own = seen.findLast(isEntry)!;
         const before = seen.slice(0, seen.indexOf(own));
-        const services = before.filter((one) => one.guest === undefined);
+        const services = before.filter(isOwn);
         const guests = newestOfGuests(before.filter((one) => one.guest !== guest));
-        return { entries: services.map(agedAt(own)), guests: guests.map(agedAt(own)), at };
+        const aged = agedAt(own);
+        return { entries: services.map(aged), claimedAt: at, guests: guests.map(aged), at };
       },
       close: () => undefined,
     };
   }
+}
+
+function isOwn({ guest }: Appended): boolean {
+  return guest === undefined;
 }
 
 function newestOfGuests(entries: readonly Appended[]): Appended[] {

@@ -62,6 +62,18 @@ export function checkOrders(
   return { violations, ops, keys: last.size };
 }
 
+/** A task counts its events: no two have one number, of whatever keys they are. */
+export function repeatedSequences(events: readonly Read[]): string[] {
+  const seen = new Set<number>();
+  return events.flatMap(({ key, value }) => {
+    if (value === null) return [];
+    const { sequence } = (value as Envelope).source;
+    const isRepeated = seen.has(sequence);
+    seen.add(sequence);
+    return isRepeated ? [`${key}: sequence ${sequence} is there twice`] : [];
+  });
+}
+
 /** JSON with sorted keys. */
 export function canonical(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) =>

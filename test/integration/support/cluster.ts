@@ -2,14 +2,14 @@ import { startServices } from '../../../src/devstack/start-services.ts';
 import type { BrokerControl, JavaServices, LaunchOptions } from '../../../src/devstack/services.ts';
 
 /**
- * Three brokers of a test's own, which it may break, or why there are none: a text for `skip`, which is
- * also written where nobody can overlook it.
+ * Brokers of a test's own, which it may break, three by default; or why there are none: a text for `skip`,
+ * which is also written where nobody can overlook it.
  */
 export async function startCluster(options: LaunchOptions = {}): Promise<JavaServices | string> {
-  const services = await startServices({ ...options, kafka: { ...options.kafka, nodes: 3 } });
+  const services = await startServices({ ...options, kafka: { nodes: 3, ...options.kafka } });
   if (services.origin === 'java') return services;
   await services.stop();
-  const reason = `SKIPPED: three brokers are started on Java alone, and here is ${services.origin}`;
+  const reason = `SKIPPED: brokers of its own are started on Java alone, and here is ${services.origin}`;
   console.warn(reason);
   return reason;
 }

@@ -1,8 +1,8 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inject, onTestFailed } from 'vitest';
 import type { Resource, SandboxAccount } from '../../../src/sandbox/index.ts';
-import { checkOrders, checkStatusChanges } from './checker.ts';
+import { checkOrders, checkStatusChanges, repeatedSequences } from './checker.ts';
 import type { Cli } from './cli.ts';
 import { publishedTruth } from './published-truth.ts';
 import { cliForTest, folderForTest, sandboxForTest } from './service.ts';
@@ -17,6 +17,8 @@ export interface TestAccount {
   readonly sandbox: SandboxAccount;
   /** Of all requests for its list, when they came: ms since the epoch. */
   readonly polls: () => readonly number[];
+  /** Of those that were answered. */
+  readonly answered: () => readonly number[];
 }
 
 export interface Instance {
@@ -27,13 +29,19 @@ export interface Instance {
 }
 
 export interface TestFleet {
+  readonly prefix: string;
+  /** Of the API, as all instances reach it that are not told otherwise. */
+  readonly apiUrl: string;
+  readonly brokers: readonly string[];
   readonly accounts: readonly TestAccount[];
   readonly accountsDir: string;
+  /** A folder with the files of these accounts alone: the `ACCOUNTS_DIR` of an instance that knows no others. */
+  readonly folderOf: (accounts: readonly TestAccount[]) => string;
   /** The settings that all instances share; a command takes them too. */
   readonly env: Env;
   readonly start: (name: string, env?: Env) => Instance;
-  /** Writes an account's file anew, or removes it. */
-  readonly setFile: (account: string, text: string | undefined) => void;
+  /** Writes an account's file anew, or removes it; in {@link accountsDir}, or in another folder. */
+  readonly setFile: (account: string, text: string | undefined, folder?: string) => void;
   readonly fileOf: (account: TestAccount) => string;
   /** Stops all changes, waits until all is published, and gives what breaks a promise. */
   readonly violations: () => Promise<string[]>;
@@ -66,23 +74,27 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
     loginQuotaPerMinute: QUOTA.login,
     changesPerSecond,
   });
-  const accounts = api.accounts.map((sandbox): TestAccount => ({
-    ...{ name: sandbox.name, sandbox },
-    polls: () => sandbox.truth.requests('orders').map(({ at }) => at),
-  }));
+  const accounts = api.accounts.map((sandbox): TestAccount => {
+    const requests = () => sandbox.truth.requests('orders');
+    return {
+      ...{ name: sandbox.name, sandbox },
+      polls: () => requests().map(({ at }) => at),
+      answered: () => requests().flatMap(({ at, status }) => (status === 200 ? [at] : [])),
+    };
+  });
   const root = folderForTest();
   const accountsDir = join(root, 'accounts');
   mkdirSync(accountsDir);
-  const fileOf = ({ sandbox }: TestAccount) =>
-    `API_BASE_URL=${api.url}\nAPI_KEY=${sandbox.apiKey}\n`;
-  const setFile = (account: string, text: string | undefined) => {
-    const file = join(accountsDir, `${account}.env`);
+  const fileOf = ({ sandbox }: TestAccount) => `API_KEY=${sandbox.apiKey}\n`;
+  const setFile = (account: string, text: string | undefined, folder = accountsDir) => {
+    const file = join(folder, `${account}.env`);
     if (text === undefined) rmSync(file);
     else writeFileSync(file, text);
   };
   for (const account of accounts) setFile(account.name, fileOf(account));
   const shared: Env = {
     ACCOUNTS_DIR: accountsDir,
+    API_BASE_URL: api.url,
     KAFKA_BROKERS: brokers.join(','),
     SCHEMA_REGISTRY_URL: registryUrl,
     TOPIC_PREFIX: prefix,
@@ -96,11 +108,13 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
   };
 
   return {
-    accounts,
-    accountsDir,
-    env: shared,
-    fileOf,
-    setFile,
+    ...{ prefix, apiUrl: api.url, brokers, accounts, accountsDir, env: shared, fileOf, setFile },
+    folderOf: (some) => {
+      const folder = folderForTest();
+      for (const { name } of some)
+        copyFileSync(join(accountsDir, `${name}.env`), join(folder, `${name}.env`));
+      return folder;
+    },
     start: (name, env = {}) => {
       const stateDir = join(root, `state-${name}`);
       mkdirSync(stateDir, { recursive: true });
@@ -129,6 +143,7 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
         const all = [
           ...checkOrders(events, sandbox).violations,
           ...checkStatusChanges(await topic('order-status-changes'), events).violations,
+          ...repeatedSequences(events),
           ...overruns(sandbox),
         ];
         found.push(...all.map((violation) => `${name}: ${violation}`));

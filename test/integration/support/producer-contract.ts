@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { topicEnds } from '../../../src/sinks/fetch/kafka-tail.ts';
+import { topicEnds } from './topic-ends.ts';
 import { plainProducer } from '../../../src/sinks/producer/plain-producer.ts';
 import type { Message, TransactionalSink } from '../../../src/sinks/sink.ts';
 import { inEach, readByKafkajs, tailOf, writtenOn } from './producer-topic.ts';

@@ -6,13 +6,12 @@ import { join } from 'node:path';
 import { startSandbox } from '../../../src/sandbox/index.ts';
 import type { Sandbox } from '../../../src/sandbox/index.ts';
 import { KafkaProxy } from '../../support/proxy/kafka-proxy.ts';
-import { checkOrders, checkStatusChanges } from './checker.ts';
+import { checkOrders, checkStatusChanges, repeatedSequences } from './checker.ts';
 import { runCli } from './cli.ts';
 import type { Cli } from './cli.ts';
 import { publishedTruth } from './published-truth.ts';
 import { settings } from './service.ts';
 import { readTopic } from './topic-reader.ts';
-import type { Read } from './topic-reader.ts';
 
 type Context = Pick<TestContext, 'onTestFinished' | 'onTestFailed'>;
 
@@ -110,18 +109,6 @@ export async function proxied(context: Context, prefix: string): Promise<Proxied
       return { exit, violations, events: events.length, statusChanges: statuses.count };
     },
   };
-}
-
-/** A task counts its events: no two have one number, of whatever keys they are. */
-function repeatedSequences(events: readonly Read[]): string[] {
-  const seen = new Set<unknown>();
-  return events.flatMap(({ key, value }) => {
-    if (value === null) return [];
-    const { sequence } = value.source as { readonly sequence: number };
-    const isRepeated = seen.has(sequence);
-    seen.add(sequence);
-    return isRepeated ? [`${key}: sequence ${sequence} is there twice`] : [];
-  });
 }
 
 /** An empty folder until the end of the test. */

@@ -111,13 +111,17 @@ async function followTopics(
   }
 }
 
-/** Decodes values as the registry says they are written; null stays null. */
+/** What JSON begins with. */
+const BRACE = 0x7b;
+
+/** Decodes values as the registry says they are written, or as JSON; null stays null. */
 export function avroDecoder(
   registryUrl: string,
 ): (bytes: Buffer | null) => Promise<Record<string, unknown> | null> {
   const types = new Map<number, Promise<avro.Type>>();
   return async (bytes) => {
     if (bytes === null) return null;
+    if (bytes[0] === BRACE) return JSON.parse(bytes.toString()) as Record<string, unknown>;
     if (bytes[0] !== 0) throw new Error('no Confluent frame');
     const id = bytes.readUInt32BE(1);
     if (!types.has(id)) types.set(id, typeOf(registryUrl, id));

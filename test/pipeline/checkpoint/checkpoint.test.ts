@@ -1,7 +1,13 @@
+import { createHash } from 'node:crypto';
 import { asyncScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import type { TransactionalLog, TailMessage } from '../../../src/sinks/transactional-log.ts';
+import { newestByKey } from '../../../src/sinks/newest-by-key.ts';
+import type {
+  StampedMessage,
+  TailMessage,
+  TransactionalLog,
+} from '../../../src/sinks/transactional-log.ts';
 import { newCursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import type { Cursor } from '../../../src/pipeline/checkpoint/cursor.ts';
 import type { Message } from '../../../src/sinks/sink.ts';
@@ -18,6 +24,7 @@ const image: ImageUpdate = {
   sequence: 1,
   image: { schemaId: 1, bytes: Buffer.from('') },
 };
+const DIGEST = createHash('sha256').update('7\n1').digest('hex').slice(0, 16);
 const batch: TaskBatch = {
   messages: [event, status],
   images: [image],
@@ -55,11 +62,25 @@ async function opened(
     clusterId: () => Promise.resolve('cluster'),
     ends: (topic) => Promise.resolve(new Map([[0, endOf(topic)]])),
     bounds: (topic) => Promise.resolve(new Map([[0, { low: 0n, high: endOf(topic) }]])),
-    readTail: ({ topic, onMessages }) =>
-      onMessages(held.filter((message) => message.topic === topic)),
+    readTail: ({ topic, from, onMessages }) =>
+      onMessages(
+        held.filter(
+          (message) => message.topic === topic && BigInt(message.offset) >= (from.get(0) ?? 0n),
+        ),
+      ),
+    newest: (topic, bounds) =>
+      newestByKey<StampedMessage>({
+        read: (_, onMessages) => {
+          const found = held.filter((message) => message.topic === topic);
+          onMessages(found.map((message) => ({ ...message, timestamp: '0' })));
+          return Promise.resolve();
+        },
+      }).asOf(bounds),
   };
   const store: Partial<TaskStore> = {
     memory: () => memory,
+    kept: () => ({ keys: [], next: undefined }),
+    sequence: () => undefined,
     put: (images, now) => {
       kept.push(now);
       done.push(`stored ${images.length}`);
@@ -109,6 +130,8 @@ describe('a commit of a task', () => {
         partitions: 1,
         starts: {},
         ends: { 0: '0' },
+        // sha256 of '7', a newline and '1'
+        live: { sequence: 1, losses: 0, partitions: [{ records: 1, digest: DIGEST }] },
       },
     ]);
     expect(log.cursor).toMatchObject(batch.cursor);
@@ -124,24 +147,42 @@ describe('a commit of a task', () => {
 });
 
 describe('a task that is taken over', () => {
-  it('goes on behind the last sequence that it reads, though its newest cursor is hidden', async () => {
+  describe('while its newest cursor is hidden', () => {
     // Behind the beginning of another task's open transaction nothing of the cursors can be read.
-    const cursor = { ...newCursor('another'), sequence: 4 };
-    const message = (topic: string, key: string, value: string) => {
+    const cursor = JSON.stringify({ ...newCursor('another'), sequence: 4 });
+    const message = (topic: string, offset: string, key: string, value: string) => {
       const partition = 0;
-      return { topic, partition, offset: '0', key: Buffer.from(key), value: Buffer.from(value) };
+      return { topic, partition, offset, key: Buffer.from(key), value: Buffer.from(value) };
     };
     const held = [
-      message('wine.cursors', TASK, JSON.stringify(cursor)),
-      message('wine.orders', '7', 'event 9'),
-      message('wine.orders', '8', 'event 8'),
+      message('wine.cursors', '0', TASK, cursor),
+      message('wine.orders', '0', '7', 'event 9'),
+      message('wine.orders', '1', '8', 'event 8'),
     ];
-    const { log } = await opened(undefined, held);
-    expect(log.cursor.sequence).toBe(9);
+    /** The store has read so much of the topic. */
+    const memory = (end: string, whole: number, found: number): TaskMemory => ({
+      ...{ home: '4 cluster wine.orders', ends: { 0: end }, cursorEnd: '1', cursor },
+      ...{ whole, found, schemaIds: [], sweep: null },
+    });
+
+    it('goes on behind the last sequence that it reads', async () => {
+      const { log } = await opened(undefined, held);
+      expect(log.cursor.sequence).toBe(9);
+    });
+
+    it.each([
+      ['was brought up to it', memory('2', 9, 0)],
+      ['was to be brought up to it, which was cut short', memory('2', 7, 2)],
+    ])('goes on behind the last sequence of its store, which %s', async (_, stored) => {
+      const { log, kept } = await opened(undefined, held, { memory: stored });
+      expect(log.cursor.sequence).toBe(9);
+      expect(kept.at(-1)).toMatchObject({ whole: 9 });
+    });
   });
 
   describe('by a process with a store of before', () => {
-    const cursor = { ...newCursor('another'), generation: 4 };
+    const live = { sequence: 0, losses: 0, partitions: [{ records: 0, digest: '0'.repeat(16) }] };
+    const cursor = { ...newCursor('another'), generation: 4, live };
     const message = {
       topic: 'wine.cursors',
       partition: 0,

@@ -80,6 +80,35 @@ describe('a process that opens its log again after a claim of which it does not 
   });
 });
 
+describe('an instance that is given a task back', () => {
+  it('goes on from the newest cursor, though it has read the cursors before', async () => {
+    const kafka = new SimBroker(() => 1);
+    const step = () => Promise.resolve();
+    /** An instance: what it has read of Kafka is there as long as it is, its images for one opening. */
+    const instance = (name: string) => {
+      const log = brokerOf(kafka, { step, fate: () => 'done', now: () => 0 });
+      return () =>
+        openCheckpoint({
+          log,
+          store: storeOf(new SimFolder(), step).task(TASK),
+          place: PLACE,
+          instance: name,
+          readImage: () => Promise.resolve(image),
+          ownership: {},
+          canBeAsked: true,
+          scheduler: new VirtualTimeScheduler(),
+        });
+    };
+    const reached = (checkpoint: Checkpoint, since: number) =>
+      checkpoint.commit({ messages: [], images: [], cursor: { ...checkpoint.cursor, since } });
+    const [east, west] = [instance('east'), instance('west')];
+    await reached(await west(), 1);
+    await reached(await east(), 2);
+    await reached(await west(), 3);
+    expect((await east()).cursor).toMatchObject({ since: 3, generation: 4 });
+  });
+});
+
 describe('a process that has ended while its log was being opened', () => {
   it.each([1, 2, 3])('leaves the task to whoever comes after, at its step %d too', async (nth) => {
     const kafka = new SimBroker(() => 1);

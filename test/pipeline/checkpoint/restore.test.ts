@@ -1,4 +1,4 @@
-import { VirtualTimeScheduler } from 'rxjs';
+import { asapScheduler } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { Bounds } from '../../../src/sinks/sink.ts';
 import type { LostEvents } from '../../../src/observe/lost-events.ts';
@@ -44,7 +44,7 @@ function cluster(partitions = 1) {
       },
       ownership: {},
       canBeAsked: true,
-      scheduler: new VirtualTimeScheduler(),
+      scheduler: asapScheduler,
       hooks: { onRestored: () => undefined, onLost: (told) => lost.push(told.lost) },
     }).then((log) => {
       fate = 'done';
@@ -151,22 +151,22 @@ describe('a task whose topic has lost events', () => {
     const old = new SimFolder();
     await publish(await open('one', old), 'a');
     kafka.makeAnew(TOPIC, 1);
-    await publish(await open('two', new SimFolder()), 'b'); // in the other partition
+    await publish(await open('two', new SimFolder()), 'd'); // in the other partition
     const log = await open('three', old);
-    expect(known(log, 'ab')).toEqual(['b']);
+    expect(known(log, 'ad')).toEqual(['d']);
     expect([log.cursor.firstRead.done, lost.length]).toEqual([true, 1]);
   });
 
   it('takes nothing for published that it could not read back, as the topic was made anew meanwhile', async () => {
     const { kafka, open, lost } = cluster(2);
-    await publish(await open('one', new SimFolder()), 'a', 'b');
+    await publish(await open('one', new SimFolder()), 'a', 'd');
     const folder = new SimFolder();
     const opened = open('two', folder, 'done', () => kafka.makeAnew(TOPIC, 1));
     await expect(opened).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE' });
     expect(lost).toEqual([]);
     const log = await open('two', folder);
     expect(log.cursor).toMatchObject({ sequence: 2, firstRead: { done: false } });
-    expect(known(log, 'ab')).toEqual([]);
+    expect(known(log, 'ad')).toEqual([]);
     expect(lost).toHaveLength(1);
   });
 
@@ -310,6 +310,79 @@ describe('a task whose folder is older than what compaction has left', () => {
     read = 6;
     expect(known(await open('two', half, 'done', count), keys.join(''))).toEqual(keys);
     expect([size > 0, read - 6]).toEqual([true, keys.length - size]);
+  });
+});
+
+describe('the count of live keys in a cursor', () => {
+  /** Somebody else writes to the topic: a tombstone, behind which compaction leaves nothing. */
+  const strike = (kafka: SimBroker, key: string) => {
+    const epoch = kafka.open('somebody');
+    kafka.begin('somebody', epoch);
+    kafka.append('somebody', epoch, [{ topic: TOPIC, key, value: null }], 1);
+    kafka.commit('somebody', epoch);
+  };
+  const recordsOf = ({ cursor }: Checkpoint) => cursor.live?.partitions.map((each) => each.records);
+
+  it('is the same in a topic that is read back, and then nothing is said', async () => {
+    const { open, lost } = cluster(2);
+    await publish(await open('one', new SimFolder()), 'a', 'b', 'd');
+    const log = await open('two', new SimFolder());
+    expect(recordsOf(log)).toEqual([2, 1]);
+    expect([log.cursor.losses, lost]).toEqual([undefined, []]);
+  });
+
+  it('differs from a topic in which something is missing: all is read anew, and it is said once', async () => {
+    const { kafka, open, lost } = cluster(2);
+    await publish(await open('one', new SimFolder()), 'a', 'b', 'd');
+    strike(kafka, 'a');
+    const log = await open('two', new SimFolder());
+    expect(log.cursor).toMatchObject({ losses: 1, lostSequence: 3, firstRead: { done: false } });
+    expect(lost).toEqual([
+      { topic: TOPIC, gaps: [], offsets: 0, keys: [{ partition: 0, before: 2, now: 1 }] },
+    ]);
+    expect(recordsOf(log)).toEqual([1, 1]); // a new base
+    await open('three', new SimFolder());
+    expect(lost).toHaveLength(1);
+  });
+
+  it('is held against it again, if the first who found it died before he could say so', async () => {
+    const { kafka, open, lost } = cluster();
+    await publish(await open('one', new SimFolder()), 'a', 'b');
+    strike(kafka, 'a');
+    const folder = new SimFolder();
+    await expect(open('two', folder, 'refused')).rejects.toMatchObject({ code: 'COMMIT_FAILED' });
+    expect(lost).toEqual([]);
+    await open('three', folder);
+    expect(lost).toHaveLength(1);
+  });
+
+  it('is made anew from the topic, where a version has written that passes it on', async () => {
+    const { kafka, open, lost } = cluster();
+    const folder = new SimFolder();
+    const first = await open('one', folder);
+    await publish(first, 'a');
+    const { live } = first.cursor;
+    const epoch = kafka.open('cellarstream.wine.estate.orders');
+    const cursor = { ...first.cursor, instance: 'older', generation: 2, sequence: 2, live };
+    const messages = [
+      { topic: TOPIC, key: 'b', value: Buffer.from('2') },
+      { topic: 'wine.cursors', key: TASK, value: Buffer.from(JSON.stringify(cursor)) },
+    ];
+    kafka.begin('cellarstream.wine.estate.orders', epoch);
+    kafka.append('cellarstream.wine.estate.orders', epoch, messages, 1);
+    kafka.commit('cellarstream.wine.estate.orders', epoch);
+    let read = 0;
+    const log = await open('two', folder, 'done', () => void read++);
+    expect([read, recordsOf(log), lost]).toEqual([2, [2], []]);
+  });
+
+  it('is believed where the folder is warm: nothing is read for it', async () => {
+    const { open } = cluster();
+    const folder = new SimFolder();
+    await publish(await open('one', folder), 'a', 'b');
+    let read = 0;
+    const log = await open('two', folder, 'done', () => void read++);
+    expect([read, recordsOf(log)]).toEqual([0, [2]]);
   });
 });
 

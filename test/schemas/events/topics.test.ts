@@ -19,6 +19,7 @@ describe('topicTable', () => {
       ['wine.dead-letters', 1, 'cleanup.policy=delete'],
       ['wine.cursors', 1, 'cleanup.policy=compact segment.ms=600000'],
       ['wine.signals', 1, 'cleanup.policy=delete retention.ms=604800000'],
+      ['wine.certificates', 1, 'cleanup.policy=delete retention.ms=2592000000'],
       [
         'wine.ledger',
         1,
@@ -51,13 +52,14 @@ describe('topicTable', () => {
     expect(table.map(({ topic }) => topic)).not.toContain('w.order-status-changes');
   });
 
-  it('fixes the partitions of the cursors, the signals and the ledgers', () => {
+  it('fixes the partitions of the cursors, the signals, the certificates and the ledgers', () => {
     const table = topicTable({ prefix: 'wine', resources, partitions: 6, replication: 1 });
     const fixed = table.filter(({ fixedPartitions }) => fixedPartitions);
 
     expect(fixed.map(({ topic }) => topic)).toEqual([
       topicNames('wine').cursors,
       topicNames('wine').signals,
+      topicNames('wine').certificates,
       topicNames('wine').ledger,
     ]);
   });

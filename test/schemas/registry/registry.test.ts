@@ -146,6 +146,23 @@ describe('register', () => {
     expect(lines()).toEqual([...one, ...one]);
   });
 
+  it.each(['PUT', 'POST'])('asks once more where another client was first: %s', async (method) => {
+    let conflicts = 1;
+    const { registry, lines } = await fake((request) =>
+      request.line.startsWith(method) && conflicts-- > 0 ? { status: 409 } : registering(request),
+    );
+    expect(await registry.register('a', schema)).toBe(7);
+    expect(lines()).toHaveLength(4);
+  });
+
+  it('is refused where a conflict stays', async () => {
+    const { registry } = await fake((request) =>
+      request.line.startsWith('POST') ? { status: 409 } : registering(request),
+    );
+    const error = await failure(registry.register('a', schema));
+    expect([error.code, isRetryable(error)]).toEqual(['REGISTRY_REFUSED', false]);
+  });
+
   it('tries again after a failure, and is not held up by it', async () => {
     let healthy = false;
     const { registry } = await fake((request) =>

@@ -85,12 +85,16 @@ export async function serve(server: Server, account: SimAccount, serving: Servin
   } finally {
     isOver = true;
     await traffic.close().catch(() => undefined);
-    const settled$ = merge(defer(ledger.settle), timer(SETTLE_WITHIN_MS, scheduler)).pipe(take(1));
-    await lastValueFrom(settled$, { defaultValue: undefined }).catch(() => undefined);
-    await ledger.close();
+    await soon(ledger.settle, scheduler);
+    await soon(ledger.close, scheduler);
     quota.close();
     told.endedAt = time.now();
   }
+}
+
+async function soon(work: () => Promise<void>, scheduler: SchedulerLike): Promise<void> {
+  const done$ = merge(defer(work), timer(SETTLE_WITHIN_MS, scheduler)).pipe(take(1));
+  await lastValueFrom(done$, { defaultValue: undefined }).catch(() => undefined);
 }
 
 function logOf({ time, line, topic }: Server, { name, ledger }: SimAccount): AccountLog {

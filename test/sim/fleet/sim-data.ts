@@ -3,9 +3,12 @@ import { checkChains } from '../check-chains.ts';
 import { checkStatuses } from '../check-statuses.ts';
 import { chainsOf, imagesOf, isTruth } from '../published.ts';
 import { SimApi } from '../sim-api.ts';
-import { SimBroker } from '../sim-broker.ts';
+import type { TransactionalLog } from '../../../src/sinks/transactional-log.ts';
+import { brokerOf, SimBroker } from '../sim-broker.ts';
 import { SimRegistry } from '../sim-registry.ts';
 import type { SimTime } from '../sim-time.ts';
+import { reach } from './sim-line.ts';
+import type { SimLine } from './sim-line.ts';
 
 const RECORDS = 40;
 
@@ -14,9 +17,12 @@ export class SimData {
   readonly api: SimApi;
   readonly broker = new SimBroker((topic) => (topic === 'sim.cursors' ? 1 : 3));
   readonly registry = new SimRegistry();
+  readonly #logs = new Map<SimLine, TransactionalLog>();
+  readonly #time: SimTime;
   readonly #published = imagesOf(this.broker, this.registry, 'sim.orders');
 
   constructor(quotaPerMinute: number, loginsPerMinute: number, chance: Chance, time: SimTime) {
+    this.#time = time;
     const traits = {
       resource: 'orders',
       sort: chance.pick(['key-asc', 'updated-desc'] as const),
@@ -25,6 +31,15 @@ export class SimData {
       ...{ quotaPerMinute, loginsPerMinute },
     } as const;
     this.api = new SimApi(traits, chance, time, RECORDS);
+  }
+
+  /** Its Kafka as an instance sees it, which shares what it has read from one serving to the next. */
+  logOf(line: SimLine): TransactionalLog {
+    const step = (what: string) => reach(line, `task ${what}`);
+    const now = () => this.#time.now();
+    const log = this.#logs.get(line) ?? brokerOf(this.broker, { step, fate: () => 'done', now });
+    this.#logs.set(line, log);
+    return log;
   }
 
   /** Whether all that there is was published as it is. */

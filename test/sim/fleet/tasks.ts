@@ -8,13 +8,10 @@ import { listTask } from '../../../src/pipeline/list-task.ts';
 import { taskId } from '../../../src/pipeline/task.ts';
 import { transactionalIds } from '../../../src/pipeline/transactional-id.ts';
 import { RULES } from '../../../src/resources/resources.ts';
-import type { TransactionalLog } from '../../../src/sinks/transactional-log.ts';
 import type { Destination } from '../../../src/sinks/topics/destination.ts';
-import { brokerOf } from '../sim-broker.ts';
 import { compile, registryOf } from '../sim-registry.ts';
 import { storeOf } from '../sim-store.ts';
 import type { SimData } from './sim-data.ts';
-import { reach } from './sim-line.ts';
 import type { Server } from './serve.ts';
 import type { Traffic, TrafficOptions } from './traffic.ts';
 
@@ -31,6 +28,7 @@ const DESTINATION: Destination = {
   deadLetters: { topic: TOPICS.deadLetters, schemaId: 901 },
   cursors: TOPICS.cursors,
   ledger: 'sim.ledger',
+  certificates: 'sim.certificates',
   partitions: new Map(),
   maxMessageBytes: new Map(),
   look: () => Promise.resolve([]),
@@ -78,7 +76,7 @@ export function tasks(data: SimData, options: TrafficOptions): Traffic {
       stop$,
     },
     instance,
-    log: logOf(data, server),
+    log: data.logOf(server.line),
     registry: registryOf(data.registry, server.line.step),
     store: storeOf(server.folder, server.line.step),
     ...{ random, compile },
@@ -92,28 +90,18 @@ export function tasks(data: SimData, options: TrafficOptions): Traffic {
 }
 
 /** Reads the account's images, as {@link warmUp} does. */
-export async function warmTasks(
-  { registry, broker }: SimData,
-  server: Server,
-  signal: AbortSignal,
-): Promise<void> {
+export async function warmTasks(data: SimData, server: Server, signal: AbortSignal): Promise<void> {
   const { instance, line, folder } = server;
   const task = taskId(server.account, 'orders');
   await warmUp({
-    log: logOf({ registry, broker }, server),
+    log: data.logOf(line),
     place: {
       ...{ task, topic: TOPICS.records, cursorTopic: TOPICS.cursors, isShared: true },
       ...transactionalIds(PREFIX, server.account, 'orders'),
     },
     rules: RULES.orders,
-    registry: registryOf(registry, line.step),
+    registry: registryOf(data.registry, line.step),
     store: storeOf(folder, line.step).task(task),
     ...{ instance, signal },
   });
-}
-
-function logOf({ broker }: Pick<SimData, 'broker' | 'registry'>, server: Server): TransactionalLog {
-  const { line, time } = server;
-  const step = (what: string) => reach(line, `task ${what}`);
-  return brokerOf(broker, { step, fate: () => 'done', now: () => time.now() });
 }

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { parseSignal, signalMessage } from '../../../src/sinks/signals/signals.ts';
-import type { ResyncAck, ResyncRequest } from '../../../src/sinks/signals/signals.ts';
+import type {
+  CertifyAck,
+  CertifyRequest,
+  ResyncAck,
+  ResyncRequest,
+} from '../../../src/sinks/signals/signals.ts';
 
 const request: ResyncRequest = {
   type: 'resync',
@@ -21,18 +26,38 @@ const ack: ResyncAck = {
   message: null,
   at: '2026-01-01T00:00:01Z',
 };
+const certify: CertifyRequest = {
+  type: 'certify',
+  id: 'r-1',
+  account: 'estate',
+  resources: ['orders', 'customers'],
+  requested_at: '2026-01-01T00:00:00Z',
+};
+const certified: CertifyAck = {
+  type: 'certify-ack',
+  id: 'r-1',
+  account: 'estate',
+  resource: 'orders',
+  status: 'done',
+  number: 12,
+  message: null,
+  at: '2026-01-01T00:00:01Z',
+};
 const read = (value: unknown, key = 'r-1') =>
   parseSignal({ key: Buffer.from(key), value: Buffer.from(JSON.stringify(value)) });
 
 describe('signals', () => {
-  it.each([request, ack, { ...request, resources: ['orders'], order_number: 7 }])(
-    'are read as they were written: %o',
-    (signal) => {
-      const { topic, key, value } = signalMessage('wine.signals', signal);
-      expect([topic, key]).toEqual(['wine.signals', 'r-1']);
-      expect(parseSignal({ key: Buffer.from(key!), value })).toEqual(signal);
-    },
-  );
+  it.each([
+    request,
+    ack,
+    certify,
+    certified,
+    { ...request, resources: ['orders'], order_number: 7 },
+  ])('are read as they were written: %o', (signal) => {
+    const { topic, key, value } = signalMessage('wine.signals', signal);
+    expect([topic, key]).toEqual(['wine.signals', 'r-1']);
+    expect(parseSignal({ key: Buffer.from(key!), value })).toEqual(signal);
+  });
 
   it('may leave out what is null, and have more than is known', () => {
     const short = { ...request, order_number: undefined, since: undefined };

@@ -43,7 +43,9 @@ export class SweepLedger implements KnownRecords {
           this.progress.phase === 'reading' ? this.progress : nextSweep(this.progress, beganAt);
         const keys = keysIn(jsonsOf(page.answer.data));
         const fresh = [...keys].filter((key) => !this.#isRead(key, sweep.number)).length;
-        this.#progressTo(sweepAfter(sweep, page, { fresh, settled, now, proofMs }));
+        this.#progressTo(
+          sweepAfter(sweep, page, { fresh, leftOut: 0, rejectedAt: [], settled, now, proofMs }),
+        );
         for (const key of keys) this.#mark(key, true);
         return [];
       }

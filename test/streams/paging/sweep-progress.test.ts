@@ -11,6 +11,7 @@ import {
   takenOver,
   withRemoved,
 } from '../../../src/streams/paging/sweep-progress.ts';
+import { NOTHING_COUNTED } from '../../../src/streams/paging/reading-counts.ts';
 import type { Proof, SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
 import { answer } from './moving-list.ts';
 
@@ -42,7 +43,10 @@ function readAt(now: number, sweep: SweepProgress, ...pages: Told[]): SweepProgr
       offset: 0,
       next: last ? undefined : { ...BEGINNING, offset: before.distinct + fresh },
     };
-    return sweepAfter(before, page, { fresh, settled, now, proofMs: PROOF_MS });
+    return sweepAfter(before, page, {
+      ...{ fresh, leftOut: 0, rejectedAt: [] },
+      ...{ settled, now, proofMs: PROOF_MS },
+    });
   }, sweep);
 }
 
@@ -72,13 +76,14 @@ describe('a sweep', () => {
   const first = nextSweep(NO_SWEEP, 1_000);
 
   it('begins with the next number, at the beginning, and keeps what was proved before', () => {
-    expect(first).toEqual({ ...NO_SWEEP, number: 1, beganAt: 1_000, phase: 'reading' });
+    const begun = { phase: 'reading', counts: NOTHING_COUNTED } as const;
+    expect(first).toEqual({ ...NO_SWEEP, number: 1, beganAt: 1_000, ...begun });
     const exact = read(first, { total: 2, fresh: 2, last: true });
     expect(nextSweep(exact, 2_000)).toEqual({
       ...NO_SWEEP,
       number: 2,
       beganAt: 2_000,
-      phase: 'reading',
+      ...begun,
       proof: 'exact',
       row: [{ number: 1, at: KEPT_AT }],
     });
@@ -87,7 +92,8 @@ describe('a sweep', () => {
   it('keeps the position and the distinct keys of each page until the last', () => {
     const half = read(first, { total: 50, fresh: 20 }, { total: 50, fresh: 15 });
     const position = { ...BEGINNING, offset: 35 };
-    expect(half).toEqual({ ...first, total: 50, distinct: 35, position });
+    const { counts } = half;
+    expect(half).toEqual({ ...first, total: 50, distinct: 35, counts, position });
     const done = read(half, { total: 50, fresh: 15, last: true });
     expect(done).toMatchObject({ phase: 'removing', position: null, distinct: 50, proof: 'exact' });
   });

@@ -174,6 +174,6 @@ describe('keyRecords', () => {
   });
 
   it('has nothing to split in an empty page', () => {
-    expect(keyRecords([], keyOf)).toEqual({ keyed: [], rejected: [] });
+    expect(keyRecords([], keyOf)).toEqual({ keyed: [], rejected: [], rejectedAt: [] });
   });
 });

@@ -42,6 +42,7 @@ describe('readRequest', () => {
       id: 'task',
     });
     expect(request(22, 1, null, [4, 60_000])).toMatchObject({ api: 'InitProducerId', id: null });
+    expect(request(14, 3, 'group', [4, 1])).toMatchObject({ api: 'SyncGroup', id: 'group' });
     expect(request(1, 11, [4, -1])).toMatchObject({ api: 'Fetch', id: null });
     expect(request(18, 2)).toMatchObject({ api: 'ApiVersions', id: null });
     expect(request(60, 0, 'x')).toMatchObject({ api: undefined, id: null });

@@ -5,6 +5,8 @@ export const API_KEYS = {
   ListOffsets: 2,
   Metadata: 3,
   FindCoordinator: 10,
+  JoinGroup: 11,
+  SyncGroup: 14,
   ApiVersions: 18,
   InitProducerId: 22,
   AddPartitionsToTxn: 24,
@@ -46,7 +48,7 @@ export interface KafkaRequest {
   readonly version: number;
   readonly correlationId: number;
   /**
-   * The text that begins the body of those that have one there: the transactional id, or whose
+   * The text that begins the body of those that have one there: the transactional id, the group, or whose
    * coordinator is looked for. Null where the protocol says so.
    */
   readonly id: string | null;
@@ -64,6 +66,8 @@ const ID_FIRST: Partial<Record<ApiName, readonly [from: number, compactFrom: num
   {
     Produce: [3, 9, 8],
     FindCoordinator: [0, 3, 2],
+    JoinGroup: [0, 6, 5],
+    SyncGroup: [0, 4, 3],
     InitProducerId: [0, 2, 5],
     AddPartitionsToTxn: [0, 3, 3],
     EndTxn: [0, 3, 4],

@@ -1,0 +1,160 @@
+import type { Kafka } from 'kafkajs';
+import { concat, defer, EMPTY, lastValueFrom, of, switchMap, takeUntil } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { parseCertificate } from '../schemas/events/certificate.ts';
+import type { Certificate } from '../schemas/events/certificate.ts';
+import { topicNames } from '../schemas/events/topics.ts';
+import { requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
+import { withAdmin } from '../sinks/client/with-admin.ts';
+import type { PartitionBatch } from '../sinks/fetch/kafka-reader.ts';
+import { readBatches } from '../sinks/fetch/read-batches.ts';
+
+/** A certificate as it lies in its topic. */
+export interface PublishedCertificate {
+  readonly certificate: Certificate;
+  /** When, ms since 1970. */
+  readonly publishedAt: number;
+}
+
+/** Which certificates those of a list are. */
+export interface CertificatesSource {
+  /** `<TOPIC_PREFIX>.certificates`; in a fleet the fleet's. */
+  readonly topic: string;
+  readonly resource: string;
+  /** Undefined where the topic has those of one account alone. */
+  readonly account?: string | undefined;
+}
+
+/** Where the certificates of a list are, for those who read its topic. */
+export interface CertificatesOptions {
+  /** Default `<prefix>.certificates`, with the prefix of the list's topic. That of a fleet is under the fleet's. */
+  readonly topic?: string;
+  /** Default the one account that is there. To be given in a fleet. */
+  readonly account?: string;
+}
+
+/** @param topic Of the list: `<prefix>.<resource>`. */
+export function certificatesSource(
+  topic: string,
+  { topic: certificates, account }: CertificatesOptions = {},
+): CertificatesSource {
+  const dot = topic.lastIndexOf('.');
+  return {
+    topic: certificates ?? topicNames(topic.slice(0, Math.max(dot, 0))).certificates,
+    resource: topic.slice(dot + 1),
+    account,
+  };
+}
+
+const RUN_FIRST =
+  '`cellarstream run` makes it, from the version on that publishes certificates; in a fleet it is under the prefix of all';
+/** Messages that are looked through for the newest certificate, from the end on; then ever more. */
+const FIRST_WINDOW = 1_000;
+const WIDER = 8;
+
+/** The newest certificate of a list, and where its topic ends. */
+export interface OpenedCertificates {
+  /** Undefined where there is none. */
+  readonly newest: PublishedCertificate | undefined;
+  readonly end: bigint;
+}
+
+/** @throws CellarstreamError `POSITION` when there is no such topic. */
+export async function openCertificates(
+  kafka: Kafka,
+  source: CertificatesSource,
+): Promise<OpenedCertificates> {
+  const bounds = await boundsOf(kafka, source.topic);
+  const [newest] = await newestOf(kafka, source.topic, bounds, [certificateOf(source)]);
+  return { newest, end: bounds.high };
+}
+
+/** The certificates of a list that are published from an end on; completes behind `stop$`. */
+export function laterCertificates(
+  kafka: Kafka,
+  source: CertificatesSource,
+  end: bigint,
+  stop$: Observable<unknown>,
+): Observable<PublishedCertificate> {
+  const { topic } = source;
+  const ends = new Map([[0, end]]);
+  return readBatches({ kafka, topic, range: { from: ends, ends }, follow: true, stop$ }, (batch) =>
+    certificatesIn(batch).filter(certificateOf(source)),
+  );
+}
+
+/** Its newest certificate, and the later ones. */
+export function certificatesOf(
+  kafka: Kafka,
+  source: CertificatesSource,
+  stop$: Observable<unknown>,
+): Observable<PublishedCertificate> {
+  return defer(() => openCertificates(kafka, source)).pipe(
+    takeUntil(stop$),
+    switchMap(({ newest, end }) =>
+      concat(newest ? of(newest) : EMPTY, laterCertificates(kafka, source, end, stop$)),
+    ),
+  );
+}
+
+/**
+ * The newest certificate of each of these lists, in their order; undefined where there is none.
+ *
+ * @throws CellarstreamError `POSITION` when there is no such topic.
+ */
+export async function newestCertificates(
+  kafka: Kafka,
+  topic: string,
+  lists: readonly Omit<CertificatesSource, 'topic'>[],
+): Promise<readonly (PublishedCertificate | undefined)[]> {
+  return newestOf(kafka, topic, await boundsOf(kafka, topic), lists.map(certificateOf));
+}
+
+/** Of each kind the newest; from the end on, as those of a list come every few minutes. */
+async function newestOf(
+  kafka: Kafka,
+  topic: string,
+  { low, high }: { readonly low: bigint; readonly high: bigint },
+  kinds: readonly ((published: PublishedCertificate) => boolean)[],
+): Promise<(PublishedCertificate | undefined)[]> {
+  const newest = kinds.map((): PublishedCertificate | undefined => undefined);
+  for (let end = high, size = FIRST_WINDOW; end > low && newest.includes(undefined);) {
+    const from = end - BigInt(size) > low ? end - BigInt(size) : low;
+    const found: typeof newest = [];
+    const range = { from: new Map([[0, from]]), ends: new Map([[0, end]]) };
+    const read$ = readBatches({ kafka, topic, range }, (batch) => {
+      for (const published of certificatesIn(batch)) {
+        kinds.forEach((isOfKind, nth) => {
+          if (isOfKind(published)) found[nth] = published;
+        });
+      }
+      return [];
+    });
+    await lastValueFrom(read$, { defaultValue: undefined });
+    found.forEach((published, nth) => (newest[nth] ??= published));
+    end = from;
+    size *= WIDER;
+  }
+  return newest;
+}
+
+function certificatesIn({ messages }: PartitionBatch): PublishedCertificate[] {
+  return messages.flatMap(({ value, timestamp }) => {
+    const certificate = value ? parseCertificate(value.toString()) : undefined;
+    return certificate ? [{ certificate, publishedAt: Number(timestamp) }] : [];
+  });
+}
+
+/** Whether a certificate is one of a list. */
+function certificateOf({ account, resource }: Omit<CertificatesSource, 'topic'>) {
+  return ({ certificate }: PublishedCertificate): boolean =>
+    certificate.resource === resource && certificate.account === (account ?? certificate.account);
+}
+
+async function boundsOf(kafka: Kafka, topic: string) {
+  const bounds = await withAdmin(kafka, async (admin) => {
+    await requireTopic(admin, topic, RUN_FIRST);
+    return topicBounds(admin, topic);
+  });
+  return bounds.get(0) ?? { low: 0n, high: 0n };
+}

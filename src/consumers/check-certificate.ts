@@ -1,0 +1,121 @@
+import type { Kafka } from 'kafkajs';
+import { CellarstreamError } from '../core/errors.ts';
+import type { TallyText } from '../schemas/events/key-tally.ts';
+import { compactionLag, requireTopic, topicBounds } from '../sinks/client/topic-bounds.ts';
+import { withAdmin } from '../sinks/client/with-admin.ts';
+import type { Bounds } from '../sinks/sink.ts';
+import type { PublishedCertificate } from './certificates.ts';
+
+/** What came of holding something against a certificate. What can't be held against it never disagrees. */
+export type Checked = 'agrees' | 'disagrees' | 'not checked';
+
+/** The same of one partition. */
+export interface CheckedPartition {
+  readonly partition: number;
+  readonly checked: Checked;
+  /** The offset that the certificate speaks of: keys whose events lie before it. */
+  readonly position: number;
+  readonly certified: TallyText;
+  /** Undefined where it was not checked. */
+  readonly found: TallyText | undefined;
+  /** Why it does not agree, in words. */
+  readonly why: string | undefined;
+}
+
+/** A certificate, and what was found. */
+export interface CheckedCertificate extends PublishedCertificate {
+  readonly checked: Checked;
+  /** Why nothing of it was checked, in words. */
+  readonly why: string | undefined;
+  readonly partitions: readonly CheckedPartition[];
+}
+
+/** What has to be known of a list's topic. */
+export interface CertifiedTopic {
+  readonly bounds: ReadonlyMap<number, Bounds>;
+  /** How long compaction leaves its messages alone, ms. */
+  readonly compactionLagMs: number;
+}
+
+/** @throws CellarstreamError `POSITION` when there is no such topic; `KAFKA_UNREACHABLE`, `KAFKA_REFUSED`. */
+export async function certifiedTopic(kafka: Kafka, topic: string): Promise<CertifiedTopic> {
+  const bounds = await withAdmin(kafka, async (admin) => {
+    await requireTopic(admin, topic, 'is TOPIC_PREFIX that of the service?');
+    return topicBounds(admin, topic);
+  });
+  return { bounds, compactionLagMs: await lagOf(kafka, topic) };
+}
+
+/** None, where this client may not ask for it: nothing is checked then. */
+async function lagOf(kafka: Kafka, topic: string): Promise<number> {
+  try {
+    return await withAdmin(kafka, (admin) => compactionLag(admin, topic));
+  } catch (error) {
+    if (error instanceof CellarstreamError && error.code === 'KAFKA_REFUSED') return 0;
+    throw error;
+  }
+}
+
+/** Why nothing can be held against a certificate; undefined when something can. */
+export function whyUncheckable(
+  { certificate, publishedAt }: PublishedCertificate,
+  { bounds, compactionLagMs }: CertifiedTopic,
+  now: number,
+): string | undefined {
+  const certified = Object.keys(certificate.partitions).length;
+  if (certified !== bounds.size) {
+    return `the topic has ${bounds.size} partitions, the certificate speaks of ${certified}`;
+  }
+  if (now - publishedAt < compactionLagMs) return undefined;
+  return "it is older than the topic's min.compaction.lag.ms: what it speaks of may be compacted since";
+}
+
+/** What is there instead of count and digest of a partition at a position. */
+export interface NotFound {
+  readonly checked: Exclude<Checked, 'agrees'>;
+  readonly why: string;
+}
+
+/**
+ * Holds count and digest of each partition against a certificate.
+ *
+ * @param found Count and digest of the live keys whose events lie before a position.
+ */
+export function checkCertificate(
+  published: PublishedCertificate,
+  topic: CertifiedTopic,
+  now: number,
+  found: (partition: number, position: number) => TallyText | NotFound,
+): CheckedCertificate {
+  const why = whyUncheckable(published, topic, now);
+  if (why !== undefined) return { ...published, checked: 'not checked', why, partitions: [] };
+  const partitions = Object.entries(published.certificate.partitions).map(
+    ([text, { position, ...certified }]): CheckedPartition => {
+      const partition = Number(text);
+      const one = { partition, position, certified };
+      const tally = found(partition, position);
+      if ('checked' in tally) return { ...one, found: undefined, ...tally };
+      const difference = differenceOf(partition, certified, tally);
+      const checked = difference === undefined ? 'agrees' : 'disagrees';
+      return { ...one, checked, found: tally, why: difference };
+    },
+  );
+  return { ...published, checked: together(partitions), why: undefined, partitions };
+}
+
+function differenceOf(
+  partition: number,
+  certified: TallyText,
+  found: TallyText,
+): string | undefined {
+  if (found.records !== certified.records) {
+    return `partition ${partition} has ${found.records} of ${certified.records} records`;
+  }
+  if (found.digest === certified.digest) return undefined;
+  return `partition ${partition} has ${found.records} records as certified, by other events`;
+}
+
+function together(partitions: readonly CheckedPartition[]): Checked {
+  const any = (wanted: Checked) => partitions.some(({ checked }) => checked === wanted);
+  return any('disagrees') ? 'disagrees' : any('not checked') ? 'not checked' : 'agrees';
+}

@@ -1,0 +1,107 @@
+import { firstValueFrom, timer } from 'rxjs';
+import type { CertifyAsked, TaskResyncs } from '../account/resync-requests.ts';
+import type { Certificate } from '../schemas/events/certificate.ts';
+import type { Message } from '../sinks/sink.ts';
+import type { Checkpoint, TaskBatch } from './checkpoint/checkpoint.ts';
+import { certificateOf, MAX_NAMED } from './publish/certificate-of.ts';
+import type { Plan } from './publish/plan.ts';
+import type { ReadBatch } from './reads/read-batch.ts';
+import { taskId } from './task.ts';
+import type { Task } from './task.ts';
+
+export interface CertifyingOptions {
+  readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'destination' | 'scheduler'>;
+  readonly checkpoint: Pick<Checkpoint, 'cursor' | 'sweep' | 'live' | 'partitions' | 'unseen'>;
+  /** Default: nobody asks. */
+  readonly resyncs?: Pick<TaskResyncs, 'acknowledgeCertify'> | undefined;
+}
+
+/** What is to be committed at the end of a complete reading. */
+export interface Certifying {
+  readonly commit: TaskBatch;
+  /** Undefined where there can be none: whoever asked is told why. */
+  readonly certificate: Certificate | undefined;
+  /** Whom it answers. */
+  readonly asked: readonly CertifyAsked[];
+}
+
+/**
+ * The certificate of a complete reading that has just ended, where one is due or was asked for. It speaks of the topic as the newest
+ * commit has left it: all that the reading has found is in that.
+ */
+export function certifying(
+  options: CertifyingOptions,
+): (plan: Plan) => Promise<Certifying | undefined> {
+  const { task, checkpoint, resyncs } = options;
+  const { account, rules, config, destination, scheduler } = task;
+  const { resource } = rules;
+
+  const isDue = (now: number): boolean => {
+    const at = checkpoint.cursor.certificate?.at ?? -Infinity;
+    return now - at >= config.certificateIntervalMs || at > now; // a clock was set back
+  };
+  const unseen = async (since: number) => {
+    let count = 0;
+    const keys: string[] = [];
+    for (let after: string | undefined; ;) {
+      const stretch = checkpoint.unseen(since, after);
+      count += stretch.keys.length;
+      keys.push(...stretch.keys.slice(0, MAX_NAMED - keys.length));
+      if (stretch.next === undefined) return { count, keys };
+      after = stretch.next;
+      await firstValueFrom(timer(0, scheduler));
+    }
+  };
+
+  return async ({ batch, commit: { cursor } }) => {
+    const reading = readingEnded(batch);
+    if (!reading) return undefined;
+    const { asked, held } = reading;
+    const now = scheduler.now();
+    if (asked.length === 0 && !isDue(now)) return undefined;
+    const { sweep } = checkpoint;
+    const live = checkpoint.live();
+    const isSplit = (await checkpoint.partitions()) !== live.keys.length;
+    if (isSplit && asked.length === 0) return undefined; // the next opening says what is wrong
+    const number = (checkpoint.cursor.certificate?.number ?? 0) + 1;
+    const certificate = isSplit
+      ? undefined
+      : certificateOf({
+          ...{ account: account.name, resource, number, sweep, held, live, now },
+          sequence: cursor.sequence,
+          unseen: await unseen(sweep.number),
+        });
+    const message: Message[] = certificate
+      ? [
+          {
+            topic: destination.certificates,
+            key: taskId(account.name, resource),
+            value: Buffer.from(JSON.stringify(certificate)),
+          },
+        ]
+      : [];
+    const outcome = certificate
+      ? ({ status: 'done', number, message: null } as const)
+      : ({ status: 'failed', number: null, message: SPLIT } as const);
+    const acks = asked.flatMap((each) => resyncs?.acknowledgeCertify(each, outcome) ?? []);
+    const progress = certificate ? { ...cursor, certificate: { number, at: now } } : cursor;
+    return {
+      commit: { messages: [...message, ...acks], images: [], cursor: progress },
+      certificate,
+      asked,
+    };
+  };
+}
+
+const SPLIT =
+  'the topic has another number of partitions than its events were written with: nobody can tell what is in which of them';
+
+/** Of a complete reading whose last step this is. */
+function readingEnded(
+  batch: ReadBatch,
+): { readonly asked: readonly CertifyAsked[]; readonly held: number } | undefined {
+  if (batch.lane === 'first-read')
+    return batch.isWhole && batch.snapshot.done ? { asked: [], held: 0 } : undefined;
+  if (batch.lane !== 'sweep' || batch.step.kind !== 'end') return undefined;
+  return { asked: batch.asked ?? [], held: batch.step.held };
+}

@@ -1,0 +1,59 @@
+import { Kafka, logLevel } from 'kafkajs';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { steadyScheduler } from '../../src/core/clock.ts';
+import { fleetLog } from '../../src/fleet/fleet-log.ts';
+import type { FleetLog } from '../../src/fleet/fleet-log.ts';
+import { fleetMessage } from '../../src/fleet/fleet-record.ts';
+import { KafkaProxy } from '../support/proxy/kafka-proxy.ts';
+import { createTopic } from './support/created-topic.ts';
+
+const TOPIC = 'fleet-log.fleet';
+/** kafkajs gives up what is not answered after thirty seconds. */
+const SOON = { timeout: 15_000 };
+
+function logOf(broker: string): FleetLog & { readonly retries: readonly unknown[] } {
+  const kafka = new Kafka({ brokers: [broker], logLevel: logLevel.NOTHING });
+  const retries: unknown[] = [];
+  const log = fleetLog({
+    ...{ kafka, topic: TOPIC, scheduler: steadyScheduler },
+    onRetry: ({ error }) => retries.push(error),
+  });
+  const following = log.following$.subscribe();
+  onTestFinished(() => {
+    following.unsubscribe();
+    log.close();
+  });
+  return { ...log, retries };
+}
+
+const says = (account: string) =>
+  fleetMessage(TOPIC, {
+    ...{ type: 'released', account, instance: 'i', name: 'one' },
+    at: '2026-01-31T12:00:00.000Z',
+  });
+
+describe("the fleet's topic", () => {
+  it(
+    'is read on, soon, where the connection that read it is dead without a sign',
+    SOON,
+    async () => {
+      const [broker] = inject('brokers') as [string];
+      await createTopic(new Kafka({ brokers: [broker], logLevel: logLevel.NOTHING }), {
+        topic: TOPIC,
+      });
+      const proxy = await KafkaProxy.listen(broker);
+      onTestFinished(() => proxy.close());
+      const [near, far] = [logOf(broker), logOf(proxy.address)];
+      await near.send(says('before'));
+      await far.caughtUp();
+      expect(far.words.has('before')).toBe(true);
+      expect(far.retries).toEqual([]);
+
+      proxy.tcp.darken();
+      await near.send(says('behind'));
+      await far.caughtUp();
+      expect(far.words.has('behind')).toBe(true);
+      expect(far.retries).toHaveLength(1);
+    },
+  );
+});

@@ -1,0 +1,65 @@
+import { expect, vi } from 'vitest';
+import type { LogLine } from './cli.ts';
+import type { Instance, TestAccount, TestFleet } from './fleet.ts';
+
+export const SOON = { timeout: 60_000, interval: 100 };
+
+/** No account is to be without an owner for longer. */
+export const LONGEST_SILENCE_MS = 30_000;
+
+export const named = (fleet: TestFleet, names: readonly string[]) =>
+  fleet.accounts.filter(({ name }) => names.includes(name));
+
+/** The newest generation of the group that an instance takes part in. */
+export const generationOf = ({ cli }: Instance): LogLine | undefined =>
+  cli.lines().findLast(({ event }) => event === 'generation');
+
+/** Resolves when so many accounts are shared out among these instances, and no others. */
+export async function shared(instances: readonly Instance[], accounts: number): Promise<void> {
+  await vi.waitFor(() => {
+    const newest = instances.map(generationOf);
+    const sum = newest.reduce((total, line) => total + Number(line?.accounts ?? 0), 0);
+    expect(sum).toBe(accounts);
+    for (const line of newest) expect(line?.instances).toHaveLength(instances.length);
+  }, SOON);
+}
+
+/** Resolves when each of these accounts was answered again after a moment; gives how long that took, ms. */
+export async function servedAgain(
+  accounts: readonly TestAccount[],
+  since: number,
+  within = SOON,
+): Promise<number[]> {
+  return Promise.all(
+    accounts.map(async ({ answered }) => {
+      const next = () => answered().find((at) => at > since);
+      await vi.waitFor(() => expect(next()).toBeDefined(), within);
+      return next()! - since;
+    }),
+  );
+}
+
+export function longestGap(times: readonly number[]): number {
+  return Math.max(...times.slice(1).map((at, n) => at - times[n]!));
+}
+
+/** The longest time without an answered request for each of these accounts, from a moment to now: ms. */
+export function silences(accounts: readonly TestAccount[], since: number): readonly number[] {
+  const now = Date.now();
+  return accounts.map(({ answered }) =>
+    longestGap([since, ...answered().filter((at) => at > since && at < now), now]),
+  );
+}
+
+/** The same, held against the promise, and told. */
+export function expectServed(
+  fault: string,
+  accounts: readonly TestAccount[],
+  since: number,
+): readonly number[] {
+  const found = silences(accounts, since);
+  const seconds = found.map((ms) => (ms / 1_000).toFixed(1));
+  console.log(`longest silence of each account, s: ${fault}: ${seconds.join(' ')}`);
+  expect(Math.max(...found)).toBeLessThan(LONGEST_SILENCE_MS);
+  return found;
+}

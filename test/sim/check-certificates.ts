@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto';
+import { parseCertificate } from '../../src/schemas/events/certificate.ts';
+import type { Certificate } from '../../src/schemas/events/certificate.ts';
+import { chainsOf } from './published.ts';
+import type { SimBroker } from './sim-broker.ts';
+import type { SimList } from './sim-list.ts';
+import type { SimRegistry } from './sim-registry.ts';
+
+export const CERTIFICATES = 'sim.certificates';
+
+export type Issued = Certificate & { readonly at: number; readonly transaction: number };
+
+export function certificatesIn(broker: SimBroker): Issued[] {
+  return broker.read(CERTIFICATES).map(({ value, at, transaction }) => {
+    const certificate = parseCertificate(String(value));
+    if (!certificate) throw new Error(`no certificate: ${String(value)}`);
+    return { ...certificate, at, transaction };
+  });
+}
+
+/**
+ * Each certificate says what is in the topic before its positions, and none has the number of another. Where something was deleted
+ * from the topic, and the service has not found that out, it says what was there.
+ */
+export function checkCertificates(
+  certificates: readonly Issued[],
+  { broker, registry, topic }: { broker: SimBroker; registry: SimRegistry; topic: string },
+): string[] {
+  const violations: string[] = [];
+  let newest = 0;
+  for (const certificate of certificates) {
+    const { number, at, partitions, records, proof } = certificate;
+    if (number <= newest) violations.push(`certificate ${number} comes behind ${newest}`);
+    newest = number;
+    const times = [
+      at,
+      ...broker.lossTimes(topic).flatMap((loss) => (loss <= at ? [loss - 1] : [])),
+    ];
+    const isTrue = times.some((time) =>
+      Object.entries(partitions).every(([partition, told]) => {
+        const events = broker.before(topic, Number(partition), told.position, time);
+        const found = digestOf(events, registry);
+        return found.records === told.records && found.digest === told.digest;
+      }),
+    );
+    if (!isTrue) violations.push(`certificate ${number} is not what is in the topic`);
+    const all = Object.values(partitions);
+    const sum = all.reduce((total, { digest }) => total + BigInt(`0x${digest}`), 0n);
+    if (records !== all.reduce((total, each) => total + each.records, 0))
+      violations.push(`certificate ${number} does not add up`);
+    if (hex(sum) !== certificate.digest) violations.push(`the digest of ${number} does not add up`);
+    const { read, rejected, total_records: total, undecided, held, unpublished } = certificate;
+    const isExact = read + rejected === total && undecided + held + unpublished === 0;
+    if (proof === 'exact' && !isExact) violations.push(`certificate ${number} is not exact`);
+  }
+  return violations;
+}
+
+/**
+ * Whether a certificate says of a list that stands still what it is: all of it, and nothing else. Where a field differs in every answer
+ * two answers at once can't be told apart.
+ */
+export function isCertified(certificate: Issued, list: SimList, isRestless: boolean): boolean {
+  const { records, read, undecided, held, unpublished } = certificate;
+  const { size } = list.truth();
+  const open = isRestless ? 0 : undecided;
+  return records === size && read === size && open + held + unpublished === 0;
+}
+
+/** As the contract has it, in the plainest way. */
+function digestOf(
+  events: ReturnType<SimBroker['before']>,
+  registry: SimRegistry,
+): { records: number; digest: string } {
+  let sum = 0n;
+  let records = 0;
+  for (const [key, chain] of chainsOf(events, registry)) {
+    const newest = chain.at(-1)!;
+    if (newest === 'tombstone' || newest.after === null) continue;
+    const hash = createHash('sha256').update(`${key}\n${newest.sequence}`).digest();
+    sum += hash.readBigUInt64BE();
+    records += 1;
+  }
+  return { records, digest: hex(sum) };
+}
+
+function hex(sum: bigint): string {
+  return BigInt.asUintN(64, sum).toString(16).padStart(16, '0');
+}
