@@ -71,7 +71,7 @@ export async function run(options: RunOptions): Promise<void> {
     );
     try {
       await lastValueFrom(isAlone$, { defaultValue: undefined });
-      await serveAccount({ config, instance, links, signals, stop$, hooks, scheduler, kafkaLog });
+      await serveAccount({ config, instance, links, signals, stop$, hooks, scheduler });
     } finally {
       await Promise.allSettled([links.registry.close(), signals.close()]);
       links.connections.close();

@@ -168,7 +168,7 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
     let living: LivingInstance | undefined;
     const found = await Promise.all([
       attempt('kafka', async () => {
-        const { brokers, absent, ...topics } = await inspectTopics(topicsOf(config, kafka));
+        const { brokers, absent, ...topics } = await inspectTopics(topicsOf(config, { kafka }));
         ({ doubts } = topics);
         await expectPartitionsOf(config, kafka, absent);
         // That an instance runs an account of a fleet is how it is to be.

@@ -39,7 +39,7 @@ async function checkShared(config: ConfigWith<'kafka' | 'registry'>): Promise<re
   try {
     return await Promise.all([
       attempt('kafka', async () => {
-        const { brokers, absent } = await inspectTopics(sharedTopicsOf(config, kafka));
+        const { brokers, absent } = await inspectTopics(sharedTopicsOf(config, { kafka }));
         const there = absent.length > 0 ? `run will make ${absent.join(', ')}` : 'all topics there';
         return `${brokers} broker${brokers === 1 ? '' : 's'}; ${there}`;
       }),

@@ -1,4 +1,3 @@
-import type { logCreator } from 'kafkajs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { LedgerMessages } from '../account/ledger/ledger.ts';
 import type { AccountConfig } from '../config/accounts.ts';
@@ -31,7 +30,6 @@ export interface SharedParts {
   readonly links: Links;
   readonly signals: SignalTopic;
   readonly scheduler: SchedulerLike;
-  readonly kafkaLog?: logCreator | undefined;
 }
 
 export function accountWork(parts: SharedParts): AccountWork {

@@ -68,13 +68,13 @@ export async function runFleet(options: FleetOptions): Promise<void> {
   const log = fleetLog({ kafka: links.kafka, topic: names.fleet, scheduler, onRetry });
 
   try {
-    const topics$ = defer(() => ensureTopics(sharedTopicsOf(config, links.kafka))).pipe(
+    const topics$ = defer(() => ensureTopics(sharedTopicsOf(config, links))).pipe(
       backoff({ maxMs: MAX_PAUSE_MS, scheduler, onRetry }),
       takeUntil(stop$),
     );
     const isThere = await lastValueFrom(topics$, { defaultValue: undefined });
     if (!isThere) return;
-    const work = accountWork({ instance, links, signals, scheduler, kafkaLog });
+    const work = accountWork({ instance, links, signals, scheduler });
     await takePart({
       group: kafkaGroup(links.kafka, fleetGroup(config.topics.sharedPrefix)),
       files$: watchAccounts({ ...source, config, scheduler }),

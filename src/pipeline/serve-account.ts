@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import type { logCreator } from 'kafkajs';
 import {
   defer,
   delay,
@@ -45,7 +44,6 @@ export interface ServeAccountOptions {
   readonly stop$: Observable<unknown>;
   readonly hooks: Hooks;
   readonly scheduler: SchedulerLike;
-  readonly kafkaLog?: logCreator | undefined;
   /** See {@link LedgerOptions.beside}. */
   readonly beside?: LedgerOptions['beside'];
 }
@@ -60,7 +58,7 @@ const SETTLE_WITHIN_MS = 3_000;
  * account's own, in its state folder, and closes it again; resolves after a clean stop.
  */
 export async function serveAccount(options: ServeAccountOptions): Promise<void> {
-  const { config, instance, links, signals, stop$, hooks, scheduler, kafkaLog, beside } = options;
+  const { config, instance, links, signals, stop$, hooks, scheduler, beside } = options;
   const { stateDir, account, resources } = config;
   const stamps = wallClock((backMs) => hooks.onClockSetBack?.({ backMs }));
 
@@ -90,7 +88,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
   let isOver = false;
   const takenOver$ = defer(() =>
     takeOver({
-      ...{ config, links, instance, ledger, quotas: quota, scheduler, hooks, kafkaLog },
+      ...{ config, links, instance, ledger, quotas: quota, scheduler, hooks },
       isOver: () => isOver,
     }),
   ).pipe(

@@ -1,4 +1,3 @@
-import type { logCreator } from 'kafkajs';
 import type { SchedulerLike } from 'rxjs';
 import type { Inheritance, Ledger } from '../account/ledger/ledger.ts';
 import { parseLedger } from '../account/ledger/ledger-record.ts';
@@ -34,7 +33,6 @@ export interface TakeoverOptions {
   readonly quotas: Quotas;
   readonly scheduler: SchedulerLike;
   readonly hooks: Pick<Hooks, 'onTakenOver'>;
-  readonly kafkaLog?: logCreator | undefined;
   /** Whether the service has ended meanwhile. */
   readonly isOver: () => boolean;
 }
@@ -51,8 +49,7 @@ const IN_HAND_MS = 10_000;
 export async function takeOver(options: TakeoverOptions): Promise<TakenOver> {
   const { config, links, instance, ledger, quotas, scheduler, hooks } = options;
   const { account, topics, resources } = config;
-  const { kafka } = links;
-  const destination = await openDestination(config, links, options.kafkaLog);
+  const destination = await openDestination(config, links);
   const log = kafkaTransactionalLog(links, destination);
   if (options.isOver()) throw ended(); // its claim would fence whoever has the account by now
   const inherited = await ledger.claim(
@@ -61,7 +58,7 @@ export async function takeOver(options: TakeoverOptions): Promise<TakenOver> {
       topic: destination.ledger,
       known: links.newest(destination.ledger, 'uncommitted'),
       transactionalId: `cellarstream.${topics.sharedPrefix}.ledger/${account}`,
-      remake: () => ensureTopics(topicsOf(config, kafka)),
+      remake: () => ensureTopics(topicsOf(config, links)),
       isMine: (text) => parseLedger(text)?.instance === instance,
     }),
   );

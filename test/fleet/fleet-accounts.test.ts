@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { AccountConfig, AccountFile } from '../../src/config/accounts.ts';
 import type { Serving } from '../../src/fleet/account-work.ts';
 import { heard, parseFleetRecord } from '../../src/fleet/fleet-record.ts';
-import { fleetAccounts } from '../../src/fleet/fleet-accounts.ts';
 import type { AccountWord, FleetRecord } from '../../src/fleet/fleet-record.ts';
+import { fleetAccounts } from '../../src/fleet/fleet-accounts.ts';
 import { SimTime } from '../sim/sim-time.ts';
 
 const fileOf = (page: number): AccountFile => ({
@@ -14,7 +14,7 @@ const fileOf = (page: number): AccountFile => ({
 const nothing = () => undefined;
 
 /** An instance that has the account, and looks again whenever something has changed. */
-function instance({ imagesMs = 0 } = {}) {
+function instance({ imagesMs = 0, hears = false } = {}) {
   const time = new SimTime(0);
   const serving = new Set<Serving>();
   const words = new Map<string, AccountWord>();
@@ -22,7 +22,6 @@ function instance({ imagesMs = 0 } = {}) {
   const quarantined: string[] = [];
   const handovers: number[] = [];
   let isCutOff = false;
-  let isDeaf = false;
   const accounts = fleetAccounts({
     parts: {
       instance: 'me',
@@ -49,7 +48,7 @@ function instance({ imagesMs = 0 } = {}) {
         if (isCutOff) return Promise.reject(new Error('cut off'));
         const record = parseFleetRecord(value)!;
         said.push(record.type);
-        if (!isDeaf) words.set(record.account, heard(words.get(record.account), record));
+        if (hears) words.set(record.account, heard(words.get(record.account), record));
         return Promise.resolve();
       },
       close: nothing,
@@ -85,25 +84,11 @@ function instance({ imagesMs = 0 } = {}) {
   };
   const pages = () => [...serving].map(({ config }) => config.poll.pageSize);
   const cutOff = (isSo: boolean) => (isCutOff = isSo);
-  /** What it says is heard later. */
-  const deafen = () => (isDeaf = true);
   /** The API answers a request of whoever is served. */
   const answer = (what: string, status: number) =>
     serving.forEach(({ hooks }) => hooks.onRequest?.({ what, status, elapsedMs: 5, waitedMs: 0 }));
   const told = { said, quarantined, handovers };
-  return {
-    accounts,
-    time,
-    words,
-    ...told,
-    begun,
-    setFile,
-    givenAway,
-    pages,
-    cutOff,
-    deafen,
-    answer,
-  };
+  return { accounts, time, words, ...told, begun, setFile, givenAway, pages, cutOff, answer };
 }
 
 describe('an account whose file changes', () => {
@@ -144,6 +129,27 @@ describe('an account whose file changes', () => {
   });
 });
 
+describe('an account that is given to another instance', () => {
+  it('is said to be free when its claim, which had not come through, is given up', async () => {
+    const { begun, givenAway, pages, said } = instance({ hears: true });
+    await begun();
+    expect(said).toEqual(['takes']);
+    await givenAway();
+    expect(pages()).toEqual([]);
+    expect(said).toEqual(['takes', 'released']);
+  });
+
+  it('is no concern of this one where another one has it by then', async () => {
+    const { begun, givenAway, pages, said, words } = instance({ hears: true });
+    await begun();
+    const owner = { instance: 'other', name: 'other', generation: 2 };
+    words.set('winery', { ...words.get('winery')!, owner });
+    await givenAway();
+    expect(pages()).toEqual([]);
+    expect(said).toEqual(['takes']);
+  });
+});
+
 describe('an account that has taken three instances down', () => {
   const lost: AccountWord = {
     owner: { instance: 'gone', name: 'gone', generation: 0 },
@@ -152,9 +158,8 @@ describe('an account that has taken three instances down', () => {
   };
 
   it('is said to be quarantined once, though that is heard later', async () => {
-    const { accounts, words, said, quarantined, begun, pages, deafen } = instance();
+    const { accounts, words, said, quarantined, begun, pages } = instance();
     words.set('winery', lost);
-    deafen();
     await begun();
     for (let k = 0; k < 5; k++) await accounts.step();
     expect([said, quarantined, pages()]).toEqual([['quarantined'], ['winery'], []]);
@@ -226,26 +231,5 @@ describe('a handover', () => {
       answer('orders', 200);
       expect(handovers).toEqual([]);
     }
-  });
-});
-
-describe('an account that is given to another instance', () => {
-  it('is said to be free when its claim, which had not come through, is given up', async () => {
-    const { begun, givenAway, pages, said } = instance();
-    await begun();
-    expect(said).toEqual(['takes']);
-    await givenAway();
-    expect(pages()).toEqual([]);
-    expect(said).toEqual(['takes', 'released']);
-  });
-
-  it('is no concern of this one where another one has it by then', async () => {
-    const { begun, givenAway, pages, said, words } = instance();
-    await begun();
-    const owner = { instance: 'other', name: 'other', generation: 2 };
-    words.set('winery', { ...words.get('winery')!, owner });
-    await givenAway();
-    expect(pages()).toEqual([]);
-    expect(said).toEqual(['takes']);
   });
 });

@@ -82,20 +82,22 @@ export async function openSchemaEvolution(
   const { compile = envelopeCodec, pause = () => Promise.resolve() } = options;
   const known = new Map<number, EnvelopeCodec>();
   let current: CurrentSchema | undefined;
-  let latestCodec: EnvelopeCodec | undefined; // compiled once, though it is registered again
+  /** As it was found last: it is compiled once, and need not be registered again. */
+  let newest: CurrentSchema | undefined;
 
   const latest = async (): Promise<RecordSchema | undefined> => {
     const found = await registry.latest(subject);
     if (!found) return described;
-    latestCodec = codecOf(compile, found.schema, `version ${found.version} of ${subject}`);
-    const { schema } = latestCodec.values;
+    const codec = codecOf(compile, found.schema, `version ${found.version} of ${subject}`);
+    newest = { schemaId: found.id, codec };
+    const { schema } = codec.values;
     return described ? addFields(schema, described) : schema;
   };
   const register = async (values: RecordSchema): Promise<void> => {
     const schema = envelopeSchema(values, resource);
-    const isLatest = latestCodec !== undefined && isDeepStrictEqual(schema, latestCodec.schema);
-    const codec = isLatest ? latestCodec! : compile(schema);
-    const schemaId = await registry.register(subject, codec.schema);
+    const isNewest = newest !== undefined && isDeepStrictEqual(schema, newest.codec.schema);
+    const codec = isNewest ? newest!.codec : compile(schema);
+    const schemaId = isNewest ? newest!.schemaId : await registry.register(subject, codec.schema);
     if (schemaId !== current?.schemaId) onVersion?.(schemaId);
     known.set(schemaId, codec);
     current = { schemaId, codec };

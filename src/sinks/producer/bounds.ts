@@ -29,36 +29,29 @@ export function fencedBounds(
   options: BoundsOptions,
 ): Promise<ReadonlyMap<number, Bounds>> {
   const { topic, patience } = options;
-  return boundsBy(options, async () => {
+  return persistently(patience, async () => {
     const { answer } = await coordinator.ask(metadata([topic]), {
       patience,
       codeOf: ({ topics }) => topics[0]?.errorCode ?? 0,
       isRepeatable: true,
     });
-    return answer;
+    return askedOnce(options, answer);
   });
 }
 
-/** The same, as whichever broker answers knows it. */
-export function knownBounds(options: BoundsOptions): Promise<ReadonlyMap<number, Bounds>> {
-  const { topic, brokers } = options;
-  return boundsBy(options, async () => {
-    const answer = await brokers.askAny(metadata([topic]));
-    const { errorCode = 0 } = answer.topics[0] ?? {};
-    if (errorCode !== 0) throw protocolError(errorCode, topic);
-    return answer;
-  });
-}
-
-function boundsBy(
-  options: BoundsOptions,
-  ask: () => Promise<Metadata>,
+/** The same, as whichever broker answers knows it; asked once. */
+export async function knownBounds(
+  options: Omit<BoundsOptions, 'patience'>,
 ): Promise<ReadonlyMap<number, Bounds>> {
-  return persistently(options.patience, async () => askedOnce(options, await ask()));
+  const { topic, brokers } = options;
+  const answer = await brokers.askAny(metadata([topic]));
+  const { errorCode = 0 } = answer.topics[0] ?? {};
+  if (errorCode !== 0) throw protocolError(errorCode, topic);
+  return askedOnce(options, answer);
 }
 
 async function askedOnce(
-  { topic, isolation, brokers }: BoundsOptions,
+  { topic, isolation, brokers }: Omit<BoundsOptions, 'patience'>,
   answer: Metadata,
 ): Promise<ReadonlyMap<number, Bounds>> {
   const addresses = addressesIn(answer);

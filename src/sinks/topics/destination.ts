@@ -1,11 +1,12 @@
-import type { Kafka, logCreator } from 'kafkajs';
+import { isDeepStrictEqual } from 'node:util';
 import type { ConfigWith, Resource } from '../../config/config.ts';
 import type { RecordSchema } from '../../schemas/avro/avro-schema.ts';
 import { deadLetterCodec } from '../../schemas/events/dead-letter.ts';
 import { orderStatusChangeCodec } from '../../schemas/events/order-status-change.ts';
 import { topicNames, topicTable, valueSubject } from '../../schemas/events/topics.ts';
-import { FIRST_RETRIES, openKafka } from '../client/open-kafka.ts';
+import type { Registry } from '../../schemas/registry/registry.ts';
 import type { Links } from '../client/open-kafka.ts';
+import type { Asked } from '../producer/ask-brokers.ts';
 import { openTopics } from './kafka-topics.ts';
 import type { TopicsOptions } from './kafka-topics.ts';
 import { findingText } from '../../schemas/events/topic-findings.ts';
@@ -49,24 +50,19 @@ export interface Destination {
  */
 export async function openDestination(
   config: ConfigWith<'kafka' | 'registry'>,
-  { kafka, registry }: Links,
-  log?: logCreator,
+  links: Links,
 ): Promise<Destination> {
+  const { registry } = links;
   const names = topicNames(config.topics.prefix, config.topics.sharedPrefix);
-  await registry.latest(valueSubject(names.deadLetters));
-  const first = openKafka(config, { log, kafkaRetries: FIRST_RETRIES });
-  const topics = await lookedAt(config, kafka, first);
-
-  const register = async (topic: string, schema: RecordSchema): Promise<SchemaTopic> => ({
-    topic,
-    schemaId: await registry.register(valueSubject(topic), schema),
-  });
+  const deadLetters = await foundSchema(registry, names.deadLetters, deadLetterCodec.schema);
+  const statusChanges = config.resources.includes('orders')
+    ? await foundSchema(registry, names.orderStatusChanges, orderStatusChangeCodec.schema)
+    : undefined;
+  const topics = await lookedAt(config, links);
   return {
     records: names.records,
-    statusChanges: config.resources.includes('orders')
-      ? await register(names.orderStatusChanges, orderStatusChangeCodec.schema)
-      : undefined,
-    deadLetters: await register(names.deadLetters, deadLetterCodec.schema),
+    statusChanges: await statusChanges?.registered(),
+    deadLetters: await deadLetters.registered(),
     cursors: names.cursors,
     ledger: names.ledger,
     certificates: names.certificates,
@@ -74,16 +70,28 @@ export async function openDestination(
   };
 }
 
+/** Looks whether a topic's schema is registered; what it isn't is registered when that is asked for. */
+async function foundSchema(registry: Registry, topic: string, schema: RecordSchema) {
+  const subject = valueSubject(topic);
+  const newest = await registry.latest(subject);
+  const isThere = isDeepStrictEqual(newest?.schema, schema);
+  return {
+    registered: async (): Promise<SchemaTopic> => ({
+      topic,
+      schemaId: isThere ? newest!.id : await registry.register(subject, schema),
+    }),
+  };
+}
+
 /** The topics, made or found; and looked at again, when a resource is taken over again. */
 async function lookedAt(
   config: ConfigWith<'kafka'>,
-  kafka: Kafka,
-  soon: Kafka,
+  links: Links,
 ): Promise<Pick<Destination, 'partitions' | 'maxMessageBytes' | 'look'>> {
-  const first = await openTopics(topicsOf(config, soon));
+  const first = await openTopics(topicsOf(config, links));
   const partitions = new Map(first.partitions);
   const maxMessageBytes = new Map(first.maxMessageBytes);
-  const { topics } = topicsOf(config, kafka);
+  const { topics } = topicsOf(config, links);
   const resourceOf = new Map(topics(1).map(({ topic, resource }) => [topic, resource]));
   /** Resources whose topics have been looked at just now. */
   const fresh = new Set(config.resources);
@@ -95,7 +103,7 @@ async function lookedAt(
   };
   const look = async (resource: Resource) => {
     if (fresh.delete(resource)) return doubtsOf(resource, first.doubts);
-    const found = await openTopics(topicsOf(config, kafka, resource));
+    const found = await openTopics(topicsOf(config, links, resource));
     for (const [topic, count] of found.partitions) partitions.set(topic, count);
     for (const [topic, bytes] of found.maxMessageBytes) maxMessageBytes.set(topic, bytes);
     return doubtsOf(resource, found.doubts);
@@ -111,13 +119,14 @@ async function lookedAt(
 /** The topics that the service writes to; with a resource those that are written to for it. */
 export function topicsOf(
   { topics, resources, accountsDir }: ConfigWith<'kafka'>,
-  kafka: Kafka,
+  { kafka, connections }: Asked,
   only?: Resource,
 ): TopicsOptions {
   const { prefix, sharedPrefix, partitions, replication } = topics;
   const isFleet = accountsDir !== undefined;
   return {
     kafka,
+    ...(connections && { connections }),
     replication,
     topics: (copies) =>
       topicTable({
@@ -130,11 +139,11 @@ export function topicsOf(
 }
 
 /** The topics that all accounts of a fleet share: they are there before any account is. */
-export function sharedTopicsOf(config: ConfigWith<'kafka'>, kafka: Kafka): TopicsOptions {
+export function sharedTopicsOf(config: ConfigWith<'kafka'>, links: Asked): TopicsOptions {
   const { sharedPrefix } = config.topics;
   const { cursors, signals, ledger, certificates, fleet } = topicNames(sharedPrefix);
   const shared = [cursors, signals, ledger, certificates, fleet];
-  const all = topicsOf(config, kafka);
+  const all = topicsOf(config, links);
   return {
     ...all,
     topics: (copies) => all.topics(copies).filter(({ topic }) => shared.includes(topic)),

@@ -1,5 +1,5 @@
 import kafkajs from 'kafkajs';
-import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
+import type { Admin, ITopicConfig } from 'kafkajs';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';
 import {
@@ -10,10 +10,12 @@ import {
 } from '../../schemas/events/topic-findings.ts';
 import type { FoundTopic, TopicFinding } from '../../schemas/events/topic-findings.ts';
 import { withAdmin } from '../client/with-admin.ts';
+import { askBrokers } from '../producer/ask-brokers.ts';
+import type { Asked } from '../producer/ask-brokers.ts';
+import { metadata } from '../producer/calls.ts';
 
 /** What {@link ensureTopics} needs. */
-export interface TopicsOptions {
-  readonly kafka: Kafka;
+export interface TopicsOptions extends Asked {
   /** The topics, for a number of copies of each. */
   readonly topics: (replication: number) => readonly TopicSpec[];
   /** Copies of each partition. Default the smaller of 3 and the number of brokers. */
@@ -47,10 +49,9 @@ export async function ensureTopics(options: TopicsOptions): Promise<ReadonlyMap<
  *
  * @throws CellarstreamError as {@link ensureTopics}.
  */
-export function openTopics(options: TopicsOptions): Promise<TopicsFound> {
+export async function openTopics(options: TopicsOptions): Promise<TopicsFound> {
+  const { specs, absent, brokers } = await lookedUp(options);
   return withAdmin(options.kafka, async (admin) => {
-    const { specs, brokers } = await wanted(admin, options);
-    const { absent } = await sort(admin, specs);
     if (absent.length > 0) {
       await admin.createTopics({ waitForLeaders: false, topics: absent.map(plain) });
     }
@@ -63,30 +64,36 @@ export function openTopics(options: TopicsOptions): Promise<TopicsFound> {
  *
  * @throws CellarstreamError as {@link ensureTopics}.
  */
-export function inspectTopics(options: TopicsOptions): Promise<TopicsFound> {
-  return withAdmin(options.kafka, async (admin) => {
-    const { specs, brokers } = await wanted(admin, options);
-    const { there, absent } = await sort(admin, specs);
-    return {
-      ...(await inspect(admin, there, brokers)),
-      absent: absent.map(({ topic }) => topic),
-    };
-  });
+export async function inspectTopics(options: TopicsOptions): Promise<TopicsFound> {
+  const { there, absent, brokers } = await lookedUp(options);
+  return withAdmin(options.kafka, async (admin) => ({
+    ...(await inspect(admin, there, brokers)),
+    absent: absent.map(({ topic }) => topic),
+  }));
 }
 
-async function wanted(admin: Admin, { topics, replication }: TopicsOptions) {
-  const { brokers } = await admin.describeCluster();
-  const specs = topics(replication ?? Math.min(3, brokers.length));
-  return { specs, brokers: brokers.length };
-}
-
-async function sort(admin: Admin, specs: readonly TopicSpec[]) {
-  const names = new Set(await admin.listTopics());
+/** Which of the topics are there. Only they are asked for: of other accounts there may be thousands. */
+async function lookedUp(options: TopicsOptions) {
+  const { topics, replication } = options;
+  const names = topics(1).map(({ topic }) => topic);
+  const found = await askBrokers(options, ASKED_MS, (any) => any.askAny(metadata(names)));
+  const brokers = found.brokers.length;
+  const specs = topics(replication ?? Math.min(3, brokers));
+  const known = new Set(
+    found.topics.filter(({ errorCode }) => THERE.has(errorCode)).map(({ topic }) => topic),
+  );
   return {
-    there: specs.filter(({ topic }) => names.has(topic)),
-    absent: specs.filter(({ topic }) => !names.has(topic)),
+    specs,
+    brokers,
+    there: specs.filter(({ topic }) => known.has(topic)),
+    absent: specs.filter(({ topic }) => !known.has(topic)),
   };
 }
+
+/** How long brokers are asked: who waits for Kafka is to hear soon that it is not there. */
+const ASKED_MS = 1_000;
+/** In metadata, of a topic that is there, and of one that has no leader just now. Of one that may not be seen nobody knows. */
+const THERE: ReadonlySet<number> = new Set([0, 5]);
 
 function plain({
   topic,

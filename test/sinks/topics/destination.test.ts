@@ -27,7 +27,7 @@ async function opened(registryUrl: string, registry?: Registry) {
   const config = loadConfig({ env, cwd: '/', needs: ['kafka', 'registry'] });
   const links = openLinks(config, { log: QUIET });
   const given = { ...links, ...(registry && { registry }) };
-  const error = await openDestination(config, given, QUIET).catch((error: unknown) => error);
+  const error = await openDestination(config, given).catch((error: unknown) => error);
   await links.registry.close();
   return { code: error instanceof CellarstreamError && error.code, line: describeError(error) };
 }

@@ -2,6 +2,8 @@ import { KafkaJSProtocolError } from 'kafkajs';
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
 import { describe, expect, it } from 'vitest';
 import { topicTable } from '../../../src/schemas/events/topics.ts';
+import type { Connections } from '../../../src/sinks/client/connections.ts';
+import type { Metadata } from '../../../src/sinks/producer/calls.ts';
 import { ensureTopics } from '../../../src/sinks/topics/kafka-topics.ts';
 
 const topics = (replication: number) =>
@@ -28,13 +30,6 @@ function cluster(answers: readonly Error[]) {
   const admin: Partial<Admin> = {
     connect: () => Promise.resolve(),
     disconnect: () => Promise.resolve(),
-    describeCluster: () =>
-      Promise.resolve({
-        brokers: [{ nodeId: 0, host: '', port: 1 }],
-        controller: 0,
-        clusterId: '',
-      }),
-    listTopics: () => Promise.resolve([]),
     createTopics: (request) => {
       made = request.topics;
       return Promise.resolve(true);
@@ -53,7 +48,13 @@ function cluster(answers: readonly Error[]) {
       return Promise.resolve({ throttleTime: 0, resources });
     },
   };
-  return { kafka: { admin: () => admin as Admin } as Kafka, left };
+  const address = { host: 'localhost', port: 1 };
+  const found: Metadata = { clusterId: '', brokers: [{ id: 0, ...address }], topics: [] };
+  const connections = {
+    seeds: () => Promise.resolve([address]),
+    ask: () => Promise.resolve(found),
+  } as unknown as Connections;
+  return { asked: { kafka: { admin: () => admin as Admin } as Kafka, connections }, left };
 }
 
 it('says of a wrong cleanup.policy the command that mends it', async () => {
@@ -62,8 +63,8 @@ it('says of a wrong cleanup.policy the command that mends it', async () => {
       ...spec,
       configEntries: [{ name: 'cleanup.policy', value: 'compact,delete' }],
     }));
-  const { kafka } = cluster([]);
-  const refused = ensureTopics({ kafka, topics: wrong, replication: undefined });
+  const { asked } = cluster([]);
+  const refused = ensureTopics({ ...asked, topics: wrong, replication: undefined });
   await expect(refused).rejects.toMatchObject({
     code: 'TOPIC_SETTINGS',
     message: expect.stringContaining(
@@ -74,18 +75,18 @@ it('says of a wrong cleanup.policy the command that mends it', async () => {
 
 describe('topics that were made just now', () => {
   it('are waited for until the brokers know of them', async () => {
-    const { kafka, left } = cluster([
+    const { asked, left } = cluster([
       refusal('UNKNOWN_TOPIC_OR_PARTITION'),
       refusal('LEADER_NOT_AVAILABLE'),
     ]);
     const made = topics(1).map(({ topic, numPartitions }) => [topic, numPartitions] as const);
-    expect(await ensureTopics({ kafka, topics, replication: 1 })).toEqual(new Map(made));
+    expect(await ensureTopics({ ...asked, topics, replication: 1 })).toEqual(new Map(made));
     expect(left).toEqual([]);
   });
 
   it('are not waited for when the broker says something else', async () => {
-    const { kafka, left } = cluster([refusal('BROKER_NOT_AVAILABLE'), refusal('OTHER')]);
-    await expect(ensureTopics({ kafka, topics, replication: 1 })).rejects.toMatchObject({
+    const { asked, left } = cluster([refusal('BROKER_NOT_AVAILABLE'), refusal('OTHER')]);
+    await expect(ensureTopics({ ...asked, topics, replication: 1 })).rejects.toMatchObject({
       code: 'KAFKA_UNREACHABLE',
     });
     expect(left).toHaveLength(1);
