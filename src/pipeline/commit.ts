@@ -1,14 +1,14 @@
 import type { TaskResyncs } from '../account/resync-requests.ts';
-import type { Published } from '../observe/hooks.ts';
+import type { Committed, Published } from '../observe/hooks.ts';
+import { isEpochError } from '../sinks/client/kafka-error.ts';
 import { offsetOf } from '../streams/records/records.ts';
 import type { Certifying } from './certify.ts';
-import type { Checkpoint } from './checkpoint/checkpoint.ts';
+import type { Checkpoint, TaskBatch } from './checkpoint/checkpoint.ts';
 import type { PayloadDigests } from './encode/payload-digests.ts';
 import type { Plan } from './publish/plan.ts';
 import type { ResyncEvents } from './publish/resync-events.ts';
 import { completes, offsetIn } from './reads/read-batch.ts';
 import type { Task } from './task.ts';
-import { transaction } from './transaction.ts';
 
 export interface CommittingOptions {
   readonly task: Pick<Task, 'rules' | 'hooks' | 'scheduler'>;
@@ -29,7 +29,22 @@ export function committing(options: CommittingOptions): (plan: Plan) => Promise<
   const { rules, hooks, scheduler } = task;
   const { resource } = rules;
 
-  const transact = transaction(options);
+  /** A commit of the checkpoint, and what is told of it. */
+  const transact = async (batch: TaskBatch): Promise<void> => {
+    const beganAt = scheduler.now();
+    const ended = (outcome: Committed['outcome']) => {
+      const elapsedMs = scheduler.now() - beganAt;
+      hooks.onCommitted({ outcome, elapsedMs, messages: batch.messages.length });
+    };
+    hooks.onCommit({});
+    try {
+      await checkpoint.commit(batch);
+    } catch (error) {
+      ended(isEpochError(error) ? 'fenced' : 'failed');
+      throw error;
+    }
+    ended('committed');
+  };
   const certified = async (plan: Plan): Promise<void> => {
     const certifying = await certify(plan);
     if (!certifying) return;
