@@ -23,8 +23,8 @@ import { offsetIn, isPageOfSweep } from '../reads/read-batch.ts';
 import type { ReadBatch } from '../reads/read-batch.ts';
 import type { ComparedBatch } from '../compare.ts';
 import type { Task } from '../task.ts';
-import { publicationOf } from './publication.ts';
-import type { Publication } from './publication.ts';
+import { publicationOf } from './messages.ts';
+import type { Publication } from './messages.ts';
 import type { ResyncEvents } from './resync-events.ts';
 
 /** What a batch comes to: what is to be published and kept with it, before anything of it is done. */
