@@ -71,8 +71,6 @@ export function encoding({ keyFields, keyOf, encode }: EncodingOptions, next: De
 export interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
   /** What was kept of the record of a key. */
   readonly known: (key: string) => PayloadDigest | undefined;
-  /** The generation of images that it was kept for. */
-  readonly asOf: () => number;
 }
 
 /**
@@ -81,7 +79,7 @@ export interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'ke
  * of another digest are not those that were kept under that key, and of the same digest they are, whatever led there.
  */
 export function matchingDigests(
-  { keyFields, keyOf, known, asOf }: MatchingOptions,
+  { keyFields, keyOf, known }: MatchingOptions,
   next: Decoder,
 ): Decoder {
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
@@ -112,7 +110,7 @@ export function matchingDigests(
     if (key !== undefined && digest && at + digest.length <= page.length) {
       const end = at + digest.length;
       if (digestOf(page.subarray(at, end)) === digest.digest) {
-        const image = { kind: 'published', asOf: asOf() } as const;
+        const image = { kind: 'published' } as const;
         const { updatedAt } = digest;
         return {
           value: PageRecord.inBytes({ page, at, end }, { key, image, digest, updatedAt }),
