@@ -98,15 +98,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   });
   const resync = resyncs && resyncEvents({ resyncs, codec: () => evolution.values, images, hooks });
   const { personal } = list;
-  const planOf = planning({
-    task,
-    checkpoint,
-    evolution,
-    keyFields,
-    personal,
-    volatile,
-    resync,
-  });
+  const planOf = planning({ task, checkpoint, evolution, keyFields, personal, volatile, resync });
   const certify = certifying({ task, checkpoint, resyncs });
   const commit = committing({ task, checkpoint, resync, certify, resyncs });
 
