@@ -10,7 +10,7 @@ export type Volatility = 'told' | 'untold' | undefined;
 /**
  * Holds what was published against what could be seen: chains whole, sequences rising, nothing
  * twice, nothing made up, never back to an older state, no deletion of what was there, nor of what has
- * not been gone for long enough, and in the end the truth. What was taken away from the topic comes again as `r`, if it is still there, and as
+ * not been gone for long enough. What was taken away from the topic comes again as `r`, if it is still there, and as
  * nothing else.
  *
  * Back to an older state only where the list itself says that it is the newer one, by a later
@@ -69,6 +69,12 @@ export function checkChains(chains: Chains, list: SimList, volatility: Volatilit
       last = event;
     });
   }
+  return violations;
+}
+
+/** Holds what was published against what is there in the end: all of it, and nothing else. */
+export function checkTruth(chains: Chains, list: SimList): string[] {
+  const violations: string[] = [];
   const truth = list.truth();
   for (const [key, json] of truth) {
     const last = chains.get(key)?.at(-1);

@@ -1,6 +1,6 @@
 import { checkArrivals } from './check-arrivals.ts';
 import { certificatesIn, checkCertificates } from './check-certificates.ts';
-import { checkChains } from './check-chains.ts';
+import { checkChains, checkTruth } from './check-chains.ts';
 import type { Volatility } from './check-chains.ts';
 import { checkHeard } from './check-heard.ts';
 import { checkInstances } from './check-instances.ts';
@@ -61,6 +61,7 @@ export function check({
       folder.holds(PERSONAL) ? [`something personal is in the folder of ${name}`] : [],
     ),
     ...checkChains(chains, api.list, volatility),
+    ...checkTruth(chains, api.list),
     ...checkSignatures(chains, api),
     ...(resource === 'orders' ? checkStatuses(chains, statuses) : []),
     ...checkInstances(cursors, events, processes),

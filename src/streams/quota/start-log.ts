@@ -23,17 +23,19 @@ interface Answered extends Timed {
 
 /** Answers that have to be there before they say how long one takes. */
 const ENOUGH = 10;
-/** By how many times that which answers take longer on the average the quickest of a few may be slower than one can be. */
+/** So many are kept, however small the quota: of few all may have been held up. */
+const MANY = 100;
+/** By how many times that which answers take longer on the average the quickest of many may be slower than one can be. */
 const MARGIN = 2;
 
 /**
  * A start counts for `windowMs` from the latest time at which it can have arrived at the server.
  *
  * That is before its end: an answer takes time to be made and to come back. At least how long? The
- * quickest of the answers to all starts that may still count says it: `least`. Less {@link MARGIN} times that by
- * which they take longer on the average, as the quickest of a few that vary much need not be as quick
- * as one can be. So what was answered counts from `end - early`, with `early = least - MARGIN * (mean - least)`
- * or 0, as soon as something is answered that began after its end; all else from its end.
+ * quickest of the answers of a window says it, or, where there are fewer, of the last {@link MANY}: `least`. Less
+ * {@link MARGIN} times that by which they take longer on the average, as the quickest of some that vary
+ * much need not be as quick as one can be: more times where there are fewer, 20 where there are 10. So what was answered
+ * counts from `end - early`, with `early = least - MARGIN * (mean - least)` or 0, as soon as something is answered that began after its end; all else from its end.
  *
  * Why this is safe. Let a request be under way `there` to the server, and `back` from its arrival to the
  * end. Another one that starts `windowMs` after it began to count arrives `windowMs + there' + back -
@@ -46,7 +48,7 @@ const MARGIN = 2;
  *   that stood still): `there` is in the end, and `there' + back` is what an undisturbed answer takes.
  *   One in the window is enough. A burst may be disturbed as a whole; so an answer is needed that
  *   began after the end, and went the way there as it was then.
- * - *A way there that was long for all of a window, and then is short*: until an answer shows it starts
+ * - *A way there that was long for all of these answers, and then is short*: until an answer shows it starts
  *   are made too early by the difference. One is enough: `early` is worked out whenever it is needed, so
  *   all starts count later at once. The same of a server that becomes quicker while the way stalls.
  *
@@ -54,8 +56,10 @@ const MARGIN = 2;
  */
 export function startLog(windowMs: number): StartLog {
   const underWay = new Set<Timed>(); // a Set keeps the order of insertion: the oldest is its first
-  const answered = timeLine<Answered>();
-  /** Of the answered those that no later one was as quick as: the first was the quickest of all. */
+  const answered = timeLine<Timed>();
+  /** Answers that say how long one takes. */
+  const measured = timeLine<Answered>();
+  /** Of the measured those that no later one was as quick as: the first was the quickest of all. */
   const quickest = timeLine<Answered>();
   const others = timeLine<Timed>();
   let tookTogether = 0;
@@ -66,22 +70,27 @@ export function startLog(windowMs: number): StartLog {
   const over = (now: number) =>
     Math.min(answered.aged(windowMs - early(), now), answered.aged(0, confirmedUntil));
   const early = (): number => {
-    if (answered.size() < ENOUGH) return 0;
+    const count = measured.size();
+    if (count < ENOUGH) return 0;
     const least = quickest.first()!.took;
-    return Math.max(0, Math.floor(least - MARGIN * (tookTogether / answered.size() - least)));
+    const margin = MARGIN * Math.max(1, MANY / count);
+    return Math.max(0, Math.floor(least - margin * (tookTogether / count - least)));
   };
   const forget = (now: number): void => {
     for (let k = others.aged(windowMs, now); k > 0; k--) others.dropFirst();
-    for (let k = answered.aged(windowMs, now); k > 0; k--) {
-      const old = answered.dropFirst()!;
+    for (let k = answered.aged(windowMs, now); k > 0; k--) answered.dropFirst();
+    const spare = Math.min(measured.aged(windowMs, now), measured.size() - MANY);
+    for (let k = spare; k > 0; k--) {
+      const old = measured.dropFirst()!;
       if (quickest.first() === old) quickest.dropFirst();
-      tookTogether = answered.size() === 0 ? 0 : tookTogether - old.took;
+      tookTogether -= old.took;
     }
   };
   const answer = (at: number, took: number): void => {
     const one = { at, took };
     while (took <= (quickest.last()?.took ?? -1)) quickest.dropLast();
     quickest.add(one);
+    measured.add(one);
     answered.add(one);
     tookTogether += took;
     confirmedUntil = Math.max(confirmedUntil, at - took);

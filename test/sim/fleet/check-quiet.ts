@@ -32,11 +32,14 @@ export function restless({
   }
   for (const account of accounts) {
     const { name, arrived } = account;
-    if (quarantined.has(name)) continue;
     const alive = account.servings.filter(
       ({ instance, endedAt }) =>
         endedAt === Infinity && instances.some((each) => each.name === instance && each.isWell),
     );
+    if (quarantined.has(name)) {
+      if (alive.length > 0) return `${name} is quarantined, and run by ${alive[0]!.instance}`;
+      continue;
+    }
     if (alive.length !== 1) return `${name} is run by ${alive.length} instances`;
     const [one] = alive;
     if (account.owner() !== one) return `${name} is run by ${one!.instance}, which has lost it`;

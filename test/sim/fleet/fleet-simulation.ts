@@ -248,7 +248,9 @@ class FleetStory {
         ),
         ...all.flatMap(checkQuotas),
         ...all.flatMap(checkDeclared),
-        ...all.flatMap(({ data }) => data?.violations() ?? []),
+        ...all.flatMap(
+          ({ name, data }) => data?.violations(!isQuarantined(this.#said(), name)) ?? [],
+        ),
         ...checkHandovers(told, group.stable),
         ...checkClaims(told, all),
         ...checkTaken(told, group.stable, this.#said()),

@@ -1,5 +1,5 @@
 import type { Chance } from '../chance.ts';
-import { checkChains } from '../check-chains.ts';
+import { checkChains, checkTruth } from '../check-chains.ts';
 import { checkStatuses } from '../check-statuses.ts';
 import { chainsOf, imagesOf, isTruth } from '../published.ts';
 import { SimApi } from '../sim-api.ts';
@@ -47,11 +47,15 @@ export class SimData {
     return isTruth(this.#published(), this.api.list);
   }
 
-  /** Nothing lost, nothing twice: as the simulation of one list has it checked. */
-  violations(): string[] {
+  /**
+   * Nothing made up, nothing twice, all in order; and, of an account that is to be run, nothing lost: as the simulation of one list
+   * has it checked.
+   */
+  violations(isToBeRun: boolean): string[] {
     const chains = chainsOf(this.broker.read('sim.orders'), this.registry);
     return [
       ...checkChains(chains, this.api.list, undefined),
+      ...(isToBeRun ? checkTruth(chains, this.api.list) : []),
       ...checkStatuses(chains, this.broker.read('sim.order-status-changes')),
     ];
   }
