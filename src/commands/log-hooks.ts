@@ -123,6 +123,9 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
         'a complete reading was certified',
       );
     },
+    onUncertified: ({ resource, why }) => {
+      logger.debug({ event: 'uncertified', resource, why }, 'a complete reading was not certified');
+    },
     onHeld: ({ resource, gone, known, limitPercent }) => {
       const isNew = lastGone.get(resource) !== gone;
       lastGone.set(resource, gone);

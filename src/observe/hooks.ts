@@ -106,6 +106,12 @@ export interface Retrying {
 }
 
 /**
+ * Why a complete reading is not certified. `too-soon`: the certificate before it is not yet `CERTIFICATE_INTERVAL_MS` old.
+ * `partitions`: the topic has another number of them than its events were written with.
+ */
+export type Uncertified = 'too-soon' | 'partitions';
+
+/**
  * What a service tells about itself while it runs. All optional; none may throw, nor take long. Logs
  * and the demo's lines are made of them; the streams themselves know no logger.
  */
@@ -161,6 +167,8 @@ export interface Hooks {
   }) => void;
   /** What the service can vouch for after a complete reading was published. */
   readonly onCertified?: (certified: { resource: string; certificate: Certificate }) => void;
+  /** A complete reading has ended, and is not certified. */
+  readonly onUncertified?: (uncertified: { resource: string; why: Uncertified }) => void;
   /** The API refuses to be asked for a single record: whether it is gone can't be told. */
   readonly onRefused?: (refused: { resource: string; error: unknown }) => void;
   /** A resource is stopped until somebody acts on the error; the service tries it again, and the other lists go on. */

@@ -1,5 +1,6 @@
 import { firstValueFrom, timer } from 'rxjs';
 import type { CertifyAsked, TaskResyncs } from '../account/resync-requests.ts';
+import type { Uncertified } from '../observe/hooks.ts';
 import type { Certificate } from '../schemas/events/certificate.ts';
 import type { Message } from '../sinks/sink.ts';
 import type { Checkpoint, TaskBatch } from './checkpoint/checkpoint.ts';
@@ -16,11 +17,12 @@ export interface CertifyingOptions {
   readonly resyncs?: Pick<TaskResyncs, 'acknowledgeCertify'> | undefined;
 }
 
-/** What is to be committed at the end of a complete reading. */
+/** What comes of a complete reading that has just ended. */
 export interface Certifying {
-  readonly commit: TaskBatch;
-  /** Undefined where there can be none: whoever asked is told why. */
-  readonly certificate: Certificate | undefined;
+  /** The certificate, or why there is none. */
+  readonly outcome: Certificate | Uncertified;
+  /** Undefined where there is none, and nobody has asked for it. */
+  readonly commit: TaskBatch | undefined;
   /** Whom it answers. */
   readonly asked: readonly CertifyAsked[];
 }
@@ -58,14 +60,14 @@ export function certifying(
     if (!reading) return undefined;
     const { asked, held } = reading;
     const now = scheduler.now();
-    if (asked.length === 0 && !isDue(now)) return undefined;
+    const isAsked = asked.length > 0;
+    if (!isAsked && !isDue(now)) return { outcome: 'too-soon', commit: undefined, asked };
     const { sweep } = checkpoint;
     const live = checkpoint.live();
     const isSplit = (await checkpoint.partitions()) !== live.keys.length;
-    if (isSplit && asked.length === 0) return undefined; // the next opening says what is wrong
     const number = (checkpoint.cursor.certificate?.number ?? 0) + 1;
     const certificate = isSplit
-      ? undefined
+      ? undefined // the next opening says what is wrong
       : certificateOf({
           ...{ account: account.name, resource, number, sweep, held, live, now },
           sequence: cursor.sequence,
@@ -80,14 +82,15 @@ export function certifying(
           },
         ]
       : [];
-    const outcome = certificate
+    const answer = certificate
       ? ({ status: 'done', number, message: null } as const)
       : ({ status: 'failed', number: null, message: SPLIT } as const);
-    const acks = asked.flatMap((each) => resyncs?.acknowledgeCertify(each, outcome) ?? []);
+    const acks = asked.flatMap((each) => resyncs?.acknowledgeCertify(each, answer) ?? []);
     const progress = certificate ? { ...cursor, certificate: { number, at: now } } : cursor;
+    const commit = { messages: [...message, ...acks], images: [], cursor: progress };
     return {
-      commit: { messages: [...message, ...acks], images: [], cursor: progress },
-      certificate,
+      outcome: certificate ?? 'partitions',
+      commit: certificate || isAsked ? commit : undefined,
       asked,
     };
   };

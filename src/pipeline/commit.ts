@@ -46,10 +46,11 @@ export function committing(options: CommittingOptions): (plan: Plan) => Promise<
   const certified = async (plan: Plan): Promise<void> => {
     const certifying = await certify(plan);
     if (!certifying) return;
-    const { commit, certificate, asked } = certifying;
-    await transact(commit);
+    const { outcome, commit, asked } = certifying;
+    if (commit) await transact(commit);
     for (const each of asked) resyncs?.acknowledged(each);
-    if (certificate) hooks.onCertified({ certificate });
+    if (typeof outcome === 'string') hooks.onUncertified({ why: outcome });
+    else hooks.onCertified({ certificate: outcome });
   };
   const tell = (plan: Plan): void => {
     const { batch, rejected, notes } = plan;

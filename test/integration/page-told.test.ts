@@ -5,8 +5,10 @@ import type { HttpServer } from '../../src/ops/http/http-server.ts';
 import { loadPage } from '../../src/ops/http/page-file.ts';
 import { statusModel } from '../../src/ops/status/status.ts';
 import type { LifeCycle, Status } from '../../src/ops/status/status.ts';
-import { axeFindings, launchBrowser, watchedPage } from '../support/browser.ts';
+import type { Certificate } from '../../src/schemas/events/certificate.ts';
+import { axeFindings, isTooWide, launchBrowser, watchedPage } from '../support/browser.ts';
 import type { WatchedPage } from '../support/browser.ts';
+import { certificateOf } from '../support/certificate.ts';
 
 const SOON = { timeout: 20_000, interval: 50 };
 const PAGE = new URL('../../dist/ops/page.html', import.meta.url);
@@ -19,15 +21,16 @@ describe('the status page, told', () => {
   let watched: WatchedPage;
   let page: Page;
 
+  const { status, hooks } = statusModel({
+    version: '1.0.0',
+    account: 'cellar',
+    prefix: 'wine',
+    resources: ['orders'],
+    now: () => Date.now(),
+    readiness: () => ({ ready: true, reasons: [], causes: [] }),
+  });
+
   beforeAll(async () => {
-    const { status } = statusModel({
-      version: '1.0.0',
-      account: 'cellar',
-      prefix: 'wine',
-      resources: ['orders'],
-      now: () => Date.now(),
-      readiness: () => ({ ready: true, reasons: [], causes: [] }),
-    });
     told = status();
     server = await openHttpServer({
       host: '127.0.0.1',
@@ -103,6 +106,59 @@ describe('the status page, told', () => {
       await page.emulateMedia({ colorScheme });
       expect(await axeFindings(page), colorScheme).toEqual([]);
     }
+  });
+
+  describe('of certificates', () => {
+    const TIME = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
+    const fact = (name: string, said: RegExp | string) => {
+      const value = page.locator('.facts div', { has: page.locator('dt', { hasText: name }) });
+      return expect.poll(() => value.locator('dd').innerText(), SOON).toMatch(said);
+    };
+    const certify = (more: Partial<Certificate>): string => {
+      const certificate = certificateOf({}, { ended_at: Date.now(), records: 10_002, ...more });
+      hooks.onCertified!({ resource: 'orders', certificate });
+      told = { ...told, resources: status().resources };
+      return TIME.format(certificate.ended_at);
+    };
+
+    it('says that there is none yet', async () => {
+      await fact('certified', /^not yet$/);
+    });
+
+    it('shows how many records are in the topic of those in the list, whether that is exact, and when', async () => {
+      const time = certify({ total_records: 10_002, read: 10_002 });
+      await fact('certified', new RegExp(`^10,002 of 10,002, exact, ${time}$`));
+      certify({ total_records: 10_002, read: 10_002, ended_at: Date.UTC(2026, 0, 31, 12) });
+      await fact('certified', /^10,002 of 10,002, exact, 31 Jan 2026, \d\d:\d\d:\d\d$/);
+    });
+
+    it('says why one is not exact, and why a reading since has none', async () => {
+      const facts = {
+        total_records: 10_004,
+        read: 10_002,
+        undecided: 2,
+        proof: 'complete',
+      } as const;
+      const time = certify(facts);
+      const why = '2 undecided, 10,002 of 10,004 read';
+      await fact('certified', `10,002 of 10,004, complete (${why}), ${time}`);
+      const moved = certify({ total_records: null, proof: 'complete' });
+      await fact('certified', `10,002 of ?, complete (the total moved), ${moved}`);
+      hooks.onUncertified!({ resource: 'orders', why: 'partitions' });
+      told = { ...told, resources: status().resources };
+      await fact('certified', `${moved}; not the reading since: the topic has other partitions`);
+    });
+
+    it('keeps its layout, and gives axe nothing to find', async () => {
+      for (const width of [390, 1440]) {
+        await page.setViewportSize({ width, height: 900 });
+        expect(await isTooWide(page), String(width)).toBe(false);
+        for (const colorScheme of ['light', 'dark'] as const) {
+          await page.emulateMedia({ colorScheme });
+          expect(await axeFindings(page), `${width} ${colorScheme}`).toEqual([]);
+        }
+      }
+    });
   });
 
   it('shows what its other parts can when one of them fails, and says so', async () => {

@@ -9,7 +9,7 @@ import { byId, html, setAttributes, setText, show } from './dom.ts';
 import { gauge } from './gauge.ts';
 import { keyedList } from './keyed-list.ts';
 import type { Row } from './keyed-list.ts';
-import { ago, compact, count, duration, plural, rate, timeOfDay } from './words.ts';
+import { ago, compact, count, duration, plural, rate, since } from './words.ts';
 
 /** A resource, and when it was told of. */
 interface Told extends ResourceStatus {
@@ -132,6 +132,8 @@ interface Fact {
   readonly name: string;
   readonly value: string;
   readonly isBad?: boolean;
+  /** It has a line of its own. */
+  readonly isWide?: boolean;
 }
 
 function factRow({ name }: Fact): Row<Fact> {
@@ -141,13 +143,14 @@ function factRow({ name }: Fact): Row<Fact> {
     element,
     update: (fact) => {
       setText(value, fact.value);
-      setAttributes(element, { 'data-bad': String(fact.isBad === true) });
+      const { isBad = false, isWide = false } = fact;
+      setAttributes(element, { 'data-bad': String(isBad), 'data-wide': String(isWide) });
     },
   };
 }
 
 function factsOf(told: Told): Fact[] {
-  const { known, lookedAt, swept, certified, requests, transactionMs, schemaId, at } = told;
+  const { known, lookedAt, swept, requests, transactionMs, schemaId, at } = told;
   const { ok, refused, failed, unanswered } = requests;
   const bad = refused + failed + unanswered;
   const letters = Object.values(told.deadLetters).reduce((sum, each) => sum + each, 0);
@@ -160,18 +163,28 @@ function factsOf(told: Told): Fact[] {
       isBad: bad > 0,
     },
     { name: 'swept', value: swept ? `${ago(at - swept.at)}, ${swept.proof}` : 'not yet' },
-    { name: 'certified', value: certified ? certifiedText(certified) : 'not yet' },
     { name: 'commit', value: transactionMs === null ? '–' : duration(transactionMs) },
     { name: 'schema', value: schemaId === null ? '–' : `id ${schemaId}` },
     ...(letters > 0
       ? [{ name: 'dead letters', value: plural(letters, 'record'), isBad: true }]
       : []),
+    certifiedFact(told),
   ];
 }
 
+/** A reading that came too soon is nothing to look at: the next one is certified. */
+function certifiedFact({ certified, uncertified, at }: Told): Fact {
+  const isBad = uncertified === 'partitions';
+  const value = certified ? certifiedText(certified, at) : 'not yet';
+  const since = isBad ? '; not the reading since: the topic has other partitions' : '';
+  return { name: 'certified', value: `${value}${since}`, isBad, isWide: true };
+}
+
 /** What is published of what the API had: `10,002 of 10,002, exact, 14:03:07`. */
-function certifiedText({ at, total, read, records, proof }: CertifiedStatus): string {
-  return `${count(records)} of ${count(total ?? read)}, ${proof}, ${timeOfDay(at)}`;
+function certifiedText(certified: CertifiedStatus, now: number): string {
+  const { at, total, records, proof, whyNotExact } = certified;
+  const proven = whyNotExact === null ? proof : `${proof} (${whyNotExact})`;
+  return `${count(records)} of ${total === null ? '?' : count(total)}, ${proven}, ${since(at, now)}`;
 }
 
 function figure(

@@ -13,6 +13,7 @@ import type {
   SweptStatus,
 } from './status-json.ts';
 import { timeSlots } from './time-slots.ts';
+import { whyNotExact } from './why-not-exact.ts';
 
 export interface ResourceStatusOptions {
   readonly resource: Resource;
@@ -37,6 +38,7 @@ export interface ResourceStatusModel {
     | 'onCommitted'
     | 'onSwept'
     | 'onCertified'
+    | 'onUncertified'
     | 'onRejected'
     | 'onRetry'
     | 'onFailed'
@@ -85,6 +87,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
   let lookedAt: number | null = null;
   let swept: SweptStatus | null = null;
   let certified: CertifiedStatus | null = null;
+  let uncertified: ResourceStatus['uncertified'] = null;
   let schemaId: number | null = null;
   let transactionMs: number | null = null;
   let commitBeganAt: number | null = null;
@@ -157,8 +160,11 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
       onSwept: ({ records, proof }) => (swept = { at: now(), records, proof }),
       onCertified: ({ certificate }) => {
         const { ended_at: at, total_records: total, number, read, records, proof } = certificate;
-        certified = { at, number, total, read, records, proof };
+        const why = whyNotExact(certificate);
+        certified = { at, number, total, read, records, proof, whyNotExact: why };
+        uncertified = null;
       },
+      onUncertified: ({ why }) => (uncertified = why),
       onRejected: ({ reason }) => (deadLetters[reason] = (deadLetters[reason] ?? 0) + 1),
       onRetry: ({ what, error, count, delayMs }) => {
         hasFailed = false;
@@ -204,6 +210,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
         lookedAt,
         swept,
         certified,
+        uncertified,
         schemaId,
         deadLetters: { ...deadLetters },
         transactionMs,

@@ -101,6 +101,8 @@ export interface ResourceStatus {
   readonly swept: SweptStatus | null;
   /** The newest certificate. */
   readonly certified: CertifiedStatus | null;
+  /** Why the newest complete reading was not certified; null where it was, or there was none. */
+  readonly uncertified: 'too-soon' | 'partitions' | null;
   readonly schemaId: number | null;
   /** By reason. */
   readonly deadLetters: Readonly<Record<string, number>>;
@@ -158,6 +160,8 @@ export interface CertifiedStatus {
   /** Live keys in the topic. */
   readonly records: number;
   readonly proof: string;
+  /** In words; null where it is exact. */
+  readonly whyNotExact: string | null;
 }
 
 export interface SweptStatus {

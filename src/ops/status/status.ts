@@ -83,6 +83,7 @@ export function statusModel(options: StatusOptions): StatusModel {
     onCommitted: (commit) => of(commit.resource)?.onCommitted(commit),
     onSwept: (swept) => of(swept.resource)?.onSwept(swept),
     onCertified: (certified) => of(certified.resource)?.onCertified(certified),
+    onUncertified: (uncertified) => of(uncertified.resource)?.onUncertified(uncertified),
     onRetry: (retrying) => of(retrying.resource)?.onRetry(retrying),
     onFailed: (failed) => of(failed.resource)?.onFailed(failed),
     onRejected: (rejected) => {

@@ -6,6 +6,10 @@ import type { CertifyAsked } from '../../account/resync-requests.ts';
 export interface AskedReadings {
   /** Emits as long as one waits for a reading to begin. */
   readonly hurry$: Observable<unknown>;
+  /** Emits as long as one waits for a reading to begin or to end. */
+  readonly haste$: Observable<unknown>;
+  /** Whether one waits for either. */
+  readonly isAsked: () => boolean;
   readonly ask: (asked: CertifyAsked) => void;
   /** A reading begins. */
   readonly begin: () => void;
@@ -17,8 +21,11 @@ export function askedReadings(): AskedReadings {
   let waiting: readonly CertifyAsked[] = [];
   let begun: readonly CertifyAsked[] = [];
   const asked$ = new Subject<void>();
+  const isAsked = () => waiting.length + begun.length > 0;
   return {
     hurry$: defer(() => (waiting.length > 0 ? of(undefined) : asked$)),
+    haste$: defer(() => (isAsked() ? of(undefined) : asked$)),
+    isAsked,
     ask: (asked) => {
       waiting = [...waiting, asked];
       asked$.next();

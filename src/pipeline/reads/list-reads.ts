@@ -11,9 +11,11 @@ import { proofLeft } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import type { KnownRecords } from '../../streams/paging/sweeps.ts';
 import { keyOfFields } from '../../streams/records/key-of.ts';
+import { hastened } from '../../streams/quota/hastened.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
+import { askedReadings } from './certify-asked.ts';
 import { openLanes } from './lane.ts';
 import type { PollBatch, ReadBatch } from './read-batch.ts';
 import { refetches } from './refetches.ts';
@@ -99,7 +101,10 @@ export function listReads(options: ListReadsOptions): ListReads {
   const snapshotLane = open(whole, options.pagesUnderWay ?? 2, lists.snapshot);
   const pollLane = open(lanes.poll, 2, lists.later);
   const lookBackLane = open(lanes.lookBack, 1, lists.later);
-  const sweepLane = open(windowed ? lanes.sweep : lanes.whole, 1, lists.later);
+  const asked = askedReadings();
+  const { haste$ } = asked;
+  const forSweeps = hastened({ usual: lanes.sweep, hurried: lanes.ask, haste$ });
+  const sweepLane = open(windowed ? forSweeps : lanes.whole, 1, lists.later);
   const refetchLane = open(lanes.poll, 1, lists.later);
   const resyncLane = open(windowed ? lanes.ask : lanes.whole, 1, lists.later);
 
@@ -112,8 +117,8 @@ export function listReads(options: ListReadsOptions): ListReads {
     if (!isDone()) return 'first-read';
     const { sweep } = checkpoint;
     const isWaiting = proofLeft(sweep, scheduler.now(), deleteProofMs) > 0;
-    const isAsking = byKey !== undefined && sweep.phase === 'removing' && !isWaiting;
-    return isAsking || isResyncing ? 'asking' : 'nothing';
+    const isAsking = byKey !== undefined && sweep.phase === 'removing';
+    return isResyncing || (!isWaiting && (isAsking || asked.isAsked())) ? 'asking' : 'nothing';
   };
   /** Whether the poll that goes on began behind the initial snapshot. */
   let isBehind = false;
@@ -149,6 +154,7 @@ export function listReads(options: ListReadsOptions): ListReads {
     single,
     done$: snapshot.done$,
     moment,
+    asked,
     certify$: options.certify$,
   });
 

@@ -7,7 +7,7 @@ import { sweeps } from '../../streams/paging/sweeps.ts';
 import type { KnownRecords, SweepStep } from '../../streams/paging/sweeps.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import type { Task } from '../task.ts';
-import { askedReadings } from './certify-asked.ts';
+import type { AskedReadings } from './certify-asked.ts';
 import type { Lane } from './lane.ts';
 import type { Brought, SweepBatch } from './read-batch.ts';
 import type { SingleRecords } from './single-records.ts';
@@ -24,17 +24,19 @@ export interface SweepReadsOptions {
   readonly done$: SnapshotReads['done$'];
   /** When there was nothing to read. */
   readonly moment: () => Span;
+  /** Those that somebody has asked for. */
+  readonly asked: AskedReadings;
   /** Requests for certificates. Default none. */
   readonly certify$?: Observable<CertifyAsked> | undefined;
 }
 
 /** Reads the whole list, again and again: rarely beside polls, one after the other where there are none. */
 export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
-  const { task, lane, lanes, checkpoint, single, done$, moment, certify$ = NEVER } = options;
+  const { task, lane, lanes, checkpoint, single, done$, moment, asked } = options;
+  const { certify$ = NEVER } = options;
   const { config, hooks, scheduler } = task;
   const { windowed, byKey } = task.rules;
   const { intervalMs, sweepIntervalMs, deleteLimitPercent, deleteProofMs } = config.poll;
-  const asked = askedReadings();
   const asking$ = certify$.pipe(tap(asked.ask), ignoreElements());
   const swept$ = done$.pipe(
     take(1),

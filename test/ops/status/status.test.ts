@@ -3,7 +3,9 @@ import { CellarstreamError } from '../../../src/core/errors.ts';
 import type { Lane, Published, QuotaUse } from '../../../src/observe/hooks.ts';
 import { statusModel } from '../../../src/ops/status/status.ts';
 import type { Change, Operation } from '../../../src/streams/diff/change.ts';
+import type { Certificate } from '../../../src/schemas/events/certificate.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
+import { certificateOf } from '../../support/certificate.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 const QUOTAS: QuotaUse[] = [{ name: 'orders', used: 62, limit: 100 }];
@@ -228,6 +230,19 @@ describe('statusModel', () => {
       lookedAt: START + 1_000,
       swept: { at: START + 1_000, records: 9, proof: 'exact' },
     });
+  });
+
+  it('has the newest certificate, and why a reading since has none', () => {
+    const { resource, hooks } = service();
+    const certify = (more: Partial<Certificate>) =>
+      hooks.onCertified!({ resource: 'orders', certificate: certificateOf({}, more) });
+    expect(resource()).toMatchObject({ certified: null, uncertified: null });
+    certify({ number: 4, total_records: null, proof: 'complete' });
+    expect(resource().certified).toMatchObject({ number: 4, whyNotExact: 'the total moved' });
+    hooks.onUncertified!({ resource: 'orders', why: 'too-soon' });
+    expect(resource()).toMatchObject({ certified: { number: 4 }, uncertified: 'too-soon' });
+    certify({ number: 5, ended_at: 7 });
+    expect(resource()).toMatchObject({ certified: { at: 7, number: 5 }, uncertified: null });
   });
 
   it('tells the pace of an initial snapshot and the time left, by the last minute', () => {

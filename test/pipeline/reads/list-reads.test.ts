@@ -1,6 +1,7 @@
-import { from, map, of, timer } from 'rxjs';
-import type { Observable } from 'rxjs';
+import { defer, from, map, of, timer } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
+import { quotas } from '../../../src/account/quotas.ts';
 import type { Lanes } from '../../../src/account/quotas.ts';
 import type { Resync } from '../../../src/account/resync-requests.ts';
 import type { Config } from '../../../src/config/config.ts';
@@ -27,6 +28,7 @@ import type { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { NO_SWEEP } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
 import type { KnownRecords, SweepStep } from '../../../src/streams/paging/sweeps.ts';
+import { during } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import { volatileFields } from '../../../src/streams/records/volatile-fields.ts';
@@ -41,8 +43,17 @@ const PROOF_MS = 100;
 /** A query as it was asked, and the lane of the quota that it waited in. */
 type Asked = ListQuery & { readonly lane: string };
 
+/** The lane that the newest request went through. */
+let passed = '';
 /** A lane of its own, that lets everything pass. */
-const lane = (name: string): Limit => Object.assign(((source) => source) as Limit, { lane: name });
+const lane = (name: string): Limit => {
+  const through = <T>(work: Observable<T>) =>
+    defer(() => {
+      passed = name;
+      return work;
+    });
+  return Object.assign(((source) => source) as Limit, { during: through });
+};
 
 const lanesWith = (spacingMs: Lanes['spacingMs']): Lanes => ({
   poll: lane('poll'),
@@ -64,7 +75,8 @@ interface Seen extends Brought {
   readonly catchesUp?: boolean;
 }
 
-interface More extends Partial<Pick<ListReadsOptions, 'lanes' | 'keyFields' | 'resyncs$'>> {
+interface More extends Partial<Pick<ListReadsOptions, 'keyFields' | 'resyncs$' | 'certify$'>> {
+  readonly lanes?: (scheduler: SchedulerLike) => Lanes;
   readonly resource?: Resource;
   readonly hooks?: Hooks;
   /** Whether the initial snapshot is done by now. Default it is. */
@@ -99,27 +111,32 @@ function reading(
   more: More = {},
 ): void {
   const { resource = 'orders', poll, total, latencyMs = LATENCY_MS } = more;
-  const { hooks = {}, isDone = () => true, records: known = NOTHING, sweep, ...options } = more;
+  const { hooks = {}, isDone = () => true, records: known = NOTHING, sweep, ...others } = more;
+  const { lanes = () => lanesWith(() => 100), ...options } = others;
   const { hasNextPage = () => false, keyFields = ['order_number'] } = more;
   const scheduler = virtualTime();
   scheduler.run(() => {
     const asked: Asked[] = [];
     const clock = logicalClock();
-    const list = (query: ListQuery, limit: Limit): Observable<Answer> => {
-      asked.push({ ...query, ...(limit as Limit & { lane: string }) });
-      const begin = clock.begin();
-      return timer(latencyMs, scheduler).pipe(
-        map(() => ({
-          data: records(answers(query), keyOfFields(keyFields)),
-          pagination: {
-            total_records: total ?? answers(query).length,
-            has_next_page: hasNextPage(query),
-          },
-          span: clock.answered(begin),
-          serverTime: START + scheduler.now(),
-        })),
+    const list = (query: ListQuery, limit: Limit): Observable<Answer> =>
+      during(
+        limit,
+        defer(() => {
+          asked.push({ ...query, lane: passed });
+          const begin = clock.begin();
+          return timer(latencyMs, scheduler).pipe(
+            map(() => ({
+              data: records(answers(query), keyOfFields(keyFields)),
+              pagination: {
+                total_records: total ?? answers(query).length,
+                has_next_page: hasNextPage(query),
+              },
+              span: clock.answered(begin),
+              serverTime: START + scheduler.now(),
+            })),
+          );
+        }),
       );
-    };
     const progress = { ...from };
     const { batches$, refetch } = listReads({
       task: {
@@ -139,7 +156,7 @@ function reading(
         hooks: listHooks(hooks, resource),
         scheduler,
       },
-      lanes: lanesWith(() => 100),
+      lanes: lanes(scheduler),
       lists: { clock, volatile: volatileFields([]), snapshot: list, later: list },
       progress: () => progress,
       checkpoint: {
@@ -487,6 +504,84 @@ describe('the sweeps of a resource', () => {
   });
 });
 
+describe('a reading that somebody waits for', () => {
+  const ORDERS = 10_000;
+  const A_PAGE = 1_000;
+  const A_MINUTE_MS = 60_000;
+  const orders = Array.from({ length: ORDERS }, (_, n) => order(n));
+  const pageAt = ({ offset = 0, modifiedFromDate }: ListQuery) =>
+    modifiedFromDate ? [] : orders.slice(offset, offset + A_PAGE);
+  const hasNextPage = ({ offset = 0, modifiedFromDate }: ListQuery) =>
+    !modifiedFromDate && offset + A_PAGE < ORDERS;
+  const quota = { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 73 };
+
+  /** Polls take all that they can get; somebody asks at a time. When readings have ended, and all requests. */
+  function askedAt(askedAtMs: number, sweepIntervalMs: number) {
+    let sweep: SweepProgress = NO_SWEEP;
+    const ends: { readonly at: number; readonly answers: readonly string[] }[] = [];
+    const requests: { readonly at: number; readonly isPoll: boolean }[] = [];
+    let now = () => 0;
+    reading(
+      (query) => pageAt(query),
+      ({ batches$, at }) => {
+        const reading$ = batches$.subscribe((batch) => {
+          const { lane, step } = batch;
+          requests.push({ at: now(), isPoll: lane === 'poll' });
+          if (lane === 'sweep' && step && 'kind' in step) {
+            if (step.kind === 'page') {
+              const phase = step.page.next ? 'reading' : 'removing';
+              sweep = { ...NO_SWEEP, number: 1, beganAt: step.beganAt, phase, proof: 'exact' };
+            }
+            if (step.kind === 'end') {
+              sweep = { ...sweep, phase: 'done' };
+              const { asked = [] } = batch as SweepBatch;
+              ends.push({ at: now(), answers: asked.map(({ id }) => id) });
+            }
+          }
+          batch.settle();
+        });
+        at(7 * A_MINUTE_MS, () => reading$.unsubscribe());
+      },
+      isDone,
+      {
+        total: ORDERS,
+        hasNextPage,
+        sweep: () => sweep,
+        certify$: timer(askedAtMs).pipe(map(() => ({ id: 'fresh', resource: 'orders' }))),
+        lanes: (scheduler) => {
+          now = () => scheduler.now();
+          const config = {
+            ...{ account: 'default', quota, resources: ['orders'] },
+            poll: { intervalMs: undefined },
+          } as unknown as Config;
+          return quotas({ config, scheduler }).lanes('orders', false);
+        },
+        poll: { pageSize: A_PAGE, sweepIntervalMs },
+      },
+    );
+    const polls = (from: number) =>
+      requests.filter(({ at, isPoll }) => isPoll && at >= from && at < from + A_MINUTE_MS).length;
+    return { ends, polls };
+  }
+  const A_DAY_MS = 86_400_000;
+
+  it('has the share of a resync, which polls leave over, and takes seconds in place of minutes', () => {
+    const { ends, polls } = askedAt(2 * A_MINUTE_MS, A_DAY_MS);
+    expect(ends.map(({ answers }) => answers)).toEqual([['fresh']]);
+    expect(ends[0]!.at).toBeLessThan(2 * A_MINUTE_MS + 20_000); // eleven pages, at 35 a minute
+    expect(polls(2 * A_MINUTE_MS)).toBeGreaterThanOrEqual(65);
+    expect(polls(4 * A_MINUTE_MS)).toBeGreaterThan(90); // as ever
+  });
+
+  it('hurries one that goes on at the usual pace, too: its own begins after that', () => {
+    const usual = askedAt(6 * A_MINUTE_MS, A_MINUTE_MS).ends[0]!;
+    expect(usual.at).toBeGreaterThan(2 * A_MINUTE_MS); // it began after a minute
+    const { ends } = askedAt(A_MINUTE_MS + 10_000, A_MINUTE_MS);
+    expect(ends.slice(0, 2).map(({ answers }) => answers)).toEqual([[], ['fresh']]);
+    expect(ends[1]!.at).toBeLessThan(A_MINUTE_MS + 50_000);
+  });
+});
+
 describe('what is to be published again', () => {
   const resync = (id: string, more: Partial<Resync> = {}): Resync => ({
     id,
@@ -543,7 +638,7 @@ describe('what is to be published again', () => {
         resyncs$: from(all),
         isDone: () => isDone,
         hooks: { onResync: ({ id }) => begun.push(id) },
-        lanes: lanesWith((what) => (beside.push(what), 100)),
+        lanes: () => lanesWith((what) => (beside.push(what), 100)),
       },
     );
   });
