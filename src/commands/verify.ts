@@ -1,3 +1,4 @@
+import type { Kafka } from 'kafkajs';
 import { merge, NEVER, ReplaySubject, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { CellarstreamError, describeError, isOfOneResource } from '../core/errors.ts';
@@ -5,6 +6,7 @@ import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import type { Resource } from '../resources/resources.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import { FIRST_RETRIES, openLinks } from '../sinks/client/open-kafka.ts';
+import { withAdmin } from '../sinks/client/with-admin.ts';
 import type { CertifyAck } from '../sinks/signals/signals.ts';
 import { freshCertificates, newestOnceReadable } from './fresh-certificates.ts';
 import { logHooks } from './log-hooks.ts';
@@ -53,6 +55,8 @@ export async function verifyCommand(
       onAck: ({ resource, status }: CertifyAck) => say(`${resource}: ${status}`),
       onRetry: onSignalsFailed,
     };
+    // A name that is spelled wrong would be waited for in vain.
+    if (flags.fresh) await requireSome(kafka, resources.map(names.records));
     const acks = flags.fresh ? await freshCertificates(asked) : undefined;
     const newest = await newestOnceReadable(asked, names.certificates, acks ?? new Map());
     const findings: ListFinding[] = [];
@@ -64,7 +68,10 @@ export async function verifyCommand(
         why !== undefined
           ? { why }
           : published === undefined
-            ? { why: NO_CERTIFICATE }
+            ? await attempt(async () => {
+                await requireSome(kafka, [topic]);
+                return { why: NO_CERTIFICATE };
+              })
             : await attempt(() =>
                 verifyList({
                   ...{ kafka, registry, topic, published, file: flags.file },
@@ -78,6 +85,14 @@ export async function verifyCommand(
   } finally {
     await registry.close();
   }
+}
+
+/** @throws CellarstreamError `POSITION` when none of these topics is there. */
+async function requireSome(kafka: Kafka, topics: readonly string[]): Promise<void> {
+  const there = new Set(await withAdmin(kafka, (admin) => admin.listTopics()));
+  if (topics.some((topic) => there.has(topic))) return;
+  const remedy = 'is TOPIC_PREFIX that of the service, and --account one of its fleet?';
+  throw new CellarstreamError('POSITION', `there is no topic ${topics[0]}: ${remedy}`);
 }
 
 /** When waiting is over: after so many seconds, or by a signal. */

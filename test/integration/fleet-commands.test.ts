@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parse } from 'dotenv';
 import { describe, expect, it, vi } from 'vitest';
 import { fleetForTest } from './support/fleet.ts';
@@ -124,6 +126,43 @@ describe('accounts', { timeout: 180_000 }, () => {
   });
 });
 
+/** Holds an account's topic, and a copy of it, against its certificates: with its file, and without, as whoever consumes. */
+async function certified(account: string, owner: Env, consumer: Env): Promise<void> {
+  const verify = (env: Env, ...more: string[]) =>
+    command(['verify', 'orders', '--account', account, ...more], env);
+  const fresh = await verify(owner, '--fresh', '--timeout', '120');
+  expect(fresh.stdout).toMatch(/^orders {2}ok {2}100 of 100 {2}exact /);
+  expect(fresh.stderr).toContain('orders: done');
+  expect(fresh.code).toBe(0);
+  expect((await verify(consumer)).stdout).toBe(fresh.stdout);
+  const asJson = await verify(consumer, '--json');
+  expect(JSON.parse(asJson.stdout)).toMatchObject({ account, checked: 'agrees', records: 100 });
+
+  const replayed = await command(['replay', 'orders', '--account', account], consumer);
+  const newest = new Map<string, number>();
+  for (const line of replayed.stdout.trim().split('\n')) {
+    const { key, source } = JSON.parse(line) as { key: string; source: { sequence: number } };
+    newest.set(key, source.sequence);
+  }
+  const [left, ...rows] = [...newest].map((row) => row.join(','));
+  const file = join(folderForTest(), 'copy.csv');
+  writeFileSync(file, ['key,sequence', ...rows].join('\n'));
+  const short = await verify(consumer, '--file', file);
+  expect([short.code, short.stdout]).toEqual([
+    1,
+    expect.stringContaining(`: 1 missing: ${left!.split(',')[0]}\n`),
+  ]);
+  writeFileSync(file, ['key,sequence', left, ...rows].join('\n'));
+  expect((await verify(consumer, '--file', file)).code).toBe(0);
+
+  const nobody = ['verify', 'orders', '--account', 'nobody'];
+  for (const args of [nobody, [...nobody, '--fresh']]) {
+    const { code, stdout, stderr } = await command(args, consumer);
+    expect(code).toBe(1);
+    expect(stdout + stderr).toMatch(/there is no topic .*\.nobody\.orders: .*--account/);
+  }
+}
+
 describe('--account', { timeout: 180_000 }, () => {
   it('names the account whose file is used', async () => {
     const fleet = await fleetForTest({ prefix: 'fleet-one', accounts: 12, changesPerSecond: 0 });
@@ -148,6 +187,8 @@ describe('--account', { timeout: 180_000 }, () => {
     expect(replayed.stdout.trim().split('\n').length).toBeGreaterThanOrEqual(200); // twice a hundred
     const consumer = without(fleet.env, 'ACCOUNTS_DIR');
     expect(await command(['replay', 'orders', '--account', second], consumer)).toEqual(replayed);
+
+    await certified(second, fleet.env, consumer);
 
     const checked = await command(['check', '--account', second], fleet.env);
     expect(checked.stdout).toContain('orders    ok    100 records');

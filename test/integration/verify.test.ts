@@ -85,7 +85,7 @@ describe('verify', () => {
     const none = await verify('verify-none', 'orders', 'customers');
     expect(none.lines).toEqual([
       expect.stringMatching(/^orders +not checked +there is no certificate yet/),
-      expect.stringMatching(/^customers +not checked +there is no certificate yet/),
+      expect.stringMatching(/^customers +not checked +there is no topic verify-none.customers/),
     ]);
     expect(none.exit).toBe(1);
     await orders.certify({ resource: 'customers' });
