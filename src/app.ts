@@ -58,7 +58,7 @@ export async function run(options: RunOptions): Promise<void> {
   const unlock = lockFolder(config.stateDir);
   try {
     const links = openLinks(config, { log: kafkaLog });
-    const signals = kafkaSignals(links.kafka, topicNames(config.topics.sharedPrefix).signals);
+    const signals = kafkaSignals(links, topicNames(config.topics.sharedPrefix).signals);
     const instance = randomUUID();
     const first = openKafka(config, { log: kafkaLog, kafkaRetries: FIRST_RETRIES });
     const isAlone$ = defer(() => refuseFleetBeside(config.topics.prefix, first)).pipe(

@@ -46,7 +46,7 @@ export async function freshCertificates(
   options: FreshOptions,
 ): Promise<ReadonlyMap<string, CertifyAck>> {
   const { kafka, account, resources, over$, onAck, onRetry } = options;
-  const topic = kafkaSignals(kafka, options.topic);
+  const topic = kafkaSignals({ kafka }, options.topic);
   const request: CertifyRequest = {
     type: 'certify',
     id: randomUUID(),

@@ -55,7 +55,7 @@ export async function resyncCommand(flags: ResyncFlags): Promise<boolean> {
   const request = requestOf(flags, config);
   const logger = await createLogger({ level: config.logLevel });
   const kafka = openKafka(config, { log: kafkaLogCreator(logger), kafkaRetries: FIRST_RETRIES });
-  const topic = kafkaSignals(kafka, topicNames(config.topics.sharedPrefix).signals);
+  const topic = kafkaSignals({ kafka }, topicNames(config.topics.sharedPrefix).signals);
   const stop$ = stopSignals();
 
   const ends = await topic.ends();

@@ -45,7 +45,7 @@ function accountOf(account: string, known: Known): FleetAccount {
   const word = words.get(account);
   const file = files.get(account);
   const target = given?.accounts.get(account);
-  const members = new Set(given?.members.map(({ instance }) => instance));
+  const members = new Map(given?.members.map((member) => [member.instance, member.name]));
   const owner = word?.owner && members.has(word.owner.instance) ? word.owner : undefined;
   const since = word?.at ?? now;
   const one = { account, owner: owner?.name, since };
@@ -63,12 +63,13 @@ function accountOf(account: string, known: Known): FleetAccount {
     }
     const isSlow = now - since > SLOW_MS && word?.ask !== undefined;
     const problem = isSlow ? `${owner.name} has not released it` : undefined;
-    return { ...running, state: 'moving', problem };
+    return { ...running, state: 'moving', target: members.get(target), problem };
   }
   if (target !== undefined) {
     const isSlow = now - since > SLOW_MS;
     const problem = isSlow ? 'the instance that it was given has not taken it' : undefined;
-    return { ...one, state: isSlow ? 'without-owner' : 'starting', problem };
+    const state = isSlow ? 'without-owner' : 'starting';
+    return { ...one, state, target: members.get(target), problem };
   }
   if (file && 'error' in file) {
     return { ...one, state: 'wrong-file', problem: describeError(file.error) };

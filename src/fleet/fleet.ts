@@ -62,7 +62,7 @@ export async function runFleet(options: FleetOptions): Promise<void> {
   const instance = randomUUID();
   const unlock = lockFolder(config.stateDir);
   const links = openLinks(config, { log: kafkaLog });
-  const signals = sharedSignals(kafkaSignals(links.kafka, names.signals));
+  const signals = sharedSignals(kafkaSignals(links, names.signals));
 
   const onRetry: NonNullable<FleetHooks['onRetry']> = (retry) => fleetHooks.onRetry?.(retry);
   const log = fleetLog({ kafka: links.kafka, topic: names.fleet, scheduler, onRetry });

@@ -28,6 +28,8 @@ export interface FleetAccount {
   readonly state: FleetState;
   /** The name of the instance that runs it; undefined where nobody does. */
   readonly owner: string | undefined;
+  /** The name of the instance that is to run it; left out where it does, or where nobody is to. */
+  readonly target?: string | undefined;
   /** Since when it is in that state, ms since the epoch. */
   readonly since: number;
   /** What is wrong with it, in words; undefined when nothing is. */

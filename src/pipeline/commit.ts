@@ -1,19 +1,17 @@
 import type { TaskResyncs } from '../account/resync-requests.ts';
-import type { Published } from '../observe/hooks.ts';
+import type { Committed, Published } from '../observe/hooks.ts';
+import { isEpochError } from '../sinks/client/kafka-error.ts';
 import { offsetOf } from '../streams/records/records.ts';
 import type { Certifying } from './certify.ts';
-import type { Checkpoint } from './checkpoint/checkpoint.ts';
-import type { PayloadDigests } from './encode/payload-digests.ts';
+import type { Checkpoint, TaskBatch } from './checkpoint/checkpoint.ts';
 import type { Plan } from './publish/plan.ts';
 import type { ResyncEvents } from './publish/resync-events.ts';
 import { completes, offsetIn } from './reads/read-batch.ts';
 import type { Task } from './task.ts';
-import { transaction } from './transaction.ts';
 
 export interface CommittingOptions {
   readonly task: Pick<Task, 'rules' | 'hooks' | 'scheduler'>;
   readonly checkpoint: Pick<Checkpoint, 'commit' | 'keep' | 'count'>;
-  readonly digests: Pick<PayloadDigests, 'stored'>;
   readonly resync: Pick<ResyncEvents, 'committed'> | undefined;
   /** What is to be committed beside a plan, as soon as that is. */
   readonly certify: (plan: Plan) => Promise<Certifying | undefined>;
@@ -25,11 +23,26 @@ export interface CommittingOptions {
  * together, through `sinks/producer`.
  */
 export function committing(options: CommittingOptions): (plan: Plan) => Promise<Published> {
-  const { task, checkpoint, digests, resync, certify, resyncs } = options;
+  const { task, checkpoint, resync, certify, resyncs } = options;
   const { rules, hooks, scheduler } = task;
   const { resource } = rules;
 
-  const transact = transaction(options);
+  /** A commit of the checkpoint, and what is told of it. */
+  const transact = async (batch: TaskBatch): Promise<void> => {
+    const beganAt = scheduler.now();
+    const ended = (outcome: Committed['outcome']) => {
+      const elapsedMs = scheduler.now() - beganAt;
+      hooks.onCommitted({ outcome, elapsedMs, messages: batch.messages.length });
+    };
+    hooks.onCommit({});
+    try {
+      await checkpoint.commit(batch);
+    } catch (error) {
+      ended(isEpochError(error) ? 'fenced' : 'failed');
+      throw error;
+    }
+    ended('committed');
+  };
   const certified = async (plan: Plan): Promise<void> => {
     const certifying = await certify(plan);
     if (!certifying) return;
@@ -58,10 +71,7 @@ export function committing(options: CommittingOptions): (plan: Plan) => Promise<
 
   return async (plan) => {
     const { batch, changes, statusChanges, unchanged } = plan;
-    if (plan.way === 'commit') {
-      await transact(plan.commit);
-      digests.stored(plan.commit.images);
-    }
+    if (plan.way === 'commit') await transact(plan.commit);
     if (plan.way === 'keep') await checkpoint.keep(plan.notes);
     await certified(plan);
     if (batch.lane === 'resync') resync?.committed(batch.step);

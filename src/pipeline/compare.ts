@@ -9,7 +9,6 @@ import type { KeyedRecord } from '../streams/records/page-record.ts';
 import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { InitialSnapshot } from './checkpoint/cursor.ts';
-import type { PayloadDigests } from './encode/payload-digests.ts';
 import type { SchemaEvolution } from './encode/schema-evolution.ts';
 import { isOfWhole } from './reads/read-batch.ts';
 import type { ReadBatch } from './reads/read-batch.ts';
@@ -26,11 +25,10 @@ export interface ComparedBatch extends ReadRecords {
 
 export interface ComparingOptions {
   readonly task: Pick<Task, 'rules' | 'config'>;
-  readonly checkpoint: Pick<Checkpoint, 'get' | 'isUnseen'>;
+  readonly checkpoint: Pick<Checkpoint, 'get' | 'text' | 'isUnseen'>;
   readonly evolution: Pick<SchemaEvolution, 'values'>;
   /** The last published images, in the current schema. */
   readonly images: Images;
-  readonly digests: Pick<PayloadDigests, 'isStillKnown'>;
   readonly clock: LogicalClock;
   readonly volatile: VolatileFields | undefined;
   /** The initial snapshot as it is known now. */
@@ -39,12 +37,31 @@ export interface ComparingOptions {
   readonly wasEmpty: boolean;
 }
 
+/**
+ * Gives images to the records of batches that have none yet, in a schema that has a field for whatever they hold; while
+ * the commit of the batch before them goes on. Most records have theirs from the decoder.
+ */
+export function encodedBatches(
+  evolution: Pick<SchemaEvolution, 'encode' | 'values'>,
+  keyFields: readonly string[],
+): (batches: readonly ReadBatch[]) => Promise<readonly ReadBatch[]> {
+  return async (batches) => {
+    const parsed = batches.flatMap(({ keyed }) => keyed.filter(({ image }) => !image));
+    const records = parsed.map(({ json }) => json);
+    const images = await evolution.encode(records, keyFields);
+    const { values: codec } = evolution;
+    let next = 0;
+    const withImage = (each: KeyedRecord): KeyedRecord =>
+      each.image ? each : each.withImage({ kind: 'encoded', bytes: images[next++]!, codec });
+    return batches.map((batch) => ({ ...batch, keyed: batch.keyed.map(withImage) }));
+  };
+}
+
 /** Holds each batch against the images that the one before has left. */
 export function comparing(
   options: ComparingOptions,
 ): OperatorFunction<ReadBatch, Difference<ComparedBatch>> {
-  const { task, checkpoint, evolution, images, digests, clock, volatile, snapshot, wasEmpty } =
-    options;
+  const { task, checkpoint, evolution, images, clock, volatile, snapshot, wasEmpty } = options;
   const { identities, windowed } = task.rules;
   const { startFrom } = task.config.poll;
 
@@ -65,9 +82,11 @@ export function comparing(
     if (record.image?.kind === 'published' || checkpoint.get(record.key)) return true;
     return record.updatedAt === null || record.updatedAt >= startFrom;
   };
-  /** Since it was made ready the schema may have grown, or the record may no longer be as it was known. */
-  const isCurrent = (record: KeyedRecord, codec: ImageCodec): boolean =>
-    record.image?.kind === 'encoded' ? record.image.codec === codec : digests.isStillKnown(record);
+  /** Since it was given its image the schema may have grown, or the image may have become one of other bytes. */
+  const isCurrent = ({ key, image, digest }: KeyedRecord, codec: ImageCodec): boolean =>
+    image?.kind === 'published'
+      ? checkpoint.text(key)?.digest === digest?.digest
+      : image?.codec === codec;
   const compared = (batch: ReadBatch): ComparedBatch => {
     const codec = evolution.values;
     const records = batch.keyed.map((each) =>

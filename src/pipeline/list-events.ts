@@ -2,6 +2,7 @@ import { concatAll, concatMap, finalize, map, takeUntil, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Lanes } from '../account/quotas.ts';
 import type { TaskResyncs } from '../account/resync-requests.ts';
+import { isRetryable } from '../core/errors.ts';
 import type { Published } from '../observe/hooks.ts';
 import type { Images } from '../streams/diff/diff.ts';
 import { gatherFirst } from '../streams/flow/gather-first.ts';
@@ -11,9 +12,7 @@ import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { ChosenKey } from './choose-key.ts';
 import { certifying } from './certify.ts';
 import { committing } from './commit.ts';
-import { comparing } from './compare.ts';
-import { encodedBatches } from './encode/encoded-batches.ts';
-import { payloadDigests } from './encode/payload-digests.ts';
+import { comparing, encodedBatches } from './compare.ts';
 import type { SchemaEvolution } from './encode/schema-evolution.ts';
 import { planning } from './publish/plan.ts';
 import type { Progress } from './publish/plan.ts';
@@ -53,13 +52,21 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   let progress: Progress = { firstRead, since, sequence };
   let savedAt = scheduler.now();
 
-  const digests = payloadDigests(checkpoint);
   const keyOf = keyOfFields(keyFields);
   const list = account.list(rules, { onUnseen: (field) => hooks.onUnseen({ field }) });
   // Where there are none, images need not be read to pass over them.
   const volatile = list.volatile.pointers.length > 0 ? list.volatile : undefined;
   const encoded = encoding({ keyFields, keyOf, encode: evolution.encodeNow }, parsing(keyOf));
-  const matched = matchingDigests({ keyFields, keyOf, ...digests }, encoded);
+  const known = (key: string) => {
+    try {
+      return checkpoint.text(key);
+    } catch (error) {
+      // A store that fails is not the API's affair: it fails again once the page's turn has come.
+      if (!isRetryable(error)) throw error;
+      return undefined;
+    }
+  };
+  const matched = matchingDigests({ keyFields, keyOf, known }, encoded);
   const reads = listReads({
     task,
     lanes,
@@ -84,25 +91,16 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     },
   };
   const compared = comparing({
-    ...{ task, checkpoint, evolution, images, digests, volatile },
+    ...{ task, checkpoint, evolution, images, volatile },
     clock: list.clock,
     snapshot: () => progress.firstRead,
     wasEmpty: key.wasEmpty,
   });
   const resync = resyncs && resyncEvents({ resyncs, codec: () => evolution.values, images, hooks });
   const { personal } = list;
-  const planOf = planning({
-    task,
-    checkpoint,
-    evolution,
-    digests,
-    keyFields,
-    personal,
-    volatile,
-    resync,
-  });
+  const planOf = planning({ task, checkpoint, evolution, keyFields, personal, volatile, resync });
   const certify = certifying({ task, checkpoint, resyncs });
-  const commit = committing({ task, checkpoint, digests, resync, certify, resyncs });
+  const commit = committing({ task, checkpoint, resync, certify, resyncs });
 
   const isEnough = (read: readonly ReadBatch[]) => {
     const snapshots = read.filter((batch) => batch.lane === 'first-read');

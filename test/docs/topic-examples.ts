@@ -9,11 +9,8 @@ import type { JsonObject } from '../../src/schemas/json/json.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
 import { orderStatusChangeCodec } from '../../src/schemas/events/order-status-change.ts';
 import { unframe } from '../../src/schemas/registry/wire.ts';
-import {
-  changeMessages,
-  deadLetterMessages,
-  statusMessage,
-} from '../../src/pipeline/publish/messages.ts';
+import { deadLetterMessages } from '../../src/pipeline/publish/dead-letters.ts';
+import { changeMessages, statusMessage } from '../../src/pipeline/publish/messages.ts';
 import type { Message } from '../../src/sinks/sink.ts';
 import { diff } from '../../src/streams/diff/diff.ts';
 import type { ReadRecords } from '../../src/streams/diff/diff.ts';

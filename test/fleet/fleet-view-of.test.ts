@@ -66,6 +66,14 @@ it('says how an account is', () => {
   expect(view({ here })).toEqual([['east', 'failed', undefined, 'fenced']]);
 });
 
+it('says which instance is to run an account that does not run there', () => {
+  const target = (word: ReturnType<typeof runs> | undefined) =>
+    accountsOf(word ? { words: new Map([['east', word]]) } : {})[0]?.target;
+  expect(target(runs('b'))).toBe('a-host');
+  expect(target(undefined)).toBe('a-host');
+  expect(target(runs('a'))).toBeUndefined();
+});
+
 it('says what nobody runs, and why', () => {
   const given = { members: [], accounts: new Map<string, string>() };
   const error = new CellarstreamError('SETTINGS', 'wrong.env: is wrong');

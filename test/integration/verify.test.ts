@@ -196,7 +196,7 @@ describe('verify', () => {
     const orders = await someOrders(clients, 'verify-fresh');
     await orders.certify();
     const { name } = await writtenTopic(clients, 'verify-fresh.signals', 1);
-    const signals = kafkaSignals(clients.kafka, name);
+    const signals = kafkaSignals(clients, name);
 
     const alone = await verify('verify-fresh', 'orders', '--fresh', '--timeout', '1');
     expect(alone.lines[0]).toMatch(/^orders +not checked +no fresh certificate within 1 s/);

@@ -38,7 +38,7 @@ export function openGuest(options: GuestOptions): Guest {
   const { account } = config;
   const names = topicNames(config.topics.prefix, config.topics.sharedPrefix);
   const instance = randomUUID();
-  const topic = kafkaSignals(kafka, names.signals);
+  const topic = kafkaSignals({ kafka }, names.signals);
   const log = guestLog({ kafka, topic: names.ledger, account, instance, scheduler });
   const declarations = guestDeclarations({ log, instance, scheduler });
   const ask = permitRequests({ topic, account, instance, scheduler });

@@ -21,11 +21,14 @@ const OF_ITS_API: ReadonlySet<Cause> = new Set(['failed', 'login', 'api']);
 
 /**
  * An instance is ready when it is in the group and each account that it runs is ready, or has failed for reasons of its own,
- * which a restart of this instance would not heal. An account that waits for its API is such a one as long as another
+ * which a restart of this instance would not heal. Nor is it while accounts that it was given are still to come: whoever restarts
+ * instances one after the other would stop the next one before this one has taken its part. An account that waits for its API is such a one as long as another
  * account here is ready: where none is, it may well be this instance that reaches no API.
  */
 export function fleetReadiness({ accounts, now }: FleetReadinessOptions): FleetReadiness {
   let states: ReadonlyMap<string, FleetState> = new Map();
+  /** Those that this instance is to run, and does not yet. */
+  let coming: readonly string[] = [];
   let isIn = false;
   /** When this instance fell out of the group; undefined before it was in one. */
   let outSince: number | undefined;
@@ -58,15 +61,21 @@ export function fleetReadiness({ accounts, now }: FleetReadinessOptions): FleetR
     }));
   };
 
+  const toCome = (): Wrong[] =>
+    coming.length === 0
+      ? []
+      : [{ line: `${coming.join(', ')}: to come to this instance`, causes: ['starting'] }];
+
   return {
-    onFleet: ({ generation, accounts: known }) => {
+    onFleet: ({ instance, generation, accounts: known }) => {
       const wasIn = isIn;
       isIn = generation !== undefined;
       if (wasIn && !isIn) outSince = now();
       states = new Map(known.map(({ account, state }) => [account, state]));
+      coming = known.flatMap(({ account, target }) => (target === instance ? [account] : []));
     },
     check: () => {
-      const wrong = [...group(), ...ofAccounts()];
+      const wrong = [...group(), ...ofAccounts(), ...toCome()];
       return {
         ready: wrong.length === 0,
         reasons: wrong.map(({ line }) => line),

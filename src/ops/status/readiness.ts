@@ -96,7 +96,7 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
 
   let isLoggedIn = false;
   let login: Trouble | undefined;
-  /** Of Kafka or the registry, before any resource is taken over. */
+  /** Of Kafka or the registry, for all resources: none is taken over before, or asked while the ledger can't be written. */
   let connection: Trouble | undefined;
   const states = new Map<string, ResourceState>(
     resources.map((resource) => [resource, newState()]),
@@ -134,6 +134,7 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
     onEmpty: ({ resource }) => looked(resource),
     onCommit: ({ resource }) => update(resource, { commitAt: now() }),
     onPublished: (published) => {
+      connection = undefined;
       update(published.resource, { trouble: undefined, commitAt: undefined });
       if (isLook(published)) looked(published.resource);
     },

@@ -91,7 +91,10 @@ export function triedAgain(now: () => number): TriedAgainModel {
       onReady: () => close(({ what, resource }) => what !== 'login' && resource === undefined),
       // What is committed says all of Kafka, registry and folder, and nothing of requests to come.
       onPublished: (published) =>
-        close(({ what, resource }) => resource === published.resource && what in SERVICES),
+        close(
+          ({ what, resource = published.resource }) =>
+            resource === published.resource && what !== 'login' && what in SERVICES,
+        ),
     },
     all: (causes) => {
       for (const [service, { at }] of told) if (at + TOLD_FOR_MS <= now()) told.delete(service);

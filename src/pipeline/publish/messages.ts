@@ -1,18 +1,113 @@
 import { createHash } from 'node:crypto';
-import type { ChangeFacts, EnvelopeCodec } from '../../schemas/events/envelope.ts';
-import { deadLetterCodec } from '../../schemas/events/dead-letter.ts';
-import type { DeadLetter } from '../../schemas/events/dead-letter.ts';
+import { statusChanges } from '../../resources/orders/order-status.ts';
+import type { KeyedStatusChange, StatusChange } from '../../resources/orders/order-status.ts';
+import type { ResourceRules } from '../../resources/resources.ts';
 import { longOf } from '../../schemas/avro/field-codecs.ts';
-import { stringifyJson } from '../../schemas/json/json.ts';
-import type { JsonValue } from '../../schemas/json/json.ts';
+import type { ChangeFacts, EnvelopeCodec } from '../../schemas/events/envelope.ts';
 import { orderStatusChangeCodec } from '../../schemas/events/order-status-change.ts';
+import type { JsonValue } from '../../schemas/json/json.ts';
 import { frame } from '../../schemas/registry/wire.ts';
-import type { Change } from '../../streams/diff/change.ts';
-import type { StatusChange } from '../../resources/orders/order-status.ts';
-import { offsetOf } from '../../streams/records/records.ts';
-import type { RejectedRecord } from '../../streams/records/records.ts';
+import { maxEventBytes } from '../../sinks/producer/batches.ts';
 import type { Message } from '../../sinks/sink.ts';
-import type { SchemaTopic } from '../../sinks/topics/destination.ts';
+import type { Destination, SchemaTopic } from '../../sinks/topics/destination.ts';
+import type { ImageUpdate } from '../../state/store.ts';
+import type { Change } from '../../streams/diff/change.ts';
+import type { KnownRejects } from '../../streams/records/known-rejects.ts';
+import type { KeyedRecord } from '../../streams/records/page-record.ts';
+import type { RejectedRecord } from '../../streams/records/records.ts';
+import type { SchemaEvolution } from '../encode/schema-evolution.ts';
+import { deadLetterMessages } from './dead-letters.ts';
+
+/** What the changes of a page come to. */
+export interface Publication {
+  readonly messages: readonly Message[];
+  readonly images: readonly ImageUpdate[];
+  readonly statusChanges: readonly KeyedStatusChange[];
+  /** What goes to dead letters. */
+  readonly rejected: readonly RejectedRecord[];
+  /** Keys of records that are too large. */
+  readonly unpublished: readonly string[];
+  /** The sequence of its last event. */
+  readonly sequence: number;
+}
+
+export interface PublicationOptions {
+  readonly destination: Destination;
+  readonly rules: ResourceRules;
+  readonly evolution: Pick<SchemaEvolution, 'current'>;
+  readonly origin: Origin;
+  /** The sequence of the event before the first. */
+  readonly sequence: number;
+  /** Of the page, as the API sent them. */
+  readonly records: readonly KeyedRecord[];
+  readonly offset: number;
+  /** Rejects that are not news make no dead letters. */
+  readonly isNews: KnownRejects;
+  /** Published at: ms since the epoch. */
+  readonly now: number;
+}
+
+/**
+ * Changes of a resource, and records that can't be published, as messages; each event with the next
+ * sequence. A change whose event no batch can hold goes to dead letters instead, and its image stays
+ * as it was: once the record is small enough, it is published.
+ */
+export function publicationOf(
+  changes: readonly Change[],
+  others: readonly RejectedRecord[],
+  options: PublicationOptions,
+): Publication {
+  const { destination, rules, evolution, origin, records, isNews, offset, now } = options;
+  const { deadLetters } = destination;
+  const topic = destination.records(rules.resource);
+  const maxBytes = maxEventBytes(destination.maxMessageBytes.get(topic));
+  const statuses = rules.statusFields && destination.statusChanges;
+  const messages: Message[] = [];
+  const images: ImageUpdate[] = [];
+  const found: KeyedStatusChange[] = [];
+  const rejected: RejectedRecord[] = others.filter(isNews);
+  let { sequence } = options;
+
+  /** Keys of which a change is left out: what follows it says nothing of what is published. */
+  const leftOut = new Set<string>();
+  for (const change of changes) {
+    const { key, op } = change;
+    if (leftOut.has(key)) continue;
+    const { schemaId, codec } = evolution.current()!; // what was read into a change has a schema
+    const to = { topic, schemaId };
+    const events = changeMessages(change, sequence + 1, { to, codec, origin, now });
+    const isTooLarge = events.some(({ value }) => value && value.length > maxBytes);
+    // What a deletion shows has been published before: it is not much larger now.
+    if (isTooLarge && op !== 'd') {
+      const raw = records.findLast((each) => each.key === key)?.json ?? change.after;
+      const reject: RejectedRecord = { reason: 'too-large', raw, key };
+      if (isNews(reject)) rejected.push(reject);
+      leftOut.add(key);
+      continue;
+    }
+    sequence += 1;
+    messages.push(...events);
+    for (const status of statuses ? statusChanges(change) : []) {
+      const order = { key, number: change.after?.order_number, sequence };
+      messages.push(statusMessage(status, order, { to: statuses!, origin, now }));
+      found.push({ key, change: status });
+    }
+    const { after } = change.images;
+    const image = after && { schemaId, bytes: after };
+    images.push({ key, sequence, image });
+  }
+  const maxLetterBytes = maxEventBytes(destination.maxMessageBytes.get(deadLetters.topic));
+  const at = {
+    to: deadLetters,
+    resource: origin.resource,
+    offset,
+    now,
+    maxBytes: maxLetterBytes,
+  };
+  for (const record of rejected) messages.push(...deadLetterMessages(record, at));
+  const unpublished = [...leftOut];
+  return { messages, images, statusChanges: found, rejected, unpublished, sequence };
+}
 
 /** Whose events they are. */
 export interface Origin {
@@ -105,57 +200,3 @@ export function statusMessage(
     },
   };
 }
-
-/**
- * A record that can't be published, with the reason: one message, or numbered parts of it where its
- * text is longer than `MAX_PART_CHARS`.
- */
-export function deadLetterMessages(
-  rejected: RejectedRecord,
-  at: {
-    readonly to: SchemaTopic;
-    readonly resource: string;
-    /** Of the page that it came on; what has one of its own goes by that. */
-    readonly offset: number;
-    readonly now: number;
-    /** Of one message. */
-    readonly maxBytes: number;
-  },
-): Message[] {
-  const { to, resource, now } = at;
-  const { reason, key } = rejected;
-  const offset = offsetOf(rejected, at.offset);
-  const maxChars = Math.min(MAX_PART_CHARS, Math.floor(at.maxBytes / MAX_CHAR_BYTES));
-  const text = rejected.reason === 'unreadable' ? rejected.raw : stringifyJson(rejected.raw);
-  const letter = { resource, reason, message: REASONS[reason], offset, observed_at: now };
-  const message = (part: Pick<DeadLetter, 'raw' | 'sha256' | 'length' | 'part' | 'parts'>) => ({
-    topic: to.topic,
-    key,
-    value: frame(to.schemaId, deadLetterCodec.encode({ ...letter, ...part })),
-  });
-  if (text.length <= maxChars) {
-    return [message({ raw: text, sha256: null, length: null, part: null, parts: null })];
-  }
-  const sha256 = createHash('sha256').update(text).digest('hex');
-  const length = Buffer.byteLength(text);
-  const pieces = text.match(piecesOf(maxChars)) ?? [];
-  return pieces.map((raw, place) =>
-    message({ raw, sha256, length, part: place + 1, parts: pieces.length }),
-  );
-}
-
-const MAX_PART_CHARS = 200_000;
-/** In UTF-8, with room for what a letter says beside its text. */
-const MAX_CHAR_BYTES = 4;
-/** By code points, of two chars at most: no piece begins or ends within one. */
-const piecesOf = (maxChars: number) => new RegExp(`.{1,${Math.floor(maxChars / 2)}}`, 'gsu');
-
-const REASONS: Readonly<Record<RejectedRecord['reason'], string>> = {
-  'not-an-object': 'the element of data is not an object',
-  'no-key': 'the record has no usable key: an integer, or a text that is not empty nor too long',
-  'conflicting-duplicate':
-    'another record of the same page has its key, with other content: the first one stays',
-  'too-large': 'the event is larger than a message may be; what was published before stays',
-  unreadable:
-    'the record is not JSON: raw is its text, or its SHA-256 and length where fields of the list are hidden',
-};

@@ -1,5 +1,6 @@
 import { VERSION } from '../../core/version.ts';
 import type { Published } from '../../observe/hooks.ts';
+import type { ImageUpdate, KeptText } from '../../state/store.ts';
 import type { Change } from '../../streams/diff/change.ts';
 import type { Difference } from '../../streams/diff/diff.ts';
 import { countsWith } from '../../streams/paging/reading-counts.ts';
@@ -17,14 +18,13 @@ import type { PersonalFields } from '../../streams/records/personal-fields.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Checkpoint, TaskBatch, TaskNotes } from '../checkpoint/checkpoint.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
-import type { PayloadDigests } from '../encode/payload-digests.ts';
 import type { SchemaEvolution } from '../encode/schema-evolution.ts';
 import { offsetIn, isPageOfSweep } from '../reads/read-batch.ts';
 import type { ReadBatch } from '../reads/read-batch.ts';
 import type { ComparedBatch } from '../compare.ts';
 import type { Task } from '../task.ts';
-import { publicationOf } from './publication.ts';
-import type { Publication } from './publication.ts';
+import { publicationOf } from './messages.ts';
+import type { Publication } from './messages.ts';
 import type { ResyncEvents } from './resync-events.ts';
 
 /** What a batch comes to: what is to be published and kept with it, before anything of it is done. */
@@ -53,7 +53,6 @@ export interface PlanOptions {
   >;
   readonly checkpoint: Pick<Checkpoint, 'sweep' | 'unread' | 'isUnseen' | 'isRejected'>;
   readonly evolution: Pick<SchemaEvolution, 'current' | 'values'>;
-  readonly digests: Pick<PayloadDigests, 'toKeep'>;
   readonly keyFields: readonly string[];
   readonly personal: PersonalFields | undefined;
   readonly volatile: VolatileFields | undefined;
@@ -73,7 +72,7 @@ export interface PlanState {
 export function planning(
   options: PlanOptions,
 ): (difference: Difference<ComparedBatch>, state: PlanState) => Plan {
-  const { task, checkpoint, evolution, digests, keyFields, personal, volatile, resync } = options;
+  const { task, checkpoint, evolution, keyFields, personal, volatile, resync } = options;
   const { account, rules, config, destination, scheduler, wallClock } = task;
   const origin = { account: account.name, resource: rules.resource, version: VERSION };
 
@@ -109,7 +108,7 @@ export function planning(
     const notes = {
       sweep,
       seen: { keys, sweep: sweep.number, bySweep: isPageOfSweep(batch) },
-      texts: digests.toKeep(difference, images),
+      texts: textsOf(difference, images),
       rejects: rejected.map((each) => rejectDigest(each, volatile)),
     };
     const mustBeTold = messages.length > 0 || batch.lane === 'first-read' || isDue;
@@ -132,6 +131,23 @@ export function planning(
       way: mustBeTold ? 'commit' : mustBeKept() ? 'keep' : 'nothing',
     };
   };
+}
+
+/** What a page's records were sent as, of those that are as their images say once those are stored. */
+function textsOf(
+  { read, same, refreshed, changes }: Difference<ComparedBatch>,
+  images: readonly ImageUpdate[],
+): ReadonlyMap<string, KeptText> {
+  const texts = new Map<string, KeptText>();
+  const written = new Set(images.map(({ key }) => key));
+  // An image may be published again beside a record that is older than it is.
+  const changed = new Set(changes.map(({ key }) => key).filter((key) => written.has(key)));
+  for (const each of [...same, ...read.records.filter(({ key }) => changed.has(key))]) {
+    if (each.image?.kind === 'published' && !written.has(each.key)) continue; // it is kept already
+    if (refreshed.has(each.key) && !written.has(each.key)) continue; // its image is of other bytes
+    if (each.digest) texts.set(each.key, each.digest);
+  }
+  return texts;
 }
 
 /** How far reads have come with a batch. */

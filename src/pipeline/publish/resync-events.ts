@@ -3,9 +3,9 @@ import type { ResyncStep } from '../reads/read-batch.ts';
 import type { TaskResyncs } from '../../account/resync-requests.ts';
 import type { Message } from '../../sinks/sink.ts';
 import { updatedAtOf } from '../../streams/records/updated-at.ts';
-import { changeOf } from '../../streams/diff/change.ts';
 import type { Change } from '../../streams/diff/change.ts';
 import type { ImageCodec } from '../../streams/records/image-codec.ts';
+import { changeOf } from '../../streams/diff/diff.ts';
 import type { Difference, Images, ReadRecords } from '../../streams/diff/diff.ts';
 
 /** Keys that were published again and are remembered: overlapping pages bring them twice. */

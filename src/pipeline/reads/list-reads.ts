@@ -1,4 +1,4 @@
-import { ignoreElements, map, merge, NEVER, switchMap, take, tap } from 'rxjs';
+import { map, merge, NEVER, switchMap, take, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Lanes } from '../../account/quotas.ts';
 import type { CertifyAsked, Resync } from '../../account/resync-requests.ts';
@@ -6,24 +6,21 @@ import type { ListRequest } from '../../streams/decode/answer.ts';
 import type { LogicalClock } from '../../streams/http/logical-clock.ts';
 import { serverClock } from '../../streams/http/server-clock.ts';
 import { leftOut } from '../../streams/paging/left-out.ts';
-import { window } from '../../streams/paging/poll.ts';
+import { poll, window } from '../../streams/paging/poll.ts';
 import { proofLeft } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
-import { sweeps } from '../../streams/paging/sweeps.ts';
 import type { KnownRecords } from '../../streams/paging/sweeps.ts';
 import { keyOfFields } from '../../streams/records/key-of.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
-import { askedReadings } from './certify-asked.ts';
 import { openLanes } from './lane.ts';
-import { pollReads } from './poll-reads.ts';
-import type { ReadBatch } from './read-batch.ts';
+import type { PollBatch, ReadBatch } from './read-batch.ts';
 import { refetches } from './refetches.ts';
 import { resyncReads } from './resync-reads.ts';
 import { singleRecords } from './single-records.ts';
 import { snapshotReads } from './snapshot-reads.ts';
-import { sweepBatch } from './sweep-batches.ts';
+import { sweepReads } from './sweep-reads.ts';
 
 export interface ListReadsOptions {
   readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'hooks' | 'scheduler'>;
@@ -76,7 +73,7 @@ export function listReads(options: ListReadsOptions): ListReads {
   const { task, lanes, keyFields, lists, progress, checkpoint } = options;
   const { config, hooks, scheduler } = task;
   const { windowed, byKey } = task.rules;
-  const { intervalMs, sweepIntervalMs, deleteLimitPercent, deleteProofMs } = config.poll;
+  const { intervalMs, lookbackMs, deleteProofMs } = config.poll;
   const reads = lists.clock;
   const clock = serverClock();
   /** When nothing was read: a moment in the order of the reads. */
@@ -118,60 +115,42 @@ export function listReads(options: ListReadsOptions): ListReads {
     const isAsking = byKey !== undefined && sweep.phase === 'removing' && !isWaiting;
     return isAsking || isResyncing ? 'asking' : 'nothing';
   };
-  const polls$ = pollReads({
-    task,
-    lane: pollLane,
-    lookBack: lookBackLane,
-    clock,
-    began$: snapshot.began$,
-    since: begun.since,
-    isDone,
-    spacingMs: () => lanes.spacingMs(beside()),
-  });
-
-  const asked = askedReadings();
-  const asking$ = (options.certify$ ?? NEVER).pipe(tap(asked.ask), ignoreElements());
-  const swept$ = snapshot.done$.pipe(
+  /** Whether the poll that goes on began behind the initial snapshot. */
+  let isBehind = false;
+  // Window by window, from where the polls or the initial snapshot began.
+  const polls$ = snapshot.began$.pipe(
     take(1),
-    switchMap(() =>
-      sweeps({
-        progress: () => checkpoint.sweep,
-        scan: (position, onUnsettled) => {
-          if (position === null) asked.begin();
-          return sweepLane.scan(
-            {},
-            { from: position, onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled() },
-          );
+    switchMap((startedAt) =>
+      poll({
+        scan: (dates) => {
+          isBehind = isDone();
+          return pollLane.scan(dates);
         },
-        permits: sweepLane.permits,
-        records: checkpoint,
-        ...(byKey && { single: { ...single, ask: (key) => single.ask(key, lanes.ask) } }),
-        moment,
-        pace: {
-          ...(windowed
-            ? { intervalMs: sweepIntervalMs }
-            : { intervalMs: intervalMs ?? 0, spacingMs: () => lanes.paceMs }),
-          hurry$: asked.hurry$,
-        },
-        deletions: {
-          proofMs: deleteProofMs,
-          limitPercent: deleteLimitPercent,
-          onHeld: (held) => hooks.onHeld({ ...held, limitPercent: deleteLimitPercent }),
-        },
+        scanBack: (dates) => lookBackLane.scan(dates),
+        clock,
+        since: begun.since ?? startedAt,
+        lookbackMs,
+        ...(intervalMs !== undefined && { intervalMs }),
+        spacingMs: () => lanes.spacingMs(beside()),
         scheduler,
       }),
     ),
-    map(
-      sweepBatch({
-        moment,
-        arrived: sweepLane.seen,
-        settling: sweepLane.settling,
-        endCatchesUp: !windowed,
-        asked: asked.end,
-      }),
-    ),
+    map(({ page, since, looksBack }): PollBatch => {
+      const brought = (looksBack ? lookBackLane : pollLane).arrived(page.answer);
+      return { lane: 'poll', ...brought, page, since, catchesUp: since !== undefined && isBehind };
+    }),
   );
-  const sweeps$ = merge(asking$, swept$);
+
+  const sweeps$ = sweepReads({
+    task,
+    lane: sweepLane,
+    lanes,
+    checkpoint,
+    single,
+    done$: snapshot.done$,
+    moment,
+    certify$: options.certify$,
+  });
 
   /** Begins before what is wanted: the rest is left out by `updated_at`. */
   const windowFrom = (since: number) => window(since - BOUND_MS, clock.latest() ?? scheduler.now());

@@ -1,13 +1,14 @@
-import type { Kafka } from 'kafkajs';
+import kafkajs from 'kafkajs';
 import { firstValueFrom, map, Observable, race, timer } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { Offsets, TailMessage } from '../transactional-log.ts';
 import { openReader } from '../fetch/kafka-reader.ts';
 import type { TopicReader } from '../fetch/kafka-reader.ts';
 import type { Bounds, Message } from '../sink.ts';
+import { askBrokers } from '../producer/ask-brokers.ts';
+import type { Asked } from '../producer/ask-brokers.ts';
+import { knownBounds } from '../producer/bounds.ts';
 import { plainProducer } from '../producer/plain-producer.ts';
-import { requireTopic, topicBounds } from '../client/topic-bounds.ts';
-import { withAdmin } from '../client/with-admin.ts';
 
 /** What of a partition has been read, in one go. */
 export interface SignalBatch {
@@ -41,17 +42,21 @@ const RUN_FIRST =
   '`cellarstream run` makes it when it starts; is TOPIC_PREFIX that of the service?';
 /** A broker that is away holds up no stop. */
 const CLOSE_WITHIN_MS = 2_000;
+/** How long brokers are asked where the topic begins and ends, ms. */
+const ASKED_MS = 5_000;
 
-export function kafkaSignals(kafka: Kafka, name: string): SignalTopic {
+/** @param links Connections that others use too, for where it begins and ends: each list asks that as it begins. */
+export function kafkaSignals(links: Asked, name: string): SignalTopic {
+  const { kafka } = links;
   const closing = new Set<Promise<void>>();
   return {
     name,
     ends: async () =>
-      new Map([...(await boundsOf(kafka, name))].map(([at, { high }]) => [at, high])),
+      new Map([...(await boundsOf(links, name))].map(([at, { high }]) => [at, high])),
     read: ({ from, follow }) =>
       new Observable((subscriber) => {
         let reader: TopicReader | undefined;
-        boundsOf(kafka, name)
+        boundsOf(links, name)
           .then((bounds) => {
             if (subscriber.closed) return;
             reader = openReader({
@@ -103,9 +108,19 @@ function within({ low, high }: Bounds, at = 0n): bigint {
 }
 
 /** @throws CellarstreamError `POSITION` when there is no such topic. */
-function boundsOf(kafka: Kafka, topic: string): Promise<ReadonlyMap<number, Bounds>> {
-  return withAdmin(kafka, async (admin) => {
-    await requireTopic(admin, topic, RUN_FIRST);
-    return topicBounds(admin, topic);
-  });
+function boundsOf(links: Asked, topic: string): Promise<ReadonlyMap<number, Bounds>> {
+  return askBrokers(links, ASKED_MS, (brokers) =>
+    knownBounds({ topic, isolation: 'committed', brokers }).catch((error: unknown) => {
+      if (!isNoTopic(error)) throw error;
+      throw new CellarstreamError('POSITION', `there is no topic ${topic}: ${RUN_FIRST}`, {
+        context: { topic },
+      });
+    }),
+  );
+}
+
+function isNoTopic(error: unknown): boolean {
+  return (
+    error instanceof kafkajs.KafkaJSProtocolError && error.type === 'UNKNOWN_TOPIC_OR_PARTITION'
+  );
 }

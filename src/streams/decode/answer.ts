@@ -1,6 +1,4 @@
 import type { Observable } from 'rxjs';
-import { isJsonObject } from '../../schemas/json/json.ts';
-import type { JsonValue } from '../../schemas/json/json.ts';
 import type { ListQuery } from '../http/list-query.ts';
 import type { Span } from '../http/logical-clock.ts';
 import type { PageRecord } from '../records/page-record.ts';
@@ -28,15 +26,6 @@ export interface Answer {
 
 /** What an answer brings. */
 export type Page = Pick<Answer, 'data' | 'pagination' | 'notFound'>;
-
-/** The page that a body is; undefined where something is missing in it. */
-export function pageOf(body: JsonValue, data: readonly PageRecord[]): Page | undefined {
-  const { pagination } = isJsonObject(body) ? body : {};
-  const { total_records, has_next_page } = isJsonObject(pagination) ? pagination : {};
-  return typeof total_records === 'number' && typeof has_next_page === 'boolean'
-    ? { data, pagination: { total_records, has_next_page } }
-    : undefined;
-}
 
 /** Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes. */
 export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;

@@ -2,9 +2,18 @@ import type { Observable } from 'rxjs';
 import type { CellarstreamError } from '../../core/errors.ts';
 import type { Answer } from './answer.ts';
 import type { ListQuery } from '../http/list-query.ts';
-import type { BrokenPage } from './page-in.ts';
 
-/** An answer with a record that is no JSON, of which nobody can say where it ends. */
+/** A page with a record that is no JSON, of which nobody can say where it ends. */
+export interface BrokenPage {
+  readonly broken: {
+    /** Of the record in the page: those before it are right. */
+    readonly place: number;
+    /** From its first byte to the end of the page. */
+    readonly rest: Buffer;
+  };
+}
+
+/** An answer that is such a page. */
 export type BrokenAnswer = Omit<Answer, 'data' | 'pagination' | 'notFound'> & BrokenPage;
 
 export const isBroken = (answer: Answer | BrokenAnswer): answer is BrokenAnswer =>

@@ -1,15 +1,17 @@
 import { hash } from 'node:crypto';
 import type { Transcoded } from '../../schemas/avro/record-codec.ts';
 import { endOfValue, valueBehind } from '../../schemas/json/json-bytes.ts';
-import { setOwn } from '../../schemas/json/json.ts';
-import type { JsonObject } from '../../schemas/json/json.ts';
-import { parsedElement } from '../../schemas/json/page-elements.ts';
+import { isJsonObject, parseJson, setOwn, stringifyJson } from '../../schemas/json/json.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
+import { pageElements, parsedElement } from '../../schemas/json/page-elements.ts';
 import type { Element } from '../../schemas/json/page-elements.ts';
 import type { ImageCodec } from '../records/image-codec.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecord } from '../records/page-record.ts';
 import type { PayloadDigest } from '../records/page-record.ts';
 import { instantOf, updatedAtOf } from '../records/updated-at.ts';
+import type { RawPage } from '../http/page-request.ts';
+import type { Page } from './answer.ts';
 
 /**
  * Makes a record of the element that begins at a place of a page, and tells the place behind it. To be asked for from
@@ -18,6 +20,38 @@ import { instantOf, updatedAtOf } from '../records/updated-at.ts';
  * @throws SyntaxError when it isn't JSON.
  */
 export type Decoder = (page: Buffer, at: number) => Element<PageRecord>;
+
+/**
+ * The page that a body is, its elements decoded one by one; it stops now and then. Undefined where the body is JSON, and no
+ * page.
+ *
+ * @throws SyntaxError or RangeError when it isn't JSON.
+ */
+export function* decodedPage(
+  page: Pick<RawPage, 'body' | 'text'>,
+  decode: Decoder,
+): Generator<void, Page | undefined> {
+  const { body } = page;
+  const parts = yield* pageElements(body, (at) => decode(body, at));
+  if (parts) return pageOf(parseJson(parts.rest), parts.elements);
+  // Of another layout: each element is written as it would stand in a page, and decoded from that.
+  const whole = parseJson(page.text);
+  const data = isJsonObject(whole) ? whole.data : undefined;
+  if (!Array.isArray(data)) return undefined;
+  return pageOf(
+    whole,
+    data.map((each) => decode(Buffer.from(stringifyJson(each)), 0).value),
+  );
+}
+
+/** A page of these records, with what its envelope says; undefined where something is missing in that. */
+export function pageOf(envelope: JsonValue, data: readonly PageRecord[]): Page | undefined {
+  const { pagination } = isJsonObject(envelope) ? envelope : {};
+  const { total_records, has_next_page } = isJsonObject(pagination) ? pagination : {};
+  return typeof total_records === 'number' && typeof has_next_page === 'boolean'
+    ? { data, pagination: { total_records, has_next_page } }
+    : undefined;
+}
 
 /** Each record is parsed. Without `keyOf` none has a key. */
 export function parsing(keyOf: KeyOf = () => undefined): Decoder {
@@ -71,8 +105,6 @@ export function encoding({ keyFields, keyOf, encode }: EncodingOptions, next: De
 export interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
   /** What was kept of the record of a key. */
   readonly known: (key: string) => PayloadDigest | undefined;
-  /** The generation of images that it was kept for. */
-  readonly asOf: () => number;
 }
 
 /**
@@ -81,7 +113,7 @@ export interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'ke
  * of another digest are not those that were kept under that key, and of the same digest they are, whatever led there.
  */
 export function matchingDigests(
-  { keyFields, keyOf, known, asOf }: MatchingOptions,
+  { keyFields, keyOf, known }: MatchingOptions,
   next: Decoder,
 ): Decoder {
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
@@ -112,7 +144,7 @@ export function matchingDigests(
     if (key !== undefined && digest && at + digest.length <= page.length) {
       const end = at + digest.length;
       if (digestOf(page.subarray(at, end)) === digest.digest) {
-        const image = { kind: 'published', asOf: asOf() } as const;
+        const image = { kind: 'published' } as const;
         const { updatedAt } = digest;
         return {
           value: PageRecord.inBytes({ page, at, end }, { key, image, digest, updatedAt }),

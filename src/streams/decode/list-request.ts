@@ -1,22 +1,25 @@
-import { asyncScheduler, defer, finalize, map, of, switchMap } from 'rxjs';
+import { asyncScheduler, catchError, defer, finalize, map, of, switchMap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import { isRetryableAtApi } from '../../core/errors.ts';
+import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { backoff } from '../flow/backoff.ts';
-import type { Limit } from '../quota/token-bucket.ts';
-import { parsing } from './decoder.ts';
-import type { Decoder } from './decoder.ts';
-import type { KeyOf } from '../records/key-of.ts';
-import type { Answer, ListRequest } from './answer.ts';
-import type { ListQuery } from '../http/list-query.ts';
-import { isBroken } from './broken-answer.ts';
-import type { BrokenAnswer } from './broken-answer.ts';
-import { brokenPages } from './broken-pages.ts';
+import { where } from '../http/http.ts';
 import type { RequestHooks } from '../http/http.ts';
+import type { ListQuery } from '../http/list-query.ts';
 import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
-import { pageIn } from './page-in.ts';
 import { pageRequest } from '../http/page-request.ts';
 import type { PageRequest, PageRequestOptions, RawPage } from '../http/page-request.ts';
+import type { Limit } from '../quota/token-bucket.ts';
+import type { KeyOf } from '../records/key-of.ts';
+import type { Answer, ListRequest, Page } from './answer.ts';
+import { isBroken } from './broken-answer.ts';
+import type { BrokenAnswer, BrokenPage } from './broken-answer.ts';
+import { brokenPages } from './broken-pages.ts';
+import { decodedPage, parsing } from './decoder.ts';
+import type { Decoder } from './decoder.ts';
+import { isNoJson, pageAround } from './page-around.ts';
+import type { AroundPage } from './page-around.ts';
+import { stepwise } from './stepwise.ts';
 import { unreadableTexts } from './unreadable-texts.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
 
@@ -55,6 +58,43 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     ...(onRetry && { onRetry }),
   };
 
+  /** Errors with `API_ANSWER` when it is no page, or may be another the next time, and with what `decode` throws. */
+  const pageIn = (
+    raw: RawPage,
+    query: ListQuery,
+    isLastTry: () => boolean,
+  ): Observable<Page | BrokenPage> => {
+    if (raw.isNotFound) return of(NOTHING);
+    const failed = (what: string) =>
+      new CellarstreamError('API_ANSWER', `${where(url)} sent ${what}`, {
+        context: { offset: query.offset },
+      });
+    const around = (error: Error): Observable<Page | BrokenPage> =>
+      stepwise(() => pageAround(raw.body, { query, decode, texts }), scheduler).pipe(
+        map((found) => {
+          const isTried = isLastTry() || (found !== undefined && isKnown(found, texts));
+          if (!found || !isTried) {
+            // The parser's own message quotes the text, which may hold personal fields.
+            const kind = error instanceof RangeError ? ' (RangeError)' : '';
+            throw failed(`an answer that is not JSON${kind}`);
+          }
+          const { page, place, rest } = found;
+          if (!page) return { broken: { place, rest } };
+          found.texts.forEach(texts.add);
+          return page;
+        }),
+      );
+    return stepwise(() => decodedPage(raw, decode), scheduler).pipe(
+      map((page) => {
+        if (page) return page;
+        throw failed('no page: data, pagination.total_records and has_next_page are needed');
+      }),
+      catchError((error: unknown) => {
+        if (!isNoJson(error)) throw error;
+        return around(error);
+      }),
+    );
+  };
   const decoded = (
     raw: RawPage,
     query: ListQuery,
@@ -63,7 +103,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     defer(() => {
       const { span, serverTime, elapsedMs } = raw;
       let isDecoded = false; // from then on the read is settled by who deals with the records
-      return pageIn(raw, { url, query, decode, texts, isLastTry, scheduler }).pipe(
+      return pageIn(raw, query, isLastTry).pipe(
         map((page) => {
           isDecoded = true;
           return { ...page, span, serverTime, elapsedMs };
@@ -96,6 +136,16 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     );
   };
 }
+
+function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boolean {
+  return page ? texts.every(known.has) : known.has(rest);
+}
+
+const NOTHING = {
+  data: [],
+  pagination: { total_records: 0, has_next_page: false },
+  notFound: true,
+} as const;
 
 /** What {@link listRequest} needs. */
 export interface ListRequestOptions extends Omit<PageRequestOptions, 'refusals'> {

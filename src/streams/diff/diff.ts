@@ -2,8 +2,8 @@ import { map } from 'rxjs';
 import type { OperatorFunction } from 'rxjs';
 import { canonicalJson, parseJson } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
-import { changeOf } from './change.ts';
 import type { Change } from './change.ts';
+import { changedPaths } from './changed-paths.ts';
 import type { ImageCodec } from '../records/image-codec.ts';
 import type { Identities } from './identity.ts';
 import type { NewestReads, Verdict } from './newest.ts';
@@ -149,6 +149,36 @@ export function diff<In extends ReadRecords>(
     if (images === kept) for (const [key, image] of page) kept.set(key, image);
     return { read, changes, unchanged: unchanged.length, same: unchanged, refreshed, undecided };
   });
+}
+
+/**
+ * A change by its images, decoded when somebody looks into them: nobody does for most of an initial snapshot.
+ * Both sides go through the codec: what it holds to be equal is no difference between them, and a time
+ * that tells two elements apart is the same text on both.
+ */
+export function changeOf(
+  { key, op, images, updatedAt }: Pick<Change, 'key' | 'op' | 'images' | 'updatedAt'>,
+  decode: ImageCodec['decode'],
+  identities?: Identities,
+): Change {
+  let before: JsonObject | null | undefined;
+  let after: JsonObject | null | undefined;
+  let changed: readonly string[] | undefined;
+  return {
+    key,
+    op,
+    get before() {
+      return (before ??= images.before && decode(images.before));
+    },
+    get after() {
+      return (after ??= images.after && decode(images.after));
+    },
+    images,
+    get changed() {
+      return (changed ??= op === 'u' ? changedPaths(this.before!, this.after!, identities) : []);
+    },
+    updatedAt,
+  };
 }
 
 const jsonCodec: ImageCodec = {

@@ -16,8 +16,8 @@ export interface PayloadDigest {
 
 /** What is known of a record's image before it is held against the published one. */
 export type RecordImage =
-  /** The record came in the bytes that the published image was made of, as of a generation of images. */
-  | { readonly kind: 'published'; readonly asOf: number }
+  /** The record came in the bytes that the published image was made of, as it was then. */
+  | { readonly kind: 'published' }
   /** The image is made already; a schema that has grown since makes other bytes. */
   | { readonly kind: 'encoded'; readonly bytes: Buffer; readonly codec: ImageCodec };
 

@@ -27,6 +27,14 @@ function instance(accounts: Readonly<Record<string, readonly Cause[]>>) {
           problem: undefined,
         })),
       }),
+    give: (account: string, target: string) =>
+      onFleet({
+        ...view,
+        generation: 1,
+        accounts: [
+          { account, state: 'moving', owner: 'cellar-1', target, since: START, problem: undefined },
+        ],
+      }),
     leave: () => onFleet({ ...view, generation: undefined, accounts: [] }),
   };
 }
@@ -45,6 +53,21 @@ describe('an instance', () => {
       reasons: ["not in the fleet's group any more since 2026-01-01T00:00:00Z"],
       causes: ['kafka'],
     });
+  });
+
+  it('is not ready while it has not taken an account that it was given', () => {
+    const { check, join, give } = instance({});
+    give('east', 'cellar-0');
+    expect(check()).toEqual({
+      ready: false,
+      reasons: ['east: to come to this instance'],
+      causes: ['starting'],
+    });
+    give('east', 'cellar-2');
+    expect(check().ready).toBe(true);
+    give('east', 'cellar-0');
+    join();
+    expect(check().ready).toBe(true);
   });
 
   it('is not ready while an account that it runs is not, and names those', () => {

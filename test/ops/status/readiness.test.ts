@@ -116,6 +116,21 @@ describe('readiness', () => {
     expect(check()).toEqual(READY);
   });
 
+  it('goes while the ledger can not be written, and is back with the next page that is dealt with', () => {
+    const { check, pass, retry, page } = readyService();
+    retry('kafka');
+    pass(2_001);
+    expect(check()).toEqual({
+      ready: false,
+      reasons: [
+        'waiting for Kafka since 2026-01-01T00:00:00Z: no answer from Kafka: connect ECONNREFUSED',
+      ],
+      causes: ['kafka'],
+    });
+    page('orders', 'poll');
+    expect(check()).toEqual(READY);
+  });
+
   it('stays while a failed try is mended by the next', () => {
     const { check, pass, retry, page } = readyService();
     retry('orders', 'orders');

@@ -384,7 +384,7 @@ describe('with a decoder that knows digests', () => {
     const keyFields = ['order_number'];
     const keyOf = keyOfFields(keyFields);
     const known = (key: string) => kept.get(key);
-    const decode = matchingDigests({ keyFields, keyOf, known, asOf: () => 0 }, parsing(keyOf));
+    const decode = matchingDigests({ keyFields, keyOf, known }, parsing(keyOf));
     const keep = ({ key, digest }: PageRecord) => key !== undefined && kept.set(key, digest!);
     return { decode, keep };
   }

@@ -21,7 +21,7 @@ import { keyedRecord } from '../../support/records.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 
 const record = (fields: JsonObject): KeyedRecord => keyedRecord(stringifyJson(fields.n!), fields);
-const PUBLISHED: RecordImage = { kind: 'published', asOf: 0 };
+const PUBLISHED: RecordImage = { kind: 'published' };
 const encodedAs = (json: JsonObject): RecordImage => ({
   kind: 'encoded',
   bytes: Buffer.from(JSON.stringify(json)),

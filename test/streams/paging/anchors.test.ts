@@ -33,7 +33,7 @@ const sent = (data: readonly JsonObject[]) =>
       { page: bytes, at: 0, end: bytes.length },
       {
         key: keyOfId(record),
-        image: { kind: 'published', asOf: 0 },
+        image: { kind: 'published' },
         digest: { digest, length: bytes.length, updatedAt: null },
       },
     );

@@ -1,0 +1,122 @@
+import { ignoreElements, map, merge, NEVER, switchMap, take, tap } from 'rxjs';
+import type { Observable } from 'rxjs';
+import type { Lanes } from '../../account/quotas.ts';
+import type { CertifyAsked } from '../../account/resync-requests.ts';
+import type { Span } from '../../streams/http/logical-clock.ts';
+import { sweeps } from '../../streams/paging/sweeps.ts';
+import type { KnownRecords, SweepStep } from '../../streams/paging/sweeps.ts';
+import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
+import type { Task } from '../task.ts';
+import { askedReadings } from './certify-asked.ts';
+import type { Lane } from './lane.ts';
+import type { Brought, SweepBatch } from './read-batch.ts';
+import type { SingleRecords } from './single-records.ts';
+import type { SnapshotReads } from './snapshot-reads.ts';
+
+export interface SweepReadsOptions {
+  readonly task: Pick<Task, 'rules' | 'config' | 'hooks' | 'scheduler'>;
+  readonly lane: Lane;
+  readonly lanes: Pick<Lanes, 'ask' | 'paceMs'>;
+  /** What is published, and how far sweeps have come by now. */
+  readonly checkpoint: KnownRecords & { readonly sweep: SweepProgress };
+  readonly single: SingleRecords;
+  /** When the first sweep may begin. */
+  readonly done$: SnapshotReads['done$'];
+  /** When there was nothing to read. */
+  readonly moment: () => Span;
+  /** Requests for certificates. Default none. */
+  readonly certify$?: Observable<CertifyAsked> | undefined;
+}
+
+/** Reads the whole list, again and again: rarely beside polls, one after the other where there are none. */
+export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
+  const { task, lane, lanes, checkpoint, single, done$, moment, certify$ = NEVER } = options;
+  const { config, hooks, scheduler } = task;
+  const { windowed, byKey } = task.rules;
+  const { intervalMs, sweepIntervalMs, deleteLimitPercent, deleteProofMs } = config.poll;
+  const asked = askedReadings();
+  const asking$ = certify$.pipe(tap(asked.ask), ignoreElements());
+  const swept$ = done$.pipe(
+    take(1),
+    switchMap(() =>
+      sweeps({
+        progress: () => checkpoint.sweep,
+        scan: (position, onUnsettled) => {
+          if (position === null) asked.begin();
+          return lane.scan(
+            {},
+            { from: position, onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled() },
+          );
+        },
+        permits: lane.permits,
+        records: checkpoint,
+        ...(byKey && { single: { ...single, ask: (key) => single.ask(key, lanes.ask) } }),
+        moment,
+        pace: {
+          ...(windowed
+            ? { intervalMs: sweepIntervalMs }
+            : { intervalMs: intervalMs ?? 0, spacingMs: () => lanes.paceMs }),
+          hurry$: asked.hurry$,
+        },
+        deletions: {
+          proofMs: deleteProofMs,
+          limitPercent: deleteLimitPercent,
+          onHeld: (held) => hooks.onHeld({ ...held, limitPercent: deleteLimitPercent }),
+        },
+        scheduler,
+      }),
+    ),
+    map(sweepBatch({ moment, lane, endCatchesUp: !windowed, asked: asked.end })),
+  );
+  return merge(asking$, swept$);
+}
+
+interface SweepBatchOptions {
+  readonly moment: () => Span;
+  readonly lane: Pick<Lane, 'seen' | 'settling'>;
+  /** Whether what the initial snapshot has missed has turned up by the end of a sweep. */
+  readonly endCatchesUp: boolean;
+  /** The requests for certificates that a reading that has ended answers. */
+  readonly asked: () => readonly CertifyAsked[];
+}
+
+/** What a step of a sweep brought. */
+function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
+  const { moment, lane, endCatchesUp, asked } = options;
+  const nothing = (span: Span): Brought => ({
+    keyed: [],
+    rejected: [],
+    rejectedAt: [],
+    span,
+    settle: lane.settling(span),
+  });
+  const batch = (step: SweepStep, brought: Brought): SweepBatch => ({
+    lane: 'sweep',
+    ...brought,
+    step,
+    catchesUp: endCatchesUp && step.kind === 'end',
+  });
+
+  return (step) => {
+    switch (step.kind) {
+      case 'page':
+        return batch(step, lane.seen(step.page.answer));
+      case 'asked': {
+        const { key, since, answer, again } = step;
+        const read = batch(step, answer ? lane.seen(answer) : nothing(moment()));
+        const isGone = answer?.data.length === 0 && answer.pagination.total_records === 0;
+        // Gone for the first time it stays missing, and is asked for again. What can't be told is not.
+        if (!again) return isGone ? read : { ...read, spared: [key] };
+        return isGone ? { ...read, gone: { keys: [key], since } } : read;
+      }
+      case 'absent': {
+        const { keys, since, span } = step;
+        return { ...batch(step, nothing(span)), gone: { keys, since } };
+      }
+      case 'asked-once':
+        return batch(step, nothing(moment()));
+      case 'end':
+        return { ...batch(step, nothing(moment())), asked: asked() };
+    }
+  };
+}
