@@ -170,6 +170,12 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
   const free = (account: string): void => {
     say({ type: 'released', ...own(account) }).catch(() => undefined); // it is over in an hour
   };
+  /** It was taken for lost here while it was out of reach. What it says as it lets go ends the quarantine: the account is taken anew. */
+  const disprove = (account: string, { run }: Here): void => {
+    if (run.doing() !== 'running') return;
+    fleetHooks.onAccount?.({ account, step: 'drop' });
+    void run.stop();
+  };
   /** This instance has said that it takes it: whoever is to have it would ask, and wait for an answer. */
   const takeBack = (account: string, { run }: Here): void => {
     const owner = log.words.get(account)?.owner?.instance ?? instance;
@@ -214,9 +220,9 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
       isGiven: isGiven(account),
       askedMs: askedAt === undefined ? undefined : now() - askedAt,
     });
+    if (isQuarantined(word, now())) return disprove(account, here);
     if (step === 'stay' || isFull(step)) return;
     if (run.failure() && step !== 'drop') return;
-    if (isQuarantined(word, now())) return;
     if (step === 'claim') return claim(account, here);
     fleetHooks.onAccount?.({ account, step });
     if (step === 'warm') run.warm();

@@ -178,6 +178,15 @@ describe('an account that has taken three instances down', () => {
     }
     expect([said, quarantined]).toEqual([['quarantined'], ['winery']]);
   });
+
+  it('is let go of by the instance that was taken for lost, and runs it still', async () => {
+    const { accounts, words, begun, pages, time } = instance();
+    await begun();
+    words.set('winery', { ...lost, owner: undefined, quarantinedAt: time.now() });
+    await accounts.step();
+    await time.pass(100);
+    expect(pages()).toEqual([]);
+  });
 });
 
 describe('a handover', () => {

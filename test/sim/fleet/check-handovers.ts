@@ -5,6 +5,8 @@ import type { Said } from './sim-fleet-topic.ts';
 import type { SimGeneration } from './sim-group.ts';
 
 const ANSWER_WITHIN_MS = 5_000;
+/** What says how an account is from then on. */
+const LASTING: ReadonlySet<Said['type']> = new Set(['runs', 'released', 'quarantined'] as const);
 
 /**
  * Who lets go of an account, or takes it, had a reason to by what it had read then:
@@ -12,7 +14,7 @@ const ANSWER_WITHIN_MS = 5_000;
  * - a release goes to the target of the newest generation that the releaser knows, which has asked in it;
  * - whoever takes an account that a member runs has asked for it in this generation, and waited for the answer;
  * - nobody takes an account that was given to its owner in a newer generation than it knows itself;
- * - nobody stops an account that it has claimed before somebody asks for it, or takes it.
+ * - nobody stops an account that it has claimed before somebody asks for it, or takes it, or it is quarantined.
  */
 export function checkHandovers(
   told: readonly FleetTold[],
@@ -51,7 +53,7 @@ export function checkHandovers(
         : [`${pair} is released at ${at} though ${target} has not asked in ${number}`];
     }
     if (what === 'drop') {
-      const last = heard.findLast(({ type }) => type === 'runs' || type === 'released');
+      const last = heard.findLast(({ type }) => LASTING.has(type));
       const isClaimed = last?.instance === instance.name && last.type === 'runs';
       const isTaken = heard
         .slice(heard.indexOf(last!) + 1)
@@ -94,7 +96,10 @@ function claimed({ me, number, shared, heard, askedAt, at }: Claimed): string[] 
 /** A claim that was begun may be on its way so long as the account is given to another instance, ms. */
 const ON_ITS_WAY_MS = 2_000;
 
-/** Nobody takes an account that it knows to be given to another instance by now: it would fence that one for nothing. */
+/**
+ * Nobody takes an account that it knows to be given to another instance by now: it would fence that one for nothing. Whoever has
+ * it already, and has not heard that its claim came through, claims it again, and fences nobody.
+ */
 export function checkTaken(
   told: readonly FleetTold[],
   generations: readonly SimGeneration[],
@@ -103,8 +108,11 @@ export function checkTaken(
   const given = new Map(
     generations.map(({ number, given: bytes }) => [number, unpackSharedOut(bytes).accounts]),
   );
+  const owners = new Map<string, string | undefined>();
   return said.flatMap(({ type, account, instance, at }) => {
-    if (type !== 'runs') return [];
+    const owner = owners.get(account);
+    if (LASTING.has(type)) owners.set(account, type === 'runs' ? instance : undefined);
+    if (type !== 'runs' || owner === instance) return [];
     const known = told.filter(
       (each) => each.what === 'generation' && each.instance.name === instance && each.at <= at,
     );
