@@ -81,6 +81,10 @@ export function listReads(options: ListReadsOptions): ListReads {
   const clock = serverClock();
   /** When nothing was read: a moment in the order of the reads. */
   const moment = () => reads.answered(reads.begin());
+  const hold = () => {
+    const begin = reads.begin();
+    return () => reads.settle(begin);
+  };
   const single = singleRecords({
     byKey,
     request: lists.later,
@@ -166,6 +170,8 @@ export function listReads(options: ListReadsOptions): ListReads {
         moment,
         arrived: sweepLane.seen,
         settling: sweepLane.settling,
+        // Where single records are asked for, each is judged by the time of its own answer.
+        hold: byKey ? undefined : hold,
         endCatchesUp: !windowed,
         asked: asked.end,
       }),

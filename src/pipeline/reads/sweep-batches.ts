@@ -10,6 +10,8 @@ export interface SweepBatchesOptions {
   readonly arrived: (answer: Answer) => Brought;
   /** What settles a batch that has no answer. */
   readonly settling: (span: Span) => () => void;
+  /** Keeps what reads have seen from being forgotten, until what it gives is called. Left out where that is not needed. */
+  readonly hold?: (() => () => void) | undefined;
   /** Whether what the initial snapshot has missed has turned up by the end of a sweep. */
   readonly endCatchesUp: boolean;
   /** The requests for certificates that a reading that has ended answers. */
@@ -18,7 +20,9 @@ export interface SweepBatchesOptions {
 
 /** What a step of a sweep brought. */
 export function sweepBatch(options: SweepBatchesOptions): (step: SweepStep) => SweepBatch {
-  const { moment, arrived, settling, endCatchesUp, asked } = options;
+  const { moment, arrived, settling, hold, endCatchesUp, asked } = options;
+  /** What is absent is judged by the time of the last page, which is settled by then: what was read beside it counts. */
+  let letGo: (() => void) | undefined;
   const nothing = (span: Span): Brought => ({
     keyed: [],
     rejected: [],
@@ -36,6 +40,8 @@ export function sweepBatch(options: SweepBatchesOptions): (step: SweepStep) => S
   return (step) => {
     switch (step.kind) {
       case 'page':
+        letGo?.();
+        letGo = hold?.();
         return batch(step, arrived(step.page.answer));
       case 'asked': {
         const { key, since, answer, again } = step;
@@ -51,8 +57,11 @@ export function sweepBatch(options: SweepBatchesOptions): (step: SweepStep) => S
       }
       case 'asked-once':
         return batch(step, nothing(moment()));
-      case 'end':
-        return { ...batch(step, nothing(moment())), asked: asked() };
+      case 'end': {
+        const brought = nothing(moment()); // before nothing is open any more
+        letGo?.();
+        return { ...batch(step, brought), asked: asked() };
+      }
     }
   };
 }
