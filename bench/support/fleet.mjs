@@ -29,11 +29,15 @@ import { connectKafka } from './topics.mjs';
  * @typedef {object} Rest
  * @property {number} core Part of a core.
  * @property {number} memory RssAnon at the end, bytes.
- * @property {number} connections To the broker that has most of them.
+ * @property {number} mostMemory The most of it meanwhile.
+ * @property {number} connections At the end, to the broker that has most of them.
+ * @property {number} mostConnections The most of them meanwhile.
  */
 
 const LOOK_EVERY_MS = 500;
 const MOMENT_MS = 5_000;
+/** At rest it is looked at rarely, so that looking costs nothing beside it. */
+const SAMPLE_EVERY_MS = 2_000;
 const MIB = 2 ** 20;
 
 /** A folder with a file for each account. @param {import('./scope.mjs').Scope} scope @param {Sandbox} sandbox */
@@ -94,14 +98,26 @@ export async function snapshotsDone(service, accounts) {
  * @returns {Promise<Rest>}
  */
 export async function atRest({ services }, service, { settleMs, restMs }) {
-  await delay(settleMs);
-  const [cpu, began] = [await service.cpu(), performance.now()];
-  await delay(restMs);
   const ports = services.brokers.map((broker) => Number(broker.slice(broker.lastIndexOf(':') + 1)));
-  return {
-    core: (1_000 * ((await service.cpu()) - cpu)) / (performance.now() - began),
+  const sample = () => ({
     memory: service.memory() ?? NaN,
     connections: Math.max(...ports.map((port) => connectionsTo(service.pid, port) ?? NaN)),
+  });
+  await delay(settleMs);
+  const [cpu, began] = [await service.cpu(), performance.now()];
+  const end = began + restMs;
+  const samples = [sample()];
+  while (performance.now() < end) {
+    await delay(Math.min(SAMPLE_EVERY_MS, Math.max(0, end - performance.now())));
+    samples.push(sample());
+  }
+  const last = /** @type {ReturnType<typeof sample>} */ (samples.at(-1));
+  return {
+    core: (1_000 * ((await service.cpu()) - cpu)) / (performance.now() - began),
+    memory: last.memory,
+    mostMemory: Math.max(...samples.map(({ memory }) => memory)),
+    connections: last.connections,
+    mostConnections: Math.max(...samples.map(({ connections }) => connections)),
   };
 }
 
@@ -126,5 +142,5 @@ export const startText = ({ seconds, cpu, memory }) =>
   `${seconds.toFixed(1)} s, ${cpu.toFixed(1)} s of the processor, RssAnon ${(memory / MIB).toFixed(0)} MB`;
 
 /** @param {Rest} rest */
-export const restText = ({ core, memory, connections }) =>
-  `${(100 * core).toFixed(1)} % of a core, RssAnon ${(memory / MIB).toFixed(0)} MB, ${connections} connections to the broker`;
+export const restText = ({ core, memory, mostMemory, connections, mostConnections }) =>
+  `${(100 * core).toFixed(1)} % of a core, RssAnon ${(memory / MIB).toFixed(0)} MB (at most ${(mostMemory / MIB).toFixed(0)}), ${connections} connections to the broker (at most ${mostConnections})`;

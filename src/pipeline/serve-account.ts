@@ -103,7 +103,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
     const all = resources.map((resource) =>
       listTask({
         task: { ...ofAll, rules: RULES[resource], hooks: listHooks(hooks, resource) },
-        ...{ instance, log, registry: links.registry, store },
+        ...{ instance, log, registry: links.registry, compile: links.compile, store },
         resyncs: resyncs.task(resource),
       }),
     );

@@ -101,9 +101,12 @@ export interface TaskStore {
   text(key: string): KeptText | undefined;
   memory(): TaskMemory | undefined;
   /**
-   * Writes images, memory and notes in one transaction. An image is written only if its sequence is
+   * Writes images, then memory and notes in one transaction. An image is written only if its sequence is
    * higher than the one in place: a process that was paused and replaced can't set it back. The
    * mark of an image that is taken away goes with it.
+   *
+   * Where there are many images a process that ends meanwhile leaves some without the memory of them: to the next one they
+   * are as old as it says, and their events are read once more.
    */
   put(images: readonly ImageUpdate[], memory: TaskMemory, notes?: Notes): Promise<void>;
   /** Number of images. */
@@ -129,8 +132,13 @@ export interface Store {
 }
 
 const MEMORY_KEY = 'memory';
-/** Marks that are remembered: those of as many pages as are asked for at once, and some megabytes. */
-const MAX_RECENT = 20_000;
+/** Marks that are remembered of a task: those of as many pages as are asked for at once. */
+const MAX_RECENT = 10_000;
+/**
+ * Images that are written at one go: lmdb keeps as much memory as its largest transaction took, for as long as the file is
+ * open.
+ */
+const MAX_IMAGES = 100;
 /** Rejects of a task that are remembered: some 120 MB on disk, when there are so many. */
 const MAX_REJECTS = 1_000_000;
 /** Of a stretch of keys: how many are looked at, and found, at most. */
@@ -242,6 +250,22 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
       marks.putSync(bytesOf(key), packMark(key, remember(key, next)));
   };
 
+  const putImage = (
+    { key, sequence, image }: ImageUpdate,
+    texts: ReadonlyMap<string, KeptText> | undefined,
+  ) => {
+    const old = markOf(key).hasImage ? imageOf(key) : undefined;
+    if (old && old.sequence >= sequence) return;
+    if (image) {
+      images.putSync(bytesOf(key), packImage(key, { sequence, ...image }));
+      mark(key, { hasImage: true, text: texts?.get(key) });
+    } else {
+      images.removeSync(bytesOf(key));
+      marks.removeSync(bytesOf(key));
+      recentMarks.delete(key);
+    }
+  };
+
   const reject = (digest: string) => {
     const [one, other] = rejects;
     const [newer, older] = isFull(one) ? [other, one] : [one, other];
@@ -274,31 +298,26 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
       }),
     put: (updates, memory, { seen, texts, rejects: digests = [] } = {}) =>
       settled(() => {
+        const written = new Set(updates.map(({ key }) => key));
+        const keys = new Set(seen?.keys);
+        let at = 0;
+        for (; updates.length - at > MAX_IMAGES; at += MAX_IMAGES) {
+          const some = updates.slice(at, at + MAX_IMAGES);
+          write(() => some.forEach((update) => putImage(update, texts)));
+        }
         write(() => {
-          const unmarked = new Set(seen?.keys);
+          for (const update of updates.slice(at)) putImage(update, texts);
+          // Behind all images: who finds a key marked as read by a sweep finds the sweep's progress beside it.
           const sighting = seen && { seen: seen.sweep, ...(seen.bySweep && { read: seen.sweep }) };
-          for (const { key, sequence, image } of updates) {
-            const old = markOf(key).hasImage ? imageOf(key) : undefined;
-            const isSeen = unmarked.delete(key);
-            if (old && old.sequence >= sequence) {
-              if (isSeen) mark(key, sighting!);
-            } else if (image) {
-              images.putSync(bytesOf(key), packImage(key, { sequence, ...image }));
-              mark(key, { hasImage: true, text: texts?.get(key), ...(isSeen && sighting) });
-            } else {
-              images.removeSync(bytesOf(key));
-              marks.removeSync(bytesOf(key));
-              recentMarks.delete(key);
-              if (isSeen) mark(key, sighting!);
-            }
-          }
-          for (const key of unmarked) {
-            const text = texts?.get(key);
+          for (const key of keys) {
+            const text = written.has(key) ? undefined : texts?.get(key);
             mark(key, { ...sighting, ...(text && { text }) });
           }
           for (const digest of digests) reject(digest);
           memories.putSync(bytesOf(MEMORY_KEY), packJson(MEMORY_KEY, memory));
         });
+        // Their page is dealt with: at rest nothing is remembered.
+        for (const key of [...written, ...keys]) recentMarks.delete(key);
       }),
     count: () => read(() => entriesOf(images)),
     unread: (keys, sweep) =>

@@ -74,6 +74,7 @@ interface Mark {
 }
 
 const FOUND = 3; // small, so that what is gone takes several stretches
+const AT_ONCE = 2; // small, so that a process may die with some images of a page written
 
 class SimTask {
   images = new Map<string, StoredImage>();
@@ -93,21 +94,9 @@ class SimTask {
 
   put(updates: readonly ImageUpdate[], memory: TaskMemory, notes: Notes): void {
     if (notes.seen?.bySweep) this.#count(notes.seen.keys, updates, notes.texts);
+    this.putImages(updates, notes.texts);
     const kept = new Map(notes.texts);
-    for (const { key, sequence, image } of updates) {
-      if ((this.images.get(key)?.sequence ?? -1) >= sequence) {
-        kept.delete(key);
-        continue;
-      }
-      if (image) {
-        this.images.set(key, { sequence, ...image });
-        this.marks.set(key, { ...this.mark(key), text: undefined });
-      } else {
-        this.images.delete(key);
-        this.marks.delete(key);
-        kept.delete(key);
-      }
-    }
+    for (const { key } of updates) kept.delete(key); // it came with its image
     for (const key of notes.seen?.keys ?? []) {
       const { sweep, bySweep } = notes.seen!;
       const old = this.mark(key);
@@ -117,6 +106,19 @@ class SimTask {
     for (const [key, text] of kept) this.marks.set(key, { ...this.mark(key), text });
     for (const digest of notes.rejects ?? []) this.rejects.add(digest);
     this.memory = memory;
+  }
+
+  putImages(updates: readonly ImageUpdate[], texts: Notes['texts']): void {
+    for (const { key, sequence, image } of updates) {
+      if ((this.images.get(key)?.sequence ?? -1) >= sequence) continue;
+      if (image) {
+        this.images.set(key, { sequence, ...image });
+        this.marks.set(key, { ...this.mark(key), text: texts?.get(key) });
+      } else {
+        this.images.delete(key);
+        this.marks.delete(key);
+      }
+    }
   }
 
   /** What was known before and brings neither an image nor its bytes has not been parsed. */
@@ -152,6 +154,11 @@ export function storeOf(folder: SimFolder, step: (what: string) => Promise<void>
         memory: () => task.memory,
         put: async (images, memory, notes = {}) => {
           await step('put');
+          const before = images.slice(0, -AT_ONCE);
+          if (before.length > 0) {
+            task.putImages(before, notes.texts);
+            await step('put in part');
+          }
           task.put(images, memory, notes);
           await step('stored');
         },

@@ -315,6 +315,34 @@ describe('openStore', () => {
     });
   });
 
+  describe('a page of more images than are written at one go', () => {
+    const keys = Array.from({ length: 250 }, (_, k) => `k${k}`);
+    const updates = keys.map((key) => ({ key, sequence: 4, image: image(key) }));
+    const seen = { keys, sweep: 1, bySweep: true };
+    const later = { ...memory, whole: 4 };
+
+    it('is cut short before its memory and notes, and is whole when it is written once more', async () => {
+      const task = store.task('a');
+      await task.put([], memory);
+      const cut = { key: 'k210', sequence: 4, image: { schemaId: -1, bytes: Buffer.of() } };
+      const broken = updates.map((each) => (each.key === cut.key ? cut : each));
+      await expect(task.put(broken, later, { seen })).rejects.toThrow(RangeError);
+      expect(task.memory()).toEqual(memory);
+      expect(task.unread(keys, 1)).toBe(250);
+      expect(task.get('k210')).toBeUndefined();
+
+      await task.put(updates, later, { seen });
+      expect(keys.map((key) => task.get(key)?.bytes.toString())).toEqual(keys);
+      expect([task.memory(), task.unread(keys, 1), task.count()]).toEqual([later, 0, 250]);
+    });
+
+    it('keeps what each image was sent as', async () => {
+      const texts = new Map(keys.map((key) => [key, textOf('a')]));
+      await store.task('a').put(updates, memory, { seen, texts });
+      expect(keys.map((key) => store.task('a').text(key))).toEqual(keys.map(() => textOf('a')));
+    });
+  });
+
   describe('rejects', () => {
     const digests = (from: number, to: number) =>
       Array.from({ length: to - from }, (_, k) => `ÿ ${from + k}`);

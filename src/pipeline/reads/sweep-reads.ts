@@ -24,6 +24,8 @@ export interface SweepReadsOptions {
   readonly done$: SnapshotReads['done$'];
   /** When there was nothing to read. */
   readonly moment: () => Span;
+  /** Keeps what reads have seen from being forgotten, until what it gives is called. */
+  readonly hold: () => () => void;
   /** Those that somebody has asked for. */
   readonly asked: AskedReadings;
   /** Requests for certificates. Default none. */
@@ -32,7 +34,7 @@ export interface SweepReadsOptions {
 
 /** Reads the whole list, again and again: rarely beside polls, one after the other where there are none. */
 export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
-  const { task, lane, lanes, checkpoint, single, done$, moment, asked } = options;
+  const { task, lane, lanes, checkpoint, single, done$, moment, hold, asked } = options;
   const { certify$ = NEVER } = options;
   const { config, hooks, scheduler } = task;
   const { windowed, byKey } = task.rules;
@@ -68,7 +70,16 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
         scheduler,
       }),
     ),
-    map(sweepBatch({ moment, lane, endCatchesUp: !windowed, asked: asked.end })),
+    map(
+      sweepBatch({
+        moment,
+        lane,
+        // Where single records are asked for, each is judged by the time of its own answer.
+        hold: byKey ? undefined : hold,
+        endCatchesUp: !windowed,
+        asked: asked.end,
+      }),
+    ),
   );
   return merge(asking$, swept$);
 }
@@ -76,6 +87,8 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
 interface SweepBatchOptions {
   readonly moment: () => Span;
   readonly lane: Pick<Lane, 'seen' | 'settling'>;
+  /** See {@link SweepReadsOptions.hold}. Left out where that is not needed. */
+  readonly hold?: SweepReadsOptions['hold'] | undefined;
   /** Whether what the initial snapshot has missed has turned up by the end of a sweep. */
   readonly endCatchesUp: boolean;
   /** The requests for certificates that a reading that has ended answers. */
@@ -83,8 +96,10 @@ interface SweepBatchOptions {
 }
 
 /** What a step of a sweep brought. */
-function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
-  const { moment, lane, endCatchesUp, asked } = options;
+export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
+  const { moment, lane, hold, endCatchesUp, asked } = options;
+  /** What is absent is judged by the time of the last page, which is settled by then: what was read beside it counts. */
+  let letGo: (() => void) | undefined;
   const nothing = (span: Span): Brought => ({
     keyed: [],
     rejected: [],
@@ -102,6 +117,8 @@ function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch
   return (step) => {
     switch (step.kind) {
       case 'page':
+        letGo?.();
+        letGo = hold?.();
         return batch(step, lane.seen(step.page.answer));
       case 'asked': {
         const { key, since, answer, again } = step;
@@ -117,8 +134,11 @@ function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch
       }
       case 'asked-once':
         return batch(step, nothing(moment()));
-      case 'end':
-        return { ...batch(step, nothing(moment())), asked: asked() };
+      case 'end': {
+        const brought = nothing(moment()); // before nothing is open any more
+        letGo?.();
+        return { ...batch(step, brought), asked: asked() };
+      }
     }
   };
 }

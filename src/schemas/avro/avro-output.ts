@@ -1,5 +1,5 @@
-/** Bytes that a first value may take before the buffer grows. */
-const FIRST_BYTES = 16_384;
+/** Bytes that a first value may take before the buffer grows: a fleet has thousands of them, most for small records. */
+const FIRST_BYTES = 512;
 /** Up to so many characters a loop is quicker than a call out of JavaScript. */
 const SHORT_TEXT = 48;
 /** What a number, a branch or the length of something takes at most. */

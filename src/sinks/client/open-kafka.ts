@@ -1,6 +1,7 @@
 import { Kafka, logLevel } from 'kafkajs';
 import type { KafkaConfig as KafkaJsConfig, logCreator } from 'kafkajs';
 import type { ConfigWith } from '../../config/config.ts';
+import { sharedCodecs } from '../../schemas/events/shared-codecs.ts';
 import { createRegistry } from '../../schemas/registry/registry.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 import { connectionsOf } from './connections.ts';
@@ -15,6 +16,8 @@ export interface Links {
   /** What this process knows of topics that all tasks read. */
   readonly newest: NewestOfTopics;
   readonly registry: Registry;
+  /** What its schemas are compiled to. */
+  readonly compile: ReturnType<typeof sharedCodecs>;
 }
 
 /** How often kafkajs asks again by itself before an error comes out: for some four seconds. */
@@ -77,5 +80,5 @@ export function openLinks(
   });
   const kafka = openKafka(config, options);
   const connections = connectionsOf(kafka, { perBroker: CONNECTIONS_PER_BROKER });
-  return { kafka, connections, newest: newestOfTopics(kafka), registry };
+  return { kafka, connections, newest: newestOfTopics(kafka), registry, compile: sharedCodecs() };
 }

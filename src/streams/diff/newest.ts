@@ -32,6 +32,7 @@ const SWEEP_EVERY = 1_000;
 export function newestReads(clock: LogicalClock): NewestReads {
   const seen = new Map<string, Seen>();
   let saws = 0;
+  clock.onIdle(() => seen.clear());
 
   return {
     judge: (key, span, updatedAt) => {

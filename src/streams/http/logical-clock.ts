@@ -17,19 +17,25 @@ export interface LogicalClock {
   settle(begin: number): void;
   /** The beginning of the oldest read that is not settled; Infinity when all are. */
   oldest(): number;
+  /** Calls it whenever the last open read is settled: what begins from then on overlaps none before. */
+  onIdle(tell: () => void): void;
 }
 
 /** A clock that counts the begins and ends of reads, from 1. */
 export function logicalClock(): LogicalClock {
   let tick = 0;
   const open = new Set<number>(); // a Set keeps the order of insertion: the oldest is its first
+  const told: (() => void)[] = [];
   return {
     begin: () => {
       open.add(++tick);
       return tick;
     },
     answered: (begin) => ({ begin, end: ++tick }),
-    settle: (begin) => void open.delete(begin),
+    settle: (begin) => {
+      if (open.delete(begin) && open.size === 0) for (const tell of told) tell();
+    },
     oldest: () => open.values().next().value ?? Infinity,
+    onIdle: (tell) => void told.push(tell),
   };
 }

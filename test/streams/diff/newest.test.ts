@@ -96,11 +96,24 @@ describe('newestReads', () => {
     const newest = newestReads(clock);
     const old = clock.begin();
     const span = clock.answered(old);
+    clock.begin(); // it stays open
     newest.saw('k', span, 5, false);
     clock.settle(old);
     expect(newest.judge('k', span, 4)).toBe('older');
     sweep(newest, span);
     expect(newest.judge('k', span, 4)).toBe('newer'); // as good as never seen
+  });
+
+  it('remembers nothing once no read is open', () => {
+    const clock = logicalClock();
+    const newest = newestReads(clock);
+    const [one, other] = [clock.begin(), clock.begin()];
+    const span = clock.answered(one);
+    newest.saw('k', span, 5, false);
+    clock.settle(one);
+    expect(newest.judge('k', span, 4)).toBe('older');
+    clock.settle(other);
+    expect(newest.judge('k', span, 4)).toBe('newer');
   });
 
   it('remembers what a read that is still open overlaps', () => {

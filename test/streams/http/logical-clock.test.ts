@@ -36,4 +36,18 @@ describe('logicalClock', () => {
     clock.settle(a);
     expect(clock.oldest()).toBe(b);
   });
+
+  it('tells when the last open read is settled, and once each time', () => {
+    const clock = logicalClock();
+    let idle = 0;
+    clock.onIdle(() => (idle += 1));
+    const [a, b] = [clock.begin(), clock.begin()];
+    clock.settle(b);
+    expect(idle).toBe(0);
+    clock.settle(a);
+    clock.settle(a);
+    expect(idle).toBe(1);
+    clock.settle(clock.begin());
+    expect(idle).toBe(2);
+  });
 });

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { sweepBatch } from '../../../src/pipeline/reads/sweep-reads.ts';
+import type { Answer } from '../../../src/streams/decode/answer.ts';
+import { newestReads } from '../../../src/streams/diff/newest.ts';
+import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
+import type { Span } from '../../../src/streams/http/logical-clock.ts';
+import type { SweepStep } from '../../../src/streams/paging/sweeps.ts';
+
+describe('sweepBatch', () => {
+  const clock = logicalClock();
+  const newest = newestReads(clock);
+  const settling =
+    ({ begin }: Span) =>
+    () =>
+      clock.settle(begin);
+  const batchOf = sweepBatch({
+    moment: () => clock.answered(clock.begin()),
+    lane: {
+      seen: ({ span }) => ({
+        ...{ keyed: [], rejected: [], rejectedAt: [], span },
+        settle: settling(span),
+      }),
+      settling,
+    },
+    hold: () => {
+      const begin = clock.begin();
+      return () => clock.settle(begin);
+    },
+    endCatchesUp: false,
+    asked: () => [],
+  });
+  const page = (span: Span): SweepStep => {
+    const answer: Answer = {
+      ...{ data: [], pagination: { total_records: 0, has_next_page: false } },
+      ...{ span, serverTime: undefined },
+    };
+    const scanned = { answer, offset: 0, next: undefined };
+    return { kind: 'page', page: scanned, settled: true, beganAt: 0 };
+  };
+
+  it('lets nobody forget what was read beside its last page, before the sweep has ended', () => {
+    const poll = clock.begin();
+    const last = clock.begin();
+    const polled = clock.answered(poll);
+    newest.saw('k', polled, 5, false);
+    const pageBatch = batchOf(page(clock.answered(last)));
+    clock.settle(poll);
+    pageBatch.settle(); // no answer is waited for, or dealt with
+
+    const { span } = pageBatch;
+    const absent = batchOf({ kind: 'absent', keys: ['k'], since: 1, span });
+    expect(newest.judge('k', absent.span, null)).toBe('undecided');
+    absent.settle();
+
+    batchOf({ kind: 'end', held: 0 }).settle();
+    expect(clock.oldest()).toBe(Infinity);
+  });
+});

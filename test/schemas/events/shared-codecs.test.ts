@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { envelopeSchema } from '../../../src/schemas/events/envelope.ts';
+import { sharedCodecs } from '../../../src/schemas/events/shared-codecs.ts';
+
+describe('sharedCodecs', () => {
+  const schema = (resource: string) => structuredClone(envelopeSchema(orderSchema, resource));
+
+  it('compiles equal schemas once, and others apart', () => {
+    const compile = sharedCodecs();
+    expect(compile(schema('orders'))).toBe(compile(schema('orders')));
+    expect(compile(schema('customers'))).not.toBe(compile(schema('orders')));
+  });
+
+  it('remembers a hundred of them at most', () => {
+    const compile = sharedCodecs();
+    const first = compile(schema('list-0'));
+    for (let n = 1; n < 100; n++) compile(schema(`list-${n}`));
+    expect(compile(schema('list-0'))).toBe(first);
+    compile(schema('list-100'));
+    expect(compile(schema('list-0'))).not.toBe(first);
+  });
+});
