@@ -47,6 +47,7 @@ export type {
   Requested,
   Resynced,
   Retrying,
+  Uncertified,
 } from './observe/hooks.ts';
 export type { Gap, KeyGap, LostEvents } from './observe/lost-events.ts';
 export type { TopicFinding } from './schemas/events/topic-findings.ts';
