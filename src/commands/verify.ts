@@ -6,6 +6,7 @@ import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import type { Resource } from '../resources/resources.ts';
 import { topicNames } from '../schemas/events/topics.ts';
 import { FIRST_RETRIES, openLinks } from '../sinks/client/open-kafka.ts';
+import { noTopic } from '../sinks/client/topic-bounds.ts';
 import { withAdmin } from '../sinks/client/with-admin.ts';
 import type { CertifyAck } from '../sinks/signals/signals.ts';
 import { freshCertificates, newestOnceReadable } from './fresh-certificates.ts';
@@ -92,7 +93,7 @@ async function requireSome(kafka: Kafka, topics: readonly string[]): Promise<voi
   const there = new Set(await withAdmin(kafka, (admin) => admin.listTopics()));
   if (topics.some((topic) => there.has(topic))) return;
   const remedy = 'is TOPIC_PREFIX that of the service, and --account one of its fleet?';
-  throw new CellarstreamError('POSITION', `there is no topic ${topics[0]}: ${remedy}`);
+  throw noTopic(topics[0]!, remedy);
 }
 
 /** When waiting is over: after so many seconds, or by a signal. */

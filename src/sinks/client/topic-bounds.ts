@@ -10,8 +10,12 @@ import type { Bounds } from '../sink.ts';
  * @throws CellarstreamError `POSITION` where it isn't there.
  */
 export async function requireTopic(admin: Admin, topic: string, remedy: string): Promise<void> {
-  if ((await admin.listTopics()).includes(topic)) return;
-  throw new CellarstreamError('POSITION', `there is no topic ${topic}: ${remedy}`, {
+  if (!(await admin.listTopics()).includes(topic)) throw noTopic(topic, remedy);
+}
+
+/** What is said of a topic that isn't there. */
+export function noTopic(topic: string, remedy: string): CellarstreamError {
+  return new CellarstreamError('POSITION', `there is no topic ${topic}: ${remedy}`, {
     context: { topic },
   });
 }

@@ -5,6 +5,7 @@ import type { Offsets, TailMessage } from '../transactional-log.ts';
 import { openReader } from '../fetch/kafka-reader.ts';
 import type { TopicReader } from '../fetch/kafka-reader.ts';
 import type { Bounds, Message } from '../sink.ts';
+import { noTopic } from '../client/topic-bounds.ts';
 import { askBrokers } from '../producer/ask-brokers.ts';
 import type { Asked } from '../producer/ask-brokers.ts';
 import { knownBounds } from '../producer/bounds.ts';
@@ -111,10 +112,7 @@ function within({ low, high }: Bounds, at = 0n): bigint {
 function boundsOf(links: Asked, topic: string): Promise<ReadonlyMap<number, Bounds>> {
   return askBrokers(links, ASKED_MS, (brokers) =>
     knownBounds({ topic, isolation: 'committed', brokers }).catch((error: unknown) => {
-      if (!isNoTopic(error)) throw error;
-      throw new CellarstreamError('POSITION', `there is no topic ${topic}: ${RUN_FIRST}`, {
-        context: { topic },
-      });
+      throw isNoTopic(error) ? noTopic(topic, RUN_FIRST) : error;
     }),
   );
 }
