@@ -105,7 +105,7 @@ try {
   const more = most.accounts - least.accounts;
   const anAccount = {
     core: (most.rest.core - least.rest.core) / more,
-    memory: (most.rest.mostMemory - least.rest.mostMemory) / more,
+    memory: (most.rest.memory - least.rest.memory) / more, // the most is what the collector has not come to
   };
   const { rest } = most;
   const rows = [
