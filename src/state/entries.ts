@@ -108,9 +108,7 @@ export function unpackMark(key: string, packed: Buffer): Mark {
     read: packed.readUInt32BE(MARK.read),
     hasImage: packed.readUInt8(MARK.hasImage) === 1,
     text: inRun || packed.length === TEXT.end + CHECKSUM_BYTES ? textIn(packed) : undefined,
-    run: inRun
-      ? { id: runIdIn(packed)!, isFirst: packed.readUInt8(RUN.isFirst) === 1 }
-      : undefined,
+    run: inRun ? { id: runIdIn(packed)!, isFirst: packed.readUInt8(RUN.isFirst) === 1 } : undefined,
   };
 }
 

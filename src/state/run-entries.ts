@@ -98,7 +98,7 @@ export function unpackRun(id: string, packed: Buffer | undefined): Run {
   expectWhole(id, packed, BODY.members);
   const members: RunMember[] = [];
   const behind = packed.length - CHECKSUM_BYTES;
-  for (let place: number = BODY.members; place < behind; ) {
+  for (let place: number = BODY.members; place < behind;) {
     const key = place + MEMBER.key;
     const next = key + packed.readUInt16BE(place + MEMBER.keyBytes);
     const updatedAt = packed.readDoubleBE(place + MEMBER.updatedAt);

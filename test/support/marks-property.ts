@@ -22,7 +22,7 @@ type Step =
   | { readonly kind: 'sweep' }
   | { readonly kind: 'read'; readonly from: number; readonly length: number; readonly by: boolean }
   | { readonly kind: 'form'; readonly from: number; readonly length: number; readonly as: string }
-  | { readonly kind: 'run'; readonly nth: number; readonly by: boolean }
+  | { readonly kind: 'run'; readonly nth: number; readonly by: boolean; readonly writes: boolean }
   | { readonly kind: 'change'; readonly at: number; readonly isGone: boolean };
 
 export const place = fc.nat(KEYS.length - 1);
@@ -35,7 +35,10 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
       kind: fc.constant('form' as const),
       ...{ from: place, length, as: fc.constantFrom('x', 'y') },
     }),
-    fc.record({ kind: fc.constant('run' as const), nth: fc.nat(5), by: fc.boolean() }),
+    fc.record({
+      kind: fc.constant('run' as const),
+      ...{ nth: fc.nat(5), by: fc.boolean(), writes: fc.boolean() },
+    }),
     fc.record({ kind: fc.constant('change' as const), at: place, isGone: fc.boolean() }),
   ),
   { maxLength: 60 },
@@ -121,8 +124,19 @@ export function marksProperty(name: string, open: () => TaskStore, runs: number)
             if (isLive && formed.findLast((each) => each.run.id === run.id)!.at === at) {
               expect(keys.filter((key) => (changedAt.get(key) ?? 0) > at)).toEqual([]);
             }
+            // Its members count as read for the first time, all of them.
+            if (store.run(run.id)?.read !== sweep && isLive) {
+              expect(keys.filter((key) => model.keys.get(key)!.read === sweep)).toEqual([]);
+            }
             if (isLive) {
-              await put({ keys: [], runs: [run.id], bySweep: step.by });
+              // An image may be written beside the run that it is in: it is published again.
+              const written = step.writes ? keys.slice(0, 1) : [];
+              sequence += written.length;
+              for (const key of written) changedAt.set(key, sequence);
+              const seen = { keys: written, runs: [run.id], sweep, bySweep: step.by };
+              const images = written.map((key) => ({ key, sequence, image: image(key) }));
+              const texts = new Map(written.map((key) => [key, textOf(key)]));
+              await store.put(images, memory, { seen, texts });
               model.see(keys, sweep, step.by);
             }
           }
@@ -130,7 +144,7 @@ export function marksProperty(name: string, open: () => TaskStore, runs: number)
         }
         const gone = KEYS.filter((key) => isAlive(key) && model.keys.get(key)!.seen < sweep);
         const unseen: string[] = [];
-        for (let after: string | undefined, first = true; first || after !== undefined; ) {
+        for (let after: string | undefined, first = true; first || after !== undefined;) {
           const stretch = store.unseen(sweep, after);
           unseen.push(...stretch.keys);
           first = false;
@@ -142,4 +156,3 @@ export function marksProperty(name: string, open: () => TaskStore, runs: number)
     );
   });
 }
-

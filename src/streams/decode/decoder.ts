@@ -175,11 +175,7 @@ export function matchingDigests(
 const PUBLISHED = { kind: 'published' } as const;
 
 /** The records of a run that begins at a place of a page. */
-function* membersOf(
-  run: KnownRun,
-  page: Buffer,
-  from: number,
-): Generator<PageRecord, undefined> {
+function* membersOf(run: KnownRun, page: Buffer, from: number): Generator<PageRecord, undefined> {
   for (const { key, at, end, updatedAt } of run.members) {
     const bytes = { page, at: from + at, end: from + end };
     yield PageRecord.inBytes(bytes, { key, image: PUBLISHED, run, updatedAt });
