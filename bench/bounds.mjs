@@ -6,6 +6,7 @@
 export const BOUNDS = {
   rest: { cpu: { atMost: 8 }, ratio: { atMost: 10 } },
   'rest-changes': { cpu: { atMost: 9 } },
+  'fleet-rest': { core: { atMost: 1 }, memory: { atMost: 16 } },
   'cpu-unchanged': {
     ratio: { atMost: 4 },
     changed: { atMost: 5.5 },
