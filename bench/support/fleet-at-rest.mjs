@@ -16,6 +16,12 @@ import { startSandbox } from './sandbox.mjs';
 import { stateFolder } from './service.mjs';
 import { deleteTopics } from './topics.mjs';
 
+/** Of the process, as the units of systemd have it. */
+const AS_SHIPPED = {
+  NODE_OPTIONS: '--max-old-space-size=512',
+  MALLOC_MMAP_THRESHOLD_: '131072',
+};
+
 /** @typedef {Pick<import('./measure.mjs').Context, 'cli' | 'services' | 'tell' | 'scope' | 'prefix'>} Common */
 
 /**
@@ -50,6 +56,7 @@ export async function fleetAtRest(context, options) {
     const { service, start } = await startFleet(context, scope, {
       ...{ sandbox, state, prefix, nodeFlags: profile?.nodeFlags ?? [] },
       settings: {
+        ...AS_SHIPPED,
         ...{ API_BASE_URL: '', API_KEY: '' }, // they are in the accounts' files
         ACCOUNTS_DIR: accountsFolder(scope, sandbox),
         INSTANCE_NAME: 'bench',
