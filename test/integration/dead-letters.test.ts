@@ -8,7 +8,7 @@ import type { Cli } from './support/cli.ts';
 import { follow } from './support/follow.ts';
 import { checkRecords, envelopeOf, truthOf } from './support/record-checker.ts';
 import { requested, swept } from './support/rounds.ts';
-import { besideEachOther } from './support/running-test.ts';
+import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import { cliForTest, folderForTest, sandboxForTest, settings } from './support/service.ts';
 import type { Read } from './support/topic-reader.ts';
 
@@ -16,7 +16,7 @@ const KEY_FIELD = { orders: 'order_number', inventory: 'sku' } as const;
 type Tested = keyof typeof KEY_FIELD;
 
 const RECORDS = 30;
-const PATIENCE = { timeout: 60_000 };
+const PATIENCE = { timeout: PATIENCE_MS };
 const NO_OBJECT = 'a text of ida.lind@example.com';
 /** 2 MB in which parts could be cut within a character. */
 const LONG_TEXT = Array.from({ length: 90_000 }, (_, n) => `${n}🍷🍾🍇🥂é`).join(' ');
@@ -87,7 +87,7 @@ function spoiler(sandbox: Sandbox, resource: Tested) {
 describe.concurrent.each([
   { resource: 'orders', by: 'polls' },
   { resource: 'inventory', by: 'sweeps' },
-] as const)('dead letters of $resource, met by $by', { timeout: 240_000 }, ({ resource }) => {
+] as const)('dead letters of $resource, met by $by', TIMEOUT, ({ resource }) => {
   it('tell once of each record that no topic can hold; the rest of the page goes on with them', async () => {
     const prefix = `dead-letters-${resource}`;
     const sandbox = await sandboxForTest({ records: { [resource]: RECORDS } });

@@ -6,7 +6,7 @@ import { SORTS } from '../streams/paging/moving-list.ts';
 import { checkOrders } from './support/checker.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { swept } from './support/rounds.ts';
-import { besideEachOther } from './support/running-test.ts';
+import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import { scaled } from '../support/scale.ts';
 import {
   cliForTest,
@@ -109,7 +109,7 @@ describe('sweeps, with orders that change all the time', () => {
   );
 });
 
-describe.concurrent('sweeps', { timeout: 240_000 }, () => {
+describe.concurrent('sweeps', TIMEOUT, () => {
   /** A running service with short intervals; its initial snapshot is done. */
   const running = async (prefix: string, sandbox: Sandbox, more: Env) => {
     const env = {
@@ -255,7 +255,7 @@ describe.concurrent('sweeps', { timeout: 240_000 }, () => {
         .map((query) => Number(query.get('offset')));
     sandbox.setLatency(150);
     const inTheMiddle = () => offsets().at(-1)! > 3_500 && offsets().at(-1)! < 5_000;
-    await vi.waitUntil(inTheMiddle, { timeout: 60_000, interval: 20 });
+    await vi.waitUntil(inTheMiddle, { timeout: PATIENCE_MS, interval: 20 });
     await service.end('SIGKILL');
     const before = offsets();
     sandbox.setLatency(0);

@@ -4,13 +4,11 @@ import { parse } from 'dotenv';
 import { describe, expect, it, vi } from 'vitest';
 import { fleetForTest } from './support/fleet.ts';
 import type { Instance, TestFleet } from './support/fleet.ts';
-import { besideEachOther } from './support/running-test.ts';
+import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import { cliForTest, folderForTest } from './support/service.ts';
 import type { Env } from './support/service.ts';
 
-const SOON = { timeout: 60_000, interval: 200 };
-/** They mostly wait; on a small machine for each other, too. */
-const TIMEOUT = { timeout: 240_000 };
+const SOON = { timeout: PATIENCE_MS, interval: 200 };
 besideEachOther();
 
 interface Ended {

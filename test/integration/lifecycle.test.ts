@@ -8,7 +8,7 @@ import { checkOrders } from './support/checker.ts';
 import { createTopic } from './support/created-topic.ts';
 import { publishedTruth } from './support/published-truth.ts';
 import { scaled } from '../support/scale.ts';
-import { besideEachOther } from './support/running-test.ts';
+import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import {
   cliForTest,
   firstReadDone,
@@ -18,10 +18,8 @@ import {
 } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 
-/** They mostly wait; on a small machine for each other, too. */
-const TIMEOUT = { timeout: 240_000 };
 const MANY = scaled(4_000, 20_000);
-const PATIENCE = { timeout: 60_000, interval: 200 };
+const PATIENCE = { timeout: PATIENCE_MS, interval: 200 };
 besideEachOther();
 
 const ordersOf = (prefix: string) =>

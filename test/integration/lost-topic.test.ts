@@ -7,7 +7,7 @@ import type { Sandbox } from '../../src/sandbox/index.ts';
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { createTopic } from './support/created-topic.ts';
-import { besideEachOther } from './support/running-test.ts';
+import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import {
   cliForTest,
   firstReadDone,
@@ -21,9 +21,7 @@ import { readTopic } from './support/topic-reader.ts';
 import type { Read } from './support/topic-reader.ts';
 
 const ORDERS = 300;
-const POLL = { timeout: 90_000, interval: 500 };
-/** They mostly wait; on a small machine for each other, too. */
-const TIMEOUT = { timeout: 240_000 };
+const POLL = { timeout: PATIENCE_MS, interval: 500 };
 besideEachOther();
 
 /** A list that has failed is tried again so much later, ms. */

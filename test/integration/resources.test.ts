@@ -8,7 +8,7 @@ import type { Cli, LogLine } from './support/cli.ts';
 import { follow } from './support/follow.ts';
 import { checkRecords, envelopeOf, truthOf } from './support/record-checker.ts';
 import { requested, swept } from './support/rounds.ts';
-import { besideEachOther } from './support/running-test.ts';
+import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import { cliForTest, folderForTest, sandboxForTest, settings } from './support/service.ts';
 import type { Env } from './support/service.ts';
 import type { Read } from './support/topic-reader.ts';
@@ -21,9 +21,7 @@ const FEW = {
   'wine-club-members': 15,
   products: 12,
 };
-const PATIENCE = { timeout: 60_000 };
-/** They mostly wait; on a small machine for each other, too. */
-const TIMEOUT = { timeout: 240_000 };
+const PATIENCE = { timeout: PATIENCE_MS };
 besideEachOther();
 
 const kafka = () => new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });

@@ -1,8 +1,9 @@
 import { vi } from 'vitest';
 import type { Resource, Sandbox } from '../../../src/sandbox/index.ts';
 import type { Cli, LogLine } from './cli.ts';
+import { PATIENCE_MS } from './running-test.ts';
 
-const PATIENCE = { timeout: 60_000 };
+const PATIENCE = { timeout: PATIENCE_MS };
 
 /**
  * Resolves when a sweep that began after now has been dealt with. The service needs

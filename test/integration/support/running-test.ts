@@ -4,6 +4,10 @@ import type { TestContext } from 'vitest';
 
 type Work = () => unknown;
 
+/** They mostly wait; on a small machine for each other, too: what one may take, and what it may wait for. */
+export const TIMEOUT = { timeout: 600_000 };
+export const PATIENCE_MS = 180_000;
+
 const running = new AsyncLocalStorage<TestContext>();
 
 /**
