@@ -4,7 +4,14 @@
 
 /** @type {import('./support/result.mjs').Bounds} */
 export const BOUNDS = {
-  'cpu-unchanged': { ratio: { atMost: 4 } },
+  rest: { cpu: { atMost: 8 }, ratio: { atMost: 10 } },
+  'rest-changes': { cpu: { atMost: 9 } },
+  'fleet-rest': { core: { atMost: 1 }, memory: { atMost: 16 } },
+  'cpu-unchanged': {
+    ratio: { atMost: 4 },
+    changed: { atMost: 5.5 },
+    membersCpu: { atMost: 35 },
+  },
   'cpu-new': { ratio: { atMost: 4 } },
   throughput: { percent: { atLeast: 25 } },
   'event-loop': { p99: { atMost: 200 } },

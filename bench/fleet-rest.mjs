@@ -11,24 +11,12 @@
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
-import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { RESOURCES } from 'cellarstream/sandbox';
-import {
-  accountsFolder,
-  atRest,
-  restText,
-  snapshotsDone,
-  startFleet,
-  startText,
-} from './support/fleet.mjs';
+import { anAccountMore, fleetAtRest } from './support/fleet-at-rest.mjs';
 import { machineFacts } from './support/machine.mjs';
 import { profiledOnSignal } from './support/profile-on-signal.mjs';
-import { startSandbox } from './support/sandbox.mjs';
 import { Scope } from './support/scope.mjs';
-import { stateFolder } from './support/service.mjs';
 import { startServices } from './support/services.mjs';
 
 /** For the largest number of accounts; an account more is in bytes. */
@@ -49,8 +37,12 @@ const { values } = parseArgs({
   },
 });
 const sizes = (process.env.ACCOUNTS ?? '50,100').split(',').map(Number);
-const [settleMs, restMs] = [1_000 * Number(values.settle), 1_000 * Number(values.rest)];
-const records = Object.fromEntries(RESOURCES.map((each) => [each, Number(values.records)]));
+const options = {
+  records: Number(values.records),
+  pollIntervalMs: Number(values['poll-interval-ms']),
+  settleMs: 1_000 * Number(values.settle),
+  restMs: 1_000 * Number(values.rest),
+};
 /** What goes on, with the seconds since the start. @param {string} line */
 const tell = (line) =>
   console.error(`${(performance.now() / 1_000).toFixed(0).padStart(5)} s  ${line}`);
@@ -60,59 +52,29 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
   process.once(signal, () => void scope.close().finally(() => process.exit(1)));
 }
 
-/** @param {import('./support/measure.mjs').Context['services']} services @param {number} accounts */
-async function measured(services, accounts) {
-  const inner = scope.inner();
-  try {
-    const context = { cli: values.cli, services, tell };
-    const sandbox = await startSandbox(inner, { accounts, records, requestLogLimit: 200 });
-    const state = stateFolder(inner);
-    const profile =
-      values.profile === undefined ? undefined : profiledOnSignal(values.profile, `${accounts}`);
-    const { service, start } = await startFleet(context, inner, {
-      ...{ sandbox, state, nodeFlags: profile?.nodeFlags ?? [] },
-      prefix: `rest-${randomBytes(4).toString('hex')}`,
-      settings: {
-        ...{ API_BASE_URL: '', API_KEY: '' }, // they are in the accounts' files
-        ACCOUNTS_DIR: accountsFolder(inner, sandbox),
-        INSTANCE_NAME: 'bench',
-        STATE_DIR: join(state, 'state'),
-        TOPIC_PARTITIONS: '1',
-        POLL_INTERVAL_MS: values['poll-interval-ms'],
-      },
-    });
-    tell(`${accounts} accounts are read for the first time: ${startText(start)}`);
-    await snapshotsDone(service, accounts);
-    await delay(settleMs);
-    profile?.begin(service.pid);
-    const rest = await atRest(context, service, { settleMs: 0, restMs });
-    await profile?.end(service.pid);
-    await service.end();
-    console.log(`${accounts} accounts at rest: ${restText(rest)}`);
-    return { accounts, start, rest, load: loadavg()[0] };
-  } finally {
-    await inner.close();
-  }
-}
-
 try {
   const services = await startServices(scope, tell);
+  const prefix = () => `rest-${randomBytes(4).toString('hex')}`;
+  const context = { cli: values.cli, services, tell, scope, prefix };
   const results = [];
-  for (const accounts of sizes) results.push(await measured(services, accounts));
+  for (const accounts of sizes) {
+    const profile =
+      values.profile === undefined ? undefined : profiledOnSignal(values.profile, `${accounts}`);
+    const fleet = await fleetAtRest(context, { ...options, accounts, ...(profile && { profile }) });
+    results.push({ ...fleet, load: loadavg()[0] });
+  }
 
   const [least, most] = [results[0], results.at(-1)];
   if (!least || !most) throw new Error('ACCOUNTS names no number of accounts');
-  const more = most.accounts - least.accounts;
-  const anAccount = {
-    core: (most.rest.core - least.rest.core) / more,
-    memory: (most.rest.mostMemory - least.rest.mostMemory) / more,
-  };
+  const anAccount = anAccountMore(least, most);
   const { rest } = most;
   const rows = [
     ['part of a core, %', 100 * rest.core, 100 * TARGETS.core],
     ['RssAnon, MB', rest.mostMemory / 1e6, TARGETS.memory / 1e6],
     ['connections to a broker', rest.mostConnections, TARGETS.connections],
-    ...(more > 0 ? [['an account more, MB', anAccount.memory / 1e6, TARGETS.anAccount / 1e6]] : []),
+    ...(most === least
+      ? []
+      : [['an account more, MB', anAccount.memory / 1e6, TARGETS.anAccount / 1e6]]),
   ];
   for (const [what, figure, target] of rows) {
     const verdict = Number(figure) <= Number(target) ? 'held' : 'MISSED';

@@ -3,6 +3,7 @@
 import { cpuNew } from './cpu-new.mjs';
 import { cpuUnchanged } from './cpu-unchanged.mjs';
 import { eventLoop } from './event-loop.mjs';
+import { fleetRest } from './fleet-rest.mjs';
 import { freshness } from './freshness.mjs';
 import { freshnessBusy } from './freshness-busy.mjs';
 import { freshnessFirstRead } from './freshness-snapshot.mjs';
@@ -11,6 +12,8 @@ import { memory } from './memory.mjs';
 import { platformatic } from './platformatic.mjs';
 import { quota } from './quota.mjs';
 import { rebuild } from './rebuild.mjs';
+import { rest } from './rest.mjs';
+import { restChanges } from './rest-changes.mjs';
 import { restart } from './restart.mjs';
 import { throughput } from './throughput.mjs';
 import { wire } from './wire.mjs';
@@ -21,6 +24,9 @@ export const MEASURES = [
   freshness,
   freshnessFirstRead,
   freshnessBusy,
+  rest,
+  restChanges,
+  fleetRest,
   cpuUnchanged,
   cpuNew,
   throughput,

@@ -23,7 +23,7 @@ export const HELP = `npm run bench -- [options]
 
   --only ROWS     these rows alone, with commas between (--list names them)
   --runs N        how often each row is measured, one run after the other; default ${DEFAULT_RUNS.full}, short ${DEFAULT_RUNS.short}
-  --short         small sizes, and only the rows that need no long waiting: about a minute and a half
+  --short         small sizes, and only the rows that need no long waiting: about two minutes
   --orders N      orders of the initial snapshots of cpu-new, throughput, event-loop, memory, restart, rebuild and growth (its 5 million are 5 N)
   --check         ends with 1 when a row misses its target by more than the noise
   --json FILE     where the results go; default ${DEFAULT_JSON}

@@ -21,6 +21,19 @@ const CALLS = {
   setRate: (changesPerSecond) => sandbox.setRate(changesPerSecond),
   /** @param {number} count */
   changeSome: (count) => sandbox.changeSome(count),
+  /**
+   * Changes one order of each so many, in the order of their list.
+   *
+   * @param {number} every
+   * @param {number} place Of the order among them.
+   * @param {string} notes What it has from then on.
+   */
+  noteOneOf: (every, place, notes) => {
+    let nth = 0;
+    for (const key of sandbox.truth.keys('orders')) {
+      if (nth++ % every === place) sandbox.change('orders', key, { notes });
+    }
+  },
   /** @param {Resource} resource @param {number} since */
   requests: (resource, since) => sandbox.truth.requests(resource).filter(({ at }) => at >= since),
   /** What changed in status fields of orders that were there, with the time of each. @param {number} since */

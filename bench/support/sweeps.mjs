@@ -1,19 +1,49 @@
 // @ts-check
-// What it costs to read a list again that has not changed.
+// What it costs to read a list again of which nothing has changed, or little.
+import { metric } from './metrics.mjs';
 import { WITHOUT_QUOTA } from './reading-orders.mjs';
 import { UNLIMITED } from './sandbox.mjs';
 import { withService } from './with-service.mjs';
 
 /** Until the code is compiled. */
 const WARM_UP = 2;
+const PAGE = 1_000;
+/** From sweep to sweep another order of each page changes. */
+const STEP = 37;
+/** Of the changes that were made behind a sweep: the first ones may come too late for the next, and the one behind it has them. */
+const LEAST_SEEN = 0.8;
+
+/** @typedef {import('./measure.mjs').Context} Context */
+/** @typedef {import('./with-service.mjs').Running} Running */
 
 /**
  * CPU of the service from the end of one complete reading to that of another, a record in µs.
  *
- * @param {import('./measure.mjs').Context} context
+ * @param {Context} context
  * @param {'orders' | 'wine-club-members'} resource
  */
 export async function sweepCost(context, resource) {
+  const { cpuMicros } = await sweepsOf(context, resource, () => Promise.resolve());
+  return cpuMicros;
+}
+
+/** The same of orders of which one in every page has changed since the reading before. @param {Context} context */
+export async function changedSweepCost(context) {
+  const { cpuMicros, updates } = await sweepsOf(context, 'orders', ({ sandbox }, nth) =>
+    sandbox.call('noteOneOf', PAGE, (nth * STEP) % PAGE, `sweep ${nth}`),
+  );
+  context.keep('events for each page of a sweep', updates * PAGE);
+  if (updates * PAGE < LEAST_SEEN) throw new Error(`only ${updates * PAGE} events for each page`);
+  return cpuMicros;
+}
+
+/**
+ * @param {Context} context
+ * @param {'orders' | 'wine-club-members'} resource
+ * @param {(running: Running, nth: number) => Promise<void>} between What is done at the end of each sweep.
+ * @returns {Promise<{ readonly cpuMicros: number, readonly updates: number }>} of a record; `updates`: events of changes.
+ */
+async function sweepsOf(context, resource, between) {
   const records = context.isShort ? 10_000 : 30_000;
   const sweeps = context.isShort ? 2 : 8;
   context.tell(`${resource}, ${records} of them, read whole ${WARM_UP + sweeps} times`);
@@ -28,15 +58,25 @@ export async function sweepCost(context, resource) {
       LOG_LEVEL: 'debug', // tells the end of each
     },
   };
-  return withService(context, options, async ({ service }) => {
+  return withService(context, options, async (running) => {
+    const { service } = running;
     const isSwept = (/** @type {import('./service.mjs').Line} */ { event }) => event === 'swept';
-    /** CPU at the end of so many sweeps. @param {number} count */
-    const swept = async (count) => {
-      await service.logged(() => service.lines().filter(isSwept).length >= count);
-      return service.cpu();
+    /** From the end of so many sweeps to that of so many. @param {number} from @param {number} to */
+    const swept = async (from, to) => {
+      for (let nth = from; nth < to; nth++) {
+        await service.logged(() => service.lines().filter(isSwept).length > nth);
+        await between(running, nth);
+      }
+      const cpu = await service.cpu();
+      const metrics = await service.metrics();
+      return { cpu, updates: metric(metrics, 'cellarstream_events_published_total', { op: 'u' }) };
     };
-    const begin = await swept(WARM_UP);
-    const end = await swept(WARM_UP + sweeps);
-    return ((end - begin) * 1e6) / (sweeps * records);
+    const begin = await swept(0, WARM_UP);
+    const end = await swept(WARM_UP, WARM_UP + sweeps);
+    const read = sweeps * records;
+    return {
+      cpuMicros: ((end.cpu - begin.cpu) * 1e6) / read,
+      updates: (end.updates - begin.updates) / read,
+    };
   });
 }

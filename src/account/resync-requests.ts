@@ -16,6 +16,7 @@ import {
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../core/errors.ts';
 import type { Hooks } from '../observe/hooks.ts';
+import { askedTogether } from '../sinks/signals/asked-together.ts';
 import type { SignalBatch, SignalTopic } from '../sinks/signals/kafka-signals.ts';
 import { parseSignal, SIGNAL_DAYS, signalMessage } from '../sinks/signals/signals.ts';
 import type {
@@ -163,17 +164,10 @@ export function resyncRequests(options: ResyncRequestsOptions): ResyncRequests {
     waiting.get(id)?.left.has(resource) ?? false;
   const waitingNow = () => [...waiting.values()].flatMap(({ request }) => partsOf(request));
 
-  // One after the other: the first has read what the others would read too.
-  let caughtUp = Promise.resolve();
-  const catchUp = (): Promise<void> => {
-    const read = async () => {
-      const batches$ = topic.read({ from: new Map(known), follow: false });
-      announce(await lastValueFrom(batches$.pipe(concatMap(fold), toArray())));
-    };
-    const now = caughtUp.then(read, read);
-    caughtUp = now.catch(() => undefined); // whoever asked for it has the error
-    return now;
-  };
+  const catchUp = askedTogether(async (): Promise<void> => {
+    const batches$ = topic.read({ from: new Map(known), follow: false });
+    announce(await lastValueFrom(batches$.pipe(concatMap(fold), toArray())));
+  });
   const requests = (isMine: (resource: string) => boolean) =>
     defer(() => merge(from(waitingNow()), come$)).pipe(
       filter((asked) => isMine(asked.resource) && isWaiting(asked)),

@@ -26,6 +26,8 @@ export function leader(scheduler: SchedulerLike): Leader {
   /** What members told as they were shared out last; nothing where another one leads. */
   let told: readonly Told[] = [];
   let given: SharedOut | undefined;
+  /** The newest generation that this instance took part in. */
+  let newest = 0;
   let unevenSince: number | undefined;
   let isDue = false;
 
@@ -46,11 +48,14 @@ export function leader(scheduler: SchedulerLike): Leader {
   return {
     share: (members) => {
       told = toldBy(members);
-      const before = new Set(given?.members.map(({ instance }) => instance));
-      return shareOut(members, { instances: before, isUneven: isDue });
+      // Of a generation that it missed, as one that was cut off does, it knows no members.
+      const before = hasMissed(told, newest) ? [] : (given?.members ?? []);
+      const instances = new Set(before.map(({ instance }) => instance));
+      return shareOut(members, { instances, isUneven: isDue });
     },
-    begin: ({ isLeader }, shared) => {
+    begin: ({ isLeader, number }, shared) => {
       given = shared;
+      newest = number;
       isDue = false;
       if (!isLeader) told = [];
     },
@@ -67,4 +72,9 @@ export function leader(scheduler: SchedulerLike): Leader {
       return true;
     },
   };
+}
+
+/** Whether accounts were given in a later generation than this. */
+function hasMissed(told: readonly Told[], newest: number): boolean {
+  return told.some(({ held }) => [...held.values()].some(({ generation }) => generation > newest));
 }

@@ -5,7 +5,7 @@ import { packSharedOut, unpackTold } from './member-data.ts';
 import type { Told } from './member-data.ts';
 
 export interface Before {
-  /** The instances of the generation before, as far as the leader knows them. */
+  /** The instances of the generation before; none where the leader does not know them. */
   readonly instances: ReadonlySet<string>;
   /** Whether they have had too different loads for long. */
   readonly isUneven: boolean;

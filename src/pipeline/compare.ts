@@ -5,7 +5,7 @@ import type { Difference, Images, ReadRecords } from '../streams/diff/diff.ts';
 import { newestReads } from '../streams/diff/newest.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { ImageCodec } from '../streams/records/image-codec.ts';
-import type { KeyedRecord } from '../streams/records/page-record.ts';
+import type { KeyedRecord, KnownRun } from '../streams/records/page-record.ts';
 import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { InitialSnapshot } from './checkpoint/cursor.ts';
@@ -17,15 +17,17 @@ import type { Task } from './task.ts';
 /** A batch whose turn has come, and what of it is compared. */
 export interface ComparedBatch extends ReadRecords {
   readonly batch: ReadBatch;
-  /** Of all its records, and those that count as seen. */
+  /** Of records that are looked at one by one, and those that count as seen. */
   readonly keys: readonly string[];
+  /** What all its other records were known again with. */
+  readonly runs: readonly KnownRun[];
   /** Those that START_FROM leaves out. */
   readonly leftOut: readonly string[];
 }
 
 export interface ComparingOptions {
   readonly task: Pick<Task, 'rules' | 'config'>;
-  readonly checkpoint: Pick<Checkpoint, 'get' | 'text' | 'isUnseen'>;
+  readonly checkpoint: Pick<Checkpoint, 'get' | 'text' | 'run' | 'isUnseen'>;
   readonly evolution: Pick<SchemaEvolution, 'values'>;
   /** The last published images, in the current schema. */
   readonly images: Images;
@@ -83,21 +85,28 @@ export function comparing(
     return record.updatedAt === null || record.updatedAt >= startFrom;
   };
   /** Since it was given its image the schema may have grown, or the image may have become one of other bytes. */
-  const isCurrent = ({ key, image, digest }: KeyedRecord, codec: ImageCodec): boolean =>
-    image?.kind === 'published'
-      ? checkpoint.text(key)?.digest === digest?.digest
+  const isCurrent = (record: KeyedRecord, codec: ImageCodec, runs: ReadonlySet<KnownRun>) => {
+    const { key, image, run } = record;
+    if (run) return runs.has(run);
+    return image?.kind === 'published'
+      ? checkpoint.text(key)?.digest === record.digest?.digest
       : image?.codec === codec;
+  };
   const compared = (batch: ReadBatch): ComparedBatch => {
     const codec = evolution.values;
+    const runs = new Set(batch.keyed.map(({ run }) => run).filter((run) => run !== undefined));
+    for (const run of runs) if (!checkpoint.run(run.id)) runs.delete(run); // retired meanwhile
     const records = batch.keyed.map((each) =>
-      isCurrent(each, codec) ? each : each.withImage(undefined),
+      isCurrent(each, codec, runs) ? each : each.withImage(undefined),
     );
+    const alone = records.filter(({ run }) => !run);
     const { spared = [], gone } = batch.lane === 'sweep' ? batch : {};
     const wanted = isOfWhole(batch) ? records.filter(isWanted) : records;
     const kept = wanted.length < records.length && new Set(wanted);
     return {
       batch,
-      keys: [...records.map(({ key }) => key), ...spared],
+      keys: [...alone.map(({ key }) => key), ...spared],
+      runs: [...runs],
       leftOut: kept ? records.filter((each) => !kept.has(each)).map(({ key }) => key) : [],
       records: wanted,
       gone: gone ? gone.keys.filter((key) => checkpoint.isUnseen(key, gone.since)) : [],

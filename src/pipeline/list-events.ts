@@ -57,16 +57,10 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   // Where there are none, images need not be read to pass over them.
   const volatile = list.volatile.pointers.length > 0 ? list.volatile : undefined;
   const encoded = encoding({ keyFields, keyOf, encode: evolution.encodeNow }, parsing(keyOf));
-  const known = (key: string) => {
-    try {
-      return checkpoint.text(key);
-    } catch (error) {
-      // A store that fails is not the API's affair: it fails again once the page's turn has come.
-      if (!isRetryable(error)) throw error;
-      return undefined;
-    }
-  };
-  const matched = matchingDigests({ keyFields, keyOf, known }, encoded);
+  // A store that fails is not the API's affair: it fails again once the page's turn has come.
+  const known = ifItCan(checkpoint.text);
+  const knownRun = ifItCan(checkpoint.runFrom);
+  const matched = matchingDigests({ keyFields, keyOf, known, knownRun }, encoded);
   const reads = listReads({
     task,
     lanes,
@@ -140,4 +134,16 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
       ),
     ),
   );
+}
+
+/** Undefined where it fails with what may pass. */
+function ifItCan<T>(look: (key: string) => T | undefined): (key: string) => T | undefined {
+  return (key) => {
+    try {
+      return look(key);
+    } catch (error) {
+      if (!isRetryable(error)) throw error;
+      return undefined;
+    }
+  };
 }

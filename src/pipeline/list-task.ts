@@ -24,14 +24,13 @@ import type { Store } from '../state/store.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { openCheckpoint } from './checkpoint/checkpoint.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
-import type { Ownership, TaskPlace } from './checkpoint/ownership.ts';
+import type { Ownership } from './checkpoint/ownership.ts';
 import { chooseKey } from './choose-key.ts';
 import { openSchemaEvolution } from './encode/schema-evolution.ts';
 import type { SchemaEvolution, SchemaEvolutionOptions } from './encode/schema-evolution.ts';
 import { listEvents } from './list-events.ts';
-import { taskId } from './task.ts';
+import { taskPlace } from './task-place.ts';
 import type { Task } from './task.ts';
-import { transactionalIds } from './transactional-id.ts';
 
 export interface ListTaskOptions {
   readonly task: Task;
@@ -64,20 +63,13 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
   const { task, instance, log, registry, store, resyncs, random = Math.random, compile } = options;
   const { account, rules, config, destination, hooks, scheduler, stop$ } = task;
   const { resource } = rules;
-  const topic = destination.records(resource);
-  const place: TaskPlace = {
-    task: taskId(task.account.name, task.rules.resource),
-    topic,
-    cursorTopic: destination.cursors,
-    isShared: config.accountsDir !== undefined,
-    ...transactionalIds(config.topics.sharedPrefix, account.name, resource),
-  };
+  const place = taskPlace(config, resource, destination);
   const ownership: Ownership = {};
 
   const open = async () => {
     const evolution = await openSchemaEvolution({
       registry,
-      subject: valueSubject(topic),
+      subject: valueSubject(place.topic),
       resource,
       described: rules.described,
       onVersion: (schemaId) => hooks.onSchema({ schemaId }),
@@ -115,7 +107,7 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
         tap(({ data }) => data.length === 0 && hooks.onEmpty({})),
       ),
       pauseMs: Math.max(intervalMs ?? 0, lanes.spacingMs('nothing')),
-      topic,
+      topic: place.topic,
       scheduler,
     }).pipe(
       tap(({ keyFields, isNew }) => isNew && hooks.onKeyFields({ keyFields })),

@@ -31,13 +31,25 @@ export interface Mark {
   readonly hasImage: boolean;
   /** What its image says, as it was sent; undefined where nobody looked. */
   readonly text: KeptText | undefined;
+  /** The run that it is in: that was seen when the run was. One with a run has a text. */
+  readonly run: RunPlace | undefined;
 }
 
-export const UNMARKED: Mark = { seen: 0, read: 0, hasImage: false, text: undefined };
+/** A place in a run. */
+export interface RunPlace {
+  /** Of the run. */
+  readonly id: string;
+  readonly isFirst: boolean;
+}
+
+export const UNMARKED: Mark = {
+  ...{ seen: 0, read: 0, hasImage: false },
+  ...{ text: undefined, run: undefined },
+};
 
 // Every entry ends with a checksum of its key and of all that stands before: what is stored under a wrong
 // key is as wrong as what has changed.
-const CHECKSUM_BYTES = 4;
+export const CHECKSUM_BYTES = 4;
 /** What the checksum of anything that ends with its own checksum comes to. */
 const RESIDUE = 0x2144df1c;
 const DIGEST_BYTES = 16;
@@ -45,6 +57,13 @@ const IMAGE = { sequence: 0, schemaId: 8, bytes: 12 } as const;
 const MARK = { seen: 0, read: 4, hasImage: 8, end: 9 } as const;
 /** Behind the mark, where there is one. */
 const TEXT = { length: 9, updatedAt: 13, digest: 21, end: 21 + DIGEST_BYTES } as const;
+/** Behind the text, where there is one. */
+const RUN = { id: TEXT.end, isFirst: TEXT.end + 8, end: TEXT.end + 9 } as const;
+/**
+ * What such a mark is sealed with, beside its key. A version that knows nothing of runs takes it for damaged, and reads
+ * all back from Kafka: what it would make of the rest of the mark is that nobody has seen the key for long.
+ */
+const IN_RUN = 'in a run ';
 
 export function packImage(key: string, { sequence, schemaId, bytes }: StoredImage): Buffer {
   const packed = entry(IMAGE.bytes + bytes.length);
@@ -64,8 +83,8 @@ export function unpackImage(key: string, packed: Buffer): StoredImage {
   };
 }
 
-export function packMark(key: string, { seen, read, hasImage, text }: Mark): Buffer {
-  const packed = entry(text ? TEXT.end : MARK.end);
+export function packMark(key: string, { seen, read, hasImage, text, run }: Mark): Buffer {
+  const packed = entry(run ? RUN.end : text ? TEXT.end : MARK.end);
   packed.writeUInt32BE(seen, MARK.seen);
   packed.writeUInt32BE(read, MARK.read);
   packed.writeUInt8(Number(hasImage), MARK.hasImage);
@@ -74,18 +93,29 @@ export function packMark(key: string, { seen, read, hasImage, text }: Mark): Buf
     packed.writeDoubleBE(text.updatedAt ?? NaN, TEXT.updatedAt);
     packed.write(text.digest, TEXT.digest, 'latin1');
   }
-  return sealed(key, packed);
+  if (!run) return sealed(key, packed);
+  packed.write(run.id, RUN.id, 'latin1');
+  packed.writeUInt8(Number(run.isFirst), RUN.isFirst);
+  return sealed(IN_RUN + key, packed);
 }
 
 /** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this key. */
 export function unpackMark(key: string, packed: Buffer): Mark {
-  expectWhole(key, packed, MARK.end);
+  const inRun = packed.length === RUN.end + CHECKSUM_BYTES;
+  expectWhole(inRun ? IN_RUN + key : key, packed, MARK.end);
   return {
     seen: packed.readUInt32BE(MARK.seen),
     read: packed.readUInt32BE(MARK.read),
     hasImage: packed.readUInt8(MARK.hasImage) === 1,
-    text: packed.length === TEXT.end + CHECKSUM_BYTES ? textIn(packed) : undefined,
+    text: inRun || packed.length === TEXT.end + CHECKSUM_BYTES ? textIn(packed) : undefined,
+    run: inRun ? { id: runIdIn(packed)!, isFirst: packed.readUInt8(RUN.isFirst) === 1 } : undefined,
   };
+}
+
+/** The run of a packed mark, which is not held against its checksum. */
+export function runIdIn(packed: Buffer): string | undefined {
+  if (packed.length !== RUN.end + CHECKSUM_BYTES) return undefined;
+  return packed.toString('latin1', RUN.id, RUN.isFirst);
 }
 
 /**
@@ -129,17 +159,20 @@ export function damaged(what: string, cause?: unknown): CellarstreamError {
   });
 }
 
-function entry(bytes: number): Buffer {
+/** Room for an entry of so many bytes. */
+export function entry(bytes: number): Buffer {
   return Buffer.allocUnsafe(bytes + CHECKSUM_BYTES);
 }
 
-function sealed(key: string, packed: Buffer): Buffer {
+/** An entry with its checksum. */
+export function sealed(key: string, packed: Buffer): Buffer {
   const end = packed.length - CHECKSUM_BYTES;
   packed.writeUInt32LE(crc32(packed.subarray(0, end), crc32(key)), end); // little-endian, for the residue
   return packed;
 }
 
-function expectWhole(key: string, packed: Buffer, least: number): void {
+/** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this key. */
+export function expectWhole(key: string, packed: Buffer, least: number): void {
   const isWhole = packed.length >= least + CHECKSUM_BYTES && crc32(packed, crc32(key)) === RESIDUE;
   if (!isWhole) throw damaged('an entry is not as it was stored');
 }

@@ -1,20 +1,15 @@
 import type { Database } from 'lmdb';
-import {
-  damaged,
-  packImage,
-  packJson,
-  packMark,
-  saysSeen,
-  unpackImage,
-  unpackJson,
-  unpackMark,
-  UNMARKED,
-} from './entries.ts';
-import type { KeptText, Mark, StoredImage } from './entries.ts';
+import { damaged, packImage, packJson, runIdIn, saysSeen } from './entries.ts';
+import { packMark, unpackImage, unpackJson, unpackMark } from './entries.ts';
+import type { KeptText, StoredImage } from './entries.ts';
 import { openImageFile } from './image-file.ts';
 import type { ImageFile, OnDiscarded } from './image-file.ts';
+import { Marks } from './marks.ts';
+import { packRun, packRunHead, unpackRun, unpackRunHead } from './run-entries.ts';
+import type { Run, RunHead } from './run-entries.ts';
 
 export type { KeptText, StoredImage } from './entries.ts';
+export type { Run, RunHead, RunMember } from './run-entries.ts';
 
 /** An image to be stored, or null for a record that was deleted. */
 export interface ImageUpdate {
@@ -53,7 +48,10 @@ export interface TaskMemory {
 
 /** Keys that were read, and the number of the newest sweep at that time. */
 export interface Sighting {
+  /** Those that were read one by one. */
   readonly keys: readonly string[];
+  /** Ids of runs that were read whole. Default none. */
+  readonly runs?: readonly string[];
   readonly sweep: number;
   /** Whether it was that sweep that read them. */
   readonly bySweep: boolean;
@@ -66,6 +64,8 @@ export interface Notes {
   readonly texts?: ReadonlyMap<string, KeptText>;
   /** Digests of records that went to dead letters: 16 bytes each, as `latin1`. */
   readonly rejects?: readonly string[];
+  /** What the sweep that has seen the keys knows again as a run from now on. */
+  readonly formed?: readonly Run[];
 }
 
 /** A stretch of keys that have images. */
@@ -99,6 +99,12 @@ export interface TaskStore {
   kept(after: string | undefined): KeptKeys;
   /** What the image of a key was sent as, if that was kept since it was written. */
   text(key: string): KeptText | undefined;
+  /** The run that begins with a key; undefined where none does. */
+  runFrom(key: string): Run | undefined;
+  /** What was seen of a run; undefined once it is retired: its members are looked at one by one from then on. */
+  run(id: string): Pick<RunHead, 'seen' | 'read'> | undefined;
+  /** Whether the sweep of this number has read the key with the others of a run. */
+  isReadWithRun(key: string, sweep: number): boolean;
   memory(): TaskMemory | undefined;
   /**
    * Writes images, then memory and notes in one transaction. An image is written only if its sequence is
@@ -132,8 +138,6 @@ export interface Store {
 }
 
 const MEMORY_KEY = 'memory';
-/** Marks that are remembered of a task: those of as many pages as are asked for at once. */
-const MAX_RECENT = 10_000;
 /**
  * Images that are written at one go: lmdb keeps as much memory as its largest transaction took, for as long as the file is
  * open.
@@ -178,11 +182,15 @@ interface Databases {
   readonly images: Database<Buffer, Buffer>;
   /** By key: when it was seen last. Every image has one. */
   readonly marks: Database<Buffer, Buffer>;
+  /** By id: what marks look at, and the live runs. */
+  readonly heads: Database<Buffer, Buffer>;
+  readonly runs: Database<Buffer, Buffer>;
   /** By digest. Where one is full the other is emptied, and takes the next: so one never is. */
   readonly rejects: readonly [Database<Buffer, Buffer>, Database<Buffer, Buffer>];
   readonly memories: Database<Buffer, Buffer>;
 }
 
+/** Digests and ids are bytes, as `latin1`. */
 const digestBytes = (digest: string): Buffer => Buffer.from(digest, 'latin1');
 /** All there is to say of a digest is that it is there. */
 const THERE = Buffer.of(1);
@@ -191,7 +199,7 @@ const THERE = Buffer.of(1);
 const bytesOf = (key: string): Buffer => Buffer.from(key);
 
 function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore {
-  const { images, marks, rejects, memories } = file.use((root): Databases => {
+  const { images, marks, heads, runs, rejects, memories } = file.use((root): Databases => {
     const database = (kind: string) =>
       root.openDB<Buffer, Buffer>({
         name: `${kind} ${name}`,
@@ -201,20 +209,42 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
     return {
       images: database('images'),
       marks: database('marks'),
+      heads: database('run heads'),
+      runs: database('runs'),
       rejects: [database('rejected'), database('rejected too')],
       memories: database('memory'),
     };
   });
 
-  /** A page's marks are looked at several times before they are written. */
-  const recentMarks = new Map<string, Mark>();
+  const marked = new Marks({
+    mark: (key) => {
+      const packed = marks.get(bytesOf(key));
+      return packed && unpackMark(key, packed);
+    },
+    putMark: (key, mark) => marks.putSync(bytesOf(key), packMark(key, mark)),
+    removeMark: (key) => marks.removeSync(bytesOf(key)),
+    head: (id) => {
+      const packed = heads.get(digestBytes(id));
+      return packed && unpackRunHead(id, packed);
+    },
+    putHead: (id, head) => heads.putSync(digestBytes(id), packRunHead(id, head)),
+    run: (id) => unpackRun(id, runs.get(digestBytes(id))),
+    putRun: (run) => runs.putSync(digestBytes(run.id), packRun(run)),
+    removeRun: (id) => runs.removeSync(digestBytes(id)),
+    removeHead: (id) => heads.removeSync(digestBytes(id)),
+  });
   const read = <T>(work: () => T): T => file.use(work);
   /** All of it or nothing, and at once: what fails is thrown here, and not from lmdb's own thread. */
   const write = (work: () => void): void => {
     try {
-      file.use((root) => root.transactionSync(work));
+      file.use((root) =>
+        root.transactionSync(() => {
+          work();
+          marked.flush();
+        }),
+      );
     } catch (error) {
-      recentMarks.clear(); // some may be of what was not written
+      marked.forget(); // some may be of what was not written
       throw error;
     }
     file.written();
@@ -224,45 +254,21 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
     const stored = images.get(bytesOf(key));
     if (stored) return unpackImage(key, stored);
     // A page that lost it would have it published once more, as if it were new.
-    if (markOf(key).hasImage) throw damaged('an image is gone');
+    if (marked.of(key).hasImage) throw damaged('an image is gone');
     return undefined;
   };
-  const remember = (key: string, mark: Mark): Mark => {
-    if (recentMarks.size >= MAX_RECENT) recentMarks.clear();
-    recentMarks.set(key, mark);
-    return mark;
-  };
-  const markOf = (key: string): Mark => {
-    const recent = recentMarks.get(key);
-    if (recent) return recent;
-    const stored = marks.get(bytesOf(key));
-    return remember(key, stored ? unpackMark(key, stored) : UNMARKED);
-  };
-  const mark = (key: string, change: Partial<Mark>) => {
-    const old = markOf(key);
-    const next = { ...old, ...change, seen: Math.max(old.seen, change.seen ?? 0) };
-    const isSame =
-      next.seen === old.seen &&
-      next.read === old.read &&
-      next.hasImage === old.hasImage &&
-      next.text === old.text;
-    if (!isSame || old === UNMARKED)
-      marks.putSync(bytesOf(key), packMark(key, remember(key, next)));
-  };
-
   const putImage = (
     { key, sequence, image }: ImageUpdate,
     texts: ReadonlyMap<string, KeptText> | undefined,
   ) => {
-    const old = markOf(key).hasImage ? imageOf(key) : undefined;
+    const old = marked.of(key).hasImage ? imageOf(key) : undefined;
     if (old && old.sequence >= sequence) return;
     if (image) {
       images.putSync(bytesOf(key), packImage(key, { sequence, ...image }));
-      mark(key, { hasImage: true, text: texts?.get(key) });
+      marked.written(key, texts?.get(key));
     } else {
       images.removeSync(bytesOf(key));
-      marks.removeSync(bytesOf(key));
-      recentMarks.delete(key);
+      marked.removed(key);
     }
   };
 
@@ -276,7 +282,7 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
 
   return {
     get: (key) => read(() => imageOf(key)),
-    sequence: (key) => read(() => (markOf(key).hasImage ? imageOf(key)?.sequence : undefined)),
+    sequence: (key) => read(() => (marked.of(key).hasImage ? imageOf(key)?.sequence : undefined)),
     kept: (after) =>
       read(() => {
         const range = {
@@ -290,13 +296,20 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
         }
         return { keys, next: keys.length === MAX_KEPT ? keys.at(-1)![0] : undefined };
       }),
-    text: (key) => read(() => markOf(key).text),
+    text: (key) => read(() => marked.of(key).text),
+    runFrom: (key) => read(() => marked.runFrom(key)),
+    run: (id) =>
+      read(() => {
+        const head = marked.head(id);
+        return head?.isLive ? head : undefined;
+      }),
+    isReadWithRun: (key, sweep) => read(() => marked.isReadWithRun(key, sweep)),
     memory: () =>
       read(() => {
         const stored = memories.get(bytesOf(MEMORY_KEY));
         return stored && unpackJson<TaskMemory>(MEMORY_KEY, stored);
       }),
-    put: (updates, memory, { seen, texts, rejects: digests = [] } = {}) =>
+    put: (updates, memory, { seen, texts, rejects: digests = [], formed = [] } = {}) =>
       settled(() => {
         const written = new Set(updates.map(({ key }) => key));
         const keys = new Set(seen?.keys);
@@ -308,21 +321,26 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
         write(() => {
           for (const update of updates.slice(at)) putImage(update, texts);
           // Behind all images: who finds a key marked as read by a sweep finds the sweep's progress beside it.
-          const sighting = seen && { seen: seen.sweep, ...(seen.bySweep && { read: seen.sweep }) };
-          for (const key of keys) {
-            const text = written.has(key) ? undefined : texts?.get(key);
-            mark(key, { ...sighting, ...(text && { text }) });
+          if (seen) {
+            const { sweep, bySweep, runs: whole = [] } = seen;
+            const sighting = { seen: sweep, ...(bySweep && { read: sweep }) };
+            for (const id of whole) marked.seeRun(id, sighting);
+            for (const key of keys) {
+              const text = written.has(key) ? undefined : texts?.get(key);
+              marked.see(key, { ...sighting, ...(text && { text }) });
+            }
+            for (const run of formed) marked.form(run, sweep);
           }
           for (const digest of digests) reject(digest);
           memories.putSync(bytesOf(MEMORY_KEY), packJson(MEMORY_KEY, memory));
         });
         // Their page is dealt with: at rest nothing is remembered.
-        for (const key of [...written, ...keys]) recentMarks.delete(key);
+        marked.forget([...written, ...keys]);
       }),
     count: () => read(() => entriesOf(images)),
     unread: (keys, sweep) =>
-      read(() => [...new Set(keys)].filter((key) => markOf(key).read < sweep).length),
-    isUnseen: (key, since) => read(() => markOf(key).seen < since),
+      read(() => [...new Set(keys)].filter((key) => marked.sighting(key).read < sweep).length),
+    isUnseen: (key, since) => read(() => marked.sighting(key).seen < since),
     unseen: (since, after) =>
       read(() => {
         const keys: string[] = [];
@@ -330,11 +348,24 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
           limit: MAX_LOOKED_AT,
           ...(after !== undefined && { start: bytesOf(after), exclusiveStart: true }),
         };
+        const seenRuns = new Map<string, boolean>();
+        const isSeenWithRun = (id: string): boolean => {
+          const known = seenRuns.get(id) ?? (marked.head(id)?.seen ?? 0) >= since;
+          seenRuns.set(id, known);
+          return known;
+        };
+        const isSeen = (key: string, packed: Buffer): boolean => {
+          if (saysSeen(packed, since)) return true;
+          const id = runIdIn(packed);
+          if (id !== undefined && isSeenWithRun(id)) return true;
+          const { seen, hasImage } = unpackMark(key, packed);
+          return seen >= since || !hasImage;
+        };
         let looked = 0;
         for (const { key: bytes, value } of marks.getRange(range)) {
           looked += 1;
           const key = bytes.toString();
-          if (!saysSeen(value, since) && isUnseen(unpackMark(key, value), since)) keys.push(key);
+          if (!isSeen(key, value)) keys.push(key);
           if (keys.length === MAX_FOUND || looked === MAX_LOOKED_AT) return { keys, next: key };
         }
         return { keys, next: undefined };
@@ -343,9 +374,9 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
     clear: () =>
       settled(() => {
         write(() => {
-          for (const each of [images, marks, ...rejects, memories]) each.clearSync();
+          for (const each of [images, marks, heads, runs, ...rejects, memories]) each.clearSync();
         });
-        recentMarks.clear();
+        marked.forget();
       }),
   };
 }
@@ -353,8 +384,6 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
 function entriesOf(database: Database): number {
   return (database.getStats() as { entryCount: number }).entryCount;
 }
-
-const isUnseen = ({ seen, hasImage }: Mark, since: number): boolean => seen < since && hasImage;
 
 /** What a call comes to as a promise: what it throws is refused. */
 function settled(work: () => void): Promise<void> {

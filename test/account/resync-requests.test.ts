@@ -194,6 +194,16 @@ describe('resyncRequests', () => {
     expect(ids).toEqual(['b']);
   });
 
+  it('reads what was asked before once, for all lists that begin at once', async () => {
+    const { topic, write, state } = memoryTopic();
+    write(request('a'));
+    const all = process(topic, {}, ['orders', 'products', 'customers'], false);
+    const [orders] = ['orders', 'products', 'customers'].map((each) => all.given(all.task(each)));
+    await settled();
+    expect(orders!.ids).toEqual(['a']);
+    expect(state.reads).toBe(1);
+  });
+
   it('takes no notice of what comes a second time', async () => {
     const { topic, write, repeat } = memoryTopic();
     write(request('a'), ack('a'));

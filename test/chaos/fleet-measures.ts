@@ -1,35 +1,12 @@
 import type { SandboxAccount, Resource } from '../../src/sandbox/index.ts';
 import { RESOURCES } from '../../src/sandbox/index.ts';
-import type { Instance, TestAccount } from '../integration/support/fleet.ts';
+import type { TestAccount } from '../integration/support/fleet.ts';
 import type { Read } from '../integration/support/topic-reader.ts';
 
 /** A part of the run, ms since the epoch. */
 export interface Span {
   readonly from: number;
   readonly to: number;
-}
-
-/** Who runs what, as the instances' logs say: each line is looked at once. */
-export class Owners {
-  readonly #looked = new Map<Instance, number>();
-  readonly #newest = new Map<string, { readonly by: Instance; readonly at: number }>();
-
-  /** Of an instance, those whose newest claim is its own; the instances are all that ever were. */
-  of(instance: Instance, instances: readonly Instance[]): readonly string[] {
-    for (const each of instances) this.#look(each);
-    return [...this.#newest].flatMap(([account, { by }]) => (by === instance ? [account] : []));
-  }
-
-  #look(by: Instance): void {
-    const lines = by.cli.lines();
-    for (const { event, step, account, time } of lines.slice(this.#looked.get(by) ?? 0)) {
-      if (event !== 'account' || step !== 'claim') continue;
-      const at = Date.parse(String(time));
-      const name = String(account);
-      if ((this.#newest.get(name)?.at ?? 0) <= at) this.#newest.set(name, { by, at });
-    }
-    this.#looked.set(by, lines.length);
-  }
 }
 
 /** When an account was first answered behind a moment; undefined until it is. */

@@ -12,15 +12,10 @@ import { checkRecords, truthOf } from '../integration/support/record-checker.ts'
 import { sandboxForTest } from '../integration/support/service.ts';
 import { readTopics } from '../integration/support/topic-reader.ts';
 import type { Read } from '../integration/support/topic-reader.ts';
-import {
-  answeredAfter,
-  freshness,
-  inWords,
-  longestSilence,
-  Owners,
-  quantile,
-} from './fleet-measures.ts';
+import { answeredAfter, freshness, inWords, longestSilence, quantile } from './fleet-measures.ts';
 import type { Span } from './fleet-measures.ts';
+import { Owners } from './owners.ts';
+import type { Change } from './owners.ts';
 import { FLEET, reportOf } from './settings.ts';
 
 /** Half a thousand records an account, and a change a second in all. */
@@ -68,6 +63,7 @@ it.skipIf(FLEET.accounts === 0)(
       const instance = fleet.start(name);
       instances.set(name, instance);
       ever.push(instance);
+      return instance;
     };
     const settled = (accounts = FLEET.accounts) =>
       vi.waitFor(async () => {
@@ -75,6 +71,16 @@ it.skipIf(FLEET.accounts === 0)(
         expect(owned.reduce((sum, count) => sum + count, 0)).toBe(accounts);
         for (const one of instances.values()) expect(await isReady(one)).toBe(true);
       }, SETTLED);
+
+    const needless: string[] = [];
+    /** Of one change; begins the next. */
+    const countMoves = (change: Change): number => {
+      const until = now();
+      const moves = owners.moves(change, ever);
+      needless.push(...moves.needless);
+      console.log(`${moves.count} moves, needless:`, moves.needless);
+      return until;
+    };
 
     const report = reportOf(3);
     if (report !== undefined) {
@@ -111,18 +117,23 @@ it.skipIf(FLEET.accounts === 0)(
       await settled();
       const others = fleet.accounts.map(({ name }) => name).filter((name) => !lost.has(name));
       spans.push({ span: { from: at, to: at + AFTER_KILL_MS }, others: new Set(others) });
-      start(name);
+      const since = countMoves({ since: at, left: victim });
+      const came = start(name);
       await settled();
+      countMoves({ since, came });
     }
 
     const gaps: number[] = [];
     for (let round = 0; round < FLEET.restarts; round++) {
       const from = now();
       for (const name of names) {
-        expect(await instances.get(name)!.cli.end('SIGTERM')).toBe(0);
+        const left = instances.get(name)!;
+        const since = now();
+        expect(await left.cli.end('SIGTERM')).toBe(0);
         instances.delete(name);
-        start(name);
+        const came = start(name);
         await settled();
+        countMoves({ since, left, came });
       }
       const span = { from, to: now() };
       gaps.push(...fleet.accounts.map((account) => longestSilence(account, span)));
@@ -140,11 +151,13 @@ it.skipIf(FLEET.accounts === 0)(
     const beside = spans.flatMap(({ span, others }) => freshness(eventsOf(others), span));
     console.log('from a kill to the first answer:', inWords(silences));
     console.log('silence in rolling restarts:', inWords(gaps));
+    console.log('accounts that need not have moved:', needless.length);
     console.log('freshness in the calm:', inWords(calmly));
     console.log('freshness of the others after a kill:', inWords(beside));
     for (const [name, instance] of instances) console.log(name, 'RssAnon', rssAnonOf(instance));
     expect(violations).toEqual([]);
     for (const { cli } of instances.values()) expect(await cli.end('SIGTERM')).toBe(0);
+    expect.soft(needless).toEqual([]);
     expect.soft(quantile(silences, 0.99)).toBeLessThan(TAKEOVER_MS);
     expect.soft(quantile(gaps, 0.99)).toBeLessThan(HANDOVER_MS + POLL_INTERVAL_MS);
     expect.soft(quantile(beside, 0.99)).toBeLessThan(quantile(calmly, 0.99) * 1.2);

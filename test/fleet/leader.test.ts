@@ -33,6 +33,11 @@ function fleet({ isLeader = true, known = ALL }: { isLeader?: boolean; known?: s
     owners = new Map(unpackSharedOut(given).accounts);
     return ALL.filter((account) => before.get(account) !== owners.get(account));
   };
+  /** A generation without the leader: all is given to the other one. */
+  const miss = () => {
+    number += 1;
+    owners = new Map(ALL.map((account) => [account, 'two']));
+  };
   /** Whether it is due at any time in so many minutes. */
   const isDueWithin = async (minutes: number): Promise<boolean> => {
     for (let k = 0; k < minutes * 4; k++) {
@@ -49,7 +54,7 @@ function fleet({ isLeader = true, known = ALL }: { isLeader?: boolean; known?: s
   };
   const weigh = (accounts: readonly string[], weight: number) =>
     accounts.forEach((account) => weights.set(account, weight));
-  return { own, rebalance, isDueWithin, weigh, time };
+  return { own, rebalance, miss, isDueWithin, weigh, time };
 }
 
 describe('an instance whose accounts have become heavy', () => {
@@ -109,5 +114,16 @@ describe('an instance whose accounts have become heavy', () => {
     rebalance();
     weigh(own('one'), HEAVY);
     expect(await isDueWithin(30)).toBe(false);
+  });
+});
+
+describe('a leader that was cut off', () => {
+  it('has its part again at once, though the members are those that it knew', () => {
+    const { own, rebalance, miss } = fleet();
+    rebalance();
+    expect(rebalance()).toEqual([]);
+    miss();
+    expect(rebalance()).toHaveLength(3);
+    expect(own('one')).toHaveLength(3);
   });
 });

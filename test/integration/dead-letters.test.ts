@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
-import { describe, expect, inject, it } from 'vitest';
+import { describe, expect, inject, it, vi } from 'vitest';
 import type { JsonObject, Sandbox } from '../../src/sandbox/index.ts';
 import { topicEnds } from './support/topic-ends.ts';
 import { canonical } from './support/checker.ts';
@@ -8,6 +8,7 @@ import type { Cli } from './support/cli.ts';
 import { follow } from './support/follow.ts';
 import { checkRecords, envelopeOf, truthOf } from './support/record-checker.ts';
 import { requested, swept } from './support/rounds.ts';
+import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import { cliForTest, folderForTest, sandboxForTest, settings } from './support/service.ts';
 import type { Read } from './support/topic-reader.ts';
 
@@ -15,10 +16,12 @@ const KEY_FIELD = { orders: 'order_number', inventory: 'sku' } as const;
 type Tested = keyof typeof KEY_FIELD;
 
 const RECORDS = 30;
-const PATIENCE = { timeout: 30_000 };
+const PATIENCE = { timeout: PATIENCE_MS };
 const NO_OBJECT = 'a text of ida.lind@example.com';
 /** 2 MB in which parts could be cut within a character. */
 const LONG_TEXT = Array.from({ length: 90_000 }, (_, n) => `${n}🍷🍾🍇🥂é`).join(' ');
+
+besideEachOther();
 
 /** How far the partitions of a topic go, the markers of transactions included. */
 async function endsOf(topic: string): Promise<readonly number[]> {
@@ -81,10 +84,10 @@ function spoiler(sandbox: Sandbox, resource: Tested) {
   };
 }
 
-describe.each([
+describe.concurrent.each([
   { resource: 'orders', by: 'polls' },
   { resource: 'inventory', by: 'sweeps' },
-] as const)('dead letters of $resource, met by $by', ({ resource }) => {
+] as const)('dead letters of $resource, met by $by', TIMEOUT, ({ resource }) => {
   it('tell once of each record that no topic can hold; the rest of the page goes on with them', async () => {
     const prefix = `dead-letters-${resource}`;
     const sandbox = await sandboxForTest({ records: { [resource]: RECORDS } });
@@ -99,9 +102,9 @@ describe.each([
     const service = cliForTest(['run'], env);
     await service.logged(({ event }) => event === 'ready');
     const [events, letters] = [follow(`${prefix}.${resource}`), follow(`${prefix}.dead-letters`)];
-    const violations = (truth: ReadonlyMap<string, unknown>) => () =>
-      checkRecords(events, truth).violations;
-    await expect.poll(violations(truthOf(sandbox, resource)), PATIENCE).toEqual([]);
+    const tell = (truth: ReadonlyMap<string, unknown>) =>
+      vi.waitFor(() => expect(checkRecords(events, truth).violations).toEqual([]), PATIENCE);
+    await tell(truthOf(sandbox, resource));
     await swept(service, resource);
     expect(letters).toEqual([]); // records that come twice alike are one
     const before = truthOf(sandbox, resource);
@@ -111,13 +114,12 @@ describe.each([
     ];
 
     const spoilt = spoil();
-    await expect
-      .poll(() => new Set(letters.map(({ value }) => value!.reason)).size, PATIENCE)
-      .toBe(4);
+    const reasons = () => new Set(letters.map(({ value }) => value!.reason));
+    await vi.waitUntil(() => reasons().size === 4, PATIENCE);
     // What can't be published stays as it was.
     const stale = [...before].filter(([key]) => bad.includes(key));
     const shown = new Map([...truthOf(sandbox, resource), ...stale]);
-    await expect.poll(violations(shown), PATIENCE).toEqual([]);
+    await tell(shown);
     const news = events.slice(RECORDS);
     const changed = [keys.doubled, ...keys.fine].sort();
     expect(news.map(({ key }) => key).sort()).toEqual(changed);
@@ -180,7 +182,7 @@ describe.each([
     expect(lettersIn(again)).toEqual([]);
 
     heal();
-    await expect.poll(violations(truthOf(sandbox, resource)), PATIENCE).toEqual([]);
+    await tell(truthOf(sandbox, resource));
     await swept(again, resource);
     expect(
       events

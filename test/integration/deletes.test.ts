@@ -1,11 +1,12 @@
 import { setTimeout } from 'node:timers/promises';
-import { describe, expect, inject, it } from 'vitest';
+import { describe, expect, inject, it, vi } from 'vitest';
 import type { Resource } from '../../src/resources/resources.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { SORTS } from '../streams/paging/moving-list.ts';
 import { checkOrders } from './support/checker.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { swept } from './support/rounds.ts';
+import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import { scaled } from '../support/scale.ts';
 import {
   cliForTest,
@@ -23,6 +24,7 @@ const ORDERS = scaled(5_000, 50_000);
 const DELETED = scaled(120, 1_000);
 const BURST = DELETED / 4;
 const QUOTA = 100_000; // not what is tested here
+besideEachOther();
 
 const read = (topic: string) => readTopic(inject('brokers'), inject('registryUrl'), topic);
 
@@ -107,7 +109,7 @@ describe('sweeps, with orders that change all the time', () => {
   );
 });
 
-describe('sweeps', () => {
+describe.concurrent('sweeps', TIMEOUT, () => {
   /** A running service with short intervals; its initial snapshot is done. */
   const running = async (prefix: string, sandbox: Sandbox, more: Env) => {
     const env = {
@@ -253,7 +255,7 @@ describe('sweeps', () => {
         .map((query) => Number(query.get('offset')));
     sandbox.setLatency(150);
     const inTheMiddle = () => offsets().at(-1)! > 3_500 && offsets().at(-1)! < 5_000;
-    await expect.poll(inTheMiddle, { timeout: 30_000, interval: 20 }).toBe(true);
+    await vi.waitUntil(inTheMiddle, { timeout: PATIENCE_MS, interval: 20 });
     await service.end('SIGKILL');
     const before = offsets();
     sandbox.setLatency(0);

@@ -4,10 +4,12 @@ import { parse } from 'dotenv';
 import { describe, expect, it, vi } from 'vitest';
 import { fleetForTest } from './support/fleet.ts';
 import type { Instance, TestFleet } from './support/fleet.ts';
+import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import { cliForTest, folderForTest } from './support/service.ts';
 import type { Env } from './support/service.ts';
 
-const SOON = { timeout: 60_000, interval: 200 };
+const SOON = { timeout: PATIENCE_MS, interval: 200 };
+besideEachOther();
 
 interface Ended {
   readonly code: number | NodeJS.Signals;
@@ -53,7 +55,7 @@ const isReady = ({ event }: { readonly event?: string }) => event === 'ready';
 const without = (env: Env, name: string): Env =>
   Object.fromEntries(Object.entries(env).filter(([each]) => each !== name));
 
-describe('accounts', { timeout: 180_000 }, () => {
+describe.concurrent('accounts', TIMEOUT, () => {
   it('says where there is no fleet', async () => {
     const fleet = await fleetForTest({ prefix: 'fleet-none', accounts: 1 });
     const { code, stderr } = await command(['accounts'], fleet.env);
@@ -163,7 +165,7 @@ async function certified(account: string, owner: Env, consumer: Env): Promise<vo
   }
 }
 
-describe('--account', { timeout: 180_000 }, () => {
+describe.concurrent('--account', TIMEOUT, () => {
   it('names the account whose file is used', async () => {
     const fleet = await fleetForTest({ prefix: 'fleet-one', accounts: 12, changesPerSecond: 0 });
     const [first, second, ...others] = fleet.accounts.map(({ name }) => name) as [string, string];
@@ -231,7 +233,7 @@ describe('--account', { timeout: 180_000 }, () => {
   });
 });
 
-describe('run beside a fleet', { timeout: 180_000 }, () => {
+describe.concurrent('run beside a fleet', TIMEOUT, () => {
   it('refuses the topics of an account that the fleet runs, and has them when that is over', async () => {
     const fleet = await fleetForTest({ prefix: 'fleet-beside', accounts: 2 });
     const [account, other] = fleet.accounts;

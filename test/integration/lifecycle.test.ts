@@ -7,6 +7,8 @@ import { describe, expect, inject, it, vi } from 'vitest';
 import { checkOrders } from './support/checker.ts';
 import { createTopic } from './support/created-topic.ts';
 import { publishedTruth } from './support/published-truth.ts';
+import { scaled } from '../support/scale.ts';
+import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import {
   cliForTest,
   firstReadDone,
@@ -15,6 +17,10 @@ import {
   settings,
 } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
+
+const MANY = scaled(4_000, 20_000);
+const PATIENCE = { timeout: PATIENCE_MS, interval: 200 };
+besideEachOther();
 
 const ordersOf = (prefix: string) =>
   readTopic(inject('brokers'), inject('registryUrl'), `${prefix}.orders`);
@@ -32,10 +38,10 @@ async function deadPort(): Promise<number> {
   return port;
 }
 
-describe('run', () => {
+describe.concurrent('run', TIMEOUT, () => {
   it('stops cleanly in the middle of the initial snapshot, and goes on from there', async () => {
-    const sandbox = await sandboxForTest({ records: { orders: 20_000 }, latencyMs: 60 });
-    const env = settings(sandbox, 'resume', folderForTest());
+    const sandbox = await sandboxForTest({ records: { orders: MANY }, latencyMs: 100 });
+    const env = { ...settings(sandbox, 'resume', folderForTest()), PAGE_SIZE: String(MANY / 40) };
     const first = cliForTest(['run'], env);
     await first.logged(({ event }) => event === 'first-read');
     const asked = performance.now();
@@ -46,7 +52,7 @@ describe('run', () => {
     await firstReadDone(second);
     expect(await second.end('SIGINT')).toBe(0);
     const events = await ordersOf('resume');
-    expect(checkOrders(events, sandbox)).toMatchObject({ violations: [], ops: { r: 20_000 } });
+    expect(checkOrders(events, sandbox)).toMatchObject({ violations: [], ops: { r: MANY } });
     const offsets = sandbox.truth
       .requests('orders')
       .map(({ query }) => new URLSearchParams(query))
@@ -119,7 +125,7 @@ describe('run', () => {
     sandbox.setStatus(old, 'payment_status', 'refunded');
     const found = async () =>
       (await ordersOf('start-from')).filter(({ key }) => key === String(old));
-    await expect.poll(found, { timeout: 20_000, interval: 500 }).toHaveLength(1);
+    await vi.waitFor(async () => expect(await found()).toHaveLength(1), PATIENCE);
     await service.end('SIGTERM');
     expect((await found())[0]?.value?.op).toBe('r'); // made before START_FROM: no news
     expect(
@@ -205,7 +211,7 @@ describe('run', () => {
       /waiting for the login since .* refused the API key \(401\), which it has accepted before/,
     );
     lift();
-    await vi.waitUntil(() => said().at(-1)?.ready === true, { timeout: 60_000 });
+    await vi.waitUntil(() => said().at(-1)?.ready === true, PATIENCE);
 
     sandbox.fault(refused);
     expect(await service.ended).toBe(1);
@@ -351,7 +357,7 @@ describe('run', () => {
   });
 });
 
-describe('check', () => {
+describe.concurrent('check', TIMEOUT, () => {
   it('finds everything fine, changes nothing, and ends with 0', async () => {
     const sandbox = await sandboxForTest({ records: { orders: 10 } });
     const check = cliForTest(['check'], settings(sandbox, 'check', folderForTest()));
@@ -366,7 +372,7 @@ describe('check', () => {
   });
 });
 
-describe('peek', () => {
+describe.concurrent('peek', TIMEOUT, () => {
   it('prints what would be published as JSON lines, without Kafka', async () => {
     const sandbox = await sandboxForTest({ records: { orders: 25 } });
     const env = { API_BASE_URL: sandbox.url, API_KEY: sandbox.apiKey, STATE_DIR: folderForTest() };
@@ -391,9 +397,9 @@ describe('peek', () => {
     const { stdout } = peek.process;
     stdout!.pause();
     const asked = () => sandbox.truth.requests('orders').length;
-    await vi.waitUntil(() => asked() > 0, { timeout: 20_000 });
+    await vi.waitUntil(() => asked() > 0, PATIENCE);
     let before = -1;
-    await vi.waitUntil(() => before === (before = asked()), { timeout: 20_000, interval: 1_500 });
+    await vi.waitUntil(() => before === (before = asked()), { ...PATIENCE, interval: 1_500 });
     expect(before).toBeLessThan(6); // a pipe holds no more
     stdout!.resume();
     expect(await peek.ended).toBe(0);

@@ -1,5 +1,5 @@
 import { Kafka, logLevel } from 'kafkajs';
-import { describe, expect, inject, it } from 'vitest';
+import { describe, expect, inject, it, vi } from 'vitest';
 import { RESOURCES } from '../../src/sandbox/index.ts';
 import type { Resource, Sandbox } from '../../src/sandbox/index.ts';
 import { readTail } from '../../src/sinks/fetch/kafka-tail.ts';
@@ -8,6 +8,7 @@ import type { Cli, LogLine } from './support/cli.ts';
 import { follow } from './support/follow.ts';
 import { checkRecords, envelopeOf, truthOf } from './support/record-checker.ts';
 import { requested, swept } from './support/rounds.ts';
+import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import { cliForTest, folderForTest, sandboxForTest, settings } from './support/service.ts';
 import type { Env } from './support/service.ts';
 import type { Read } from './support/topic-reader.ts';
@@ -20,7 +21,8 @@ const FEW = {
   'wine-club-members': 15,
   products: 12,
 };
-const PATIENCE = { timeout: 30_000 };
+const PATIENCE = { timeout: PATIENCE_MS };
+besideEachOther();
 
 const kafka = () => new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });
 const ends = async (topic: string) => Object.fromEntries(await topicEnds(kafka(), topic));
@@ -49,7 +51,7 @@ async function tells(
   events: readonly Read[],
   truth: () => ReadonlyMap<string, unknown>,
 ): Promise<void> {
-  await expect.poll(() => checkRecords(events, truth()).violations, PATIENCE).toEqual([]);
+  await vi.waitFor(() => expect(checkRecords(events, truth()).violations).toEqual([]), PATIENCE);
 }
 
 /** The newest cursor of each task. */
@@ -71,7 +73,7 @@ async function cursors(prefix: string): Promise<Record<string, Record<string, un
   return found;
 }
 
-describe('run without RESOURCES', () => {
+describe.concurrent('run without RESOURCES', TIMEOUT, () => {
   it('publishes all six and what becomes of them, with a cursor and a line "ready" each', async () => {
     const sandbox = await sandboxForTest({ records: FEW });
     const service = cliForTest(['run'], settingsFor(sandbox, 'all-six'));
@@ -133,7 +135,7 @@ describe('run without RESOURCES', () => {
   });
 });
 
-describe('the key of a list that nobody has described', () => {
+describe.concurrent('the key of a list that nobody has described', TIMEOUT, () => {
   it('is chosen once and kept; another setting stops that list alone', async () => {
     const sandbox = await sandboxForTest({ records: FEW });
     const env = settingsFor(sandbox, 'kept-key', ['products', 'customers']);
@@ -244,7 +246,7 @@ describe('the key of a list that nobody has described', () => {
   });
 });
 
-describe('a list without dates', () => {
+describe.concurrent('a list without dates', TIMEOUT, () => {
   it('shows what is new and changed by sweeps; one that finds nothing writes nothing', async () => {
     const sandbox = await sandboxForTest({ records: FEW });
     const service = cliForTest(['run'], settingsFor(sandbox, 'undated', ['inventory']));
@@ -275,7 +277,7 @@ describe('a list without dates', () => {
   });
 });
 
-describe('peek', () => {
+describe.concurrent('peek', TIMEOUT, () => {
   it.each([
     ['products', ['--limit', '3'], 3],
     ['customers', ['--limit', '1'], 1],

@@ -13,8 +13,8 @@ import { METRICS } from '../../src/ops/metrics/metric-table.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { pathOf, text } from '../docs/texts.ts';
 
-/** Node's own. */
-const NODE = ['NODE_ENV', 'NODE_OPTIONS'];
+/** Node's own, and the C library's. */
+const NODE = ['NODE_ENV', 'NODE_OPTIONS', 'MALLOC_MMAP_THRESHOLD_'];
 /** A stop takes so long at most, in seconds. */
 const STOP_S = 8;
 /** An instance of a fleet hands its accounts over so long at most, in seconds; then it stops. */
@@ -530,7 +530,7 @@ describe('docs/operating.md', () => {
   it('and the runbook name settings that there are', () => {
     for (const file of ['docs/operating.md', 'docs/runbook.md'])
       for (const [, name] of text(file).matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)) {
-        const known = [...SETTINGS, ...LABELS.code.values];
+        const known = [...SETTINGS, ...NODE, ...LABELS.code.values];
         expect([file, known]).toEqual([file, expect.arrayContaining([name])]);
       }
   });

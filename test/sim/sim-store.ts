@@ -1,9 +1,13 @@
+import type { Mark } from '../../src/state/entries.ts';
 import type { LedgerWriter } from '../../src/state/ledger-writer.ts';
+import { Marks } from '../../src/state/marks.ts';
 import type { RecentStarts } from '../../src/state/recent-starts.ts';
 import type {
   ImageUpdate,
-  KeptText,
   Notes,
+  Run,
+  RunHead,
+  Sighting,
   StoredImage,
   Store,
   TaskMemory,
@@ -67,43 +71,56 @@ export function startsIn({ starts }: Pick<SimFolder, 'starts'>) {
   };
 }
 
-interface Mark {
-  readonly seen: number;
-  readonly read: number;
-  readonly text?: KeptText | undefined;
-}
-
 const FOUND = 3; // small, so that what is gone takes several stretches
 const AT_ONCE = 2; // small, so that a process may die with some images of a page written
 
 class SimTask {
   images = new Map<string, StoredImage>();
   marks = new Map<string, Mark>();
+  heads = new Map<string, RunHead>();
+  runs = new Map<string, Run>();
   rejects = new Set<string>();
   memory: TaskMemory | undefined;
   readonly swept = { records: 0, known: 0 };
+  readonly marked = new Marks({
+    mark: (key) => this.marks.get(key),
+    putMark: (key, mark) => this.marks.set(key, mark),
+    removeMark: (key) => this.marks.delete(key),
+    head: (id) => this.heads.get(id),
+    putHead: (id, head) => this.heads.set(id, head),
+    run: (id) => this.runs.get(id)!,
+    putRun: (run) => this.runs.set(run.id, run),
+    removeRun: (id) => this.runs.delete(id),
+    removeHead: (id) => this.heads.delete(id),
+  });
 
   copy(): SimTask {
     const copy = new SimTask();
     copy.images = new Map(this.images);
     copy.marks = new Map(this.marks);
+    copy.heads = new Map(this.heads);
+    copy.runs = new Map(this.runs);
     copy.rejects = new Set(this.rejects);
     copy.memory = this.memory;
     return copy;
   }
 
   put(updates: readonly ImageUpdate[], memory: TaskMemory, notes: Notes): void {
-    if (notes.seen?.bySweep) this.#count(notes.seen.keys, updates, notes.texts);
-    this.putImages(updates, notes.texts);
-    const kept = new Map(notes.texts);
-    for (const { key } of updates) kept.delete(key); // it came with its image
-    for (const key of notes.seen?.keys ?? []) {
-      const { sweep, bySweep } = notes.seen!;
-      const old = this.mark(key);
-      const read = bySweep ? sweep : old.read;
-      this.marks.set(key, { ...old, seen: Math.max(old.seen, sweep), read });
+    const { seen, texts, formed = [] } = notes;
+    if (seen?.bySweep) this.#count(seen, updates, texts);
+    this.putImages(updates, texts);
+    if (seen) {
+      const { keys, runs = [], sweep, bySweep } = seen;
+      const sighting = { seen: sweep, ...(bySweep && { read: sweep }) };
+      const written = new Set(updates.map(({ key }) => key)); // its text came with its image
+      for (const id of runs) this.marked.seeRun(id, sighting);
+      for (const key of keys) {
+        const text = written.has(key) ? undefined : texts?.get(key);
+        this.marked.see(key, { ...sighting, ...(text && { text }) });
+      }
+      for (const run of formed) this.marked.form(run, sweep);
     }
-    for (const [key, text] of kept) this.marks.set(key, { ...this.mark(key), text });
+    this.#settle();
     for (const digest of notes.rejects ?? []) this.rejects.add(digest);
     this.memory = memory;
   }
@@ -113,23 +130,32 @@ class SimTask {
       if ((this.images.get(key)?.sequence ?? -1) >= sequence) continue;
       if (image) {
         this.images.set(key, { sequence, ...image });
-        this.marks.set(key, { ...this.mark(key), text: texts?.get(key) });
+        this.marked.written(key, texts?.get(key));
       } else {
         this.images.delete(key);
-        this.marks.delete(key);
+        this.marked.removed(key);
       }
     }
+    this.#settle();
+  }
+
+  /** What is kept is in the maps alone: others may have copies of them. */
+  #settle(): void {
+    this.marked.flush();
+    this.marked.forget();
   }
 
   /** What was known before and brings neither an image nor its bytes has not been parsed. */
-  #count(keys: readonly string[], updates: readonly ImageUpdate[], texts: Notes['texts']): void {
+  #count(
+    { keys, runs = [] }: Sighting,
+    updates: readonly ImageUpdate[],
+    texts: Notes['texts'],
+  ): void {
     const told = new Set([...updates.map(({ key }) => key), ...(texts?.keys() ?? [])]);
-    this.swept.records += keys.length;
-    this.swept.known += keys.filter((key) => this.mark(key).text && !told.has(key)).length;
-  }
-
-  mark(key: string): Mark {
-    return this.marks.get(key) ?? { seen: 0, read: 0 };
+    const inRuns = runs.reduce((sum, id) => sum + (this.runs.get(id)?.members.length ?? 0), 0);
+    const known = keys.filter((key) => this.marked.of(key).text && !told.has(key)).length;
+    this.swept.records += keys.length + inRuns;
+    this.swept.known += known + inRuns;
   }
 }
 
@@ -150,7 +176,13 @@ export function storeOf(folder: SimFolder, step: (what: string) => Promise<void>
           const found = keys.slice(0, FOUND);
           return { keys: found, next: keys.length > FOUND ? found.at(-1)![0] : undefined };
         },
-        text: (key) => task.mark(key).text,
+        text: (key) => task.marked.of(key).text,
+        runFrom: (key) => task.marked.runFrom(key),
+        run: (id) => {
+          const head = task.marked.head(id);
+          return head?.isLive ? head : undefined;
+        },
+        isReadWithRun: (key, sweep) => task.marked.isReadWithRun(key, sweep),
         memory: () => task.memory,
         put: async (images, memory, notes = {}) => {
           await step('put');
@@ -164,13 +196,13 @@ export function storeOf(folder: SimFolder, step: (what: string) => Promise<void>
         },
         count: () => task.images.size,
         unread: (keys, sweep) =>
-          [...new Set(keys)].filter((key) => task.mark(key).read < sweep).length,
-        isUnseen: (key, since) => task.mark(key).seen < since,
+          [...new Set(keys)].filter((key) => task.marked.sighting(key).read < sweep).length,
+        isUnseen: (key, since) => task.marked.sighting(key).seen < since,
         unseen: (since, after) => {
           const keys = [...task.marks.keys()]
             .sort()
             .filter((key) => after === undefined || key > after)
-            .filter((key) => task.mark(key).seen < since && task.images.has(key));
+            .filter((key) => task.marked.sighting(key).seen < since && task.images.has(key));
           const found = keys.slice(0, FOUND);
           return { keys: found, next: keys.length > FOUND ? found.at(-1) : undefined };
         },
@@ -179,6 +211,9 @@ export function storeOf(folder: SimFolder, step: (what: string) => Promise<void>
           await step('clear');
           task.images.clear();
           task.marks.clear();
+          task.heads.clear();
+          task.runs.clear();
+          task.marked.forget();
           task.rejects.clear();
           task.memory = undefined;
         },

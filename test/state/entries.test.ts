@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { packMark, saysSeen } from '../../src/state/entries.ts';
 
 describe('a mark that is not held against its checksum', () => {
-  const mark = packMark('k', { seen: 37, read: 36, hasImage: true, text: undefined });
+  const mark = packMark('k', {
+    seen: 37,
+    read: 36,
+    hasImage: true,
+    text: undefined,
+    run: undefined,
+  });
 
   it('says that its key was seen by the sweep that is asked about, or by the one behind it', () => {
     expect([35, 36, 37, 38].map((since) => saysSeen(mark, since))).toEqual([

@@ -5,6 +5,7 @@ import { open } from 'lmdb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openStore } from '../../src/state/store.ts';
 import type { Notes, Store, TaskStore } from '../../src/state/store.ts';
+import { marksProperty } from '../support/marks-property.ts';
 import { image, memory, textOf } from '../support/task-memory.ts';
 
 describe('openStore', () => {
@@ -27,6 +28,8 @@ describe('openStore', () => {
     expect(store.task('a').memory()).toEqual(memory);
     expect(store.task('a').get('other')).toBeUndefined();
   });
+
+  marksProperty('in lmdb', () => store.task('a'), 25);
 
   describe('a key of 64 characters or more with U+0000 to U+0003 in it', () => {
     const long = ['x', 'é', 'ab', '\0', '\u0003', '\u0004'].map((text) => text.repeat(64));

@@ -33,6 +33,9 @@ export interface Checkpoint {
   readonly sweep: SweepProgress;
   readonly get: (key: string) => StoredImage | undefined;
   readonly text: TaskStore['text'];
+  readonly runFrom: TaskStore['runFrom'];
+  readonly run: TaskStore['run'];
+  readonly isReadWithRun: TaskStore['isReadWithRun'];
   /** Number of records that are published and not deleted. */
   readonly count: () => number;
   readonly unread: TaskStore['unread'];
@@ -147,6 +150,9 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
       },
       get: (key) => store.get(key),
       text: (key) => store.text(key),
+      runFrom: (key) => store.runFrom(key),
+      run: (id) => store.run(id),
+      isReadWithRun: (key, sweep) => store.isReadWithRun(key, sweep),
       count: () => store.count(),
       unread: (keys, sweep) => store.unread(keys, sweep),
       isUnseen: (key, since) => store.isUnseen(key, since),

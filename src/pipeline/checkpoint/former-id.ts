@@ -2,7 +2,8 @@ import type { TaskMemory } from '../../state/store.ts';
 import { parseCursor } from './cursor.ts';
 import type { Cursor } from './cursor.ts';
 import { asLeftBy, claim, expectMine, readCursor } from './ownership.ts';
-import type { KnownCursor, TakeOver, TaskPlace } from './ownership.ts';
+import type { KnownCursor, TakeOver } from './ownership.ts';
+import type { TaskPlace } from '../task-place.ts';
 
 /**
  * Takes a task from a process that writes under its former id, where the newest cursor is of one: to open the task's own id

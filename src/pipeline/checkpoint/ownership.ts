@@ -7,18 +7,7 @@ import type { FencedSink } from '../../sinks/sink.ts';
 import { parseCursor } from './cursor.ts';
 import { isEpochError } from '../../sinks/client/kafka-error.ts';
 import { CLAIM_GRACE_MS, fenced } from '../../sinks/fenced.ts';
-import type { TransactionalIds } from '../transactional-id.ts';
-
-/** A task's place in Kafka. */
-export interface TaskPlace extends TransactionalIds {
-  /** `<account>/<resource>`: the key of its cursor. */
-  readonly task: string;
-  /** Of its events. */
-  readonly topic: string;
-  readonly cursorTopic: string;
-  /** Whether cursors of other accounts are in that topic, too. Default no: it is an error. */
-  readonly isShared?: boolean;
-}
+import type { TaskPlace } from '../task-place.ts';
 
 /** A task's place, and the log that it is read from. */
 export interface PlacedTask {

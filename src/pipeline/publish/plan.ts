@@ -1,6 +1,6 @@
 import { VERSION } from '../../core/version.ts';
 import type { Published } from '../../observe/hooks.ts';
-import type { ImageUpdate, KeptText } from '../../state/store.ts';
+import type { ImageUpdate, KeptText, Run } from '../../state/store.ts';
 import type { Change } from '../../streams/diff/change.ts';
 import type { Difference } from '../../streams/diff/diff.ts';
 import { countsWith } from '../../streams/paging/reading-counts.ts';
@@ -13,16 +13,18 @@ import {
 import type { SweepProgress, SweptPage } from '../../streams/paging/sweep-progress.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import { hidingChange } from '../../streams/diff/hiding-change.ts';
+import type { KeyedRecord, KnownRun } from '../../streams/records/page-record.ts';
 import { knownRejects, rejectDigest } from '../../streams/records/known-rejects.ts';
 import type { PersonalFields } from '../../streams/records/personal-fields.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Checkpoint, TaskBatch, TaskNotes } from '../checkpoint/checkpoint.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { SchemaEvolution } from '../encode/schema-evolution.ts';
-import { offsetIn, isPageOfSweep } from '../reads/read-batch.ts';
+import { offsetIn, isPageOfSweep, sweptRecords } from '../reads/read-batch.ts';
 import type { ReadBatch } from '../reads/read-batch.ts';
 import type { ComparedBatch } from '../compare.ts';
 import type { Task } from '../task.ts';
+import { formedRuns } from './form-runs.ts';
 import { publicationOf } from './messages.ts';
 import type { Publication } from './messages.ts';
 import type { ResyncEvents } from './resync-events.ts';
@@ -51,7 +53,10 @@ export interface PlanOptions {
     Task,
     'account' | 'rules' | 'config' | 'destination' | 'scheduler' | 'wallClock'
   >;
-  readonly checkpoint: Pick<Checkpoint, 'sweep' | 'unread' | 'isUnseen' | 'isRejected'>;
+  readonly checkpoint: Pick<
+    Checkpoint,
+    'sweep' | 'unread' | 'isUnseen' | 'isRejected' | 'run' | 'isReadWithRun'
+  >;
   readonly evolution: Pick<SchemaEvolution, 'current' | 'values'>;
   readonly keyFields: readonly string[];
   readonly personal: PersonalFields | undefined;
@@ -78,7 +83,7 @@ export function planning(
 
   return (difference, { progress, repeated, isDue }) => {
     const { read, unchanged, undecided } = difference;
-    const { batch, keys } = read;
+    const { batch, keys, runs } = read;
     const changes = [...difference.changes, ...repeated].map((change) =>
       hidingChange(change, evolution.values, personal),
     );
@@ -105,10 +110,14 @@ export function planning(
     const reached = sweepAt(read, { checkpoint, now, proofMs: config.poll.deleteProofMs });
     const counted = withSettled(reached, difference, publication);
     const sweep = { ...withRemoved(counted, removed, now), keptAt: now };
+    const texts = textsOf(difference, images);
+    const ids = runs.map(({ id }) => id);
+    const alone = [...keys, ...repeated.map(({ key }) => key)]; // whose image is written leaves its run
     const notes = {
       sweep,
-      seen: { keys, sweep: sweep.number, bySweep: isPageOfSweep(batch) },
-      texts: textsOf(difference, images),
+      seen: { keys: alone, runs: ids, sweep: sweep.number, bySweep: isPageOfSweep(batch) },
+      texts,
+      formed: runsOf(difference, { texts, checkpoint, sweep: sweep.number }),
       rejects: rejected.map((each) => rejectDigest(each, volatile)),
     };
     const mustBeTold = messages.length > 0 || batch.lane === 'first-read' || isDue;
@@ -116,7 +125,8 @@ export function planning(
       batch.lane === 'sweep' ||
       sweep.counts !== checkpoint.sweep.counts ||
       notes.texts.size > 0 ||
-      keys.some((key) => checkpoint.isUnseen(key, sweep.number));
+      keys.some((key) => checkpoint.isUnseen(key, sweep.number)) ||
+      ids.some((id) => checkpoint.run(id)!.seen < sweep.number);
     const { firstRead, since } = progressWith(batch, progress);
     return {
       batch,
@@ -148,6 +158,25 @@ function textsOf(
     if (each.digest) texts.set(each.key, each.digest);
   }
   return texts;
+}
+
+/** The runs that a sweep has met for the first time: what it has read one by one, and would know again. */
+function runsOf(
+  { read: { batch }, same }: Difference<ComparedBatch>,
+  by: {
+    readonly texts: ReadonlyMap<string, KeptText>;
+    readonly checkpoint: Pick<Checkpoint, 'isReadWithRun'>;
+    readonly sweep: number;
+  },
+): readonly Run[] {
+  const { texts, checkpoint, sweep } = by;
+  const isPublished = ({ image, run }: KeyedRecord) => image?.kind === 'published' && !run;
+  const known = new Set([...texts.keys(), ...same.filter(isPublished).map(({ key }) => key)]);
+  // Where pages overlap, the first of them has the run. The second of a key is another record.
+  return formedRuns(
+    sweptRecords(batch),
+    ({ key }) => known.delete(key) && !checkpoint.isReadWithRun(key, sweep),
+  );
 }
 
 /** How far reads have come with a batch. */
@@ -187,9 +216,9 @@ function withSettled(
 
 /** How far sweeps have come with a batch. */
 function sweepAt(
-  { batch, keys, leftOut }: ComparedBatch,
+  { batch, keys, runs, leftOut }: ComparedBatch,
   at: {
-    readonly checkpoint: Pick<Checkpoint, 'sweep' | 'unread'>;
+    readonly checkpoint: Pick<Checkpoint, 'sweep' | 'unread' | 'run'>;
     readonly now: number;
     readonly proofMs: number;
   },
@@ -201,7 +230,9 @@ function sweepAt(
     page: ScanPage,
     more: Pick<SweptPage, 'settled' | 'rejectedAt'>,
   ) => {
-    const fresh = checkpoint.unread(keys, next.number);
+    const isFresh = ({ id }: KnownRun) => checkpoint.run(id)!.read < next.number;
+    const inRuns = runs.filter(isFresh).reduce((sum, { members }) => sum + members.length, 0);
+    const fresh = checkpoint.unread(keys, next.number) + inRuns;
     const left = leftOut.length > 0 ? checkpoint.unread(leftOut, next.number) : 0;
     return sweepAfter(next, page, { ...more, fresh, leftOut: left, now, proofMs });
   };

@@ -2,6 +2,7 @@ import type { CertifyAsked, Outcome, Resync } from '../../account/resync-request
 import type { Span } from '../../streams/http/logical-clock.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import type { SweepStep } from '../../streams/paging/sweeps.ts';
+import type { PageRecord } from '../../streams/records/page-record.ts';
 import type { SplitRecords } from '../../streams/records/records.ts';
 import type { InitialSnapshot } from '../checkpoint/cursor.ts';
 
@@ -83,6 +84,11 @@ export function isOfWhole(batch: ReadBatch): boolean {
 export function isPageOfSweep(batch: ReadBatch): boolean {
   if (batch.lane === 'first-read') return batch.isWhole;
   return batch.lane === 'sweep' && pageOf(batch) !== undefined;
+}
+
+/** What a sweep has read on a page, in its order. */
+export function sweptRecords(batch: ReadBatch): readonly PageRecord[] {
+  return (batch.lane === 'sweep' && pageOf(batch)?.answer.data) || [];
 }
 
 /** Whether with it a reading has come to its end: see `Published.completes`. */

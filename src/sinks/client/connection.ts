@@ -167,6 +167,7 @@ async function connect(
   closed.throwIfAborted();
   const broker = cluster.brokerPool.createBroker({ connectionPool, logger: cluster.rootLogger });
   const [connection] = connectionPool.pool;
+  connection.requestQueue.enforceRequestTimeout = false; // every call has a limit of its own
   const connecting = broker.connect();
   const giveUp = (error: Error) => {
     end(connection, error);
@@ -214,7 +215,6 @@ function end(connection: Connection, error: Error): void {
   void connection.disconnect().then(() => socket?.destroy());
 }
 
-/** kafkajs has a time limit of its own, from the sending on, which belongs to whoever made the `Kafka`. */
 async function within<T>(ms: number, work: Promise<T>, broker: string, what: string): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -60,6 +60,8 @@ export interface Connection {
   readonly requestQueue: {
     readonly pending: readonly unknown[];
     scheduleCheckPendingRequests: () => void;
+    /** Whether kafkajs looks ten times a second, for as long as it is connected, what has not been answered in time. */
+    enforceRequestTimeout: boolean;
   };
   /** How long before its end, ms, a login counts as over; a request behind that begins with another login. */
   reauthenticationThreshold: number;
@@ -98,14 +100,7 @@ const CREATE_CLUSTER = 'private:Kafka:createCluster';
 
 /** Connects to nothing yet. @throws TypeError when it is another kafkajs. */
 export function clusterOf(kafka: Kafka, options: ClusterOptions): Cluster {
-  const key = Object.getOwnPropertySymbols(kafka).find(
-    (each) => each.description === CREATE_CLUSTER,
-  );
-  const create: unknown = key && Reflect.get(kafka, key);
-  if (typeof create !== 'function') {
-    throw new TypeError('this is no Kafka of kafkajs 2.2: no other one has what is needed of it');
-  }
-  const cluster = Reflect.apply(create, kafka, [options]) as Cluster;
+  const cluster = Reflect.apply(clusterMaker(kafka).create, kafka, [options]) as Cluster;
   const { connectionPoolBuilder } = cluster;
   const build = connectionPoolBuilder.build.bind(connectionPoolBuilder);
   connectionPoolBuilder.build = async (address) => {
@@ -114,6 +109,23 @@ export function clusterOf(kafka: Kafka, options: ClusterOptions): Cluster {
     return connectionPool;
   };
   return cluster;
+}
+
+/** The same `Kafka`, whose consumers and admins are spared kafkajs' idle checks as well. */
+export function withoutIdleChecks(kafka: Kafka): Kafka {
+  const { key } = clusterMaker(kafka);
+  const create = (options: ClusterOptions) => clusterOf(kafka, options);
+  return Object.create(kafka, { [key]: { value: create } }) as Kafka;
+}
+
+/** What makes a `Kafka`'s clusters, and its name. @throws TypeError when it is another kafkajs. */
+function clusterMaker(kafka: Kafka) {
+  const key = Object.getOwnPropertySymbols(kafka).find(
+    (each) => each.description === CREATE_CLUSTER,
+  );
+  const create: unknown = key && Reflect.get(kafka, key);
+  if (key && typeof create === 'function') return { key, create };
+  throw new TypeError('this is no Kafka of kafkajs 2.2: no other one has what is needed of it');
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Consumer, ConsumerConfig, EachBatchPayload, Kafka, KafkaMessage } 
 import { exhaustMap, firstValueFrom, interval, ReplaySubject, Subject } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { memberError } from '../client/kafka-error.ts';
+import { withoutIdleChecks } from '../client/kafkajs-inner.ts';
 import { crashOf, startAtEnd } from './kafka-group-start.ts';
 
 /** Messages of one partition, in hand until what is made of them is done. */
@@ -77,7 +78,7 @@ export async function takePart(options: GroupOptions): Promise<void> {
       const { scheduler } = options;
       if (!(await startAtEnd({ kafka, topic, member, leave$, scheduler }))) return;
     }
-    consumer = kafka.consumer(member);
+    consumer = withoutIdleChecks(kafka).consumer(member);
     const crash = crashOf(consumer);
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
       joined$.next();

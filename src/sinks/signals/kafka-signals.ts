@@ -10,6 +10,7 @@ import { askBrokers } from '../producer/ask-brokers.ts';
 import type { Asked } from '../producer/ask-brokers.ts';
 import { knownBounds } from '../producer/bounds.ts';
 import { plainProducer } from '../producer/plain-producer.ts';
+import { askedTogether } from './asked-together.ts';
 
 /** What of a partition has been read, in one go. */
 export interface SignalBatch {
@@ -46,26 +47,29 @@ const CLOSE_WITHIN_MS = 2_000;
 /** How long brokers are asked where the topic begins and ends, ms. */
 const ASKED_MS = 5_000;
 
-/** @param links Connections that others use too, for where it begins and ends: each list asks that as it begins. */
+/**
+ * @param links Connections that others use too, for where it begins and ends: each list asks that as it begins, and all
+ * who ask at once are asked for once.
+ */
 export function kafkaSignals(links: Asked, name: string): SignalTopic {
   const { kafka } = links;
   const closing = new Set<Promise<void>>();
+  const bounds = askedTogether(() => boundsOf(links, name));
   return {
     name,
-    ends: async () =>
-      new Map([...(await boundsOf(links, name))].map(([at, { high }]) => [at, high])),
+    ends: async () => new Map([...(await bounds())].map(([at, { high }]) => [at, high])),
     read: ({ from, follow }) =>
       new Observable((subscriber) => {
         let reader: TopicReader | undefined;
-        boundsOf(links, name)
-          .then((bounds) => {
+        bounds()
+          .then((found) => {
             if (subscriber.closed) return;
             reader = openReader({
               kafka,
               topic: name,
               range: {
-                from: new Map([...bounds].map(([at, bound]) => [at, within(bound, from.get(at))])),
-                ends: new Map([...bounds].map(([at, { high }]) => [at, high])),
+                from: new Map([...found].map(([at, bound]) => [at, within(bound, from.get(at))])),
+                ends: new Map([...found].map(([at, { high }]) => [at, high])),
               },
               follow,
               isPatient: false,

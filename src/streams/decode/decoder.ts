@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import type { Transcoded } from '../../schemas/avro/record-codec.ts';
 import { endOfValue, valueBehind } from '../../schemas/json/json-bytes.ts';
 import { isJsonObject, parseJson, setOwn, stringifyJson } from '../../schemas/json/json.ts';
@@ -7,8 +6,8 @@ import { pageElements, parsedElement } from '../../schemas/json/page-elements.ts
 import type { Element } from '../../schemas/json/page-elements.ts';
 import type { ImageCodec } from '../records/image-codec.ts';
 import type { KeyOf } from '../records/key-of.ts';
-import { PageRecord } from '../records/page-record.ts';
-import type { PayloadDigest } from '../records/page-record.ts';
+import { PageRecord, payloadDigest } from '../records/page-record.ts';
+import type { KnownRun, PayloadDigest } from '../records/page-record.ts';
 import { instantOf, updatedAtOf } from '../records/updated-at.ts';
 import type { RawPage } from '../http/page-request.ts';
 import type { Page } from './answer.ts';
@@ -105,15 +104,18 @@ export function encoding({ keyFields, keyOf, encode }: EncodingOptions, next: De
 export interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'keyOf'> {
   /** What was kept of the record of a key. */
   readonly known: (key: string) => PayloadDigest | undefined;
+  /** The run that begins with a key. Default none does. */
+  readonly knownRun?: (key: string) => KnownRun | undefined;
 }
 
 /**
- * Knows a record again by the digest that is kept under its key; any other goes to `next`, and its digest is told. Which
- * key that is, and so how long the record would be, is guessed at from the bytes alone. A wrong guess does no harm: bytes
- * of another digest are not those that were kept under that key, and of the same digest they are, whatever led there.
+ * Knows a record again by the digest that is kept under its key, or with all of the run that begins with it; any other goes
+ * to `next`, and its digest is told. Which key that is, and so how long the record would be, is guessed at from the bytes
+ * alone. A wrong guess does no harm: bytes of another digest are not those that were kept under that key, and of the same
+ * digest they are, whatever led there.
  */
 export function matchingDigests(
-  { keyFields, keyOf, known }: MatchingOptions,
+  { keyFields, keyOf, known, knownRun = () => undefined }: MatchingOptions,
   next: Decoder,
 ): Decoder {
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
@@ -138,23 +140,46 @@ export function matchingDigests(
     return keyOf(record);
   };
 
-  return (page, at) => {
-    const key = guess(page, at);
-    const digest = key === undefined ? undefined : known(key);
-    if (key !== undefined && digest && at + digest.length <= page.length) {
-      const end = at + digest.length;
-      if (digestOf(page.subarray(at, end)) === digest.digest) {
-        const image = { kind: 'published' } as const;
-        const { updatedAt } = digest;
-        return {
-          value: PageRecord.inBytes({ page, at, end }, { key, image, digest, updatedAt }),
-          end,
-        };
-      }
-    }
-    const { value, end } = next(page, at);
-    return { value: value.withDigest(digestOf(page.subarray(at, end)), end - at), end };
+  /** Of pages that are being decoded: what is left of the run that was met last. */
+  const runs = new WeakMap<Buffer, Iterator<PageRecord, undefined>>();
+  const inRun = (page: Buffer, at: number): PageRecord | undefined => {
+    const record = runs.get(page)?.next().value;
+    return record?.bytes?.at === at ? record : undefined;
   };
+  const beginRun = (page: Buffer, at: number, key: string): PageRecord | undefined => {
+    const run = knownRun(key);
+    if (!run || at + run.length > page.length) return undefined;
+    if (payloadDigest(page.subarray(at, at + run.length)) !== run.digest) return undefined;
+    runs.set(page, membersOf(run, page, at));
+    return inRun(page, at);
+  };
+  const alone = (page: Buffer, at: number, key: string): PageRecord | undefined => {
+    const digest = known(key);
+    const end = at + (digest?.length ?? 0);
+    if (!digest || end > page.length) return undefined;
+    if (payloadDigest(page.subarray(at, end)) !== digest.digest) return undefined;
+    const { updatedAt } = digest;
+    return PageRecord.inBytes({ page, at, end }, { key, image: PUBLISHED, digest, updatedAt });
+  };
+
+  return (page, at) => {
+    let record = inRun(page, at);
+    const key = record ? undefined : guess(page, at);
+    if (key !== undefined) record = beginRun(page, at, key) ?? alone(page, at, key);
+    if (record) return { value: record, end: record.bytes!.end };
+    const { value, end } = next(page, at);
+    return { value: value.withDigest({ page, at, end }), end };
+  };
+}
+
+const PUBLISHED = { kind: 'published' } as const;
+
+/** The records of a run that begins at a place of a page. */
+function* membersOf(run: KnownRun, page: Buffer, from: number): Generator<PageRecord, undefined> {
+  for (const { key, at, end, updatedAt } of run.members) {
+    const bytes = { page, at: from + at, end: from + end };
+    yield PageRecord.inBytes(bytes, { key, image: PUBLISHED, run, updatedAt });
+  }
 }
 
 /** Where the value behind the next mention of a name begins; -1 where there is none. */
@@ -164,8 +189,4 @@ function behindName(page: Buffer, name: Buffer, at: number): number {
     if (start >= 0) return start;
   }
   return -1;
-}
-
-function digestOf(bytes: Buffer): string {
-  return hash('sha256', bytes, 'binary').slice(0, 16);
 }

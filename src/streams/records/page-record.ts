@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { ImageCodec } from './image-codec.ts';
@@ -14,6 +14,23 @@ export interface PayloadDigest {
   readonly updatedAt: number | null;
 }
 
+/** Records that stand next to each other in bytes that were kept, each as its image says. */
+export interface KnownRun {
+  readonly id: string;
+  /** SHA-256 of its bytes, cut to 16 bytes, as `latin1`. */
+  readonly digest: string;
+  /** How many they are. */
+  readonly length: number;
+  readonly members: readonly {
+    readonly key: string;
+    /** Its first byte and the one behind its last, from the run's first. */
+    readonly at: number;
+    readonly end: number;
+    /** In ms since the epoch; null when it has none. */
+    readonly updatedAt: number | null;
+  }[];
+}
+
 /** What is known of a record's image before it is held against the published one. */
 export type RecordImage =
   /** The record came in the bytes that the published image was made of, as it was then. */
@@ -26,6 +43,7 @@ export interface RecordFacts {
   readonly key?: string | undefined;
   readonly image?: RecordImage | undefined;
   readonly digest?: PayloadDigest | undefined;
+  readonly run?: KnownRun | undefined;
   /** Ms since the epoch, null for none; left out, the record is looked at. */
   readonly updatedAt?: number | null | undefined;
   readonly createdAt?: number | null | undefined;
@@ -48,11 +66,13 @@ export class PageRecord {
   /** What its topic knows it by; undefined for one that can't be published. */
   readonly key: string | undefined;
   readonly image: RecordImage | undefined;
-  /** Of its bytes, where somebody looked. */
-  readonly digest: PayloadDigest | undefined;
+  /** The run that it was known again with. */
+  readonly run: KnownRun | undefined;
   /** Of an element that is no JSON: its place in the list; else undefined. */
   readonly unreadableAt: number | undefined;
-  readonly #bytes: RecordBytes | undefined;
+  /** Where it stands, of one that was sent in an answer. */
+  readonly bytes: RecordBytes | undefined;
+  #digest: PayloadDigest | undefined;
   #json: JsonValue | undefined;
   #updatedAt: number | null | undefined;
   #createdAt: number | null | undefined;
@@ -60,14 +80,15 @@ export class PageRecord {
   private constructor(
     bytes: RecordBytes | undefined,
     json: JsonValue | undefined,
-    { key, image, digest, updatedAt, createdAt }: RecordFacts,
+    { key, image, digest, run, updatedAt, createdAt }: RecordFacts,
     unreadableAt?: number,
   ) {
     this.key = key;
     this.image = image;
-    this.digest = digest;
+    this.run = run;
     this.unreadableAt = unreadableAt;
-    this.#bytes = bytes;
+    this.bytes = bytes;
+    this.#digest = digest;
     this.#json = json;
     this.#updatedAt = updatedAt;
     this.#createdAt = createdAt;
@@ -91,10 +112,20 @@ export class PageRecord {
   /** What was sent; of an element that is no JSON its text. */
   get json(): JsonValue {
     if (this.#json === undefined) {
-      const { page, at, end } = this.#bytes!;
+      const { page, at, end } = this.bytes!;
       this.#json = parseJson(page.toString('utf8', at, end));
     }
     return this.#json;
+  }
+
+  /** Of its bytes, where somebody looked; those of a run's members are looked at when somebody asks. */
+  get digest(): PayloadDigest | undefined {
+    if (this.#digest === undefined && this.run && this.bytes) {
+      const { page, at, end } = this.bytes;
+      const digest = payloadDigest(page.subarray(at, end));
+      this.#digest = { digest, length: end - at, updatedAt: this.updatedAt };
+    }
+    return this.#digest;
   }
 
   /** Its `updated_at` in ms since the epoch; null when it has none. */
@@ -109,16 +140,23 @@ export class PageRecord {
     return this.#createdAt;
   }
 
-  /** The same record with its image, or without one. */
+  /** The same record by itself, with its image or without one. */
   withImage(image: RecordImage | undefined): this {
-    return new PageRecord(this.#bytes, this.#json, { ...this.#facts(), image }) as this;
+    const { key, digest } = this;
+    const facts = { key, digest, updatedAt: this.#updatedAt, createdAt: this.#createdAt };
+    return new PageRecord(this.bytes, this.#json, { ...facts, image }) as this;
   }
 
-  /** The same record with the digest of its bytes. */
-  withDigest(digest: string, length: number): PageRecord {
-    const { updatedAt } = this;
-    const facts = { ...this.#facts(), digest: { digest, length, updatedAt } };
-    return new PageRecord(this.#bytes, this.#json, facts, this.unreadableAt);
+  /** The same record with its bytes, and the digest of them. */
+  withDigest(bytes: RecordBytes): PageRecord {
+    const { key, image, updatedAt } = this;
+    const { page, at, end } = bytes;
+    const digest = {
+      ...{ digest: payloadDigest(page.subarray(at, end)), length: end - at },
+      updatedAt,
+    };
+    const facts = { key, image, digest, updatedAt, createdAt: this.#createdAt };
+    return new PageRecord(bytes, this.#json, facts, this.unreadableAt);
   }
 
   /** The same record without what is hidden of it. Of an element that is no JSON nobody can say where that is. */
@@ -130,22 +168,17 @@ export class PageRecord {
     const length = Buffer.byteLength(text);
     return PageRecord.unreadable(stringifyJson({ sha256, length }), this.unreadableAt);
   }
-
-  #facts(): RecordFacts {
-    return {
-      key: this.key,
-      image: this.image,
-      digest: this.digest,
-      updatedAt: this.#updatedAt,
-      createdAt: this.#createdAt,
-    };
-  }
 }
 
 /** A record that can be published. */
 export interface KeyedRecord extends PageRecord {
   readonly key: string;
   readonly json: JsonObject;
+}
+
+/** SHA-256, cut to 16 bytes, as `latin1`. */
+export function payloadDigest(bytes: Buffer): string {
+  return hash('sha256', bytes, 'binary').slice(0, 16);
 }
 
 /** Whether all of a page is JSON. */

@@ -1,7 +1,7 @@
-import { onTestFinished } from 'vitest';
 import { KafkaProxy } from '../../support/proxy/kafka-proxy.ts';
 import { TcpProxy } from '../../support/proxy/tcp-proxy.ts';
 import type { TestFleet } from './fleet.ts';
+import { atEnd } from './running-test.ts';
 import type { Env } from './service.ts';
 
 /** What is between one instance and all others, so that it can be cut off alone. */
@@ -29,7 +29,7 @@ export async function between({ brokers, apiUrl }: TestFleet): Promise<Between> 
       fromTarget: (bytes) => connection.toClient(bytes),
     }),
   });
-  onTestFinished(async () => void (await Promise.all([toKafka.close(), toApi.close()])));
+  atEnd(() => Promise.all([toKafka.close(), toApi.close()]));
   const env = { KAFKA_BROKERS: toKafka.address, API_BASE_URL: `http://${toApi.address}` };
   return { toKafka, toApi, sent, env };
 }

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Kafka, logLevel } from 'kafkajs';
-import { expect, onTestFinished, vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import type { TestFleet } from './fleet.ts';
+import { atEnd } from './running-test.ts';
 
 /** What an instance has said of an account in the fleet's topic. */
 export interface Said {
@@ -33,7 +34,7 @@ export async function followFleet({ brokers, prefix }: TestFleet): Promise<Fleet
     maxWaitTimeInMs: 100,
     allowAutoTopicCreation: false,
   });
-  onTestFinished(() => consumer.disconnect());
+  atEnd(() => consumer.disconnect());
   const all: Said[] = [];
   await consumer.connect();
   await consumer.subscribe({ topic: `${prefix}.fleet`, fromBeginning: true });

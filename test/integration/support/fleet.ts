@@ -1,10 +1,11 @@
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { inject, onTestFailed } from 'vitest';
+import { inject } from 'vitest';
 import type { Resource, SandboxAccount } from '../../../src/sandbox/index.ts';
 import { checkOrders, checkStatusChanges, repeatedSequences } from './checker.ts';
 import type { Cli } from './cli.ts';
 import { publishedTruth } from './published-truth.ts';
+import { atFailure } from './running-test.ts';
 import { cliForTest, folderForTest, sandboxForTest } from './service.ts';
 import type { Env } from './service.ts';
 import { readTopic } from './topic-reader.ts';
@@ -130,7 +131,7 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
           .flatMap(({ event, step, account }) =>
             event === 'account' && step === 'claim' ? [String(account)] : [],
           );
-      onTestFailed(() => console.log(`what ${name} said:\n${cli.stderr().slice(-4_000)}`));
+      atFailure(() => console.log(`what ${name} said:\n${cli.stderr().slice(-4_000)}`));
       return { name, cli, claimed };
     },
     violations: async () => {

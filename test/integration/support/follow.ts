@@ -1,4 +1,5 @@
-import { inject, onTestFinished } from 'vitest';
+import { inject } from 'vitest';
+import { atEnd } from './running-test.ts';
 import { followTopic } from './topic-reader.ts';
 import type { Read } from './topic-reader.ts';
 
@@ -11,7 +12,7 @@ export function follow(topic: string): readonly Read[] {
   const stop = new AbortController();
   const onRead = (message: Read) => void read.push(message);
   const reading = followTopic(inject('brokers'), inject('registryUrl'), topic, onRead, stop.signal);
-  onTestFinished(() => {
+  atEnd(() => {
     stop.abort();
     return reading;
   });

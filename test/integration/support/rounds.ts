@@ -1,8 +1,9 @@
-import { expect } from 'vitest';
+import { vi } from 'vitest';
 import type { Resource, Sandbox } from '../../../src/sandbox/index.ts';
 import type { Cli, LogLine } from './cli.ts';
+import { PATIENCE_MS } from './running-test.ts';
 
-const PATIENCE = { timeout: 60_000 };
+const PATIENCE = { timeout: PATIENCE_MS };
 
 /**
  * Resolves when a sweep that began after now has been dealt with. The service needs
@@ -19,7 +20,5 @@ export async function swept(service: Cli, resource: Resource): Promise<void> {
 /** Resolves when so many list requests have come since now: what was read is read again. */
 export async function requested(sandbox: Sandbox, resource: Resource, count = 6): Promise<void> {
   const before = sandbox.truth.requests(resource).length;
-  await expect
-    .poll(() => sandbox.truth.requests(resource).length, PATIENCE)
-    .toBeGreaterThanOrEqual(before + count);
+  await vi.waitUntil(() => sandbox.truth.requests(resource).length >= before + count, PATIENCE);
 }

@@ -1,12 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { inject, onTestFinished } from 'vitest';
+import { inject } from 'vitest';
 import type { Resource } from '../../../src/resources/resources.ts';
 import { startSandbox } from '../../../src/sandbox/index.ts';
 import type { Sandbox, SandboxOptions } from '../../../src/sandbox/index.ts';
 import { runCli } from './cli.ts';
 import type { Cli, LogLine } from './cli.ts';
+import { atEnd } from './running-test.ts';
 
 export type Env = Readonly<Record<string, string>>;
 
@@ -17,14 +18,14 @@ export async function sandboxForTest(options: SandboxOptions = {}): Promise<Sand
     loginQuotaPerMinute: 1_000,
     ...options,
   });
-  onTestFinished(() => sandbox.close());
+  atEnd(() => sandbox.close());
   return sandbox;
 }
 
 /** An empty folder for one test. */
 export function folderForTest(): string {
   const folder = mkdtempSync(join(tmpdir(), 'cellarstream-test-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
@@ -56,7 +57,7 @@ export function settings(sandbox: Sandbox, prefix: string, state: string): Env {
 /** `cellarstream ARGS`, killed at the end of the test if it still runs then. */
 export function cliForTest(args: readonly string[], env: Env): Cli {
   const cli = runCli(args, env);
-  onTestFinished(async () => void (await cli.end('SIGKILL')));
+  atEnd(() => cli.end('SIGKILL'));
   return cli;
 }
 

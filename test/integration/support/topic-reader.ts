@@ -87,9 +87,14 @@ async function followTopics(
       if (until === 'end' && left.size === 0) resolve();
     });
   });
+  // A reader that was too slow for its group begins again where it last committed.
+  const seen = new Map<string, bigint>();
   await consumer.run({
     eachBatch: async ({ batch }) => {
+      const id = `${batch.topic} ${batch.partition}`;
       for (const { key, value, headers, offset, timestamp } of batch.messages) {
+        if (BigInt(offset) <= (seen.get(id) ?? -1n)) continue;
+        seen.set(id, BigInt(offset));
         const message = {
           partition: batch.partition,
           offset: BigInt(offset),

@@ -47,8 +47,8 @@ const CHANGE_MS = 60_000;
 const LEAST_CHANGE_MS = 15_000;
 /** Accounts move for their weight when it has been uneven for so long, ms. */
 const UNEVEN_MS = 600_000;
-/** So much sooner or later may it be noticed, ms. */
-const NOTICED_WITHIN_MS = 40_000;
+/** So much sooner or later may it be noticed, ms: two looks of 15 s, a word between them that is late, and a rebalance. */
+const NOTICED_WITHIN_MS = 50_000;
 const MOST_INSTANCES = 4;
 const LOGINS_PER_MINUTE = 10;
 /** Of an account whose records are looked at: all has to be read and proven in the calm. */

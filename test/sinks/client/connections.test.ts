@@ -127,6 +127,15 @@ describe('connectionsOf', () => {
     expect(cluster.open).toBe(1);
   });
 
+  it('has one timer for a connection that nobody uses, the one that closes it', async () => {
+    const cluster = await startCluster();
+    const before = timers();
+    const connections = sharedOn(cluster);
+    await ask(cluster, connections);
+    await until(() => timers() <= before + 1);
+    expect(cluster.open).toBe(1);
+  });
+
   it('closes the connection where an answer is late, and tells all who wait for one there', async () => {
     const cluster = await startCluster();
     const connections = sharedOn(cluster, { perBroker: 2 });

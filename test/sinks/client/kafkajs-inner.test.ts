@@ -1,9 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { setTimeout as pause } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
 import type { Kafka } from 'kafkajs';
-import { expect, it, vi } from 'vitest';
-import { clusterOf } from '../../../src/sinks/client/kafkajs-inner.ts';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { clusterOf, withoutIdleChecks } from '../../../src/sinks/client/kafkajs-inner.ts';
+import { checkServers, kafkaOf, startCluster } from '../producer/on-scripted-cluster.ts';
+
+checkServers();
 
 const OPTIONS = { metadataMaxAge: 1, allowAutoTopicCreation: false } as const;
 const A_FUNCTION = expect.any(Function) as unknown;
@@ -52,6 +56,7 @@ it('finds all that is taken out of kafkajs', async () => {
   });
   expect(connection.isConnected()).toBe(false);
   expect(connection.reauthenticationThreshold).toBe(10_000);
+  expect(connection.requestQueue.enforceRequestTimeout).toBe(true);
   expect(connection.authenticatedAt).toBeNull();
   expect(connection.sessionLifetime.toString()).toBe('0');
 });
@@ -85,8 +90,20 @@ it('looks for requests that wait where there are any, not a thousand times a sec
   }
 });
 
+it('spares the connections of admins and consumers the same', async () => {
+  const cluster = await startCluster();
+  const admin = withoutIdleChecks(kafkaOf(cluster)).admin();
+  onTestFinished(() => admin.disconnect());
+  await admin.connect();
+  const set = vi.spyOn(globalThis, 'setTimeout');
+  onTestFinished(() => set.mockRestore());
+  await pause(100);
+  expect(set).not.toHaveBeenCalled();
+});
+
 it('takes no other kafkajs', () => {
   expect(() => clusterOf({} as Kafka, OPTIONS)).toThrow(TypeError);
+  expect(() => withoutIdleChecks({} as Kafka)).toThrow(TypeError);
   const createCluster = Symbol('private:Kafka:createCluster');
   const other = Object.assign({} as Kafka, { [createCluster]: 'no function' });
   expect(() => clusterOf(other, OPTIONS)).toThrow(/kafkajs 2\.2/);

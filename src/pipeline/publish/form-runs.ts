@@ -1,0 +1,66 @@
+import { crc32 } from 'node:zlib';
+import { MAX_KEY_BYTES, runId } from '../../state/run-entries.ts';
+import type { Run } from '../../state/store.ts';
+import { payloadDigest } from '../../streams/records/page-record.ts';
+import type { PageRecord, RecordBytes } from '../../streams/records/page-record.ts';
+
+/** A record that a run can be made of. */
+interface Member extends PageRecord {
+  readonly key: string;
+  readonly bytes: RecordBytes;
+}
+
+/** One key in so many begins a run, whatever stands before it: an insertion shifts those behind it, and changes none. */
+const CUT_EVERY = 64;
+/** Fewer are looked at one by one as quickly. */
+const MIN_MEMBERS = 4;
+/** Keys may be such that none begins a run. */
+const MAX_MEMBERS = 256;
+
+/**
+ * The runs that a page's records make, where they stand side by side.
+ *
+ * @param isKnown Whether a record is from now on what its image was made of, and in no other run.
+ */
+export function formedRuns(
+  page: readonly PageRecord[],
+  isKnown: (record: PageRecord & { readonly key: string }) => boolean,
+): readonly Run[] {
+  const runs: Run[] = [];
+  let members: Member[] = [];
+  const end = () => {
+    if (members.length >= MIN_MEMBERS) runs.push(runOf(members));
+    members = [];
+  };
+  for (const record of page) {
+    if (!isMember(record) || !isKnown(record)) {
+      end();
+      continue;
+    }
+    if (members.length === MAX_MEMBERS || crc32(record.key) % CUT_EVERY === 0) end();
+    members.push(record);
+  }
+  end();
+  return runs;
+}
+
+function isMember(record: PageRecord): record is Member {
+  const { key, bytes } = record;
+  if (key === undefined || !bytes) return false;
+  return Buffer.byteLength(key) <= MAX_KEY_BYTES && key.isWellFormed();
+}
+
+function runOf(members: readonly Member[]): Run {
+  const { page, at: from } = members[0]!.bytes;
+  const to = members.at(-1)!.bytes.end;
+  const digest = payloadDigest(page.subarray(from, to));
+  return {
+    id: runId(digest),
+    digest,
+    length: to - from,
+    members: members.map(({ key, bytes: { at, end }, updatedAt }) => ({
+      ...{ key, updatedAt },
+      ...{ at: at - from, end: end - from },
+    })),
+  };
+}

@@ -1,0 +1,107 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { formedRuns } from '../../../src/pipeline/publish/form-runs.ts';
+import type { Run } from '../../../src/state/store.ts';
+import { decodedPage, matchingDigests, parsing } from '../../../src/streams/decode/decoder.ts';
+import { keyOfFields } from '../../../src/streams/records/key-of.ts';
+import type { PageRecord } from '../../../src/streams/records/page-record.ts';
+
+const keyFields = ['id'];
+const keyOf = keyOfFields(keyFields);
+
+interface Item {
+  readonly id: number;
+  readonly text: string;
+}
+
+/** The records of a page, decoded with these runs; how many were looked at one by one is told. */
+function decoded(items: readonly Item[], runs: readonly Run[]) {
+  let alone = 0;
+  const parse = parsing(keyOf);
+  const decode = matchingDigests(
+    {
+      ...{ keyFields, keyOf, known: () => undefined },
+      knownRun: (key) => runs.find(({ members }) => members[0]!.key === key),
+    },
+    (page, at) => {
+      alone += 1;
+      return parse(page, at);
+    },
+  );
+  const pagination = { total_records: items.length, has_next_page: false };
+  const text = JSON.stringify({ data: items, pagination });
+  const steps = decodedPage({ body: Buffer.from(text), text }, decode);
+  let step = steps.next();
+  while (!step.done) step = steps.next();
+  return { records: step.value!.data, alone };
+}
+
+const formed = (records: readonly PageRecord[]) => formedRuns(records, () => true);
+const jsonOf = (records: readonly PageRecord[]) => records.map(({ json }) => json);
+const items = (count: number, from = 0): Item[] =>
+  Array.from({ length: count }, (_, nth) => ({ id: from + nth, text: `"é ${nth % 7}` }));
+
+describe('runs of a page', () => {
+  it('are all that is looked at, as long as nothing in the page changes', () => {
+    const page = items(1_000);
+    const runs = formed(decoded(page, []).records);
+    expect(runs.length).toBeGreaterThan(5);
+    expect(runs.length).toBeLessThan(40);
+    const { records, alone } = decoded(page, runs);
+    expect(alone).toBe(0);
+    expect(jsonOf(records)).toEqual(page);
+    expect(records.map(({ key }) => key)).toEqual(page.map(({ id }) => String(id)));
+  });
+
+  it('survive what is put in front of them, and what is taken out of another one', () => {
+    const page = items(1_000);
+    const runs = formed(decoded(page, []).records);
+    const shifted = [...items(3, 5_000), ...page.slice(0, 400), ...page.slice(401)];
+    const { records, alone } = decoded(shifted, runs);
+    expect(jsonOf(records)).toEqual(shifted);
+    expect(alone).toBeLessThanOrEqual(3 + 256);
+  });
+
+  it('are of records that stand side by side: nothing that is left out is within one', () => {
+    const page = items(40);
+    const { records } = decoded(page, []);
+    const runs = formedRuns(records, ({ key }) => key !== '17');
+    const within = runs.flatMap(({ members }) => members.map(({ key }) => Number(key)));
+    expect(within).not.toContain(17);
+    for (const { members, length } of runs) {
+      const keys = members.map(({ key }) => Number(key));
+      expect(keys).toEqual(keys.map((_, nth) => keys[0]! + nth));
+      expect(members.at(-1)!.end).toBe(length);
+    }
+  });
+
+  it('never make a record say what it does not', () => {
+    const text = fc.constantFrom<string[]>('', 'a', '"', '},{"id":1', 'é');
+    const change = fc.record({
+      at: fc.nat(60),
+      kind: fc.constantFrom('remove' as const, 'insert' as const, 'change' as const),
+      text,
+    });
+    fc.assert(
+      fc.property(
+        fc.array(fc.record({ id: fc.nat(200), text }), { maxLength: 60 }),
+        fc.array(change, { maxLength: 4 }),
+        (before, changes) => {
+          const runs = formed(decoded(before, []).records);
+          const page = [...before];
+          for (const { at, kind, text: said } of changes) {
+            if (kind === 'insert') page.splice(at, 0, { id: 300 + at, text: said });
+            if (kind === 'remove') page.splice(at, 1);
+            const changed = page[at];
+            if (kind === 'change' && changed) page[at] = { ...changed, text: `${said}!` };
+          }
+          const { records } = decoded(page, runs);
+          expect(jsonOf(records)).toEqual(page);
+          expect(records.map(({ key }) => key)).toEqual(page.map(({ id }) => String(id)));
+          for (const { digest, run } of records) if (run) expect(digest).toBeDefined();
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+});
