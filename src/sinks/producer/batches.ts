@@ -1,5 +1,5 @@
-import { maxBytesOf, packed } from './record-batch.ts';
-import type { PackedRecords, ProducerRecord } from './record-batch.ts';
+import { recordsWriter } from './record-batch.ts';
+import type { PackedRecords, ProducerRecord, RecordsWriter } from './record-batch.ts';
 
 /** Batches of one partition, in the order in which they have to be there. */
 export interface PartitionBatches {
@@ -44,20 +44,17 @@ export function batchesOf(
     const { topic, partition } = record;
     const name = `${topic} ${partition}`;
     let filling = partitions.get(name);
-    if (!filling) partitions.set(name, (filling = { topic, partition, bytes: 0, batches: [[]] }));
-    const bytes = maxBytesOf(record);
-    if (filling.bytes > 0 && filling.bytes + bytes > maxBatchBytes(maxMessageBytes.get(topic))) {
-      filling.batches.push([]);
-      filling.bytes = 0;
-    }
-    filling.bytes += bytes;
-    filling.batches.at(-1)!.push(record);
+    if (!filling) partitions.set(name, (filling = { topic, partition, writers: [] }));
+    if (filling.writers.at(-1)?.add(record)) continue;
+    const next = recordsWriter(maxBatchBytes(maxMessageBytes.get(topic)));
+    next.add(record);
+    filling.writers.push(next);
   }
   return Promise.all(
-    [...partitions.values()].map(async ({ topic, partition, batches }) => ({
+    [...partitions.values()].map(async ({ topic, partition, writers }) => ({
       topic,
       partition,
-      batches: await Promise.all(batches.map(packed)),
+      batches: await Promise.all(writers.map((writer) => writer.packed())),
     })),
   );
 }
@@ -65,7 +62,6 @@ export function batchesOf(
 interface Filling {
   readonly topic: string;
   readonly partition: number;
-  /** Of the last batch. */
-  bytes: number;
-  readonly batches: ProducerRecord[][];
+  /** One a batch; all but the last are full. */
+  readonly writers: RecordsWriter[];
 }

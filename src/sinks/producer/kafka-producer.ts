@@ -220,9 +220,10 @@ function placedBy(
   return messages.map((message, place) => {
     const count = partitions.get(message.topic);
     if (count === undefined) throw new Error(`nothing is known of the topic ${message.topic}`); // a bug: it was not made
-    const { key } = message;
+    const { topic, value, headers } = message;
+    const key = message.key === null ? null : Buffer.from(message.key); // once, for the partition and for the record
     const partition = key === null ? place % count : partitionOf(key, count);
-    return { ...message, partition };
+    return { topic, partition, key, value, headers };
   });
 }
 

@@ -1,7 +1,11 @@
 import Decoder from 'kafkajs/src/protocol/decoder.js';
 import decodeBatch from 'kafkajs/src/protocol/recordBatch/v0/decoder.js';
 import { describe, expect, it } from 'vitest';
-import { maxBytesOf, packed, recordBatch } from '../../../src/sinks/producer/record-batch.ts';
+import {
+  maxBytesOf,
+  recordBatch,
+  recordsWriter,
+} from '../../../src/sinks/producer/record-batch.ts';
 import type { HeaderValue, ProducerRecord } from '../../../src/sinks/producer/record-batch.ts';
 import { messagesOf, recordBatches } from '../../../src/sinks/fetch/record-batches.ts';
 import { mulberry32 } from '../../support/mulberry32.ts';
@@ -28,6 +32,12 @@ const plain = ({ key, value, headers = {} }: ProducerRecord) => [
   hex(value),
   Object.entries(headers).map(([name, content]) => [name, hexOf(content)]),
 ];
+
+function packed(records: readonly ProducerRecord[]) {
+  const writer = recordsWriter();
+  for (const record of records) writer.add(record);
+  return writer.packed();
+}
 
 /** Read by kafkajs, and by our own reader, which was written after Kafka's documentation apart from the writer. */
 async function readByBoth(records: readonly ProducerRecord[]) {
