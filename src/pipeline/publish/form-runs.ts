@@ -4,11 +4,9 @@ import type { Run } from '../../state/store.ts';
 import { payloadDigest } from '../../streams/records/page-record.ts';
 import type { PageRecord, RecordBytes } from '../../streams/records/page-record.ts';
 
+type Keyed = PageRecord & { readonly key: string };
 /** A record that a run can be made of. */
-interface Member extends PageRecord {
-  readonly key: string;
-  readonly bytes: RecordBytes;
-}
+type Member = Keyed & { readonly bytes: RecordBytes };
 
 /** One key in so many begins a run, whatever stands before it: an insertion shifts those behind it, and changes none. */
 const CUT_EVERY = 64;
@@ -24,7 +22,7 @@ const MAX_MEMBERS = 256;
  */
 export function formedRuns(
   page: readonly PageRecord[],
-  isKnown: (record: PageRecord & { readonly key: string }) => boolean,
+  isKnown: (record: Keyed) => boolean,
 ): readonly Run[] {
   const runs: Run[] = [];
   let members: Member[] = [];
@@ -33,7 +31,7 @@ export function formedRuns(
     members = [];
   };
   for (const record of page) {
-    if (!isMember(record) || !isKnown(record)) {
+    if (!hasKey(record) || !isKnown(record) || !isMember(record)) {
       end();
       continue;
     }
@@ -44,10 +42,13 @@ export function formedRuns(
   return runs;
 }
 
-function isMember(record: PageRecord): record is Member {
+function hasKey(record: PageRecord): record is Keyed {
+  return record.key !== undefined;
+}
+
+function isMember(record: Keyed): record is Member {
   const { key, bytes } = record;
-  if (key === undefined || !bytes) return false;
-  return Buffer.byteLength(key) <= MAX_KEY_BYTES && key.isWellFormed();
+  return bytes !== undefined && Buffer.byteLength(key) <= MAX_KEY_BYTES && key.isWellFormed();
 }
 
 function runOf(members: readonly Member[]): Run {

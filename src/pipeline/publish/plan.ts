@@ -172,6 +172,7 @@ function runsOf(
   const { texts, checkpoint, sweep } = by;
   const isPublished = ({ image, run }: KeyedRecord) => image?.kind === 'published' && !run;
   const known = new Set([...texts.keys(), ...same.filter(isPublished).map(({ key }) => key)]);
+  if (known.size === 0) return [];
   // Where pages overlap, the first of them has the run. The second of a key is another record.
   return formedRuns(
     sweptRecords(batch),

@@ -190,8 +190,9 @@ function newTally() {
         return 0;
       }
       for (const key of keys) seen.add(key!);
-      repeats += keys.length - new Set(keys).size;
-      return seen.size - before;
+      const found = seen.size - before;
+      if (found < keys.length) repeats += keys.length - new Set(keys).size;
+      return found;
     },
     /** Records that must be there and were not seen; undefined when that can't be told. */
     missing: (): number | undefined =>
