@@ -120,8 +120,8 @@ export function maxBytesOf({ key, value, headers }: ProducerRecord): number {
 const MAX_FRAME_BYTES = 32;
 const MAX_HEADER_FRAME_BYTES = 10;
 
-/** So many bytes a writer begins with: a page's are several times as many for each partition. */
-const FIRST_ROOM_BYTES = 2 ** 16;
+/** So many bytes a writer begins with: most commits at rest need no more. */
+const FIRST_ROOM_BYTES = 2 ** 12;
 
 interface Output {
   bytes: Buffer;
