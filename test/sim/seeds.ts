@@ -5,6 +5,7 @@ import { simulate } from './simulation.ts';
 /** Of so many seeds this much of what sweeps read must have come in known bytes, or that is not tried. */
 const ENOUGH = 10;
 const LEAST_KNOWN = 0.3;
+const LEAST_IN_RUNS = 0.1;
 const LINES = 40;
 
 /** So many of `SIM_SEEDS` (500). */
@@ -21,8 +22,10 @@ export function seeds(part: number, parts: number): void {
       return lines.filter(isTold).slice(-LINES);
     },
     expectOf: (runs, sums) => {
-      const known = (sums['of them known'] ?? 0) / (sums['records swept'] ?? 0);
-      if (runs >= ENOUGH) expect(known).toBeGreaterThan(LEAST_KNOWN);
+      const share = (name: string) => (sums[name] ?? 0) / (sums['records swept'] ?? 0);
+      if (runs < ENOUGH) return;
+      expect(share('of them known')).toBeGreaterThan(LEAST_KNOWN);
+      expect(share('of them in runs')).toBeGreaterThan(LEAST_IN_RUNS);
     },
   });
 }

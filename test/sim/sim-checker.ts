@@ -88,6 +88,7 @@ export function check({
     'dead letters': letters.length,
     'records swept': swept.reduce((sum, { records }) => sum + records, 0),
     'of them known': swept.reduce((sum, { known }) => sum + known, 0),
+    'of them in runs': swept.reduce((sum, { inRuns }) => sum + inRuns, 0),
   };
   return { violations, sums };
 }

@@ -27,12 +27,16 @@ export class SimFolder {
     return images.some(({ bytes }) => bytes.includes(text));
   }
 
-  /** How many records sweeps have brought here, and of how many the bytes were known. */
-  swept(): { readonly records: number; readonly known: number } {
+  /** How many records sweeps have brought here; of how many the bytes were known, and of how many with their run. */
+  swept(): { readonly records: number; readonly known: number; readonly inRuns: number } {
     const all = [...this.tasks.values()].map(({ swept }) => swept);
     const sum = (of: (each: SimTask['swept']) => number) =>
       all.reduce((n, each) => n + of(each), 0);
-    return { records: sum(({ records }) => records), known: sum(({ known }) => known) };
+    return {
+      records: sum(({ records }) => records),
+      known: sum(({ known }) => known),
+      inRuns: sum(({ inRuns }) => inRuns),
+    };
   }
 
   /** The images as they are, for later. Its request times are not: whose would they be by then? */
@@ -81,7 +85,7 @@ class SimTask {
   runs = new Map<string, Run>();
   rejects = new Set<string>();
   memory: TaskMemory | undefined;
-  readonly swept = { records: 0, known: 0 };
+  readonly swept = { records: 0, known: 0, inRuns: 0 };
   readonly marked = new Marks({
     mark: (key) => this.marks.get(key),
     putMark: (key, mark) => this.marks.set(key, mark),
@@ -156,6 +160,7 @@ class SimTask {
     const known = keys.filter((key) => this.marked.of(key).text && !told.has(key)).length;
     this.swept.records += keys.length + inRuns;
     this.swept.known += known + inRuns;
+    this.swept.inRuns += inRuns;
   }
 }
 

@@ -285,8 +285,9 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   if (!isWellCertified())
     problem ??= `is certified so: ${JSON.stringify(certificatesIn(broker).at(-1))}`;
   if (seed % GROWN === 3 && !problem) {
-    const before = certificatesIn(broker).length;
     broker.grow(topic);
+    await time.pass(STEP_MS); // what was decided before is still committed
+    const before = certificatesIn(broker).length;
     await time.pass(CALM_MS);
     if (certificatesIn(broker).length > before) problem = 'certifies a topic that has grown';
   }
