@@ -7,6 +7,9 @@ import { withService } from './with-service.mjs';
 
 /** Until the code is compiled. */
 const WARM_UP = 2;
+/** From the beginning of a sweep to that of the next, ms: less than one takes; and so much more that changes are made between two. */
+const WITHOUT_A_PAUSE_MS = 100;
+const TIME_TO_CHANGE_MS = 3_000;
 const PAGE = 1_000;
 /** From sweep to sweep another order of each page changes. */
 const STEP = 37;
@@ -23,15 +26,15 @@ const LEAST_SEEN = 0.8;
  * @param {'orders' | 'wine-club-members'} resource
  */
 export async function sweepCost(context, resource) {
-  const { cpuMicros } = await sweepsOf(context, resource, () => Promise.resolve());
+  const { cpuMicros } = await sweepsOf(context, resource, WITHOUT_A_PAUSE_MS);
   return cpuMicros;
 }
 
 /** The same of orders of which one in every page has changed since the reading before. @param {Context} context */
 export async function changedSweepCost(context) {
-  const { cpuMicros, updates } = await sweepsOf(context, 'orders', ({ sandbox }, nth) =>
-    sandbox.call('noteOneOf', PAGE, (nth * STEP) % PAGE, `sweep ${nth}`),
-  );
+  const change = (/** @type {Running} */ { sandbox }, /** @type {number} */ nth) =>
+    sandbox.call('noteOneOf', PAGE, (nth * STEP) % PAGE, `sweep ${nth}`);
+  const { cpuMicros, updates } = await sweepsOf(context, 'orders', TIME_TO_CHANGE_MS, change);
   context.keep('events for each page of a sweep', updates * PAGE);
   if (updates * PAGE < LEAST_SEEN) throw new Error(`only ${updates * PAGE} events for each page`);
   return cpuMicros;
@@ -40,10 +43,11 @@ export async function changedSweepCost(context) {
 /**
  * @param {Context} context
  * @param {'orders' | 'wine-club-members'} resource
- * @param {(running: Running, nth: number) => Promise<void>} between What is done at the end of each sweep.
+ * @param {number} intervalMs From the beginning of a sweep to that of the next.
+ * @param {(running: Running, nth: number) => Promise<void>} [between] What is done at the end of each sweep. Default nothing.
  * @returns {Promise<{ readonly cpuMicros: number, readonly updates: number }>} of a record; `updates`: events of changes.
  */
-async function sweepsOf(context, resource, between) {
+async function sweepsOf(context, resource, intervalMs, between = () => Promise.resolve()) {
   const records = context.isShort ? 10_000 : 30_000;
   const sweeps = context.isShort ? 2 : 8;
   context.tell(`${resource}, ${records} of them, read whole ${WARM_UP + sweeps} times`);
@@ -54,7 +58,7 @@ async function sweepsOf(context, resource, between) {
       RESOURCES: resource,
       // Lists without polls are swept as often as they would be polled.
       POLL_INTERVAL_MS: resource === 'orders' ? '600000' : '100',
-      SWEEP_INTERVAL_MS: '100',
+      SWEEP_INTERVAL_MS: String(intervalMs),
       LOG_LEVEL: 'debug', // tells the end of each
     },
   };

@@ -92,10 +92,17 @@ export function comparing(
       ? checkpoint.text(key)?.digest === record.digest?.digest
       : image?.codec === codec;
   };
+  /** Those that nothing was retired of since; and all of whose members are here: one that came twice is looked at alone. */
+  const liveRuns = (records: readonly KeyedRecord[]): ReadonlySet<KnownRun> => {
+    const here = new Map<KnownRun, number>();
+    for (const { run } of records) if (run) here.set(run, (here.get(run) ?? 0) + 1);
+    const isLive = ([run, count]: readonly [KnownRun, number]) =>
+      count === run.members.length && checkpoint.run(run.id) !== undefined;
+    return new Set([...here].filter(isLive).map(([run]) => run));
+  };
   const compared = (batch: ReadBatch): ComparedBatch => {
     const codec = evolution.values;
-    const runs = new Set(batch.keyed.map(({ run }) => run).filter((run) => run !== undefined));
-    for (const run of runs) if (!checkpoint.run(run.id)) runs.delete(run); // retired meanwhile
+    const runs = liveRuns(batch.keyed);
     const records = batch.keyed.map((each) =>
       isCurrent(each, codec, runs) ? each : each.withImage(undefined),
     );

@@ -1,4 +1,4 @@
-import { UNMARKED } from './entries.ts';
+import { damaged, UNMARKED } from './entries.ts';
 import type { KeptText, Mark } from './entries.ts';
 import type { Run, RunHead } from './run-entries.ts';
 
@@ -68,7 +68,9 @@ export class Marks {
   /** The run that begins with a key; undefined where none does. */
   runFrom(key: string): Run | undefined {
     const { run } = this.of(key);
-    return run?.isFirst && this.head(run.id)?.isLive ? this.#tables.run(run.id) : undefined;
+    if (!run?.isFirst || !this.headOf(run.id).isLive) return undefined;
+    if (!this.#changed.has(key)) this.#recent.delete(key); // it is looked at no more, as long as the run is
+    return this.#tables.run(run.id);
   }
 
   /** Whether a sweep has read a key as a member of its run. */
@@ -76,6 +78,14 @@ export class Marks {
     const { run } = this.of(key);
     const head = run && this.head(run.id);
     return head !== undefined && head.isLive && head.read >= sweep;
+  }
+
+  /** The head that a mark looks at. @throws CellarstreamError `STATE_DAMAGED` when it is gone. */
+  headOf(id: string): RunHead {
+    const head = this.head(id);
+    // Without it a key that was seen would count as gone.
+    if (!head) throw damaged('a run is gone');
+    return head;
   }
 
   head(id: string): RunHead | undefined {
@@ -159,10 +169,9 @@ export class Marks {
   }
 
   #sightingOf({ seen, read, run }: Mark): Pick<Mark, 'seen' | 'read'> {
-    const head = run && this.head(run.id);
-    return head
-      ? { seen: Math.max(seen, head.seen), read: Math.max(read, head.read) }
-      : { seen, read };
+    if (!run) return { seen, read };
+    const head = this.headOf(run.id);
+    return { seen: Math.max(seen, head.seen), read: Math.max(read, head.read) };
   }
 
   /** A mark that is written takes over what a retired run says, and looks there no more. */

@@ -62,8 +62,7 @@ export function packRunHead(id: string, { seen, read, left, isLive }: RunHead): 
 }
 
 /** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this id. */
-export function unpackRunHead(id: string, packed: Buffer | undefined): RunHead {
-  if (!packed) throw damaged('a run is gone');
+export function unpackRunHead(id: string, packed: Buffer): RunHead {
   expectWhole(id, packed, HEAD.end);
   return {
     seen: packed.readUInt32BE(HEAD.seen),

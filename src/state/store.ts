@@ -350,7 +350,7 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
         };
         const seenRuns = new Map<string, boolean>();
         const isSeenWithRun = (id: string): boolean => {
-          const known = seenRuns.get(id) ?? (marked.head(id)?.seen ?? 0) >= since;
+          const known = seenRuns.get(id) ?? marked.headOf(id).seen >= since;
           seenRuns.set(id, known);
           return known;
         };

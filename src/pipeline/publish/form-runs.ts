@@ -35,7 +35,8 @@ export function formedRuns(
       end();
       continue;
     }
-    if (members.length === MAX_MEMBERS || crc32(record.key) % CUT_EVERY === 0) end();
+    const isCut = members.length === MAX_MEMBERS || crc32(record.key) % CUT_EVERY === 0;
+    if (isCut || !isBehind(record, members.at(-1))) end();
     members.push(record);
   }
   end();
@@ -49,6 +50,11 @@ function hasKey(record: PageRecord): record is Keyed {
 function isMember(record: Keyed): record is Member {
   const { key, bytes } = record;
   return bytes !== undefined && Buffer.byteLength(key) <= MAX_KEY_BYTES && key.isWellFormed();
+}
+
+/** In the same bytes: those of a page of another layout stand each in bytes of their own. */
+function isBehind({ bytes: { page, at } }: Member, last: Member | undefined): boolean {
+  return page === last?.bytes.page && at >= last.bytes.end;
 }
 
 function runOf(members: readonly Member[]): Run {

@@ -15,7 +15,7 @@ interface Item {
 }
 
 /** The records of a page, decoded with these runs; how many were looked at one by one is told. */
-function decoded(items: readonly Item[], runs: readonly Run[]) {
+function decoded(items: readonly Item[], runs: readonly Run[], before = '') {
   let alone = 0;
   const parse = parsing(keyOf);
   const decode = matchingDigests(
@@ -29,7 +29,7 @@ function decoded(items: readonly Item[], runs: readonly Run[]) {
     },
   );
   const pagination = { total_records: items.length, has_next_page: false };
-  const text = JSON.stringify({ data: items, pagination });
+  const text = `{${before}${JSON.stringify({ data: items, pagination }).slice(1)}`;
   const steps = decodedPage({ body: Buffer.from(text), text }, decode);
   let step = steps.next();
   while (!step.done) step = steps.next();
@@ -73,6 +73,14 @@ describe('runs of a page', () => {
       expect(keys).toEqual(keys.map((_, nth) => keys[0]! + nth));
       expect(members.at(-1)!.end).toBe(length);
     }
+  });
+
+  it('are none of a page of another layout, whose records stand each in bytes of their own', () => {
+    const page = items(40);
+    const { records } = decoded(page, [], '"p\\u0061ge":1,');
+    expect(jsonOf(records)).toEqual(page);
+    expect(new Set(records.map(({ bytes }) => bytes!.page)).size).toBe(40);
+    expect(formed(records)).toEqual([]);
   });
 
   it('never make a record say what it does not', () => {

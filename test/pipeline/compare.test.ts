@@ -1,0 +1,81 @@
+import { firstValueFrom, of } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { comparing } from '../../src/pipeline/compare.ts';
+import { formedRuns } from '../../src/pipeline/publish/form-runs.ts';
+import type { ReadBatch, RefetchBatch } from '../../src/pipeline/reads/read-batch.ts';
+import { decodedPage, matchingDigests, parsing } from '../../src/streams/decode/decoder.ts';
+import { logicalClock } from '../../src/streams/http/logical-clock.ts';
+import { keyOfFields } from '../../src/streams/records/key-of.ts';
+import type { KnownRun } from '../../src/streams/records/page-record.ts';
+import { splitRecords } from '../../src/streams/records/records.ts';
+
+const keyFields = ['id'];
+const keyOf = keyOfFields(keyFields);
+const codec = {
+  encode: (record: object) => Buffer.from(JSON.stringify(record)),
+  decode: (bytes: Buffer) => JSON.parse(bytes.toString()) as Record<string, string>,
+};
+
+function decoded(ids: readonly number[], runs: readonly KnownRun[]) {
+  const pagination = { total_records: ids.length, has_next_page: false };
+  const text = JSON.stringify({ data: ids.map((id) => ({ id, text: 't' })), pagination });
+  const knownRun = (key: string) => runs.find(({ members }) => members[0]!.key === key);
+  const known = () => undefined;
+  const decode = matchingDigests({ keyFields, keyOf, known, knownRun }, parsing(keyOf));
+  const steps = decodedPage({ body: Buffer.from(text), text }, decode);
+  let step = steps.next();
+  while (!step.done) step = steps.next();
+  return step.value!.data;
+}
+
+describe('a page whose turn has come', () => {
+  const ids = [1, 2, 3, 4, 5, 6, 7, 8];
+  const [run, ...others] = formedRuns(decoded(ids, []), () => true);
+
+  /** What is looked at as a run, and what one by one. */
+  const compared = async (page: readonly number[], isLive = true) => {
+    const { keyed, rejected, rejectedAt } = splitRecords(decoded(page, [run!]));
+    const clock = logicalClock();
+    const span = clock.answered(clock.begin());
+    const settle = () => undefined;
+    const batch: RefetchBatch = { lane: 'reread', keyed, rejected, rejectedAt, span, settle };
+    const difference = await firstValueFrom(
+      of<ReadBatch[]>(batch).pipe(
+        comparing({
+          task: { rules: {}, config: { poll: {} } } as never,
+          checkpoint: {
+            ...{ get: () => undefined, text: () => undefined, isUnseen: () => false },
+            run: () => (isLive ? { seen: 1, read: 1 } : undefined),
+          },
+          evolution: { values: codec },
+          images: { get: (key) => codec.encode({ id: Number(key), text: 't' }) },
+          ...{ clock, volatile: undefined, wasEmpty: false },
+          snapshot: () => ({ startedAt: 0, position: null, done: true }),
+        }),
+      ),
+    );
+    const { read, changes, unchanged } = difference;
+    return {
+      runs: read.runs.length,
+      keys: read.keys.map(Number),
+      changes: changes.length,
+      unchanged,
+    };
+  };
+
+  it('has its runs, and the keys of what is in none', async () => {
+    expect(others).toEqual([]);
+    expect(await compared([...ids, 9])).toEqual({ runs: 1, keys: [9], changes: 0, unchanged: 9 });
+  });
+
+  it('has all of them one by one, where the run was retired since it was decoded', async () => {
+    const all = { runs: 0, keys: ids, changes: 0, unchanged: 8 };
+    expect(await compared(ids, false)).toEqual(all);
+  });
+
+  it('has each key once, where one of the run comes before it, too', async () => {
+    const keys = [8, 1, 2, 3, 4, 5, 6, 7];
+    const all = { runs: 0, keys, changes: 0, unchanged: 8 };
+    expect(await compared([8, ...ids])).toEqual(all);
+  });
+});
