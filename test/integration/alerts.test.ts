@@ -114,12 +114,18 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
   };
   const ready = (service: Cli) =>
     service.logged(({ event, ready }) => event === 'readiness' && ready === true);
-  /** Resolves when all of these have been seen firing, of this instance. */
-  const fire = (instance: string, ...alerts: string[]) =>
-    vi.waitFor(
-      () => expect(alerts.filter((alert) => !seen.has(`${alert} ${instance}`))).toEqual([]),
-      PATIENCE,
-    );
+  /** Resolves when all of these have been seen firing, of this instance; else says what it said itself. */
+  const fire = async (instance: string, ...alerts: string[]) => {
+    const missing = () => alerts.filter((alert) => !seen.has(`${alert} ${instance}`));
+    try {
+      await vi.waitFor(() => expect(missing()).toEqual([]), PATIENCE);
+    } catch (cause) {
+      const said = services.get(instance)?.stderr().slice(-4_000);
+      throw new Error(`${instance} has not fired ${missing().join(', ')}; it said:\n${said}`, {
+        cause,
+      });
+    }
+  };
 
   beforeAll(async () => {
     const place = mkdtempSync(join(tmpdir(), 'cellarstream-prometheus-'));

@@ -163,13 +163,18 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
     if (now() - lookedAt <= staleMs(state)) return undefined;
     return { cause: 'stale', what: 'no poll or sweep has ended', since: lookedAt };
   };
+  /** What a wait for all of them does not explain: a list is not stale, or late to start, beside it. */
+  const besides = ({ cause }: Trouble, { trouble }: ResourceState): Wrong | undefined =>
+    lasts(trouble) && trouble.cause !== cause ? wrongBy(trouble) : undefined;
   const wrong = (): Wrong[] => {
     if (!isLoggedIn && lasts(login)) return [wrongBy(login)];
-    if (lasts(connection)) return [wrongBy(connection)]; // nobody logs in before Kafka has that
+    if (lasts(connection) && !isLoggedIn) return [wrongBy(connection)]; // nobody logs in before Kafka has that
     if (!isLoggedIn) return [{ cause: 'starting', what: 'not logged in yet' }];
     const all: Wrong[] = lasts(login) ? [wrongBy(login)] : [];
+    if (lasts(connection)) all.push(wrongBy(connection));
     for (const resource of resources) {
-      const found = wrongWith(states.get(resource)!);
+      const state = states.get(resource)!;
+      const found = lasts(connection) ? besides(connection, state) : wrongWith(state);
       if (found) all.push({ ...found, resource });
     }
     return all;

@@ -131,6 +131,19 @@ describe('readiness', () => {
     expect(check()).toEqual(READY);
   });
 
+  it('names what a list waits for beside the ledger: that Kafka is away hides no other cause', () => {
+    const { check, retry, fail, pass } = readyService();
+    retry('kafka');
+    retry('registry', 'orders');
+    pass(3_000);
+    expect(check().causes).toEqual(['kafka', 'registry']);
+    retry('kafka', 'orders'); // it is said once
+    fail('inventory', new Error('no such column'));
+    pass(3_000);
+    expect(check().causes).toEqual(['kafka', 'failed']);
+    expect(check().reasons.map((line) => line.split(' ')[0])).toEqual(['waiting', 'inventory:']);
+  });
+
   it('stays while a failed try is mended by the next', () => {
     const { check, pass, retry, page } = readyService();
     retry('orders', 'orders');
