@@ -1,7 +1,7 @@
 import type { StatusChange } from '../../resources/orders/order-status.ts';
 import { durations, quantile } from './durations.ts';
 import type { Durations } from './durations.ts';
-import { boundedMap } from './bounded-map.ts';
+import { boundedMap } from '../../core/bounded-map.ts';
 import { shortened } from './shortened.ts';
 import type { LifeCycle, LifeCycleState } from './status-json.ts';
 
@@ -52,7 +52,7 @@ export function lifeCycle(options: LifeCycleOptions = {}): LifeCycleModel {
   const states = new Map<string, State>();
   const passages = new Map<string, Passage>();
   /** By subject. */
-  const entries = boundedMap<{ readonly state: State; readonly at: number }>(maxEntries);
+  const entries = boundedMap<string, { readonly state: State; readonly at: number }>(maxEntries);
   let statuses = 0;
   let others = 0;
 

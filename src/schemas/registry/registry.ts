@@ -1,3 +1,5 @@
+import { boundedMap } from '../../core/bounded-map.ts';
+import type { BoundedMap } from '../../core/bounded-map.ts';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { RecordSchema } from '../avro/avro-schema.ts';
 import { objectIn } from '../json/json.ts';
@@ -37,8 +39,8 @@ export interface Registry {
 const COMPATIBILITY = 'FULL_TRANSITIVE';
 const CONFLICT = 409;
 
-/** Answers that are remembered, of each kind. */
-const MAX_REMEMBERED = 1_000;
+/** Answers that are remembered, of each kind; at least the newest half. */
+const MAX_REMEMBERED = 2_000;
 
 // Not @kafkajs/confluent-schema-registry: it gives schemas as avsc types, which have lost the field
 // property `json`, it can't ask whether a schema would be compatible, and it brings protobufjs along.
@@ -57,8 +59,8 @@ const MAX_REMEMBERED = 1_000;
  */
 export function createRegistry(options: RegistryOptions): Registry {
   const { ask, close } = createRegistryHttp(options);
-  const ids = new Map<string, Promise<number>>();
-  const schemas = new Map<number, Promise<RecordSchema>>();
+  const ids = boundedMap<string, Promise<number>>(MAX_REMEMBERED);
+  const schemas = boundedMap<number, Promise<RecordSchema>>(MAX_REMEMBERED);
   const lastTurns = new Map<string, Promise<unknown>>();
 
   const send = async (subject: string, schema: string): Promise<number> => {
@@ -131,11 +133,14 @@ function versions(subject: string): string {
 }
 
 /** The answer given last time; one request for all who ask at once. Failures are not remembered. */
-function remembered<K, T>(answers: Map<K, Promise<T>>, key: K, work: () => Promise<T>): Promise<T> {
+function remembered<K, T>(
+  answers: BoundedMap<K, Promise<T>>,
+  key: K,
+  work: () => Promise<T>,
+): Promise<T> {
   const known = answers.get(key);
   if (known) return known;
   const answer = work();
-  if (answers.size >= MAX_REMEMBERED) answers.delete(answers.keys().next().value!);
   answers.set(key, answer);
   answer.catch(() => answers.get(key) === answer && answers.delete(key));
   return answer;

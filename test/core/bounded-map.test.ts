@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { boundedMap } from '../../../src/ops/status/bounded-map.ts';
+import { boundedMap } from '../../src/core/bounded-map.ts';
 
 it('remembers the newest half of what it may, and never more than all of it', () => {
-  const map = boundedMap<number>(100);
+  const map = boundedMap<string, number>(100);
   for (let n = 0; n < 1_000; n++) {
     map.set(`${n}`, n);
     expect(map.size()).toBeLessThanOrEqual(100);
@@ -14,7 +14,7 @@ it('remembers the newest half of what it may, and never more than all of it', ()
 });
 
 it('counts what is set again as new, and forgets what is deleted', () => {
-  const map = boundedMap<number>(4);
+  const map = boundedMap<string, number>(4);
   map.set('a', 1);
   map.set('b', 2);
   map.set('a', 3);

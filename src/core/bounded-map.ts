@@ -1,8 +1,8 @@
 /** A map that forgets what was set longest ago. */
-export interface BoundedMap<V> {
-  readonly get: (key: string) => V | undefined;
-  readonly set: (key: string, value: V) => void;
-  readonly delete: (key: string) => void;
+export interface BoundedMap<K, V> {
+  readonly get: (key: K) => V | undefined;
+  readonly set: (key: K, value: V) => void;
+  readonly delete: (key: K) => void;
   readonly size: () => number;
 }
 
@@ -11,9 +11,9 @@ export interface BoundedMap<V> {
  * was set before it goes at once. (Taking the first key out of a Map again and again is slow: V8
  * walks over the places of all that were taken before.)
  */
-export function boundedMap<V>(most: number): BoundedMap<V> {
-  let newer = new Map<string, V>();
-  let older = new Map<string, V>();
+export function boundedMap<K, V>(most: number): BoundedMap<K, V> {
+  let newer = new Map<K, V>();
+  let older = new Map<K, V>();
   return {
     get: (key) => newer.get(key) ?? older.get(key),
     set: (key, value) => {
