@@ -57,7 +57,8 @@ export async function restore(
   const { isKept, cursor, lost, known, anew } = judge({
     ...{ memory, found, nothing, bounds, task, topic, instance },
   });
-  if (stored && !isKept) await store.clear();
+  // Who died in its first put has left images without the memory of them.
+  if (!isKept && (stored !== undefined || store.count() > 0)) await store.clear();
   if (lost) await store.put([], known);
 
   const source = { log, topic, store, readImage };

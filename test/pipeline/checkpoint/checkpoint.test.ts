@@ -79,6 +79,7 @@ async function opened(
   };
   const store: Partial<TaskStore> = {
     memory: () => memory,
+    count: () => 0,
     kept: () => ({ keys: [], next: undefined }),
     sequence: () => undefined,
     put: (images, now) => {

@@ -77,6 +77,18 @@ async function publish(log: Checkpoint, ...keys: readonly string[]): Promise<voi
   });
 }
 
+describe('a task whose process died in its first write to the folder', () => {
+  it('believes nothing of what is there: there are images, and no memory of them', async () => {
+    const { kafka, open } = cluster();
+    const folder = new SimFolder();
+    await publish(await open('one', folder), 'a', 'b');
+    folder.tasks.get(TASK)!.memory = undefined;
+    kafka.truncate(TOPIC, 1, 1);
+    const log = await open('two', folder);
+    expect([log.count(), log.cursor.losses]).toEqual([0, 1]);
+  });
+});
+
 describe('a task whose folder an older version has left', () => {
   it('reads it anew: nothing that is stored there is believed', async () => {
     const { open } = cluster();
