@@ -16,6 +16,8 @@ export interface CommittingOptions {
   /** What is to be committed beside a plan, as soon as that is. */
   readonly certify: (plan: Plan) => Promise<Certifying | undefined>;
   readonly resyncs?: Pick<TaskResyncs, 'acknowledged'> | undefined;
+  /** Whether the task has ended meanwhile: from then on it begins to commit nothing. */
+  readonly isOver: () => boolean;
 }
 
 /**
@@ -23,7 +25,7 @@ export interface CommittingOptions {
  * together, through `sinks/producer`.
  */
 export function committing(options: CommittingOptions): (plan: Plan) => Promise<Published> {
-  const { task, checkpoint, resync, certify, resyncs } = options;
+  const { task, checkpoint, resync, certify, resyncs, isOver } = options;
   const { rules, hooks, scheduler } = task;
   const { resource } = rules;
 
@@ -45,7 +47,7 @@ export function committing(options: CommittingOptions): (plan: Plan) => Promise<
   };
   const certified = async (plan: Plan): Promise<void> => {
     const certifying = await certify(plan);
-    if (!certifying) return;
+    if (!certifying || isOver()) return;
     const { outcome, commit, asked } = certifying;
     if (commit) await transact(commit);
     for (const each of asked) resyncs?.acknowledged(each);

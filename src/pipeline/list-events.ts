@@ -94,7 +94,11 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   const { personal } = list;
   const planOf = planning({ task, checkpoint, evolution, keyFields, personal, volatile, resync });
   const certify = certifying({ task, checkpoint, resyncs });
-  const commit = committing({ task, checkpoint, resync, certify, resyncs });
+  let isOver = false;
+  const commit = committing({
+    ...{ task, checkpoint, resync, certify, resyncs },
+    isOver: () => isOver,
+  });
 
   const isEnough = (read: readonly ReadBatch[]) => {
     const snapshots = read.filter((batch) => batch.lane === 'first-read');
@@ -133,6 +137,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
         finalize(batch.settle),
       ),
     ),
+    finalize(() => (isOver = true)),
   );
 }
 
