@@ -63,6 +63,8 @@ export const VOLATILE = 'signed';
 export const PERSONAL = 'nobody may know';
 /** So much may one request be faster on its way than another: the headroom of the quota. */
 const MAX_APART_MS = 900;
+/** Beside the time that another takes, a page that was asked for ahead mostly waits no longer until it is given up. */
+const LATE_MS = 100;
 
 /** For a while some records are no JSON. */
 export interface Oddity {
@@ -134,12 +136,15 @@ export class SimApi {
     return { request, destroy: () => Promise.resolve() } as unknown as Dispatcher;
   }
 
-  /** A process has given up an answer that it asked for ahead. */
+  /** A process has given up an answer that it asked for ahead: one of those that came of late, nobody says which. */
   unhear(name: string, offset: number): void {
-    const place = this.heard.findLastIndex(
-      ({ client, query }) => client.name === name && query.offset === offset,
+    const since = this.#time.now() - this.traits.latencyMs - LATE_MS;
+    const isOfPlace = ({ client, query }: Heard) => client.name === name && query.offset === offset;
+    const newest = this.heard.findLast(isOfPlace);
+    const others = this.heard.filter(
+      (each) => each !== newest && !(isOfPlace(each) && each.at >= since),
     );
-    if (place >= 0) this.heard.splice(place, 1);
+    this.heard.splice(0, Infinity, ...others);
   }
 
   #reply(client: SimClient, { path, headers }: Dispatcher.RequestOptions): Reply {
