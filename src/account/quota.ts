@@ -70,6 +70,7 @@ export function openQuota(options: QuotaOptions): Quota {
   const bucket = tokenBucket({
     capacity,
     windowMs: WINDOW_MS,
+    lateMs: LATE_MS,
     scheduler,
     ...(part && { gate: part.gate }),
     onStart: (at) => {

@@ -53,8 +53,10 @@ const MARGIN = 2;
  *   all starts count later at once. The same of a server that becomes quicker while the way stalls.
  *
  * So nothing is forgotten before a window has passed since its end.
+ *
+ * @param lateMs By how much what failed or was given up may arrive later than its end.
  */
-export function startLog(windowMs: number): StartLog {
+export function startLog(windowMs: number, lateMs = 0): StartLog {
   const underWay = new Set<Timed>(); // a Set keeps the order of insertion: the oldest is its first
   const answered = timeLine<Timed>();
   /** Answers that say how long one takes. */
@@ -106,7 +108,7 @@ export function startLog(windowMs: number): StartLog {
         // What took no time was never asked; and by a clock that was set back nothing can be measured.
         const isMeasured = end > at && end >= (answered.last()?.at ?? end);
         if (isAnswered && isMeasured) answer(end, end - at);
-        else others.add({ at: end });
+        else others.add({ at: end + lateMs }); // it may still be on its way
       };
     },
     used: (now) => {

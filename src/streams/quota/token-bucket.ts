@@ -22,6 +22,8 @@ export interface TokenBucketOptions {
    * failed or was given up may still be on its way.
    */
   readonly onStart?: (at: number) => void | ((end: number, isAnswered: boolean) => void);
+  /** What failed or was given up may arrive so much later than its end: ms, as far as {@link during} knows of it. Default 0. */
+  readonly lateMs?: number;
   /** What else a start has to wait for. Default nothing. */
   readonly gate?: Gate;
 }
@@ -105,14 +107,15 @@ export interface TokenBucket extends Limit {
  *
  * The promise holds to the tick of the scheduler's clock. A server counts arrivals: with {@link during}
  * a token comes back `windowMs` after the latest time at which the request can have arrived, so that the
- * promise holds for arrivals too, as long as nothing arrives that was given up before; as an operator
+ * promise holds for arrivals too, as long as nothing arrives later than `lateMs` after it was given up; as an operator
  * the bucket knows of starts alone. Leave headroom for either: requests are not all as long on their way.
  *
  * @throws RangeError when called, if `capacity` or `windowMs` is out of range.
  * @see https://github.com/tower-rs/tower/issues/842 - why a fixed window is not enough
  */
 export function tokenBucket(options: TokenBucketOptions): TokenBucket {
-  const { capacity, windowMs, scheduler = asyncScheduler, starts = [], onStart, gate } = options;
+  const { capacity, windowMs, lateMs = 0, scheduler = asyncScheduler } = options;
+  const { starts = [], onStart, gate } = options;
   requireInteger('capacity', capacity, Infinity);
   if (!Number.isFinite(windowMs) || windowMs <= 0) {
     throw new RangeError(`windowMs must be a finite number > 0, got ${windowMs}`);
@@ -120,7 +123,7 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
 
   const lanes: Lane[] = []; // by rank
   /** Starts of nobody who is known. */
-  const unknown = startLog(windowMs);
+  const unknown = startLog(windowMs, lateMs);
   const made = scheduler.now();
   for (const at of starts) unknown.add(Math.min(at, made));
   let wakeUp: Subscription | undefined;
@@ -214,7 +217,7 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
     if (!Number.isFinite(rank)) throw new RangeError(`rank must be a finite number, got ${rank}`);
     if (typeof share === 'number') requireInteger('share', share, capacity);
     const shareNow = typeof share === 'number' ? () => share : () => Math.max(1, share());
-    const made: Lane = { rank, share: shareNow, line: [], log: startLog(windowMs) };
+    const made: Lane = { rank, share: shareNow, line: [], log: startLog(windowMs, lateMs) };
     lanes.push(made);
     lanes.sort((a, b) => a.rank - b.rank);
     return limit(made);

@@ -98,6 +98,16 @@ describe('during', () => {
     });
   });
 
+  it('gives it back later by what such a request may still be on its way', () => {
+    const scheduler = virtualTime();
+    scheduler.run(({ cold, expectObservable }) => {
+      const limit = tokenBucket({ capacity: 1, windowMs: 10, lateMs: 5, scheduler });
+      expectObservable(during(limit, cold('----#'))).toBe('            ----#');
+      expectObservable(during(limit, cold('--------')), '^----------------------!').toBe('-'); // begins at 19
+      expectObservable(during(limit, cold('(x|)'))).toBe('38ms (x|)'); // given up at 23
+    });
+  });
+
   it('takes a plain operator for a limit too', () => {
     const scheduler = virtualTime();
     scheduler.run(({ cold, expectObservable }) => {
