@@ -1,6 +1,6 @@
 import { EMPTY, map, ReplaySubject, switchMap, take } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { MAX_BEHIND_MS } from '../../streams/http/server-clock.ts';
+import { MAX_BACK_MS } from '../../streams/http/server-clock.ts';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
 import type { ScanPage, ScanTrouble } from '../../streams/paging/pages.ts';
 import { isReadable } from '../../streams/records/page-record.ts';
@@ -21,7 +21,7 @@ export interface SnapshotReadsOptions {
 export interface SnapshotReads {
   /** Its pages; none when it was done before. */
   readonly batches$: Observable<SnapshotBatch>;
-  /** Where the first window begins, once it is known: at the server's time as the snapshot began, ms. */
+  /** Where the first window begins, once it is known, ms: before all that changes as the snapshot goes on is stamped. */
   readonly began$: Observable<number>;
   /** Emits when its last page is dealt with; at once when it was done before. */
   readonly done$: Observable<void>;
@@ -33,7 +33,8 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
   const { firstRead, since: polledUntil } = begun;
   const { startFrom } = task.config.poll;
   const began$ = new ReplaySubject<number>(1);
-  if (firstRead.startedAt !== null) began$.next(firstRead.startedAt);
+  // Of the clock that stamps records a new process has seen nothing yet.
+  if (firstRead.startedAt !== null) began$.next(firstRead.startedAt - MAX_BACK_MS);
   const done$ = new ReplaySubject<void>(1);
   if (firstRead.done) done$.next();
 
@@ -53,10 +54,8 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
     // As with a sweep: what it may be nobody knows.
     settled &&= isReadable(page.answer.data);
     const brought = lane.seen(page.answer);
-    const newest = clock.newest();
     // An empty list tells nothing of the clock that will stamp its first record.
-    const slack = newest === undefined ? MAX_BEHIND_MS : 0;
-    began$.next((startedAt ?? newest ?? slack) - slack);
+    began$.next(clock.mark(clock.newest()) ?? (startedAt ?? MAX_BACK_MS) - MAX_BACK_MS);
     const settle = () => {
       brought.settle();
       if (done) done$.next();

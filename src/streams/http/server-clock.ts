@@ -16,8 +16,10 @@ export interface ServerClock {
 }
 
 /** The clock that stamps records may be this far behind the one that sends dates. */
-export const MAX_BEHIND_MS = 15 * 60_000;
+const MAX_BEHIND_MS = 15 * 60_000;
 const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
+/** How far before the server's time a stamp of that moment may be at most: behind, and cut to the day. */
+export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
 
 /**
  * Two clocks that nobody promises to agree: the server's `Date`, and the one that `updated_at` comes

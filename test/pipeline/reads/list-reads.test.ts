@@ -309,6 +309,29 @@ describe('listReads', () => {
     );
   });
 
+  it('begins them there too where stamps are behind, or a new process knows nothing of them', () => {
+    const behind = new Date(START - 600_000).toISOString();
+    const first = (from: Pick<Cursor, 'firstRead' | 'since'> | undefined) => {
+      let begins: number | undefined;
+      reading(
+        () => [order(1, behind)],
+        ({ batches$, asked, at }) => {
+          const reading$ = batches$.subscribe(({ settle }) => settle());
+          at(1_000, () => {
+            [begins] = windows(asked);
+            reading$.unsubscribe();
+          });
+        },
+        from,
+      );
+      return begins;
+    };
+    expect(first(undefined)).toBeLessThan(START - 600_000);
+    const began = { startedAt: START, position: null, done: true };
+    expect(first({ firstRead: began, since: null })).toBeLessThan(START - 600_000);
+    expect(first({ firstRead: began, since: START })).toBeGreaterThan(START - 60_000);
+  });
+
   it('reads an order again once, however often it is asked to, and again when that decides nothing', () => {
     reading(
       () => [order(7)],
