@@ -5,7 +5,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { Kafka, logLevel } from 'kafkajs';
 import { parse } from 'yaml';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import type { Sandbox, SandboxAccount, SandboxOptions } from '../../src/sandbox/index.ts';
 import { freeLoopbackPorts } from '../../src/devstack/loopback-ports.ts';
@@ -16,6 +15,7 @@ import { KafkaProxy, loseAnswer } from '../support/proxy/kafka-proxy.ts';
 import { TcpProxy } from '../support/proxy/tcp-proxy.ts';
 import { runCli } from './support/cli.ts';
 import type { Cli } from './support/cli.ts';
+import { deleteCompacted } from './support/deleted-records.ts';
 import { hasPrometheus, hastened, startPrometheus } from './support/prometheus.ts';
 import type { Prometheus } from './support/prometheus.ts';
 import { connections } from './support/service.ts';
@@ -342,23 +342,8 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
     const first = await start('lost', sandbox, env);
     await ready(first.service);
     await first.service.end('SIGTERM');
-    const topic = 'alerts-lost.orders';
-    await withAdmin(
-      new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING }),
-      async (admin) => {
-        const configEntries = [{ name: 'cleanup.policy', value: 'delete' }]; // else nothing can be deleted by hand
-        const resources = [{ type: 2, name: topic, configEntries }];
-        await admin.alterConfigs({ validateOnly: false, resources });
-        await admin.fetchTopicOffsets(topic); // else kafkajs does not know who leads
-        await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '50' }] });
-        await admin.alterConfigs({
-          validateOnly: false,
-          resources: [
-            { type: 2, name: topic, configEntries: [{ name: 'cleanup.policy', value: 'compact' }] },
-          ],
-        });
-      },
-    );
+    const kafka = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });
+    await deleteCompacted(kafka, 'alerts-lost.orders', 0, '50');
     const { service } = await start('lost', sandbox, env);
     await fire('lost', 'CellarstreamTopicDisagrees');
     await service.end('SIGKILL');

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Kafka, logLevel, Partitioners } from 'kafkajs';
 import { describe, expect, inject, it } from 'vitest';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { deleteCompacted } from './support/deleted-records.ts';
 import { cliForTest, folderForTest, sandboxForTest, settings } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 import type { Read } from './support/topic-reader.ts';
@@ -147,19 +147,7 @@ describe('certificates', () => {
     await service.end('SIGTERM');
     const before = await certificatesOf(prefix);
     const { position, records } = before[0]!.partitions[1]!;
-    const partitions = [{ partition: 1, offset: String(Math.floor(position / 2)) }];
-    const topic = `${prefix}.orders`;
-    await withAdmin(kafka(), async (admin) => {
-      const clean = (value: string) =>
-        admin.alterConfigs({
-          validateOnly: false,
-          resources: [{ type: 2, name: topic, configEntries: [{ name: 'cleanup.policy', value }] }],
-        });
-      await clean('delete'); // else brokers delete nothing by hand
-      await admin.fetchTopicOffsets(topic); // else kafkajs does not know who leads
-      await admin.deleteTopicRecords({ topic, partitions });
-      await clean('compact');
-    });
+    await deleteCompacted(kafka(), `${prefix}.orders`, 1, String(Math.floor(position / 2)));
     const left = digestOf(await read(`${prefix}.orders`), 1, position).records;
     expect([left > 0, left < records]).toEqual([true, true]);
 

@@ -7,6 +7,7 @@ import type { Sandbox } from '../../src/sandbox/index.ts';
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { createTopic } from './support/created-topic.ts';
+import { deleteCompacted, deleteRecords, setPolicy } from './support/deleted-records.ts';
 import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import {
   cliForTest,
@@ -50,15 +51,6 @@ async function deleteTopic(topic: string): Promise<void> {
   await admin((all) => all.deleteTopics({ topics: [topic] }));
   const isThere = () => admin(async (all) => (await all.listTopics()).includes(topic));
   await vi.waitFor(async () => expect(await isThere()).toBe(false), POLL);
-}
-
-async function setConfig(topic: string, name: string, value: string): Promise<void> {
-  await admin((all) =>
-    all.alterConfigs({
-      validateOnly: false,
-      resources: [{ type: 2, name: topic, configEntries: [{ name, value }] }],
-    }),
-  );
 }
 
 /** A service whose initial snapshot is done, and the sandbox that it reads. */
@@ -195,12 +187,7 @@ describe.concurrent('a topic whose beginning was deleted', TIMEOUT, () => {
     const topic = 'cut.orders';
     const { sandbox, env, service } = await published('cut');
     await service.end('SIGTERM');
-    await setConfig(topic, 'cleanup.policy', 'delete'); // else brokers delete nothing by hand
-    await admin(async (all) => {
-      await all.fetchTopicOffsets(topic); // else kafkajs does not know who leads
-      await all.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '5' }] });
-    });
-    await setConfig(topic, 'cleanup.policy', 'compact');
+    await deleteCompacted(client(), topic, 0, '5');
     const left = (await read(topic)).map(({ key }) => key);
     expect(left.length).toBeLessThan(ORDERS);
 
@@ -229,14 +216,11 @@ describe.concurrent('a topic whose beginning was deleted', TIMEOUT, () => {
   it('of cursors or signals ends nothing', async () => {
     const { sandbox, env, service } = await published('cut-cursors');
     await service.end('SIGTERM');
-    for (const topic of ['cut-cursors.cursors', 'cut-cursors.signals']) {
-      await setConfig(topic, 'cleanup.policy', 'delete');
-      await admin(async (all) => {
-        const [{ high } = { high: '0' }] = await all.fetchTopicOffsets(topic);
-        await all.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: high }] });
-      });
-    }
-    await setConfig('cut-cursors.cursors', 'cleanup.policy', 'compact');
+    const endOf = (topic: string) =>
+      admin(async (all) => (await all.fetchTopicOffsets(topic))[0]!.high);
+    const [cursors, signals] = ['cut-cursors.cursors', 'cut-cursors.signals'] as const;
+    await deleteCompacted(client(), cursors, 0, await endOf(cursors));
+    await deleteRecords(client(), signals, 0, await endOf(signals));
     forgetImages(env);
     const again = cliForTest(['run'], env);
     await again.logged(({ event }) => event === 'restored');
@@ -341,7 +325,7 @@ describe.concurrent('settings of topics', TIMEOUT, () => {
 
   it('that are changed under the service stop their list alone, when it is taken over again', async () => {
     const { sandbox, service } = await published('changed', { RESOURCES: 'orders,products' });
-    await setConfig('changed.products', 'cleanup.policy', 'delete');
+    await setPolicy(client(), 'changed.products', 'delete');
     // Somebody takes its place, and goes away: the next commit finds that out.
     const intruder = client().producer({
       transactionalId: 'cellarstream.changed.default.products',

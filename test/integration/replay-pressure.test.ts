@@ -4,7 +4,7 @@ import { replay } from '../../src/consumers/replay.ts';
 import type { ReplayOptions } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
 import type { OrderStatusChange } from '../../src/schemas/events/order-status-change.ts';
-import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { deleteRecords } from './support/deleted-records.ts';
 import { clientsForTest, countingKafka, numbers, writtenTopic } from './support/written-topic.ts';
 
 const EVENTS = 120_000; // of 80 bytes or so: 10 MB in one partition
@@ -62,13 +62,7 @@ it('says so when what is to come was deleted meanwhile', async () => {
   );
   await vi.waitUntil(() => count === 1, { timeout: 30_000 });
   const most = String(EVENTS - 5_000);
-  await withAdmin(clients.kafka, async (admin) => {
-    await admin.fetchTopicOffsets(topic.name); // kafkajs deletes from topics only that it knows of
-    await admin.deleteTopicRecords({
-      topic: topic.name,
-      partitions: [{ partition: 0, offset: most }],
-    });
-  });
+  await deleteRecords(clients.kafka, topic.name, 0, most);
   goOn.next();
   await expect(replayed).rejects.toMatchObject({
     code: 'POSITION',

@@ -10,6 +10,7 @@ import type { ReplayOptions } from '../../src/consumers/replay.ts';
 import { topicsUnder } from '../../src/consumers/topic.ts';
 import type { OrderStatusChange } from '../../src/schemas/events/order-status-change.ts';
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
+import { deleteRecords } from './support/deleted-records.ts';
 import { clientsForTest, notingKafka, numbers, writtenTopic } from './support/written-topic.ts';
 
 const NOON = Date.UTC(2026, 0, 31, 12);
@@ -226,13 +227,7 @@ describe('replay', () => {
 
   it('refuses to begin at what retention has deleted', async () => {
     const { replayed, kafka, name } = await written('replay-deleted');
-    await withAdmin(kafka, async (admin) => {
-      await admin.fetchTopicOffsets(name); // kafkajs deletes from topics only that it knows of
-      await admin.deleteTopicRecords({
-        topic: name,
-        partitions: [{ partition: 0, offset: '100' }],
-      });
-    });
+    await deleteRecords(kafka, name, 0, '100');
     await expect(all(replayed({ from: { 0: '20' } }))).rejects.toMatchObject({
       code: 'POSITION',
       message: expect.stringContaining('begins at 100'),

@@ -13,6 +13,7 @@ import type { CertifyRequest } from '../../src/sinks/signals/signals.ts';
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { runCli } from './support/cli.ts';
 import { certifiedOrders, clientsForTest } from './support/certified-orders.ts';
+import { deleteRecords } from './support/deleted-records.ts';
 import {
   cliForTest,
   firstReadDone,
@@ -44,12 +45,6 @@ async function someOrders(clients: Clients, prefix: string, settings = {}) {
   return orders;
 }
 
-/** What retention does, and who deletes records by hand. */
-const deleteRecords = ({ kafka }: Clients, topic: string, partition: number, offset: string) =>
-  withAdmin(kafka, async (admin) => {
-    await admin.fetchTopicOffsets(topic); // else kafkajs knows no leaders
-    await admin.deleteTopicRecords({ topic, partitions: [{ partition, offset }] });
-  });
 /** Without it brokers delete nothing of a compacted topic. */
 const DELETING = { 'cleanup.policy': 'compact,delete' };
 
@@ -103,14 +98,14 @@ describe('verify', () => {
     const clients = clientsForTest();
     const orders = await someOrders(clients, 'verify-gone', DELETING);
     await orders.certify();
-    await deleteRecords(clients, orders.topic, 1, '3');
+    await deleteRecords(clients.kafka, orders.topic, 1, '3');
     const some = await verify('verify-gone', 'orders');
     expect(some.lines[0]).toMatch(/disagrees +26 of 28 .*partition 1 has 12 of 14 records/);
-    await deleteRecords(clients, orders.topic, 1, '-1');
+    await deleteRecords(clients.kafka, orders.topic, 1, '-1');
     const all = await verify('verify-gone', 'orders');
     expect(all.lines[0]).toMatch(/disagrees +14 of 28 .*partition 1 has 0 of 14 records/);
     await orders.write(1, 3);
-    await deleteRecords(clients, orders.topic, 1, '-1');
+    await deleteRecords(clients.kafka, orders.topic, 1, '-1');
     const behind = await verify('verify-gone', 'orders');
     expect(behind.lines[0]).toMatch(/not checked +\? of 28 .*partition 1 begins at \d+, behind/);
     expect([some.exit, all.exit, behind.exit]).toEqual([1, 1, 1]);
