@@ -2,6 +2,8 @@
 export interface OldestSlot {
   /** The slot of the earliest time; of several the one with the lowest number. */
   readonly get: () => number;
+  /** The earliest time. */
+  readonly time: () => number;
   /** Another time for a slot. */
   readonly set: (slot: number, at: number) => void;
 }
@@ -43,6 +45,7 @@ export function oldestSlot(times: readonly number[]): OldestSlot {
   for (let place = (heap.length >>> 1) - 1; place >= 0; place--) sink(heap[place]!);
   return {
     get: () => heap[0]!,
+    time: () => at[heap[0]!]!,
     set: (slot, time) => {
       at[slot] = time;
       rise(slot);

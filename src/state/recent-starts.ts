@@ -25,7 +25,7 @@ export interface RecentStarts {
    * that place.
    */
   readonly add: (at: number) => (later: number) => void;
-  /** Keeps many at once, with one write. */
+  /** Keeps those of many that are newer than what they take the place of, with one write. */
   readonly addAll: (times: readonly number[]) => void;
   /** Closes its file. */
   readonly close: () => void;
@@ -102,7 +102,7 @@ export function recentStarts(file: string, capacity: number): RecentStarts {
       };
     },
     addAll: (times) => {
-      for (const at of times) place(at);
+      for (const at of times) if (at > oldest.time()) place(at);
       write(0, bytes.length);
     },
     close: () => {

@@ -63,13 +63,16 @@ export function startsIn({ starts }: Pick<SimFolder, 'starts'>) {
       known: known !== undefined,
       add: (at) => {
         times.push(at);
-        if (times.length > capacity) times.shift();
+        if (times.length > capacity) times.splice(times.indexOf(Math.min(...times)), 1);
         return (later) => {
           const place = times.lastIndexOf(at);
           if (place >= 0) times[place] = later;
         };
       },
-      addAll: (more) => times.splice(0, Infinity, ...[...times, ...more].slice(-capacity)),
+      addAll: (more) => {
+        const newest = [...times, ...more].toSorted((a, b) => b - a);
+        times.splice(0, Infinity, ...newest.slice(0, capacity));
+      },
       close: () => undefined,
     };
   };

@@ -10,6 +10,7 @@ describe('oldestSlot', () => {
     const oldest = oldestSlot(times);
     for (let k = 0; k < 500; k++) {
       expect(oldest.get()).toBe(times.indexOf(Math.min(...times)));
+      expect(oldest.time()).toBe(Math.min(...times));
       const slot = random() < 0.7 ? oldest.get() : below(times.length);
       times[slot] = below(20) + (random() < 0.7 ? k : 0);
       oldest.set(slot, times[slot]);

@@ -72,6 +72,17 @@ describe('recentStarts', () => {
     starts.close();
   });
 
+  it('keeps the newest of many, whatever their order, and of those that it has', () => {
+    const starts = recentStarts(file(), 3);
+    starts.add(20);
+    starts.add(30);
+    starts.addAll([50, 25, 10]);
+    expect(kept(3)).toEqual([25, 30, 50]);
+    starts.addAll([5, 4, 3]);
+    expect(kept(3)).toEqual([25, 30, 50]);
+    starts.close();
+  });
+
   it('leaves a place to the newer when what it was of ends after all', () => {
     const starts = recentStarts(file(), 1);
     const old = starts.add(1);
