@@ -160,8 +160,10 @@ export class SimList {
     const show = () => {
       for (const key of keys) {
         const old = this.#rows.get(key);
-        if (what === 'gone') this.#remove(key);
-        else if (what === 'new' || old) {
+        // Of removals that are seen late there may be many by now.
+        if (what === 'gone') {
+          if (this.#rows.size > FEW / 2) this.#remove(key);
+        } else if (what === 'new' || old) {
           this.#write(key, stamp, old?.json ?? {}, Number(old?.json.version ?? 0) + 1);
         }
       }
