@@ -187,7 +187,7 @@ describe('orders that are encoded as they arrive', () => {
     const created = (time: string) => `"created_at":"${time}"`;
     (await whole()).answer([
       order(1, created('2025-12-31T23:59:59Z')),
-      order(2, created('2026-01-01T00:00:01Z')),
+      order(2, `${created('2026-01-01T00:00:01Z')},"updated_at":"2026-01-01T00:00:00Z"`),
       order(3),
     ]);
     await until(() => published.length > 0);

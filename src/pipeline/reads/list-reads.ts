@@ -4,7 +4,7 @@ import type { Lanes } from '../../account/quotas.ts';
 import type { CertifyAsked, Resync } from '../../account/resync-requests.ts';
 import type { ListRequest } from '../../streams/decode/answer.ts';
 import type { LogicalClock } from '../../streams/http/logical-clock.ts';
-import { serverClock } from '../../streams/http/server-clock.ts';
+import { MAX_BACK_MS, serverClock } from '../../streams/http/server-clock.ts';
 import { leftOut } from '../../streams/paging/left-out.ts';
 import { poll, window } from '../../streams/paging/poll.ts';
 import { proofLeft } from '../../streams/paging/sweep-progress.ts';
@@ -125,7 +125,12 @@ export function listReads(options: ListReadsOptions): ListReads {
     const isAsking = byKey !== undefined && sweep.phase === 'removing';
     return isResyncing || (!isWaiting && (isAsking || asked.isAsked())) ? 'asking' : 'nothing';
   };
-  /** Whether the poll that goes on began behind the initial snapshot. */
+  /** Whether a window that begins there has what changed during the snapshot: stamps may be too far behind for it. */
+  const reaches = (from: number) => {
+    const began = progress().firstRead.startedAt ?? MAX_BACK_MS;
+    return from <= (clock.newest() ?? began - MAX_BACK_MS);
+  };
+  /** Whether the poll that goes on finds what the initial snapshot has missed: it began behind it. */
   let isBehind = false;
   // Window by window, from where the polls or the initial snapshot began.
   const polls$ = snapshot.began$.pipe(
@@ -133,7 +138,7 @@ export function listReads(options: ListReadsOptions): ListReads {
     switchMap((startedAt) =>
       poll({
         scan: (dates) => {
-          isBehind = isDone();
+          isBehind = isDone() && reaches(Date.parse(dates.modifiedFromDate));
           return pollLane.scan(dates);
         },
         scanBack: (dates) => lookBackLane.scan(dates),
@@ -165,7 +170,7 @@ export function listReads(options: ListReadsOptions): ListReads {
   });
 
   /** Begins before what is wanted: the rest is left out by `updated_at`. */
-  const windowFrom = (since: number) => window(since - BOUND_MS, clock.latest() ?? scheduler.now());
+  const windowFrom = (since: number) => window(since - BOUND_MS, clock.latest(scheduler.now()));
   const again = refetches({ single, ...refetchLane, arrived: refetchLane.seen });
 
   const resyncs$ = snapshot.done$.pipe(

@@ -66,7 +66,7 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
   const dates = () =>
     startFrom === undefined || !task.rules.windowed
       ? {}
-      : window(startFrom, clock.latest() ?? task.scheduler.now());
+      : window(startFrom, clock.latest(task.scheduler.now()));
   const batches$ = task.account.tokens.token$.pipe(
     take(1),
     switchMap(({ serverTime }) => {

@@ -7,8 +7,11 @@ export interface ServerClock {
    * and whose first answer has been told; undefined, for where it began, if there was none.
    */
   mark(newest: number | undefined): number | undefined;
-  /** The latest time known, for the end of a window; undefined if nothing is known. */
-  latest(): number | undefined;
+  /**
+   * The latest time known, for the end of a window, in ms. Until a `Date` was told the local time counts too: what was
+   * seen may be old, and an end that is too late costs nothing.
+   */
+  latest(localTime: number): number;
   /** The server's clock, as an answer told it. */
   tell(serverTime: number | undefined): void;
   /** The `updated_at` of records that were read; null where there is none. */
@@ -28,7 +31,8 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  * record stamped in the future would else take a clock that is behind for one that is not. In a quiet time
  * a window begins not further back than 15 minutes and one step of a coarse `updated_at`, or every poll would read again
  * whatever was written last. Where no `updated_at` has been seen the window stays where it is: `Date`
- * alone says nothing of the clock that stamps records. The local clock has no say.
+ * alone says nothing of the clock that stamps records. The local clock has no say
+ * in where a window begins.
  */
 export function serverClock(): ServerClock {
   let date: number | undefined;
@@ -61,9 +65,6 @@ export function serverClock(): ServerClock {
       if (date === undefined || then === undefined) return then;
       return Math.max(Math.min(then, date), date - MAX_BEHIND_MS - step);
     },
-    latest: () => {
-      const known = [date, newest, ahead].filter((at) => at !== undefined);
-      return known.length > 0 ? Math.max(...known) : undefined;
-    },
+    latest: (localTime) => Math.max(date ?? localTime, newest ?? -Infinity, ahead ?? -Infinity),
   };
 }

@@ -127,8 +127,8 @@ function chain(options: {
     [before, requests] = [requests, 0];
     const newest = clock.newest(); // as of now: what is seen during the scan may be newer than it
     let mark: number | undefined;
-    // Before the first answer the local clock has to do; `reached` is what even a wrong one gives.
-    const latest = Math.max(clock.latest() ?? scheduler.now(), since, options.since);
+    // Before the first `Date` the local clock has to do; `reached` is what even a wrong one gives.
+    const latest = Math.max(clock.latest(scheduler.now()), since, options.since);
     const reached = latest + AHEAD_MS / 2;
     return scan(window(since - options.lookbackMs, latest)).pipe(
       map((page) => {

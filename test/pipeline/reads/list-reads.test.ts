@@ -256,7 +256,7 @@ describe('listReads', () => {
     let isCommitted = false;
     const found: string[] = [];
     reading(
-      () => [order(1)],
+      () => [order(1, new Date(START).toISOString())],
       ({ batches$, asked, at }) => {
         const reading$ = batches$.subscribe(({ lane, catchesUp = false, settle }) => {
           found.push(`${lane} ${catchesUp}`);
@@ -272,6 +272,24 @@ describe('listReads', () => {
       { isDone: () => isCommitted, poll: { intervalMs: 100 }, latencyMs: 40 },
     );
     expect(found.slice(0, 4)).toEqual(['first-read false', 'poll false', 'poll true', 'poll true']);
+  });
+
+  it('has not caught up with windows that what has changed is stamped too far behind for', () => {
+    const stamp = new Date(START - 20 * 60_000).toISOString();
+    const found: string[] = [];
+    reading(
+      (query) => (query.modifiedFromDate ? [] : [order(1, stamp)]),
+      ({ batches$, at }) => {
+        const reading$ = batches$.subscribe(({ lane, catchesUp = false, settle }) => {
+          found.push(`${lane} ${catchesUp}`);
+          settle();
+        });
+        at(1_000, () => reading$.unsubscribe());
+      },
+      undefined,
+      { poll: { intervalMs: 100 }, latencyMs: 40 },
+    );
+    expect(found.slice(0, 4)).toEqual(['first-read false', ...Array(3).fill('poll false')]);
   });
 
   it('keeps its window while no order tells of the clock that stamps them', () => {
