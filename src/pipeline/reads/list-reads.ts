@@ -131,19 +131,19 @@ export function listReads(options: ListReadsOptions): ListReads {
     return from <= (clock.newest() ?? began - MAX_BACK_MS);
   };
   /** Whether the poll that goes on finds what the initial snapshot has missed: it began behind it. */
-  let isBehind = false;
+  let catchesUp = false;
   // Window by window, from where the polls or the initial snapshot began.
   const polls$ = snapshot.began$.pipe(
     take(1),
-    switchMap((startedAt) =>
+    switchMap((began) =>
       poll({
         scan: (dates) => {
-          isBehind = isDone() && reaches(Date.parse(dates.modifiedFromDate));
+          catchesUp = isDone() && reaches(Date.parse(dates.modifiedFromDate));
           return pollLane.scan(dates);
         },
         scanBack: (dates) => lookBackLane.scan(dates),
         clock,
-        since: begun.since ?? startedAt,
+        since: begun.since ?? began,
         lookbackMs,
         ...(intervalMs !== undefined && { intervalMs }),
         spacingMs: () => lanes.spacingMs(beside()),
@@ -152,7 +152,7 @@ export function listReads(options: ListReadsOptions): ListReads {
     ),
     map(({ page, since, looksBack }): PollBatch => {
       const brought = (looksBack ? lookBackLane : pollLane).arrived(page.answer);
-      return { lane: 'poll', ...brought, page, since, catchesUp: since !== undefined && isBehind };
+      return { lane: 'poll', ...brought, page, since, catchesUp: since !== undefined && catchesUp };
     }),
   );
 

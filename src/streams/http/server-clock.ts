@@ -31,8 +31,7 @@ export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
  * record stamped in the future would else take a clock that is behind for one that is not. In a quiet time
  * a window begins not further back than 15 minutes and one step of a coarse `updated_at`, or every poll would read again
  * whatever was written last. Where no `updated_at` has been seen the window stays where it is: `Date`
- * alone says nothing of the clock that stamps records. The local clock has no say
- * in where a window begins.
+ * alone says nothing of the clock that stamps records. The local clock has no say in where a window begins.
  */
 export function serverClock(): ServerClock {
   let date: number | undefined;
