@@ -62,7 +62,7 @@ export interface InitialSnapshot {
   readonly position: Position | null;
   readonly done: boolean;
   /**
-   * Whether a poll that began behind its end has been read since, or a sweep where there are no polls. Until then what
+   * Whether a poll that began behind its end, and reaches what is stamped, has been read since, or a sweep. Until then what
    * turns up may be what it has missed: a record that changed meanwhile and moved to where it had been already.
    * Default true: of older cursors.
    */

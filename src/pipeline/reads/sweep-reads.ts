@@ -76,7 +76,6 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
         lane,
         // Where single records are asked for, each is judged by the time of its own answer.
         hold: byKey ? undefined : hold,
-        endCatchesUp: !windowed,
         asked: asked.end,
       }),
     ),
@@ -89,15 +88,13 @@ interface SweepBatchOptions {
   readonly lane: Pick<Lane, 'seen' | 'settling'>;
   /** See {@link SweepReadsOptions.hold}. Left out where that is not needed. */
   readonly hold?: SweepReadsOptions['hold'] | undefined;
-  /** Whether what the initial snapshot has missed has turned up by the end of a sweep. */
-  readonly endCatchesUp: boolean;
   /** The requests for certificates that a reading that has ended answers. */
   readonly asked: () => readonly CertifyAsked[];
 }
 
 /** What a step of a sweep brought. */
 export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
-  const { moment, lane, hold, endCatchesUp, asked } = options;
+  const { moment, lane, hold, asked } = options;
   /** What is absent is judged by the time of the last page, which is settled by then: what was read beside it counts. */
   let letGo: (() => void) | undefined;
   const nothing = (span: Span): Brought => ({
@@ -111,7 +108,7 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
     lane: 'sweep',
     ...brought,
     step,
-    catchesUp: endCatchesUp && step.kind === 'end',
+    catchesUp: step.kind === 'end', // all that the initial snapshot has missed has turned up by then
   });
 
   return (step) => {

@@ -40,7 +40,7 @@ export async function followFleet({ brokers, prefix }: TestFleet): Promise<Fleet
   await consumer.subscribe({ topic: `${prefix}.fleet`, fromBeginning: true });
   await consumer.run({
     eachMessage: ({ message }) => {
-      all.push(JSON.parse(String(message.value)) as Said);
+      if (message.value) all.push(JSON.parse(String(message.value)) as Said); // else it is forgotten
       return Promise.resolve();
     },
   });

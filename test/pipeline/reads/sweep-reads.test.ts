@@ -26,7 +26,6 @@ describe('sweepBatch', () => {
       const begin = clock.begin();
       return () => clock.settle(begin);
     },
-    endCatchesUp: false,
     asked: () => [],
   });
   const page = (span: Span): SweepStep => {
