@@ -20,7 +20,7 @@ export function certificatesIn(broker: SimBroker): Issued[] {
 
 /**
  * Each certificate says what is in the topic before its positions, and none has the number of another. Where something was deleted
- * from the topic, and the service has not found that out, it says what was there.
+ * from the topic, and the service has not found that out, it says what was there and what has come since.
  */
 export function checkCertificates(
   certificates: readonly Issued[],
@@ -32,14 +32,15 @@ export function checkCertificates(
     const { number, at, partitions, records, proof } = certificate;
     if (number <= newest) violations.push(`certificate ${number} comes behind ${newest}`);
     newest = number;
-    const times = [
-      at,
-      ...broker.lossTimes(topic).flatMap((loss) => (loss <= at ? [loss - 1] : [])),
-    ];
-    const isTrue = times.some((time) =>
+    const there = (partition: string, position: number, time: number) =>
+      broker.before(topic, Number(partition), position, time);
+    const goneFrom = (partition: string, loss: number) =>
+      there(partition, Infinity, loss - 1).filter((event) => event.at < loss);
+    const losses = broker.lossTimes(topic).filter((loss) => loss <= at);
+    const isTrue = [undefined, ...losses].some((loss) =>
       Object.entries(partitions).every(([partition, told]) => {
-        const events = broker.before(topic, Number(partition), told.position, time);
-        const found = digestOf(events, registry);
+        const gone = loss === undefined ? [] : goneFrom(partition, loss);
+        const found = digestOf([...gone, ...there(partition, told.position, at)], registry);
         return found.records === told.records && found.digest === told.digest;
       }),
     );

@@ -116,5 +116,5 @@ export function fakeTask(
 
 /** Records as a decoder makes them of a page. */
 export function decoded(data: readonly JsonValue[], decode: Decoder): readonly PageRecord[] {
-  return data.map((json) => decode(Buffer.from(stringifyJson(json)), 0).value);
+  return data.flatMap((json) => decode(Buffer.from(stringifyJson(json)), 0).values);
 }

@@ -72,7 +72,7 @@ export function openLanes(
     };
     const arrived = ({ span, data, serverTime }: Answer): Brought => {
       const split = splitRecords(data, volatile);
-      single.saw(split.keyed.map(({ key }) => key));
+      single.saw(split.keyed);
       clock.tell(serverTime);
       return { ...split, span, settle: settling(span) };
     };

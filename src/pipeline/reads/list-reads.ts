@@ -80,11 +80,6 @@ export function listReads(options: ListReadsOptions): ListReads {
   const clock = serverClock();
   /** When nothing was read: a moment in the order of the reads. */
   const moment = () => reads.answered(reads.begin());
-  /** A read of nothing, open until what it gives is called. */
-  const hold = () => {
-    const begin = reads.begin();
-    return () => reads.settle(begin);
-  };
   const single = singleRecords({
     byKey,
     request: lists.later,
@@ -164,7 +159,7 @@ export function listReads(options: ListReadsOptions): ListReads {
     single,
     done$: snapshot.done$,
     moment,
-    hold,
+    hold: ({ begin }) => reads.hold(begin),
     asked,
     certify$: options.certify$,
   });

@@ -6,6 +6,7 @@ import type { Span } from '../../streams/http/logical-clock.ts';
 import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
 import { isReadable } from '../../streams/records/page-record.ts';
+import type { KeyedRecord } from '../../streams/records/page-record.ts';
 
 /** Single records of a list, asked for by their keys. */
 export interface SingleRecords {
@@ -15,8 +16,8 @@ export interface SingleRecords {
    * or undefined when it can't be told.
    */
   readonly ask: (key: string, limit: Limit) => Observable<Answer | undefined>;
-  /** Keys that have just been read: one of them is asked for where an answer is in doubt. */
-  readonly saw: (keys: readonly string[]) => void;
+  /** Told of what has just been read: one of it is asked for where an answer is in doubt. */
+  readonly saw: (records: readonly Pick<KeyedRecord, 'key'>[]) => void;
 }
 
 export interface SingleRecordsOptions {
@@ -81,8 +82,9 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
           return of(undefined);
         }),
       ),
-    saw: (keys) => {
-      witness = keys.findLast(canBeAsked) ?? witness;
+    saw: (records) => {
+      if (byKey === undefined) return;
+      witness = records.findLast(({ key }) => canBeAsked(key))?.key ?? witness;
     },
   };
 }

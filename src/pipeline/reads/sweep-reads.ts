@@ -24,8 +24,8 @@ export interface SweepReadsOptions {
   readonly done$: SnapshotReads['done$'];
   /** When there was nothing to read. */
   readonly moment: () => Span;
-  /** Keeps what reads have seen from being forgotten, until what it gives is called. */
-  readonly hold: () => () => void;
+  /** Keeps what was seen beside a read from being forgotten, until what it gives is called. */
+  readonly hold: (span: Span) => () => void;
   /** Those that somebody has asked for. */
   readonly asked: AskedReadings;
   /** Requests for certificates. Default none. */
@@ -115,7 +115,7 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
     switch (step.kind) {
       case 'page':
         letGo?.();
-        letGo = hold?.();
+        letGo = hold?.(step.page.answer.span);
         return batch(step, lane.seen(step.page.answer));
       case 'asked': {
         const { key, since, answer, again } = step;

@@ -20,6 +20,12 @@ export interface Element<T> {
   readonly end: number;
 }
 
+/** Elements of an array that stand side by side: what they are, and the place behind the last of them. */
+export interface Elements<T> {
+  readonly values: readonly T[];
+  readonly end: number;
+}
+
 /** A page, taken apart. */
 export interface PageElements<T> {
   /** What was made of each element of `data`. */
@@ -35,15 +41,15 @@ const STEP_BYTES = 2 ** 19;
  * Finds the elements of `data` in a page without parsing it, so that those that are known need not be
  * parsed at all, and the others one by one. It stops now and then, for who drives it to do something else.
  *
- * `read` is given the place where an element begins and says what it is and where it ends;
- * of what is JSON, {@link endOfValue} says where that is. If each element that `read` makes out is JSON by itself, and the
+ * `read` is given the place where an element begins, and says what that is, and some behind it if it knows them, and where
+ * the last of them ends; of what is JSON, {@link endOfValue} says where that is. If each element that `read` makes out is JSON by itself, and the
  * rest is, then the page is JSON, and says just that.
  *
  * @returns undefined for a page that is laid out in another way, or is no JSON: parse it whole.
  */
 export function* pageElements<T>(
   page: Buffer,
-  read: (at: number) => Element<T>,
+  read: (at: number) => Elements<T>,
 ): Generator<void, PageElements<T> | undefined> {
   let data: { elements: T[]; from: number; end: number } | undefined;
   let at = skipSpace(page, 0);
@@ -72,14 +78,14 @@ export function* pageElements<T>(
 }
 
 /** The elements from behind the opening bracket on; `end` is where the closing one is. */
-function* arrayElements<T>(page: Buffer, from: number, read: (at: number) => Element<T>) {
+function* arrayElements<T>(page: Buffer, from: number, read: (at: number) => Elements<T>) {
   const elements: T[] = [];
   let at = skipSpace(page, from);
   let stop = at + STEP_BYTES;
   if (page[at] === CLOSE_ARRAY) return { elements, from, end: at };
   for (;;) {
-    const { value, end } = read(at);
-    elements.push(value);
+    const { values, end } = read(at);
+    for (const value of values) elements.push(value);
     at = skipSpace(page, end);
     if (page[at] === CLOSE_ARRAY) return { elements, from, end: at };
     if (page[at] !== COMMA) return undefined;

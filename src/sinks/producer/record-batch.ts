@@ -14,10 +14,11 @@ export interface ProducerRecord {
   readonly headers?: Readonly<Record<string, HeaderValue | readonly HeaderValue[]>> | undefined;
 }
 
-/** Records as they lie in a batch, compressed: all that does not depend on who sends them, and when. */
+/** Records as they lie in a batch: all that does not depend on who sends them, and when. */
 export interface PackedRecords {
   readonly count: number;
   readonly bytes: Buffer;
+  readonly isCompressed: boolean;
 }
 
 /** Who sends a batch, and what of theirs it follows on in its partition. */
@@ -39,6 +40,7 @@ const MAGIC = 2;
 const CRC_AT = 17;
 /** The checksum is of all that stands behind it. */
 const CHECKED_FROM = 21;
+const NOT_COMPRESSED = 0;
 const GZIP = 1;
 const TRANSACTIONAL = 0x10;
 /** Brokers put these in. */
@@ -54,6 +56,9 @@ const GZIP_OPTIONS = { level: 4, memLevel: 9 };
 const MAX_PIECE_BYTES = 2 ** 18;
 /** What comes out beside what went in, at most, of less than a piece. */
 const GZIP_OVERHEAD_BYTES = 1_024;
+
+/** Fewer bytes stay as they are: to set gzip up takes longer, and 0.4 MB. Most commits at rest are a cursor or a ledger's entry. */
+const MIN_COMPRESSED_BYTES = 2_048;
 
 const compress: (bytes: Buffer, options: ZlibOptions) => Promise<Buffer> = promisify(gzip);
 
@@ -79,22 +84,25 @@ export function recordsWriter(maxBytes = Infinity): RecordsWriter {
     },
     packed: async () => {
       const raw = out.bytes.subarray(0, out.at);
+      if (raw.length < MIN_COMPRESSED_BYTES) return { count, bytes: raw, isCompressed: false };
       const chunkSize = Math.min(MAX_PIECE_BYTES, raw.length + GZIP_OVERHEAD_BYTES);
-      return { count, bytes: await compress(raw, { ...GZIP_OPTIONS, chunkSize }) };
+      const bytes = await compress(raw, { ...GZIP_OPTIONS, chunkSize });
+      return { count, bytes, isCompressed: true };
     },
   };
 }
 
 /** A batch as it goes to a broker and into its log: version 2, with its checksum. */
 export function recordBatch(records: PackedRecords, stamp: BatchStamp): Buffer {
-  const { count, bytes } = records;
+  const { count, bytes, isCompressed } = records;
+  const codec = isCompressed ? GZIP : NOT_COMPRESSED;
   const batch = Buffer.allocUnsafe(HEADER_BYTES + bytes.length);
   let at = batch.writeBigInt64BE(NO_OFFSET, 0);
   at = batch.writeInt32BE(batch.length - BEFORE_LENGTH, at);
   at = batch.writeInt32BE(NO_LEADER_EPOCH, at);
   at = batch.writeInt8(MAGIC, at);
   at += 4; // the checksum, once there is what it is of
-  at = batch.writeInt16BE(GZIP | (stamp.isTransactional ? TRANSACTIONAL : 0), at);
+  at = batch.writeInt16BE(codec | (stamp.isTransactional ? TRANSACTIONAL : 0), at);
   at = batch.writeInt32BE(count - 1, at); // the last record's offset, less the first one's
   at = batch.writeBigInt64BE(BigInt(stamp.timestamp), at);
   at = batch.writeBigInt64BE(BigInt(stamp.timestamp), at); // the newest of all

@@ -3,22 +3,22 @@ import { endOfValue, valueBehind } from '../../schemas/json/json-bytes.ts';
 import { isJsonObject, parseJson, setOwn, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import { pageElements, parsedElement } from '../../schemas/json/page-elements.ts';
-import type { Element } from '../../schemas/json/page-elements.ts';
+import type { Elements } from '../../schemas/json/page-elements.ts';
 import type { ImageCodec } from '../records/image-codec.ts';
 import type { KeyOf } from '../records/key-of.ts';
-import { PageRecord, payloadDigest } from '../records/page-record.ts';
+import { PageRecord, payloadDigest, PUBLISHED } from '../records/page-record.ts';
 import type { KnownRun, PayloadDigest } from '../records/page-record.ts';
 import { instantOf, updatedAtOf } from '../records/updated-at.ts';
 import type { RawPage } from '../http/page-request.ts';
 import type { Page } from './answer.ts';
 
 /**
- * Makes a record of the element that begins at a place of a page, and tells the place behind it. To be asked for from
- * the front of a page to its back.
+ * Makes a record of the element that begins at a place of a page, and of those behind it that are known with it, and
+ * tells the place behind the last of them.
  *
  * @throws SyntaxError when it isn't JSON.
  */
-export type Decoder = (page: Buffer, at: number) => Element<PageRecord>;
+export type Decoder = (page: Buffer, at: number) => Elements<PageRecord>;
 
 /**
  * The page that a body is, its elements decoded one by one; it stops now and then. Undefined where the body is JSON, and no
@@ -39,7 +39,7 @@ export function* decodedPage(
   if (!Array.isArray(data)) return undefined;
   return pageOf(
     whole,
-    data.map((each) => decode(Buffer.from(stringifyJson(each)), 0).value),
+    data.flatMap((each) => decode(Buffer.from(stringifyJson(each)), 0).values),
   );
 }
 
@@ -56,7 +56,7 @@ export function pageOf(envelope: JsonValue, data: readonly PageRecord[]): Page |
 export function parsing(keyOf: KeyOf = () => undefined): Decoder {
   return (page, at) => {
     const { value, end } = parsedElement(page, at);
-    return { value: PageRecord.ofJson(value, { key: keyOf(value) }), end };
+    return { values: [PageRecord.ofJson(value, { key: keyOf(value) })], end };
   };
 }
 
@@ -93,10 +93,8 @@ export function encoding({ keyFields, keyOf, encode }: EncodingOptions, next: De
     const image = { kind: 'encoded', bytes, codec } as const;
     const updatedAt = updatedAtOf(fields);
     const createdAt = instantOf(fields, 'created_at');
-    return {
-      value: PageRecord.inBytes({ page, at, end }, { key, image, updatedAt, createdAt }),
-      end,
-    };
+    const facts = { key, image, updatedAt, createdAt };
+    return { values: [PageRecord.inBytes({ page, at, end }, facts)], end };
   };
 }
 
@@ -140,46 +138,30 @@ export function matchingDigests(
     return keyOf(record);
   };
 
-  /** Of pages that are being decoded: what is left of the run that was met last. */
-  const runs = new WeakMap<Buffer, Iterator<PageRecord, undefined>>();
-  const inRun = (page: Buffer, at: number): PageRecord | undefined => {
-    const record = runs.get(page)?.next().value;
-    return record?.bytes?.at === at ? record : undefined;
-  };
-  const beginRun = (page: Buffer, at: number, key: string): PageRecord | undefined => {
+  const inRun = (page: Buffer, at: number, key: string): Elements<PageRecord> | undefined => {
     const run = knownRun(key);
-    if (!run || at + run.length > page.length) return undefined;
-    if (payloadDigest(page.subarray(at, at + run.length)) !== run.digest) return undefined;
-    runs.set(page, membersOf(run, page, at));
-    return inRun(page, at);
+    const end = at + (run?.length ?? 0);
+    if (!run || end > page.length) return undefined;
+    if (payloadDigest(page.subarray(at, end)) !== run.digest) return undefined;
+    return { values: PageRecord.ofRun(run, page, at), end };
   };
-  const alone = (page: Buffer, at: number, key: string): PageRecord | undefined => {
+  const alone = (page: Buffer, at: number, key: string): Elements<PageRecord> | undefined => {
     const digest = known(key);
     const end = at + (digest?.length ?? 0);
     if (!digest || end > page.length) return undefined;
     if (payloadDigest(page.subarray(at, end)) !== digest.digest) return undefined;
     const { updatedAt } = digest;
-    return PageRecord.inBytes({ page, at, end }, { key, image: PUBLISHED, digest, updatedAt });
+    const facts = { key, image: PUBLISHED, digest, updatedAt };
+    return { values: [PageRecord.inBytes({ page, at, end }, facts)], end };
   };
 
   return (page, at) => {
-    let record = inRun(page, at);
-    const key = record ? undefined : guess(page, at);
-    if (key !== undefined) record = beginRun(page, at, key) ?? alone(page, at, key);
-    if (record) return { value: record, end: record.bytes!.end };
-    const { value, end } = next(page, at);
-    return { value: value.withDigest({ page, at, end }), end };
+    const key = guess(page, at);
+    const found = key === undefined ? undefined : (inRun(page, at, key) ?? alone(page, at, key));
+    if (found) return found;
+    const { values, end } = next(page, at);
+    return { values: values.map((value) => value.withDigest({ page, at, end })), end };
   };
-}
-
-const PUBLISHED = { kind: 'published' } as const;
-
-/** The records of a run that begins at a place of a page. */
-function* membersOf(run: KnownRun, page: Buffer, from: number): Generator<PageRecord, undefined> {
-  for (const { key, at, end, updatedAt } of run.members) {
-    const bytes = { page, at: from + at, end: from + end };
-    yield PageRecord.inBytes(bytes, { key, image: PUBLISHED, run, updatedAt });
-  }
 }
 
 /** Where the value behind the next mention of a name begins; -1 where there is none. */

@@ -1,7 +1,7 @@
 import { CLOSE_ARRAY, isDelimiter, skipSpace } from '../../schemas/json/json-bytes.ts';
 import { parseJson } from '../../schemas/json/json.ts';
 import { pageElements } from '../../schemas/json/page-elements.ts';
-import type { Element } from '../../schemas/json/page-elements.ts';
+import type { Elements } from '../../schemas/json/page-elements.ts';
 import type { Page } from './answer.ts';
 import type { ListQuery } from '../http/list-query.ts';
 import { pageOf } from './decoder.ts';
@@ -44,24 +44,25 @@ export function* pageAround(
   const found: Buffer[] = [];
   let blamed: { readonly place: number; readonly at: number } | undefined;
   let isKnown = true; // what is known to be none is not to blame, if there is another one
-  let place = -1;
+  let next = 0;
   const blame = (suspect: NonNullable<typeof blamed>, known: boolean) => {
     if (isKnown) blamed = suspect;
     isKnown &&= known;
   };
   const parts = yield* pageElements(body, (at) => {
-    place += 1;
-    const element = elementAt(body, at, decode);
-    if (element) {
-      const isCutOff = skipSpace(body, element.end) === body.length;
-      if (isCutOff) blame({ place: place + 1, at: body.length }, false);
-      return element;
+    const place = next;
+    const known = elementsAt(body, at, decode);
+    next += known?.values.length ?? 1;
+    if (known) {
+      const isCutOff = skipSpace(body, known.end) === body.length;
+      if (isCutOff) blame({ place: next, at: body.length }, false);
+      return known;
     }
     const end = texts.endOf(body, at);
     const text = body.subarray(at, end);
     blame({ place, at }, texts.has(text));
     found.push(text);
-    return { value: PageRecord.unreadable(text.toString('utf8'), offset + place), end };
+    return { values: [PageRecord.unreadable(text.toString('utf8'), offset + place)], end };
   });
   if (!blamed) return undefined;
   const rest = body.subarray(blamed.at);
@@ -72,12 +73,15 @@ export function* pageAround(
   return alone ? { ...around, ...alone } : { ...around, page: undefined };
 }
 
-/** An element that is JSON, and at its end; undefined where it is not. */
-function elementAt(body: Buffer, at: number, decode: Decoder): Element<PageRecord> | undefined {
+/** What is JSON from there on, to an end of elements; undefined where the first is none. */
+function elementsAt(body: Buffer, at: number, decode: Decoder): Elements<PageRecord> | undefined {
   try {
-    const element = decode(body, at);
-    const next = skipSpace(body, element.end);
-    return next === body.length || isDelimiter(body[next]) ? element : undefined;
+    const elements = decode(body, at);
+    const next = skipSpace(body, elements.end);
+    if (next === body.length || isDelimiter(body[next])) return elements;
+    const before = elements.values.slice(0, -1); // the last one goes on where it should end
+    const end = before.at(-1)?.bytes?.end;
+    return end === undefined ? undefined : { values: before, end };
   } catch (error) {
     if (isNoJson(error)) return undefined;
     throw error;

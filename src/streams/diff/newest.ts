@@ -34,6 +34,13 @@ export function newestReads(clock: LogicalClock): NewestReads {
   let saws = 0;
   clock.onIdle(() => seen.clear());
 
+  let looked: { readonly span: Span; readonly overlaps: boolean } | undefined;
+  /** Once for all records of a page: reads that begin from then on overlap it no more. */
+  const overlaps = (span: Span): boolean => {
+    if (looked?.span !== span) looked = { span, overlaps: clock.overlaps(span) };
+    return looked.overlaps;
+  };
+
   return {
     judge: (key, span, updatedAt) => {
       const last = seen.get(key);
@@ -45,6 +52,7 @@ export function newestReads(clock: LogicalClock): NewestReads {
       return updatedAt > last.updatedAt ? 'newer' : 'older';
     },
     saw: (key, span, updatedAt, same) => {
+      if (!overlaps(span)) return; // whatever is judged later is newer
       const last = same ? seen.get(key) : undefined;
       if (last) {
         last.end = Math.min(last.end, span.end);

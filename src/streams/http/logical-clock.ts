@@ -17,6 +17,10 @@ export interface LogicalClock {
   settle(begin: number): void;
   /** The beginning of the oldest read that is not settled; Infinity when all are. */
   oldest(): number;
+  /** A read stays open until what this gives is called, however early it is settled: it is to be judged by later. */
+  hold(begin: number): () => void;
+  /** Whether another read that is not settled had begun before this one ended: what either shows may be newer. */
+  overlaps(span: Span): boolean;
   /** Calls it whenever the last open read is settled: what begins from then on overlaps none before. */
   onIdle(tell: () => void): void;
 }
@@ -25,7 +29,11 @@ export interface LogicalClock {
 export function logicalClock(): LogicalClock {
   let tick = 0;
   const open = new Set<number>(); // a Set keeps the order of insertion: the oldest is its first
+  const held = new Map<number, 'open' | 'settled'>();
   const told: (() => void)[] = [];
+  const close = (begin: number): void => {
+    if (open.delete(begin) && open.size === 0) for (const tell of told) tell();
+  };
   return {
     begin: () => {
       open.add(++tick);
@@ -33,9 +41,22 @@ export function logicalClock(): LogicalClock {
     },
     answered: (begin) => ({ begin, end: ++tick }),
     settle: (begin) => {
-      if (open.delete(begin) && open.size === 0) for (const tell of told) tell();
+      if (held.has(begin)) held.set(begin, 'settled');
+      else close(begin);
+    },
+    hold: (begin) => {
+      held.set(begin, 'open');
+      return () => {
+        const state = held.get(begin);
+        held.delete(begin);
+        if (state === 'settled') close(begin);
+      };
     },
     oldest: () => open.values().next().value ?? Infinity,
+    overlaps: ({ begin, end }) => {
+      for (const other of open) if (other !== begin) return other < end;
+      return false;
+    },
     onIdle: (tell) => void told.push(tell),
   };
 }

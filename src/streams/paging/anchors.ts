@@ -30,7 +30,7 @@ export interface Joint {
   readonly anchored: boolean;
   /** Records that have not changed stand in another order than before: no total order, no promise. */
   readonly swapped: boolean;
-  /** Where to go on; after a page that does not join, further back. */
+  /** Where to go on; after a page that does not join, further back. Worked out when asked for: behind a last page nobody does. */
   readonly next: Position;
   /** Too many steps back in a row: `next` is the beginning. */
   readonly adrift: boolean;
@@ -69,14 +69,14 @@ const MAX_STEPS_BACK = 8;
  * of those that stand before it, or it might have moved.
  */
 export function join(at: Position, data: readonly PageRecord[], options: JoinOptions): Joint {
-  const { keyOf, leftOut = NONE } = options;
+  const { keyOf } = options;
   const page = identify(data, keyOf, at.leftOut ?? NONE);
   let anchored = at.offset === 0;
   let swapped = false;
   for (const anchors of at.anchors) {
     let last = -1;
     for (const [key, digest] of anchors) {
-      const place = page.placeOf.get(key);
+      const place = page.placeOf().get(key);
       if (place === undefined || !page.isAsIn(digest, place)) continue;
       anchored = true;
       if (place < last) swapped = true;
@@ -89,6 +89,25 @@ export function join(at: Position, data: readonly PageRecord[], options: JoinOpt
     const next = { ...at, offset, stepsBack: adrift ? 0 : at.stepsBack + 1 };
     return { anchored, swapped, next, adrift };
   }
+  const next = once(() => behind(at, data, page, options));
+  return {
+    anchored,
+    swapped,
+    get next() {
+      return next();
+    },
+    adrift: false,
+  };
+}
+
+/** Where a scan goes on behind a page that joins. */
+function behind(
+  at: Position,
+  data: readonly PageRecord[],
+  page: Page,
+  options: JoinOptions,
+): Position {
+  const { keyOf, leftOut = NONE } = options;
   // A server may give smaller pages than it was asked for: go by what came, and always forward.
   const overlap = Math.min(options.overlap, Math.floor(data.length / 2));
   const step = Math.max(1, data.length - overlap);
@@ -98,22 +117,21 @@ export function join(at: Position, data: readonly PageRecord[], options: JoinOpt
   const anchors = isAsBefore
     ? [...at.anchors, choose(page, overlap)].slice(-PAGES_KEPT)
     : [choose(identify(data, keyOf, leftOut), overlap)]; // others would be of other contents
-  const next: Position = {
+  return {
     offset: at.offset + step,
     step,
     anchors,
     stepsBack: 0,
     ...(leftOut.length > 0 && { leftOut }),
   };
-  return { anchored, swapped, next, adrift: false };
 }
 
 const NONE: readonly string[] = [];
 
 interface Page {
   /** By place; undefined for a record that can't be known again. */
-  readonly keys: readonly (string | undefined)[];
-  readonly placeOf: ReadonlyMap<string | undefined, number>;
+  readonly keys: () => readonly (string | undefined)[];
+  readonly placeOf: () => ReadonlyMap<string | undefined, number>;
   /**
    * What an anchor keeps of the record at a place: of its content, or of its bytes where they are known;
    * undefined where that says too little.
@@ -147,15 +165,20 @@ function identify(data: readonly PageRecord[], keyOf: KeyOf, leftOut: readonly s
     const before = place > 0 ? content(place - 1) : undefined;
     return before === undefined ? undefined : `after ${before}`;
   };
-  const keys = data.map((_, place) => keyAt(place) ?? behind(place));
-  const placeOf = new Map(keys.map((key, place) => [key, place]));
+  const keys = once(() => data.map((_, place) => keyAt(place) ?? behind(place)));
   return {
     keys,
-    placeOf,
+    placeOf: once(() => new Map(keys().map((key, place) => [key, place]))),
     digest: (place, of) => (of === 'bytes' ? bytes(place) : undefined) ?? content(place),
     isAsIn: (digest, place) =>
       digest.startsWith(BY_BYTES) ? digest === bytes(place) : digest === content(place),
   };
+}
+
+/** What a one-page list never asks for is not made. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
 }
 
 /** So many keys in a row are a place in a list: a record that moves takes no neighbours along. */
@@ -176,7 +199,9 @@ function isKeyAlone(left: JsonValue, keyOf: KeyOf): boolean {
  * The last records of a page, for the next one; a few spread over it, for steps back. The last and some
  * others by their content: a server may send that in other bytes the next time.
  */
-function choose({ keys, digest }: Page, overlap: number): readonly Anchor[] {
+function choose(page: Page, overlap: number): readonly Anchor[] {
+  const { digest } = page;
+  const keys = page.keys();
   const stride = Math.max(1, Math.floor(keys.length / SPREAD_PER_PAGE));
   const last = keys.length - Math.min(overlap, MAX_LAST);
   const places = [...keys.keys()].filter(

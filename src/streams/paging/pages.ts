@@ -128,7 +128,6 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
         leftOut.add(still.failed(data, leftOut.fields()));
         return page(joint.next);
       }
-      still.joined(at.offset + data.length, data, joint.next.anchors.at(-1) ?? []);
       // A list may claim a next page that is empty: it ends where nothing was, once it is seen again
       // that nothing moved in front of that place.
       const isAtEmpty = at.offset + data.length === emptyAt;
@@ -139,7 +138,11 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
         short = true;
         tell('short');
       }
-      if (!last) return page(joint.next);
+      if (!last) {
+        const next = joint.next;
+        still.joined(at.offset + data.length, data, next.anchors.at(-1) ?? []);
+        return page(next);
+      }
 
       const settled = missing === undefined ? !reordered : missing === 0;
       if (settled) return page(undefined);

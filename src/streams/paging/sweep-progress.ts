@@ -1,6 +1,6 @@
 import type { Position } from './anchors.ts';
 import type { ScanPage } from './pages.ts';
-import { countsAfter, NOTHING_COUNTED } from './reading-counts.ts';
+import { countsAfter, NOTHING_COUNTED, sizeOf } from './reading-counts.ts';
 import type { ReadingCounts } from './reading-counts.ts';
 
 /**
@@ -207,6 +207,16 @@ const AGREEING: ReadonlySet<Proof> = new Set<Proof>(['complete', 'exact']);
  */
 export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolean): boolean {
   return phase === 'removing' && (canBeAsked ? proof !== 'nothing' : AGREEING.has(proof));
+}
+
+/**
+ * Whether the newest sweep has read the record of each of so many images: then none is missing, and nobody has to look for
+ * it key by key. A record that was deleted since it was read may hide a missing one, until the next sweep.
+ */
+export function hasReadAll({ distinct, counts }: SweepProgress, images: number): boolean {
+  if (!counts || distinct !== images) return false;
+  const { leftOut, unpublished, undecided } = counts; // these may have none
+  return leftOut + sizeOf(unpublished) + sizeOf(undecided) === 0;
 }
 
 /**

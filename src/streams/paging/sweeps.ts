@@ -23,7 +23,7 @@ import type { Span } from '../http/logical-clock.ts';
 import type { Answer } from '../decode/answer.ts';
 import type { Permits } from '../flow/permits.ts';
 import { isReadable } from '../records/page-record.ts';
-import { proofLeft, removedLately, seenSince, showsAbsence } from './sweep-progress.ts';
+import { hasReadAll, proofLeft, removedLately, seenSince, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
 /** One thing that a sweep has found out, to be kept before the next. */
@@ -254,6 +254,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       held = 0;
       const { number } = progress();
       if (!showsAbsence(progress(), single !== undefined)) return EMPTY;
+      if (hasReadAll(progress(), records.count())) return EMPTY;
       return count(number).pipe(
         filter((missing) => missing > 0 && !isHeld(missing)),
         switchMap(() => (single ? asked(single, number) : absent)),

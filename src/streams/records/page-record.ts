@@ -38,12 +38,14 @@ export type RecordImage =
   /** The image is made already; a schema that has grown since makes other bytes. */
   | { readonly kind: 'encoded'; readonly bytes: Buffer; readonly codec: ImageCodec };
 
+/** Of a record that came in the bytes of its published image. */
+export const PUBLISHED: RecordImage = { kind: 'published' };
+
 /** What is known of a record beside its bytes. */
 export interface RecordFacts {
   readonly key?: string | undefined;
   readonly image?: RecordImage | undefined;
   readonly digest?: PayloadDigest | undefined;
-  readonly run?: KnownRun | undefined;
   /** Ms since the epoch, null for none; left out, the record is looked at. */
   readonly updatedAt?: number | null | undefined;
   readonly createdAt?: number | null | undefined;
@@ -56,107 +58,142 @@ export interface RecordBytes {
   readonly end: number;
 }
 
+/** What a record has of its own; what is looked at is kept. */
+interface OwnFacts extends RecordFacts {
+  json?: JsonValue | undefined;
+  digest?: PayloadDigest | undefined;
+  updatedAt?: number | null | undefined;
+  createdAt?: number | null | undefined;
+  readonly bytes?: RecordBytes | undefined;
+  readonly unreadableAt?: number | undefined;
+}
+
+/** Where a run stands. */
+interface RunBytes {
+  readonly run: KnownRun;
+  readonly page: Buffer;
+  readonly from: number;
+}
+
 /**
  * One element of a page, from the body of an answer to the transaction.
  *
  * It is kept as the bytes that it was sent in, and parsed when somebody asks for its JSON: parsed records that live as
- * long as their page cost the garbage collector about as much as parsing them.
+ * long as their page cost the garbage collector about as much as parsing them. A member of a run is little more than a
+ * place in it: pages of nothing else are most of what is read.
  */
 export class PageRecord {
-  /** What its topic knows it by; undefined for one that can't be published. */
-  readonly key: string | undefined;
-  readonly image: RecordImage | undefined;
-  /** The run that it was known again with. */
-  readonly run: KnownRun | undefined;
-  /** Of an element that is no JSON: its place in the list; else undefined. */
-  readonly unreadableAt: number | undefined;
-  /** Where it stands, of one that was sent in an answer. */
-  readonly bytes: RecordBytes | undefined;
-  #digest: PayloadDigest | undefined;
-  #json: JsonValue | undefined;
-  #updatedAt: number | null | undefined;
-  #createdAt: number | null | undefined;
+  readonly #run: RunBytes | undefined;
+  readonly #member: KnownRun['members'][number] | undefined;
+  #own: OwnFacts | undefined;
 
   private constructor(
-    bytes: RecordBytes | undefined,
-    json: JsonValue | undefined,
-    { key, image, digest, run, updatedAt, createdAt }: RecordFacts,
-    unreadableAt?: number,
+    own: OwnFacts | undefined,
+    run?: RunBytes,
+    member?: KnownRun['members'][number],
   ) {
-    this.key = key;
-    this.image = image;
-    this.run = run;
-    this.unreadableAt = unreadableAt;
-    this.bytes = bytes;
-    this.#digest = digest;
-    this.#json = json;
-    this.#updatedAt = updatedAt;
-    this.#createdAt = createdAt;
+    this.#own = own;
+    this.#run = run;
+    this.#member = member;
   }
 
   /** A record that is parsed when somebody asks for it. */
   static inBytes(bytes: RecordBytes, facts: RecordFacts): PageRecord {
-    return new PageRecord(bytes, undefined, facts);
+    return new PageRecord({ ...facts, bytes });
+  }
+
+  /** The members of a run, which begins at a place of a page. */
+  static ofRun(run: KnownRun, page: Buffer, from: number): PageRecord[] {
+    const place = { run, page, from };
+    return run.members.map((member) => new PageRecord(undefined, place, member));
   }
 
   /** A record as JSON. */
   static ofJson(json: JsonValue, facts: RecordFacts = {}): PageRecord {
-    return new PageRecord(undefined, json, facts);
+    return new PageRecord({ ...facts, json });
   }
 
   /** An element that is no JSON: nothing is known of it but its text and its place in the list. */
   static unreadable(text: string, offset: number): PageRecord {
-    return new PageRecord(undefined, text, {}, offset);
+    return new PageRecord({ json: text, unreadableAt: offset });
+  }
+
+  /** What its topic knows it by; undefined for one that can't be published. */
+  get key(): string | undefined {
+    return this.#member ? this.#member.key : this.#own?.key;
+  }
+
+  get image(): RecordImage | undefined {
+    return this.#member ? PUBLISHED : this.#own?.image;
+  }
+
+  /** The run that it was known again with. */
+  get run(): KnownRun | undefined {
+    return this.#run?.run;
+  }
+
+  /** Of an element that is no JSON: its place in the list; else undefined. */
+  get unreadableAt(): number | undefined {
+    return this.#own?.unreadableAt;
+  }
+
+  /** Where it stands, of one that was sent in an answer. */
+  get bytes(): RecordBytes | undefined {
+    if (!this.#run || !this.#member) return this.#own?.bytes;
+    const { page, from } = this.#run;
+    return { page, at: from + this.#member.at, end: from + this.#member.end };
   }
 
   /** What was sent; of an element that is no JSON its text. */
   get json(): JsonValue {
-    if (this.#json === undefined) {
+    const own = this.#facts();
+    if (own.json === undefined) {
       const { page, at, end } = this.bytes!;
-      this.#json = parseJson(page.toString('utf8', at, end));
+      own.json = parseJson(page.toString('utf8', at, end));
     }
-    return this.#json;
+    return own.json;
   }
 
   /** Of its bytes, where somebody looked; those of a run's members are looked at when somebody asks. */
   get digest(): PayloadDigest | undefined {
-    if (this.#digest === undefined && this.run && this.bytes) {
-      const { page, at, end } = this.bytes;
-      const digest = payloadDigest(page.subarray(at, end));
-      this.#digest = { digest, length: end - at, updatedAt: this.updatedAt };
-    }
-    return this.#digest;
+    if (!this.#member) return this.#own?.digest;
+    const own = this.#facts();
+    own.digest ??= digestOf(this.bytes!, this.updatedAt);
+    return own.digest;
   }
 
   /** Its `updated_at` in ms since the epoch; null when it has none. */
   get updatedAt(): number | null {
-    if (this.#updatedAt === undefined) this.#updatedAt = instantIn(this.json, 'updated_at');
-    return this.#updatedAt;
+    if (this.#member) return this.#member.updatedAt;
+    const own = this.#facts();
+    if (own.updatedAt === undefined) own.updatedAt = instantIn(this.json, 'updated_at');
+    return own.updatedAt;
   }
 
   /** Its `created_at`, likewise. */
   get createdAt(): number | null {
-    if (this.#createdAt === undefined) this.#createdAt = instantIn(this.json, 'created_at');
-    return this.#createdAt;
+    const own = this.#facts();
+    if (own.createdAt === undefined) own.createdAt = instantIn(this.json, 'created_at');
+    return own.createdAt;
   }
 
   /** The same record by itself, with its image or without one. */
   withImage(image: RecordImage | undefined): this {
-    const { key, digest } = this;
-    const facts = { key, digest, updatedAt: this.#updatedAt, createdAt: this.#createdAt };
-    return new PageRecord(this.bytes, this.#json, { ...facts, image }) as this;
+    const { bytes, key, digest } = this;
+    const { json, createdAt } = this.#facts();
+    const updatedAt = this.#member ? this.#member.updatedAt : this.#own?.updatedAt;
+    return new PageRecord({ bytes, json, key, image, digest, updatedAt, createdAt }) as this;
   }
 
   /** The same record with its bytes, and the digest of them. */
   withDigest(bytes: RecordBytes): PageRecord {
-    const { key, image, updatedAt } = this;
-    const { page, at, end } = bytes;
-    const digest = {
-      ...{ digest: payloadDigest(page.subarray(at, end)), length: end - at },
+    const { updatedAt } = this;
+    return new PageRecord({
+      ...this.#facts(),
+      bytes,
       updatedAt,
-    };
-    const facts = { key, image, digest, updatedAt, createdAt: this.#createdAt };
-    return new PageRecord(bytes, this.#json, facts, this.unreadableAt);
+      digest: digestOf(bytes, updatedAt),
+    });
   }
 
   /** The same record without what is hidden of it. Of an element that is no JSON nobody can say where that is. */
@@ -167,6 +204,10 @@ export class PageRecord {
     const sha256 = createHash('sha256').update(text).digest('hex');
     const length = Buffer.byteLength(text);
     return PageRecord.unreadable(stringifyJson({ sha256, length }), this.unreadableAt);
+  }
+
+  #facts(): OwnFacts {
+    return (this.#own ??= {});
   }
 }
 
@@ -179,6 +220,10 @@ export interface KeyedRecord extends PageRecord {
 /** SHA-256, cut to 16 bytes, as `latin1`. */
 export function payloadDigest(bytes: Buffer): string {
   return hash('sha256', bytes, 'binary').slice(0, 16);
+}
+
+function digestOf({ page, at, end }: RecordBytes, updatedAt: number | null): PayloadDigest {
+  return { digest: payloadDigest(page.subarray(at, end)), length: end - at, updatedAt };
 }
 
 /** Whether all of a page is JSON. */

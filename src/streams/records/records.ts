@@ -54,25 +54,25 @@ export function splitRecords(
   volatile: VolatileFields = volatileFields([]),
 ): SplitRecords {
   const byKey = new Map<string, KeyedRecord>();
+  const keyed: KeyedRecord[] = [];
   const rejected: RejectedRecord[] = [];
   const rejectedAt: number[] = [];
   const reject = (place: number, one: RejectedRecord) => {
     rejected.push(one);
     rejectedAt.push(place);
   };
-  for (const [place, record] of records.entries()) {
-    if (!isKeyed(record)) {
-      reject(place, rejectedBy(record));
-      continue;
-    }
+  records.forEach((record, place) => {
+    if (!isKeyed(record)) return reject(place, rejectedBy(record));
     const first = byKey.get(record.key);
-    if (first === undefined) byKey.set(record.key, record);
-    else if (!volatile.isSame(record.json, first.json)) {
+    if (first === undefined) {
+      byKey.set(record.key, record);
+      keyed.push(record);
+    } else if (!volatile.isSame(record.json, first.json)) {
       const { json, key } = record;
       reject(place, { reason: 'conflicting-duplicate', raw: json, key });
     }
-  }
-  return { keyed: [...byKey.values()], rejected, rejectedAt };
+  });
+  return { keyed, rejected, rejectedAt };
 }
 
 /** The same of JSON that somebody else has read. */

@@ -30,7 +30,7 @@ function asked(says: (number: string) => Observable<Answer>, seen: readonly stri
     settle,
     onRefused,
   });
-  single.saw(seen);
+  single.saw(seen.map((key) => ({ key })));
   const result = lastValueFrom(single.ask('7', (source) => source));
   return { result, numbers, settle, onRefused, single };
 }

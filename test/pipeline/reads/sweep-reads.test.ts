@@ -22,10 +22,7 @@ describe('sweepBatch', () => {
       }),
       settling,
     },
-    hold: () => {
-      const begin = clock.begin();
-      return () => clock.settle(begin);
-    },
+    hold: ({ begin }) => clock.hold(begin),
     asked: () => [],
   });
   const page = (span: Span): SweepStep => {

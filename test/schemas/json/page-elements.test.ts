@@ -12,9 +12,15 @@ import { pageElements, parsedElement } from '../../../src/schemas/json/page-elem
 import { atOnce } from '../../support/at-once.ts';
 import { jsonValues } from '../../support/json-values.ts';
 
+/** Parses elements one by one. */
+const parsed = (page: Buffer) => (at: number) => {
+  const { value, end } = parsedElement(page, at);
+  return { values: [value], end };
+};
+
 /** What the page says, from its elements and the rest; undefined where it has to be parsed whole. */
 function taken(page: Buffer): JsonValue | undefined {
-  const parts = atOnce(pageElements(page, (at) => parsedElement(page, at)));
+  const parts = atOnce(pageElements(page, parsed(page)));
   if (!parts) return undefined;
   const rest = parseJson(parts.rest);
   if (!isJsonObject(rest)) throw new Error('the rest is no object');
@@ -215,7 +221,7 @@ describe('pageElements', () => {
       pageElements(page, (at) => {
         const end = endOfValue(page, at);
         places.push(page.toString('utf8', at, end));
-        return { value: at, end };
+        return { values: [at], end };
       }),
     );
     expect(places).toEqual(['1', '"two"', '{"three":3}']);
@@ -226,7 +232,7 @@ describe('pageElements', () => {
     const steps = (elements: number, bytes: number): number => {
       const data = Array.from({ length: elements }, () => 'x'.repeat(bytes - 3));
       const page = Buffer.from(JSON.stringify({ data, pagination: {} }));
-      const taking = pageElements(page, (at) => parsedElement(page, at));
+      const taking = pageElements(page, parsed(page));
       let stops = 0;
       for (let step = taking.next(); !step.done; step = taking.next()) stops += 1;
       return stops;

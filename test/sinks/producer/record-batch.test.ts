@@ -135,7 +135,7 @@ describe('recordBatch', () => {
       inTransaction: true,
       isControlBatch: false,
     });
-    expect(batch).toMatchObject({ attributes: 0x10 | 1, producerId: STAMP.producerId });
+    expect(batch).toMatchObject({ attributes: 0x10, producerId: STAMP.producerId });
     const times = [...theirs.records, ...ours].map(({ timestamp }) => timestamp);
     expect(new Set(times)).toEqual(new Set([String(STAMP.timestamp)]));
   });
@@ -143,7 +143,22 @@ describe('recordBatch', () => {
   it('says nothing of a transaction where there is none', async () => {
     const records = await packed([{ key: 'k', value: null }]);
     const [batch] = recordBatches(recordBatch(records, { ...STAMP, isTransactional: false }));
-    expect(batch!.attributes).toBe(1);
+    expect(batch!.attributes).toBe(0);
+  });
+
+  it('is compressed where that makes much less of it', async () => {
+    for (const [length, codec] of [
+      [0, 0],
+      [1_000, 0],
+      [2_048, 1],
+      [100_000, 1],
+    ] as const) {
+      const records = [{ key: 'k', value: Buffer.alloc(length, 7) }];
+      const { batch, bytes, ours } = await readByBoth(records);
+      expect(batch.attributes & 7).toBe(codec);
+      expect(bytes.length < 1_500).toBe(true);
+      expect(ours.map(plain)).toEqual(records.map(plain));
+    }
   });
 
   it('has the checksum of all that stands behind it, and its own length', async () => {

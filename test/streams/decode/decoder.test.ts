@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
+import type { Elements } from '../../../src/schemas/json/page-elements.ts';
 import type { ImageCodec } from '../../../src/streams/records/image-codec.ts';
 import { encoding, matchingDigests, parsing } from '../../../src/streams/decode/decoder.ts';
 import type { Decoder } from '../../../src/streams/decode/decoder.ts';
@@ -20,8 +21,14 @@ const encode = encodeParsed((record) =>
 const keyOf = keyOfFields(['id']);
 const byEncoding = encoding({ keyFields: ['id'], keyOf, encode }, parsing(keyOf));
 
+/** What is decoded one by one. */
+function one({ values, end }: Elements<PageRecord>) {
+  expect(values).toHaveLength(1);
+  return { value: values[0]!, end };
+}
+
 describe('encoding', () => {
-  const read = (text: string, at = 0) => byEncoding(Buffer.from(text), at);
+  const read = (text: string, at = 0) => one(byEncoding(Buffer.from(text), at));
 
   it('leaves of a record its image, its key, its times and its bytes', () => {
     const text =
@@ -71,7 +78,7 @@ function recognisingBy(next: Decoder, keyFields: readonly string[]) {
   const keyOf = keyOfFields(keyFields);
   const known = (key: string) => kept.get(key);
   const decode = matchingDigests({ keyFields, keyOf, known }, next);
-  const read = (text: string, at = 0) => decode(Buffer.from(text), at);
+  const read = (text: string, at = 0) => one(decode(Buffer.from(text), at));
   /** Reads a record, and keeps its digest as if its image had been stored. */
   const keep = (text: string): PayloadDigest => {
     const { key, digest } = read(text).value;
@@ -243,7 +250,7 @@ describe('matchingDigests', () => {
       expect(() => decode(memory.subarray(0, end), 0)).toThrow(SyntaxError);
     }
     kept.set('7', { ...known, length: 2 ** 32 - 1 });
-    const { value, end } = decode(memory, 0);
+    const { value, end } = one(decode(memory, 0));
     expect([value.json, end]).toEqual([{ id: 7, a: 'long' }, text.length]);
   });
 
@@ -254,12 +261,12 @@ describe('matchingDigests', () => {
     const indexOf = vi.spyOn(page, 'indexOf');
     let at = 0;
     for (let k = 0; k <= 50; k++) {
-      const { value, end } = decode(page, at);
+      const { value, end } = one(decode(page, at));
       expect(isKnown(value)).toBe(k === 0);
       at = end + 1;
     }
     expect([at, indexOf.mock.calls.length]).toEqual([page.length, 2]);
-    expect(isKnown(decode(Buffer.from('{"id":7}'), 0).value)).toBe(true);
+    expect(isKnown(one(decode(Buffer.from('{"id":7}'), 0)).value)).toBe(true);
   });
 
   it('parses a known record when somebody asks, once', () => {
@@ -299,7 +306,7 @@ describe('matchingDigests', () => {
         const page = Buffer.from(after.join(','));
         let at = 0;
         for (const text of after) {
-          const { value, end } = decode(page, at);
+          const { value, end } = one(decode(page, at));
           expect([isKnown(value), end]).toEqual([
             before.includes(text),
             at + Buffer.byteLength(text),

@@ -10,7 +10,6 @@ import { instantOf, updatedAtOf } from '../../../src/streams/records/updated-at.
 import type { DiffOptions, Difference, ReadRecords } from '../../../src/streams/diff/diff.ts';
 import { ORDER_IDENTITIES } from '../../../src/resources/orders/order-identities.ts';
 import { newestReads } from '../../../src/streams/diff/newest.ts';
-import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
 import type {
   KeyedRecord,
@@ -19,6 +18,7 @@ import type {
 } from '../../../src/streams/records/page-record.ts';
 import { keyedRecord } from '../../support/records.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
+import { busyClock } from '../../support/busy-clock.ts';
 
 const record = (fields: JsonObject): KeyedRecord => keyedRecord(stringifyJson(fields.n!), fields);
 const PUBLISHED: RecordImage = { kind: 'published' };
@@ -316,7 +316,7 @@ describe('diff of reads that overlap', () => {
     span: { begin, end },
   });
   const overlapping = (...reads: ReadRecords[]) =>
-    differences(reads, { newest: newestReads(logicalClock()) });
+    differences(reads, { newest: newestReads(busyClock()) });
 
   it('drops an answer that is older than what it holds', () => {
     const found = overlapping(
@@ -361,7 +361,7 @@ describe('diff of reads that overlap', () => {
 
   it('judges nothing without spans', () => {
     const reads = [page({ n: 1, updated_at: at(13) }), page({ n: 1, updated_at: at(12) })];
-    const found = differences(reads, { newest: newestReads(logicalClock()) });
+    const found = differences(reads, { newest: newestReads(busyClock()) });
     expect(found.map(inShort)).toEqual([['c 1'], ['u 1 updated_at']]);
   });
 
@@ -394,12 +394,12 @@ describe('diff of what is known to be the same', () => {
       span: { begin, end },
     });
     const reads = [read(1, 9, 'a'), known(2, 3), read(4, 10, 'b')];
-    const found = differences(reads, { newest: newestReads(logicalClock()) });
+    const found = differences(reads, { newest: newestReads(busyClock()) });
     expect(found.map(inShort)).toEqual([['c 1'], [], ['u 1 s']]);
     expect(found.flatMap(({ undecided }) => undecided)).toEqual([]);
     // An answer before it is older, and of one that overlapped it nobody can tell.
     const later = [read(1, 9, 'a'), known(5, 7), read(3, 4, 'b'), read(6, 8, 'c')];
-    const judged = differences(later, { newest: newestReads(logicalClock()) });
+    const judged = differences(later, { newest: newestReads(busyClock()) });
     expect(judged.map(inShort)).toEqual([['c 1'], [], [], []]);
     expect(judged.map(({ undecided }) => undecided)).toEqual([[], [], [], ['1']]);
   });
@@ -418,7 +418,7 @@ describe('diff of keys that are gone', () => {
   });
   /** What each read brings, in short, undecided keys with a `?`. */
   const brought = (...reads: ReadRecords[]) =>
-    differences(reads, { newest: newestReads(logicalClock()) }).map((found) =>
+    differences(reads, { newest: newestReads(busyClock()) }).map((found) =>
       [...inShort(found), ...found.undecided.map((key) => `${key}?`)].join(),
     );
 

@@ -4,6 +4,7 @@ import { newestReads } from '../../../src/streams/diff/newest.ts';
 import type { Verdict } from '../../../src/streams/diff/newest.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { Span } from '../../../src/streams/http/logical-clock.ts';
+import { busyClock } from '../../support/busy-clock.ts';
 
 /** Every way in which two reads can lie in time: 1 to 4 are the beginnings and ends. */
 const OVERLAPS: readonly (readonly [Span, Span])[] = [1, 2, 3, 4].flatMap((begin) =>
@@ -53,19 +54,19 @@ describe('newestReads', () => {
   });
 
   it.each(CASES)('judges $other ($is) beside $inHand ($was)', (each) => {
-    const newest = newestReads(logicalClock());
+    const newest = newestReads(busyClock());
     newest.saw('k', each.inHand, each.was, false);
     expect(newest.judge('k', each.other, each.is)).toBe(oracle(each));
   });
 
   it('takes a key that it knows nothing of for newer', () => {
-    const newest = newestReads(logicalClock());
+    const newest = newestReads(busyClock());
     newest.saw('k', { begin: 5, end: 6 }, null, false);
     expect(newest.judge('other', { begin: 1, end: 2 }, null)).toBe('newer');
   });
 
   it('knows more once the same content was read twice', () => {
-    const newest = newestReads(logicalClock());
+    const newest = newestReads(busyClock());
     newest.saw('k', { begin: 1, end: 9 }, null, false);
     expect(newest.judge('k', { begin: 4, end: 10 }, null)).toBe('undecided');
     expect(newest.judge('k', { begin: 0, end: 5 }, null)).toBe('undecided');
@@ -80,7 +81,7 @@ describe('newestReads', () => {
   });
 
   it('starts afresh with other content', () => {
-    const newest = newestReads(logicalClock());
+    const newest = newestReads(busyClock());
     newest.saw('k', { begin: 1, end: 2 }, null, false);
     newest.saw('k', { begin: 3, end: 9 }, null, false);
     expect(newest.judge('k', { begin: 5, end: 10 }, null)).toBe('undecided');
@@ -94,12 +95,13 @@ describe('newestReads', () => {
   it('forgets what no read that is still open could overlap', () => {
     const clock = logicalClock();
     const newest = newestReads(clock);
-    const old = clock.begin();
+    const [old, beside] = [clock.begin(), clock.begin()];
     const span = clock.answered(old);
     clock.begin(); // it stays open
     newest.saw('k', span, 5, false);
     clock.settle(old);
     expect(newest.judge('k', span, 4)).toBe('older');
+    clock.settle(beside);
     sweep(newest, span);
     expect(newest.judge('k', span, 4)).toBe('newer'); // as good as never seen
   });
@@ -114,6 +116,16 @@ describe('newestReads', () => {
     expect(newest.judge('k', span, 4)).toBe('older');
     clock.settle(other);
     expect(newest.judge('k', span, 4)).toBe('newer');
+  });
+
+  it('remembers nothing of a read that no other overlaps', () => {
+    const clock = logicalClock();
+    const newest = newestReads(clock);
+    const span = clock.answered(clock.begin());
+    const later = clock.begin();
+    newest.saw('k', span, 5, false);
+    expect(newest.judge('k', span, 4)).toBe('newer'); // which nobody asks
+    expect(newest.judge('k', clock.answered(later), 4)).toBe('newer');
   });
 
   it('remembers what a read that is still open overlaps', () => {

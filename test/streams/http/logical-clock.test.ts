@@ -50,4 +50,36 @@ describe('logicalClock', () => {
     clock.settle(clock.begin());
     expect(idle).toBe(2);
   });
+
+  it('knows whether another open read had begun before one ended', () => {
+    const clock = logicalClock();
+    const a = clock.begin();
+    const alone = clock.answered(a);
+    const b = clock.begin();
+    expect(clock.overlaps(alone)).toBe(false); // b begins behind it
+    const c = clock.begin();
+    const [spanB, spanC] = [clock.answered(b), clock.answered(c)];
+    expect([clock.overlaps(spanB), clock.overlaps(spanC)]).toEqual([true, true]);
+    clock.settle(a);
+    clock.settle(b);
+    expect([clock.overlaps(spanB), clock.overlaps(spanC)]).toEqual([true, false]);
+    clock.settle(c);
+    expect(clock.overlaps(spanB)).toBe(false);
+  });
+
+  it('keeps a read open for as long as it is held, settled or not', () => {
+    const clock = logicalClock();
+    let idle = 0;
+    clock.onIdle(() => (idle += 1));
+    const [a, b] = [clock.begin(), clock.begin()];
+    const letGo = [clock.hold(a), clock.hold(b)];
+    clock.settle(a);
+    expect(clock.oldest()).toBe(a);
+    letGo[0]!();
+    expect(clock.oldest()).toBe(b);
+    letGo[1]!(); // before it is settled
+    expect([clock.oldest(), idle]).toEqual([b, 0]);
+    clock.settle(b);
+    expect([clock.oldest(), idle]).toEqual([Infinity, 1]);
+  });
 });

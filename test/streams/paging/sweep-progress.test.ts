@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { BEGINNING } from '../../../src/streams/paging/anchors.ts';
 import {
+  hasReadAll,
   NO_SWEEP,
   nextSweep,
   proofLeft,
@@ -257,6 +258,26 @@ describe('showsAbsence', () => {
     for (const phase of ['reading', 'done'] as const) {
       expect(showsAbsence({ ...sweep, phase }, true)).toBe(false);
     }
+  });
+});
+
+describe('hasReadAll', () => {
+  const one = { keys: ['one'], more: 0 };
+  it.each([
+    ['as many keys as there are images', {}, 3, true],
+    ['fewer', {}, 4, false],
+    ['more: some may be of images that are gone', {}, 2, false],
+    ['a key that START_FROM has left out', { leftOut: 1 }, 3, false],
+    ['a key that could not be published', { unpublished: one }, 3, false],
+    ['a key that is undecided', { undecided: one }, 3, false],
+    ['records without a key', { rejected: 2 }, 3, true],
+  ])('holds what was read against the number of images: %s', (_, more, images, is) => {
+    const counts = { ...NOTHING_COUNTED, ...more };
+    expect(hasReadAll({ ...NO_SWEEP, distinct: 3, counts }, images)).toBe(is);
+  });
+
+  it('is not known of a sweep that an older version has read a part of', () => {
+    expect(hasReadAll({ ...NO_SWEEP, distinct: 3, counts: null }, 3)).toBe(false);
   });
 });
 

@@ -1,8 +1,9 @@
-import { concatMap, delay, EMPTY, map, of, takeWhile, tap, timer } from 'rxjs';
+import { concatMap, delay, EMPTY, map, of, take, takeWhile, tap, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import type { ScanPage } from '../../../src/streams/paging/pages.ts';
 import { permits } from '../../../src/streams/flow/permits.ts';
+import { NOTHING_COUNTED } from '../../../src/streams/paging/reading-counts.ts';
 import { NO_SWEEP, withRemoved } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
@@ -554,6 +555,26 @@ describe('memory', () => {
         ? [...counted(0), ...dealtWith(4, 0), ...counted(60), ...dealtWith(4, 60)]
         : [...counted(0), ...dealtWith(3, 0)],
     );
+  });
+
+  it('are not looked through where each image was read', () => {
+    const scheduler = virtualTime();
+    const steps: SweepStep[] = [];
+    scheduler.run(() => {
+      sweeps({
+        ...options,
+        progress: () => ({ ...phase, distinct: 60, counts: NOTHING_COUNTED }),
+        permits: permits(1),
+        records: {
+          count: () => 60,
+          unseen: () => expect.unreachable(),
+        },
+        scheduler,
+      })
+        .pipe(take(1))
+        .subscribe((step) => steps.push(step));
+    });
+    expect(steps).toEqual([{ kind: 'end', held: 0 }]);
   });
 
   it('and stack stay bounded when millions are gone', () => {
