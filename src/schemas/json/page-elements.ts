@@ -41,9 +41,9 @@ const STEP_BYTES = 2 ** 19;
  * Finds the elements of `data` in a page without parsing it, so that those that are known need not be
  * parsed at all, and the others one by one. It stops now and then, for who drives it to do something else.
  *
- * `read` is given the place where an element begins, and says what that is, and some behind it if it knows them, and where
- * the last of them ends; of what is JSON, {@link endOfValue} says where that is. If each element that `read` makes out is JSON by itself, and the
- * rest is, then the page is JSON, and says just that.
+ * `read` is given the place where an element begins. It says what that element is, or also some behind it, and where the
+ * last of them ends; of what is JSON, {@link endOfValue} says where that is. If each element that `read` makes out is JSON
+ * by itself, and the rest is, then the page is JSON, and says just that.
  *
  * @returns undefined for a page that is laid out in another way, or is no JSON: parse it whole.
  */

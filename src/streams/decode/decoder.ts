@@ -14,7 +14,7 @@ import type { Page } from './answer.ts';
 
 /**
  * Makes a record of the element that begins at a place of a page, and of those behind it that are known with it, and
- * tells the place behind the last of them.
+ * tells the place behind the last of them. To be asked for from the front of a page to its back.
  *
  * @throws SyntaxError when it isn't JSON.
  */

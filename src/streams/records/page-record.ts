@@ -21,14 +21,17 @@ export interface KnownRun {
   readonly digest: string;
   /** How many they are. */
   readonly length: number;
-  readonly members: readonly {
-    readonly key: string;
-    /** Its first byte and the one behind its last, from the run's first. */
-    readonly at: number;
-    readonly end: number;
-    /** In ms since the epoch; null when it has none. */
-    readonly updatedAt: number | null;
-  }[];
+  readonly members: readonly KnownMember[];
+}
+
+/** A record of a run. */
+export interface KnownMember {
+  readonly key: string;
+  /** Its first byte and the one behind its last, from the run's first. */
+  readonly at: number;
+  readonly end: number;
+  /** In ms since the epoch; null when it has none. */
+  readonly updatedAt: number | null;
 }
 
 /** What is known of a record's image before it is held against the published one. */
@@ -84,14 +87,10 @@ interface RunBytes {
  */
 export class PageRecord {
   readonly #run: RunBytes | undefined;
-  readonly #member: KnownRun['members'][number] | undefined;
+  readonly #member: KnownMember | undefined;
   #own: OwnFacts | undefined;
 
-  private constructor(
-    own: OwnFacts | undefined,
-    run?: RunBytes,
-    member?: KnownRun['members'][number],
-  ) {
+  private constructor(own: OwnFacts | undefined, run?: RunBytes, member?: KnownMember) {
     this.#own = own;
     this.#run = run;
     this.#member = member;
