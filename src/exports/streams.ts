@@ -60,6 +60,7 @@ export type {
 } from '../streams/records/records.ts';
 export type {
   KeyedRecord,
+  KnownMember,
   KnownRun,
   PageRecord,
   PayloadDigest,
