@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Chance } from './chance.ts';
@@ -120,6 +121,8 @@ export class SimApi {
     const way = this.traits.latencyMs / 2;
     const request = async (options: Dispatcher.RequestOptions) => {
       if (!client.mayBeSent()) throw new CellarstreamError('LEASE_OVER', 'it is over');
+      let isAborted = false;
+      if (options.signal) addAbortListener(options.signal, () => (isAborted = true));
       const begin = ++this.#order;
       await this.#time.sleep(this.#chance.below(Math.min(way, MAX_APART_MS)));
       const reply = this.#reply(client, options);
@@ -128,7 +131,6 @@ export class SimApi {
       if (reply === 'drop') throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
       const { answer, shown } = reply;
       const end = ++this.#order;
-      const isAborted = (options.signal as AbortSignal | undefined)?.aborted ?? false;
       if (shown && client.isReading() && !isAborted)
         this.heard.push({ client, begin, end, at: this.#time.now(), ...shown });
       return answer;
@@ -252,4 +254,10 @@ function queryOf(query: URLSearchParams): SimQuery {
     orderNumber: query.get('orderNumber'),
     window: from !== null && to !== null ? [Date.parse(from), Date.parse(to)] : null,
   };
+}
+
+/** As undici knows both kinds of signals. */
+function addAbortListener(signal: unknown, onAbort: () => void): void {
+  if (signal instanceof EventEmitter) signal.once('abort', onAbort);
+  else (signal as AbortSignal).addEventListener('abort', onAbort, { once: true });
 }
