@@ -1,4 +1,4 @@
-import { EventEmitter } from 'node:events';
+import type { EventEmitter } from 'node:events';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Chance } from './chance.ts';
@@ -122,7 +122,7 @@ export class SimApi {
     const request = async (options: Dispatcher.RequestOptions) => {
       if (!client.mayBeSent()) throw new CellarstreamError('LEASE_OVER', 'it is over');
       let isAborted = false;
-      if (options.signal) addAbortListener(options.signal, () => (isAborted = true));
+      (options.signal as EventEmitter).once('abort', () => (isAborted = true));
       const begin = ++this.#order;
       await this.#time.sleep(this.#chance.below(Math.min(way, MAX_APART_MS)));
       const reply = this.#reply(client, options);
@@ -254,10 +254,4 @@ function queryOf(query: URLSearchParams): SimQuery {
     orderNumber: query.get('orderNumber'),
     window: from !== null && to !== null ? [Date.parse(from), Date.parse(to)] : null,
   };
-}
-
-/** As undici knows both kinds of signals. */
-function addAbortListener(signal: unknown, onAbort: () => void): void {
-  if (signal instanceof EventEmitter) signal.once('abort', onAbort);
-  else (signal as AbortSignal).addEventListener('abort', onAbort, { once: true });
 }

@@ -10,7 +10,7 @@ import { instantOf, updatedAtOf } from '../../../src/streams/records/updated-at.
 import type { DiffOptions, Difference, ReadRecords } from '../../../src/streams/diff/diff.ts';
 import { ORDER_IDENTITIES } from '../../../src/resources/orders/order-identities.ts';
 import { newestReads } from '../../../src/streams/diff/newest.ts';
-import { PageRecord } from '../../../src/streams/records/page-record.ts';
+import { PageRecord, PUBLISHED } from '../../../src/streams/records/page-record.ts';
 import type {
   KeyedRecord,
   RecordFacts,
@@ -21,7 +21,6 @@ import { virtualTime } from '../../support/virtual-time.ts';
 import { busyClock } from '../../support/busy-clock.ts';
 
 const record = (fields: JsonObject): KeyedRecord => keyedRecord(stringifyJson(fields.n!), fields);
-const PUBLISHED: RecordImage = { kind: 'published' };
 const encodedAs = (json: JsonObject): RecordImage => ({
   kind: 'encoded',
   bytes: Buffer.from(JSON.stringify(json)),

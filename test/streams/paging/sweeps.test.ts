@@ -557,7 +557,7 @@ describe('memory', () => {
     );
   });
 
-  it('are not looked through where each image was read', () => {
+  it('is not gone through for unseen keys where each image was read', () => {
     const scheduler = virtualTime();
     const steps: SweepStep[] = [];
     scheduler.run(() => {
