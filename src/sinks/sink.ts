@@ -17,6 +17,12 @@ export interface ProducerIdentity {
 }
 
 /**
+ * What a commit waits for: that it is decided, or also that `read_committed` readers can see it, some ms later. What nobody
+ * follows need not be waited for: whoever opens the next sink of the id finds it all the same.
+ */
+export type CommitUntil = 'committed' | 'visible';
+
+/**
  * Where messages go. All messages of one commit become readable at once, or none does; the cursor
  * that says how far the source was read is one of them.
  */
@@ -30,8 +36,10 @@ export interface TransactionalSink {
    * @throws CellarstreamError `FENCED` when another sink of the id was opened since: leave the work to that one.
    * `COMMIT_FAILED` when a later try may do, with another sink; also where it can't be told whether this one was fenced
    * or took too long (`context.epoch`).
+   *
+   * @param until Default `visible`.
    */
-  commit(messages: readonly Message[]): Promise<Ends>;
+  commit(messages: readonly Message[], until?: CommitUntil): Promise<Ends>;
   /** Gives its connections back. */
   close(): Promise<void>;
 }

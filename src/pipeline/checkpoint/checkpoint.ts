@@ -107,7 +107,9 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
       const next: Cursor = { ...reached, live: liveKeysText(keys, reached) };
       const text = JSON.stringify(next);
       const saved: Message = { topic: cursorTopic, key: task, value: Buffer.from(text) };
-      const ends = await leftUndecided(() => sink.commit([...messages, saved]));
+      // Consumers follow the messages, nobody a cursor.
+      const until = messages.length > 0 ? 'visible' : 'committed';
+      const ends = await leftUndecided(() => sink.commit([...messages, saved], until));
       const written = ends.get(topic) ?? new Map<number, bigint>();
       const count = messages.filter((message) => message.topic === topic).length;
       if (written.size > 0 && isMadeAnew(written, memory.ends, count)) {

@@ -88,7 +88,9 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     try {
       const message = { topic, key, value: Buffer.from(text) };
       const tombstones = over.map((each) => ({ topic, key: each, value: null }));
-      const ends = await leftUndecided(() => to.commit([message, ...beside, ...tombstones]));
+      const ends = await leftUndecided(() =>
+        to.commit([message, ...beside, ...tombstones], 'committed'),
+      );
       over = [];
       // A broker that has had it before does not say where it is.
       const end = ends.get(topic)?.get(0) ?? (await logEnds(to)).high;

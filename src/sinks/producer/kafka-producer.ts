@@ -167,7 +167,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
     get producer() {
       return producer.own;
     },
-    commit: async (messages) => {
+    commit: async (messages, until = 'visible') => {
       if (isDone) throw new Error('this producer has failed, or was closed: open another one');
       if (messages.length === 0) return new Map();
       let isSent = false;
@@ -175,7 +175,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
         const delivered = await transaction(messages);
         isSent = true;
         await end(producer.own, 'commit', patience(END_WITHIN_MS, brokers.closed));
-        await visible();
+        if (until === 'visible') await visible();
         return endsOf(delivered);
       } catch (error) {
         isDone = true;

@@ -110,13 +110,25 @@ export function producerContract(name: string, brokersOf: () => readonly string[
       await own.close();
     });
 
-    on('commits again and again without a pause, and nothing is there twice', async () => {
-      const { open, page, committed } = await fresh();
-      const own = await open();
-      const values = Array.from({ length: 100 }, (_, n) => String(n));
-      for (const value of values) await own.commit(page(value));
-      expect(await committed(6 * values.length)).toEqual(inEach(...values));
-      await own.close();
+    for (const until of ['visible', 'committed'] as const) {
+      on(`commits again and again until ${until}, and nothing is there twice`, async () => {
+        const { open, page, committed } = await fresh();
+        const own = await open();
+        const values = Array.from({ length: 100 }, (_, n) => String(n));
+        for (const value of values) await own.commit(page(value), until);
+        expect(await committed(6 * values.length)).toEqual(inEach(...values));
+        await own.close();
+      });
+    }
+
+    on('shows the next one of its id what was committed, waited for or not', async () => {
+      const { kafka, topic, open, page } = await fresh();
+      for (const count of [6, 12, 18]) {
+        const own = await open();
+        expect(await tailOf(kafka, topic)).toHaveLength(count - 6);
+        await own.commit(page('1'), 'committed');
+        await own.close();
+      }
     });
 
     on(
