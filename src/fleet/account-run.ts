@@ -6,6 +6,8 @@ import { CellarstreamError } from '../core/errors.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { allHooks } from '../observe/all-hooks.ts';
 import type { AccountWork } from './account-work.ts';
+import { lastPolls } from './last-polls.ts';
+import type { LastPolls } from './last-polls.ts';
 import type { Doing } from './next-step.ts';
 
 /** What all accounts of an instance share. */
@@ -40,6 +42,8 @@ export interface AccountRun {
   readonly isStarting: () => boolean;
   readonly warm: () => void;
   readonly claim: () => void;
+  /** Stops it for another instance, which goes on with it: its lists are polled a last time. */
+  readonly release: () => void;
   /** Resolves when nothing of it is under way. */
   readonly stop: () => Promise<void>;
 }
@@ -63,6 +67,7 @@ export function accountRun(options: AccountRunOptions): AccountRun {
   let doing: Doing = 'nothing';
   let failure: Failure | undefined;
   let end: (() => void) | undefined;
+  let polls: LastPolls | undefined;
   let done: Promise<void> = Promise.resolve();
   let startedAt: number | undefined;
   let isAnswered = false;
@@ -101,13 +106,16 @@ export function accountRun(options: AccountRunOptions): AccountRun {
     }
     become(signal.aborted ? 'nothing' : 'warm');
   };
-  const serve = async (stop$: ReplaySubject<void>): Promise<void> => {
+  const serve = async (stop$: ReplaySubject<void>, last: LastPolls): Promise<void> => {
     snapshots.clear();
     failure = undefined;
     isAnswered = false;
     startedAt = scheduler.now();
     try {
-      await work.serve({ config, stop$, beside: words, hooks: allHooks(own, hooks) });
+      await work.serve({
+        ...{ config, stop$, pollNow$: last.pollNow$, beside: words },
+        hooks: allHooks(own, last.hooks, hooks),
+      });
     } catch (error) {
       failed(error);
     }
@@ -131,8 +139,14 @@ export function accountRun(options: AccountRunOptions): AccountRun {
       if (doing !== 'nothing' && doing !== 'warm') return;
       const stop$ = new ReplaySubject<void>(1);
       end = () => stop$.next();
+      polls = lastPolls(scheduler);
       doing = 'running';
-      done = serve(stop$);
+      done = serve(stop$, polls);
+    },
+    release: () => {
+      if (doing !== 'running') return;
+      doing = 'stopping';
+      polls?.polled$.subscribe(end);
     },
     stop: () => {
       if (doing === 'warm') doing = 'nothing';

@@ -133,6 +133,7 @@ export function accountSteps(
       own.asks(account, generation, word!.owner!).catch(() => (course.askedAt = undefined));
     } else if (step === 'drop' && run.doing() === 'running') {
       void run.stop().then(() => takeBack(account, course));
-    } else void run.stop();
+    } else if (step === 'release') run.release();
+    else void run.stop();
   };
 }

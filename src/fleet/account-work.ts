@@ -18,6 +18,8 @@ export interface AccountWork {
 export interface Serving {
   readonly config: AccountConfig;
   readonly stop$: Observable<unknown>;
+  /** Each of its values has its lists polled at once. */
+  readonly pollNow$: Observable<unknown>;
   readonly hooks: Hooks;
   /** What is written when it is claimed, and when it is released. */
   readonly beside: LedgerMessages;

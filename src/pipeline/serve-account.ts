@@ -42,6 +42,8 @@ export interface ServeAccountOptions {
   readonly signals: SignalTopic;
   /** Its first value stops the account: the page in hand is committed. It must replay that value. */
   readonly stop$: Observable<unknown>;
+  /** See {@link Task.pollNow$}. */
+  readonly pollNow$?: Observable<unknown>;
   readonly hooks: Hooks;
   readonly scheduler: SchedulerLike;
   /** See {@link LedgerOptions.beside}. */
@@ -58,7 +60,7 @@ const SETTLE_WITHIN_MS = 3_000;
  * account's own, in its state folder, and closes it again; resolves after a clean stop.
  */
 export async function serveAccount(options: ServeAccountOptions): Promise<void> {
-  const { config, instance, links, signals, stop$, hooks, scheduler, beside } = options;
+  const { config, instance, links, signals, stop$, pollNow$, hooks, scheduler, beside } = options;
   const { stateDir, account, resources } = config;
   const stamps = wallClock((backMs) => hooks.onClockSetBack?.({ backMs }));
 
@@ -99,7 +101,15 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
     }),
   );
   const tasks = ({ destination, log }: TakenOver) => {
-    const ofAll = { account: lists, config, destination, scheduler, wallClock: stamps, stop$ };
+    const ofAll = {
+      account: lists,
+      config,
+      destination,
+      scheduler,
+      wallClock: stamps,
+      stop$,
+      pollNow$,
+    };
     const all = resources.map((resource) =>
       listTask({
         task: { ...ofAll, rules: RULES[resource], hooks: listHooks(hooks, resource) },

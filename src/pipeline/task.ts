@@ -17,6 +17,8 @@ export interface Task {
   readonly wallClock: () => number;
   /** Its first value ends the task; what was read is still committed. */
   readonly stop$: Observable<unknown>;
+  /** Each of its values has the next poll for what is new begin at once, as far as the quota lets. Default none. */
+  readonly pollNow$?: Observable<unknown> | undefined;
 }
 
 /** What its cursor is known by: `<account>/<resource>`. */

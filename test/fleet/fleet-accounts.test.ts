@@ -1,6 +1,7 @@
 import { firstValueFrom, NEVER } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { AccountConfig, AccountFile } from '../../src/config/accounts.ts';
+import type { Published } from '../../src/observe/hooks.ts';
 import type { Serving } from '../../src/fleet/account-work.ts';
 import { heard, parseFleetRecord } from '../../src/fleet/fleet-record.ts';
 import type { AccountWord, FleetRecord } from '../../src/fleet/fleet-record.ts';
@@ -13,6 +14,11 @@ const fileOf = (page: number): AccountFile => ({
 
 const nothing = () => undefined;
 
+const pollPage = (resource: string): Published => ({
+  ...{ resource, lane: 'poll', changes: [], statusChanges: [], unchanged: 0, known: 0, at: 0 },
+  completes: true,
+});
+
 /** An instance that has the account, and looks again whenever something has changed. */
 function instance({ imagesMs = 0, hears = false } = {}) {
   const time = new SimTime(0);
@@ -21,6 +27,7 @@ function instance({ imagesMs = 0, hears = false } = {}) {
   const said: FleetRecord['type'][] = [];
   const quarantined: string[] = [];
   const handovers: number[] = [];
+  const asked: string[] = [];
   let isCutOff = false;
   const accounts = fleetAccounts({
     parts: {
@@ -30,6 +37,7 @@ function instance({ imagesMs = 0, hears = false } = {}) {
         warm: () => time.sleep(imagesMs),
         serve: async (one) => {
           serving.add(one);
+          one.pollNow$.subscribe(() => asked.push(one.config.account));
           await firstValueFrom(one.stop$);
           await time.sleep(10); // the ledger is settled
           serving.delete(one);
@@ -87,7 +95,10 @@ function instance({ imagesMs = 0, hears = false } = {}) {
   /** The API answers a request of whoever is served. */
   const answer = (what: string, status: number) =>
     serving.forEach(({ hooks }) => hooks.onRequest?.({ what, status, elapsedMs: 5, waitedMs: 0 }));
-  const told = { said, quarantined, handovers };
+  /** The last page of a poll is published. */
+  const polled = (resource: string) =>
+    serving.forEach(({ hooks }) => hooks.onPublished?.(pollPage(resource)));
+  const told = { said, quarantined, handovers, asked, polled };
   return { accounts, time, words, ...told, begun, setFile, givenAway, pages, cutOff, answer };
 }
 
@@ -147,6 +158,39 @@ describe('an account that is given to another instance', () => {
     await givenAway();
     expect(pages()).toEqual([]);
     expect(said).toEqual(['takes']);
+  });
+});
+
+describe('an account that another instance asks for', () => {
+  /** It runs here, its orders are polled, and the other instance has restored it. */
+  const askedFor = async () => {
+    const here = instance();
+    await here.begun();
+    here.polled('orders');
+    const me = { instance: 'me', name: 'me', generation: 1 };
+    const ask = { instance: 'other', name: 'other', generation: 2 };
+    here.words.set('winery', {
+      ...{ owner: me, ask, at: 0, takenAt: 0, losses: [], quarantinedAt: undefined },
+      isAnnounced: false,
+    });
+    await here.givenAway();
+    return here;
+  };
+
+  it('is polled once more before it is let go', async () => {
+    const { asked, pages, polled, time } = await askedFor();
+    expect([asked, pages()]).toEqual([['winery'], [1]]);
+    polled('orders');
+    await time.pass(20);
+    expect(pages()).toEqual([]);
+  });
+
+  it('is let go after a second where its API does not answer', async () => {
+    const { pages, time } = await askedFor();
+    await time.pass(800);
+    expect(pages()).toEqual([1]);
+    await time.pass(120);
+    expect(pages()).toEqual([]);
   });
 });
 

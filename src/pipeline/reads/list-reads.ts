@@ -25,7 +25,7 @@ import { snapshotReads } from './snapshot-reads.ts';
 import { sweepReads } from './sweep-reads.ts';
 
 export interface ListReadsOptions {
-  readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'hooks' | 'scheduler'>;
+  readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'hooks' | 'scheduler' | 'pollNow$'>;
   readonly lanes: Lanes;
   /** What the records' keys are made of. */
   readonly keyFields: readonly string[];
@@ -73,7 +73,7 @@ const BOUND_MS = 1_000;
  */
 export function listReads(options: ListReadsOptions): ListReads {
   const { task, lanes, keyFields, lists, progress, checkpoint } = options;
-  const { config, hooks, scheduler } = task;
+  const { config, hooks, scheduler, pollNow$ } = task;
   const { windowed, byKey } = task.rules;
   const { intervalMs, lookbackMs, deleteProofMs } = config.poll;
   const reads = lists.clock;
@@ -142,6 +142,7 @@ export function listReads(options: ListReadsOptions): ListReads {
         lookbackMs,
         ...(intervalMs !== undefined && { intervalMs }),
         spacingMs: () => lanes.spacingMs(beside()),
+        pollNow$,
         scheduler,
       }),
     ),

@@ -1,4 +1,4 @@
-import { asyncScheduler, defer, map, merge, repeat, timer } from 'rxjs';
+import { asyncScheduler, defer, map, merge, NEVER, repeat, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { ScanPage } from './pages.ts';
 import { serverClock } from '../http/server-clock.ts';
@@ -41,6 +41,8 @@ export interface PollOptions {
   readonly intervalMs?: number;
   /** What a request costs in time, ms, so that polls keep within their part of the quota. Default 0. */
   readonly spacingMs?: () => number;
+  /** Each of its values ends the pause before the next poll for what is new. Default none. */
+  readonly pollNow$?: Observable<unknown> | undefined;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
 }
@@ -70,7 +72,12 @@ const LAST_DAY = Date.UTC(9999, 11, 31);
  */
 export function poll(options: PollOptions): Observable<PollPage> {
   const { scan, scanBack = scan, clock = serverClock(), lookbackMs = 60_000 } = options;
-  const { intervalMs = 0, spacingMs = () => 0, scheduler = asyncScheduler } = options;
+  const {
+    intervalMs = 0,
+    spacingMs = () => 0,
+    pollNow$ = NEVER,
+    scheduler = asyncScheduler,
+  } = options;
 
   return defer(() => {
     const shallow = Math.min(SHALLOW_MS, 2 * lookbackMs);
@@ -91,7 +98,7 @@ export function poll(options: PollOptions): Observable<PollPage> {
     const costMs = () => (newest.requests() * spacingMs()) / (1 - forBack());
 
     const newest$ = newest
-      .scans(() => Math.max(intervalMs, costMs()))
+      .scans(() => Math.max(intervalMs, costMs()), pollNow$)
       .pipe(
         map(({ page, isLast }): PollPage => {
           const most = isOne ? Infinity : back.since() + lookbackMs;
@@ -100,7 +107,7 @@ export function poll(options: PollOptions): Observable<PollPage> {
         }),
       );
     const back$ = back
-      .scans(() => lookbackMs)
+      .scans(() => lookbackMs, NEVER)
       .pipe(map(({ page }): PollPage => ({ page, since: undefined, looksBack: true })));
     return isOne ? newest$ : merge(newest$, back$);
   });
@@ -148,10 +155,10 @@ function chain(options: {
     );
   });
   return {
-    /** For ever, each at least so many ms after the start of the one before. */
-    scans: (leastMs: () => number) => {
+    /** For ever, each at least so many ms after the start of the one before, or when it is told to. */
+    scans: (leastMs: () => number, now$: Observable<unknown>) => {
       const pause = () => timer(Math.max(0, startedAt + leastMs() - scheduler.now()), scheduler);
-      return one.pipe(repeat({ delay: pause }));
+      return one.pipe(repeat({ delay: () => merge(pause(), now$) }));
     },
     /** Where the last one that has come to its end began, on the server's clock. */
     since: () => since,

@@ -41,7 +41,7 @@ const GIVEN_UP_MS = 2_000;
 export function tasks(data: SimData, options: TrafficOptions): Traffic {
   const { server, account, serving, ledger, quota } = options;
   const { instance, scheduler, chance, time } = server;
-  const { config, stop$, hooks } = serving;
+  const { config, stop$, pollNow$, hooks } = serving;
   const connections = data.api.dispatcher({
     name: instance,
     awake: server.awake,
@@ -74,6 +74,7 @@ export function tasks(data: SimData, options: TrafficOptions): Traffic {
       scheduler,
       wallClock: () => scheduler.now(),
       stop$,
+      pollNow$,
     },
     instance,
     log: data.logOf(server.line),

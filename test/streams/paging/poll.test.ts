@@ -115,6 +115,22 @@ describe('poll', () => {
     });
   });
 
+  it('begins at once when it is told to in a pause, not earlier, and pauses as long behind it', () => {
+    const scheduler = virtualTime();
+    scheduler.run(({ cold, hot, expectObservable, expectSubscriptions }) => {
+      const source = cold('  --(l|)', { l: scanPage(true, NOON) });
+      const pollNow$ = hot(' -x-----x');
+      const subs = ['        ^-!', '-------^-!', '17ms ^-!'];
+      const poll$ = poll({
+        ...{ scan: () => source, clock: punctualClock(), since: NOON, lookbackMs: 0 },
+        ...{ intervalMs: 10, pollNow$, scheduler },
+      }).pipe(map(() => 'l'));
+
+      expectObservable(poll$, '24ms !').toBe('--l------l 9ms l');
+      expectSubscriptions(source.subscriptions).toBe(subs);
+    });
+  });
+
   it('begins each window where the one before began, less ten seconds', () => {
     const { newest } = polled(35_000, { intervalMs: 10_000 });
     expect(newest.map(({ at, from }) => [at, from])).toEqual([
