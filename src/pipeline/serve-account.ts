@@ -110,9 +110,13 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
       stop$,
       pollNow$,
     };
-    const all = resources.map((resource) =>
+    const all = resources.map((resource, nth) =>
       listTask({
-        task: { ...ofAll, rules: RULES[resource], hooks: listHooks(hooks, resource) },
+        task: {
+          ...ofAll,
+          ...{ rules: RULES[resource], hooks: listHooks(hooks, resource) },
+          phase: 1 - nth / resources.length,
+        },
         ...{ instance, log, registry: links.registry, compile: links.compile, store },
         resyncs: resyncs.task(resource),
       }),

@@ -17,6 +17,11 @@ export interface Task {
   readonly wallClock: () => number;
   /** Its first value ends the task; what was read is still committed. */
   readonly stop$: Observable<unknown>;
+  /**
+   * Of its poll interval, (0, 1]: so long after the first poll the second one begins, so that the lists of an account don't
+   * ask all at once. Default 1.
+   */
+  readonly phase?: number;
   /** Each of its values has the next poll for what is new begin at once, as far as the quota lets. Default none. */
   readonly pollNow$?: Observable<unknown> | undefined;
 }

@@ -11,8 +11,8 @@ import { join } from 'node:path';
  * - `CHAOS_GO_ON=1`: what is found ends the run at its end only, so that all is seen.
  * - `CHAOS_REAUTH=1`: on three brokers the service logs in, and each of its connections again every three seconds.
  * - `CHAOS_FLEET`: accounts of the fleet's run, which is left out without it. `CHAOS_KILLS` and `CHAOS_RESTARTS`: how
- *   often an instance of it is killed, and all are restarted one after the other; default 10 and 5. `CHAOS_IMAGES`:
- *   orders of one account more, which has that many; default none.
+ *   often an instance of it is killed, and all are restarted one after the other; default 10 and 5. `CHAOS_ORDERS`:
+ *   so many each account has; default 300. `CHAOS_IMAGES`: the same of one account more; default none.
  */
 export const SECONDS = Number(process.env.CHAOS_SECONDS ?? 60);
 export const SEED = Number(process.env.CHAOS_SEED ?? 1);
@@ -26,6 +26,7 @@ export const FLEET = {
   accounts: Number(process.env.CHAOS_FLEET ?? 0),
   kills: Number(process.env.CHAOS_KILLS ?? 10),
   restarts: Number(process.env.CHAOS_RESTARTS ?? 5),
+  orders: Number(process.env.CHAOS_ORDERS ?? 300),
   images: Number(process.env.CHAOS_IMAGES ?? 0),
 };
 

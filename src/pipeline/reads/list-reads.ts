@@ -25,7 +25,10 @@ import { snapshotReads } from './snapshot-reads.ts';
 import { sweepReads } from './sweep-reads.ts';
 
 export interface ListReadsOptions {
-  readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'hooks' | 'scheduler' | 'pollNow$'>;
+  readonly task: Pick<
+    Task,
+    'account' | 'rules' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'
+  >;
   readonly lanes: Lanes;
   /** What the records' keys are made of. */
   readonly keyFields: readonly string[];
@@ -73,7 +76,7 @@ const BOUND_MS = 1_000;
  */
 export function listReads(options: ListReadsOptions): ListReads {
   const { task, lanes, keyFields, lists, progress, checkpoint } = options;
-  const { config, hooks, scheduler, pollNow$ } = task;
+  const { config, hooks, scheduler, phase = 1, pollNow$ } = task;
   const { windowed, byKey } = task.rules;
   const { intervalMs, lookbackMs, deleteProofMs } = config.poll;
   const reads = lists.clock;
@@ -140,7 +143,7 @@ export function listReads(options: ListReadsOptions): ListReads {
         clock,
         since: begun.since ?? began,
         lookbackMs,
-        ...(intervalMs !== undefined && { intervalMs }),
+        ...(intervalMs !== undefined && { intervalMs, firstIntervalMs: phase * intervalMs }),
         spacingMs: () => lanes.spacingMs(beside()),
         pollNow$,
         scheduler,

@@ -1,4 +1,4 @@
-import { fromEvent, lastValueFrom, Observable, take, takeUntil, timer } from 'rxjs';
+import { fromEvent, lastValueFrom, merge, Observable, take, takeUntil, timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import kafkajs from 'kafkajs';
 import { steadyScheduler } from '../../core/clock.ts';
@@ -156,10 +156,10 @@ async function stay(
   ending: AbortSignal,
 ): Promise<void> {
   const { heartbeatMs, sessionTimeoutMs } = options;
-  const awake = AbortSignal.any([ending, member.news.signal]);
+  const news = member.news.signal;
   for (;;) {
-    await pause(options, heartbeatMs, awake);
-    if (awake.aborted) return;
+    await pause(options, heartbeatMs, ending, news);
+    if (ending.aborted || news.aborted) return;
     const place = { generation, memberId: member.id };
     let code: number;
     try {
@@ -246,13 +246,14 @@ async function leave(options: MembershipOptions, memberId: string): Promise<void
   coordinator.close();
 }
 
-/** Resolves early when the signal is aborted. */
+/** Resolves early when one of the signals is aborted. */
 async function pause(
   { scheduler = steadyScheduler }: MembershipOptions,
   ms: number,
-  signal: AbortSignal,
+  ...signals: readonly AbortSignal[]
 ) {
-  if (signal.aborted) return;
-  const over$ = timer(ms, scheduler).pipe(takeUntil(fromEvent(signal, 'abort')));
+  if (signals.some(({ aborted }) => aborted)) return;
+  const aborted$ = merge(...signals.map((signal) => fromEvent(signal, 'abort')));
+  const over$ = timer(ms, scheduler).pipe(takeUntil(aborted$));
   await lastValueFrom(over$, { defaultValue: undefined });
 }

@@ -39,6 +39,8 @@ export interface PollOptions {
   readonly lookbackMs?: number;
   /** Least time from the start of a poll to the next, ms. Default 0: as often as `spacingMs` lets. */
   readonly intervalMs?: number;
+  /** The same of the first poll to the second one, so that lists need not ask all at once. Default `intervalMs`. */
+  readonly firstIntervalMs?: number;
   /** What a request costs in time, ms, so that polls keep within their part of the quota. Default 0. */
   readonly spacingMs?: () => number;
   /** Each of its values ends the pause before the next poll for what is new. Default none. */
@@ -72,12 +74,8 @@ const LAST_DAY = Date.UTC(9999, 11, 31);
  */
 export function poll(options: PollOptions): Observable<PollPage> {
   const { scan, scanBack = scan, clock = serverClock(), lookbackMs = 60_000 } = options;
-  const {
-    intervalMs = 0,
-    spacingMs = () => 0,
-    pollNow$ = NEVER,
-    scheduler = asyncScheduler,
-  } = options;
+  const { intervalMs = 0, firstIntervalMs = intervalMs, spacingMs = () => 0 } = options;
+  const { pollNow$ = NEVER, scheduler = asyncScheduler } = options;
 
   return defer(() => {
     const shallow = Math.min(SHALLOW_MS, 2 * lookbackMs);
@@ -98,7 +96,7 @@ export function poll(options: PollOptions): Observable<PollPage> {
     const costMs = () => (newest.requests() * spacingMs()) / (1 - forBack());
 
     const newest$ = newest
-      .scans(() => Math.max(intervalMs, costMs()), pollNow$)
+      .scans((nth) => Math.max(nth === 1 ? firstIntervalMs : intervalMs, costMs()), pollNow$)
       .pipe(
         map(({ page, isLast }): PollPage => {
           const most = isOne ? Infinity : back.since() + lookbackMs;
@@ -155,10 +153,11 @@ function chain(options: {
     );
   });
   return {
-    /** For ever, each at least so many ms after the start of the one before, or when it is told to. */
-    scans: (leastMs: () => number, now$: Observable<unknown>) => {
-      const pause = () => timer(Math.max(0, startedAt + leastMs() - scheduler.now()), scheduler);
-      return one.pipe(repeat({ delay: () => merge(pause(), now$) }));
+    /** For ever, each at least so many ms after the start of the one before, the `nth`, or when it is told to. */
+    scans: (leastMs: (nth: number) => number, now$: Observable<unknown>) => {
+      const pause = (nth: number) =>
+        timer(Math.max(0, startedAt + leastMs(nth) - scheduler.now()), scheduler);
+      return one.pipe(repeat({ delay: (nth) => merge(pause(nth), now$) }));
     },
     /** Where the last one that has come to its end began, on the server's clock. */
     since: () => since,

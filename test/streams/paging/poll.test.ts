@@ -131,6 +131,11 @@ describe('poll', () => {
     });
   });
 
+  it('makes the first pause as long as it is told to', () => {
+    const { newest } = polled(25_000, { intervalMs: 10_000, firstIntervalMs: 4_000 });
+    expect(newest.map(({ at }) => at)).toEqual([0, 4_000, 14_000, 24_000]);
+  });
+
   it('begins each window where the one before began, less ten seconds', () => {
     const { newest } = polled(35_000, { intervalMs: 10_000 });
     expect(newest.map(({ at, from }) => [at, from])).toEqual([
