@@ -143,7 +143,12 @@ it.skipIf(FLEET.accounts === 0)(
       console.log(`restart ${round + 1}:`, inWords(gaps.slice(-FLEET.accounts)));
     }
 
-    if (FLEET.images > 0) await takesOneOfMany(fleet, { instances, ever, owners, settled });
+    let accounts = FLEET.accounts;
+    for (const images of FLEET.images) {
+      accounts += 1;
+      const all = () => settled(accounts);
+      await takesOneOf(images, `many-${accounts}`, fleet, { instances, ever, owners, start, all });
+    }
     for (const { sandbox } of fleet.accounts) sandbox.setRate(0);
     const { violations, topics } = await publishedAll(fleet.accounts, services);
     const eventsOf = (accounts: Iterable<string>) =>
@@ -174,40 +179,50 @@ interface Running {
   /** Those that are gone too. */
   readonly ever: readonly Instance[];
   readonly owners: Owners;
-  /** Resolves when so many accounts are shared out and ready. */
-  readonly settled: (accounts: number) => Promise<void>;
+  readonly start: (name: string) => Instance;
+  /** Resolves when all accounts are shared out and ready. */
+  readonly all: () => Promise<void>;
 }
 
-/** An account of many images comes, and its instance is killed: how long each takes. */
-async function takesOneOfMany(
+/** An account of so many images comes, and its instance is killed: how long each takes, and what the others notice. */
+async function takesOneOf(
+  images: number,
+  account: string,
   { accounts, setFile }: TestFleet,
-  { instances, ever, owners, settled }: Running,
+  { instances, ever, owners, start, all }: Running,
 ): Promise<void> {
   const quota = 6_000;
-  const many = await sandboxForTest({
-    records: { orders: FLEET.images },
+  const api = await sandboxForTest({
+    records: { orders: images },
     quotaPerMinute: quota,
     changesPerSecond: 1,
   });
-  const orders = { name: 'many', sandbox: many.accounts[0]! };
+  const orders = { sandbox: api.accounts[0]! };
   const began = now();
   setFile(
-    orders.name,
-    `API_BASE_URL=${many.url}\nAPI_KEY=${many.apiKey}\nRESOURCES=orders\nQUOTA_PER_MINUTE=${quota}\n`,
+    account,
+    `API_BASE_URL=${api.url}\nAPI_KEY=${api.apiKey}\nRESOURCES=orders\nQUOTA_PER_MINUTE=${quota}\n`,
   );
-  await settled(accounts.length + 1);
-  console.log(`${FLEET.images} orders: published after`, seconds(now() - began));
-  const [name, owner] = [...instances].find(([, one]) => owners.of(one, ever).includes('many'))!;
+  await all();
+  console.log(`${images} orders: published after`, seconds(now() - began));
+  const [name, owner] = [...instances].find(([, one]) => owners.of(one, ever).includes(account))!;
+  const kept = new Set(accounts.map((each) => each.name));
+  for (const lost of owners.of(owner, ever)) kept.delete(lost);
   const at = now();
   instances.delete(name);
   await owner.cli.end('SIGKILL');
-  console.log(
-    `${FLEET.images} images: from a kill to the first answer`,
-    seconds(await firstAnswer(orders, at)),
-  );
-  const others = accounts.map((account) => longestSilence(account, { from: at, to: now() }));
-  console.log('silence of the others meanwhile:', inWords(others));
-  await settled(accounts.length + 1);
+  const answered = seconds(await firstAnswer(orders, at));
+  console.log(`${images} images: from a kill to the first answer`, answered);
+  const span = { from: at, to: now() };
+  const silenceOf = (of: readonly TestAccount[]) =>
+    inWords(of.map((each) => longestSilence(each, span)));
+  const lost = accounts.filter((each) => !kept.has(each.name));
+  console.log('silence meanwhile, of those that were lost with it:', silenceOf(lost));
+  const others = accounts.filter((each) => kept.has(each.name));
+  console.log('silence meanwhile, of the others:', silenceOf(others));
+  await all();
+  start(name);
+  await all();
 }
 
 async function isReady({ cli }: Instance): Promise<boolean> {

@@ -12,7 +12,8 @@ import { join } from 'node:path';
  * - `CHAOS_REAUTH=1`: on three brokers the service logs in, and each of its connections again every three seconds.
  * - `CHAOS_FLEET`: accounts of the fleet's run, which is left out without it. `CHAOS_KILLS` and `CHAOS_RESTARTS`: how
  *   often an instance of it is killed, and all are restarted one after the other; default 10 and 5. `CHAOS_ORDERS`:
- *   so many each account has; default 300. `CHAOS_IMAGES`: the same of one account more; default none.
+ *   so many each account has; default 300. `CHAOS_IMAGES`: of accounts that come behind that, with commas between, as
+ *   `10000,1000000`; the instance of each is killed, too. Default none.
  */
 export const SECONDS = Number(process.env.CHAOS_SECONDS ?? 60);
 export const SEED = Number(process.env.CHAOS_SEED ?? 1);
@@ -27,7 +28,7 @@ export const FLEET = {
   kills: Number(process.env.CHAOS_KILLS ?? 10),
   restarts: Number(process.env.CHAOS_RESTARTS ?? 5),
   orders: Number(process.env.CHAOS_ORDERS ?? 300),
-  images: Number(process.env.CHAOS_IMAGES ?? 0),
+  images: (process.env.CHAOS_IMAGES ?? '').split(',').filter(Boolean).map(Number),
 };
 
 /** Of the run on so many brokers. */
