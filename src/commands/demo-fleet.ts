@@ -1,6 +1,17 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { firstValueFrom, Subject, takeUntil, timer } from 'rxjs';
+import {
+  first,
+  firstValueFrom,
+  forkJoin,
+  map,
+  of,
+  raceWith,
+  startWith,
+  Subject,
+  takeUntil,
+  timer,
+} from 'rxjs';
 import type { Observable } from 'rxjs';
 import { loadConfig } from '../config/load-config.ts';
 import type { ConfigWith } from '../config/config.ts';
@@ -28,8 +39,10 @@ export interface DemoFleetOptions {
   readonly stop$: Observable<NodeJS.Signals>;
 }
 
-/** So long the others are seen to do without an instance. */
+/** So long the others are seen to do without an instance, at least. */
 const AGAIN_AFTER_MS = 20_000;
+/** On a busy machine they take its accounts later: then it is started again as soon as they have. But not later than this. */
+const AGAIN_AT_MOST_MS = 90_000;
 
 /**
  * `cellarstream demo` with several accounts or instances: a sandbox with all accounts, and each instance a process of its own that
@@ -72,12 +85,20 @@ async function runInstances(
 ): Promise<void> {
   const scene = fleetScene(flags.accounts);
   const running = new Map<string, InstanceProcess>();
+  const told$ = new Subject<void>();
   const over$ = new Subject<void>();
   const failed$ = new Subject<never>();
   const failed = firstValueFrom(failed$);
   let isStopping = false;
   let isTold = false;
 
+  /** All accounts are read, or it has taken too long. */
+  const whole$ = told$.pipe(
+    startWith(undefined),
+    map(() => scene.isWhole()),
+    first(Boolean),
+    raceWith(timer(AGAIN_AT_MOST_MS)),
+  );
   const print = (lines: readonly string[]): void => {
     if (lines.length === 0) return;
     const at = new Date().toTimeString().slice(0, 8);
@@ -89,11 +110,12 @@ async function runInstances(
     if (told.event === 'listening') line.end(`status page of ${name}: ${told.url}`);
     if (isTrouble(told)) line.end(troubleOf(name, told));
     print(scene.told(name, told));
+    told$.next();
     if (isTold || !scene.isWhole()) return;
     isTold = true;
     for (const hint of hints) line.end(hint);
     const [, victim] = [...running].at(-1)!;
-    const again = `it is started again after ${AGAIN_AFTER_MS / 1_000} s, and accounts move back`;
+    const again = `it is started again after ${AGAIN_AFTER_MS / 1_000} s or more, and accounts move back`;
     line.end(`kill one: kill -9 ${victim.pid}; ${again}`);
   };
   const start = (name: string): void => {
@@ -116,8 +138,9 @@ async function runInstances(
       if (!isUp && end.code !== null) return failed$.error(startError(name, end));
       const had = scene.lost(name).join(', ') || 'no accounts';
       print([`${name} has ended (${end.how}), and leaves ${had}`]);
-      line.end(`${name} is started again in ${AGAIN_AFTER_MS / 1_000} s`);
-      timer(AGAIN_AFTER_MS)
+      const once = running.size > 0 ? ', once the others have its accounts' : '';
+      line.end(`${name} is started again after ${AGAIN_AFTER_MS / 1_000} s${once}`);
+      forkJoin([timer(AGAIN_AFTER_MS), running.size > 0 ? whole$ : of(true)])
         .pipe(takeUntil(over$))
         .subscribe(() => start(name));
     });
