@@ -6,7 +6,6 @@ import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { TokenSource } from '../streams/http/token.ts';
 import { parsing } from '../streams/decode/decoder.ts';
 import type { Decoder } from '../streams/decode/decoder.ts';
-import { hidingList } from '../streams/decode/hiding-list.ts';
 import type { KeyOf } from '../streams/records/key-of.ts';
 import type { PersonalFields } from '../streams/records/personal-fields.ts';
 import { volatileFields } from '../streams/records/volatile-fields.ts';
@@ -70,15 +69,16 @@ export function openAccount({ config, api, quotas }: AccountOptions): Account {
       const { clock, pages } = api.list(rules);
       const personal = personalFieldsOf(pii, resource);
       const volatile = volatileFields(volatilePointers(config, resource));
-      const lookedAt = onUnseen
-        ? unseenFields({ pii, volatile: volatile.pointers, resource, onUnseen })
-        : (request: ListRequest) => request;
+      const look =
+        onUnseen && unseenFields({ pii, volatile: volatile.pointers, resource, onUnseen });
       return {
         clock,
-        pages: ({ keyOf, decode } = {}) => {
-          const parsed = pages(decode && !personal ? decode : parsing(keyOf));
-          return hidingList(lookedAt(parsed), personal);
-        },
+        pages: ({ keyOf, decode } = {}) =>
+          pages({
+            decode: decode && !personal ? decode : parsing(keyOf),
+            hide: personal?.hide,
+            ...(look && { look }),
+          }),
         personal,
         volatile,
       };

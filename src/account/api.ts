@@ -9,12 +9,12 @@ import type { ResourceRules } from '../resources/resources.ts';
 import type { RequestHooks } from '../streams/http/http.ts';
 import type { ListRequest } from '../streams/decode/answer.ts';
 import { decodedList } from '../streams/decode/list-request.ts';
+import type { DecodedListOptions } from '../streams/decode/list-request.ts';
 import { logicalClock } from '../streams/http/logical-clock.ts';
 import { leased } from '../streams/quota/leased.ts';
 import { login } from '../streams/http/login.ts';
 import { pageRequest } from '../streams/http/page-request.ts';
 import type { Refusals } from '../streams/http/page-request.ts';
-import type { Decoder } from '../streams/decode/decoder.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import { tokenSource } from '../streams/http/token.ts';
@@ -50,7 +50,7 @@ export interface ApiList {
   /** The order of its requests. */
   readonly clock: LogicalClock;
   /** Its pages as records. Default: they are parsed, and have no key. */
-  readonly pages: (decode?: Decoder) => ListRequest;
+  readonly pages: (options?: Pick<DecodedListOptions, 'decode' | 'look' | 'hide'>) => ListRequest;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -116,8 +116,7 @@ export function openApi(options: ApiOptions): Api {
       });
       return {
         clock: shared.logicalClock,
-        pages: (decode) =>
-          decodedList({ ...shared, request, texts: texts[resource], ...(decode && { decode }) }),
+        pages: (options) => decodedList({ ...shared, request, texts: texts[resource], ...options }),
       };
     },
     close: () => connections.destroy(),

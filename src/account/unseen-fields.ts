@@ -1,9 +1,8 @@
-import { tap } from 'rxjs';
 import type { PiiConfig } from '../config/config.ts';
 import type { JsonValue } from '../schemas/json/json.ts';
 import { namedFields } from './personal-fields-of.ts';
 import type { Resource } from '../resources/resources.ts';
-import type { ListRequest } from '../streams/decode/answer.ts';
+import type { DecodedListOptions } from '../streams/decode/list-request.ts';
 import { volatileFields } from '../streams/records/volatile-fields.ts';
 
 export interface UnseenFieldsOptions {
@@ -19,11 +18,13 @@ export interface UnseenFieldsOptions {
 const ENOUGH = 100;
 
 /**
- * Looks at a list's requests, before anything is hidden: tells which of the fields that the settings name
+ * Looks at a list's answers, before anything is hidden: tells which of the fields that the settings name
  * none of its first 100 records has, nor any record of a whole list that has fewer. A name that is spelled
  * wrong does nothing.
  */
-export function unseenFields(options: UnseenFieldsOptions): (request: ListRequest) => ListRequest {
+export function unseenFields(
+  options: UnseenFieldsOptions,
+): NonNullable<DecodedListOptions['look']> {
   const { pii, volatile = [], resource, onUnseen } = options;
   const pointed = volatile.map((name) => ({ name, without: volatileFields([name]).without }));
   const fieldsIn = (data: readonly JsonValue[]) => [
@@ -34,18 +35,15 @@ export function unseenFields(options: UnseenFieldsOptions): (request: ListReques
   ];
   const unseen = new Set(fieldsIn([]).map(({ name }) => name));
   let looked = 0;
-  return (request) => (query, limit) =>
-    request(query, limit).pipe(
-      tap(({ data, pagination }) => {
-        if (unseen.size === 0 || data.length === 0) return;
-        looked += data.length;
-        for (const { name, isSeen } of fieldsIn(data.map(({ json }) => json))) {
-          if (isSeen) unseen.delete(name);
-        }
-        const isWhole = query.modifiedFromDate === undefined && query.orderNumber === undefined;
-        if (looked < ENOUGH && !(isWhole && !pagination.has_next_page)) return;
-        for (const name of unseen) onUnseen(name);
-        unseen.clear();
-      }),
-    );
+  return ({ data, pagination }, query) => {
+    if (unseen.size === 0 || data.length === 0) return;
+    looked += data.length;
+    for (const { name, isSeen } of fieldsIn(data.map(({ json }) => json))) {
+      if (isSeen) unseen.delete(name);
+    }
+    const isWhole = query.modifiedFromDate === undefined && query.orderNumber === undefined;
+    if (looked < ENOUGH && !(isWhole && !pagination.has_next_page)) return;
+    for (const name of unseen) onUnseen(name);
+    unseen.clear();
+  };
 }

@@ -40,7 +40,7 @@ export type { BackoffOptions, Retry } from '../streams/flow/backoff.ts';
 
 // Pages
 export type { PagesOptions, ScanPage, ScanTrouble } from '../streams/paging/pages.ts';
-export type { ReadAhead } from '../streams/paging/pages-ahead.ts';
+export type { ReadAhead } from '../streams/flow/read-ahead.ts';
 export type { Anchor, Position } from '../streams/paging/anchors.ts';
 export type { LeftOut } from '../streams/paging/left-out.ts';
 export { poll } from '../streams/paging/poll.ts';

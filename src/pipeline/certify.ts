@@ -1,7 +1,5 @@
 import { firstValueFrom, timer } from 'rxjs';
 import type { CertifyAsked, TaskResyncs } from '../account/resync-requests.ts';
-import type { Uncertified } from '../observe/hooks.ts';
-import type { Certificate } from '../schemas/events/certificate.ts';
 import type { Message } from '../sinks/sink.ts';
 import type { Checkpoint, TaskBatch } from './checkpoint/checkpoint.ts';
 import { certificateOf, MAX_NAMED } from './publish/certificate-of.ts';
@@ -11,31 +9,22 @@ import { taskId } from './task.ts';
 import type { Task } from './task.ts';
 
 export interface CertifyingOptions {
-  readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'destination' | 'scheduler'>;
+  readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'destination' | 'hooks' | 'scheduler'>;
   readonly checkpoint: Pick<Checkpoint, 'cursor' | 'sweep' | 'live' | 'partitions' | 'unseen'>;
   /** Default: nobody asks. */
-  readonly resyncs?: Pick<TaskResyncs, 'acknowledgeCertify'> | undefined;
-}
-
-/** What comes of a complete reading that has just ended. */
-export interface Certifying {
-  /** The certificate, or why there is none. */
-  readonly outcome: Certificate | Uncertified;
-  /** Undefined where there is none, and nobody has asked for it. */
-  readonly commit: TaskBatch | undefined;
-  /** Whom it answers. */
-  readonly asked: readonly CertifyAsked[];
+  readonly resyncs?: Pick<TaskResyncs, 'acknowledgeCertify' | 'acknowledged'> | undefined;
+  readonly transact: (batch: TaskBatch) => Promise<void>;
+  /** Whether the task has ended meanwhile: from then on it begins to commit nothing. */
+  readonly isOver: () => boolean;
 }
 
 /**
- * The certificate of a complete reading that has just ended, where one is due or was asked for. It speaks of the topic as the newest
- * commit has left it: all that the reading has found is in that.
+ * Commits the certificate of a complete reading that has just ended, where one is due or was asked for. It speaks of the topic as the
+ * newest commit has left it: all that the reading has found is in that.
  */
-export function certifying(
-  options: CertifyingOptions,
-): (plan: Plan) => Promise<Certifying | undefined> {
-  const { task, checkpoint, resyncs } = options;
-  const { account, rules, config, destination, scheduler } = task;
+export function certifying(options: CertifyingOptions): (plan: Plan) => Promise<void> {
+  const { task, checkpoint, resyncs, transact, isOver } = options;
+  const { account, rules, config, destination, hooks, scheduler } = task;
   const { resource } = rules;
 
   const isDue = (now: number): boolean => {
@@ -57,11 +46,11 @@ export function certifying(
 
   return async ({ batch, commit: { cursor } }) => {
     const reading = readingEnded(batch);
-    if (!reading) return undefined;
+    if (!reading || isOver()) return;
     const { asked, held } = reading;
     const now = scheduler.now();
     const isAsked = asked.length > 0;
-    if (!isAsked && !isDue(now)) return { outcome: 'too-soon', commit: undefined, asked };
+    if (!isAsked && !isDue(now)) return hooks.onUncertified({ why: 'too-soon' });
     const { sweep } = checkpoint;
     const live = checkpoint.live();
     const isSplit = (await checkpoint.partitions()) !== live.keys.length;
@@ -87,12 +76,13 @@ export function certifying(
       : ({ status: 'failed', number: null, message: SPLIT } as const);
     const acks = asked.flatMap((each) => resyncs?.acknowledgeCertify(each, answer) ?? []);
     const progress = certificate ? { ...cursor, certificate: { number, at: now } } : cursor;
-    const commit = { messages: [...message, ...acks], images: [], cursor: progress };
-    return {
-      outcome: certificate ?? 'partitions',
-      commit: certificate || isAsked ? commit : undefined,
-      asked,
-    };
+    if (isOver()) return;
+    if (certificate || isAsked) {
+      await transact({ messages: [...message, ...acks], images: [], cursor: progress });
+    }
+    for (const each of asked) resyncs?.acknowledged(each);
+    if (certificate) hooks.onCertified({ certificate });
+    else hooks.onUncertified({ why: 'partitions' });
   };
 }
 

@@ -2,21 +2,22 @@ import { concatAll, concatMap, finalize, map, takeUntil, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Lanes } from '../account/quotas.ts';
 import type { TaskResyncs } from '../account/resync-requests.ts';
-import { isRetryable } from '../core/errors.ts';
-import type { Published } from '../observe/hooks.ts';
+import type { Committed, Published } from '../observe/hooks.ts';
+import { isEpochError } from '../sinks/client/kafka-error.ts';
 import type { Images } from '../streams/diff/diff.ts';
 import { gatherFirst } from '../streams/flow/gather-first.ts';
-import { encoding, matchingDigests, parsing } from '../streams/decode/decoder.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
-import type { Checkpoint } from './checkpoint/checkpoint.ts';
+import type { Checkpoint, TaskBatch } from './checkpoint/checkpoint.ts';
 import type { ChosenKey } from './choose-key.ts';
 import { certifying } from './certify.ts';
-import { committing } from './commit.ts';
-import { comparing, encodedBatches } from './compare.ts';
+import { comparing } from './compare.ts';
+import { encodedBatches } from './encode/encoded-batches.ts';
 import type { SchemaEvolution } from './encode/schema-evolution.ts';
 import { planning } from './publish/plan.ts';
-import type { Progress } from './publish/plan.ts';
+import type { Plan, Progress } from './publish/plan.ts';
 import { resyncEvents } from './publish/resync-events.ts';
+import { telling } from './publish/telling.ts';
+import { decoders } from './reads/decoders.ts';
 import { listReads } from './reads/list-reads.ts';
 import type { ReadBatch } from './reads/read-batch.ts';
 import type { Task } from './task.ts';
@@ -56,11 +57,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   const list = account.list(rules, { onUnseen: (field) => hooks.onUnseen({ field }) });
   // Where there are none, images need not be read to pass over them.
   const volatile = list.volatile.pointers.length > 0 ? list.volatile : undefined;
-  const encoded = encoding({ keyFields, keyOf, encode: evolution.encodeNow }, parsing(keyOf));
-  // A store that fails is not the API's affair: it fails again once the page's turn has come.
-  const known = ifItCan(checkpoint.text);
-  const knownRun = ifItCan(checkpoint.runFrom);
-  const matched = matchingDigests({ keyFields, keyOf, known, knownRun }, encoded);
+  const decode = decoders({ keyFields, keyOf, evolution, checkpoint });
   const reads = listReads({
     task,
     lanes,
@@ -68,8 +65,8 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     lists: {
       clock: list.clock,
       volatile: list.volatile,
-      snapshot: list.pages({ keyOf, decode: encoded }),
-      later: list.pages({ keyOf, decode: matched }),
+      snapshot: list.pages({ keyOf, decode: decode.snapshot }),
+      later: list.pages({ keyOf, decode: decode.later }),
     },
     progress: () => progress,
     checkpoint,
@@ -93,12 +90,34 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   const resync = resyncs && resyncEvents({ resyncs, codec: () => evolution.values, images, hooks });
   const { personal } = list;
   const planOf = planning({ task, checkpoint, evolution, keyFields, personal, volatile, resync });
-  const certify = certifying({ task, checkpoint, resyncs });
   let isOver = false;
-  const commit = committing({
-    ...{ task, checkpoint, resync, certify, resyncs },
-    isOver: () => isOver,
-  });
+  /** A commit of the checkpoint, and what is told of it. */
+  const transact = async (batch: TaskBatch): Promise<void> => {
+    const beganAt = scheduler.now();
+    const ended = (outcome: Committed['outcome']) => {
+      const elapsedMs = scheduler.now() - beganAt;
+      hooks.onCommitted({ outcome, elapsedMs, messages: batch.messages.length });
+    };
+    hooks.onCommit({});
+    try {
+      await checkpoint.commit(batch);
+    } catch (error) {
+      ended(isEpochError(error) ? 'fenced' : 'failed');
+      throw error;
+    }
+    ended('committed');
+  };
+  const certify = certifying({ task, checkpoint, resyncs, transact, isOver: () => isOver });
+  const tell = telling({ task, checkpoint });
+  /** Does what a plan says, and tells of it. */
+  const commit = async (plan: Plan): Promise<Published> => {
+    const { batch, way } = plan;
+    if (way === 'commit') await transact(plan.commit);
+    if (way === 'keep') await checkpoint.keep(plan.notes);
+    await certify(plan);
+    if (batch.lane === 'resync') resync?.committed(batch.step);
+    return tell(plan);
+  };
 
   const isEnough = (read: readonly ReadBatch[]) => {
     const snapshots = read.filter((batch) => batch.lane === 'first-read');
@@ -139,16 +158,4 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     ),
     finalize(() => (isOver = true)),
   );
-}
-
-/** Undefined where it fails with what may pass. */
-function ifItCan<T>(look: (key: string) => T | undefined): (key: string) => T | undefined {
-  return (key) => {
-    try {
-      return look(key);
-    } catch (error) {
-      if (!isRetryable(error)) throw error;
-      return undefined;
-    }
-  };
 }

@@ -6,6 +6,7 @@ import type { CertifyingOptions } from '../../src/pipeline/certify.ts';
 import type { Cursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import type { Plan } from '../../src/pipeline/publish/plan.ts';
 import { RULES } from '../../src/resources/resources.ts';
+import type { Certificate } from '../../src/schemas/events/certificate.ts';
 import { KeyTally } from '../../src/schemas/events/key-tally.ts';
 import type { Message } from '../../src/sinks/sink.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
@@ -19,12 +20,18 @@ async function outcomes(
   { partitions = 1, asked = [] as readonly CertifyAsked[] } = {},
 ) {
   let now = 0;
+  const found: (number | string)[] = [];
   let cursor = { sequence: 9 } as Cursor;
   const task = {
     account: { name: 'estate' },
     rules: RULES.orders,
     config: { certificateIntervalMs: INTERVAL_MS },
     destination: { certificates: 'wine.certificates' },
+    hooks: {
+      onCertified: ({ certificate }: { certificate: Certificate }) =>
+        found.push(certificate.number),
+      onUncertified: ({ why }: { why: string }) => found.push(why),
+    },
     scheduler: Object.assign(new TestScheduler(() => undefined), { now: () => now }),
   } as unknown as CertifyingOptions['task'];
   const checkpoint: CertifyingOptions['checkpoint'] = {
@@ -44,17 +51,21 @@ async function outcomes(
     key,
     value: Buffer.from(status),
   });
-  const certify = certifying({ task, checkpoint, resyncs: { acknowledgeCertify } });
-  const found: (number | string | undefined)[] = [];
   const messages: Message[] = [];
+  const certify = certifying({
+    ...{ task, checkpoint },
+    resyncs: { acknowledgeCertify, acknowledged: () => undefined },
+    transact: (commit) => {
+      cursor = { ...cursor, ...commit.cursor };
+      messages.push(...commit.messages);
+      return Promise.resolve();
+    },
+    isOver: () => false,
+  });
   for (const end of ends) {
     now = end;
     const batch = { lane: 'sweep', step: { kind: 'end', held: 0 }, asked };
-    const certifying = await certify({ batch, commit: { cursor } } as unknown as Plan);
-    const { outcome, commit } = certifying!;
-    found.push(typeof outcome === 'string' ? outcome : outcome.number);
-    if (commit) cursor = { ...cursor, ...commit.cursor };
-    messages.push(...(commit?.messages ?? []));
+    await certify({ batch, commit: { cursor } } as unknown as Plan);
   }
   return { found, messages: messages.map(({ topic, value }) => [topic, String(value)] as const) };
 }

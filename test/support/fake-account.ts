@@ -1,7 +1,8 @@
-import { asyncScheduler, NEVER, of } from 'rxjs';
+import { asyncScheduler, map, NEVER, of } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { openAccount } from '../../src/account/account.ts';
 import type { Account } from '../../src/account/account.ts';
+import type { ApiList } from '../../src/account/api.ts';
 import type { Lanes } from '../../src/account/quotas.ts';
 import type { Config } from '../../src/config/config.ts';
 import { listHooks } from '../../src/observe/list-hooks.ts';
@@ -77,14 +78,18 @@ export function fakeAccount(config: Partial<Config>, answer: Answering): Account
   const tokens: Pick<TokenSource, 'token$'> = {
     token$: of({ text: 't', askedAt: 0, lifeMs: 1e9, serverTime: START }),
   };
-  const list = () => {
+  const list = (): ApiList => {
     const clock = logicalClock();
     return {
       clock,
       pages:
-        (decode = parsing()) =>
-        (query: ListQuery) =>
-          answer(query, clock, decode),
+        ({ decode = parsing(), hide } = {}) =>
+        (query) =>
+          answer(query, clock, decode).pipe(
+            map((page) =>
+              hide ? { ...page, data: page.data.map((each) => each.hidden(hide)) } : page,
+            ),
+          ),
     };
   };
   return openAccount({

@@ -2,7 +2,7 @@ import { map, merge, NEVER, switchMap, take, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Lanes } from '../../account/quotas.ts';
 import type { CertifyAsked, Resync } from '../../account/resync-requests.ts';
-import type { ListRequest } from '../../streams/decode/answer.ts';
+import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
 import type { LogicalClock } from '../../streams/http/logical-clock.ts';
 import { MAX_BACK_MS, serverClock } from '../../streams/http/server-clock.ts';
 import { leftOut } from '../../streams/paging/left-out.ts';
@@ -12,12 +12,14 @@ import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import type { KnownRecords } from '../../streams/paging/sweeps.ts';
 import { keyOfFields } from '../../streams/records/key-of.ts';
 import { hastened } from '../../streams/quota/hastened.ts';
+import type { Limit } from '../../streams/quota/token-bucket.ts';
+import { splitRecords } from '../../streams/records/records.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
 import { askedReadings } from './certify-asked.ts';
 import { openLanes } from './lane.ts';
-import type { PollBatch, ReadBatch } from './read-batch.ts';
+import type { Brought, PollBatch, ReadBatch, ReadLane } from './read-batch.ts';
 import { refetches } from './refetches.ts';
 import { resyncReads } from './resync-reads.ts';
 import { singleRecords } from './single-records.ts';
@@ -90,16 +92,28 @@ export function listReads(options: ListReadsOptions): ListReads {
     onRefused: (error) => hooks.onRefused({ error }),
   });
 
-  const open = openLanes({
+  const openLane = openLanes({
     task,
     reads,
-    clock,
     keyOf: keyOfFields(keyFields),
-    volatile: lists.volatile,
     leftOut: leftOut(lists.volatile.pointers, (fields) => hooks.onVolatile({ fields })),
     paceMs: lanes.paceMs,
-    single,
   });
+  const open = (limit: Limit, places: number, request: ListRequest): ReadLane => {
+    const lane = openLane(limit, places, request);
+    const arrived = ({ span, data, serverTime }: Answer): Brought => {
+      const split = splitRecords(data, lists.volatile);
+      single.saw(split.keyed);
+      clock.tell(serverTime);
+      return { ...split, span, settle: lane.settling(span) };
+    };
+    const seen = (answer: Answer): Brought => {
+      const brought = arrived(answer);
+      clock.see(answer.data.map(({ updatedAt }) => updatedAt));
+      return brought;
+    };
+    return { ...lane, arrived, seen };
+  };
   const whole = windowed ? lanes.firstRead : lanes.whole;
   const snapshotLane = open(whole, options.pagesUnderWay ?? 2, lists.snapshot);
   const pollLane = open(lanes.poll, 2, lists.later);

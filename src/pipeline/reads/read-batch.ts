@@ -1,16 +1,26 @@
 import type { CertifyAsked, Outcome, Resync } from '../../account/resync-requests.ts';
+import type { Answer } from '../../streams/decode/answer.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import type { SweepStep } from '../../streams/paging/sweeps.ts';
 import type { PageRecord } from '../../streams/records/page-record.ts';
 import type { SplitRecords } from '../../streams/records/records.ts';
 import type { InitialSnapshot } from '../checkpoint/cursor.ts';
+import type { Lane } from './lane.ts';
 
 /** What one look at the API brought, whatever it was for. */
 export interface Brought extends SplitRecords {
   readonly span: Span;
   /** To be called when it is dealt with: gives back its place in memory. */
   readonly settle: () => void;
+}
+
+/** A lane, and how its answers are taken in. */
+export interface ReadLane extends Lane {
+  /** An answer, split into what can be published and what can't. */
+  readonly arrived: (answer: Answer) => Brought;
+  /** The same, and the clock hears of its records' times; polls tell it by themselves. */
+  readonly seen: (answer: Answer) => Brought;
 }
 
 /** A page of the initial snapshot. */

@@ -7,12 +7,11 @@ import { isReadable } from '../../streams/records/page-record.ts';
 import { window } from '../../streams/paging/poll.ts';
 import type { Cursor, InitialSnapshot } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
-import type { Lane } from './lane.ts';
-import type { SnapshotBatch } from './read-batch.ts';
+import type { ReadLane, SnapshotBatch } from './read-batch.ts';
 
 export interface SnapshotReadsOptions {
   readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'scheduler'>;
-  readonly lane: Lane;
+  readonly lane: ReadLane;
   readonly clock: ServerClock;
   /** How far reads had come when the task was opened. */
   readonly begun: Pick<Cursor, 'firstRead' | 'since'>;

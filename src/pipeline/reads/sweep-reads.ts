@@ -8,14 +8,13 @@ import type { KnownRecords, SweepStep } from '../../streams/paging/sweeps.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import type { Task } from '../task.ts';
 import type { AskedReadings } from './certify-asked.ts';
-import type { Lane } from './lane.ts';
-import type { Brought, SweepBatch } from './read-batch.ts';
+import type { Brought, ReadLane, SweepBatch } from './read-batch.ts';
 import type { SingleRecords } from './single-records.ts';
 import type { SnapshotReads } from './snapshot-reads.ts';
 
 export interface SweepReadsOptions {
   readonly task: Pick<Task, 'rules' | 'config' | 'hooks' | 'scheduler'>;
-  readonly lane: Lane;
+  readonly lane: ReadLane;
   readonly lanes: Pick<Lanes, 'ask' | 'paceMs'>;
   /** What is published, and how far sweeps have come by now. */
   readonly checkpoint: KnownRecords & { readonly sweep: SweepProgress };
@@ -85,7 +84,7 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
 
 interface SweepBatchOptions {
   readonly moment: () => Span;
-  readonly lane: Pick<Lane, 'seen' | 'settling'>;
+  readonly lane: Pick<ReadLane, 'seen' | 'settling'>;
   /** See {@link SweepReadsOptions.hold}. Left out where that is not needed. */
   readonly hold?: SweepReadsOptions['hold'] | undefined;
   /** The requests for certificates that a reading that has ended answers. */

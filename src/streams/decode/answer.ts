@@ -1,4 +1,6 @@
 import type { Observable } from 'rxjs';
+import { isJsonObject } from '../../schemas/json/json.ts';
+import type { JsonValue } from '../../schemas/json/json.ts';
 import type { ListQuery } from '../http/list-query.ts';
 import type { Span } from '../http/logical-clock.ts';
 import type { PageRecord } from '../records/page-record.ts';
@@ -29,3 +31,12 @@ export type Page = Pick<Answer, 'data' | 'pagination' | 'notFound'>;
 
 /** Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes. */
 export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;
+
+/** A page of these records, with what its envelope says; undefined where something is missing in that. */
+export function pageOf(envelope: JsonValue, data: readonly PageRecord[]): Page | undefined {
+  const { pagination } = isJsonObject(envelope) ? envelope : {};
+  const { total_records, has_next_page } = isJsonObject(pagination) ? pagination : {};
+  return typeof total_records === 'number' && typeof has_next_page === 'boolean'
+    ? { data, pagination: { total_records, has_next_page } }
+    : undefined;
+}

@@ -1,16 +1,14 @@
 import type { Transcoded } from '../../schemas/avro/record-codec.ts';
 import { endOfValue, valueBehind } from '../../schemas/json/json-bytes.ts';
-import { isJsonObject, parseJson, setOwn, stringifyJson } from '../../schemas/json/json.ts';
-import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
-import { pageElements, parsedElement } from '../../schemas/json/page-elements.ts';
+import { setOwn } from '../../schemas/json/json.ts';
+import type { JsonObject } from '../../schemas/json/json.ts';
+import { parsedElement } from '../../schemas/json/page-elements.ts';
 import type { Elements } from '../../schemas/json/page-elements.ts';
 import type { ImageCodec } from '../records/image-codec.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecord, payloadDigest, PUBLISHED } from '../records/page-record.ts';
 import type { KnownRun, PayloadDigest } from '../records/page-record.ts';
 import { instantOf, updatedAtOf } from '../records/updated-at.ts';
-import type { RawPage } from '../http/page-request.ts';
-import type { Page } from './answer.ts';
 
 /**
  * Makes a record of the element that begins at a place of a page, and of those behind it that are known with it, and
@@ -19,38 +17,6 @@ import type { Page } from './answer.ts';
  * @throws SyntaxError when it isn't JSON.
  */
 export type Decoder = (page: Buffer, at: number) => Elements<PageRecord>;
-
-/**
- * The page that a body is, its elements decoded one by one; it stops now and then. Undefined where the body is JSON, and no
- * page.
- *
- * @throws SyntaxError or RangeError when it isn't JSON.
- */
-export function* decodedPage(
-  page: Pick<RawPage, 'body' | 'text'>,
-  decode: Decoder,
-): Generator<void, Page | undefined> {
-  const { body } = page;
-  const parts = yield* pageElements(body, (at) => decode(body, at));
-  if (parts) return pageOf(parseJson(parts.rest), parts.elements);
-  // Of another layout: each element is written as it would stand in a page, and decoded from that.
-  const whole = parseJson(page.text);
-  const data = isJsonObject(whole) ? whole.data : undefined;
-  if (!Array.isArray(data)) return undefined;
-  return pageOf(
-    whole,
-    data.flatMap((each) => decode(Buffer.from(stringifyJson(each)), 0).values),
-  );
-}
-
-/** A page of these records, with what its envelope says; undefined where something is missing in that. */
-export function pageOf(envelope: JsonValue, data: readonly PageRecord[]): Page | undefined {
-  const { pagination } = isJsonObject(envelope) ? envelope : {};
-  const { total_records, has_next_page } = isJsonObject(pagination) ? pagination : {};
-  return typeof total_records === 'number' && typeof has_next_page === 'boolean'
-    ? { data, pagination: { total_records, has_next_page } }
-    : undefined;
-}
 
 /** Each record is parsed. Without `keyOf` none has a key. */
 export function parsing(keyOf: KeyOf = () => undefined): Decoder {

@@ -1,5 +1,8 @@
 import { asyncScheduler, catchError, defer, finalize, map, of, switchMap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
+import type { JsonValue } from '../../schemas/json/json.ts';
+import { pageElements } from '../../schemas/json/page-elements.ts';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { backoff } from '../flow/backoff.ts';
 import { where } from '../http/http.ts';
@@ -11,11 +14,12 @@ import { pageRequest } from '../http/page-request.ts';
 import type { PageRequest, PageRequestOptions, RawPage } from '../http/page-request.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import type { KeyOf } from '../records/key-of.ts';
+import { pageOf } from './answer.ts';
 import type { Answer, ListRequest, Page } from './answer.ts';
 import { isBroken } from './broken-answer.ts';
 import type { BrokenAnswer, BrokenPage } from './broken-answer.ts';
 import { brokenPages } from './broken-pages.ts';
-import { decodedPage, parsing } from './decoder.ts';
+import { parsing } from './decoder.ts';
 import type { Decoder } from './decoder.ts';
 import { isNoJson, pageAround } from './page-around.ts';
 import type { AroundPage } from './page-around.ts';
@@ -31,6 +35,10 @@ export interface DecodedListOptions {
   readonly url: URL;
   /** Makes records of a page's elements. Default: they are parsed, and have no key. */
   readonly decode?: Decoder;
+  /** Sees each answer before anything of it is hidden. Default nobody does. */
+  readonly look?: (answer: Answer, query: ListQuery) => void;
+  /** Gives a record without its personal fields; nobody else sees it before. Default nothing is hidden. */
+  readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
   /** What of the list is known to be no JSON; kept by whoever makes its request again. Default nothing. */
   readonly texts?: UnreadableTexts;
   /** That of the request. */
@@ -51,6 +59,7 @@ export interface DecodedListOptions {
 export function decodedList(options: DecodedListOptions): ListRequest {
   const { request, url, decode = parsing(), texts = unreadableTexts() } = options;
   const { logicalClock, scheduler = asyncScheduler, random, hooks: { onRetry } = {} } = options;
+  const { look, hide } = options;
   const retrying = {
     scheduler,
     canPass: isRetryableAtApi,
@@ -133,8 +142,37 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     return defer(() => asking(query, limit, TRIES)).pipe(
       switchMap((answer) => (isBroken(answer) ? around(query, answer) : of(answer))),
       backoff({ ...retrying, firstMs: AROUND_AGAIN_MS }),
+      map((answer) => {
+        look?.(answer, query);
+        return hide
+          ? { ...answer, data: answer.data.map((record) => record.hidden(hide)) }
+          : answer;
+      }),
     );
   };
+}
+
+/**
+ * The page that a body is, its elements decoded one by one; it stops now and then. Undefined where the body is JSON, and no
+ * page.
+ *
+ * @throws SyntaxError or RangeError when it isn't JSON.
+ */
+export function* decodedPage(
+  page: Pick<RawPage, 'body' | 'text'>,
+  decode: Decoder,
+): Generator<void, Page | undefined> {
+  const { body } = page;
+  const parts = yield* pageElements(body, (at) => decode(body, at));
+  if (parts) return pageOf(parseJson(parts.rest), parts.elements);
+  // Of another layout: each element is written as it would stand in a page, and decoded from that.
+  const whole = parseJson(page.text);
+  const data = isJsonObject(whole) ? whole.data : undefined;
+  if (!Array.isArray(data)) return undefined;
+  return pageOf(
+    whole,
+    data.flatMap((each) => decode(Buffer.from(stringifyJson(each)), 0).values),
+  );
 }
 
 function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boolean {

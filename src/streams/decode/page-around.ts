@@ -2,9 +2,9 @@ import { CLOSE_ARRAY, isDelimiter, skipSpace } from '../../schemas/json/json-byt
 import { parseJson } from '../../schemas/json/json.ts';
 import { pageElements } from '../../schemas/json/page-elements.ts';
 import type { Elements } from '../../schemas/json/page-elements.ts';
+import { pageOf } from './answer.ts';
 import type { Page } from './answer.ts';
 import type { ListQuery } from '../http/list-query.ts';
-import { pageOf } from './decoder.ts';
 import type { Decoder } from './decoder.ts';
 import { PageRecord } from '../records/page-record.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';

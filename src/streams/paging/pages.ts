@@ -6,9 +6,9 @@ import { leftOut as newLeftOut } from './left-out.ts';
 import type { LeftOut } from './left-out.ts';
 import type { PageRecord } from '../records/page-record.ts';
 import type { KeyOf } from '../records/key-of.ts';
-import { pagesAhead } from './pages-ahead.ts';
-import type { ReadAhead } from './pages-ahead.ts';
 import type { Answer } from '../decode/answer.ts';
+import { readAhead } from '../flow/read-ahead.ts';
+import type { ReadAhead } from '../flow/read-ahead.ts';
 import { standstill } from './standstill.ts';
 
 /** A page of a scan. */
@@ -55,7 +55,7 @@ export interface PagesOptions {
    * Pages that are asked for before it is known that they are the next, so that slow answers cost no time.
    * Default none: a page is asked for when the one before has come.
    */
-  readonly ahead?: ReadAhead;
+  readonly ahead?: ReadAhead<Answer>;
   /** Told of what may cost records or time, with the offset of the page. */
   readonly onTrouble?: (trouble: ScanTrouble, offset: number) => void;
 }
@@ -157,7 +157,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       still = standstill();
       return page(BEGINNING);
     };
-    const asked = pagesAhead((offset) => request({ offset, pageSize }), ahead);
+    const asked = readAhead((offset) => request({ offset, pageSize }), lookAhead, ahead);
     const read = (at: Position): Observable<ScanPage> =>
       permit().pipe(
         switchMap(() => asked.take(at)),
@@ -169,6 +169,11 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
     );
   });
 }
+
+const lookAhead = ({ pagination, elapsedMs = 0 }: Answer) => ({
+  total: pagination.total_records,
+  elapsedMs,
+});
 
 /** Times a scan that did not add up is repeated, each with five times the overlap. */
 const REPEATS = 2;

@@ -1,6 +1,7 @@
-import type * as real from '../../../src/streams/decode/hiding-list.ts';
+import * as real from '../../../src/streams/decode/list-request.ts';
 
-export * from '../../../src/streams/decode/hiding-list.ts';
+export * from '../../../src/streams/decode/list-request.ts';
 
 /** Answers come with their personal fields. */
-export const hidingList: typeof real.hidingList = (request) => request;
+export const decodedList: typeof real.decodedList = (options) =>
+  real.decodedList({ ...options, hide: undefined });

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formedRuns } from '../../../src/pipeline/publish/form-runs.ts';
 import type { Run } from '../../../src/state/store.ts';
-import { decodedPage, matchingDigests, parsing } from '../../../src/streams/decode/decoder.ts';
+import { matchingDigests, parsing } from '../../../src/streams/decode/decoder.ts';
+import { decodedPage } from '../../../src/streams/decode/list-request.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import type { PageRecord } from '../../../src/streams/records/page-record.ts';
 

@@ -1,33 +1,39 @@
 import { asyncScheduler, finalize, ReplaySubject, tap } from 'rxjs';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
-import type { Position } from './anchors.ts';
-import type { Answer } from '../decode/answer.ts';
 
 /** The pages of a scan, some of them asked for before it is known that they are the next. */
-export interface PagesAhead {
-  /** The page at a place, as it was asked for ahead or is asked for now; and those that may follow it. */
-  take(at: Position): Observable<Answer>;
+export interface AskedAhead<T> {
+  /** The page at an offset, as it was asked for ahead or is asked for now; and those that may follow it, `step` apart. */
+  take(at: { readonly offset: number; readonly step: number }): Observable<T>;
   /** Gives up what was asked for and not taken. */
   drop(): void;
 }
 
 /** How far ahead pages are asked for, before it is known that they are the next. */
-export interface ReadAhead {
+export interface ReadAhead<T> {
   /** Most pages that are asked for, or answered, and not taken: as many as slow answers take. 0: none. */
   readonly most: number;
   /** What a request costs in time by the quota, ms: pages can't be had quicker. Default 0. */
   readonly paceMs?: number;
   /** Told of answers that are of no use. */
-  readonly onDrop?: (answer: Answer, offset: number) => void;
+  readonly onDrop?: (answer: T, offset: number) => void;
   /** The clock that the pace of answers is taken from. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
 }
 
-interface Asked {
+/** What is looked at in an answer. */
+export interface AheadAnswer {
+  /** Records in the list. */
+  readonly total: number;
+  /** How long it took, ms. */
+  readonly elapsedMs: number;
+}
+
+interface Asked<T> {
   readonly offset: number;
-  readonly answer$: ReplaySubject<Answer>;
+  readonly answer$: ReplaySubject<T>;
   readonly asking: Subscription;
-  answer?: Answer;
+  answer?: T;
 }
 
 /** What of an average the newest value is. */
@@ -44,26 +50,28 @@ const SPARE = 0.5;
  * guess costs its requests, and nothing else: each page has to join what was read (see `join`), and what
  * stands in a page that does is right, in whatever order pages were asked for.
  */
-export function pagesAhead(
-  request: (offset: number) => Observable<Answer>,
-  { most, paceMs = 0, onDrop, scheduler = asyncScheduler }: ReadAhead,
-): PagesAhead {
-  let asked: Asked[] = [];
+export function readAhead<T>(
+  request: (offset: number) => Observable<T>,
+  look: (answer: T) => AheadAnswer,
+  { most, paceMs = 0, onDrop, scheduler = asyncScheduler }: ReadAhead<T>,
+): AskedAhead<T> {
+  let asked: Asked<T>[] = [];
   let total = 0; // records in the list, as the newest answer said
   let answerMs: number | undefined;
   let dealtMs: number | undefined; // from a page to the next one's turn: what its commit takes, and no waiting for answers
   let cameAt: number | undefined;
 
-  const ask = (offset: number): Asked => {
-    const answer$ = new ReplaySubject<Answer>(1);
-    const one: { -readonly [K in keyof Asked]: Asked[K] } = {
+  const ask = (offset: number): Asked<T> => {
+    const answer$ = new ReplaySubject<T>(1);
+    const one: { -readonly [K in keyof Asked<T>]: Asked<T>[K] } = {
       offset,
       answer$,
       asking: answer$.subscribe({
         next: (answer) => {
+          const looked = look(answer);
           one.answer = answer;
-          total = answer.pagination.total_records;
-          answerMs = average(answerMs, answer.elapsedMs ?? 0);
+          total = looked.total;
+          answerMs = average(answerMs, looked.elapsedMs);
         },
         error: () => undefined, // it is told when its turn has come
       }),

@@ -1,0 +1,23 @@
+import type { KeyedRecord } from '../../streams/records/page-record.ts';
+import type { ReadBatch } from '../reads/read-batch.ts';
+import type { SchemaEvolution } from './schema-evolution.ts';
+
+/**
+ * Gives images to the records of batches that have none yet, in a schema that has a field for whatever they hold; while
+ * the commit of the batch before them goes on. Most records have theirs from the decoder.
+ */
+export function encodedBatches(
+  evolution: Pick<SchemaEvolution, 'encode' | 'values'>,
+  keyFields: readonly string[],
+): (batches: readonly ReadBatch[]) => Promise<readonly ReadBatch[]> {
+  return async (batches) => {
+    const parsed = batches.flatMap(({ keyed }) => keyed.filter(({ image }) => !image));
+    const records = parsed.map(({ json }) => json);
+    const images = await evolution.encode(records, keyFields);
+    const { values: codec } = evolution;
+    let next = 0;
+    const withImage = (each: KeyedRecord): KeyedRecord =>
+      each.image ? each : each.withImage({ kind: 'encoded', bytes: images[next++]!, codec });
+    return batches.map((batch) => ({ ...batch, keyed: batch.keyed.map(withImage) }));
+  };
+}
