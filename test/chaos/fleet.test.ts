@@ -5,6 +5,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { RESOURCES } from '../../src/sandbox/index.ts';
 import type { Endpoint, SandboxAccount } from '../../src/sandbox/index.ts';
 import { startCluster } from '../integration/support/cluster.ts';
+import type { LogLine } from '../integration/support/cli.ts';
 import { fleetForTest, QUOTA } from '../integration/support/fleet.ts';
 import type { Instance, TestAccount, TestFleet } from '../integration/support/fleet.ts';
 import { checkStatusChanges } from '../integration/support/checker.ts';
@@ -204,6 +205,8 @@ async function takesOneOf(
     `API_BASE_URL=${api.url}\nAPI_KEY=${api.apiKey}\nRESOURCES=orders\nQUOTA_PER_MINUTE=${quota}\n`,
   );
   await all();
+  const isPublished = () => ever.some(({ cli }) => cli.lines().some(isDoneWith(account)));
+  await vi.waitFor(() => expect(isPublished()).toBe(true), SETTLED);
   console.log(`${images} orders: published after`, seconds(now() - began));
   const [name, owner] = [...instances].find(([, one]) => owners.of(one, ever).includes(account))!;
   const kept = new Set(accounts.map((each) => each.name));
@@ -224,6 +227,12 @@ async function takesOneOf(
   start(name);
   await all();
 }
+
+/** Whether a line says that the initial snapshot of an account is done. */
+const isDoneWith =
+  (name: string) =>
+  ({ event, account, done }: LogLine): boolean =>
+    event === 'first-read' && account === name && done === true;
 
 async function isReady({ cli }: Instance): Promise<boolean> {
   const url = cli.lines().find(({ event }) => event === 'listening')?.url;
