@@ -37,7 +37,7 @@ export interface ApiOptions {
 
 /**
  * One account at the API: its connections, its token, its lists. What becomes of a request is decided in
- * `streams/http`, what is tried again in `streams/flow/backoff.ts`.
+ * `streams/http`, what is tried again in `core/errors.ts`.
  */
 export interface Api {
   readonly tokens: TokenSource;

@@ -113,11 +113,11 @@ const OF_ONE_RESOURCE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'VALUE_UNREADABLE',
 ]);
 
-/** Timeout, conflict, locked, too early, too many. */
+/** Timeout, conflict, locked, too early, too many; but a 429 of the API itself is `QUOTA_EXCEEDED`. */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
 
 /**
- * The one place that decides whether to try again. Of errors that are not ours those of the network pass,
+ * Decides, with {@link isRetryableAtApi}, whether to try again; nothing else does. Of errors that are not ours those of the network pass,
  * as `fetch` and undici throw them; the others are bugs, and final. Of statuses (`API_STATUS`, by the
  * `status` in its context) those pass that speak of the server's state and not of the request: 5xx, 408, 409,
  * 423, 425, 429. A 404 and a redirect are final: what is not there, or elsewhere, mostly stays so.

@@ -54,7 +54,7 @@ const TRY_AGAIN_MS = 60_000;
 
 /**
  * One resource of one account: takes its checkpoint over, opens its schemas, finds its key, and reads and
- * publishes until `stop$`. After a failure that can pass it begins again from what was committed;
+ * publishes until `stop$`. After a failure that can pass, as of a Kafka that is away, it begins again from what was committed;
  * after one that can't, but concerns this resource alone, it says so and tries again in a minute.
  *
  * Errors with what concerns the process: `FENCED`, `SETTINGS`, `KAFKA_REFUSED`, ...

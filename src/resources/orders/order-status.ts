@@ -10,7 +10,10 @@ import { ORDER_IDENTITIES } from './order-identities.ts';
 
 export type { StatusSubject };
 
-/** The status fields that are watched, each a plain name within its subject. */
+/**
+ * The status fields that are watched, each a plain name within its subject. The sandbox (`sandbox/status-changes.ts`) and
+ * the oracles of the tests have lists of their own, on purpose: CONTRIBUTING.md says which.
+ */
 export const STATUS_FIELDS = {
   order: ['payment_status', 'fulfillment_status'],
   order_edit: ['status'],

@@ -35,7 +35,20 @@ export interface ChangeFacts {
   readonly source: EventSource;
 }
 
-/** A change, its images as `Image`: Avro bytes to write, JSON when read. */
+/**
+ * A change, its images as `Image`: Avro bytes to write, JSON when read. In the topic of orders, under the key `100234`:
+ *
+ * ```json
+ * {
+ *   "before": { "order_number": 100234, "payment_status": "authorized", ... },
+ *   "after": { "order_number": 100234, "payment_status": "paid", ... },
+ *   "op": "u",
+ *   "ts_ms": 1795232855578,
+ *   "changed": ["payment_status", "updated_at"],
+ *   "source": { "connector": "cellarstream", ..., "resource": "orders", "snapshot": "false", "sequence": 318 }
+ * }
+ * ```
+ */
 export interface ChangeEvent<Image = JsonObject> extends ChangeFacts {
   readonly before: Image | null;
   readonly after: Image | null;

@@ -45,7 +45,10 @@ export interface KafkaProducerOptions {
   readonly own?: ProducerIdentity | undefined;
 }
 
-/** How long a transaction, or the opening, is tried: what is too long for that is begun again from what was committed. */
+/**
+ * How long a transaction, or the opening, is tried: what is too long for that fails with `COMMIT_FAILED`, and
+ * `pipeline/list-task.ts` begins again from what was committed.
+ */
 const PATIENCE_MS = 30_000;
 /** How long the end of a transaction is tried. */
 const END_WITHIN_MS = 15_000;

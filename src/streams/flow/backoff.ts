@@ -40,9 +40,9 @@ export const RETRY_AFTER = 'retryAfterMs';
  *
  * What can pass says `canPass`, by default errors of the network, as `fetch` and
  * undici throw them (an API that is not up yet, a connection that broke, a timeout), and of
- * `CellarstreamError` the codes that time can heal; `API_STATUS` by the `status` in its context: 5xx, 408,
- * 409, 423, 425, 429. A 404 and any other status are final, and so is everything else: a bug, an address that is
- * none, a certificate that is not trusted. Tries are for ever unless `retries` says otherwise, and silent:
+ * `CellarstreamError` the codes that time can heal, as `QUOTA_EXCEEDED` (a 429 of the API); `API_STATUS` by the `status` in its
+ * context: 5xx, 408, 409, 423, 425, 429. A 404 and any other status are final, and so is everything else: a bug, an address that
+ * is none, a certificate that is not trusted. Tries are for ever unless `retries` says otherwise, and silent:
  * `onRetry` is told of each. (`login` and `listRequest` try 404 and redirects again too.)
  *
  * A first refused token is tried again without a pause: the next one may be ready.

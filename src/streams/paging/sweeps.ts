@@ -138,6 +138,10 @@ const MAX_OF_SHORT = 1 / 3;
  * gone twice, the time of a proof apart; of all else {@link seenSince} says when
  * that can be told. Never completes. After a failure it goes on where `progress` says.
  *
+ * What is told here is on its way to be a deletion, not one yet: an answer for a single record is judged in
+ * `pipeline/reads`, a key that was seen meanwhile is let go (`pipeline/compare.ts`), and so is one that an overlapping read
+ * saw alive (`diff`).
+ *
  * All that is missing is counted first, proven or not, together with what went within the last hour. If it is more than
  * the limit, none of it is told, and the next sweep counts again: a list that has lost much at once
  * is more likely broken than right.
