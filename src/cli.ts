@@ -35,7 +35,12 @@ sandboxFlags(program.command('demo'))
     'runs a sandbox of the API, Kafka, a schema registry and the service; needs no settings',
   )
   .option('--accounts <n>', 'accounts of the API, each with as many orders and changes', some, 1)
-  .option('--instances <n>', 'processes that share the accounts out, and can be killed', some, 1)
+  .option(
+    '--instances <n>',
+    'instances that share the accounts out; each is a process, and can be killed',
+    some,
+    1,
+  )
   .action(async (flags: DemoFlags) => (await import('./commands/demo.ts')).demoCommand(flags));
 
 sandboxFlags(program.command('sandbox'))
@@ -52,7 +57,7 @@ sandboxFlags(program.command('sandbox'))
 program
   .command('check')
   .description(
-    'tries settings, login, a page of each list, Kafka and registry, and prints what works, and why not',
+    'tries settings, login, a page of each list, Kafka and registry; prints what works, and why the rest does not',
   )
   .option('--account <name>', `${OF_FLEET}; default: a line for each`)
   .action(async (flags: { account?: string }) => {
@@ -62,7 +67,9 @@ program
 
 program
   .command('accounts')
-  .description('prints which instance of a fleet runs which account, since when, and how it is')
+  .description(
+    'prints which instance of a fleet runs which account, since when, and how the account is',
+  )
   .option('--json', 'prints JSON lines instead of a table')
   .action(async (flags: { json?: boolean }) => {
     const fine = await (await import('./commands/accounts.ts')).accountsCommand(flags);
@@ -86,7 +93,7 @@ program
     '<topic>',
     `${RESOURCES.join(', ')}, order-status-changes, dead-letters, or another topic under TOPIC_PREFIX that holds events`,
   )
-  .option('--account <name>', `${OF_FLEET}, or under TOPIC_PREFIX where that is not set`)
+  .option('--account <name>', `${OF_FLEET}, or under TOPIC_PREFIX where ACCOUNTS_DIR is not set`)
   .option(
     '--from <place>',
     'beginning, latest, a time (ISO 8601), or partition:offset,...',
@@ -122,7 +129,7 @@ program
 
 program
   .command('verify')
-  .description('holds the topics against the newest certificates, and your own copy against both')
+  .description('compares the topics with the newest certificates, and your own copy with both')
   .addArgument(
     new Argument('[resource...]', 'the lists to look at; default: all of RESOURCES').choices(
       RESOURCES,
@@ -132,7 +139,7 @@ program
   .option('--json', 'prints JSON lines instead of a table')
   .option('--file <copy.csv>', 'a copy of the one list named: columns key and sequence')
   .option('--fresh', 'asks the running service for a new complete reading first')
-  .option('--timeout <seconds>', 'waits so long for it at most', some, 600)
+  .option('--timeout <seconds>', 'waits so long for that reading at most', some, 600)
   .action(async (resources: Resource[], flags: VerifyFlags) => {
     const fine = await (await import('./commands/verify.ts')).verifyCommand(resources, flags);
     process.exitCode = fine ? EXIT.done : EXIT.failed;

@@ -53,7 +53,7 @@ export async function* csvRows(
         begun = line;
       } else if (char !== '\r') {
         if (place === 'quote')
-          throw new SyntaxError(`line ${line}: a field goes on behind its quotes`);
+          throw new SyntaxError(`line ${line}: a field goes on after its closing quote`);
         field += char;
         place = 'plain';
       }

@@ -159,7 +159,7 @@ async function expectNobody(
   const kafka = openKafka(config, { log, kafkaRetries: FIRST_RETRIES });
   const { prefix } = config.topics;
   const living = await whoRuns(config, kafka, () =>
-    line.show(`looking whether somebody publishes under TOPIC_PREFIX=${prefix} there`),
+    line.show(`looking whether another service publishes under TOPIC_PREFIX=${prefix} there`),
   );
   line.clear();
   if (!living) return;

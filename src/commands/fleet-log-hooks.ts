@@ -48,7 +48,7 @@ export function fleetAccountLogHooks(logger: LineLogger): Hooks {
     onTakenOver: ({ resource }) =>
       logger.info(
         { event: 'taken-over', resource },
-        'the list is taken over from an instance that has not released it: it is lost, or stops when it finds out',
+        'the list is taken over from an instance that has not released it: that instance is lost, or stops when it notices',
       ),
   };
 }

@@ -45,7 +45,7 @@ export function sandboxFlags(command: Command): Command {
     .option('--quota <n>', 'list requests a minute, for each list', count, 100)
     .option(
       '--drift',
-      `after every ${DRIFT_EVERY} random changes something odd befalls one of the lists: a new field, ` +
+      `after every ${DRIFT_EVERY} random changes something odd happens to one of the lists: a new field, ` +
         'numbers as text, a record without its key, or a page with some records twice',
     );
 }

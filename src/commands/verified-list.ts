@@ -110,7 +110,7 @@ function foundAt(
   tally: () => TallyText,
 ): TallyText | NotFound {
   const { low, high } = bounds.get(partition) ?? { low: 0n, high: 0n };
-  const place = `behind the certificate's position, ${position}`;
+  const place = `after the certificate's position, ${position}`;
   if (position < low) {
     const why = `partition ${partition} begins at ${low}, ${place}: events were deleted, by retention or by hand`;
     return { checked: 'not checked', why };

@@ -109,14 +109,15 @@ export function loadAccount(
 
 function expectName(name: string): void {
   if (SCHEMA.shape.ACCOUNT_NAME.safeParse(name).success) return;
-  const advice = 'is no name of an account: letters, digits, dots, hyphens or underscores';
+  const advice =
+    'is not a valid name of an account: use letters, digits, dots, hyphens or underscores';
   throw new CellarstreamError('SETTINGS', advice);
 }
 
 function expectOwn(own: Readonly<Record<string, string>>): void {
   const foreign = Object.keys(own).filter((setting) => !OF_ACCOUNT.has(setting));
   if (foreign.length === 0) return;
-  const advice = `${foreign.join(', ')} can't be set for an account: that is the instance's, or no setting`;
+  const advice = `${foreign.join(', ')} can't be set for an account: each is a setting of the instance, or no setting at all`;
   throw new CellarstreamError('SETTINGS', advice);
 }
 

@@ -21,7 +21,7 @@ export function httpError(cause: unknown, server: HttpServer): CellarstreamError
   const hint = isPlainAtTls(cause, protocol)
     ? ` (${ifTls(address)})`
     : isCutOffBeforeTls(cause)
-      ? ` (if it goes on, its port may speak no TLS: ${ifPlain})`
+      ? ` (if this goes on, its port may speak no TLS: ${ifPlain})`
       : '';
   return new CellarstreamError(unreachable, `no answer from ${who}${hint}`, { cause });
 }

@@ -85,7 +85,7 @@ export function tlsError(error: unknown, server: TlsServer): CellarstreamError |
   }
   if (/CERTIFICATE_REQUIRED|ALERT_BAD_CERTIFICATE/.test(code)) {
     return refuse(
-      `${who} wants a client certificate, which no setting can give: let it take a user and a password`,
+      `${who} wants a client certificate, which no setting can give: let it accept a user name and a password`,
     );
   }
   if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || textOf(error).includes('wrong version number')) {

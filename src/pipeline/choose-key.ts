@@ -55,7 +55,7 @@ export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
   const hidden = hiddenNames(config.pii, resource);
   const lost = published?.filter((field) => hidden.has(field)) ?? [];
   if (lost.length > 0) {
-    const message = `the events in ${topic} are keyed by ${lost.join()}, which the PII_ settings name: take it out of them, or set another TOPIC_PREFIX`;
+    const message = `the events in ${topic} are keyed by ${lost.join()}, which the PII_ settings name: remove the field from them, or set another TOPIC_PREFIX`;
     return throwError(() => new CellarstreamError('KEY_FIELDS', message));
   }
   const known = published ?? certain(rules);

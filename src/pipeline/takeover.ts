@@ -78,7 +78,7 @@ export async function takeOver(options: TakeoverOptions): Promise<TakenOver> {
 }
 
 function ended(): CellarstreamError {
-  return new CellarstreamError('COMMIT_FAILED', 'it has ended meanwhile');
+  return new CellarstreamError('COMMIT_FAILED', 'the service has ended meanwhile');
 }
 
 interface StrangersOptions {

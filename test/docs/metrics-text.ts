@@ -13,12 +13,12 @@ export function metricsText(): string {
 
 # Metrics
 
-What \`cellarstream run\` tells at \`/metrics\`, in the text format of Prometheus. [operating.md](operating.md#metrics) says how
+The metrics that \`cellarstream run\` serves at \`/metrics\`, in the text format of Prometheus. [operating.md](operating.md#metrics) says how
 to scrape it; the dashboard and the alerts that go with it are in \`deploy\`, and [runbook.md](runbook.md) says what to do about
 each alert.
 
 Every metric has the label \`account\`. How many series there are does not depend on what the API sends: labels have
-the values listed below, and whatever is none of them counts as \`${OTHER}\`. Counters and histograms are there at 0 from the start,
+the values listed below, and any other value counts as \`${OTHER}\`. Counters and histograms are there at 0 from the start,
 so that the first event shows as an increase; a gauge that is absent is not known yet.
 
 ## The service
@@ -29,12 +29,12 @@ ${all.map(row).join('\n')}
 
 ## A fleet
 
-An instance of a [fleet](fleet.md) tells the metrics above of each account that it runs, in one answer. An account that it has given
-away has no series here any more; its new owner begins them at 0. So sum over instances, as \`sum by (account) (rate(...))\`.
+An instance of a [fleet](fleet.md) serves the metrics above for each account that it runs, in one answer. An account that it has given
+away has no series there any more; its new owner begins them at 0. So sum over instances, as \`sum by (account) (rate(...))\`.
 
-A hundred accounts with all six lists are some 80,000 series, 8 MB a scrape, 0.2 s of one core. Let Prometheus ask no more often than every 15 s.
+A hundred accounts with all six lists are some 80,000 series, 8 MB a scrape, 0.2 s of one core. Let Prometheus scrape every 15 s at most.
 
-Of itself and of the fleet it tells these:
+It also serves these metrics of itself and of the fleet:
 
 | metric | type | labels | meaning |
 | --- | --- | --- | --- |
@@ -70,8 +70,8 @@ ${[...all, ...ofFleet]
 
 ## The process
 
-Of Node and the system, with \`account\` too; without it where there is a fleet. There are more of them, and which ones depends on the system; these are what
-the dashboard and the alerts rely on.
+Metrics of Node and the system, with the label \`account\`, too, but without it in a fleet. There are more of them, depending on the system; the dashboard and the
+alerts rely on these.
 
 | metric | type | meaning |
 | --- | --- | --- |

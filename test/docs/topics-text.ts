@@ -43,19 +43,19 @@ where there are ${REPLICATION} or more. Settings that are not named are the brok
 alone those that it finds with the same cleanup.
 
 Read with \`isolation.level=read_committed\`: events and the cursor that says how far the API was read are one transaction,
-and what was rolled back is nobody's event. kafkajs and librdkafka do that by themselves; the Java client does not.
+and messages that were rolled back are no events. kafkajs and librdkafka do that by themselves; the Java client does not.
 
 ## Keys
 
 A message's key is the key of its record, as UTF-8 text: \`${examples.updated.key ?? ''}\`. All messages of a key are in one partition,
-in their order, chosen as the Java client's default does it (murmur2), so that tables of other services that go by the same
-key can be joined. Status changes go by the key of their order.
+in their order. The partition is chosen as the Java client does by default (murmur2), so that tables of other services with the same
+key can be joined. Status changes have the key of their order.
 
 | topic | what the key is made of: the first that fits |
 | --- | --- |
 ${RESOURCES.map((resource) => `| \`${NAMES.records(resource)}\` | ${keyRule(resource)} |`).join('\n')}
 
-A key of several fields is their texts with \`|\` between (\`CS-1|7\`), and a \`\\\` before a \`|\` or \`\\\` of their own.
+A key of several fields has their texts with \`|\` between (\`CS-1|7\`), and a \`\\\` before a \`|\` or \`\\\` of their own.
 [resources.md](resources.md#keys) says how the choice is made, and how to make it yourself.
 
 ## Values
@@ -68,12 +68,12 @@ under the topic's name with \`-value\` behind:
 ${subjectRows()}
 
 Each subject is FULL_TRANSITIVE: every version reads what any other has written, older or newer. A schema only ever grows, by
-fields that may be null. The library resolves what it reads to one schema (\`topicsUnder\`, \`replay\`), so that a program
-goes on as it was while the service is updated.
+fields that may be null. The library resolves events to one schema (\`topicsUnder\`, \`replay\`), so that a program
+goes on unchanged while the service is updated.
 
 ## Events of records
 
-Each change of a record is an event in the topic of its resource. Field names are Debezium's. It has no headers.
+Each change of a record is an event in the topic of its resource. Field names are Debezium's. Events have no headers.
 
 ${fieldTable({ ...envelope, fields: envelope.fields.map(imageField) })}
 
@@ -83,7 +83,7 @@ ${fieldTable(recordIn(envelope.fields.find(({ name }) => name === 'source')!.typ
 
 | \`op\` | what has happened | \`before\` | \`after\` | status changes |
 | --- | --- | --- | --- | --- |
-| \`r\` | the initial snapshot met it, or somebody asked for it again ([signals.md](signals.md)) | null in the initial snapshot, else the same as \`after\` | the record | none |
+| \`r\` | the initial snapshot read it, or somebody asked for it again ([signals.md](signals.md)) | null in the initial snapshot, else the same as \`after\` | the record | none |
 | \`c\` | it is new | null | the record | one for each status that is set |
 | \`u\` | it has changed | the record as it was published last | the record | one for each status that differs |
 | \`d\` | it is gone | the record as it was published last | null | none |
@@ -92,19 +92,19 @@ ${fieldTable(recordIn(envelope.fields.find(({ name }) => name === 'source')!.typ
 
 ### A tombstone
 
-Behind each \`d\` comes a message with the same key and no value. It tells Kafka to forget the key when it compacts the topic,
-after \`delete.retention.ms\` (a day, unless the broker says otherwise). To a table it means: remove the key. There is
-nothing else in it, and whoever acts on deletions acts on the \`d\`.
+After each \`d\` comes a message with the same key and no value. It tells Kafka to remove the key when it compacts the topic,
+after \`delete.retention.ms\` (a day, unless the broker says otherwise). To a table it means: remove the key. It holds
+nothing else, so a consumer that acts on deletions acts on the \`d\`.
 
 ### How long events are kept
 
-All events of the last ${days('min.compaction.lag.ms')} days; of older ones, the newest of each key. So a reader that begins at the beginning meets every
-record that there is, and one that was away for less than that has missed nothing in between.
+All events of the last ${days('min.compaction.lag.ms')} days; of older ones, the newest of each key. So a reader that begins at the beginning finds every
+record that there is, and a reader that was away for less than that time has missed nothing.
 
 ### The image of an order
 
 \`before\` and \`after\` in \`${NAMES.records('orders')}\`; \`Order\` in the library. Every field can be null: the API sent null (then
-\`nulls\` names it), left it out, or sent what the field can't hold (then \`unmapped\` has it). Fields that the API comes by
+\`nulls\` names it), left it out, or sent what the field can't hold (then \`unmapped\` has it). Fields that the API adds
 later are added by themselves.
 
 ${recordTables(orderSchema)}
@@ -114,12 +114,12 @@ end with \`nulls\` and \`unmapped\` too.
 
 ### Examples
 
-Times are ms since 1970 and money is a number, as the library gives them; in Avro it is a decimal. An initial snapshot, with
-all there is of an order:
+Times are ms since 1970 and money is a number, as the library gives them; in Avro it is a decimal. An event of the initial snapshot, with
+all fields of an order:
 
 ${shown(examples.firstRead)}
 
-An update. Its images are whole too; shortened here:
+An update. Its images are whole, too, but shortened here:
 
 ${shown(examples.updated, shortened)}
 
@@ -127,7 +127,7 @@ A deletion, shortened likewise:
 
 ${shown(examples.deleted, shortened)}
 
-And the tombstone behind it:
+And the tombstone after it:
 
 ${shown(examples.tombstone)}
 
@@ -148,13 +148,13 @@ Each message is a CloudEvent in binary mode, with its attributes as headers:
 ${headers.map(([name, value]) => `| \`${name}\` | \`${String(value)}\` |`).join('\n')}
 
 \`ce_time\` is \`changed_at\`, or \`observed_at\` where that is null. \`ce_id\` is \`event_id\`, by which a service that acts on a
-message can tell that it has done so before.
+message can tell that it has already acted on it.
 
 ${shown(examples.status)}
 
 ## Dead letters
 
-\`${NAMES.deadLetters}\`: what the API sent and no topic can hold. [resources.md](resources.md#dead-letters) lists the reasons.
+\`${NAMES.deadLetters}\`: records that no topic can hold. [resources.md](resources.md#dead-letters) lists the reasons.
 
 ${fieldTable(deadLetterCodec.schema)}
 
@@ -162,14 +162,14 @@ ${shown(examples.deadLetter)}
 
 ## Cursors and signals
 
-\`${NAMES.cursors}\` is the service's own: how far each task (key: \`<account>/<resource>\`) has come. Nobody else should write to
-it, nor rely on what is in it. \`${NAMES.ledger}\` is so too: which requests to the API it has declared ([operating.md](operating.md#the-ledger)). \`${NAMES.signals}\` carries requests to publish again or to certify, and their acknowledgements:
+\`${NAMES.cursors}\` is the service's own: how far each task (key: \`<account>/<resource>\`) has come. No other program should write to
+it, or rely on its contents. The same goes for \`${NAMES.ledger}\`: it holds the requests to the API that the service has declared ([operating.md](operating.md#the-ledger)). \`${NAMES.signals}\` carries requests to publish again or to certify, and their acknowledgements:
 [signals.md](signals.md).
 
 ## Certificates
 
-\`${NAMES.certificates}\`: what the service can vouch for after a complete reading of a list, and how a copy is held against it:
-[certificates.md](certificates.md). Each is in a transaction of its own with the list's cursor. A consumer reads it \`read_committed\`.
+\`${NAMES.certificates}\`: what the service can vouch for after a complete reading of a list, and how a copy is compared with it:
+[certificates.md](certificates.md). Each is in a transaction of its own with the list's cursor. A consumer reads this topic \`read_committed\`.
 `;
 }
 
@@ -193,7 +193,7 @@ function contents(topic: string): { readonly key: string; readonly value: string
       return { key: '`<account>/<resource>`', value: 'JSON, a [certificate](#certificates)' };
     case NAMES.ledger:
       return {
-        key: '`<account>`, with `/` behind it for who has not declared yet, and for guests',
+        key: '`<account>`; with a `/` after it for instances that have not declared yet, and for guests',
         value: 'JSON, of the service',
       };
     case NAMES.signals:

@@ -147,7 +147,7 @@ describe("the page of a fleet's instance", () => {
       'estate-04 running for 20 min on cellar-1 1.2 s median lag looked 3 s ago 0.3 events/s orders: 40 of 100',
     );
     expect((await row(accountName(5)).innerText()).replace(/\s+/g, ' ')).toBe(
-      'estate-05 running for 25 min on cellar-2 cellar-2 has not told its figures',
+      'estate-05 running for 25 min on cellar-2 cellar-2 has not reported its figures',
     );
   });
 

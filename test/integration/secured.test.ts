@@ -168,17 +168,17 @@ describe.skipIf(!canBeSecured)('what is wrong is one line that names the setting
     [
       'no login to a port that wants one',
       () => kafkaTls(secured, 'BOTH'),
-      /^kafka: no answer from Kafka \(if it goes on, .* a login \(KAFKA_SASL_MECHANISM\)\)/,
+      /^kafka: no answer from Kafka \(if this goes on, .* a login \(KAFKA_SASL_MECHANISM\)\)/,
     ],
     [
       'TLS to a plain port',
       () => ({ ...kafkaTls(secured, 'TLS'), KAFKA_BROKERS: secured.services.brokers.join() }),
-      /^kafka: no answer from Kafka \(if it goes on, its port may speak no TLS: set KAFKA_SSL to false/,
+      /^kafka: no answer from Kafka \(if this goes on, its port may speak no TLS: set KAFKA_SSL to false/,
     ],
     [
       'plain text to a TLS port',
       () => ({ KAFKA_BROKERS: secured.services.listeners.TLS! }),
-      /^kafka: no answer from Kafka \(if it goes on, its port may want TLS \(KAFKA_SSL\)/,
+      /^kafka: no answer from Kafka \(if this goes on, its port may want TLS \(KAFKA_SSL\)/,
     ],
     [
       'the wrong CA',

@@ -78,7 +78,7 @@ describe('chooseKey', () => {
       expect.objectContaining({
         code: 'KEY_FIELDS',
         message:
-          'the events in wine.list are keyed by handle, which the PII_ settings name: take it out of them, or set another TOPIC_PREFIX',
+          'the events in wine.list are keyed by handle, which the PII_ settings name: remove the field from them, or set another TOPIC_PREFIX',
       }),
     ]);
     expect(looks).toEqual([]);

@@ -23,12 +23,12 @@ export interface FleetLabel {
 export const FLEET_LABELS = {
   account: { help: 'the name of an account' },
   owner: {
-    help: '`INSTANCE_NAME` of the instance that tells it. Prometheus sets `instance` itself, to the address that it asks',
+    help: '`INSTANCE_NAME` of the instance that reports it. Prometheus sets `instance` itself, to the address that it asks',
   },
   version: { help: 'of Cellarstream' },
   node: { help: 'the version of Node' },
   state: {
-    help: '`moving`: from one instance to another; `without-owner`: nobody runs it; `failed`: somebody has to do something; `wrong-file`: its file has wrong settings; `quarantined`: it took its instance down three times in ten minutes',
+    help: '`moving`: from one instance to another; `without-owner`: no instance runs it; `failed`: somebody has to do something; `wrong-file`: its file has wrong settings; `quarantined`: it took its instance down three times in ten minutes',
     values: FLEET_STATES,
   },
 } as const satisfies Record<string, FleetLabel>;
@@ -69,7 +69,7 @@ export const FLEET_METRICS = {
   generation: {
     type: 'gauge',
     name: 'cellarstream_fleet_generation',
-    help: 'Generation of the group that this instance is a member of. One that lags behind was left out.',
+    help: 'Generation of the group that this instance is a member of. An instance whose generation lags behind was left out.',
     labels: [],
   },
   members: {
@@ -81,7 +81,7 @@ export const FLEET_METRICS = {
   accounts: {
     type: 'gauge',
     name: 'cellarstream_fleet_accounts',
-    help: 'Accounts that anybody knows, by their state. Each instance tells it of the whole fleet: take the maximum, not the sum.',
+    help: 'Known accounts, by their state. Each instance reports the whole fleet: take the maximum, not the sum.',
     labels: ['state'],
   },
   running: {
@@ -93,13 +93,13 @@ export const FLEET_METRICS = {
   notRunning: {
     type: 'gauge',
     name: 'cellarstream_fleet_account_not_running',
-    help: 'Always 1: an account that does not run just now, and why. Each instance tells it.',
+    help: 'Always 1: an account that does not run just now, and why. Each instance reports it.',
     labels: ['account', 'state'],
   },
   moves: {
     type: 'counter',
     name: 'cellarstream_fleet_account_moves_total',
-    help: 'How often an account came to another owner, as this instance saw it. Each instance tells it of the whole fleet.',
+    help: 'How often an account came to another owner, as this instance saw it. Each instance reports the whole fleet.',
     labels: ['account'],
   },
   handoverSeconds: {

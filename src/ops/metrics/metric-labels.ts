@@ -40,7 +40,7 @@ export const LABELS = {
   version: { help: 'of Cellarstream' },
   node: { help: 'the version of Node' },
   resource: {
-    help: 'the list; `login` of requests and quotas; `all` where it is not of one list: a quota that all share, a wait of the whole service',
+    help: 'the list; `login` for requests and quotas of the login; `all` for what concerns no single list: a quota that all lists share, a wait of the whole service',
     values: [...RESOURCES, 'login', 'all'],
   },
   status: {
@@ -48,11 +48,11 @@ export const LABELS = {
     values: [...STATUSES, ...STATUS_CLASSES],
   },
   lane: {
-    help: 'what it was read for: a poll, the initial snapshot, a sweep, a refetch of single records, a resync request',
+    help: 'what a record was read for: a poll, the initial snapshot, a sweep, a refetch of single records, a resync request',
     values: every<Lane>({ poll: 0, 'first-read': 0, sweep: 0, reread: 0, resync: 0 }),
   },
   op: {
-    help: 'read first or again, created, updated, deleted',
+    help: '`r`: read by the initial snapshot or again; `c`: created; `u`: updated; `d`: deleted',
     values: every<Operation>({ r: 0, c: 0, u: 0, d: 0 }),
   },
   subject: { help: 'whose status it is', values: Object.keys(STATUS_FIELDS) },
@@ -61,7 +61,7 @@ export const LABELS = {
     values: [...new Set<string>(Object.values(STATUS_FIELDS).flat())],
   },
   trouble: {
-    help: '`stepped-back`: no anchor in a page, the one before is read again; `adrift`: too many of these, the scan begins again; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing',
+    help: '`stepped-back`: no anchor in a page, the one before is read again; `adrift`: too many steps back, the scan begins again; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing',
     values: every<ScanTrouble>({
       'stepped-back': 0,
       adrift: 0,
@@ -106,7 +106,7 @@ export const LABELS = {
     }),
   },
   outcome: {
-    help: '`failed`: it ended with any other error. Whether Kafka aborted or committed it such an error does not say, so what came of it is read back, and neither is told apart; `fenced`: another producer has the place, or it took too long',
+    help: '`failed`: the transaction ended with any other error. Such an error does not say whether Kafka aborted or committed the transaction, so the service reads the outcome back; `fenced`: another producer has taken over, or the transaction took too long',
     values: every<Committed['outcome']>({ committed: 0, failed: 0, fenced: 0 }),
   },
   reason: {
@@ -124,7 +124,7 @@ export const LABELS = {
     values: every<Certificate['proof']>({ exact: 0, complete: 0, unsettled: 0 }),
   },
   deletions: {
-    help: 'whether it read enough to tell what is gone',
+    help: 'whether the sweep read enough to tell which records are gone',
     values: ['known', 'unknown'],
   },
   result: {

@@ -56,7 +56,7 @@ export const METRICS = {
   pollInterval: {
     type: 'gauge',
     name: 'cellarstream_poll_interval_seconds',
-    help: 'Pause between two polls, as POLL_INTERVAL_MS sets it; 0: as the quota lets.',
+    help: 'Pause between two polls, as POLL_INTERVAL_MS sets it; 0: polls as often as the quota allows.',
     labels: [],
   },
   requests: {
@@ -200,7 +200,7 @@ export const METRICS = {
   exactCertificate: {
     type: 'gauge',
     name: 'cellarstream_exact_certificate_timestamp_seconds',
-    help: 'When the newest exact certificate was published; before the first of this process, when it began.',
+    help: 'When the newest exact certificate was published; before the first one of this process, when the process began.',
     labels: ['resource'],
   },
   topicDisagreements: {
@@ -212,13 +212,13 @@ export const METRICS = {
   refused: {
     type: 'counter',
     name: 'cellarstream_single_reads_refused_total',
-    help: 'Single records that the API refused to be asked for.',
+    help: 'Refetches of single records that the API refused.',
     labels: ['resource'],
   },
   firstReadRead: {
     type: 'gauge',
     name: 'cellarstream_first_read_records',
-    help: 'Records that the initial snapshot has read; absent where it was done before this process.',
+    help: 'Records that the initial snapshot has read; absent if the snapshot was done before this process.',
     labels: ['resource'],
   },
   firstReadExpected: {
@@ -230,7 +230,7 @@ export const METRICS = {
   firstReadDone: {
     type: 'gauge',
     name: 'cellarstream_first_read_complete',
-    help: 'Whether the initial snapshot is done: 1 or 0; absent where it was done before this process.',
+    help: 'Whether the initial snapshot is done: 1 or 0; absent if it was done before this process.',
     labels: ['resource'],
   },
   images: {
@@ -297,7 +297,7 @@ export const METRICS = {
   takeovers: {
     type: 'counter',
     name: 'cellarstream_takeovers_total',
-    help: 'How often a resource was taken over from another instance that had not said that it ends.',
+    help: 'How often a resource was taken over from another instance that had not announced its end.',
     labels: ['resource'],
   },
   retries: {
@@ -367,14 +367,14 @@ export const PROCESS_METRICS = [
   ['process_cpu_seconds_total', 'counter', 'Time of processors used.'],
   ['process_resident_memory_bytes', 'gauge', 'Memory of the process.'],
   ['process_open_fds', 'gauge', 'Open files and connections.'],
-  ['process_max_fds', 'gauge', 'Most of them there may be.'],
+  ['process_max_fds', 'gauge', 'Most open files and connections that are allowed.'],
   ['nodejs_heap_size_used_bytes', 'gauge', "Memory of JavaScript's objects."],
   ['nodejs_heap_size_total_bytes', 'gauge', 'Memory that is set aside for them.'],
   ['nodejs_external_memory_bytes', 'gauge', 'Memory of buffers.'],
   [
     'nodejs_eventloop_lag_p99_seconds',
     'gauge',
-    'How late timers were since the last scrape: of 100 no more than one was later.',
+    'How late timers were since the last scrape: of 100 timers, at most one was later.',
   ],
   ['nodejs_gc_duration_seconds', 'histogram', 'Pauses for the collection of garbage, by `kind`.'],
 ] as const satisfies readonly (readonly [name: string, type: MetricType, help: string])[];

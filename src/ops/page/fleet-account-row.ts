@@ -42,7 +42,7 @@ export function accountRow({ account }: ToldAccount): Row<ToldAccount> {
       show(problem, text !== '');
       for (const measure of measures) show(measure, figures !== null);
       show(untold, figures === null);
-      setText(untold, told.owner === null ? '' : `${told.owner} has not told its figures`);
+      setText(untold, told.owner === null ? '' : `${told.owner} has not reported its figures`);
       if (!figures) return;
       lag.update(figures.lagMs === null ? '–' : duration(figures.lagMs));
       // What another instance has told holds until it tells otherwise.

@@ -31,7 +31,7 @@ export function fleetInstancesView(): (status: FleetStatus) => void {
           const text = plural(accounts, 'account');
           bar.update(accounts, most, text);
           setText(figure, text);
-          setText(who, isThis ? 'this one' : isMember ? '' : 'no member any more');
+          setText(who, isThis ? 'this one' : isMember ? '' : 'no longer in the group');
         },
       };
     },

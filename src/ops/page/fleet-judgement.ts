@@ -44,7 +44,7 @@ export function fleetVerdictOf(
     return {
       tone: isNew ? 'busy' : 'bad',
       headline: isNew ? 'Starting: not in the group yet' : `${instance} is not in the group`,
-      subline: isNew ? '' : `What follows is what it knew last. ${subline}`,
+      subline: isNew ? '' : `The figures below are what it knew last. ${subline}`,
       wrong,
     };
   }

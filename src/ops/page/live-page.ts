@@ -43,7 +43,7 @@ export function livePage<T extends { readonly at: number; readonly version: stri
     setAttributes(document.body, { 'data-live': String(isLive) });
     const isRefused = connection?.isLive === false && connection.refusal !== undefined;
     setAttributes(document.body, { 'data-empty': String(isRefused && !status) });
-    if (!status && isRefused) setText(heard, 'nothing to hear');
+    if (!status && isRefused) setText(heard, 'no updates');
     if (!status) return;
     if (status !== shown) isWhole = updateAll(views, status, reportError);
     shown = status;

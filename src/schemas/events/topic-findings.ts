@@ -88,7 +88,7 @@ export function topicFindings(
 
   const lagMs = numberOf('min.compaction.lag.ms');
   if (lagMs !== undefined && lagMs < wantedOf('min.compaction.lag.ms')) {
-    const why = 'history that is promised can be compacted away before';
+    const why = 'promised history can be compacted away earlier';
     doubt('min.compaction.lag.ms', lagMs, wantedOf('min.compaction.lag.ms'), why);
   }
   for (const name of ['retention.ms', 'retention.bytes'] as const) {
@@ -100,8 +100,7 @@ export function topicFindings(
   const clock = spec.configEntries.find(({ name }) => name === 'message.timestamp.type')?.value;
   const stamped = settings.get('message.timestamp.type');
   if (clock !== undefined && stamped !== undefined && stamped !== clock) {
-    const why =
-      'how old its newest entry is can not be told: a takeover waits for some seconds more';
+    const why = 'the age of its newest entry is not known: a takeover waits for some seconds more';
     doubt('message.timestamp.type', stamped, clock, why);
   }
 
@@ -109,7 +108,7 @@ export function topicFindings(
   if (bytes !== undefined && bytes < LEAST_MESSAGE_BYTES) {
     refuse('max.message.bytes', bytes, DEFAULT_MESSAGE_BYTES, 'most events are larger');
   } else if (bytes !== undefined && bytes < DEFAULT_MESSAGE_BYTES) {
-    const why = 'what is larger is not published';
+    const why = 'larger events are not published';
     doubt('max.message.bytes', bytes, DEFAULT_MESSAGE_BYTES, why);
   }
 
@@ -117,14 +116,14 @@ export function topicFindings(
   const copies = Math.min(3, brokers);
   if (inSync !== undefined && inSync > replication) {
     // Newer brokers ask for no more copies than there are; older ones take no message at all.
-    const why = 'there are no more copies, and older brokers take nothing then';
+    const why = 'there are not that many copies, and older brokers then take no message';
     doubt('min.insync.replicas', inSync, replication, why);
   } else if (inSync === 1 && replication >= 3) {
-    const why = 'what one broker alone has confirmed is lost with it';
+    const why = 'messages that one broker alone has confirmed are lost with it';
     doubt('min.insync.replicas', inSync, 2, why);
   }
   if (replication < spec.replicationFactor || (replication === 1 && copies === 3)) {
-    const why = 'with the disk of one broker it is lost';
+    const why = 'the topic is lost with the disk of one broker';
     doubt('replication.factor', replication, Math.max(spec.replicationFactor, copies), why);
   }
   if (settings.get('unclean.leader.election.enable') === 'true') {

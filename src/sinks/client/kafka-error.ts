@@ -57,11 +57,11 @@ const SERVER = {
 const HINTS: readonly (readonly [RegExp, string])[] = [
   [
     /^Closed connection$/,
-    'if it goes on, its port may want TLS (KAFKA_SSL) or a login (KAFKA_SASL_MECHANISM)',
+    'if this goes on, its port may want TLS (KAFKA_SSL) or a login (KAFKA_SASL_MECHANISM)',
   ],
   [
     /before secure TLS connection was established/,
-    'if it goes on, its port may speak no TLS: set KAFKA_SSL to false, or give KAFKA_BROKERS the port that does',
+    'if this goes on, its port may speak no TLS: set KAFKA_SSL to false, or give KAFKA_BROKERS the port that does',
   ],
   [
     /not valid given the current SASL state/,
@@ -69,15 +69,15 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /Connection closed by the server/, // in the middle of a login
-    'if it goes on, check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
+    'if this goes on, check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
   ],
   [
     /Failed to find group coordinator/, // kafkajs keeps to itself that it may not ask for one
-    'if it goes on, its ACLs must let this user write with the transactional id cellarstream.*, or read its own group',
+    'if this goes on, its ACLs must let this user write with the transactional id cellarstream.*, or read its own group',
   ],
   [
     /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|Connection timeout/,
-    'if it goes on, check KAFKA_BROKERS',
+    'if this goes on, check KAFKA_BROKERS',
   ],
 ];
 

@@ -36,7 +36,7 @@ export function fencing(): Fencing {
 function fenced(cause: unknown): CellarstreamError {
   return new CellarstreamError(
     'FENCED',
-    'another producer has opened this transactional id, so this one stops: let one program alone use an id',
+    'another producer has opened this transactional id, so this one stops: use each id in one program only',
     { cause, context: { epoch: true } },
   );
 }

@@ -64,7 +64,7 @@ export async function serve(server: Server, account: SimAccount, serving: Servin
     const inherited = await ledger.claim(recorded(log, server, account));
     told.log = log;
     told.claimedAt = time.now();
-    if (isOver) throw new CellarstreamError('COMMIT_FAILED', 'it has ended meanwhile');
+    if (isOver) throw new CellarstreamError('COMMIT_FAILED', 'the service has ended meanwhile');
     quota.inherit(inherited);
     ledger.begin(inherited);
   }).pipe(backoff({ maxMs: MAX_PAUSE_MS, scheduler, random }));

@@ -73,16 +73,16 @@ it.each([
   ],
   [
     'SASL PLAIN authentication failed: Connection closed by the server',
-    /^no answer from Kafka \(if it goes on, check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD\)/,
+    /^no answer from Kafka \(if this goes on, check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD\)/,
   ],
   ['Request is not valid given the current SASL state', /unset KAFKA_SASL_MECHANISM/],
   [
     'Failed to find group coordinator',
-    /\(if it goes on, its ACLs must let .* cellarstream\.\*, or read its own group\)/,
+    /\(if this goes on, its ACLs must let .* cellarstream\.\*, or read its own group\)/,
   ],
   [
     'Connection error: connect ECONNREFUSED',
-    /^no answer from Kafka \(if it goes on, check KAFKA_BROKERS\): Connection error/,
+    /^no answer from Kafka \(if this goes on, check KAFKA_BROKERS\): Connection error/,
   ],
 ])('says what a port may want that does not answer: %s', (message, line) => {
   const error = ours(make(KafkaJSConnectionError, message, { broker: 'kafka:9092' }));

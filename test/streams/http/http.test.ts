@@ -272,7 +272,7 @@ describe('a port that wants to be spoken to in another way', () => {
     const error = await failure('https', []);
     expect(error).toMatchObject({ code: 'API_UNREACHABLE' });
     expect(error.message).toMatch(
-      /orders \(if it goes on, its port may speak no TLS: begin API_BASE_URL with http:\/\//,
+      /orders \(if this goes on, its port may speak no TLS: begin API_BASE_URL with http:\/\//,
     );
   });
 
