@@ -49,7 +49,13 @@ export function storeContract(name: string, open: () => TaskStore): void {
         kept.push(...stretch.keys);
         after = stretch.next;
       } while (after !== undefined);
-      const sequences = [['a', 5], ['b', 9], ['c', 6], ['e', 1], ['é', 3]]; // prettier-ignore
+      const sequences = [
+        ['a', 5],
+        ['b', 9],
+        ['c', 6],
+        ['e', 1],
+        ['é', 3],
+      ];
       expect(kept).toEqual(sequences);
       expect(['b', 'd', 'x', 'z'].map((key) => store.sequence(key))).toEqual([
         9,
