@@ -1,4 +1,5 @@
 import type { AccountConfig } from '../config/accounts.ts';
+import { keyDigest } from '../config/key-digest.ts';
 import type { AccountFigures } from '../observe/fleet-view.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import type { AccountFiles } from './account-files.ts';
@@ -14,6 +15,7 @@ import type { SharedOut, Told } from './member-data.ts';
 import type { Doing } from './next-step.ts';
 import { ownWords } from './own-words.ts';
 import type { Report } from './report.ts';
+import { NO_TWINS } from './twins.ts';
 import type { WarmFolders } from './warm-folders.ts';
 
 export interface FleetAccountsOptions {
@@ -48,7 +50,7 @@ export interface FleetAccounts {
   /** Takes the next step with each account. Rejects when Kafka does not say who runs what. */
   readonly step: () => Promise<void>;
   /** What the group is told. */
-  readonly told: (known: readonly string[]) => Pick<Told, 'known' | 'held' | 'warm'>;
+  readonly told: (known: readonly string[]) => Pick<Told, 'known' | 'held' | 'warm' | 'keys'>;
   /** What the fleet is told in between. */
   readonly report: () => Report['accounts'];
   readonly here: () => ReadonlyMap<string, { readonly doing: Doing; readonly error: unknown }>;
@@ -161,6 +163,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
         generation: number,
         members: new Set(shared.members.map((member) => member.instance)),
         given: new Map(shared.accounts),
+        twins: shared.twins ?? NO_TWINS,
       };
       isCurrent = false;
       for (const here of all.values()) here.askedAt = undefined;
@@ -195,6 +198,12 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
         ]),
       ),
       warm: folders.warm(),
+      keys: new Map(
+        known.flatMap((account) => {
+          const config = configOf(account);
+          return config ? [[account, keyDigest(config.api)] as const] : [];
+        }),
+      ),
     }),
     report: () =>
       Object.fromEntries(

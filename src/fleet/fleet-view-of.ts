@@ -5,6 +5,7 @@ import type { FleetWords } from './fleet-words.ts';
 import { isQuarantined } from './losses.ts';
 import type { SharedOut } from './member-data.ts';
 import type { Doing } from './next-step.ts';
+import { twinProblem } from './twins.ts';
 
 /** What an instance knows of its fleet. */
 export interface Known extends FleetWords {
@@ -25,6 +26,7 @@ const SLOW_MS = 30_000;
 export function fleetViewOf(known: Known): FleetView {
   const { name, generation, given, words, files } = known;
   const names = new Set([...files.keys(), ...words.keys(), ...(given?.accounts.keys() ?? [])]);
+  for (const account of given?.twins?.keys() ?? []) names.add(account);
   return {
     instance: name,
     generation,
@@ -32,7 +34,8 @@ export function fleetViewOf(known: Known): FleetView {
     accounts: [...names].sort().flatMap((account) => {
       const word = words.get(account);
       const file = files.get(account);
-      const isKnown = file !== undefined || given?.accounts.has(account) === true;
+      const isKnown =
+        file !== undefined || given?.accounts.has(account) || given?.twins?.has(account);
       // An account that was taken away in good order is no concern of anybody.
       if (!isKnown && !word?.owner) return [];
       return [accountOf(account, known)];
@@ -70,6 +73,10 @@ function accountOf(account: string, known: Known): FleetAccount {
     const problem = isSlow ? 'the instance that it was given has not taken it' : undefined;
     const state = isSlow ? 'without-owner' : 'starting';
     return { ...one, state, target: members.get(target), problem };
+  }
+  const twin = given?.twins?.get(account);
+  if (twin !== undefined) {
+    return { ...one, state: 'wrong-file', problem: twinProblem(account, twin) };
   }
   if (file && 'error' in file) {
     return { ...one, state: 'wrong-file', problem: describeError(file.error) };

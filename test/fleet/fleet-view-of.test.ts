@@ -88,6 +88,14 @@ it('says what nobody runs, and why', () => {
   ]);
 });
 
+it('says that an account is not run as another one has its key, wherever its file is', () => {
+  const given = { members: [], accounts: new Map<string, string>(), twins: new Map([['b', 'a']]) };
+  const problem = expect.stringContaining('API_KEY is that of a.env') as string;
+  for (const files of [new Map([['b', file]]), new Map()]) {
+    expect(view({ given, files })).toEqual([['b', 'wrong-file', undefined, problem]]);
+  }
+});
+
 it('has the figures of an account from whoever runs it', () => {
   const words = new Map([['east', runs('a')]]);
   const told = { a: { weight: 1, figures: FIGURES }, b: { weight: 1 } };

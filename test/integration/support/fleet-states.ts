@@ -39,6 +39,20 @@ export async function servedAgain(
   );
 }
 
+/** Most of a minute's requests: a successor that knew of none would ask too many. */
+const MOST_OF_QUOTA = 75;
+const MINUTE_MS = 60_000;
+
+/** Resolves when each of these accounts was asked so often within a minute. */
+export async function mostOfQuota(accounts: readonly TestAccount[]): Promise<void> {
+  const used = ({ polls }: TestAccount) =>
+    polls().filter((at) => at > Date.now() - MINUTE_MS).length;
+  await vi.waitFor(
+    () => expect(Math.min(...accounts.map(used))).toBeGreaterThanOrEqual(MOST_OF_QUOTA),
+    { timeout: 2 * MINUTE_MS, interval: 100 },
+  );
+}
+
 export function longestGap(times: readonly number[]): number {
   return Math.max(...times.slice(1).map((at, n) => at - times[n]!));
 }
