@@ -14,6 +14,12 @@ export const named = (fleet: TestFleet, names: readonly string[]) =>
 export const generationOf = ({ cli }: Instance): LogLine | undefined =>
   cli.lines().findLast(({ event }) => event === 'generation');
 
+export const timeOf = ({ time }: LogLine) => Date.parse(String(time));
+
+/** When an instance was there. Until then its process starts, for as long as the machine takes. */
+export const listening = async ({ cli }: Instance): Promise<number> =>
+  timeOf(await cli.logged(({ event }) => event === 'listening'));
+
 /** Resolves when so many accounts are shared out among these instances, and no others. */
 export async function shared(instances: readonly Instance[], accounts: number): Promise<void> {
   await vi.waitFor(() => {
