@@ -15,7 +15,6 @@ import type { SharedOut, Told } from './member-data.ts';
 import type { Doing } from './next-step.ts';
 import { ownWords } from './own-words.ts';
 import type { Report } from './report.ts';
-import { NO_TWINS } from './twins.ts';
 import type { WarmFolders } from './warm-folders.ts';
 
 export interface FleetAccountsOptions {
@@ -163,7 +162,6 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
         generation: number,
         members: new Set(shared.members.map((member) => member.instance)),
         given: new Map(shared.accounts),
-        twins: shared.twins ?? NO_TWINS,
       };
       isCurrent = false;
       for (const here of all.values()) here.askedAt = undefined;

@@ -3,8 +3,6 @@ import type { Told } from './member-data.ts';
 /** By account that is not served, the account that has its API key: they would count one quota twice. */
 export type Twins = ReadonlyMap<string, string>;
 
-export const NO_TWINS: Twins = new Map();
-
 /**
  * One folder has no two accounts with one key; but a file that gets another name does so at one instance before the others. Of
  * such accounts the one that is held is served, else the first by name.
