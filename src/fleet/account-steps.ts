@@ -118,6 +118,7 @@ export function accountSteps(
     if (isGiven && run.doing() !== 'running') watchSilence(account, course, standing);
     const step = nextStep({
       ...{ me: instance, generation, members, word, isGiven },
+      isNobodys: !given.has(account),
       doing: run.doing(),
       askedMs: askedAt === undefined ? undefined : now() - askedAt,
     });

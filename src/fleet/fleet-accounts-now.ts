@@ -1,5 +1,4 @@
 import type { FleetAccount } from '../observe/fleet-view.ts';
-import { describeError } from '../core/errors.ts';
 import type { AccountFiles } from './account-files.ts';
 import type { FleetGroup } from './fleet-group.ts';
 import type { FleetWords } from './fleet-words.ts';
@@ -51,15 +50,11 @@ function rankOf(account: AccountNow): number {
 }
 
 /** An instance knows its own files; from here, those that the members have said they have are known as well. */
-function accountNow(one: FleetAccount, { words, group, files }: FleetNow): AccountNow {
+function accountNow(one: FleetAccount, { words, group }: FleetNow): AccountNow {
   const { account, owner, state } = one;
   const word = words.get(account);
   const isGone = word?.owner !== undefined && owner === undefined;
-  const now = { ...one, since: isGone ? undefined : (word?.takenAt ?? word?.at) };
-  const file = files.get(account);
-  if (file && 'error' in file) {
-    return { ...now, state: 'wrong-file', problem: describeError(file.error) };
-  }
+  const now = { ...one, since: isGone || !word ? undefined : one.since };
   if (state === 'running') return { ...now, problem: whyNotReady(one) };
   if (state !== 'without-owner') return now;
   const last = isGone ? `; ${word.owner.name} ran it last, and is gone` : '';

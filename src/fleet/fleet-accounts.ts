@@ -1,4 +1,5 @@
 import type { AccountConfig } from '../config/accounts.ts';
+import { keyDigest } from '../config/key-digest.ts';
 import type { AccountFigures } from '../observe/fleet-view.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import type { AccountFiles } from './account-files.ts';
@@ -48,7 +49,7 @@ export interface FleetAccounts {
   /** Takes the next step with each account. Rejects when Kafka does not say who runs what. */
   readonly step: () => Promise<void>;
   /** What the group is told. */
-  readonly told: (known: readonly string[]) => Pick<Told, 'known' | 'held' | 'warm'>;
+  readonly told: (known: readonly string[]) => Pick<Told, 'known' | 'held' | 'warm' | 'keys'>;
   /** What the fleet is told in between. */
   readonly report: () => Report['accounts'];
   readonly here: () => ReadonlyMap<string, { readonly doing: Doing; readonly error: unknown }>;
@@ -195,6 +196,12 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
         ]),
       ),
       warm: folders.warm(),
+      keys: new Map(
+        known.flatMap((account) => {
+          const config = configOf(account);
+          return config ? [[account, keyDigest(config.api)] as const] : [];
+        }),
+      ),
     }),
     report: () =>
       Object.fromEntries(

@@ -5,6 +5,7 @@ import type { FleetWords } from './fleet-words.ts';
 import { isQuarantined } from './losses.ts';
 import type { SharedOut } from './member-data.ts';
 import type { Doing } from './next-step.ts';
+import { twinProblem } from './twins.ts';
 
 /** What an instance knows of its fleet. */
 export interface Known extends FleetWords {
@@ -25,6 +26,7 @@ const SLOW_MS = 30_000;
 export function fleetViewOf(known: Known): FleetView {
   const { name, generation, given, words, files } = known;
   const names = new Set([...files.keys(), ...words.keys(), ...(given?.accounts.keys() ?? [])]);
+  for (const account of given?.twins?.keys() ?? []) names.add(account);
   return {
     instance: name,
     generation,
@@ -32,7 +34,8 @@ export function fleetViewOf(known: Known): FleetView {
     accounts: [...names].sort().flatMap((account) => {
       const word = words.get(account);
       const file = files.get(account);
-      const isKnown = file !== undefined || given?.accounts.has(account) === true;
+      const isKnown =
+        file !== undefined || given?.accounts.has(account) || given?.twins?.has(account);
       // An account that was taken away in good order is no concern of anybody.
       if (!isKnown && !word?.owner) return [];
       return [accountOf(account, known)];
@@ -48,7 +51,13 @@ function accountOf(account: string, known: Known): FleetAccount {
   const members = new Map(given?.members.map((member) => [member.instance, member.name]));
   const owner = word?.owner && members.has(word.owner.instance) ? word.owner : undefined;
   const since = word?.at ?? now;
+  const { figures } = (owner && reports.get(owner.instance)?.accounts[account]) ?? {};
   const one = { account, owner: owner?.name, since };
+  const running = { ...one, since: word?.takenAt ?? since, figures };
+  if (file && 'error' in file) {
+    const problem = describeError(file.error); // it may be right at another instance, which runs it
+    return { ...(owner ? running : one), state: 'wrong-file', problem };
+  }
   if (isQuarantined(word, now)) {
     const problem = 'it has taken three instances down: change its file to have it tried again';
     return { ...one, state: 'quarantined', problem };
@@ -56,14 +65,13 @@ function accountOf(account: string, known: Known): FleetAccount {
   const failure = failureOf(account, known, owner?.instance ?? target);
   if (failure !== undefined) return { ...one, state: 'failed', problem: failure };
   if (owner) {
-    const { figures } = reports.get(owner.instance)?.accounts[account] ?? {};
-    const running = { ...one, figures };
     if (target === undefined || target === owner.instance) {
       return { ...running, state: 'running', problem: undefined };
     }
     const isSlow = now - since > SLOW_MS && word?.ask !== undefined;
     const problem = isSlow ? `${owner.name} has not released it` : undefined;
-    return { ...running, state: 'moving', target: members.get(target), problem };
+    const moving = { ...one, figures, target: members.get(target) };
+    return { ...moving, state: 'moving', problem };
   }
   if (target !== undefined) {
     const isSlow = now - since > SLOW_MS;
@@ -71,8 +79,9 @@ function accountOf(account: string, known: Known): FleetAccount {
     const state = isSlow ? 'without-owner' : 'starting';
     return { ...one, state, target: members.get(target), problem };
   }
-  if (file && 'error' in file) {
-    return { ...one, state: 'wrong-file', problem: describeError(file.error) };
+  const twin = given?.twins?.get(account);
+  if (twin !== undefined) {
+    return { ...one, state: 'wrong-file', problem: twinProblem(account, twin) };
   }
   const problem = file ? 'it was given to no instance yet' : 'no instance has its file';
   return { ...one, state: 'without-owner', problem };

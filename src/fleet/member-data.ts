@@ -1,5 +1,6 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { z } from 'zod';
+import { KEY_DIGEST_BYTES } from '../config/key-digest.ts';
 
 /** What a member tells when it joins. */
 export interface Told {
@@ -13,6 +14,8 @@ export interface Told {
   readonly held: ReadonlyMap<string, Held>;
   /** Accounts of which it still has the images. */
   readonly warm: readonly string[];
+  /** By account whose file it has, the digest of its API key; an older version tells none. */
+  readonly keys?: ReadonlyMap<string, string>;
 }
 
 export interface Held {
@@ -27,6 +30,8 @@ export interface SharedOut {
   readonly members: readonly { readonly instance: string; readonly name: string }[];
   /** By account, an instance. */
   readonly accounts: ReadonlyMap<string, string>;
+  /** Accounts that nobody is to run: by each, the one that has its API key. */
+  readonly twins?: ReadonlyMap<string, string>;
 }
 
 // All members' data are one record of Kafka, which takes a megabyte: names are there once, and deflated.
@@ -38,13 +43,16 @@ const TOLD = z.object({
   known: z.array(z.string()),
   held: z.array(z.tuple([PLACE, z.int(), z.number().positive()])),
   warm: z.array(PLACE),
+  // In the order of the accounts, one behind the other.
+  keys: z.base64().optional(),
 });
 const SHARED_OUT = z.object({
   members: z.array(z.tuple([z.string(), z.string()])),
   accounts: z.array(z.tuple([z.string(), PLACE])),
+  twins: z.array(z.tuple([z.string(), z.string()])).optional(),
 });
 
-export function packTold({ instance, name, known, held, warm }: Told): Buffer {
+export function packTold({ instance, name, known, held, warm, keys }: Told): Buffer {
   const places = new Map(known.map((account, place) => [account, place]));
   const placeOf = (account: string) => places.get(account) ?? [];
   return packed({
@@ -56,12 +64,13 @@ export function packTold({ instance, name, known, held, warm }: Told): Buffer {
       [placeOf(account)].flat().map((place) => [place, generation, weight]),
     ),
     warm: warm.flatMap(placeOf),
+    ...(keys && { keys: packedKeys(known, keys) }),
   });
 }
 
 /** @throws when it is not what {@link packTold} has packed: of another version, perhaps. */
 export function unpackTold(bytes: Buffer): Told {
-  const { known, held, warm, ...who } = TOLD.parse(unpacked(bytes));
+  const { known, held, warm, keys, ...who } = TOLD.parse(unpacked(bytes));
   const accountAt = (place: number) => known.slice(place, place + 1);
   return {
     ...who,
@@ -72,20 +81,22 @@ export function unpackTold(bytes: Buffer): Told {
       ),
     ),
     warm: warm.flatMap(accountAt),
+    ...(keys !== undefined && { keys: unpackedKeys(known, keys) }),
   };
 }
 
-export function packSharedOut({ members, accounts }: SharedOut): Buffer {
+export function packSharedOut({ members, accounts, twins }: SharedOut): Buffer {
   const places = new Map(members.map(({ instance }, place) => [instance, place]));
   return packed({
     members: members.map(({ instance, name }) => [instance, name]),
     accounts: [...accounts].map(([account, instance]) => [account, places.get(instance)!]),
+    ...(twins && twins.size > 0 && { twins: [...twins] }),
   });
 }
 
 /** @throws when it is not what {@link packSharedOut} has packed. */
 export function unpackSharedOut(bytes: Buffer): SharedOut {
-  const { members, accounts } = SHARED_OUT.parse(unpacked(bytes));
+  const { members, accounts, twins } = SHARED_OUT.parse(unpacked(bytes));
   return {
     members: members.map(([instance, name]) => ({ instance, name })),
     accounts: new Map(
@@ -93,7 +104,25 @@ export function unpackSharedOut(bytes: Buffer): SharedOut {
         members.slice(place, place + 1).map(([instance]) => [account, instance] as const),
       ),
     ),
+    ...(twins && { twins: new Map(twins) }),
   };
+}
+
+/** Of an account whose key is not told. */
+const NO_KEY = '0'.repeat(2 * KEY_DIGEST_BYTES);
+
+/** As bytes: they can't be deflated. */
+function packedKeys(known: readonly string[], keys: ReadonlyMap<string, string>): string {
+  const all = known.map((account) => keys.get(account) ?? NO_KEY);
+  return Buffer.from(all.join(''), 'hex').toString('base64');
+}
+
+function unpackedKeys(known: readonly string[], packedText: string): ReadonlyMap<string, string> {
+  const bytes = Buffer.from(packedText, 'base64');
+  const keyAt = (place: number) =>
+    bytes.toString('hex', place * KEY_DIGEST_BYTES, (place + 1) * KEY_DIGEST_BYTES);
+  const all = known.map((account, place) => [account, keyAt(place)] as const);
+  return new Map(all.filter(([, key]) => key.length === NO_KEY.length && key !== NO_KEY));
 }
 
 function packed(data: unknown): Buffer {

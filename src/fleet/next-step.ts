@@ -14,6 +14,8 @@ export interface Situation {
   readonly members: ReadonlySet<string>;
   /** Whether the account was given to this instance in it. */
   readonly isGiven: boolean;
+  /** Whether it was given to nobody: another account has its API key, or nobody who stays has its file. */
+  readonly isNobodys?: boolean;
   /** What was said of the account; undefined where nothing was. */
   readonly word: AccountWord | undefined;
   /** How long ago this instance asked for it in this generation, ms; undefined where it has not. */
@@ -25,7 +27,7 @@ export interface Situation {
  * - `warm`: reads its images, while the other instance still runs it;
  * - `ask`: asks the other one for it;
  * - `release`: stops it, for the one that asks;
- * - `drop`: stops reading images, or a claim that has not come through and is not to any more;
+ * - `drop`: stops reading images, or a claim that has not come through and is not to any more, or what nobody is to run;
  * - `stay`: goes on as it is.
  */
 export type Step = 'claim' | 'warm' | 'ask' | 'release' | 'drop' | 'stay';
@@ -35,8 +37,9 @@ export const ANSWER_WITHIN_MS = 5_000;
 
 /** What an instance does with an account next, by what it knows. */
 export function nextStep(situation: Situation): Step {
-  const { doing, generation, isGiven } = situation;
+  const { doing, generation, isGiven, isNobodys = false } = situation;
   if (generation === undefined || doing === 'stopping') return 'stay';
+  if (doing === 'running' && isNobodys) return 'drop'; // nobody asks for it
   if (doing === 'running') return isGiven ? 'stay' : whenGivenAway(situation, generation);
   if (!isGiven) return doing === 'nothing' ? 'stay' : 'drop';
   return whenGiven(situation, generation);

@@ -3,6 +3,7 @@ import { assign } from './assignment.ts';
 import type { Candidate } from './assignment.ts';
 import { packSharedOut, unpackTold } from './member-data.ts';
 import type { Told } from './member-data.ts';
+import { twinsOf, withoutTwins } from './twins.ts';
 
 export interface Before {
   /** The instances of the generation before; none where the leader does not know them. */
@@ -16,7 +17,9 @@ export interface Before {
  * the generation before, or when it has been uneven for long.
  */
 export function shareOut(members: readonly Member[], before: Before): ReadonlyMap<string, Buffer> {
-  const told = toldBy(members);
+  const all = allTold(members);
+  const twins = twinsOf(all);
+  const told = withoutTwins(all, twins);
   const isOther =
     told.length !== before.instances.size ||
     told.some(({ instance }) => !before.instances.has(instance));
@@ -32,6 +35,7 @@ export function shareOut(members: readonly Member[], before: Before): ReadonlyMa
         accounts.map((account) => [account, instance] as const),
       ),
     ),
+    twins,
   });
   return new Map(members.map(({ id }) => [id, given]));
 }
@@ -58,8 +62,14 @@ export function weightsOf(members: readonly Told[]): ReadonlyMap<string, number>
   return new Map([...newest].map(([account, { weight }]) => [account, weight]));
 }
 
-/** What members tell. Who tells what this version can't read takes part in the group, and is given nothing. */
+/** What members tell, of the accounts that are to be run. */
 export function toldBy(members: readonly Member[]): readonly Told[] {
+  const all = allTold(members);
+  return withoutTwins(all, twinsOf(all));
+}
+
+/** Who tells what this version can't read takes part in the group, and is given nothing. */
+function allTold(members: readonly Member[]): readonly Told[] {
   return members.flatMap(({ told }) => {
     try {
       return [unpackTold(told)];

@@ -20,6 +20,7 @@ import { permitGrants } from '../account/permits/permit-grants.ts';
 import { quotas } from '../account/quotas.ts';
 import { resyncRequests } from '../account/resync-requests.ts';
 import type { ConfigWith } from '../config/config.ts';
+import { keyDigest } from '../config/key-digest.ts';
 import { wallClock } from '../core/clock.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { listHooks } from '../observe/list-hooks.ts';
@@ -65,7 +66,10 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
   const stamps = wallClock((backMs) => hooks.onClockSetBack?.({ backMs }));
 
   const store = openStore(stateDir, (reason) => hooks.onDiscarded?.({ reason }));
-  const ledger = openLedger({ instance, scheduler, hooks, beside });
+  const ledger = openLedger({
+    ...{ instance, scheduler, hooks, beside },
+    key: keyDigest(config.api),
+  });
   const writer = ledgerWriter(join(stateDir, 'quota', account, 'writer'));
   const quota = quotas({ config, scheduler, stateDir, ledger, writer, instance });
   hooks.onStart?.({ quotas: quota.use });

@@ -1,9 +1,10 @@
 import type { SchedulerLike } from 'rxjs';
 import type { Inheritance, Ledger } from '../account/ledger/ledger.ts';
-import { parseLedger } from '../account/ledger/ledger-record.ts';
+import { isOfKey, parseLedger } from '../account/ledger/ledger-record.ts';
 import { WINDOW_MS } from '../account/quota.ts';
 import type { Quotas } from '../account/quotas.ts';
 import type { ConfigWith } from '../config/config.ts';
+import { keyDigest } from '../config/key-digest.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import type { Links } from '../sinks/client/open-kafka.ts';
@@ -25,7 +26,7 @@ export interface TakenOver {
 }
 
 export interface TakeoverOptions {
-  readonly config: ConfigWith<'kafka' | 'registry'>;
+  readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
   readonly links: Links;
   /** Names this process. */
   readonly instance: string;
@@ -49,6 +50,7 @@ const IN_HAND_MS = 10_000;
 export async function takeOver(options: TakeoverOptions): Promise<TakenOver> {
   const { config, links, instance, ledger, quotas, scheduler, hooks } = options;
   const { account, topics, resources } = config;
+  const key = keyDigest(config.api);
   const destination = await openDestination(config, links);
   const log = kafkaTransactionalLog(links, destination);
   if (options.isOver()) throw ended(); // its claim would fence whoever has the account by now
@@ -60,6 +62,7 @@ export async function takeOver(options: TakeoverOptions): Promise<TakenOver> {
       transactionalId: `cellarstream.${topics.sharedPrefix}.ledger/${account}`,
       remake: () => ensureTopics(topicsOf(config, links)),
       isMine: (text) => parseLedger(text)?.instance === instance,
+      isOfKey: (text) => isOfKey(text, key),
     }),
   );
   const areStrangers = await hasStrangers({

@@ -13,6 +13,7 @@ import { checkRecords, truthOf } from '../integration/support/record-checker.ts'
 import { sandboxForTest } from '../integration/support/service.ts';
 import { readTopics } from '../integration/support/topic-reader.ts';
 import type { Read } from '../integration/support/topic-reader.ts';
+import { checkSequences } from '../support/sequences.ts';
 import { answeredAfter, freshness, inWords, longestSilence, quantile } from './fleet-measures.ts';
 import type { Span } from './fleet-measures.ts';
 import { Owners } from './owners.ts';
@@ -276,10 +277,14 @@ function violationsOf(
   { name, sandbox }: TestAccount,
   eventsOf: (list: string) => Read[],
 ): string[] {
-  const wrong = RESOURCES.flatMap((resource) => [
-    ...checkRecords(eventsOf(resource), truthOf(sandbox, resource)).violations,
-    ...overrun(sandbox, resource, QUOTA.list),
-  ]);
+  const wrong = RESOURCES.flatMap((resource) => {
+    const { violations, missing } = checkSequences(eventsOf(resource));
+    return [
+      ...checkRecords(eventsOf(resource), truthOf(sandbox, resource)).violations,
+      ...[...violations, ...missing].map((violation) => `${resource}: ${violation}`),
+      ...overrun(sandbox, resource, QUOTA.list),
+    ];
+  });
   const statuses = checkStatusChanges(eventsOf('order-status-changes'), eventsOf('orders'));
   return [...wrong, ...statuses.violations, ...overrun(sandbox, 'login', QUOTA.login)].map(
     (violation) => `${name}: ${violation}`,
@@ -288,7 +293,11 @@ function violationsOf(
 
 function overrun({ truth }: SandboxAccount, endpoint: Endpoint, quota: number): string[] {
   const most = truth.mostInAnyWindow(endpoint, 60_000);
-  return most > quota ? [`${most} requests to ${endpoint} in a minute`] : [];
+  const refused = truth.refused(endpoint);
+  return [
+    ...(most > quota ? [`${most} requests to ${endpoint} in a minute`] : []),
+    ...(refused > 0 ? [`${refused} answers 429 by ${endpoint}`] : []),
+  ];
 }
 
 /** Memory that no file stands for, MB. */

@@ -88,6 +88,27 @@ it('says what nobody runs, and why', () => {
   ]);
 });
 
+it('says of a wrong file who runs the account all the same, and since when it runs', () => {
+  const files = new Map([
+    ['east', { error: new CellarstreamError('SETTINGS', 'east.env: wrong') }],
+  ]);
+  const asked = { ...runs('a'), takenAt: NOW - 9_000, ask: { instance: 'b', generation: 2 } };
+  const words = new Map([['east', asked]]);
+  const since = NOW - 9_000; // an ask that came to nothing is no beginning
+  expect(accountsOf({ words, files })).toMatchObject([
+    { state: 'wrong-file', owner: 'a-host', since, problem: 'east.env: wrong' },
+  ]);
+  expect(accountsOf({ words })).toMatchObject([{ state: 'running', owner: 'a-host', since }]);
+});
+
+it('says that an account is not run as another one has its key, wherever its file is', () => {
+  const given = { members: [], accounts: new Map<string, string>(), twins: new Map([['b', 'a']]) };
+  const problem = expect.stringContaining('API_KEY is that of a.env') as string;
+  for (const files of [new Map([['b', file]]), new Map()]) {
+    expect(view({ given, files })).toEqual([['b', 'wrong-file', undefined, problem]]);
+  }
+});
+
 it('has the figures of an account from whoever runs it', () => {
   const words = new Map([['east', runs('a')]]);
   const told = { a: { weight: 1, figures: FIGURES }, b: { weight: 1 } };

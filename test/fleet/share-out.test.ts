@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { packTold, unpackSharedOut, unpackTold } from '../../src/fleet/member-data.ts';
 import type { Told } from '../../src/fleet/member-data.ts';
@@ -32,11 +32,25 @@ describe('what a member tells', () => {
     expect(unpackTold(packTold(one))).toMatchObject({ held: new Map(), warm: ['winery-1'] });
   });
 
+  it('tells the keys of its accounts, and is understood by who tells none', () => {
+    const keys = new Map([
+      ['winery-0', '0123456789ab'],
+      ['winery-5', 'ffffffffffff'],
+    ]);
+    const one = told('a', { keys });
+    expect(unpackTold(packTold(one))).toEqual(one);
+    expect(unpackTold(packTold(told('a')))).not.toHaveProperty('keys');
+    const leaving = told('a', { known: [], keys: new Map() });
+    expect(unpackTold(packTold(leaving))).toEqual(leaving);
+  });
+
   it('takes few bytes: ten members with a thousand accounts are far from a megabyte', () => {
     const known = accounts(1_000);
     const held = new Map(known.slice(0, 100).map((each) => [each, { generation: 9, weight: 1 }]));
-    const bytes = packTold(told(randomUUID(), { known, held, warm: known.slice(0, 200) })).length;
-    expect(10 * bytes).toBeLessThan(100_000);
+    const keys = new Map(known.map((each) => [each, randomBytes(6).toString('hex')]));
+    const warm = known.slice(0, 200);
+    const bytes = packTold(told(randomUUID(), { known, held, warm, keys })).length;
+    expect(10 * bytes).toBeLessThan(120_000);
   });
 });
 
@@ -84,6 +98,35 @@ describe('sharing out', () => {
     ];
     const { accounts: by } = unpackSharedOut([...shareOut(members, NEW).values()][0]!);
     expect([...by].filter(([, instance]) => instance === 'b')).toEqual([['winery-0', 'b']]);
+  });
+
+  it('gives one account of two with one key: that which is held, else the first by name', () => {
+    const [key, other] = ['0123456789ab', 'ba9876543210'];
+    const tells = (instance: string, account: string, held: boolean, its = key) =>
+      member(
+        told(instance, {
+          known: [account, `of-${instance}`],
+          held: new Map(held ? [[account, { generation: 1, weight: 1 }]] : []),
+          keys: new Map([[account, its]]),
+        }),
+      );
+    const shared = (...members: ReturnType<typeof tells>[]) => {
+      const given = unpackSharedOut([...shareOut(members, NEW).values()][0]!);
+      const names = [...given.accounts.keys()].filter((each) => !each.startsWith('of-'));
+      return [names, [...(given.twins ?? [])]];
+    };
+    const [old, renamed] = ['old', 'new'];
+    expect(shared(tells('a', old, true), tells('b', renamed, false))).toEqual([
+      [old],
+      [[renamed, old]],
+    ]);
+    expect(shared(tells('a', old, false), tells('b', renamed, false))).toEqual([
+      [renamed],
+      [[old, renamed]],
+    ]);
+    expect(shared(tells('a', old, true), tells('b', renamed, true))[0]).toEqual([renamed]);
+    const two = shared(tells('a', old, true), tells('b', renamed, false, other));
+    expect([two[0]!.toSorted(), two[1]]).toEqual([[renamed, old], []]);
   });
 
   it('gives nothing to a member of another version', () => {

@@ -372,6 +372,7 @@ const SOUND = ['east', 'north', 'west'];
 /** One fleet: first it is well and has an instance come and go, then each fault strikes an account or an instance of its own. */
 describe.runIf(hasPrometheus)('each alert of a fleet fires when its fault is caused', () => {
   const closing: (() => unknown)[] = [];
+  /** An alert, and the account or the instance that it is about: what has been seen firing. */
   const seen = new Set<string>();
   const instances = new Map<string, Cli>();
   const root = mkdtempSync(join(tmpdir(), 'cellarstream-alerts-fleet-'));
@@ -439,7 +440,9 @@ describe.runIf(hasPrometheus)('each alert of a fleet fires when its fault is cau
       expect([account, isReady]).toEqual([account, true]);
       return claim!;
     }, PATIENCE);
-  const fire = (alert: string) => vi.waitFor(() => expect([...seen]).toContain(alert), PATIENCE);
+  const fire = (alert: string, about: string) =>
+    vi.waitFor(() => expect([...seen]).toContain(`${alert} ${about}`), PATIENCE);
+  const alertOf = (one: string) => one.split(' ')[0]!;
 
   beforeAll(async () => {
     const place = mkdtempSync(join(tmpdir(), 'cellarstream-prometheus-'));
@@ -448,7 +451,9 @@ describe.runIf(hasPrometheus)('each alert of a fleet fires when its fault is cau
     const looking = setInterval(() => {
       prometheus.firing().then(
         (firing) => {
-          for (const { alert } of firing) seen.add(alert);
+          for (const { alert, account, instance } of firing) {
+            seen.add(`${alert} ${account ?? instance}`);
+          }
         },
         () => undefined, // it is asked again
       );
@@ -485,34 +490,34 @@ describe.runIf(hasPrometheus)('each alert of a fleet fires when its fault is cau
     expect(await instances.get('one')!.end('SIGTERM')).toBe(0);
     await start('one');
     await pause(QUIET_MS);
-    const fired = (alert: string) => alertsOf('cellarstream-fleet').includes(alert);
-    expect([...seen].filter((alert) => fired(alert) || alert === 'CellarstreamFenced')).toEqual([]);
+    const unwanted = [...alertsOf('cellarstream-fleet'), 'CellarstreamFenced'];
+    expect([...seen].filter((one) => unwanted.includes(alertOf(one)))).toEqual([]);
 
     await paused();
     await Promise.all([wrongFile(), moving(), cutOff(), slowThenLost()]);
     await quarantine();
 
-    const wanted = alertsOf('cellarstream-fleet');
-    expect(wanted.filter((alert) => !seen.has(alert))).toEqual([]);
-    expect([...seen]).not.toContain('CellarstreamFenced'); // accounts of lost instances were taken over
+    const shown = [...seen].map(alertOf);
+    expect(alertsOf('cellarstream-fleet').filter((alert) => !shown.includes(alert))).toEqual([]);
+    expect(shown).not.toContain('CellarstreamFenced'); // accounts of lost instances were taken over
   });
 
   async function wrongFile() {
     give('wrong', ['three'], 'PAGE_SIZE=many\n');
-    await fire('CellarstreamFleetAccountFailed');
+    await fire('CellarstreamFleetAccountFailed', 'wrong');
     withhold('wrong', 'three');
   }
 
   /** Its file is there on one instance, then on another. */
   async function moving() {
-    for (let nth = 0; nth < 30 && !seen.has('CellarstreamFleetUnsettled'); nth += 1) {
+    for (let nth = 0; nth < 30 && !seen.has('CellarstreamFleetUnsettled restless'); nth += 1) {
       const [from, to] = nth % 2 === 0 ? ['two', 'three'] : ['three', 'two'];
       const since = Date.now();
       give('restless', [to]);
       withhold('restless', from);
       await served('restless', since);
     }
-    await fire('CellarstreamFleetUnsettled');
+    await fire('CellarstreamFleetUnsettled', 'restless');
   }
 
   /** An instance is paused until the others have taken an account of its, and finds that out when it goes on. */
@@ -520,11 +525,11 @@ describe.runIf(hasPrometheus)('each alert of a fleet fires when its fault is cau
     const [account] = SOUND as [string];
     named.get(account)!.setRate(2); // who has nothing to write does not find out
     const since = Date.now();
-    const { process } = claimOf(account)!.cli;
-    process.kill('SIGSTOP');
+    const { name, cli } = claimOf(account)!;
+    cli.process.kill('SIGSTOP');
     await served(account, since);
-    process.kill('SIGCONT');
-    await fire('CellarstreamFleetFenced');
+    cli.process.kill('SIGCONT');
+    await fire('CellarstreamFleetFenced', name);
   }
 
   /** An instance that is in the group, and then reaches Kafka no more. */
@@ -535,7 +540,7 @@ describe.runIf(hasPrometheus)('each alert of a fleet fires when its fault is cau
     await cli.logged(({ event }) => event === 'generation');
     kafka.tcp.refuse();
     kafka.tcp.cut();
-    await fire('CellarstreamFleetNotInGroup');
+    await fire('CellarstreamFleetNotInGroup', 'cut');
     await cli.end('SIGKILL');
   }
 
@@ -556,9 +561,9 @@ describe.runIf(hasPrometheus)('each alert of a fleet fires when its fault is cau
     await cli.logged(({ account, step }) => account === 'late' && step === 'claim');
     await pause(21_000);
     await registry.admit();
-    await fire('CellarstreamFleetHandoverSlow');
+    await fire('CellarstreamFleetHandoverSlow', 'slow');
     await cli.end('SIGKILL');
-    await fire('CellarstreamFleetWithoutOwner');
+    await fire('CellarstreamFleetWithoutOwner', 'late');
   }
 
   /** Whoever takes the account is killed just then. */
@@ -571,6 +576,6 @@ describe.runIf(hasPrometheus)('each alert of a fleet fires when its fault is cau
       await cli.end('SIGKILL');
       await start(name);
     }
-    await fire('CellarstreamFleetQuarantined');
+    await fire('CellarstreamFleetQuarantined', 'poison');
   }
 });

@@ -1,9 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'dotenv';
+import { Kafka, logLevel, Partitioners } from 'kafkajs';
 import { describe, expect, it, vi } from 'vitest';
+import { fleetMessage } from '../../src/fleet/fleet-record.ts';
 import { fleetForTest } from './support/fleet.ts';
-import type { Instance, TestFleet } from './support/fleet.ts';
+import type { Instance, TestAccount, TestFleet } from './support/fleet.ts';
+import { fleetStatusOf } from './support/fleet-status.ts';
 import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import { cliForTest, folderForTest } from './support/service.ts';
 import type { Env } from './support/service.ts';
@@ -52,6 +55,20 @@ async function running(fleet: TestFleet, instances: readonly Instance[]): Promis
 }
 
 const isReady = ({ event }: { readonly event?: string }) => event === 'ready';
+
+/** Says in the fleet's topic what an instance would say of an account that has taken three of them down. */
+async function sayQuarantined({ brokers, prefix }: TestFleet, { name }: TestAccount) {
+  const kafka = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING });
+  const { topic, key, value } = fleetMessage(`${prefix}.fleet`, {
+    ...{ type: 'quarantined', account: name, instance: 'gone', name: 'gone' },
+    at: new Date().toISOString(),
+  });
+  const producer = kafka.producer({ createPartitioner: Partitioners.DefaultPartitioner });
+  await producer.connect();
+  await producer.send({ topic, messages: [{ key: key!, value }] });
+  await producer.disconnect();
+}
+
 const without = (env: Env, name: string): Env =>
   Object.fromEntries(Object.entries(env).filter(([each]) => each !== name));
 
@@ -101,6 +118,39 @@ describe.concurrent('accounts', TIMEOUT, () => {
     const table = await command(['accounts'], fleet.env);
     expect(table.stdout.trim().split('\n')).toHaveLength(4);
     expect(table.stdout).not.toContain('sandbox-key');
+  });
+
+  it('says what the page says, of an account that runs, has a wrong file, or is quarantined', async () => {
+    const fleet = await fleetForTest({ prefix: 'fleet-same', accounts: 3, changesPerSecond: 0 });
+    const [good, wrong, waiting] = fleet.accounts as [TestAccount, TestAccount, TestAccount];
+    fleet.setFile(waiting.name, undefined);
+    const one = fleet.start('one');
+    await running({ ...fleet, accounts: [good, wrong] }, [one]);
+    // It has the file of nothing that it could run.
+    const ACCOUNTS_DIR = fleet.folderOf([]);
+    fleet.setFile(wrong.name, 'PAGE_SIZE=many\n', ACCOUNTS_DIR);
+    const two = fleet.start('two', { ACCOUNTS_DIR });
+    await sayQuarantined(fleet, waiting);
+    fleet.setFile(waiting.name, fleet.fileOf(waiting));
+
+    await vi.waitFor(async () => {
+      const page = await fleetStatusOf(two);
+      const { told } = await accounts({ ...fleet.env, ACCOUNTS_DIR });
+      const byName = told.toSorted((a, b) => (a.account < b.account ? -1 : 1));
+      expect(byName.map(({ account, state, instance }) => [account, state, instance])).toEqual([
+        [good.name, 'running', 'one'],
+        [wrong.name, 'wrong-file', 'one'],
+        [waiting.name, 'quarantined', null],
+      ]);
+      expect(
+        byName.map(({ state, instance, since, problem }) => [state, instance, since, problem]),
+      ).toEqual(
+        page.accounts.map(({ state, owner, since, problem }) => [
+          ...[state, owner, new Date(since).toISOString(), problem],
+        ]),
+      );
+    }, SOON);
+    expect(await one.cli.end('SIGTERM')).toBe(0);
   });
 
   it('says what the instance has told: how accounts are that run, and why one failed', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { commits } from '../support/proxy/kafka-frames.ts';
 import { holdRequest } from '../support/proxy/kafka-proxy.ts';
 import type { Aim } from '../support/proxy/kafka-proxy.ts';
+import { scaled } from '../support/scale.ts';
 import { between } from './support/between.ts';
 import { fleetForTest } from './support/fleet.ts';
 import type { TestAccount } from './support/fleet.ts';
@@ -21,6 +22,19 @@ function gate() {
 
 /** What a target says in the fleet's topic: first of all, that it asks. */
 const ITS_ASK: Aim = { api: 'Produce', where: ({ id }) => id === null };
+
+/** What an account can leave open: events, or what it has declared to ask. */
+const LIST = {
+  prefix: 'fleet-open',
+  whose: "a transaction of another account's list",
+  id: ({ name }: TestAccount) => `${name}.orders`,
+};
+const LEDGER = {
+  prefix: 'fleet-open-ledger',
+  whose: "a transaction of another account's ledger",
+  id: ({ name }: TestAccount) => `.ledger/${name}`,
+};
+const OPEN = scaled([LIST], [LIST, LEDGER]);
 
 describe('a handover', { timeout: 240_000 }, () => {
   it('whose target is killed between its ask and its claim is made good by the others', async () => {
@@ -90,48 +104,60 @@ describe('a handover', { timeout: 240_000 }, () => {
     expect(await fleet.violations()).toEqual([]);
   });
 
-  it('goes on while a transaction of another account is left open by an instance that was stopped', async () => {
-    const fleet = await fleetForTest({ prefix: 'fleet-open', accounts: 3, env: BUSY });
-    const [stuck, ...others] = fleet.accounts as [TestAccount, ...TestAccount[]];
-    const way = await between(fleet);
-    const one = fleet.start('one', {
-      ...way.env,
-      ACCOUNTS_DIR: fleet.folderOf([stuck]),
-    });
-    await servedAgain([stuck], 0);
-    const two = fleet.start('two');
-    await shared([one, two], 3);
-    await servedAgain(others, 0);
-    const said = await followFleet(fleet);
-    await said.runBy('two', 2);
+  it.for(OPEN)(
+    'goes on while $whose is left open by an instance that was stopped',
+    async (open) => {
+      const fleet = await fleetForTest({ prefix: open.prefix, accounts: 3, env: BUSY });
+      const [stuck, ...others] = fleet.accounts as [TestAccount, ...TestAccount[]];
+      const way = await between(fleet);
+      const one = fleet.start('one', {
+        ...way.env,
+        ACCOUNTS_DIR: fleet.folderOf([stuck]),
+      });
+      await servedAgain([stuck], 0);
+      const two = fleet.start('two');
+      await shared([one, two], 3);
+      await servedAgain(others, 0);
+      const said = await followFleet(fleet);
+      await said.runBy('two', 2);
 
-    const woken = gate();
-    const commit = way.toKafka.strike(
-      {
-        api: 'EndTxn',
-        where: (request) =>
-          request.id?.endsWith(`${stuck.name}.orders`) === true && commits(request),
-      },
-      holdRequest(woken.opened),
-    );
-    await commit.begun;
-    const openSince = Date.now();
-    const three = fleet.start('three', { ACCOUNTS_DIR: fleet.folderOf(others) });
-    await shared([one, two, three], 3);
-    one.cli.process.kill('SIGSTOP');
-    const moved = await said.runBy('three', 1);
-    expect(moved).not.toContain(stuck.name);
-    await servedAgain(named(fleet, moved), Date.now());
-    const takers = said.all.filter(({ account }) => account === stuck.name).map(({ name }) => name);
-    expect(new Set(takers)).toEqual(new Set(['one'])); // so nobody has ended its transaction
+      // It is about to join before the transaction begins: the silence of the account is not that of a process that starts.
+      const [woken, joining] = [gate(), gate()];
+      const wayOfThree = await between(fleet);
+      const join = wayOfThree.toKafka.strike({ api: 'JoinGroup' }, holdRequest(joining.opened));
+      const three = fleet.start('three', {
+        ...wayOfThree.env,
+        ACCOUNTS_DIR: fleet.folderOf(others),
+      });
+      await join.begun;
+      const commit = way.toKafka.strike(
+        {
+          api: 'EndTxn',
+          where: (request) => request.id?.endsWith(open.id(stuck)) === true && commits(request),
+        },
+        holdRequest(woken.opened),
+      );
+      await commit.begun;
+      const openSince = Date.now();
+      joining.open();
+      await shared([one, two, three], 3);
+      one.cli.process.kill('SIGSTOP');
+      const moved = await said.runBy('three', 1);
+      expect(moved).not.toContain(stuck.name);
+      await servedAgain(named(fleet, moved), Date.now());
+      const takers = said.all
+        .filter(({ account }) => account === stuck.name)
+        .map(({ name }) => name);
+      expect(new Set(takers)).toEqual(new Set(['one'])); // so nobody has ended its transaction
 
-    await shared([two, three], 3);
-    await servedAgain([stuck], Date.now());
-    expectServed('stopped between Produce and EndTxn', fleet.accounts, openSince);
-    woken.open();
-    expect((await commit.done)?.errorCode).toBeGreaterThan(0);
-    one.cli.process.kill('SIGCONT');
-    await shared([one, two, three], 3);
-    expect(await fleet.violations()).toEqual([]);
-  });
+      await shared([two, three], 3);
+      await servedAgain([stuck], Date.now());
+      expectServed(`stopped as ${open.whose} was open`, fleet.accounts, openSince);
+      woken.open();
+      expect((await commit.done)?.errorCode).toBeGreaterThan(0);
+      one.cli.process.kill('SIGCONT');
+      await shared([one, two, three], 3);
+      expect(await fleet.violations()).toEqual([]);
+    },
+  );
 });

@@ -2,8 +2,17 @@ import { describe, expect, it, vi } from 'vitest';
 import { scaled } from '../support/scale.ts';
 import { fleetForTest } from './support/fleet.ts';
 import type { Instance, TestAccount, TestFleet } from './support/fleet.ts';
-import { longestGap, named, servedAgain, shared, SOON } from './support/fleet-states.ts';
+import {
+  longestGap,
+  mostOfQuota,
+  named,
+  servedAgain,
+  shared,
+  SOON,
+} from './support/fleet-states.ts';
 
+/** Whether the quota's window is full when an instance is killed: that takes most of a minute. */
+const FILLS = scaled(false, true);
 const all = (fleet: TestFleet) => fleet.accounts;
 
 /** Resolves when lists were taken over so often, by all of these instances. */
@@ -40,7 +49,10 @@ function isReadAfter({ name }: TestAccount, claim: { instance: Instance; time: n
 
 describe('run with ACCOUNTS_DIR', { timeout: 240_000 }, () => {
   it('shares accounts out, and takes over those of an instance that is killed', async () => {
-    const fleet = await fleetForTest({ prefix: 'fleet-kill', accounts: 6 });
+    const fleet = await fleetForTest({
+      ...{ prefix: 'fleet-kill', accounts: 6 },
+      env: { POLL_INTERVAL_MS: FILLS ? '500' : '1000' },
+    });
     const instances = ['one', 'two', 'three'].map((name) => fleet.start(name));
     await shared(instances, 6);
     await servedAgain(all(fleet), 0);
@@ -50,6 +62,8 @@ describe('run with ACCOUNTS_DIR', { timeout: 240_000 }, () => {
         expect(ready.length).toBeGreaterThanOrEqual(2);
       }
     }, SOON);
+
+    if (FILLS) await mostOfQuota(all(fleet));
 
     const [victim, ...others] = instances as [Instance, Instance, Instance];
     const lost = named(fleet, victim.claimed());

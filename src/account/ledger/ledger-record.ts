@@ -26,6 +26,8 @@ export interface LedgerRecord {
   readonly quotas: Readonly<Record<string, Declared>>;
   /** Counts those of a guest, as it finds its own by their text: no two are the same. */
   readonly number?: number;
+  /** The digest of the API key that they are made with; an older version tells none. */
+  readonly key?: string;
 }
 
 /** Says that a process takes the ledger over; it has read nothing yet, and asks for nothing. */
@@ -53,7 +55,7 @@ export function parseLedger(text: string): LedgerRecord | LedgerClaim | undefine
     return undefined;
   }
   if (!isJsonObject(entry) || entry.version !== VERSION) return undefined;
-  const { instance, claim, number, writers, blockMs, quotas } = entry;
+  const { instance, claim, number, writers, blockMs, quotas, key } = entry;
   if (typeof instance !== 'string') return undefined;
   if (claim === true) return isCount(number) ? { instance, claim, number } : undefined;
   if (!isTexts(writers) || !isCount(blockMs) || !isJsonObject(quotas)) return undefined;
@@ -61,7 +63,15 @@ export function parseLedger(text: string): LedgerRecord | LedgerClaim | undefine
   return {
     ...{ instance, writers, blockMs, quotas },
     ...(isCount(number) && { number }),
+    ...(typeof key === 'string' && { key }),
   };
+}
+
+/** Whether it is a declaration of requests that are made with this key. */
+export function isOfKey(text: string, key: string): boolean {
+  if (!text.includes(key)) return false; // there are many accounts, and most have other keys
+  const entry = parseLedger(text);
+  return entry !== undefined && 'quotas' in entry && entry.key === key;
 }
 
 function areDeclared(quotas: JsonObject): quotas is JsonObject & Record<string, Declared> {

@@ -18,7 +18,7 @@ export interface Inheritance {
   readonly record: LedgerRecord | undefined;
   /** When that was sent at the latest: ms, on this process's clock. */
   readonly sentBefore: number;
-  /** What guests have declared who asked while nobody had the account. */
+  /** What guests have declared who asked while nobody had the account, and what was under another name with its API key. */
   readonly guests: readonly SentRecord[];
   /** Whether it may still let requests begin: whoever sent it was not stopped. */
   readonly isRunning: boolean;
@@ -66,6 +66,8 @@ export interface Ledger {
 export interface LedgerOptions {
   /** Names this process. */
   readonly instance: string;
+  /** The digest of the API key: an account of another name that has it is found by that. */
+  readonly key?: string;
   readonly scheduler: SchedulerLike;
   /** The machine's clock, ms: it goes on while the machine sleeps. Default `Date.now`. */
   readonly wallNow?: () => number;
@@ -105,7 +107,7 @@ interface Part {
 }
 
 export function openLedger(options: LedgerOptions): Ledger {
-  const { instance, scheduler, wallNow = () => Date.now(), hooks = {}, beside } = options;
+  const { instance, key, scheduler, wallNow = () => Date.now(), hooks = {}, beside } = options;
   const { random = Math.random } = options;
   const parts = new Map<string, Part>();
   let log: AccountLog | undefined;
@@ -131,6 +133,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     quotas: Object.fromEntries(
       [...parts].map(([name, part]) => [name, declared(part, now, blockMs)]),
     ),
+    ...(key !== undefined && { key }),
   });
   const declared = (part: Part, now: number, blockMs: number): Declared => ({
     used: part.used.ages(now),

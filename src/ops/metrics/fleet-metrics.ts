@@ -88,8 +88,9 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
         byState.set({ state }, view.accounts.filter((each) => each.state === state).length);
       }
       notRunning.reset();
-      for (const { account, state } of view.accounts) {
-        if (state !== 'running') notRunning.set({ account, state }, 1);
+      for (const { account, state, owner } of view.accounts) {
+        const runsElsewhere = state === 'wrong-file' && owner !== undefined;
+        if (state !== 'running' && !runsElsewhere) notRunning.set({ account, state }, 1);
       }
       countMoves(view);
     },

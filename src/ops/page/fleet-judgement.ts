@@ -25,18 +25,26 @@ export function fleetVerdictOf(
   const { accounts, at, generation, instance } = status;
   const total = plural(accounts.length, 'account');
   const bad = accounts.filter((each) => healthOf(each, at) === 'bad');
-  const down = bad.filter(({ state }) => state !== 'running').length;
-  const sick = bad.length - down;
+  const sick = bad.filter(({ state }) => state === 'running').length;
+  // It may be right at the instance that runs it.
+  const misfiled = bad.filter((each) => each.state === 'wrong-file' && each.owner !== null).length;
+  const down = bad.length - sick - misfiled;
   const slow = accounts.filter((each) => healthOf(each, at) === 'slow').length;
   const busy = accounts.filter((each) => healthOf(each, at) === 'busy').length;
   const subline = sublineOf(status);
   if (bad.length > 0) {
-    const runs = (count: number) => `${count} of ${total} ${count === 1 ? 'does' : 'do'} not run`;
-    const ready = (count: number) => `${count} ${count === 1 ? 'is' : 'are'} not ready`;
-    const headline =
-      down === 0
-        ? `${sick} of ${total} ${sick === 1 ? 'is' : 'are'} not ready`
-        : [runs(down), ...(sick > 0 ? [ready(sick)] : [])].join(', ');
+    const kinds = [
+      { count: down, one: 'does not run', many: 'do not run' },
+      { count: sick, one: 'is not ready', many: 'are not ready' },
+      { count: misfiled, one: 'has a wrong file here', many: 'have wrong files here' },
+    ];
+    const headline = kinds
+      .filter(({ count }) => count > 0)
+      .map(({ count, one, many }, nth) => {
+        const ofAll = nth === 0 ? ` of ${total}` : '';
+        return `${count}${ofAll} ${count === 1 ? one : many}`;
+      })
+      .join(', ');
     return { tone: 'bad', headline, subline, wrong };
   }
   if (generation === null) {

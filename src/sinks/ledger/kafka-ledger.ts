@@ -3,7 +3,7 @@ import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { TransactionalLog } from '../transactional-log.ts';
 import { isEpochError } from '../client/kafka-error.ts';
-import { claimKey, entryOf, guestsAt, isOfAccount, isOwn } from './ledger-entries.ts';
+import { claimKey, entryOf, guestsAt, isOfAccount, isOwn, recentAt } from './ledger-entries.ts';
 import type { LedgerEntry } from './ledger-entries.ts';
 import type { NewestByKey } from '../newest-by-key.ts';
 import type { LogMessage } from '../fetch/record-batches.ts';
@@ -32,7 +32,7 @@ export interface AccountLog {
 
 /** Entries as of one's own. */
 export interface Guests {
-  /** The newest of each guest. */
+  /** The newest of each guest; as it takes over, of each account with the same API key as well. */
   readonly guests: readonly LedgerEntry[];
   /** When they were read: ms, on the scheduler's clock. Of those that stand behind one's own the age is 0. */
   readonly at: number;
@@ -57,6 +57,8 @@ export interface AccountLogOptions {
   readonly remake: () => Promise<unknown>;
   /** Whether an entry is this process's own. */
   readonly isMine: (text: string) => boolean;
+  /** Whether an entry tells of requests with this account's API key. Default none of another account does. */
+  readonly isOfKey?: (text: string) => boolean;
 }
 
 /**
@@ -66,6 +68,7 @@ export interface AccountLogOptions {
  */
 export function accountLog(options: AccountLogOptions): AccountLog {
   const { log, topic, known, account, transactionalId, scheduler, remake, isMine } = options;
+  const { isOfKey = () => false } = options;
   /** The newest that was opened; and whether it can still be used. */
   let sink: FencedSink | undefined;
   let isWhole = false;
@@ -120,7 +123,13 @@ export function accountLog(options: AccountLogOptions): AccountLog {
   const entries = async (from: Pick<TransactionalLog, 'bounds'>) => {
     const { newest: all, next } = await known.asOf(() => logEnds(from));
     const own = [...all.values()].filter((one) => isOfAccount(one, account));
-    return { all: own.sort((a, b) => Number(a.offset) - Number(b.offset)), next };
+    const isNamesake = (one: LogMessage) =>
+      !isOfAccount(one, account) && isOfKey(String(one.value));
+    return {
+      all: own.sort((a, b) => Number(a.offset) - Number(b.offset)),
+      namesakes: [...all.values()].filter(isNamesake),
+      next,
+    };
   };
   /** The same, with the entry of this text: where it is not among them, they were read of a topic that had this name before. */
   const entriesWith = async (text: string, from: Pick<TransactionalLog, 'bounds'>) => {
@@ -164,7 +173,7 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       inTurn(async () => {
         const { own, end } = await claimed(text, beside);
         const claimedAt = scheduler.now();
-        const { all, own: claim, next } = await entriesWith(text, own);
+        const { all, own: claim, namesakes, next } = await entriesWith(text, own);
         if (!claim) {
           const isBehind = ({ offset }: LogMessage) => BigInt(offset) >= end;
           throw all.some((one) => isOwn(one, account) && isBehind(one))
@@ -178,7 +187,7 @@ export function accountLog(options: AccountLogOptions): AccountLog {
         return {
           entries: before.filter((one) => isOwn(one, account)).map((one) => entryOf(one, claim)),
           claimedAt,
-          guests: found.guests,
+          guests: [...found.guests, ...recentAt(namesakes, claim)],
           at: scheduler.now(),
         };
       }),

@@ -64,9 +64,20 @@ export function guestsAt(
   const isGuests = (one: LogMessage) => one !== at && !isKeyOfOwn(one.key, account);
   const newest = new Map(entries.filter(isGuests).map((one) => [String(one.key), one]));
   const left = [...newest].filter(([, { value }]) => value !== null);
-  const isOver = (one: LogMessage) => Number(at.timestamp) - Number(one.timestamp) > LONG_OVER_MS;
   return {
-    guests: left.filter(([, one]) => !isOver(one)).map(([, one]) => entryOf(one, at)),
-    over: left.filter(([, one]) => isOver(one)).map(([key]) => key),
+    guests: recentAt(
+      left.map(([, one]) => one),
+      at,
+    ),
+    over: left.filter(([, one]) => isLongOver(one, at)).map(([key]) => key),
   };
+}
+
+/** Those of which anything may still count when another one was written. */
+export function recentAt(entries: readonly LogMessage[], at: LogMessage): readonly LedgerEntry[] {
+  return entries.filter((one) => !isLongOver(one, at)).map((one) => entryOf(one, at));
+}
+
+function isLongOver({ timestamp }: LogMessage, at: LogMessage): boolean {
+  return Number(at.timestamp) - Number(timestamp) > LONG_OVER_MS;
 }

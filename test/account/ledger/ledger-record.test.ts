@@ -27,6 +27,8 @@ const record: LedgerRecord = {
 describe('an entry of the ledger', () => {
   it('is what it was written as', () => {
     expect(parseLedger(ledgerText(record))).toEqual(record);
+    const keyed = { ...record, key: '0123456789ab' };
+    expect(parseLedger(ledgerText(keyed))).toEqual(keyed);
     const claim = { instance: 'b', claim: true, number: 2 } as const;
     expect(parseLedger(ledgerText(claim))).toEqual(claim);
   });

@@ -14,6 +14,12 @@ export const named = (fleet: TestFleet, names: readonly string[]) =>
 export const generationOf = ({ cli }: Instance): LogLine | undefined =>
   cli.lines().findLast(({ event }) => event === 'generation');
 
+export const timeOf = ({ time }: LogLine) => Date.parse(String(time));
+
+/** When an instance was there. Until then its process starts, for as long as the machine takes. */
+export const listening = async ({ cli }: Instance): Promise<number> =>
+  timeOf(await cli.logged(({ event }) => event === 'listening'));
+
 /** Resolves when so many accounts are shared out among these instances, and no others. */
 export async function shared(instances: readonly Instance[], accounts: number): Promise<void> {
   await vi.waitFor(() => {
@@ -36,6 +42,20 @@ export async function servedAgain(
       await vi.waitFor(() => expect(next()).toBeDefined(), within);
       return next()! - since;
     }),
+  );
+}
+
+/** Most of a minute's requests: a successor that knew of none would ask too many. */
+const MOST_OF_QUOTA = 75;
+const MINUTE_MS = 60_000;
+
+/** Resolves when each of these accounts was asked so often within a minute. */
+export async function mostOfQuota(accounts: readonly TestAccount[]): Promise<void> {
+  const used = ({ polls }: TestAccount) =>
+    polls().filter((at) => at > Date.now() - MINUTE_MS).length;
+  await vi.waitFor(
+    () => expect(Math.min(...accounts.map(used))).toBeGreaterThanOrEqual(MOST_OF_QUOTA),
+    { timeout: 2 * MINUTE_MS, interval: 100 },
   );
 }
 

@@ -44,6 +44,8 @@ export interface TestFleet {
   /** Writes an account's file anew, or removes it; in {@link accountsDir}, or in another folder. */
   readonly setFile: (account: string, text: string | undefined, folder?: string) => void;
   readonly fileOf: (account: TestAccount) => string;
+  /** What has broken the promise of the quota until now. */
+  readonly overruns: () => string[];
   /** Stops all changes, waits until all is published, and gives what breaks a promise. */
   readonly violations: () => Promise<string[]>;
 }
@@ -134,6 +136,8 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
       atFailure(() => console.log(`what ${name} said:\n${cli.stderr().slice(-4_000)}`));
       return { name, cli, claimed };
     },
+    overruns: () =>
+      accounts.flatMap(({ name, sandbox }) => overruns(sandbox).map((each) => `${name}: ${each}`)),
     violations: async () => {
       for (const { sandbox } of accounts) sandbox.setRate(0);
       const found: string[] = [];
@@ -157,8 +161,10 @@ export async function fleetForTest(options: TestFleetOptions): Promise<TestFleet
 function overruns(sandbox: SandboxAccount): string[] {
   const most = sandbox.truth.mostInAnyWindow('orders', 60_000);
   const logins = sandbox.truth.mostInAnyWindow('login', 60_000);
+  const refused = sandbox.truth.refused();
   return [
     ...(most > QUOTA.list ? [`${most} requests in a minute`] : []),
     ...(logins > QUOTA.login ? [`${logins} logins in a minute`] : []),
+    ...(refused > 0 ? [`${refused} answers 429`] : []),
   ];
 }

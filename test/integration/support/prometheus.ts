@@ -9,6 +9,8 @@ import { freeLoopbackPorts } from '../../../src/devstack/loopback-ports.ts';
 export interface FiringAlert {
   readonly alert: string;
   readonly instance: string;
+  /** Undefined where it is about none. */
+  readonly account: string | undefined;
 }
 
 /** A real Prometheus, which scrapes each second. */
@@ -122,7 +124,8 @@ export async function startPrometheus(folder: string, rules: string): Promise<Pr
 const PATIENCE = { timeout: 20_000, interval: 50 };
 
 function firingOf(labels: Readonly<Record<string, string>>): FiringAlert {
-  return { alert: labels.alertname ?? '', instance: labels.instance ?? '' };
+  const { alertname = '', instance = '', account } = labels;
+  return { alert: alertname, instance, account };
 }
 
 const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 };

@@ -191,6 +191,9 @@ describe('metrics of a fleet', () => {
     expect(await Promise.all(counts)).toEqual([1, 1, 1, 0]);
     const notRunning = 'cellarstream_fleet_account_not_running';
     expect(await value(notRunning, { account: 'north', state: 'quarantined' })).toBe(1);
+    // Its file is wrong here, and right at the instance that runs it.
+    onFleet(view([{ account: 'north', state: 'wrong-file', owner: 'cellar-1' }]));
+    expect(await value(notRunning, { account: 'north', state: 'wrong-file' })).toBeUndefined();
     onFleet(view([{ account: 'north' }], { generation: undefined }));
     expect(await value(notRunning, { account: 'north', state: 'quarantined' })).toBeUndefined();
     expect(await value('cellarstream_fleet_in_group')).toBe(0);

@@ -75,6 +75,8 @@ describe('the verdict on a fleet', () => {
       [[down, {}], '1 of 2 accounts does not run'],
       [[down, down, { figures: kafka }], '2 of 3 accounts do not run, 1 is not ready'],
       [[{ figures: kafka }, { figures: kafka }, {}], '2 of 3 accounts are not ready'],
+      [[{ state: 'wrong-file' }, {}], '1 of 2 accounts has a wrong file here'],
+      [[{ state: 'wrong-file', owner: null }, {}], '1 of 2 accounts does not run'],
     ];
     for (const [accounts, headline] of tests) {
       expect(judge(accounts)).toMatchObject({ tone: 'bad', headline });

@@ -51,6 +51,7 @@ function ledgerTopic() {
       scheduler: new VirtualTimeScheduler(),
       remake: () => Promise.reject(new Error('it is there')),
       isMine: () => true,
+      isOfKey: (text) => text.startsWith('with its key'),
     });
   return {
     ...{ write, logOf, opened },
@@ -70,6 +71,16 @@ describe('the ledgers of many accounts', () => {
     expect(east.entries.map(({ text }) => text)).toEqual(['of the one before']);
     expect(west.entries.map(({ text }) => text)).toEqual(['of the one before in the west']);
     expect(topic.reads()).toBe(2);
+  });
+
+  it('tell of what was asked with the same key under another name', async () => {
+    const topic = ledgerTopic();
+    topic.write('old', 'with its key, once');
+    topic.write('old', 'with its key');
+    topic.write('west', 'with a key of its own');
+    const { entries, guests } = await topic.logOf('renamed').takeOver('claim');
+    expect(entries).toEqual([]);
+    expect(guests.map(({ text }) => text)).toEqual(['with its key']);
   });
 
   it('are left to whoever has claimed them since, though it is read behind that claim', async () => {
