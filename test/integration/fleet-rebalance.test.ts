@@ -87,10 +87,11 @@ describe.runIf(scaled(false, true))('a rebalance', { timeout: 240_000 }, () => {
         const claimed = () => [one, two].map((each) => each.claimed());
         const before = { claimed: claimed(), letGo: [one, two].flatMap(letGo) };
 
-        const held: Aim = { api, where: ({ id }) => id === groupOf(prefix) };
-        const holding = proxy.proxies.map((each, k) =>
-          each.strike(held, () => undefined).begun.then(() => k),
-        );
+        // The first of them alone: the next one goes to another coordinator.
+        let isHeld = false;
+        const held: Aim = { api, where: ({ id }) => id === groupOf(prefix) && !isHeld };
+        const hold = () => void (isHeld = true);
+        const holding = proxy.proxies.map((each, k) => each.strike(held, hold).begun.then(() => k));
         const three = fleet.start('three');
         const coordinator = nodes[await Promise.race(holding)]!;
         expect(await stateOf(kafka, groupOf(prefix))).toBe(state);
