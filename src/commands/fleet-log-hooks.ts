@@ -8,7 +8,7 @@ const STEPS = {
   warm: 'the images of the account are read, while another instance runs it',
   ask: 'the instance that runs the account is asked for it',
   release: 'the account is stopped, for another instance',
-  drop: 'the account was given to another instance: nothing more is read for it',
+  drop: 'the account is not to be run here any more: nothing more is read for it',
   stop: 'the file of the account has changed: it is stopped',
 } as const;
 

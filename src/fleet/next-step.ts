@@ -39,7 +39,7 @@ export const ANSWER_WITHIN_MS = 5_000;
 export function nextStep(situation: Situation): Step {
   const { doing, generation, isGiven, isTwin = false } = situation;
   if (generation === undefined || doing === 'stopping') return 'stay';
-  if (doing === 'running' && isTwin) return 'drop';
+  if (doing === 'running' && isTwin) return 'drop'; // nobody asks for it
   if (doing === 'running') return isGiven ? 'stay' : whenGivenAway(situation, generation);
   if (!isGiven) return doing === 'nothing' ? 'stay' : 'drop';
   return whenGiven(situation, generation);

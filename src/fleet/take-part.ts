@@ -14,6 +14,7 @@ import {
   timer,
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import { CellarstreamError } from '../core/errors.ts';
 import { membership } from '../sinks/membership/membership.ts';
 import type { Generation } from '../sinks/membership/membership.ts';
 import type { Group } from '../sinks/membership/group.ts';
@@ -27,6 +28,7 @@ import { packTold, unpackSharedOut } from './member-data.ts';
 import type { SharedOut } from './member-data.ts';
 import { noReport } from './report.ts';
 import { reporting } from './reporting.ts';
+import { twinProblem } from './twins.ts';
 
 export interface TakePartOptions {
   readonly group: Group;
@@ -76,7 +78,13 @@ export async function takePart(options: TakePartOptions): Promise<void> {
 
   const take$ = (next: Generation) => {
     generation = next;
+    const before = given?.twins;
     given = unpackSharedOut(next.given);
+    for (const [account, other] of given.twins ?? []) {
+      if (!files.has(account) || before?.has(account)) continue;
+      const error = new CellarstreamError('SETTINGS', twinProblem(account, other));
+      fleetHooks.onWrongFile?.({ account, error });
+    }
     leading.begin(next, given);
     accounts.give(next.number, given);
     fleetHooks.onGeneration?.({
@@ -161,6 +169,7 @@ export async function takePart(options: TakePartOptions): Promise<void> {
   /** Others take what is run here; where there are none it is stopped. */
   const leaving = async (): Promise<void> => {
     isLeaving = true;
+    accounts.leave();
     const hasOthers = (given?.members.length ?? 0) > 1;
     if (hasOthers) {
       rejoin$.next();

@@ -1,6 +1,7 @@
 import { firstValueFrom, NEVER } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { AccountConfig, AccountFile } from '../../src/config/accounts.ts';
+import { Secret } from '../../src/core/secret.ts';
 import type { Published } from '../../src/observe/hooks.ts';
 import type { Serving } from '../../src/fleet/account-work.ts';
 import { heard, parseFleetRecord } from '../../src/fleet/fleet-record.ts';
@@ -9,7 +10,10 @@ import { fleetAccounts } from '../../src/fleet/fleet-accounts.ts';
 import { SimTime } from '../sim/sim-time.ts';
 
 const fileOf = (page: number): AccountFile => ({
-  config: { account: 'winery', poll: { pageSize: page } } as AccountConfig,
+  config: {
+    ...{ account: 'winery', poll: { pageSize: page } },
+    api: { baseUrl: 'https://api.example', key: new Secret('key of winery') },
+  } as AccountConfig,
 });
 
 const nothing = () => undefined;

@@ -1,4 +1,5 @@
 import { loadConfig } from '../../../src/config/load-config.ts';
+import { Secret } from '../../../src/core/secret.ts';
 import type { AccountConfig } from '../../../src/config/accounts.ts';
 import { describeError } from '../../../src/core/errors.ts';
 import { Chance } from '../chance.ts';
@@ -117,7 +118,9 @@ class FleetStory {
         perMinute: quotaPerMinute,
         loginsPerMinute: LOGINS_PER_MINUTE,
       };
-      const config = { ...CONFIG, account: `a${k + 1}`, quota } as AccountConfig;
+      const account = `a${k + 1}`;
+      const api = { ...CONFIG.api, key: new Secret(`key of ${account}`) };
+      const config = { ...CONFIG, account, api, quota } as AccountConfig;
       if (k > 0 || !withRecords) return new SimAccount(config, k < busy, time);
       const limits = [RECORDS_QUOTA, LOGINS_PER_MINUTE] as const;
       const quotas = { ...quota, perMinute: RECORDS_QUOTA };
