@@ -30,8 +30,8 @@ describe.runIf(scaled(false, true))('a fleet', { timeout: 240_000 }, () => {
     await shared(lost, ACCOUNTS);
     await mostOfQuota(fleet.accounts);
 
-    const killedAt = Date.now();
     await Promise.all(lost.map(({ cli }) => cli.end('SIGKILL')));
+    const killedAt = Date.now();
     // On other machines: no folder tells what was asked.
     const others = startAll(fleet, ['four', 'five', 'six']);
     const startedAt = await Promise.race(others.map(listening));
