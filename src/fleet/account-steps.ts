@@ -7,6 +7,7 @@ import { isQuarantined, isSuspect, lossesOf, MAX_LOSSES, PROBATION_MS } from './
 import { nextStep } from './next-step.ts';
 import type { Step } from './next-step.ts';
 import type { OwnWords } from './own-words.ts';
+import type { Twins } from './twins.ts';
 
 /** What the group has decided, as far as it is known here. */
 export interface Standing {
@@ -15,6 +16,8 @@ export interface Standing {
   readonly members: ReadonlySet<string>;
   /** By account, an instance. */
   readonly given: ReadonlyMap<string, string>;
+  /** What nobody is to run, as another account has its API key. */
+  readonly twins: Twins;
 }
 
 /** How far an account has come at this instance. Times are on the scheduler's clock. */
@@ -111,14 +114,14 @@ export function accountSteps(
   };
 
   return (account, course, standing) => {
-    const { generation, members, given } = standing;
+    const { generation, members, given, twins } = standing;
     const word = wordOf(account);
     const { run, askedAt } = course;
     const isGiven = given.get(account) === instance;
     if (isGiven && run.doing() !== 'running') watchSilence(account, course, standing);
     const step = nextStep({
       ...{ me: instance, generation, members, word, isGiven },
-      isNobodys: !given.has(account),
+      isTwin: twins.has(account),
       doing: run.doing(),
       askedMs: askedAt === undefined ? undefined : now() - askedAt,
     });

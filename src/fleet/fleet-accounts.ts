@@ -53,6 +53,8 @@ export interface FleetAccounts {
   /** What the fleet is told in between. */
   readonly report: () => Report['accounts'];
   readonly here: () => ReadonlyMap<string, { readonly doing: Doing; readonly error: unknown }>;
+  /** From now on others are to take what is run here. */
+  readonly leave: () => void;
   readonly stopAll: () => Promise<void>;
 }
 
@@ -75,6 +77,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
   let standing: Standing | undefined;
   /** Whether all that was said before the generation began is known. */
   let isCurrent = false;
+  let isLeaving = false;
   let isOver = false;
 
   const now = () => scheduler.now();
@@ -84,6 +87,13 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
   const configOf = (account: string): AccountConfig | undefined => {
     const file = files.get(account);
     return file && 'config' in file ? file.config : undefined;
+  };
+  /** Of what it has files of; as it leaves, of what it still runs: no other account is to have that key meanwhile. */
+  const keysOf = (known: readonly string[]): ReadonlyMap<string, string> => {
+    const configs = isLeaving
+      ? [...all.values()].map(({ config }) => config)
+      : known.flatMap((account) => configOf(account) ?? []);
+    return new Map(configs.map(({ account, api }) => [account, keyDigest(api)]));
   };
   const isAsFiled = (account: string, { config }: Here) => configOf(account) === config;
   /** An account that is given, and whose file is there, is here from now on. */
@@ -162,6 +172,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
         generation: number,
         members: new Set(shared.members.map((member) => member.instance)),
         given: new Map(shared.accounts),
+        twins: shared.twins ?? new Map(),
       };
       isCurrent = false;
       for (const here of all.values()) here.askedAt = undefined;
@@ -196,12 +207,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
         ]),
       ),
       warm: folders.warm(),
-      keys: new Map(
-        known.flatMap((account) => {
-          const config = configOf(account);
-          return config ? [[account, keyDigest(config.api)] as const] : [];
-        }),
-      ),
+      keys: keysOf(known),
     }),
     report: () =>
       Object.fromEntries(
@@ -219,6 +225,7 @@ export function fleetAccounts(options: FleetAccountsOptions): FleetAccounts {
           { doing: run.doing(), error: run.failure()?.error },
         ]),
       ),
+    leave: () => void (isLeaving = true),
     stopAll: async () => {
       isOver = true;
       await Promise.allSettled([...all.values()].map(({ run }) => run.stop()));

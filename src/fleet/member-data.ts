@@ -14,7 +14,7 @@ export interface Told {
   readonly held: ReadonlyMap<string, Held>;
   /** Accounts of which it still has the images. */
   readonly warm: readonly string[];
-  /** By account whose file it has, the digest of its API key; an older version tells none. */
+  /** By account whose file it has, or which it still runs as it leaves, the digest of its API key; an older version tells none. */
   readonly keys?: ReadonlyMap<string, string>;
 }
 
@@ -45,6 +45,8 @@ const TOLD = z.object({
   warm: z.array(PLACE),
   // In the order of the accounts, one behind the other.
   keys: z.base64().optional(),
+  // Of those whose files it has no more.
+  left: z.array(z.tuple([z.string(), z.string()])).optional(),
 });
 const SHARED_OUT = z.object({
   members: z.array(z.tuple([z.string(), z.string()])),
@@ -64,13 +66,16 @@ export function packTold({ instance, name, known, held, warm, keys }: Told): Buf
       [placeOf(account)].flat().map((place) => [place, generation, weight]),
     ),
     warm: warm.flatMap(placeOf),
-    ...(keys && { keys: packedKeys(known, keys) }),
+    ...(keys && {
+      keys: packedKeys(known, keys),
+      left: [...keys].filter(([account]) => !places.has(account)),
+    }),
   });
 }
 
 /** @throws when it is not what {@link packTold} has packed: of another version, perhaps. */
 export function unpackTold(bytes: Buffer): Told {
-  const { known, held, warm, keys, ...who } = TOLD.parse(unpacked(bytes));
+  const { known, held, warm, keys, left = [], ...who } = TOLD.parse(unpacked(bytes));
   const accountAt = (place: number) => known.slice(place, place + 1);
   return {
     ...who,
@@ -81,7 +86,7 @@ export function unpackTold(bytes: Buffer): Told {
       ),
     ),
     warm: warm.flatMap(accountAt),
-    ...(keys !== undefined && { keys: unpackedKeys(known, keys) }),
+    ...(keys !== undefined && { keys: new Map([...unpackedKeys(known, keys), ...left]) }),
   };
 }
 

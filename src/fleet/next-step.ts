@@ -14,8 +14,8 @@ export interface Situation {
   readonly members: ReadonlySet<string>;
   /** Whether the account was given to this instance in it. */
   readonly isGiven: boolean;
-  /** Whether it was given to nobody: another account has its API key, or nobody who stays has its file. */
-  readonly isNobodys?: boolean;
+  /** Whether nobody is to run it, as another account has its API key. */
+  readonly isTwin?: boolean;
   /** What was said of the account; undefined where nothing was. */
   readonly word: AccountWord | undefined;
   /** How long ago this instance asked for it in this generation, ms; undefined where it has not. */
@@ -37,9 +37,9 @@ export const ANSWER_WITHIN_MS = 5_000;
 
 /** What an instance does with an account next, by what it knows. */
 export function nextStep(situation: Situation): Step {
-  const { doing, generation, isGiven, isNobodys = false } = situation;
+  const { doing, generation, isGiven, isTwin = false } = situation;
   if (generation === undefined || doing === 'stopping') return 'stay';
-  if (doing === 'running' && isNobodys) return 'drop'; // nobody asks for it
+  if (doing === 'running' && isTwin) return 'drop'; // nobody asks for it
   if (doing === 'running') return isGiven ? 'stay' : whenGivenAway(situation, generation);
   if (!isGiven) return doing === 'nothing' ? 'stay' : 'drop';
   return whenGiven(situation, generation);

@@ -169,6 +169,7 @@ export async function takePart(options: TakePartOptions): Promise<void> {
   /** Others take what is run here; where there are none it is stopped. */
   const leaving = async (): Promise<void> => {
     isLeaving = true;
+    accounts.leave();
     const hasOthers = (given?.members.length ?? 0) > 1;
     if (hasOthers) {
       rejoin$.next();

@@ -5,7 +5,7 @@ export type Twins = ReadonlyMap<string, string>;
 
 /**
  * One folder has no two accounts with one key; but a file that gets another name does so at one instance before the others. Of
- * such accounts the one that is held is served, else the first by name.
+ * such accounts the one that is held is served, else the first by name; none while an instance that leaves still runs one.
  */
 export function twinsOf(told: readonly Told[]): Twins {
   const byKey = new Map<string, Set<string>>();
@@ -14,11 +14,13 @@ export function twinsOf(told: readonly Told[]): Twins {
       byKey.set(key, (byKey.get(key) ?? new Set()).add(account));
     }
   }
+  const isLeft = (account: string) =>
+    told.some(({ known, keys }) => keys?.has(account) === true && !known.includes(account));
   const isHeld = (account: string) => told.some(({ held }) => held.has(account));
   return new Map(
     [...byKey.values()].flatMap((accounts) => {
       const byName = [...accounts].sort();
-      const served = byName.find(isHeld) ?? byName[0]!;
+      const served = byName.find(isLeft) ?? byName.find(isHeld) ?? byName[0]!;
       return byName.filter((each) => each !== served).map((each) => [each, served] as const);
     }),
   );

@@ -73,9 +73,9 @@ describe('an account that is given to another instance', () => {
     expect(step({ ...away, word: word('me', ask) })).toBe('release');
   });
 
-  it('is stopped where it was given to nobody, as another account has its key', () => {
-    expect(step({ ...away, word: word('me'), isNobodys: true })).toBe('drop');
-    expect(step({ isGiven: false, isNobodys: true })).toBe('stay');
+  it('is stopped where nobody is to run it, as another account has its key', () => {
+    expect(step({ ...away, word: word('me'), isTwin: true })).toBe('drop');
+    expect(step({ isGiven: false, isTwin: true })).toBe('stay');
   });
 
   it('is not claimed any more where its claim has not come through', () => {

@@ -40,7 +40,7 @@ describe('what a member tells', () => {
     const one = told('a', { keys });
     expect(unpackTold(packTold(one))).toEqual(one);
     expect(unpackTold(packTold(told('a')))).not.toHaveProperty('keys');
-    const leaving = told('a', { known: [], keys: new Map() });
+    const leaving = told('a', { known: [], keys: new Map([['winery-3', '0123456789ab']]) });
     expect(unpackTold(packTold(leaving))).toEqual(leaving);
   });
 
@@ -125,6 +125,8 @@ describe('sharing out', () => {
       [[old, renamed]],
     ]);
     expect(shared(tells('a', old, true), tells('b', renamed, true))[0]).toEqual([renamed]);
+    const leaving = member(told('a', { known: [], keys: new Map([[old, key]]) }));
+    expect(shared(leaving, tells('b', renamed, false))).toEqual([[], [[renamed, old]]]);
     const two = shared(tells('a', old, true), tells('b', renamed, false, other));
     expect([two[0]!.toSorted(), two[1]]).toEqual([[renamed, old], []]);
   });

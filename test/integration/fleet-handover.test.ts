@@ -24,17 +24,11 @@ function gate() {
 const ITS_ASK: Aim = { api: 'Produce', where: ({ id }) => id === null };
 
 /** What an account can leave open: events, or what it has declared to ask. */
-const LIST = {
-  prefix: 'fleet-open',
-  whose: "a transaction of another account's list",
-  id: ({ name }: TestAccount) => `${name}.orders`,
-};
-const LEDGER = {
-  prefix: 'fleet-open-ledger',
-  whose: "a transaction of another account's ledger",
-  id: ({ name }: TestAccount) => `.ledger/${name}`,
-};
-const OPEN = scaled([LIST], [LIST, LEDGER]);
+const OPEN = scaled(['list'], ['list', 'ledger'] as const);
+
+/** How the transactional id ends of an account's list, or of its ledger. */
+const idOf = ({ name }: TestAccount, what: string) =>
+  what === 'list' ? `${name}.orders` : `.ledger/${name}`;
 
 describe('a handover', { timeout: 240_000 }, () => {
   it('whose target is killed between its ask and its claim is made good by the others', async () => {
@@ -105,9 +99,9 @@ describe('a handover', { timeout: 240_000 }, () => {
   });
 
   it.for(OPEN)(
-    'goes on while $whose is left open by an instance that was stopped',
-    async (open) => {
-      const fleet = await fleetForTest({ prefix: open.prefix, accounts: 3, env: BUSY });
+    "goes on while a transaction of another account's %s is left open by an instance that was stopped",
+    async (what) => {
+      const fleet = await fleetForTest({ prefix: `fleet-open-${what}`, accounts: 3, env: BUSY });
       const [stuck, ...others] = fleet.accounts as [TestAccount, ...TestAccount[]];
       const way = await between(fleet);
       const one = fleet.start('one', {
@@ -133,7 +127,7 @@ describe('a handover', { timeout: 240_000 }, () => {
       const commit = way.toKafka.strike(
         {
           api: 'EndTxn',
-          where: (request) => request.id?.endsWith(open.id(stuck)) === true && commits(request),
+          where: (request) => request.id?.endsWith(idOf(stuck, what)) === true && commits(request),
         },
         holdRequest(woken.opened),
       );
@@ -152,7 +146,7 @@ describe('a handover', { timeout: 240_000 }, () => {
 
       await shared([two, three], 3);
       await servedAgain([stuck], Date.now());
-      expectServed(`stopped as ${open.whose} was open`, fleet.accounts, openSince);
+      expectServed(`stopped as a transaction of its ${what} was open`, fleet.accounts, openSince);
       woken.open();
       expect((await commit.done)?.errorCode).toBeGreaterThan(0);
       one.cli.process.kill('SIGCONT');

@@ -295,17 +295,28 @@ describe("the page of a fleet's instance", () => {
   });
 
   it('holds up no frame for 50 ms as sixty rows change and change places', async () => {
+    const longestOf = async (work: () => Promise<unknown>) => {
+      await browser.startTracing(page, { categories: TASKS });
+      await work();
+      return longestTaskMs(await browser.stopTracing());
+    };
+    const standing = `new Promise((done) => setTimeout(() => {
+      for (const end = performance.now() + 200; performance.now() < end; );
+      done();
+    }))`;
+    expect(await longestOf(() => page.evaluate(standing))).toBeGreaterThan(FRAME_MS); // it would be noticed
     const longest: number[] = [];
     for (let turn = 0; turn < 7; turn += 1) {
-      const heard = await text('#heard');
-      await browser.startTracing(page, { categories: TASKS });
-      changeAll(turn);
-      await expect.poll(() => text('#heard'), SOON).not.toBe(heard);
-      longest.push(longestTaskMs(await browser.stopTracing()));
+      const update = async () => {
+        const heard = await text('#heard');
+        changeAll(turn);
+        await expect.poll(() => text('#heard'), SOON).not.toBe(heard);
+      };
+      longest.push(await longestOf(update));
     }
     console.log('longest task of each update, ms:', longest);
-    // What the processor has done for it, and so the same on a busy machine, more or less.
-    expect(longest.toSorted((a, b) => a - b)[3]).toBeLessThan(FRAME_MS);
+    // By the thread's own time: some 10 ms, on a busy machine too.
+    expect(Math.max(...longest)).toBeLessThan(FRAME_MS);
   });
 
   it('says that this instance is in no group, and what it knew last', async () => {
