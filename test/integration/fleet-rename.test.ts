@@ -69,4 +69,21 @@ describe.runIf(scaled(false, true))('a file of an account', { timeout: 300_000 }
       await publishedTruth(fleet.brokers, SCHEMA_REGISTRY_URL!, topics, account.sandbox);
     },
   );
+
+  it('gets another name everywhere at once, and what was asked under the old one counts', async () => {
+    const fleet = await fleetForTest({ prefix: 'fleet-renamed', accounts: 1, env: BUSY });
+    const [account] = fleet.accounts as [TestAccount];
+    const one = fleet.start('one');
+    await shared([one], 1);
+    const said = await followFleet(fleet);
+    await mostOfQuota(fleet.accounts);
+
+    const renamedAt = Date.now();
+    fleet.setFile(NEW_NAME, fleet.fileOf(account));
+    fleet.setFile(account.name, undefined);
+    await said.heard((each) => each.type === 'runs' && each.account === NEW_NAME);
+    await seenSince(account, renamedAt);
+    expectServed('another name everywhere', fleet.accounts, renamedAt);
+    expect(fleet.overruns()).toEqual([]);
+  });
 });
