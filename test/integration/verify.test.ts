@@ -107,7 +107,7 @@ describe('verify', () => {
     await orders.write(1, 3);
     await deleteRecords(clients.kafka, orders.topic, 1, '-1');
     const behind = await verify('verify-gone', 'orders');
-    expect(behind.lines[0]).toMatch(/not checked +\? of 28 .*partition 1 begins at \d+, behind/);
+    expect(behind.lines[0]).toMatch(/not checked +\? of 28 .*partition 1 begins at \d+, after/);
     expect([some.exit, all.exit, behind.exit]).toEqual([1, 1, 1]);
   });
 

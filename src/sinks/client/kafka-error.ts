@@ -164,7 +164,15 @@ export function isEpochError(error: unknown): boolean {
 function isKafkas(error: unknown): error is Error {
   const { KafkaJSError, KafkaJSAggregateError } = kafkajs;
   if (error instanceof KafkaJSError || error instanceof KafkaJSAggregateError) return true;
-  return error instanceof Error && error.message === NOT_CONNECTED;
+  return error instanceof Error && (error.message === NOT_CONNECTED || isWithoutMetadata(error));
+}
+
+/** Where no broker that it knows answers kafkajs has no metadata, and trips over that in all that an admin asks of them. */
+function isWithoutMetadata(error: Error): boolean {
+  return (
+    error instanceof TypeError &&
+    /null.*'topicMetadata'|'(topicMetadata|brokers)'.*null/.test(error.message)
+  );
 }
 
 function adviceOf(error: Error): string | undefined {

@@ -1,7 +1,13 @@
-import { KafkaJSProtocolError } from 'kafkajs';
+import { createRequire } from 'node:module';
+import kafkajs, { KafkaJSProtocolError } from 'kafkajs';
 import type { Admin } from 'kafkajs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
+
+/** kafkajs' own, of which every admin is. */
+const Cluster = createRequire(import.meta.url)('kafkajs/src/cluster') as {
+  readonly prototype: { metadata: () => Promise<unknown> };
+};
 
 /** A cluster that counts connections. */
 function cluster() {
@@ -33,6 +39,22 @@ describe('work with an admin connection', () => {
     ]);
     expect(await withAdmin(kafka, work)).toBe('done');
     expect(counts).toEqual({ opened: 4, closed: 4 });
+  });
+
+  it('finds Kafka away where all brokers go as they are asked for metadata, over which kafkajs trips', async () => {
+    const { kafka } = cluster();
+    const admin = new kafkajs.Kafka({ brokers: ['127.0.0.1:1'], logLevel: 0 }).admin();
+    // What its cluster gives when each broker has failed.
+    const metadata = vi.spyOn(Cluster.prototype, 'metadata').mockResolvedValue(null);
+    onTestFinished(() => metadata.mockRestore());
+    for (const asked of [
+      () => admin.fetchTopicMetadata({ topics: ['wine.orders'] }),
+      () => admin.listTopics(),
+      () => admin.describeCluster(),
+    ]) {
+      await expect(withAdmin<unknown>(kafka, asked)).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE' });
+    }
+    expect(metadata).toHaveBeenCalledTimes(3);
   });
 
   it('ends with anything else that the broker says, its connection closed', async () => {
