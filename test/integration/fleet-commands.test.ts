@@ -6,6 +6,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { fleetMessage } from '../../src/fleet/fleet-record.ts';
 import { fleetForTest } from './support/fleet.ts';
 import type { Instance, TestAccount, TestFleet } from './support/fleet.ts';
+import { scaled } from '../support/scale.ts';
 import { fleetStatusOf } from './support/fleet-status.ts';
 import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import { cliForTest, folderForTest } from './support/service.ts';
@@ -120,38 +121,41 @@ describe.concurrent('accounts', TIMEOUT, () => {
     expect(table.stdout).not.toContain('sandbox-key');
   });
 
-  it('says what the page says, of an account that runs, has a wrong file, or is quarantined', async () => {
-    const fleet = await fleetForTest({ prefix: 'fleet-same', accounts: 3, changesPerSecond: 0 });
-    const [good, wrong, waiting] = fleet.accounts as [TestAccount, TestAccount, TestAccount];
-    fleet.setFile(waiting.name, undefined);
-    const one = fleet.start('one');
-    await running({ ...fleet, accounts: [good, wrong] }, [one]);
-    // It has the file of nothing that it could run.
-    const ACCOUNTS_DIR = fleet.folderOf([]);
-    fleet.setFile(wrong.name, 'PAGE_SIZE=many\n', ACCOUNTS_DIR);
-    const two = fleet.start('two', { ACCOUNTS_DIR });
-    await sayQuarantined(fleet, waiting);
-    fleet.setFile(waiting.name, fleet.fileOf(waiting));
+  it.runIf(scaled(false, true))(
+    'says what the page says, of an account that runs, has a wrong file, or is quarantined',
+    async () => {
+      const fleet = await fleetForTest({ prefix: 'fleet-same', accounts: 3, changesPerSecond: 0 });
+      const [good, wrong, waiting] = fleet.accounts as [TestAccount, TestAccount, TestAccount];
+      fleet.setFile(waiting.name, undefined);
+      const one = fleet.start('one');
+      await running({ ...fleet, accounts: [good, wrong] }, [one]);
+      // It has the file of nothing that it could run.
+      const ACCOUNTS_DIR = fleet.folderOf([]);
+      fleet.setFile(wrong.name, 'PAGE_SIZE=many\n', ACCOUNTS_DIR);
+      const two = fleet.start('two', { ACCOUNTS_DIR });
+      await sayQuarantined(fleet, waiting);
+      fleet.setFile(waiting.name, fleet.fileOf(waiting));
 
-    await vi.waitFor(async () => {
-      const page = await fleetStatusOf(two);
-      const { told } = await accounts({ ...fleet.env, ACCOUNTS_DIR });
-      const byName = told.toSorted((a, b) => (a.account < b.account ? -1 : 1));
-      expect(byName.map(({ account, state, instance }) => [account, state, instance])).toEqual([
-        [good.name, 'running', 'one'],
-        [wrong.name, 'wrong-file', 'one'],
-        [waiting.name, 'quarantined', null],
-      ]);
-      expect(
-        byName.map(({ state, instance, since, problem }) => [state, instance, since, problem]),
-      ).toEqual(
-        page.accounts.map(({ state, owner, since, problem }) => [
-          ...[state, owner, new Date(since).toISOString(), problem],
-        ]),
-      );
-    }, SOON);
-    expect(await one.cli.end('SIGTERM')).toBe(0);
-  });
+      await vi.waitFor(async () => {
+        const page = await fleetStatusOf(two);
+        const { told } = await accounts({ ...fleet.env, ACCOUNTS_DIR });
+        const byName = told.toSorted((a, b) => (a.account < b.account ? -1 : 1));
+        expect(byName.map(({ account, state, instance }) => [account, state, instance])).toEqual([
+          [good.name, 'running', 'one'],
+          [wrong.name, 'wrong-file', 'one'],
+          [waiting.name, 'quarantined', null],
+        ]);
+        expect(
+          byName.map(({ state, instance, since, problem }) => [state, instance, since, problem]),
+        ).toEqual(
+          page.accounts.map(({ state, owner, since, problem }) => [
+            ...[state, owner, new Date(since).toISOString(), problem],
+          ]),
+        );
+      }, SOON);
+      expect(await one.cli.end('SIGTERM')).toBe(0);
+    },
+  );
 
   it('says what the instance has told: how accounts are that run, and why one failed', async () => {
     const fleet = await fleetForTest({ prefix: 'fleet-told', accounts: 2 });

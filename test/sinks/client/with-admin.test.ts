@@ -52,7 +52,9 @@ describe('work with an admin connection', () => {
       () => admin.listTopics(),
       () => admin.describeCluster(),
     ]) {
-      await expect(withAdmin<unknown>(kafka, asked)).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE' });
+      await expect(withAdmin<unknown>(kafka, asked)).rejects.toMatchObject({
+        code: 'KAFKA_UNREACHABLE',
+      });
     }
     expect(metadata).toHaveBeenCalledTimes(3);
   });
