@@ -138,9 +138,10 @@ async function runInstances(
       if (!isUp && end.code !== null) return failed$.error(startError(name, end));
       const had = scene.lost(name).join(', ') || 'no accounts';
       print([`${name} has ended (${end.how}), and leaves ${had}`]);
-      const once = running.size > 0 ? ', once the others have its accounts' : '';
+      const hasOthers = running.size > 0;
+      const once = hasOthers ? ', once the others have its accounts' : '';
       line.end(`${name} is started again after ${AGAIN_AFTER_MS / 1_000} s${once}`);
-      forkJoin([timer(AGAIN_AFTER_MS), running.size > 0 ? whole$ : of(true)])
+      forkJoin([timer(AGAIN_AFTER_MS), hasOthers ? whole$ : of(true)])
         .pipe(takeUntil(over$))
         .subscribe(() => start(name));
     });

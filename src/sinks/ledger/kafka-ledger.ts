@@ -119,18 +119,17 @@ export function accountLog(options: AccountLogOptions): AccountLog {
     isWhole = true;
     return sink;
   };
-  /** The newest entry of each key of the account and its guests, in the order of the log; and where reading goes on. */
+  /** The newest entry of each key of the account and its guests, in the order of the log, and of each other account; and where reading goes on. */
   const entries = async (from: Pick<TransactionalLog, 'bounds'>) => {
     const { newest: all, next } = await known.asOf(() => logEnds(from));
     const own = [...all.values()].filter((one) => isOfAccount(one, account));
-    const isNamesake = (one: LogMessage) =>
-      !isOfAccount(one, account) && isOfKey(String(one.value));
     return {
       all: own.sort((a, b) => Number(a.offset) - Number(b.offset)),
-      namesakes: [...all.values()].filter(isNamesake),
+      others: [...all.values()].filter((one) => !isOfAccount(one, account)),
       next,
     };
   };
+  const isNamesake = ({ value }: LogMessage) => isOfKey(String(value));
   /** The same, with the entry of this text: where it is not among them, they were read of a topic that had this name before. */
   const entriesWith = async (text: string, from: Pick<TransactionalLog, 'bounds'>) => {
     const isIt = (one: LogMessage) => String(one.value) === text;
@@ -173,7 +172,7 @@ export function accountLog(options: AccountLogOptions): AccountLog {
       inTurn(async () => {
         const { own, end } = await claimed(text, beside);
         const claimedAt = scheduler.now();
-        const { all, own: claim, namesakes, next } = await entriesWith(text, own);
+        const { all, own: claim, others, next } = await entriesWith(text, own);
         if (!claim) {
           const isBehind = ({ offset }: LogMessage) => BigInt(offset) >= end;
           throw all.some((one) => isOwn(one, account) && isBehind(one))
@@ -187,7 +186,7 @@ export function accountLog(options: AccountLogOptions): AccountLog {
         return {
           entries: before.filter((one) => isOwn(one, account)).map((one) => entryOf(one, claim)),
           claimedAt,
-          guests: [...found.guests, ...recentAt(namesakes, claim)],
+          guests: [...found.guests, ...recentAt(others.filter(isNamesake), claim)],
           at: scheduler.now(),
         };
       }),
