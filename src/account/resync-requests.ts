@@ -16,7 +16,7 @@ import {
 import type { Observable, SchedulerLike } from 'rxjs';
 import { CellarstreamError, isRetryable } from '../core/errors.ts';
 import type { Hooks } from '../observe/hooks.ts';
-import { askedTogether } from '../sinks/signals/asked-together.ts';
+import { askedTogether } from '../core/asked-together.ts';
 import type { SignalBatch, SignalTopic } from '../sinks/signals/kafka-signals.ts';
 import { parseSignal, SIGNAL_DAYS, signalMessage } from '../sinks/signals/signals.ts';
 import type {

@@ -5,6 +5,7 @@ import type { Hooks } from '../observe/hooks.ts';
 import { serveAccount } from '../pipeline/serve-account.ts';
 import { warmAccount } from '../pipeline/warm-account.ts';
 import type { Links } from '../sinks/client/open-kafka.ts';
+import { openings } from './openings.ts';
 import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
 
 /** What an instance does for an account. */
@@ -35,9 +36,10 @@ export interface SharedParts {
 }
 
 export function accountWork(parts: SharedParts): AccountWork {
-  const { instance, links } = parts;
+  const { instance, links, scheduler } = parts;
+  const opening = openings(scheduler);
   return {
     warm: (config, signal) => warmAccount({ config, links, instance, signal }),
-    serve: (serving) => serveAccount({ ...parts, ...serving }),
+    serve: (serving) => serveAccount({ ...parts, ...serving, opening }),
   };
 }

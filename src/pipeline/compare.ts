@@ -9,7 +9,7 @@ import type { KeyedRecord, KnownRun } from '../streams/records/page-record.ts';
 import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { InitialSnapshot } from './checkpoint/cursor.ts';
-import type { SchemaEvolution } from './encode/schema-evolution.ts';
+import type { SchemaEvolution } from './codec/schema-evolution.ts';
 import { isOfWhole } from './reads/read-batch.ts';
 import type { ReadBatch } from './reads/read-batch.ts';
 import type { Task } from './task.ts';

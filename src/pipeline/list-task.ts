@@ -24,10 +24,11 @@ import type { Store } from '../state/store.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { openCheckpoint } from './checkpoint/checkpoint.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
+import { expectWanted } from './checkpoint/ownership.ts';
 import type { Ownership } from './checkpoint/ownership.ts';
 import { chooseKey } from './choose-key.ts';
-import { openSchemaEvolution } from './encode/schema-evolution.ts';
-import type { SchemaEvolution, SchemaEvolutionOptions } from './encode/schema-evolution.ts';
+import { openSchemaEvolution } from './codec/schema-evolution.ts';
+import type { SchemaEvolution, SchemaEvolutionOptions } from './codec/schema-evolution.ts';
 import { listEvents } from './list-events.ts';
 import { taskPlace } from './task-place.ts';
 import type { Task } from './task.ts';
@@ -43,9 +44,14 @@ export interface ListTaskOptions {
   readonly resyncs?: TaskResyncs;
   /** Uniform in [0, 1), for the jitter of pauses. Default Math.random. */
   readonly random?: () => number;
+  /** Opens this list when its turn has come. Default at once. */
+  readonly opening?: (<T>(open: () => Promise<T>) => Promise<T>) | undefined;
   /** See {@link SchemaEvolutionOptions.compile}. */
   readonly compile?: SchemaEvolutionOptions['compile'];
 }
+
+/** Opens a list of many when its turn has come: the first one of each account before all others. */
+export type Opening = <T>(open: () => Promise<T>, rank: 'first' | 'other') => Promise<T>;
 
 /** Kafka and the registry bear to be asked so often, ms: to be back soon after they are. */
 export const MAX_PAUSE_MS = 5_000;
@@ -61,12 +67,14 @@ const TRY_AGAIN_MS = 60_000;
  */
 export function listTask(options: ListTaskOptions): Observable<Published> {
   const { task, instance, log, registry, store, resyncs, random = Math.random, compile } = options;
+  const { opening = (open) => open() } = options;
   const { account, rules, config, destination, hooks, scheduler, stop$ } = task;
   const { resource } = rules;
   const place = taskPlace(config, resource, destination);
   const ownership: Ownership = {};
 
   const open = async () => {
+    expectWanted(ownership);
     const evolution = await openSchemaEvolution({
       registry,
       subject: valueSubject(place.topic),
@@ -119,7 +127,7 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
     return closing(events$, () => checkpoint.close());
   };
 
-  return opened(open).pipe(
+  return opened(() => opening(open)).pipe(
     takeUntil(stop$),
     tap(() => hooks.onReady({})),
     switchMap(readAndPublish),

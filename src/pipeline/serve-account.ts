@@ -32,6 +32,7 @@ import { ledgerWriter } from '../state/ledger-writer.ts';
 import { openStore } from '../state/store.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { listTask, MAX_PAUSE_MS, serviceOf } from './list-task.ts';
+import type { Opening } from './list-task.ts';
 import { takeOver } from './takeover.ts';
 import type { TakenOver } from './takeover.ts';
 
@@ -47,6 +48,8 @@ export interface ServeAccountOptions {
   readonly pollNow$?: Observable<unknown>;
   readonly hooks: Hooks;
   readonly scheduler: SchedulerLike;
+  /** The order in which lists of many accounts are opened. Default all at once. */
+  readonly opening?: Opening;
   /** See {@link LedgerOptions.beside}. */
   readonly beside?: LedgerOptions['beside'];
 }
@@ -62,6 +65,7 @@ const SETTLE_WITHIN_MS = 3_000;
  */
 export async function serveAccount(options: ServeAccountOptions): Promise<void> {
   const { config, instance, links, signals, stop$, pollNow$, hooks, scheduler, beside } = options;
+  const { opening = (open) => open() } = options;
   const { stateDir, account, resources } = config;
   const stamps = wallClock((backMs) => hooks.onClockSetBack?.({ backMs }));
 
@@ -123,6 +127,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
         },
         ...{ instance, log, registry: links.registry, compile: links.compile, store },
         resyncs: resyncs.task(resource),
+        opening: (open) => opening(open, nth === 0 ? 'first' : 'other'),
       }),
     );
     return merge(...all);

@@ -1,16 +1,11 @@
 import type { Links } from './client/open-kafka.ts';
 import { readTail } from './fetch/kafka-tail.ts';
 import { newestOfTopics } from './fetch/newest-of-topics.ts';
-import { askBrokers } from './producer/ask-brokers.ts';
 import type { Asked } from './producer/ask-brokers.ts';
-import { knownBounds } from './producer/bounds.ts';
-import { metadata } from './producer/calls.ts';
+import { clusterFacts } from './producer/cluster-facts.ts';
 import { openKafkaProducer } from './producer/kafka-producer.ts';
 import type { KafkaProducerOptions } from './producer/kafka-producer.ts';
 import type { TransactionalLog } from './transactional-log.ts';
-
-/** How long brokers are asked where a topic ends, ms. */
-const ASKED_MS = 5_000;
 
 /**
  * Kafka, as tasks see it. `topics` are those that are written to, looked up whenever something is sent.
@@ -18,19 +13,17 @@ const ASKED_MS = 5_000;
  * @param links What others share with it. Default connections of its own, and what it has read itself.
  */
 export function kafkaTransactionalLog(
-  links: Asked & Partial<Pick<Links, 'newest'>>,
+  links: Asked & Partial<Pick<Links, 'newest' | 'cluster'>>,
   topics: Pick<KafkaProducerOptions, 'partitions' | 'maxMessageBytes'>,
 ): TransactionalLog {
   const { kafka, connections, newest = newestOfTopics(kafka) } = links;
+  const { cluster = clusterFacts(links) } = links;
   const bounds: TransactionalLog['bounds'] = (topic, isolation = 'committed') =>
-    askBrokers(links, ASKED_MS, (brokers) => knownBounds({ topic, isolation, brokers }));
+    cluster.bounds(topic, isolation);
   return {
     open: (transactionalId, own) =>
       openKafkaProducer({ kafka, connections, transactionalId, ...topics, own }),
-    clusterId: async () => {
-      const found = await askBrokers(links, ASKED_MS, (brokers) => brokers.askAny(metadata([])));
-      return found.clusterId;
-    },
+    clusterId: cluster.id,
     ends: async (topic) =>
       new Map([...(await bounds(topic))].map(([partition, { high }]) => [partition, high])),
     bounds,

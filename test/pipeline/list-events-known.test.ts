@@ -7,7 +7,7 @@ import { listEvents } from '../../src/pipeline/list-events.ts';
 import { BUSY, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
 import type { Resync } from '../../src/account/resync-requests.ts';
-import { openSchemaEvolution } from '../../src/pipeline/encode/schema-evolution.ts';
+import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
 import { pageElements } from '../../src/schemas/json/page-elements.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';

@@ -16,7 +16,7 @@ import { listEvents } from '../../src/pipeline/list-events.ts';
 import { BUSY, decoded, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
 import type { Resync, TaskResyncs } from '../../src/account/resync-requests.ts';
-import { openSchemaEvolution } from '../../src/pipeline/encode/schema-evolution.ts';
+import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json/json.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';

@@ -85,7 +85,8 @@ export async function claim(ownership: Ownership, commit: () => Promise<void>): 
   }
 }
 
-function expectWanted({ isOver = false }: Ownership): void {
+/** @throws CellarstreamError `COMMIT_FAILED` where the task has ended meanwhile. */
+export function expectWanted({ isOver = false }: Ownership): void {
   if (isOver) throw new CellarstreamError('COMMIT_FAILED', 'the task has ended meanwhile');
 }
 

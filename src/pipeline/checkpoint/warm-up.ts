@@ -2,7 +2,7 @@ import { valueSubject } from '../../schemas/events/topics.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 import type { ResourceRules } from '../../resources/resources.ts';
 import type { TaskStore } from '../../state/store.ts';
-import { openSchemaEvolution } from '../encode/schema-evolution.ts';
+import { openSchemaEvolution } from '../codec/schema-evolution.ts';
 import { readCursor } from './ownership.ts';
 import type { PlacedTask } from './ownership.ts';
 import { restore } from './restore.ts';

@@ -15,7 +15,7 @@ import type { Change } from '../../streams/diff/change.ts';
 import type { KnownRejects } from '../../streams/records/known-rejects.ts';
 import type { KeyedRecord } from '../../streams/records/page-record.ts';
 import type { RejectedRecord } from '../../streams/records/records.ts';
-import type { SchemaEvolution } from '../encode/schema-evolution.ts';
+import type { SchemaEvolution } from '../codec/schema-evolution.ts';
 import { deadLetterMessages } from './dead-letters.ts';
 
 /** What the changes of a page come to. */

@@ -19,7 +19,7 @@ import type { PersonalFields } from '../../streams/records/personal-fields.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Checkpoint, TaskBatch, TaskNotes } from '../checkpoint/checkpoint.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
-import type { SchemaEvolution } from '../encode/schema-evolution.ts';
+import type { SchemaEvolution } from '../codec/schema-evolution.ts';
 import { offsetIn, isPageOfSweep, sweptRecords } from '../reads/read-batch.ts';
 import type { ReadBatch } from '../reads/read-batch.ts';
 import type { ComparedBatch } from '../compare.ts';

@@ -1,5 +1,6 @@
 import { map, merge, NEVER, switchMap, take, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
+import { pageLanes } from '../../account/page-lane.ts';
 import type { Lanes } from '../../account/quotas.ts';
 import type { CertifyAsked, Resync } from '../../account/resync-requests.ts';
 import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
@@ -18,7 +19,6 @@ import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
 import { askedReadings } from './certify-asked.ts';
-import { openLanes } from './lane.ts';
 import type { Brought, PollBatch, ReadBatch, ReadLane } from './read-batch.ts';
 import { refetches } from './refetches.ts';
 import { resyncReads } from './resync-reads.ts';
@@ -92,7 +92,7 @@ export function listReads(options: ListReadsOptions): ListReads {
     onRefused: (error) => hooks.onRefused({ error }),
   });
 
-  const openLane = openLanes({
+  const openLane = pageLanes({
     task,
     reads,
     keyOf: keyOfFields(keyFields),

@@ -6,7 +6,7 @@ import type { SweepStep } from '../../streams/paging/sweeps.ts';
 import type { PageRecord } from '../../streams/records/page-record.ts';
 import type { SplitRecords } from '../../streams/records/records.ts';
 import type { InitialSnapshot } from '../checkpoint/cursor.ts';
-import type { Lane } from './lane.ts';
+import type { PageLane } from '../../account/page-lane.ts';
 
 /** What one look at the API brought, whatever it was for. */
 export interface Brought extends SplitRecords {
@@ -16,7 +16,7 @@ export interface Brought extends SplitRecords {
 }
 
 /** A lane, and how its answers are taken in. */
-export interface ReadLane extends Lane {
+export interface ReadLane extends PageLane {
   /** An answer, split into what can be published and what can't. */
   readonly arrived: (answer: Answer) => Brought;
   /** The same, and the clock hears of its records' times; polls tell it by themselves. */

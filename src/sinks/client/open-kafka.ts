@@ -6,6 +6,8 @@ import { createRegistry } from '../../schemas/registry/registry.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 import { connectionsOf } from './connections.ts';
 import type { Connections } from './connections.ts';
+import { clusterFacts } from '../producer/cluster-facts.ts';
+import type { ClusterFacts } from '../producer/cluster-facts.ts';
 import { newestOfTopics } from '../fetch/newest-of-topics.ts';
 import type { NewestOfTopics } from '../fetch/newest-of-topics.ts';
 
@@ -15,6 +17,8 @@ export interface Links {
   readonly connections: Connections;
   /** What this process knows of topics that all tasks read. */
   readonly newest: NewestOfTopics;
+  /** What any broker knows, asked by all tasks. */
+  readonly cluster: ClusterFacts;
   readonly registry: Registry;
   /** What its schemas are compiled to. */
   readonly compile: ReturnType<typeof sharedCodecs>;
@@ -80,5 +84,12 @@ export function openLinks(
   });
   const kafka = openKafka(config, options);
   const connections = connectionsOf(kafka, { perBroker: CONNECTIONS_PER_BROKER });
-  return { kafka, connections, newest: newestOfTopics(kafka), registry, compile: sharedCodecs() };
+  return {
+    kafka,
+    connections,
+    newest: newestOfTopics(kafka),
+    cluster: clusterFacts({ kafka, connections }),
+    registry,
+    compile: sharedCodecs(),
+  };
 }

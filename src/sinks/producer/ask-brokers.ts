@@ -1,12 +1,16 @@
+import type { Kafka } from 'kafkajs';
 import { brokersOf, brokersOver } from '../client/brokers.ts';
 import type { Brokers } from '../client/brokers.ts';
+import type { Connections } from '../client/connections.ts';
 import { kafkaError } from '../client/kafka-error.ts';
-import type { Links } from '../client/open-kafka.ts';
 import { kafkasOf } from '../client/unanswered.ts';
 import { patience, persistently } from './patience.ts';
 
 /** A cluster, and the connections to it that others use as well. Default one's own, closed afterwards. */
-export type Asked = Pick<Links, 'kafka'> & Partial<Pick<Links, 'connections'>>;
+export interface Asked {
+  readonly kafka: Kafka;
+  readonly connections?: Connections;
+}
 
 /**
  * Asks brokers for something, again and again for so long: it must be safe to do twice.

@@ -10,7 +10,7 @@ import { askBrokers } from '../producer/ask-brokers.ts';
 import type { Asked } from '../producer/ask-brokers.ts';
 import { knownBounds } from '../producer/bounds.ts';
 import { plainProducer } from '../producer/plain-producer.ts';
-import { askedTogether } from './asked-together.ts';
+import { askedTogether } from '../../core/asked-together.ts';
 
 /** What of a partition has been read, in one go. */
 export interface SignalBatch {

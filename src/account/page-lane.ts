@@ -1,17 +1,18 @@
-import type { Observable } from 'rxjs';
-import { permits as permitsFor } from '../../streams/flow/permits.ts';
-import type { Permits } from '../../streams/flow/permits.ts';
-import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
-import type { LogicalClock, Span } from '../../streams/http/logical-clock.ts';
-import type { LeftOut } from '../../streams/paging/left-out.ts';
-import { pages } from '../../streams/paging/pages.ts';
-import type { PagesOptions, ScanPage } from '../../streams/paging/pages.ts';
-import type { Limit } from '../../streams/quota/token-bucket.ts';
-import type { KeyOf } from '../../streams/records/key-of.ts';
-import type { Task } from '../task.ts';
+import type { Observable, SchedulerLike } from 'rxjs';
+import type { Config } from '../config/config.ts';
+import type { ListHooks } from '../observe/list-hooks.ts';
+import { permits as permitsFor } from '../streams/flow/permits.ts';
+import type { Permits } from '../streams/flow/permits.ts';
+import type { Answer, ListRequest } from '../streams/decode/answer.ts';
+import type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
+import type { LeftOut } from '../streams/paging/left-out.ts';
+import { pages } from '../streams/paging/pages.ts';
+import type { PagesOptions, ScanPage } from '../streams/paging/pages.ts';
+import type { Limit } from '../streams/quota/token-bucket.ts';
+import type { KeyOf } from '../streams/records/key-of.ts';
 
-/** A part of a list's quota, and pages that wait for their commit: a lane whose pages don't get there stops asking. */
-export interface Lane {
+/** A lane of a list's quota, and its pages that wait for their commit: a lane whose pages don't get there stops asking. */
+export interface PageLane {
   readonly limit: Limit;
   readonly permits: Permits;
   /** The list's pages, by a query's dates; default from the beginning. */
@@ -24,8 +25,12 @@ export interface Lane {
 }
 
 /** What the lanes of one list share. */
-export interface OpenLanesOptions {
-  readonly task: Pick<Task, 'config' | 'hooks' | 'scheduler'>;
+export interface PageLanesOptions {
+  readonly task: {
+    readonly config: Pick<Config, 'poll'>;
+    readonly hooks: Pick<ListHooks, 'onDropped' | 'onTrouble'>;
+    readonly scheduler: SchedulerLike;
+  };
   /** The order of the list's requests. */
   readonly reads: LogicalClock;
   readonly keyOf: KeyOf;
@@ -39,9 +44,9 @@ export interface OpenLanesOptions {
 const MAX_AHEAD = 9;
 
 /** Gives what opens a lane: by its part of the quota, the pages that may be under way in it, and how it asks. */
-export function openLanes(
-  options: OpenLanesOptions,
-): (limit: Limit, places: number, request: ListRequest) => Lane {
+export function pageLanes(
+  options: PageLanesOptions,
+): (limit: Limit, places: number, request: ListRequest) => PageLane {
   const { task, reads, keyOf, leftOut, paceMs } = options;
   const { config, hooks, scheduler } = task;
   const { pageSize } = config.poll;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { askedTogether } from '../../../src/sinks/signals/asked-together.ts';
+import { askedTogether } from '../../src/core/asked-together.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
-import { openSchemaEvolution } from '../../../src/pipeline/encode/schema-evolution.ts';
+import { openSchemaEvolution } from '../../../src/pipeline/codec/schema-evolution.ts';
 import type {
   SchemaEvolution,
   SchemaEvolutionOptions,
-} from '../../../src/pipeline/encode/schema-evolution.ts';
+} from '../../../src/pipeline/codec/schema-evolution.ts';
 import type { FieldSchema, RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
 import { envelopeSchema, valueSchemaOf } from '../../../src/schemas/events/envelope.ts';
 import { growSchema } from '../../../src/schemas/avro/infer.ts';

@@ -3,7 +3,7 @@ import { encoding, matchingDigests, parsing } from '../../streams/decode/decoder
 import type { Decoder } from '../../streams/decode/decoder.ts';
 import type { KeyOf } from '../../streams/records/key-of.ts';
 import type { Checkpoint } from '../checkpoint/checkpoint.ts';
-import type { SchemaEvolution } from '../encode/schema-evolution.ts';
+import type { SchemaEvolution } from './schema-evolution.ts';
 
 /** How records are made of the pages of a list. */
 export interface Decoders {
