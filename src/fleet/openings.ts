@@ -2,34 +2,37 @@ import { timer } from 'rxjs';
 import type { SchedulerLike } from 'rxjs';
 import type { Opening } from '../pipeline/list-task.ts';
 
-/** How many lists of an instance are opened at once. */
-const PLACES = 4;
+/** How many lists of an instance are opened at once, but for the first one of each account, which waits for none. */
+const PLACES = 6;
 /** A list that takes longer, as one with many images, does not keep others from theirs, ms. */
 const WITHIN_MS = 5_000;
 
 /**
- * The order in which the lists of an instance are opened: first one of each account, so that no account stays silent while
- * other lists of those before it are restored.
+ * The order in which the lists of an instance are opened: the first one of an account at once, then the second one of
+ * each, and so on. So no account stays silent while other accounts' lists are restored.
  */
 export function openings(scheduler: SchedulerLike): Opening {
-  let free = PLACES;
-  const waiting = { first: [] as (() => void)[], other: [] as (() => void)[] };
+  let underWay = 0;
+  /** By a list's place in its account, who waits. */
+  const waiting: (() => void)[][] = [];
   const next = (): void => {
-    if (free === 0) return;
-    const enter = waiting.first.shift() ?? waiting.other.shift();
-    if (!enter) return;
-    free -= 1;
-    enter();
+    if (underWay < PLACES) waiting.find(({ length }) => length > 0)?.shift()!();
   };
-  return async (open, rank) => {
-    await new Promise<void>((enter) => {
-      waiting[rank].push(enter);
+  return async (open, nth) => {
+    await new Promise<void>((resolve) => {
+      const enter = () => {
+        underWay += 1;
+        resolve();
+      };
+      if (nth === 0) return enter();
+      (waiting[nth - 1] ??= []).push(enter);
       next();
     });
     let isHeld = true;
     const leave = (): void => {
-      if (isHeld) free += 1;
+      if (!isHeld) return;
       isHeld = false;
+      underWay -= 1;
       next();
     };
     const late = timer(WITHIN_MS, scheduler).subscribe(leave);

@@ -50,8 +50,8 @@ export interface ListTaskOptions {
   readonly compile?: SchemaEvolutionOptions['compile'];
 }
 
-/** Opens a list of many when its turn has come: the first one of each account before all others. */
-export type Opening = <T>(open: () => Promise<T>, rank: 'first' | 'other') => Promise<T>;
+/** Opens a list when its turn has come among the lists of all accounts; `nth`: its place among those of its account. */
+export type Opening = <T>(open: () => Promise<T>, nth: number) => Promise<T>;
 
 /** Kafka and the registry bear to be asked so often, ms: to be back soon after they are. */
 export const MAX_PAUSE_MS = 5_000;

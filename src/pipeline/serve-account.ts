@@ -127,7 +127,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
         },
         ...{ instance, log, registry: links.registry, compile: links.compile, store },
         resyncs: resyncs.task(resource),
-        opening: (open) => opening(open, nth === 0 ? 'first' : 'other'),
+        opening: (open) => opening(open, nth),
       }),
     );
     return merge(...all);
