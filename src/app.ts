@@ -17,7 +17,10 @@ import { backoff } from './streams/flow/backoff.ts';
 /** What {@link run} needs. */
 export interface RunOptions {
   readonly config: ConfigWith<'api' | 'kafka' | 'registry'>;
-  /** Its first value stops the service: the page in hand is committed. It must replay that value. */
+  /**
+   * Its first value stops the service: the pages in hand are committed, if Kafka answers within 8 s; the others are read again later. It
+   * must replay that value.
+   */
   readonly stop$: Observable<unknown>;
   readonly hooks?: Hooks;
   /** Clock and timers. Default a clock that only goes forward. */
@@ -26,13 +29,14 @@ export interface RunOptions {
 }
 
 /**
- * The service: the resources of an account from the API to Kafka until `stop$`, each by itself. What
- * can pass is waited for, and what concerns one resource holds up no other; resolves after a clean
- * stop.
+ * Runs the service for one account: its resources go from the API to Kafka until `stop$`, each by itself. Transient errors are retried,
+ * and an error of one resource holds up no other. Resolves after a clean stop. A fleet is composed elsewhere
+ * (`commands/run-fleet.ts`), and is run by the command alone.
  *
- * @throws CellarstreamError what a later try can't heal: `SETTINGS` (also where a fleet's account has this prefix),
- * `API_KEY_REJECTED` (of a key that has worked: only when it was refused for `keyPatienceMs`), `FENCED`,
- * `STATE_LOCKED`, `STATE_FOLDER` (at the start), `TLS_REFUSED`, `TOPIC_SETTINGS`, `KAFKA_REFUSED`, `REGISTRY_REFUSED`, ...
+ * @throws CellarstreamError what no later try can mend: `SETTINGS` (also where a fleet's account has this prefix),
+ * `API_KEY_REJECTED` (of a key that has worked: only when it was refused for `API_KEY_PATIENCE_MS`), `FENCED`,
+ * `STATE_LOCKED`, `STATE_FOLDER` (at the start), `TLS_REFUSED`, `KAFKA_REFUSED`, ...; `TOPIC_SETTINGS` and `REGISTRY_REFUSED` while the
+ * account is taken over: later they stop one resource, which is tried again each minute.
  *
  * @example
  * ```ts
@@ -60,8 +64,9 @@ export async function run(options: RunOptions): Promise<void> {
     const links = openLinks(config, { log: kafkaLog });
     const signals = kafkaSignals(links, topicNames(config.topics.sharedPrefix).signals);
     const instance = randomUUID();
-    const first = openKafka(config, { log: kafkaLog, kafkaRetries: FIRST_RETRIES });
-    const isAlone$ = defer(() => refuseFleetBeside(config.topics.prefix, first)).pipe(
+    // For this look alone: it gives up sooner than other clients, so that a Kafka that is away is soon reported.
+    const looking = openKafka(config, { log: kafkaLog, kafkaRetries: FIRST_RETRIES });
+    const refusingFleet$ = defer(() => refuseFleetBeside(config.topics.prefix, looking)).pipe(
       backoff({
         maxMs: MAX_PAUSE_MS,
         scheduler,
@@ -70,7 +75,7 @@ export async function run(options: RunOptions): Promise<void> {
       takeUntil(stop$),
     );
     try {
-      await lastValueFrom(isAlone$, { defaultValue: undefined });
+      await lastValueFrom(refusingFleet$, { defaultValue: undefined });
       await serveAccount({ config, instance, links, signals, stop$, hooks, scheduler });
     } finally {
       await Promise.allSettled([links.registry.close(), signals.close()]);

@@ -1,5 +1,5 @@
 /**
- * The service as a function: its settings, its errors, and hooks that tell what it does. Topics are
+ * Runs the service from a program: the function `run`, its settings, its errors, and hooks that tell what it does. Topics are
  * read with `cellarstream/consume`, pipelines are made of `cellarstream/streams`, bytes are read and
  * written with `cellarstream/schemas`, and `cellarstream/sandbox` is the API to try it all with.
  *

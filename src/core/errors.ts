@@ -15,7 +15,7 @@ export type ErrorCode =
   | 'QUOTA_EXCEEDED'
   /** The API answered with a status that no rule covers. */
   | 'API_STATUS'
-  /** The API's answer is not what its description promises: cut off, no JSON, no envelope. */
+  /** The API's answer is not what its description promises: cut off, no JSON, not in the API's format of lists. */
   | 'API_ANSWER'
   /** A request was not sent: the time for which it had been declared was over. */
   | 'LEASE_OVER'

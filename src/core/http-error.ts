@@ -10,8 +10,9 @@ export interface HttpServer extends Omit<TlsServer, 'ifPlain'> {
 }
 
 /**
- * What kept an HTTP request from being answered, as our error: as {@link tlsError} has it, else the server's
- * `unreachable`, with a hint where its port may want to be spoken to in another way.
+ * The error for an HTTP request that got no answer at all: as {@link tlsError} has it, else the server's `unreachable`, with a hint
+ * where its port may want to be spoken to in another way. An answer with a bad status is another matter: of the API's answers
+ * `statusError` makes the errors (`streams/http/http.ts`).
  */
 export function httpError(cause: unknown, server: HttpServer): CellarstreamError {
   const { who, address, protocol, unreachable } = server;

@@ -14,7 +14,7 @@ export type FleetState =
   | 'running'
   | 'starting'
   | 'moving'
-  /** Somebody knows its file, and nobody runs it. */
+  /** Nobody runs it; the problem says why. */
   | 'without-owner'
   | 'failed'
   /** Its file can't be read, or its settings are wrong. */

@@ -48,8 +48,10 @@ export function comparing(
   const { startFrom } = task.config.poll;
 
   /**
-   * New is what was made after the initial snapshot began, or turns up after it is done and nothing that it has missed can;
-   * but not what START_FROM had left out. Where nothing says when it was made, what turns up behind it is new.
+   * Whether a record whose key is not known is new (`c`) or old (`r`). It is new if it was made after the initial snapshot began.
+   * Once the snapshot is done and all that it may have missed has turned up (`caughtUp`), every such record is new. A record that
+   * START_FROM had left out is old. A record that does not say when it was made is new once the snapshot is done, or where the
+   * list was empty when it was first looked at.
    */
   const isNew = ({ createdAt }: KeyedRecord): boolean => {
     const { done, startedAt, caughtUp = true } = snapshot();
@@ -72,7 +74,10 @@ export function comparing(
       ? checkpoint.text(key)?.digest === record.digest?.digest
       : image?.codec === codec;
   };
-  /** Those that nothing was retired of since; and all of whose members are here: one that came twice is looked at alone. */
+  /**
+   * The runs that are compared as a whole: all of their members are here, and the run has not been retired since the page was decoded.
+   * The members of any other run are compared one by one, as are those of a run that came twice.
+   */
   const liveRuns = (records: readonly KeyedRecord[]): ReadonlySet<KnownRun> => {
     const here = new Map<KnownRun, number>();
     for (const { run } of records) if (run) here.set(run, (here.get(run) ?? 0) + 1);

@@ -42,7 +42,7 @@ export interface ServeAccountOptions {
   readonly instance: string;
   readonly links: Links;
   readonly signals: SignalTopic;
-  /** Its first value stops the account: the page in hand is committed. It must replay that value. */
+  /** Its first value stops the account: the pages in hand are committed, within {@link STOP_WITHIN_MS}. It must replay that value. */
   readonly stop$: Observable<unknown>;
   /** See {@link Task.pollNow$}. */
   readonly pollNow$?: Observable<unknown>;
@@ -54,7 +54,7 @@ export interface ServeAccountOptions {
   readonly beside?: LedgerOptions['beside'];
 }
 
-/** How long a stop waits for the page in hand, ms; what is not committed then is read again. */
+/** How long a stop waits for the pages in hand, ms; what is not committed then is read again. */
 const STOP_WITHIN_MS = 8_000;
 /** How long a stop waits for the ledger to be settled, and to be closed, ms. */
 const SETTLE_WITHIN_MS = 3_000;

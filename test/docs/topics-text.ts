@@ -16,6 +16,7 @@ const REPLICATION = 3;
 const NAMES = topicNames(PREFIX);
 const TABLE = topicTable({
   prefix: PREFIX,
+  isFleet: true,
   resources: RESOURCES,
   partitions: PARTITIONS,
   replication: REPLICATION,
@@ -166,6 +167,10 @@ ${shown(examples.deadLetter)}
 it, or rely on its contents. The same goes for \`${NAMES.ledger}\`: it holds the requests to the API that the service has declared ([operating.md](operating.md#the-ledger)). \`${NAMES.signals}\` carries requests to publish again or to certify, and their acknowledgements:
 [signals.md](signals.md).
 
+\`${NAMES.fleet}\` is there in a [fleet](fleet.md#topics) only, and is the service's own, too: which instance runs which account, and what instances report of
+their accounts. In a fleet, an account's topics of records, status changes and dead letters are under the account's own prefix; the others exist once, under the
+fleet's.
+
 ## Certificates
 
 \`${NAMES.certificates}\`: what the service can vouch for after a complete reading of a list, and how a copy is compared with it:
@@ -196,6 +201,8 @@ function contents(topic: string): { readonly key: string; readonly value: string
         key: '`<account>`; with a `/` after it for instances that have not declared yet, and for guests',
         value: 'JSON, of the service',
       };
+    case NAMES.fleet:
+      return { key: '`<account>`, or `instance/<id>`', value: 'JSON, of the service' };
     case NAMES.signals:
       return { key: "the request's id", value: 'JSON, [signals](#cursors-and-signals)' };
     default:

@@ -112,7 +112,8 @@ export function planning(
     const sweep = { ...withRemoved(counted, removed, now), keptAt: now };
     const texts = textsOf(difference, images);
     const ids = runs.map(({ id }) => id);
-    const alone = [...keys, ...repeated.map(({ key }) => key)]; // whose image is written leaves its run
+    // These get a mark of their own. A repeated record may have been read with its run: its image is written, so it leaves the run.
+    const alone = [...keys, ...repeated.map(({ key }) => key)];
     const notes = {
       sweep,
       seen: { keys: alone, runs: ids, sweep: sweep.number, bySweep: isPageOfSweep(batch) },

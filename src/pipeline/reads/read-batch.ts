@@ -17,9 +17,12 @@ export interface Brought extends SplitRecords {
 
 /** A lane, and how its answers are taken in. */
 export interface ReadLane extends PageLane {
-  /** An answer, split into what can be published and what can't. */
+  /**
+   * An answer, split into what can be published and what can't. It tells the server's clock nothing, because polls tell it by
+   * themselves.
+   */
   readonly arrived: (answer: Answer) => Brought;
-  /** The same, and the clock hears of its records' times; polls tell it by themselves. */
+  /** The same for all other reads: it also tells the server's clock the `updated_at` of the records. */
   readonly seen: (answer: Answer) => Brought;
 }
 

@@ -94,7 +94,10 @@ interface SweepBatchOptions {
 /** What a step of a sweep brought. */
 export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
   const { moment, lane, hold, asked } = options;
-  /** What is absent is judged by the time of the last page, which is settled by then: what was read beside it counts. */
+  /**
+   * Ends the hold on the newest page. The step `absent` is judged by that page's span, though the page is settled before; as long as it is
+   * held, what was read beside it is not forgotten, and counts.
+   */
   let letGo: (() => void) | undefined;
   const nothing = (span: Span): Brought => ({
     keyed: [],

@@ -6,7 +6,7 @@ import type { Span } from '../http/logical-clock.ts';
 import type { PageRecord } from '../records/page-record.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 
-/** The envelope's account of a page, as far as it is relied on. */
+/** What the API's list format says of a page, as far as it is relied on. */
 export interface Pagination {
   readonly total_records: number;
   readonly has_next_page: boolean;
@@ -32,7 +32,7 @@ export type Page = Pick<Answer, 'data' | 'pagination' | 'notFound'>;
 /** Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes. */
 export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;
 
-/** A page of these records, with what its envelope says; undefined where something is missing in that. */
+/** A page of these records, with what the answer around them says; undefined where something is missing in that. */
 export function pageOf(envelope: JsonValue, data: readonly PageRecord[]): Page | undefined {
   const { pagination } = isJsonObject(envelope) ? envelope : {};
   const { total_records, has_next_page } = isJsonObject(pagination) ? pagination : {};

@@ -107,7 +107,7 @@ function loneIn(
   return undefined;
 }
 
-/** Brackets that are tried from behind: few arrays stand there in an envelope. */
+/** Brackets that are tried from behind: few arrays stand there, outside the list of records. */
 const MAX_BRACKETS = 20;
 
 /** Whether as many came as were asked for, or as are left in the list. */

@@ -60,11 +60,14 @@ export interface Refusals {
  * for ever, and each try waits for the quota: redirects and 404 too, which gateways send while the API behind them is
  * being replaced. Its place in the quota is given back with the answer: what that holds is for later stages.
  *
- * The token is taken after the wait for the quota, so that it is fresh when it is sent; when there
- * is none just then, the start is given up and waited for again, or requests that all waited for
- * one login would reach the server later than the quota's log says. A refused token (401 or 403)
+ * The token is taken after the wait for the quota, so that it is fresh when it is sent. When there is none just then, the request
+ * gives its start up, and waits for the quota anew once there is a token. If requests kept their starts while they all waited for
+ * one login, they would reach the server later than the quota's log says. A refused token (401 or 403)
  * is renewed; but a list that refuses one new token after the other is not to be had with this key:
  * it errors with `API_STATUS`, and leaves the token to the other lists.
+ *
+ * A 429 and all other refusals count in the quota as well, as the server may count them: the start counts until a window has passed since
+ * its end, and for `lateMs` more (a second, in the service), as that of a request that was given up does (`quota/start-log.ts`).
  */
 export function pageRequest(options: PageRequestOptions): PageRequest {
   const { url, tokens, scheduler = asyncScheduler } = options;

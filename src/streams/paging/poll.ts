@@ -139,6 +139,8 @@ function chain(options: {
       map((page) => {
         if (requests === 0) {
           clock.tell(page.answer.serverTime);
+          // Where the next window begins: at the earlier of `Date` and the newest `updated_at` seen before this scan. Undefined while no
+          // `updated_at` has been seen: the window stays where it is.
           mark = clock.mark(newest);
         }
         requests += 1;

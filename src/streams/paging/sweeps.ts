@@ -32,6 +32,7 @@ export type SweepStep =
   | {
       readonly kind: 'page';
       readonly page: ScanPage;
+      /** Whether the reading has added up so far; false, too, once it has met a record that can't be read. */
       readonly settled: boolean;
       /** When this reading of the list began, ms on the local clock. */
       readonly beganAt: number;
@@ -154,22 +155,22 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   let lastRead: Span | undefined;
   let held = 0;
 
-  /** Waits until everything that was emitted is settled. */
-  const settled$ = defer(() => permits.acquire.pipe(tap(() => permits.release())));
+  /** Waits until every step that was emitted is dealt with: then its only place is free. */
+  const stepsDone$ = defer(() => permits.acquire.pipe(tap(() => permits.release())));
   /** A step of its own place. */
   const step = (step$: Observable<SweepStep>) => permits.acquire.pipe(switchMap(() => step$));
 
   const read = (position: SweepProgress['position']): Observable<SweepStep> =>
     defer(() => {
       const beganAt = scheduler.now();
-      let settled = true;
-      return scan(position, () => (settled = false)).pipe(
+      let addsUp = true;
+      return scan(position, () => (addsUp = false)).pipe(
         map((page): SweepStep => {
           requests += 1;
           lastRead = page.answer.span;
-          // What it may be nobody knows: it may be any of those that are missing.
-          if (!isReadable(page.answer.data)) settled = false;
-          return { kind: 'page', page, settled, beganAt };
+          // An unreadable record may be any of those that are missing.
+          if (!isReadable(page.answer.data)) addsUp = false;
+          return { kind: 'page', page, settled: addsUp, beganAt };
         }),
       );
     });
@@ -245,7 +246,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
         step(of({ kind: 'asked-once' })),
       );
     });
-    const again = settled$.pipe(
+    const again = stepsDone$.pipe(
       switchMap(() => count(since)),
       filter((missing) => missing > 0),
       switchMap(() => timer(proofLeft(progress(), scheduler.now(), proofMs), scheduler)),
@@ -253,7 +254,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     );
     return concat(once, again);
   };
-  const remove: Observable<SweepStep> = settled$.pipe(
+  const remove: Observable<SweepStep> = stepsDone$.pipe(
     switchMap(() => {
       held = 0;
       const { number } = progress();
@@ -267,7 +268,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   );
   const end = step(defer(() => of({ kind: 'end', held } as const)));
 
-  return settled$.pipe(
+  return stepsDone$.pipe(
     switchMap(() => {
       const { phase, position, beganAt } = progress();
       if (phase === 'removing') return concat(remove, end);
