@@ -1,6 +1,8 @@
 import { firstValueFrom, timer } from 'rxjs';
 import type { CertifyAsked, TaskResyncs } from '../account/resync-requests.ts';
 import type { Message } from '../sinks/sink.ts';
+import { hasReadAll } from '../streams/paging/sweep-progress.ts';
+import type { SweepProgress } from '../streams/paging/sweep-progress.ts';
 import type { Checkpoint, TaskBatch } from './checkpoint/checkpoint.ts';
 import { certificateOf, MAX_NAMED } from './publish/certificate-of.ts';
 import type { Plan } from './publish/plan.ts';
@@ -10,7 +12,10 @@ import type { Task } from './task.ts';
 
 export interface CertifyingOptions {
   readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'destination' | 'hooks' | 'scheduler'>;
-  readonly checkpoint: Pick<Checkpoint, 'cursor' | 'sweep' | 'live' | 'partitions' | 'unseen'>;
+  readonly checkpoint: Pick<
+    Checkpoint,
+    'cursor' | 'sweep' | 'live' | 'partitions' | 'unseen' | 'count'
+  >;
   /** Default: nobody asks. */
   readonly resyncs?: Pick<TaskResyncs, 'acknowledgeCertify' | 'acknowledged'> | undefined;
   readonly transact: (batch: TaskBatch) => Promise<void>;
@@ -31,11 +36,13 @@ export function certifying(options: CertifyingOptions): (plan: Plan) => Promise<
     const at = checkpoint.cursor.certificate?.at ?? -Infinity;
     return now - at >= config.certificateIntervalMs || at > now; // a clock was set back
   };
-  const unseen = async (since: number) => {
+  const unseen = async (sweep: SweepProgress) => {
+    // Only single reads delete what the same sweep has read: without them as many keys as images are the same keys.
+    if (!rules.byKey && hasReadAll(sweep, checkpoint.count())) return { count: 0, keys: [] };
     let count = 0;
     const keys: string[] = [];
     for (let after: string | undefined; ;) {
-      const stretch = checkpoint.unseen(since, after);
+      const stretch = checkpoint.unseen(sweep.number, after);
       count += stretch.keys.length;
       keys.push(...stretch.keys.slice(0, MAX_NAMED - keys.length));
       if (stretch.next === undefined) return { count, keys };
@@ -60,7 +67,7 @@ export function certifying(options: CertifyingOptions): (plan: Plan) => Promise<
       : certificateOf({
           ...{ account: account.name, resource, number, sweep, held, live, now },
           sequence: cursor.sequence,
-          unseen: await unseen(sweep.number),
+          unseen: await unseen(sweep),
         });
     const message: Message[] = certificate
       ? [

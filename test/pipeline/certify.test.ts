@@ -6,9 +6,11 @@ import type { CertifyingOptions } from '../../src/pipeline/certify.ts';
 import type { Cursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import type { Plan } from '../../src/pipeline/publish/plan.ts';
 import { RULES } from '../../src/resources/resources.ts';
+import type { ResourceRules } from '../../src/resources/resources.ts';
 import type { Certificate } from '../../src/schemas/events/certificate.ts';
 import { KeyTally } from '../../src/schemas/events/key-tally.ts';
 import type { Message } from '../../src/sinks/sink.ts';
+import { NOTHING_COUNTED } from '../../src/streams/paging/reading-counts.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
 
 const INTERVAL_MS = 60_000;
@@ -17,14 +19,21 @@ const ASKED: CertifyAsked = { id: 'fresh', resource: 'orders' };
 /** A list whose readings end at these times, ms; what comes of each: the number of its certificate, or why it has none. */
 async function outcomes(
   ends: readonly number[],
-  { partitions = 1, asked = [] as readonly CertifyAsked[] } = {},
+  {
+    partitions = 1,
+    asked = [] as readonly CertifyAsked[],
+    rules = RULES.orders,
+    sweep = NO_SWEEP,
+    images = 0,
+  } = {},
 ) {
   let now = 0;
+  let looks = 0;
   const found: (number | string)[] = [];
   let cursor = { sequence: 9 } as Cursor;
   const task = {
     account: { name: 'estate' },
-    rules: RULES.orders,
+    rules,
     config: { certificateIntervalMs: INTERVAL_MS },
     destination: { certificates: 'wine.certificates' },
     hooks: {
@@ -38,10 +47,14 @@ async function outcomes(
     get cursor() {
       return cursor;
     },
-    sweep: NO_SWEEP,
+    sweep,
+    count: () => images,
     live: () => ({ keys: [new KeyTally()], ends: {} }),
     partitions: () => Promise.resolve(partitions),
-    unseen: () => ({ keys: [], next: undefined }),
+    unseen: () => {
+      looks += 1;
+      return { keys: [], next: undefined };
+    },
   };
   const acknowledgeCertify = (
     { id: key }: CertifyAsked,
@@ -67,7 +80,11 @@ async function outcomes(
     const batch = { lane: 'sweep', step: { kind: 'end', held: 0 }, asked };
     await certify({ batch, commit: { cursor } } as unknown as Plan);
   }
-  return { found, messages: messages.map(({ topic, value }) => [topic, String(value)] as const) };
+  return {
+    found,
+    looks,
+    messages: messages.map(({ topic, value }) => [topic, String(value)] as const),
+  };
 }
 
 describe('a complete reading', () => {
@@ -91,8 +108,18 @@ describe('a complete reading', () => {
 
   it('is said not to be certified where the topic has other partitions, and so is told who has asked', async () => {
     const nobody = await outcomes([0, 90_000], { partitions: 2 });
-    expect(nobody).toEqual({ found: ['partitions', 'partitions'], messages: [] });
+    expect(nobody).toEqual({ found: ['partitions', 'partitions'], looks: 0, messages: [] });
     const { found, messages } = await outcomes([0], { partitions: 2, asked: [ASKED] });
     expect([found, messages]).toEqual([['partitions'], [['wine.signals', 'failed']]]);
+  });
+
+  it.each([
+    ['has read as many keys as there are images: nothing is looked for', 'inventory', 3, 0],
+    ['has read fewer: what it has not seen is looked for', 'inventory', 4, 1],
+    ['may have had a record deleted that it had read: likewise', 'orders', 3, 1],
+  ] as const)('%s', async (_, resource, images, looks) => {
+    const sweep = { ...NO_SWEEP, distinct: 3, counts: NOTHING_COUNTED };
+    const by = { rules: RULES[resource], sweep, images };
+    expect(await outcomes([90_000], by)).toMatchObject({ found: [1], looks });
   });
 });
