@@ -6,7 +6,6 @@ import type { CertifyingOptions } from '../../src/pipeline/certify.ts';
 import type { Cursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import type { Plan } from '../../src/pipeline/publish/plan.ts';
 import { RULES } from '../../src/resources/resources.ts';
-import type { ResourceRules } from '../../src/resources/resources.ts';
 import type { Certificate } from '../../src/schemas/events/certificate.ts';
 import { KeyTally } from '../../src/schemas/events/key-tally.ts';
 import type { Message } from '../../src/sinks/sink.ts';
