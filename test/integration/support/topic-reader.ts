@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import avro from 'avsc';
-import { Kafka, logLevel } from 'kafkajs';
+import { Kafka, KafkaJSProtocolError, logLevel } from 'kafkajs';
 import { onCrash } from '../../support/crash.ts';
 
 /** A committed message with its Avro value decoded; null is a tombstone. */
@@ -49,6 +50,36 @@ export async function followTopic(
   await followTopics(brokers, registryUrl, [topic], onRead, until);
 }
 
+/** Where partitions with messages end. Who is told that a leader has moved looks again, with metadata of that time. */
+async function endsOf(kafka: Kafka, topics: readonly string[]): Promise<Map<string, bigint>> {
+  const ends = new Map<string, bigint>();
+  const admin = kafka.admin();
+  await admin.connect();
+  try {
+    for (const topic of topics) {
+      for (const { partition, high, low } of await admin.fetchTopicOffsets(topic)) {
+        if (high !== low) ends.set(`${topic} ${partition}`, BigInt(high));
+      }
+    }
+    return ends;
+  } catch (error) {
+    if (!hasMoved(error)) throw error;
+    await sleep(LOOK_AGAIN_MS);
+  } finally {
+    await admin.disconnect();
+  }
+  return endsOf(kafka, topics);
+}
+
+const LOOK_AGAIN_MS = 250;
+
+function hasMoved(error: unknown): boolean {
+  return (
+    error instanceof KafkaJSProtocolError &&
+    ['NOT_LEADER_FOR_PARTITION', 'LEADER_NOT_AVAILABLE'].includes(error.type)
+  );
+}
+
 async function followTopics(
   brokers: readonly string[],
   registryUrl: string,
@@ -57,15 +88,7 @@ async function followTopics(
   until: 'end' | AbortSignal,
 ): Promise<void> {
   const kafka = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING });
-  const admin = kafka.admin();
-  await admin.connect();
-  const ends = new Map<string, bigint>();
-  for (const topic of topics) {
-    for (const { partition, high, low } of await admin.fetchTopicOffsets(topic)) {
-      if (high !== low) ends.set(`${topic} ${partition}`, BigInt(high));
-    }
-  }
-  await admin.disconnect();
+  const ends = await endsOf(kafka, topics);
   const left = new Set(ends.keys());
   if (until === 'end' && left.size === 0) return;
 
