@@ -5,8 +5,8 @@ import type { Hooks } from '../observe/hooks.ts';
 import { serveAccount } from '../pipeline/serve-account.ts';
 import { warmAccount } from '../pipeline/warm-account.ts';
 import type { Links } from '../sinks/client/open-kafka.ts';
-import { openings } from './openings.ts';
 import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
+import { openings } from './openings.ts';
 
 /** What an instance does for an account. */
 export interface AccountWork {

@@ -13,10 +13,10 @@ const WITHIN_MS = 5_000;
  */
 export function openings(scheduler: SchedulerLike): Opening {
   let underWay = 0;
-  /** By a list's place in its account, who waits. */
-  const waiting: (() => void)[][] = [];
+  /** By their places in their accounts, and of one place in the order in which they came. */
+  const waiting: { readonly nth: number; readonly enter: () => void }[] = [];
   const next = (): void => {
-    if (underWay < PLACES) waiting.find(({ length }) => length > 0)?.shift()!();
+    if (underWay < PLACES) waiting.shift()?.enter();
   };
   return async (open, nth) => {
     await new Promise<void>((resolve) => {
@@ -25,7 +25,8 @@ export function openings(scheduler: SchedulerLike): Opening {
         resolve();
       };
       if (nth === 0) return enter();
-      (waiting[nth - 1] ??= []).push(enter);
+      const behind = waiting.findIndex((other) => other.nth > nth);
+      waiting.splice(behind < 0 ? waiting.length : behind, 0, { nth, enter });
       next();
     });
     let isHeld = true;

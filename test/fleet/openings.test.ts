@@ -42,6 +42,13 @@ it('opens the second lists of all accounts before the third one of any', async (
   expect(begun.slice(6)).toEqual(['second of a', 'second of b', 'third of a']);
 });
 
+it('opens a list that begins again by itself, whatever its place', async () => {
+  const { open, begun } = opened();
+  void open('fourth of a', 3);
+  await turn();
+  expect(begun).toEqual(['fourth of a']);
+});
+
 it('lets the next one in behind an opening that has failed, and gives its error to who asked', async () => {
   const { open, begun, ends } = opened();
   const all = [...SIX, '7'].map((name) => open(name, 1));
