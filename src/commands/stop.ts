@@ -11,10 +11,11 @@ export function stopSignals(): Observable<NodeJS.Signals> {
   let stoppedAt: number | undefined;
   for (const signal of SIGNALS) {
     process.on(signal, () => {
-      if (stoppedAt !== undefined && performance.now() - stoppedAt > SAME_WITHIN_MS)
-        process.exit(1);
-      stoppedAt ??= performance.now();
-      stop$.next(signal);
+      const now = performance.now();
+      if (stoppedAt === undefined) {
+        stoppedAt = now;
+        stop$.next(signal);
+      } else if (now - stoppedAt > SAME_WITHIN_MS) process.exit(1);
     });
   }
   return stop$;

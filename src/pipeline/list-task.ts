@@ -45,7 +45,7 @@ export interface ListTaskOptions {
   /** Uniform in [0, 1), for the jitter of pauses. Default Math.random. */
   readonly random?: () => number;
   /** Opens this list when its turn has come. Default at once. */
-  readonly opening?: (<T>(open: () => Promise<T>) => Promise<T>) | undefined;
+  readonly opening?: <T>(open: () => Promise<T>) => Promise<T>;
   /** See {@link SchemaEvolutionOptions.compile}. */
   readonly compile?: SchemaEvolutionOptions['compile'];
 }

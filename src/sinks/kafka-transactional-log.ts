@@ -16,8 +16,8 @@ export function kafkaTransactionalLog(
   links: Asked & Partial<Pick<Links, 'newest' | 'cluster'>>,
   topics: Pick<KafkaProducerOptions, 'partitions' | 'maxMessageBytes'>,
 ): TransactionalLog {
-  const { kafka, connections, newest = newestOfTopics(kafka) } = links;
-  const { cluster = clusterFacts(links) } = links;
+  const { kafka, connections } = links;
+  const { newest = newestOfTopics(kafka), cluster = clusterFacts(links) } = links;
   const bounds: TransactionalLog['bounds'] = (topic, isolation = 'committed') =>
     cluster.bounds(topic, isolation);
   return {

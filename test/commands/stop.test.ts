@@ -16,7 +16,7 @@ it('stops at the first signal, takes what comes with it for the same, and ends a
   process.emit('SIGINT');
   clock.mockReturnValue(10_400);
   process.emit('SIGINT'); // npm's, of the same Ctrl-C
-  expect(stops).toContain('SIGINT');
+  expect(stops).toEqual(['SIGINT']);
   expect(exit).not.toHaveBeenCalled();
   clock.mockReturnValue(10_600);
   process.emit('SIGTERM');
