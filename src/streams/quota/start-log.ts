@@ -1,20 +1,5 @@
-import { timeLine } from './time-line.ts';
+import { TimeLine } from './time-line.ts';
 import type { Timed } from './time-line.ts';
-
-/** The starts of one lane of a quota, for as long as they may count. */
-export interface StartLog {
-  /** One that counts from `at` on, and is over. */
-  readonly add: (at: number) => void;
-  /**
-   * One that is under way from `at` on; to be told its end, and whether that was an answer: what
-   * failed or was given up says nothing of how long an answer takes.
-   */
-  readonly begin: (at: number) => (end: number, isAnswered: boolean) => void;
-  /** How many count. */
-  readonly used: (now: number) => number;
-  /** When one of them does no longer, as far as that is known: Infinity if none counts. */
-  readonly freesAt: (now: number) => number;
-}
 
 /** One that was answered at `at`. */
 interface Answered extends Timed {
@@ -29,6 +14,8 @@ const MANY = 100;
 const MARGIN = 2;
 
 /**
+ * The starts of one lane of a quota, for as long as they may count.
+ *
  * A start counts for `windowMs` from the latest time at which it can have arrived at the server.
  *
  * That is before its end: an answer takes time to be made and to come back. At least how long? The
@@ -53,78 +40,99 @@ const MARGIN = 2;
  *   all starts count later at once. The same of a server that becomes quicker while the way stalls.
  *
  * So nothing is forgotten before a window has passed since its end.
- *
- * @param lateMs By how much what failed or was given up may arrive later than its end.
  */
-export function startLog(windowMs: number, lateMs = 0): StartLog {
-  const underWay = new Set<Timed>(); // a Set keeps the order of insertion: the oldest is its first
-  const answered = timeLine<Timed>();
+export class StartLog {
+  readonly #windowMs: number;
+  readonly #lateMs: number;
+  readonly #underWay = new Set<Timed>(); // a Set keeps the order of insertion: the oldest is its first
+  readonly #answered = new TimeLine<Timed>();
   /** Answers that say how long one takes. */
-  const measured = timeLine<Answered>();
+  readonly #measured = new TimeLine<Answered>();
   /** Of the measured those that no later one was as quick as: the first was the quickest of all. */
-  const quickest = timeLine<Answered>();
-  const others = timeLine<Timed>();
-  let tookTogether = 0;
+  readonly #quickest = new TimeLine<Answered>();
+  readonly #others = new TimeLine<Timed>();
+  #tookTogether = 0;
   /** When the newest of the answered began: those that had ended by then may count from earlier. */
-  let confirmedUntil = -Infinity;
+  #confirmedUntil = -Infinity;
+
+  /** @param lateMs By how much what failed or was given up may arrive later than its end. */
+  constructor(windowMs: number, lateMs = 0) {
+    this.#windowMs = windowMs;
+    this.#lateMs = lateMs;
+  }
+
+  /** A start that counts from `at` on, and is over. */
+  add(at: number): void {
+    this.#others.add({ at });
+  }
+
+  /**
+   * A start that is under way from `at` on; to be told its end, and whether that was an answer: what
+   * failed or was given up says nothing of how long an answer takes.
+   */
+  begin(at: number): (end: number, isAnswered: boolean) => void {
+    const start = { at };
+    this.#underWay.add(start);
+    return (end, isAnswered) => {
+      this.#underWay.delete(start);
+      // What took no time was never asked; and by a clock that was set back nothing can be measured.
+      const isMeasured = end > at && end >= (this.#answered.last?.at ?? end);
+      if (isAnswered && isMeasured) this.#answer(end, end - at);
+      else this.#others.add({ at: end + this.#lateMs }); // it may still be on its way
+    };
+  }
+
+  /** How many count. */
+  used(now: number): number {
+    this.#forget(now);
+    return this.#underWay.size + this.#others.size + this.#answered.size - this.#over(now);
+  }
+
+  /** When one of them does no longer, as far as that is known: Infinity if none counts. */
+  freesAt(now: number): number {
+    this.#forget(now);
+    const before = this.#early();
+    const { at: began = Infinity } = this.#underWay.values().next().value ?? {};
+    const { at: ended = Infinity } = this.#others.first ?? {};
+    const { at: answeredAt = Infinity } = this.#answered.at(this.#over(now)) ?? {};
+    const span = answeredAt <= this.#confirmedUntil ? this.#windowMs - before : this.#windowMs;
+    // One that is under way ends now at the earliest.
+    const endsAt = began === Infinity ? Infinity : Math.max(Math.min(began, now), now - before);
+    return Math.min(endsAt + this.#windowMs, ended + this.#windowMs, answeredAt + span);
+  }
 
   /** How many of the answered count no longer. */
-  const over = (now: number) =>
-    Math.min(answered.aged(windowMs - early(), now), answered.aged(0, confirmedUntil));
-  const early = (): number => {
-    const count = measured.size();
-    if (count < ENOUGH) return 0;
-    const least = quickest.first()!.took;
-    const margin = MARGIN * Math.max(1, MANY / count);
-    return Math.max(0, Math.floor(least - margin * (tookTogether / count - least)));
-  };
-  const forget = (now: number): void => {
-    for (let k = others.aged(windowMs, now); k > 0; k--) others.dropFirst();
-    for (let k = answered.aged(windowMs, now); k > 0; k--) answered.dropFirst();
-    const spare = Math.min(measured.aged(windowMs, now), measured.size() - MANY);
-    for (let k = spare; k > 0; k--) {
-      const old = measured.dropFirst()!;
-      if (quickest.first() === old) quickest.dropFirst();
-      tookTogether -= old.took;
-    }
-  };
-  const answer = (at: number, took: number): void => {
-    const one = { at, took };
-    while (took <= (quickest.last()?.took ?? -1)) quickest.dropLast();
-    quickest.add(one);
-    measured.add(one);
-    answered.add(one);
-    tookTogether += took;
-    confirmedUntil = Math.max(confirmedUntil, at - took);
-  };
+  #over(now: number): number {
+    const early = this.#answered.aged(this.#windowMs - this.#early(), now);
+    return Math.min(early, this.#answered.aged(0, this.#confirmedUntil));
+  }
 
-  return {
-    add: (at) => others.add({ at }),
-    begin: (at) => {
-      const start = { at };
-      underWay.add(start);
-      return (end, isAnswered) => {
-        underWay.delete(start);
-        // What took no time was never asked; and by a clock that was set back nothing can be measured.
-        const isMeasured = end > at && end >= (answered.last()?.at ?? end);
-        if (isAnswered && isMeasured) answer(end, end - at);
-        else others.add({ at: end + lateMs }); // it may still be on its way
-      };
-    },
-    used: (now) => {
-      forget(now);
-      return underWay.size + others.size() + answered.size() - over(now);
-    },
-    freesAt: (now) => {
-      forget(now);
-      const before = early();
-      const { at: began = Infinity } = underWay.values().next().value ?? {};
-      const { at: ended = Infinity } = others.first() ?? {};
-      const { at: answeredAt = Infinity } = answered.at(over(now)) ?? {};
-      const span = answeredAt <= confirmedUntil ? windowMs - before : windowMs;
-      // One that is under way ends now at the earliest.
-      const endsAt = began === Infinity ? Infinity : Math.max(Math.min(began, now), now - before);
-      return Math.min(endsAt + windowMs, ended + windowMs, answeredAt + span);
-    },
-  };
+  #early(): number {
+    const count = this.#measured.size;
+    if (count < ENOUGH) return 0;
+    const least = this.#quickest.first!.took;
+    const margin = MARGIN * Math.max(1, MANY / count);
+    return Math.max(0, Math.floor(least - margin * (this.#tookTogether / count - least)));
+  }
+
+  #forget(now: number): void {
+    for (let k = this.#others.aged(this.#windowMs, now); k > 0; k--) this.#others.dropFirst();
+    for (let k = this.#answered.aged(this.#windowMs, now); k > 0; k--) this.#answered.dropFirst();
+    const spare = Math.min(this.#measured.aged(this.#windowMs, now), this.#measured.size - MANY);
+    for (let k = spare; k > 0; k--) {
+      const old = this.#measured.dropFirst()!;
+      if (this.#quickest.first === old) this.#quickest.dropFirst();
+      this.#tookTogether -= old.took;
+    }
+  }
+
+  #answer(at: number, took: number): void {
+    const one = { at, took };
+    while (took <= (this.#quickest.last?.took ?? -1)) this.#quickest.dropLast();
+    this.#quickest.add(one);
+    this.#measured.add(one);
+    this.#answered.add(one);
+    this.#tookTogether += took;
+    this.#confirmedUntil = Math.max(this.#confirmedUntil, at - took);
+  }
 }

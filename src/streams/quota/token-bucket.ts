@@ -1,7 +1,6 @@
 import { asyncScheduler, concatMap, finalize, map, Observable, of, switchMap, tap } from 'rxjs';
 import type { SchedulerLike, Subscription } from 'rxjs';
-import { startLog } from './start-log.ts';
-import type { StartLog } from './start-log.ts';
+import { StartLog } from './start-log.ts';
 
 /** The limit a {@link tokenBucket} keeps. Read once, when the bucket is made. */
 export interface TokenBucketOptions {
@@ -123,7 +122,7 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
 
   const lanes: Lane[] = []; // by rank
   /** Starts of nobody who is known. */
-  const unknown = startLog(windowMs, lateMs);
+  const unknown = new StartLog(windowMs, lateMs);
   const made = scheduler.now();
   for (const at of starts) unknown.add(Math.min(at, made));
   let wakeUp: Subscription | undefined;
@@ -186,7 +185,7 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
           wakeUp = undefined;
         };
       });
-    const started = token(lane.log.add);
+    const started = token((at) => lane.log.add(at));
     const each = <T>(source: Observable<T>) =>
       source.pipe(concatMap((value) => started.pipe(map(() => value))));
     const begun = token((at, onEnd) => {
@@ -217,7 +216,7 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
     if (!Number.isFinite(rank)) throw new RangeError(`rank must be a finite number, got ${rank}`);
     if (typeof share === 'number') requireInteger('share', share, capacity);
     const shareNow = typeof share === 'number' ? () => share : () => Math.max(1, share());
-    const made: Lane = { rank, share: shareNow, line: [], log: startLog(windowMs, lateMs) };
+    const made: Lane = { rank, share: shareNow, line: [], log: new StartLog(windowMs, lateMs) };
     lanes.push(made);
     lanes.sort((a, b) => a.rank - b.rank);
     return limit(made);

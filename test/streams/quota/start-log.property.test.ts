@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { startLog } from '../../../src/streams/quota/start-log.ts';
+import { StartLog } from '../../../src/streams/quota/start-log.ts';
 import { overruns } from '../../account/ledger/overruns.ts';
 import { mulberry32 } from '../../support/mulberry32.ts';
 
@@ -14,7 +14,7 @@ const WAYS = {
   'of any length': (random: () => number) => Math.floor(1_000 * random()),
 } as const;
 
-describe('startLog', () => {
+describe('StartLog', () => {
   describe.each(Object.entries(WAYS))('where each way is %s', (_, way) => {
     it.each([10, 15, 100])('lets no more than %i requests arrive in a window', (capacity) => {
       expect(SEEDS.flatMap((seed) => arrivals(capacity, way, seed))).toEqual([]);
@@ -25,7 +25,7 @@ describe('startLog', () => {
 /** Requests that start as soon as one counts no longer: windows with too many of them, as they come to the server. */
 function arrivals(capacity: number, way: (random: () => number) => number, seed: number): string[] {
   const random = mulberry32(seed);
-  const log = startLog(SERVER_MS + HEADROOM_MS);
+  const log = new StartLog(SERVER_MS + HEADROOM_MS);
   const arrived: { readonly at: number }[] = [];
   /** By their ends. */
   let underWay: { readonly end: number; readonly tell: ReturnType<typeof log.begin> }[] = [];
