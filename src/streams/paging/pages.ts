@@ -114,7 +114,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
 
     const take = (at: Position, answer: Answer): ScanPage => {
       const { data, pagination } = answer;
-      const found = tally?.add(data, pagination.total_records);
+      const isNews = tally?.add(data, pagination.total_records);
       const missing = tally?.missing();
       const joint = join(at, data, { overlap, keyOf, leftOut: leftOut.fields() });
       const page = (next: Position | undefined): ScanPage => ({ answer, offset: at.offset, next });
@@ -134,7 +134,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       const last = !pagination.has_next_page || isAtEmpty;
       const repeated = round > 0;
       if (repeated && missing === 0) return page(undefined);
-      if (repeated && missing && !short && (last || found === 0)) {
+      if (repeated && missing && !short && (last || isNews === false)) {
         short = true;
         tell('short');
       }
@@ -183,27 +183,46 @@ const MAX_COUNTED = 250_000;
 /** Counts distinct records, to hold them against a total that did not change. */
 function newTally() {
   const seen = new Set<string>();
+  /** The first page, until there is a second one: on one page every record is one of the total, whatever its key. */
+  let first: readonly PageRecord[] | undefined;
   let total: number | undefined;
   let counting = true;
   let repeats = 0; // records that have the key of another one of their page
+
+  const count = (data: readonly PageRecord[]): boolean => {
+    const before = seen.size;
+    for (const { key } of data) seen.add(key!);
+    const found = seen.size - before;
+    if (found < data.length) repeats += data.length - new Set(data.map(({ key }) => key)).size;
+    return found > 0;
+  };
   return {
-    /** How many records of a page had not been seen; 0 once nothing is counted any more. */
-    add: (data: readonly PageRecord[], pageTotal: number): number => {
-      const before = seen.size;
-      const keys = data.map(({ key }) => key);
+    /** Whether a page has a record that had not been seen; false once nothing is counted any more. */
+    add: (data: readonly PageRecord[], pageTotal: number): boolean => {
+      const isFirst = total === undefined;
       total ??= pageTotal;
-      counting &&= total === pageTotal && total <= MAX_COUNTED && !keys.includes(undefined);
+      counting &&= total === pageTotal && total <= MAX_COUNTED && data.every(hasKey);
       if (!counting) {
         seen.clear();
-        return 0;
+        first = undefined;
+        return false;
       }
-      for (const key of keys) seen.add(key!);
-      const found = seen.size - before;
-      if (found < keys.length) repeats += keys.length - new Set(keys).size;
-      return found;
+      if (isFirst) {
+        first = data;
+        return data.length > 0;
+      }
+      if (first) count(first);
+      first = undefined;
+      return count(data);
     },
     /** Records that must be there and were not seen; undefined when that can't be told. */
     missing: (): number | undefined =>
-      counting && total !== undefined ? Math.max(0, total - seen.size - repeats) : undefined,
+      counting && total !== undefined
+        ? Math.max(0, total - (first ? first.length : seen.size + repeats))
+        : undefined,
   };
+}
+
+function hasKey({ key }: PageRecord): boolean {
+  return key !== undefined;
 }
