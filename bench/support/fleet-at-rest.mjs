@@ -18,7 +18,7 @@ import { deleteTopics } from './topics.mjs';
 
 /** Of the process, as the units of systemd have it. */
 const AS_SHIPPED = {
-  NODE_OPTIONS: '--max-old-space-size=512',
+  NODE_OPTIONS: '--max-old-space-size=768',
   MALLOC_MMAP_THRESHOLD_: '131072',
 };
 
