@@ -23,11 +23,18 @@ export interface CertifyingOptions {
   readonly isOver: () => boolean;
 }
 
-/**
- * Commits the certificate of a complete reading that has just ended, where one is due or was asked for. It speaks of the topic as the
- * newest commit has left it: all that the reading has found is in that.
- */
-export function certifying(options: CertifyingOptions): (plan: Plan) => Promise<void> {
+/** Certificates of complete readings. */
+export interface Certifying {
+  /** Whether a batch brings one, whose commit has the cursor too. */
+  readonly isComing: (batch: ReadBatch) => boolean;
+  /**
+   * Commits the certificate of a complete reading that has just ended, where one is due or was asked for. It speaks of the topic as the
+   * newest commit has left it: all that the reading has found is in that.
+   */
+  readonly certify: (plan: Plan) => Promise<void>;
+}
+
+export function certifying(options: CertifyingOptions): Certifying {
   const { task, checkpoint, resyncs, transact, isOver } = options;
   const { account, rules, config, destination, hooks, scheduler } = task;
   const { resource } = rules;
@@ -51,7 +58,11 @@ export function certifying(options: CertifyingOptions): (plan: Plan) => Promise<
     }
   };
 
-  return async ({ batch, commit: { cursor } }) => {
+  const isComing = (batch: ReadBatch): boolean => {
+    const reading = readingEnded(batch);
+    return reading !== undefined && (reading.asked.length > 0 || isDue(scheduler.now()));
+  };
+  const certify = async ({ batch, commit: { cursor } }: Plan): Promise<void> => {
     const reading = readingEnded(batch);
     if (!reading || isOver()) return;
     const { asked, held } = reading;
@@ -91,6 +102,7 @@ export function certifying(options: CertifyingOptions): (plan: Plan) => Promise<
     if (certificate) hooks.onCertified({ certificate });
     else hooks.onUncertified({ why: 'partitions' });
   };
+  return { isComing, certify };
 }
 
 const SPLIT =

@@ -19,6 +19,7 @@ import { resyncEvents } from './publish/resync-events.ts';
 import { telling } from './publish/telling.ts';
 import { decoders } from './codec/decoders.ts';
 import { listReads } from './reads/list-reads.ts';
+import { completes } from './reads/read-batch.ts';
 import type { ReadBatch } from './reads/read-batch.ts';
 import type { Task } from './task.ts';
 
@@ -35,6 +36,8 @@ export interface ListEventsOptions {
 
 /** Without an event the cursor is written to Kafka this often, ms. Who was replaced learns of it from the ledger, sooner. */
 const SAVE_EVERY_MS = 60_000;
+/** So much later while a reading goes on: with its end a certificate may come, whose commit has the cursor too. */
+const SAVE_LATER_MS = 10_000;
 /** Pages that are looked at before a schema is registered for the first time. */
 const PAGES_TO_INFER_FROM = 3;
 
@@ -106,15 +109,21 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
       throw error;
     }
     ended('committed');
+    savedAt = scheduler.now();
   };
-  const certify = certifying({ task, checkpoint, resyncs, transact, isOver: () => isOver });
+  const certificates = certifying({ task, checkpoint, resyncs, transact, isOver: () => isOver });
+  /** Whether a batch has to be committed for the cursor's sake alone. */
+  const isSaveDue = (batch: ReadBatch): boolean => {
+    const dueAt = savedAt + SAVE_EVERY_MS + (completes(batch) ? 0 : SAVE_LATER_MS);
+    return scheduler.now() >= dueAt && !certificates.isComing(batch);
+  };
   const tell = telling({ task, checkpoint });
   /** Does what a plan says, and tells of it. */
   const commit = async (plan: Plan): Promise<Published> => {
     const { batch, way } = plan;
     if (way === 'commit') await transact(plan.commit);
     if (way === 'keep') await checkpoint.keep(plan.notes);
-    await certify(plan);
+    await certificates.certify(plan);
     if (batch.lane === 'resync') resync?.committed(batch.step);
     return tell(plan);
   };
@@ -145,11 +154,9 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
         concatMap(async (difference) => {
           const repeated =
             batch.lane === 'resync' && resync ? resync.again(batch.step, difference) : [];
-          const isDue = scheduler.now() - savedAt >= SAVE_EVERY_MS;
-          const plan = planOf(difference, { progress, repeated, isDue });
+          const plan = planOf(difference, { progress, repeated, isDue: isSaveDue(batch) });
           ({ cursor: progress } = plan.commit);
           const published = await commit(plan);
-          if (plan.way === 'commit') savedAt = scheduler.now();
           plan.undecided.forEach(reads.refetch);
           return published;
         }),

@@ -64,7 +64,7 @@ async function outcomes(
     value: Buffer.from(status),
   });
   const messages: Message[] = [];
-  const certify = certifying({
+  const { certify } = certifying({
     ...{ task, checkpoint },
     resyncs: { acknowledgeCertify, acknowledged: () => undefined },
     transact: (commit) => {
