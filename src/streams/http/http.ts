@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import { EventEmitter } from 'node:events';
 import { promisify } from 'node:util';
 import { gunzip as gunzipCallback } from 'node:zlib';
 import { Observable } from 'rxjs';
@@ -67,96 +67,50 @@ const MAX_RETRY_AFTER_MS = 10 * 60_000;
  */
 export function exchange(request: HttpRequest): Observable<HttpAnswer> {
   return new Observable((subscriber) => {
-    const { whole, abort } = receiving(request);
+    const abort = new EventEmitter(); // an AbortSignal takes 0.15 ms to make
     let isUnderWay = true;
-    const done = whole
-      .then((received) => answerOf(received, request))
-      .then(
-        (answer) => {
-          isUnderWay = false;
-          subscriber.next(answer);
-          subscriber.complete();
-        },
-        (error: unknown) => {
-          if (!isUnderWay) return;
-          isUnderWay = false;
-          subscriber.error(classify(request, error));
-        },
-      );
+    const done = ask(request, abort).then(
+      (answer) => {
+        isUnderWay = false;
+        subscriber.next(answer);
+        subscriber.complete();
+      },
+      (error: unknown) => {
+        if (!isUnderWay) return;
+        isUnderWay = false;
+        subscriber.error(classify(request, error));
+      },
+    );
     void done;
     return () => {
       if (!isUnderWay) return;
       isUnderWay = false;
-      abort();
+      abort.emit('abort');
     };
   });
 }
 
-/** An answer, as it was sent. */
-interface Received {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly bytes: Buffer;
-}
-
-/** Sends a request and collects its answer. A stream for each body would cost more than all else here. */
-function receiving(request: HttpRequest): {
-  readonly whole: Promise<Received>;
-  readonly abort: () => void;
-} {
+async function ask(request: HttpRequest, signal: EventEmitter): Promise<HttpAnswer> {
   const { dispatcher, method, url, headers, body, maxBytes } = request;
-  let controller: Dispatcher.DispatchController | undefined;
-  let isAborted = false;
-  const abort = () => {
-    isAborted = true;
-    controller?.abort(new Error('nobody waits for the answer any more'));
-  };
-  const whole = new Promise<Received>((resolve, reject) => {
-    let head: Pick<Received, 'status' | 'headers'> | undefined;
-    const chunks: Buffer[] = [];
-    let size = 0;
-    const options: Dispatcher.DispatchOptions = {
-      method,
-      origin: url.origin,
-      path: url.pathname + url.search,
-      headers: { accept: 'application/json', 'accept-encoding': 'gzip', ...headers },
-      body: body ?? null,
-    };
-    dispatcher.dispatch(options, {
-      onRequestStart: (started) => {
-        controller = started;
-        if (isAborted) abort();
-      },
-      onResponseStart: (_controller, status, found) => {
-        if (status >= 200) head = { status, headers: found }; // others only say that there will be one
-      },
-      onResponseData: (begun, chunk) => {
-        size += chunk.byteLength;
-        if (size <= maxBytes) chunks.push(chunk);
-        else begun.abort(tooLarge(request));
-      },
-      onResponseEnd: () => resolve({ ...head!, bytes: Buffer.concat(chunks, size) }),
-      onResponseError: (_controller, cause) => {
-        // Once the headers are there, whatever ends the body early but time has cut an answer off.
-        const isKnown =
-          cause instanceof CellarstreamError || codeOf(cause) === 'UND_ERR_BODY_TIMEOUT';
-        reject(head && !isKnown ? unreadable(url, cause) : cause);
-      },
-    });
+  const answer = await dispatcher.request({
+    method,
+    origin: url.origin,
+    path: url.pathname + url.search,
+    headers: { accept: 'application/json', 'accept-encoding': 'gzip', ...headers },
+    body: body ?? null,
+    signal,
   });
-  return { whole, abort };
-}
-
-async function answerOf(
-  { status, headers, bytes }: Received,
-  { maxBytes }: HttpRequest,
-): Promise<HttpAnswer> {
-  const encoding = single(headers['content-encoding']);
-  const content = withoutMark(await unpacked(bytes, encoding, maxBytes));
-  const date = single(headers.date);
-  const retryAfter = single(headers['retry-after']);
+  const content = withoutMark(
+    await unpacked(
+      await whole(answer.body, request),
+      single(answer.headers['content-encoding']),
+      maxBytes,
+    ),
+  );
+  const date = single(answer.headers.date);
+  const retryAfter = single(answer.headers['retry-after']);
   return {
-    status,
+    status: answer.statusCode,
     body: content,
     get text() {
       return content.toString('utf8');
@@ -166,12 +120,28 @@ async function answerOf(
   };
 }
 
-function tooLarge({ url, maxBytes }: HttpRequest): CellarstreamError {
-  const advice = 'a smaller PAGE_SIZE may help';
-  return new CellarstreamError(
-    'API_ANSWER',
-    `${where(url)} sent more than ${maxBytes} bytes: ${advice}`,
-  );
+async function whole(body: AsyncIterable<Uint8Array>, request: HttpRequest): Promise<Buffer> {
+  const { url, maxBytes } = request;
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of body) {
+      size += chunk.byteLength;
+      if (size > maxBytes) {
+        const advice = 'a smaller PAGE_SIZE may help';
+        throw new CellarstreamError(
+          'API_ANSWER',
+          `${where(url)} sent more than ${maxBytes} bytes: ${advice}`,
+        );
+      }
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    // The headers were there: whatever ends the body early but time has cut an answer off.
+    if (cause instanceof CellarstreamError || codeOf(cause) === 'UND_ERR_BODY_TIMEOUT') throw cause;
+    throw unreadable(url, cause);
+  }
+  return Buffer.concat(chunks, size);
 }
 
 /** A byte order mark may be ignored, says RFC 8259. */
