@@ -61,11 +61,13 @@ export function comparing(
     return startedAt !== null && createdAt >= startedAt;
   };
   /** Complete readings meet what START_FROM has left out: that stays out until it changes. */
-  const isWanted = (record: KeyedRecord): boolean => {
-    if (startFrom === undefined || !windowed) return true;
-    if (record.image?.kind === 'published' || checkpoint.get(record.key)) return true;
-    return record.updatedAt === null || record.updatedAt >= startFrom;
-  };
+  const wantedOf = (records: readonly KeyedRecord[]): readonly KeyedRecord[] =>
+    startFrom === undefined || !windowed
+      ? records
+      : records.filter(({ key, image, updatedAt }) => {
+          if (image?.kind === 'published' || checkpoint.get(key)) return true;
+          return updatedAt === null || updatedAt >= startFrom;
+        });
   /** Since it was given its image the schema may have grown, or the image may have become one of other bytes. */
   const isCurrent = (record: KeyedRecord, codec: ImageCodec, runs: ReadonlySet<KnownRun>) => {
     const { key, image, run } = record;
@@ -93,7 +95,7 @@ export function comparing(
     );
     const alone = records.filter(({ run }) => !run);
     const { spared = [], gone } = batch.lane === 'sweep' ? batch : {};
-    const wanted = isOfWhole(batch) ? records.filter(isWanted) : records;
+    const wanted = isOfWhole(batch) ? wantedOf(records) : records;
     const kept = wanted.length < records.length && new Set(wanted);
     return {
       batch,

@@ -12,6 +12,7 @@ export function encodedBatches(
 ): (batches: readonly ReadBatch[]) => Promise<readonly ReadBatch[]> {
   return async (batches) => {
     const parsed = batches.flatMap(({ keyed }) => keyed.filter(({ image }) => !image));
+    if (parsed.length === 0) return batches;
     const records = parsed.map(({ json }) => json);
     const images = await evolution.encode(records, keyFields);
     const { values: codec } = evolution;

@@ -183,17 +183,17 @@ const MAX_COUNTED = 250_000;
 /** Counts distinct records, to hold them against a total that did not change. */
 function newTally() {
   const seen = new Set<string>();
-  /** The first page, until there is a second one: on one page every record is one of the total, whatever its key. */
-  let first: readonly PageRecord[] | undefined;
+  /** The keys of the first page, until there is a second one: on one page every record is one of the total, whatever its key. */
+  let first: readonly string[] | undefined;
   let total: number | undefined;
   let counting = true;
   let repeats = 0; // records that have the key of another one of their page
 
-  const count = (data: readonly PageRecord[]): boolean => {
+  const count = (keys: readonly string[]): boolean => {
     const before = seen.size;
-    for (const { key } of data) seen.add(key!);
+    for (const key of keys) seen.add(key);
     const found = seen.size - before;
-    if (found < data.length) repeats += data.length - new Set(data.map(({ key }) => key)).size;
+    if (found < keys.length) repeats += keys.length - new Set(keys).size;
     return found > 0;
   };
   return {
@@ -201,19 +201,21 @@ function newTally() {
     add: (data: readonly PageRecord[], pageTotal: number): boolean => {
       const isFirst = total === undefined;
       total ??= pageTotal;
-      counting &&= total === pageTotal && total <= MAX_COUNTED && data.every(hasKey);
-      if (!counting) {
+      const keys = data.map(({ key }) => key);
+      counting &&= total === pageTotal && total <= MAX_COUNTED;
+      if (!counting || !isEachAKey(keys)) {
+        counting = false;
         seen.clear();
         first = undefined;
         return false;
       }
       if (isFirst) {
-        first = data;
-        return data.length > 0;
+        first = keys;
+        return keys.length > 0;
       }
       if (first) count(first);
       first = undefined;
-      return count(data);
+      return count(keys);
     },
     /** Records that must be there and were not seen; undefined when that can't be told. */
     missing: (): number | undefined =>
@@ -223,6 +225,6 @@ function newTally() {
   };
 }
 
-function hasKey({ key }: PageRecord): boolean {
-  return key !== undefined;
+function isEachAKey(keys: readonly (string | undefined)[]): keys is readonly string[] {
+  return !keys.includes(undefined);
 }

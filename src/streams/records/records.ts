@@ -53,6 +53,7 @@ export function splitRecords(
   records: readonly PageRecord[],
   volatile: VolatileFields = volatileFields([]),
 ): SplitRecords {
+  if (haveKeysOfTheirOwn(records)) return { keyed: records, rejected: [], rejectedAt: [] };
   const byKey = new Map<string, KeyedRecord>();
   const keyed: KeyedRecord[] = [];
   const rejected: RejectedRecord[] = [];
@@ -78,6 +79,13 @@ export function splitRecords(
 /** The same of JSON that somebody else has read. */
 export function keyRecords(data: readonly JsonValue[], keyOf: KeyOf): SplitRecords {
   return splitRecords(data.map((json) => PageRecord.ofJson(json, { key: keyOf(json) })));
+}
+
+/** As nearly all pages are: they are not taken apart. */
+function haveKeysOfTheirOwn(records: readonly PageRecord[]): records is readonly KeyedRecord[] {
+  const keys = new Set<string | undefined>([undefined]);
+  for (const { key } of records) keys.add(key);
+  return keys.size === records.length + 1;
 }
 
 /** A record that has a key is an object. */
