@@ -68,7 +68,7 @@ export function certifying(options: CertifyingOptions): Certifying {
     const { asked, held } = reading;
     const now = scheduler.now();
     const isAsked = asked.length > 0;
-    if (!isAsked && !isDue(now)) return hooks.onUncertified({ why: 'too-soon' });
+    if (!isComing(batch)) return hooks.onUncertified({ why: 'too-soon' });
     const { sweep } = checkpoint;
     const live = checkpoint.live();
     const isSplit = (await checkpoint.partitions()) !== live.keys.length;

@@ -1,33 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/config/load-config.ts';
 import type { Resource } from '../../src/config/config.ts';
 import { deadLetterCodec } from '../../src/schemas/events/dead-letter.ts';
 import { objectIn } from '../../src/schemas/json/json.ts';
 import { unframe } from '../../src/schemas/registry/wire.ts';
-import { SimLedger } from '../account/ledger/sim-ledger.ts';
-import { Chance } from './chance.ts';
-import { SAFE } from './draw.ts';
+import { oneProcess } from './one-process.ts';
 import { chainsOf, imagesOf, isTruth } from './published.ts';
-import { PERSONAL, SimApi } from './sim-api.ts';
+import { PERSONAL } from './sim-api.ts';
 import type { Oddity } from './sim-api.ts';
-import { SimBroker } from './sim-broker.ts';
-import { SimProcess } from './sim-process.ts';
-import { SimRegistry } from './sim-registry.ts';
-import { SimFolder } from './sim-store.ts';
-import { SimTime } from './sim-time.ts';
 
-const START = Date.parse('2026-06-01T12:00:00Z');
 const CALM_MS = 40_000;
 const ODD_MS = 80_000;
 /** In the time of calm, and one that goes on as it begins. */
 const SWEEPS = 5;
 
 const env = {
-  API_BASE_URL: 'http://sim',
-  API_KEY: 'key',
-  KAFKA_BROKERS: 'sim:9092',
-  SCHEMA_REGISTRY_URL: 'http://sim',
-  TOPIC_PREFIX: 'sim.eu',
   POLL_INTERVAL_MS: '4000',
   LOOKBACK_MS: '15000',
   SWEEP_INTERVAL_MS: '10000',
@@ -38,57 +24,13 @@ const env = {
 
 /** A list of which some records are no JSON for a while, and what was published of it by the end of that and after. */
 async function story(resource: Resource, way: Oddity['way'], pii = {}) {
-  const chance = new Chance(2);
-  const time = new SimTime(START);
-  const traits = {
+  const { state, time, api, broker, registry, topic } = oneProcess({
+    seed: 2,
     resource,
-    sort: 'key-asc',
-    resolutionMs: 1,
-    lateMs: 0,
-    stampSkewMs: 0,
-    isBulk: false,
-    boundsInclude: true,
-    dateSkewMs: 0,
-    sendsDate: true,
-    latencyMs: 20,
-    quotaPerMinute: 1_000,
-    loginsPerMinute: 1_000,
-  } as const;
-  const api = new SimApi(traits, chance, time, 80);
-  api.isPersonal = 'PII_DROP' in pii;
-  const broker = new SimBroker((topic) => (topic === 'sim.cursors' ? 1 : 3));
-  const registry = new SimRegistry();
-  const topic = `sim.${resource}`;
-  const config = loadConfig({
     env: { ...env, ...pii },
-    cwd: '/nonexistent',
-    needs: ['api', 'kafka', 'registry'],
+    perMinute: 1_000,
   });
-  const destination = {
-    records: () => topic,
-    statusChanges: { topic: 'sim.order-status-changes', schemaId: 900 },
-    deadLetters: { topic: 'sim.dead-letters', schemaId: 901 },
-    cursors: 'sim.cursors',
-    ledger: 'sim.ledger',
-    certificates: 'sim.certificates',
-    partitions: new Map(),
-    maxMessageBytes: new Map(),
-    look: () => Promise.resolve([]),
-  };
-  const quota = { ...config.quota, perMinute: 1_000, loginsPerMinute: 1_000 };
-  const world = {
-    config: { ...config, quota },
-    isScarce: false,
-    chance,
-    time,
-    ledger: new SimLedger(time),
-    api,
-    broker,
-    registry,
-    destination,
-    trace: undefined,
-  };
-  const { state } = new SimProcess('p1', world, new SimFolder(), SAFE);
+  api.isPersonal = 'PII_DROP' in pii;
   const requestsIn = async (ms: number) => {
     const before = api.arrivals.length;
     await time.pass(ms);

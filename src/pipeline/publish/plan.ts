@@ -153,7 +153,7 @@ function textsOf(
   const written = new Set(images.map(({ key }) => key));
   // An image may be published again beside a record that is older than it is.
   const changed = new Set(changes.map(({ key }) => key).filter((key) => written.has(key)));
-  const again = changed.size === 0 ? [] : read.records.filter(({ key }) => changed.has(key));
+  const again = read.records.filter(({ key }) => changed.has(key));
   for (const each of again.length === 0 ? same : [...same, ...again]) {
     if (each.image?.kind === 'published' && !written.has(each.key)) continue; // it is kept already
     if (refreshed.has(each.key) && !written.has(each.key)) continue; // its image is of other bytes

@@ -1,0 +1,84 @@
+import { loadConfig } from '../../src/config/load-config.ts';
+import type { Resource } from '../../src/config/config.ts';
+import { SimLedger } from '../account/ledger/sim-ledger.ts';
+import { Chance } from './chance.ts';
+import { SAFE } from './draw.ts';
+import { SimApi } from './sim-api.ts';
+import { SimBroker } from './sim-broker.ts';
+import { SimProcess } from './sim-process.ts';
+import { SimRegistry } from './sim-registry.ts';
+import { SimFolder } from './sim-store.ts';
+import { SimTime } from './sim-time.ts';
+
+const RECORDS = 80;
+
+export interface OneProcessOptions {
+  readonly seed: number;
+  readonly resource: Resource;
+  /** Beside addresses and the key. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Of list requests, and of logins. */
+  readonly perMinute: number;
+}
+
+/** A process that has one list of a well-behaved API, and nothing that fails. */
+export function oneProcess({ seed, resource, env, perMinute }: OneProcessOptions) {
+  const chance = new Chance(seed);
+  const time = new SimTime(Date.parse('2026-06-01T12:00:00Z'));
+  const traits = {
+    resource,
+    sort: 'key-asc',
+    resolutionMs: 1,
+    lateMs: 0,
+    stampSkewMs: 0,
+    isBulk: false,
+    boundsInclude: true,
+    dateSkewMs: 0,
+    sendsDate: true,
+    latencyMs: 20,
+    quotaPerMinute: perMinute,
+    loginsPerMinute: perMinute,
+  } as const;
+  const api = new SimApi(traits, chance, time, RECORDS);
+  const broker = new SimBroker((topic) => (topic === 'sim.cursors' ? 1 : 3));
+  const registry = new SimRegistry();
+  const topic = `sim.${resource}`;
+  const config = loadConfig({
+    env: {
+      API_BASE_URL: 'http://sim',
+      API_KEY: 'key',
+      KAFKA_BROKERS: 'sim:9092',
+      SCHEMA_REGISTRY_URL: 'http://sim',
+      TOPIC_PREFIX: 'sim.eu',
+      ...env,
+    },
+    cwd: '/nonexistent',
+    needs: ['api', 'kafka', 'registry'],
+  });
+  const destination = {
+    records: () => topic,
+    statusChanges: { topic: 'sim.order-status-changes', schemaId: 900 },
+    deadLetters: { topic: 'sim.dead-letters', schemaId: 901 },
+    cursors: 'sim.cursors',
+    ledger: 'sim.ledger',
+    certificates: 'sim.certificates',
+    partitions: new Map(),
+    maxMessageBytes: new Map(),
+    look: () => Promise.resolve([]),
+  };
+  const quota = { ...config.quota, perMinute, loginsPerMinute: perMinute };
+  const world = {
+    config: { ...config, quota },
+    isScarce: false,
+    chance,
+    time,
+    ledger: new SimLedger(time),
+    api,
+    broker,
+    registry,
+    destination,
+    trace: undefined,
+  };
+  const { state } = new SimProcess('p1', world, new SimFolder(), SAFE);
+  return { state, time, api, broker, registry, topic };
+}
