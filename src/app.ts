@@ -13,6 +13,7 @@ import { FIRST_RETRIES, openKafka, openLinks } from './sinks/client/open-kafka.t
 import { kafkaSignals } from './sinks/signals/kafka-signals.ts';
 import { lockFolder } from './state/lock.ts';
 import { backoff } from './streams/flow/backoff.ts';
+import { BodyPool } from './streams/http/body.ts';
 
 /** What {@link run} needs. */
 export interface RunOptions {
@@ -76,7 +77,8 @@ export async function run(options: RunOptions): Promise<void> {
     );
     try {
       await lastValueFrom(refusingFleet$, { defaultValue: undefined });
-      await serveAccount({ config, instance, links, signals, stop$, hooks, scheduler });
+      const bodies = new BodyPool();
+      await serveAccount({ config, instance, links, bodies, signals, stop$, hooks, scheduler });
     } finally {
       await Promise.allSettled([links.registry.close(), signals.close()]);
       links.connections.close();

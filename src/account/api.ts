@@ -12,6 +12,7 @@ import { decodedList } from '../streams/decode/list-request.ts';
 import type { DecodedListOptions } from '../streams/decode/list-request.ts';
 import { logicalClock } from '../streams/http/logical-clock.ts';
 import { leased } from '../streams/quota/leased.ts';
+import type { BodyPool } from '../streams/http/body.ts';
 import { login } from '../streams/http/login.ts';
 import { pageRequest } from '../streams/http/page-request.ts';
 import type { Refusals } from '../streams/http/page-request.ts';
@@ -29,6 +30,8 @@ export interface ApiOptions {
   readonly hooks?: Pick<Hooks, 'onRetry' | 'onLogin' | 'onRequest'>;
   /** Connections. Default one's own, with the limits of a careful client. */
   readonly dispatcher?: Dispatcher;
+  /** Memory for pages, shared by all who are here. Default new memory for each. */
+  readonly bodies?: BodyPool | undefined;
   /** Whether a request that is about to be written to its socket may be sent. Default it may. */
   readonly mayBeSent?: () => boolean;
   /** Uniform in [0, 1), for the jitter. Default Math.random. */
@@ -60,7 +63,7 @@ const ANSWER_TIMEOUT_MS = 30_000;
 const CONNECTIONS = 24;
 
 export function openApi(options: ApiOptions): Api {
-  const { config, loginLimit, scheduler, hooks = {} } = options;
+  const { config, loginLimit, scheduler, bodies, hooks = {} } = options;
   const {
     dispatcher: connections = connectionsTo(config),
     mayBeSent,
@@ -113,6 +116,7 @@ export function openApi(options: ApiOptions): Api {
         refusals: refusals[resource],
         dispatcher,
         tokens,
+        ...(bodies && { bodies }),
       });
       return {
         clock: shared.logicalClock,

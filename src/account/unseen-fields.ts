@@ -35,8 +35,10 @@ export function unseenFields(
   ];
   const unseen = new Set(fieldsIn([]).map(({ name }) => name));
   let looked = 0;
-  return ({ data, pagination }, query) => {
-    if (unseen.size === 0 || data.length === 0) return;
+  return (answer, query) => {
+    if (unseen.size === 0) return;
+    const { data, pagination } = answer;
+    if (data.length === 0) return;
     looked += data.length;
     for (const { name, isSeen } of fieldsIn(data.map(({ json }) => json))) {
       if (isSeen) unseen.delete(name);

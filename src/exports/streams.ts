@@ -34,6 +34,7 @@ export type { PageRequestOptions, Refusals } from '../streams/http/page-request.
 export type { Answer, ListRequest, Pagination } from '../streams/decode/answer.ts';
 export type { ListQuery } from '../streams/http/list-query.ts';
 export type { AnswerSeen, RequestHooks } from '../streams/http/http.ts';
+export type { Body, BodyPool } from '../streams/http/body.ts';
 export type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
 export { backoff } from '../streams/flow/backoff.ts';
 export type { BackoffOptions, Retry } from '../streams/flow/backoff.ts';
@@ -68,6 +69,9 @@ export type {
   RecordFacts,
   RecordImage,
 } from '../streams/records/page-record.ts';
+export type { PagePart, PageRecords } from '../streams/records/page-records.ts';
+export type { PageRun } from '../streams/records/page-run.ts';
+export type { KeyIndex } from '../streams/records/key-index.ts';
 
 // Diff
 export type { Difference, DiffOptions, Images, ReadRecords } from '../streams/diff/diff.ts';
@@ -76,7 +80,7 @@ export type { ImageCodec } from '../streams/records/image-codec.ts';
 export { orderStatus } from '../resources/orders/order-status.ts';
 export type { STATUS_FIELDS, StatusChange, StatusField } from '../resources/orders/order-status.ts';
 export type { Identities } from '../streams/diff/identity.ts';
-export type { NewestReads, Verdict } from '../streams/diff/newest.ts';
+export type { NewestReads, SeenMember, Verdict } from '../streams/diff/newest.ts';
 export type { VolatileFields } from '../streams/records/volatile-fields.ts';
 
 // Sinks

@@ -6,6 +6,7 @@ import { serveAccount } from '../pipeline/serve-account.ts';
 import { warmAccount } from '../pipeline/warm-account.ts';
 import type { Links } from '../sinks/client/open-kafka.ts';
 import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
+import { BodyPool } from '../streams/http/body.ts';
 import { openings } from './openings.ts';
 
 /** What an instance does for an account. */
@@ -38,8 +39,9 @@ export interface SharedParts {
 export function accountWork(parts: SharedParts): AccountWork {
   const { instance, links, scheduler } = parts;
   const opening = openings(scheduler);
+  const bodies = new BodyPool();
   return {
     warm: (config, signal) => warmAccount({ config, links, instance, signal }),
-    serve: (serving) => serveAccount({ ...parts, ...serving, opening }),
+    serve: (serving) => serveAccount({ ...parts, ...serving, bodies, opening }),
   };
 }

@@ -5,7 +5,8 @@ import type { Difference, Images, ReadRecords } from '../streams/diff/diff.ts';
 import { newestReads } from '../streams/diff/newest.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { ImageCodec } from '../streams/records/image-codec.ts';
-import type { KeyedRecord, KnownRun } from '../streams/records/page-record.ts';
+import type { KeyedRecord } from '../streams/records/page-record.ts';
+import type { PageRun } from '../streams/records/page-run.ts';
 import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { InitialSnapshot } from './checkpoint/cursor.ts';
@@ -20,7 +21,7 @@ export interface ComparedBatch extends ReadRecords {
   /** Of records that are looked at one by one, and those that count as seen. */
   readonly keys: readonly string[];
   /** What all its other records were known again with. */
-  readonly runs: readonly KnownRun[];
+  readonly runs: readonly PageRun[];
   /** Those that START_FROM leaves out. */
   readonly leftOut: readonly string[];
 }
@@ -69,38 +70,35 @@ export function comparing(
           return updatedAt === null || updatedAt >= startFrom;
         });
   /** Since it was given its image the schema may have grown, or the image may have become one of other bytes. */
-  const isCurrent = (record: KeyedRecord, codec: ImageCodec, runs: ReadonlySet<KnownRun>) => {
+  const isCurrent = (record: KeyedRecord, codec: ImageCodec) => {
     const { key, image, run } = record;
-    if (run) return runs.has(run);
+    if (run) return false; // it has left it, or stands beside another one of its key
     return image?.kind === 'published'
       ? checkpoint.text(key)?.digest === record.digest?.digest
       : image?.codec === codec;
   };
-  /**
-   * The runs that are compared as a whole: all of their members are here, and the run has not been retired since the page was decoded.
-   * The members of any other run are compared one by one, as are those of a run that came twice.
-   */
-  const liveRuns = (records: readonly KeyedRecord[]): ReadonlySet<KnownRun> => {
-    const here = new Map<KnownRun, number>();
-    for (const { run } of records) if (run) here.set(run, (here.get(run) ?? 0) + 1);
-    const isLive = ([run, count]: readonly [KnownRun, number]) =>
-      count === run.members.length && checkpoint.run(run.id) !== undefined;
-    return new Set([...here].filter(isLive).map(([run]) => run));
-  };
+  const isLive = ({ run }: PageRun) => checkpoint.run(run.id) !== undefined;
+  const membersOf = (runs: readonly PageRun[]) =>
+    runs.flatMap((run) => run.records() as readonly KeyedRecord[]);
   const compared = (batch: ReadBatch): ComparedBatch => {
     const codec = evolution.values;
-    const runs = liveRuns(batch.keyed);
-    const records = batch.keyed.map((each) =>
-      isCurrent(each, codec, runs) ? each : each.withImage(undefined),
+    const live = batch.runs.filter(isLive);
+    // A run may have been retired since the page was decoded: its members are compared one by one.
+    const retired = batch.runs.filter((run) => !live.includes(run));
+    const compare = [...batch.keyed, ...membersOf(retired)].map((each) =>
+      isCurrent(each, codec) ? each : each.withImage(undefined),
     );
-    const alone = records.filter(({ run }) => !run);
+    // What is published again is looked at one by one.
+    const isApart = batch.lane === 'resync';
+    const records = isApart ? [...compare, ...membersOf(live)] : compare;
+    const runs = isApart ? [] : live;
     const { spared = [], gone } = batch.lane === 'sweep' ? batch : {};
     const wanted = isOfWhole(batch) ? wantedOf(records) : records;
     const kept = wanted.length < records.length && new Set(wanted);
     return {
       batch,
-      keys: [...alone.map(({ key }) => key), ...spared],
-      runs: [...runs],
+      keys: [...records.map(({ key }) => key), ...spared],
+      runs,
       leftOut: kept ? records.filter((each) => !kept.has(each)).map(({ key }) => key) : [],
       records: wanted,
       gone: gone ? gone.keys.filter((key) => checkpoint.isUnseen(key, gone.since)) : [],

@@ -31,6 +31,7 @@ import type { PermitsRequest } from '../sinks/signals/signals.ts';
 import { ledgerWriter } from '../state/ledger-writer.ts';
 import { openStore } from '../state/store.ts';
 import { backoff } from '../streams/flow/backoff.ts';
+import type { BodyPool } from '../streams/http/body.ts';
 import { listTask, MAX_PAUSE_MS, serviceOf } from './list-task.ts';
 import type { Opening } from './list-task.ts';
 import { takeOver } from './takeover.ts';
@@ -41,6 +42,8 @@ export interface ServeAccountOptions {
   /** Names this process. */
   readonly instance: string;
   readonly links: Links;
+  /** Memory for pages: one for all accounts of a process. */
+  readonly bodies: BodyPool;
   readonly signals: SignalTopic;
   /** Its first value stops the account: the pages in hand are committed, within {@link STOP_WITHIN_MS}. It must replay that value. */
   readonly stop$: Observable<unknown>;
@@ -78,6 +81,7 @@ export async function serveAccount(options: ServeAccountOptions): Promise<void> 
   const quota = quotas({ config, scheduler, stateDir, ledger, writer, instance });
   hooks.onStart?.({ quotas: quota.use });
   const api = openApi({
+    bodies: options.bodies,
     config: config.api,
     loginLimit: quota.login,
     mayBeSent: ledger.isRunning,

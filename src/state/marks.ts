@@ -1,6 +1,6 @@
 import { damaged, UNMARKED } from './entries.ts';
 import type { KeptText, Mark } from './entries.ts';
-import type { Run, RunHead } from './run-entries.ts';
+import type { Run, RunHead, StoredRun } from './run-entries.ts';
 
 /** Where marks and runs are kept. What is put is read back at once. */
 export interface MarkTables {
@@ -11,7 +11,7 @@ export interface MarkTables {
   head(id: string): RunHead | undefined;
   putHead(id: string, head: RunHead): void;
   /** Of a live run. */
-  run(id: string): Run;
+  run(id: string): StoredRun;
   putRun(run: Run): void;
   /** Only its head is left. */
   removeRun(id: string): void;
@@ -66,7 +66,7 @@ export class Marks {
   }
 
   /** The run that begins with a key; undefined where none does. */
-  runFrom(key: string): Run | undefined {
+  runFrom(key: string): StoredRun | undefined {
     const { run } = this.of(key);
     if (!run?.isFirst || !this.headOf(run.id).isLive) return undefined;
     if (!this.#changed.has(key)) this.#recent.delete(key); // it is looked at no more, as long as the run is

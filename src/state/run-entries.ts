@@ -92,23 +92,79 @@ export function packRun({ id, digest, length, members }: Run): Buffer {
 }
 
 /** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this id. */
-export function unpackRun(id: string, packed: Buffer | undefined): Run {
+export function unpackRun(id: string, packed: Buffer | undefined): StoredRun {
   if (!packed) throw damaged('a run is gone');
   expectWhole(id, packed, BODY.members);
-  const members: RunMember[] = [];
-  const behind = packed.length - CHECKSUM_BYTES;
-  for (let place: number = BODY.members; place < behind;) {
-    const key = place + MEMBER.key;
-    const next = key + packed.readUInt16BE(place + MEMBER.keyBytes);
-    const updatedAt = packed.readDoubleBE(place + MEMBER.updatedAt);
-    members.push({
-      key: packed.toString('utf8', key, next),
-      at: packed.readUInt32BE(place + MEMBER.at),
-      end: packed.readUInt32BE(place + MEMBER.end),
-      updatedAt: Number.isNaN(updatedAt) ? null : updatedAt,
-    });
-    place = next;
+  return new StoredRun(id, packed);
+}
+
+/** A run as it was stored. Its members stay packed until somebody asks for them: mostly nobody does. */
+export class StoredRun implements Run {
+  readonly id: string;
+  readonly digest: string;
+  readonly length: number;
+  /** How many members it has. */
+  readonly size: number;
+  readonly #packed: Buffer;
+
+  constructor(id: string, packed: Buffer) {
+    this.id = id;
+    this.digest = packed.toString('latin1', BODY.digest, BODY.length);
+    this.length = packed.readUInt32BE(BODY.length);
+    this.#packed = packed;
+    let size = 0;
+    this.#each(() => (size += 1));
+    this.size = size;
   }
-  const digest = packed.toString('latin1', BODY.digest, BODY.length);
-  return { id, digest, length: packed.readUInt32BE(BODY.length), members };
+
+  get members(): readonly RunMember[] {
+    const members: RunMember[] = [];
+    this.#each((place) => members.push(this.#memberAt(place)));
+    return members;
+  }
+
+  /** The nth member, from 0. */
+  member(nth: number): RunMember {
+    let place: number = BODY.members;
+    for (let before = 0; before < nth; before += 1) place = this.#behind(place);
+    return this.#memberAt(place);
+  }
+
+  /** Where the key of each member stands, in UTF-8. */
+  eachKey(tell: (bytes: Buffer, from: number, to: number) => void): void {
+    this.#each((place, next) => tell(this.#packed, place + MEMBER.key, next));
+  }
+
+  /** The `updated_at` of each member, in ms since the epoch; null where it has none. */
+  eachUpdatedAt(tell: (updatedAt: number | null) => void): void {
+    this.#each((place) => tell(this.#updatedAt(place)));
+  }
+
+  #each(tell: (place: number, next: number) => void): void {
+    const behind = this.#packed.length - CHECKSUM_BYTES;
+    for (let place: number = BODY.members; place < behind;) {
+      const next = this.#behind(place);
+      tell(place, next);
+      place = next;
+    }
+  }
+
+  /** Where the member behind that at a place begins. */
+  #behind(place: number): number {
+    return place + MEMBER.key + this.#packed.readUInt16BE(place + MEMBER.keyBytes);
+  }
+
+  #memberAt(place: number): RunMember {
+    return {
+      key: this.#packed.toString('utf8', place + MEMBER.key, this.#behind(place)),
+      at: this.#packed.readUInt32BE(place + MEMBER.at),
+      end: this.#packed.readUInt32BE(place + MEMBER.end),
+      updatedAt: this.#updatedAt(place),
+    };
+  }
+
+  #updatedAt(place: number): number | null {
+    const updatedAt = this.#packed.readDoubleBE(place + MEMBER.updatedAt);
+    return Number.isNaN(updatedAt) ? null : updatedAt;
+  }
 }

@@ -6,7 +6,7 @@ import { openImageFile } from './image-file.ts';
 import type { ImageFile, OnDiscarded } from './image-file.ts';
 import { Marks } from './marks.ts';
 import { packRun, packRunHead, unpackRun, unpackRunHead } from './run-entries.ts';
-import type { Run, RunHead } from './run-entries.ts';
+import type { Run, RunHead, StoredRun } from './run-entries.ts';
 
 export type { KeptText, StoredImage } from './entries.ts';
 export type { Run, RunHead, RunMember } from './run-entries.ts';
@@ -100,7 +100,7 @@ export interface TaskStore {
   /** What the image of a key was sent as, if that was kept since it was written. */
   text(key: string): KeptText | undefined;
   /** The run that begins with a key; undefined where none does. */
-  runFrom(key: string): Run | undefined;
+  runFrom(key: string): StoredRun | undefined;
   /** What was seen of a run; undefined once it is retired: its members are looked at one by one from then on. */
   run(id: string): Pick<RunHead, 'seen' | 'read'> | undefined;
   /** Whether the sweep of this number has read the key with the others of a run. */

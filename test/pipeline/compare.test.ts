@@ -3,12 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { comparing } from '../../src/pipeline/compare.ts';
 import { formedRuns } from '../../src/pipeline/publish/form-runs.ts';
 import type { ReadBatch, RefetchBatch } from '../../src/pipeline/reads/read-batch.ts';
+import type { Run } from '../../src/state/store.ts';
+import { recordsOf } from '../../src/streams/decode/answer.ts';
 import { matchingDigests, parsing } from '../../src/streams/decode/decoder.ts';
 import { decodedPage } from '../../src/streams/decode/list-request.ts';
+import { Body } from '../../src/streams/http/body.ts';
 import { logicalClock } from '../../src/streams/http/logical-clock.ts';
 import { keyOfFields } from '../../src/streams/records/key-of.ts';
-import type { KnownRun } from '../../src/streams/records/page-record.ts';
-import { splitRecords } from '../../src/streams/records/records.ts';
+import { splitPage } from '../../src/streams/records/records.ts';
+import { storedRuns } from '../support/stored-runs.ts';
 
 const keyFields = ['id'];
 const keyOf = keyOfFields(keyFields);
@@ -17,29 +20,29 @@ const codec = {
   decode: (bytes: Buffer) => JSON.parse(bytes.toString()) as Record<string, string>,
 };
 
-function decoded(ids: readonly number[], runs: readonly KnownRun[]) {
+function decoded(ids: readonly number[], runs: readonly Run[]) {
   const pagination = { total_records: ids.length, has_next_page: false };
   const text = JSON.stringify({ data: ids.map((id) => ({ id, text: 't' })), pagination });
-  const knownRun = (key: string) => runs.find(({ members }) => members[0]!.key === key);
+  const knownRun = storedRuns(runs);
   const known = () => undefined;
   const decode = matchingDigests({ keyFields, keyOf, known, knownRun }, parsing(keyOf));
-  const steps = decodedPage({ body: Buffer.from(text), text }, decode);
+  const steps = decodedPage({ body: new Body(Buffer.from(text)), text }, decode);
   let step = steps.next();
   while (!step.done) step = steps.next();
-  return step.value!.data;
+  return recordsOf(step.value!);
 }
 
 describe('a page whose turn has come', () => {
   const ids = [1, 2, 3, 4, 5, 6, 7, 8];
-  const [run, ...others] = formedRuns(decoded(ids, []), () => true);
+  const [run, ...others] = formedRuns(decoded(ids, []).parts, () => true);
 
   /** What is looked at as a run, and what one by one. */
   const compared = async (page: readonly number[], isLive = true) => {
-    const { keyed, rejected, rejectedAt } = splitRecords(decoded(page, [run!]));
+    const split = splitPage(decoded(page, [run!]));
     const clock = logicalClock();
     const span = clock.answered(clock.begin());
     const settle = () => undefined;
-    const batch: RefetchBatch = { lane: 'reread', keyed, rejected, rejectedAt, span, settle };
+    const batch: RefetchBatch = { lane: 'reread', ...split, span, settle };
     const difference = await firstValueFrom(
       of<ReadBatch[]>(batch).pipe(
         comparing({

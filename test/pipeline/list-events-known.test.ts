@@ -14,8 +14,10 @@ import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { newCursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import type { TaskBatch, Checkpoint, TaskNotes } from '../../src/pipeline/checkpoint/checkpoint.ts';
 import type { Answer } from '../../src/streams/decode/answer.ts';
+import { Body } from '../../src/streams/http/body.ts';
 import type { ListQuery } from '../../src/streams/http/list-query.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
+import { PageRecords } from '../../src/streams/records/page-records.ts';
 import { SimFolder, storeOf } from '../sim/sim-store.ts';
 import { atOnce } from '../support/at-once.ts';
 import { memory } from '../support/task-memory.ts';
@@ -42,10 +44,13 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
     new Observable<Answer>((subscriber) => {
       const begin = clock.begin();
       const answer: Asked['answer'] = (records, pagination) => {
-        const page = Buffer.from(`{"data":[${records.join()}]}`);
-        const data = atOnce(pageElements(page, (at) => decode(page, at)))!.elements;
+        const page = new Body(Buffer.from(`{"data":[${records.join()}]}`));
+        const parts = atOnce(pageElements(page.bytes, (at) => decode(page, at)))!.elements;
+        const found = new PageRecords(parts, page);
+        const data = found.all();
         subscriber.next({
           data,
+          records: found,
           pagination: { total_records: records.length, has_next_page: false, ...pagination },
           span: clock.answered(begin),
           serverTime: START,

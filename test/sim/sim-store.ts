@@ -1,6 +1,7 @@
 import type { Mark } from '../../src/state/entries.ts';
 import type { LedgerWriter } from '../../src/state/ledger-writer.ts';
 import { Marks } from '../../src/state/marks.ts';
+import { packRun, unpackRun } from '../../src/state/run-entries.ts';
 import type { RecentStarts } from '../../src/state/recent-starts.ts';
 import type {
   ImageUpdate,
@@ -95,7 +96,7 @@ class SimTask {
     removeMark: (key) => this.marks.delete(key),
     head: (id) => this.heads.get(id),
     putHead: (id, head) => this.heads.set(id, head),
-    run: (id) => this.runs.get(id)!,
+    run: (id) => unpackRun(id, packRun(this.runs.get(id)!)),
     putRun: (run) => this.runs.set(run.id, run),
     removeRun: (id) => this.runs.delete(id),
     removeHead: (id) => this.heads.delete(id),

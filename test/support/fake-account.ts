@@ -21,6 +21,8 @@ import type { TokenSource } from '../../src/streams/http/token.ts';
 import { parsing } from '../../src/streams/decode/decoder.ts';
 import type { Decoder } from '../../src/streams/decode/decoder.ts';
 import type { PageRecord } from '../../src/streams/records/page-record.ts';
+import { PageRecords } from '../../src/streams/records/page-records.ts';
+import { Body } from '../../src/streams/http/body.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 const pass = <T>(source: Observable<T>) => source;
@@ -87,7 +89,9 @@ export function fakeAccount(config: Partial<Config>, answer: Answering): Account
         (query) =>
           answer(query, clock, decode).pipe(
             map((page) =>
-              hide ? { ...page, data: page.data.map((each) => each.hidden(hide)) } : page,
+              hide
+                ? { ...page, data: page.data.map((each) => each.hidden(hide)), records: undefined }
+                : page,
             ),
           ),
     };
@@ -121,5 +125,6 @@ export function fakeTask(
 
 /** Records as a decoder makes them of a page. */
 export function decoded(data: readonly JsonValue[], decode: Decoder): readonly PageRecord[] {
-  return data.flatMap((json) => decode(Buffer.from(stringifyJson(json)), 0).values);
+  const bodyOf = (json: JsonValue) => new Body(Buffer.from(stringifyJson(json)));
+  return new PageRecords(data.flatMap((json) => decode(bodyOf(json), 0).values)).all();
 }

@@ -1,8 +1,9 @@
 import { crc32 } from 'node:zlib';
 import { MAX_KEY_BYTES, runId } from '../../state/run-entries.ts';
 import type { Run } from '../../state/store.ts';
-import { payloadDigest } from '../../streams/records/page-record.ts';
-import type { PageRecord, RecordBytes } from '../../streams/records/page-record.ts';
+import { PageRecord, payloadDigest } from '../../streams/records/page-record.ts';
+import type { RecordBytes } from '../../streams/records/page-record.ts';
+import type { PagePart } from '../../streams/records/page-records.ts';
 
 type Keyed = PageRecord & { readonly key: string };
 /** A record that a run can be made of. */
@@ -18,10 +19,11 @@ const MAX_MEMBERS = 256;
 /**
  * The runs that a page's records make, where they stand side by side.
  *
+ * @param page What is in a run already ends one before it.
  * @param isKnown Whether a record is from now on what its image was made of, and in no other run.
  */
 export function formedRuns(
-  page: readonly PageRecord[],
+  page: readonly PagePart[],
   isKnown: (record: Keyed) => boolean,
 ): readonly Run[] {
   const runs: Run[] = [];
@@ -31,7 +33,12 @@ export function formedRuns(
     members = [];
   };
   for (const record of page) {
-    if (!hasKey(record) || !isKnown(record) || !isMember(record)) {
+    if (
+      !(record instanceof PageRecord) ||
+      !hasKey(record) ||
+      !isKnown(record) ||
+      !isMember(record)
+    ) {
       end();
       continue;
     }
@@ -60,7 +67,7 @@ function isBehind({ bytes: { page, at } }: Member, last: Member | undefined): bo
 function runOf(members: readonly Member[]): Run {
   const { page, at: from } = members[0]!.bytes;
   const to = members.at(-1)!.bytes.end;
-  const digest = payloadDigest(page.subarray(from, to));
+  const digest = payloadDigest(page.bytes.subarray(from, to));
   return {
     id: runId(digest),
     digest,

@@ -13,14 +13,15 @@ import {
 import type { SweepProgress, SweptPage } from '../../streams/paging/sweep-progress.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import { hidingChange } from '../../streams/diff/hiding-change.ts';
-import type { KeyedRecord, KnownRun } from '../../streams/records/page-record.ts';
+import type { KeyedRecord } from '../../streams/records/page-record.ts';
+import type { PageRun } from '../../streams/records/page-run.ts';
 import { knownRejects, rejectDigest } from '../../streams/records/known-rejects.ts';
 import type { PersonalFields } from '../../streams/records/personal-fields.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Checkpoint, TaskBatch, TaskNotes } from '../checkpoint/checkpoint.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { SchemaEvolution } from '../codec/schema-evolution.ts';
-import { offsetIn, isPageOfSweep, sweptRecords } from '../reads/read-batch.ts';
+import { offsetIn, isPageOfSweep, sweptParts } from '../reads/read-batch.ts';
 import type { ReadBatch } from '../reads/read-batch.ts';
 import type { ComparedBatch } from '../compare.ts';
 import type { Task } from '../task.ts';
@@ -111,7 +112,7 @@ export function planning(
     const counted = withSettled(reached, difference, publication);
     const sweep = { ...withRemoved(counted, removed, now), keptAt: now };
     const texts = textsOf(difference, images);
-    const ids = runs.map(({ id }) => id);
+    const ids = runs.map(({ run }) => run.id);
     // These get a mark of their own. A repeated record may have been read with its run: its image is written, so it leaves the run.
     const alone = [...keys, ...repeated.map(({ key }) => key)];
     const notes = {
@@ -172,12 +173,12 @@ function runsOf(
   },
 ): readonly Run[] {
   const { texts, checkpoint, sweep } = by;
-  const isPublished = ({ image, run }: KeyedRecord) => image?.kind === 'published' && !run;
+  const isPublished = ({ image }: KeyedRecord) => image?.kind === 'published';
   const known = new Set([...texts.keys(), ...same.filter(isPublished).map(({ key }) => key)]);
   if (known.size === 0) return [];
   // Where pages overlap, the first of them has the run. The second of a key is another record.
   return formedRuns(
-    sweptRecords(batch),
+    sweptParts(batch),
     ({ key }) => known.delete(key) && !checkpoint.isReadWithRun(key, sweep),
   );
 }
@@ -199,13 +200,15 @@ function progressWith(
 /** A sweep that knows what a batch has settled, and what it has not. */
 function withSettled(
   sweep: SweepProgress,
-  { read: { batch }, same, undecided }: Difference<ComparedBatch>,
+  { read, same, undecided }: Difference<ComparedBatch>,
   { images, unpublished }: Publication,
 ): SweepProgress {
+  const { batch } = read;
   const { counts } = sweep;
   if (!counts) return sweep;
   const isInDoubt = counts.undecided.keys.length + counts.unpublished.keys.length > 0;
-  const decided = isInDoubt ? [...images, ...same].map(({ key }) => key) : [];
+  const inRuns = isInDoubt ? read.runs.flatMap(({ run }) => run.members) : [];
+  const decided = isInDoubt ? [...images, ...same, ...inRuns].map(({ key }) => key) : [];
   // Of what was asked for, and can't be told.
   const spared = batch.lane === 'sweep' ? (batch.spared ?? []) : [];
   const untold = spared.filter((key) => !batch.keyed.some((each) => each.key === key));
@@ -233,8 +236,8 @@ function sweepAt(
     page: ScanPage,
     more: Pick<SweptPage, 'settled' | 'rejectedAt'>,
   ) => {
-    const isFresh = ({ id }: KnownRun) => checkpoint.run(id)!.read < next.number;
-    const inRuns = runs.filter(isFresh).reduce((sum, { members }) => sum + members.length, 0);
+    const isFresh = ({ run }: PageRun) => checkpoint.run(run.id)!.read < next.number;
+    const inRuns = runs.filter(isFresh).reduce((sum, { size }) => sum + size, 0);
     const fresh = checkpoint.unread(keys, next.number) + inRuns;
     const left = leftOut.length > 0 ? checkpoint.unread(leftOut, next.number) : 0;
     return sweepAfter(next, page, { ...more, fresh, leftOut: left, now, proofMs });

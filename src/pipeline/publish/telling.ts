@@ -1,4 +1,5 @@
 import type { Published } from '../../observe/hooks.ts';
+import { recordsOf } from '../../streams/decode/answer.ts';
 import { offsetOf } from '../../streams/records/records.ts';
 import type { Checkpoint } from '../checkpoint/checkpoint.ts';
 import { completes, offsetIn } from '../reads/read-batch.ts';
@@ -21,9 +22,9 @@ export function telling({ task, checkpoint }: TellingOptions): (plan: Plan) => P
       hooks.onRejected({ reason: each.reason, offset: offsetOf(each, offset) });
     }
     if (batch.lane === 'first-read') {
-      const { data, pagination } = batch.page.answer;
-      const total = pagination.total_records;
-      const read = Math.min(total, offset + data.length);
+      const { answer } = batch.page;
+      const total = answer.pagination.total_records;
+      const read = Math.min(total, offset + recordsOf(answer).length);
       hooks.onProgress({ read, total, done: batch.snapshot.done });
     }
     if (batch.lane === 'sweep' && batch.step.kind === 'end') {

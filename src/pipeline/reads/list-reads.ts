@@ -3,6 +3,7 @@ import type { Observable } from 'rxjs';
 import { pageLanes } from '../../account/page-lane.ts';
 import type { Lanes } from '../../account/quotas.ts';
 import type { CertifyAsked, Resync } from '../../account/resync-requests.ts';
+import { recordsOf } from '../../streams/decode/answer.ts';
 import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
 import type { LogicalClock } from '../../streams/http/logical-clock.ts';
 import { MAX_BACK_MS, serverClock } from '../../streams/http/server-clock.ts';
@@ -14,7 +15,7 @@ import type { KnownRecords } from '../../streams/paging/sweeps.ts';
 import { keyOfFields } from '../../streams/records/key-of.ts';
 import { hastened } from '../../streams/quota/hastened.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
-import { splitRecords } from '../../streams/records/records.ts';
+import { splitPage } from '../../streams/records/records.ts';
 import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
@@ -101,15 +102,22 @@ export function listReads(options: ListReadsOptions): ListReads {
   });
   const open = (limit: Limit, places: number, request: ListRequest): ReadLane => {
     const lane = openLane(limit, places, request);
-    const arrived = ({ span, data, serverTime }: Answer): Brought => {
-      const split = splitRecords(data, lists.volatile);
-      single.saw(split.keyed);
+    const arrived = (answer: Answer): Brought => {
+      const { span, serverTime } = answer;
+      const records = recordsOf(answer);
+      const split = splitPage(records, lists.volatile);
+      single.saw(records);
       clock.tell(serverTime);
-      return { ...split, span, settle: lane.settling(span) };
+      const settled = lane.settling(span);
+      const settle = () => {
+        records.settle();
+        settled();
+      };
+      return { ...split, span, settle };
     };
     const seen = (answer: Answer): Brought => {
       const brought = arrived(answer);
-      clock.see(answer.data.map(({ updatedAt }) => updatedAt));
+      clock.see(recordsOf(answer).updatedAt());
       return brought;
     };
     return { ...lane, arrived, seen };

@@ -3,13 +3,14 @@ import type { Answer } from '../../streams/decode/answer.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import type { SweepStep } from '../../streams/paging/sweeps.ts';
-import type { PageRecord } from '../../streams/records/page-record.ts';
-import type { SplitRecords } from '../../streams/records/records.ts';
+import { recordsOf } from '../../streams/decode/answer.ts';
+import type { PagePart } from '../../streams/records/page-records.ts';
+import type { SplitPage } from '../../streams/records/records.ts';
 import type { InitialSnapshot } from '../checkpoint/cursor.ts';
 import type { PageLane } from '../../account/page-lane.ts';
 
 /** What one look at the API brought, whatever it was for. */
-export interface Brought extends SplitRecords {
+export interface Brought extends SplitPage {
   readonly span: Span;
   /** To be called when it is dealt with: gives back its place in memory. */
   readonly settle: () => void;
@@ -100,8 +101,9 @@ export function isPageOfSweep(batch: ReadBatch): boolean {
 }
 
 /** What a sweep has read on a page, in its order. */
-export function sweptRecords(batch: ReadBatch): readonly PageRecord[] {
-  return (batch.lane === 'sweep' && pageOf(batch)?.answer.data) || [];
+export function sweptParts(batch: ReadBatch): readonly PagePart[] {
+  const page = batch.lane === 'sweep' ? pageOf(batch) : undefined;
+  return page ? recordsOf(page.answer).parts : [];
 }
 
 /** Whether with it a reading has come to its end: see `Published.completes`. */

@@ -37,7 +37,7 @@ export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch
   const told = (resync: Resync, outcome: Outcome): ResyncBatch => {
     const span = moment();
     const step = { resync, outcome };
-    const nothing = { keyed: [], rejected: [], rejectedAt: [] };
+    const nothing = { keyed: [], runs: [], rejected: [], rejectedAt: [] };
     return { lane: 'resync', step, ...nothing, span, settle: settling(span) };
   };
   const order = (resync: Resync, number: string): Observable<ResyncBatch> =>

@@ -3,10 +3,10 @@ import type { Observable } from 'rxjs';
 import { CellarstreamError, isOfOneResource } from '../../core/errors.ts';
 import type { ResourceRules } from '../../resources/resources.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
+import { recordsOf } from '../../streams/decode/answer.ts';
 import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
-import { isReadable } from '../../streams/records/page-record.ts';
-import type { KeyedRecord } from '../../streams/records/page-record.ts';
+import type { PageRecords } from '../../streams/records/page-records.ts';
 
 /** Single records of a list, asked for by their keys. */
 export interface SingleRecords {
@@ -17,7 +17,7 @@ export interface SingleRecords {
    */
   readonly ask: (key: string, limit: Limit) => Observable<Answer | undefined>;
   /** Told of what has just been read: one of it is asked for where an answer is in doubt. */
-  readonly saw: (records: readonly Pick<KeyedRecord, 'key'>[]) => void;
+  readonly saw: (records: PageRecords) => void;
 }
 
 export interface SingleRecordsOptions {
@@ -43,7 +43,7 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
   const canBeAsked = (key: string) => byKey !== undefined && /^\d+$/.test(key);
   const find = (key: string, limit: Limit) => request({ [byKey!]: key }, limit);
   const confirmed = (answer: Answer, key: string, limit: Limit): Observable<Answer | undefined> => {
-    if (!isReadable(answer.data)) {
+    if (!recordsOf(answer).isReadable) {
       settle(answer.span);
       onRefused(
         new CellarstreamError('API_ANSWER', 'the API sent a single record that is not JSON'),
@@ -57,7 +57,8 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
         : find(witness, limit).pipe(
             map((found) => {
               settle(found.span);
-              return found.data.length > 0 && isReadable(found.data);
+              const { length, isReadable } = recordsOf(found);
+              return length > 0 && isReadable;
             }),
             // Refused, it tells nothing of the key that it was asked for.
             catchError((error: unknown) =>
@@ -84,7 +85,12 @@ export function singleRecords(options: SingleRecordsOptions): SingleRecords {
       ),
     saw: (records) => {
       if (byKey === undefined) return;
-      witness = records.findLast(({ key }) => canBeAsked(key))?.key ?? witness;
+      for (let place = records.length - 1; place >= 0; place -= 1) {
+        const key = records.at(place)?.key;
+        if (key === undefined || !canBeAsked(key)) continue;
+        witness = key;
+        return;
+      }
     },
   };
 }

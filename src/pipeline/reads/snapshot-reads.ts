@@ -3,7 +3,7 @@ import type { Observable } from 'rxjs';
 import { MAX_BACK_MS } from '../../streams/http/server-clock.ts';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
 import type { ScanPage, ScanTrouble } from '../../streams/paging/pages.ts';
-import { isReadable } from '../../streams/records/page-record.ts';
+import { recordsOf } from '../../streams/decode/answer.ts';
 import { window } from '../../streams/paging/poll.ts';
 import type { Cursor, InitialSnapshot } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
@@ -51,7 +51,7 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
       caughtUp: false,
     };
     // As with a sweep: what it may be nobody knows.
-    settled &&= isReadable(page.answer.data);
+    settled &&= recordsOf(page.answer).isReadable;
     const brought = lane.seen(page.answer);
     // An empty list tells nothing of the clock that will stamp its first record.
     began$.next(clock.mark(clock.newest()) ?? (startedAt ?? MAX_BACK_MS) - MAX_BACK_MS);

@@ -2,6 +2,7 @@ import { ignoreElements, map, merge, NEVER, switchMap, take, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Lanes } from '../../account/quotas.ts';
 import type { CertifyAsked } from '../../account/resync-requests.ts';
+import { recordsOf } from '../../streams/decode/answer.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
 import { sweeps } from '../../streams/paging/sweeps.ts';
 import type { KnownRecords, SweepStep } from '../../streams/paging/sweeps.ts';
@@ -101,6 +102,7 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
   let letGo: (() => void) | undefined;
   const nothing = (span: Span): Brought => ({
     keyed: [],
+    runs: [],
     rejected: [],
     rejectedAt: [],
     span,
@@ -122,7 +124,8 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
       case 'asked': {
         const { key, since, answer, again } = step;
         const read = batch(step, answer ? lane.seen(answer) : nothing(moment()));
-        const isGone = answer?.data.length === 0 && answer.pagination.total_records === 0;
+        const isGone =
+          answer && recordsOf(answer).length === 0 && answer.pagination.total_records === 0;
         // Gone for the first time it stays missing, and is asked for again. What can't be told is not.
         if (!again) return isGone ? read : { ...read, spared: [key] };
         return isGone ? { ...read, gone: { keys: [key], since } } : read;

@@ -1,9 +1,12 @@
 import type { Observable } from 'rxjs';
 import { isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
+import type { Body } from '../http/body.ts';
 import type { ListQuery } from '../http/list-query.ts';
 import type { Span } from '../http/logical-clock.ts';
 import type { PageRecord } from '../records/page-record.ts';
+import { PageRecords } from '../records/page-records.ts';
+import type { PagePart } from '../records/page-records.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 
 /** What the API's list format says of a page, as far as it is relied on. */
@@ -15,6 +18,8 @@ export interface Pagination {
 /** One page, as it was answered. */
 export interface Answer {
   readonly data: readonly PageRecord[];
+  /** The same, for who need not look at each: those that are known in runs are made when `data` is asked for. */
+  readonly records?: PageRecords | undefined;
   readonly pagination: Pagination;
   /** The answer was a 404 that is no page of HTML, to a request for one record: who said it? */
   readonly notFound?: true;
@@ -27,16 +32,53 @@ export interface Answer {
 }
 
 /** What an answer brings. */
-export type Page = Pick<Answer, 'data' | 'pagination' | 'notFound'>;
+export type Page = Pick<Answer, 'data' | 'records' | 'pagination' | 'notFound'>;
 
 /** Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes. */
 export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;
 
-/** A page of these records, with what the answer around them says; undefined where something is missing in that. */
-export function pageOf(envelope: JsonValue, data: readonly PageRecord[]): Page | undefined {
+/** The records of an answer, those of runs not made. */
+export function recordsOf(answer: Pick<Answer, 'data' | 'records'>): PageRecords {
+  return answer.records ?? new PageRecords(answer.data);
+}
+
+/** The answer that a page came with. */
+export function answerOf(
+  page: Page,
+  { span, serverTime, elapsedMs }: Pick<Answer, 'span' | 'serverTime' | 'elapsedMs'>,
+): Answer {
+  const about = { span, serverTime, ...(elapsedMs !== undefined && { elapsedMs }) };
+  const { records, pagination } = page;
+  if (!records) return { ...page, ...about };
+  return {
+    ...about,
+    records,
+    pagination,
+    get data() {
+      return records.all();
+    },
+  };
+}
+
+/**
+ * A page of these records, with what the answer around them says; undefined where something is missing in that.
+ *
+ * @param body To be given back when they are dealt with.
+ */
+export function pageOf(
+  envelope: JsonValue,
+  parts: readonly PagePart[],
+  body?: Body,
+): Page | undefined {
   const { pagination } = isJsonObject(envelope) ? envelope : {};
   const { total_records, has_next_page } = isJsonObject(pagination) ? pagination : {};
-  return typeof total_records === 'number' && typeof has_next_page === 'boolean'
-    ? { data, pagination: { total_records, has_next_page } }
-    : undefined;
+  if (typeof total_records !== 'number' || typeof has_next_page !== 'boolean') return undefined;
+  const records = new PageRecords(parts, body);
+  return {
+    records,
+    pagination: { total_records, has_next_page },
+    get data() {
+      return records.all();
+    },
+  };
 }

@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { CellarstreamError } from '../../core/errors.ts';
+import { recordsOf } from './answer.ts';
 import type { Answer } from './answer.ts';
 import type { ListQuery } from '../http/list-query.ts';
 
@@ -14,7 +15,8 @@ export interface BrokenPage {
 }
 
 /** An answer that is such a page. */
-export type BrokenAnswer = Omit<Answer, 'data' | 'pagination' | 'notFound'> & BrokenPage;
+export type BrokenAnswer = Omit<Answer, 'data' | 'records' | 'pagination' | 'notFound'> &
+  BrokenPage;
 
 export const isBroken = (answer: Answer | BrokenAnswer): answer is BrokenAnswer =>
   'broken' in answer;
@@ -22,7 +24,7 @@ export const isBroken = (answer: Answer | BrokenAnswer): answer is BrokenAnswer 
 /** The text of the record that is no JSON with which an answer begins; undefined where it is JSON. */
 export function unreadIn(answer: Answer | BrokenAnswer): string | undefined {
   if (isBroken(answer)) return answer.broken.rest.toString('utf8');
-  const [first] = answer.data;
+  const first = recordsOf(answer).at(0);
   return first?.unreadableAt === undefined ? undefined : (first.json as string);
 }
 

@@ -4,10 +4,13 @@ import { setOwn } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import { parsedElement } from '../../schemas/json/page-elements.ts';
 import type { Elements } from '../../schemas/json/page-elements.ts';
+import type { Body } from '../http/body.ts';
 import type { ImageCodec } from '../records/image-codec.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecord, payloadDigest, PUBLISHED } from '../records/page-record.ts';
 import type { KnownRun, PayloadDigest } from '../records/page-record.ts';
+import type { PagePart } from '../records/page-records.ts';
+import { PageRun } from '../records/page-run.ts';
 import { instantOf, updatedAtOf } from '../records/updated-at.ts';
 
 /**
@@ -16,12 +19,15 @@ import { instantOf, updatedAtOf } from '../records/updated-at.ts';
  *
  * @throws SyntaxError when it isn't JSON.
  */
-export type Decoder = (page: Buffer, at: number) => Elements<PageRecord>;
+export type Decoder = (page: Body, at: number) => Elements<PagePart>;
+
+/** The same where no record is known. */
+export type RecordDecoder = (page: Body, at: number) => Elements<PageRecord>;
 
 /** Each record is parsed. Without `keyOf` none has a key. */
-export function parsing(keyOf: KeyOf = () => undefined): Decoder {
+export function parsing(keyOf: KeyOf = () => undefined): RecordDecoder {
   return (page, at) => {
-    const { value, end } = parsedElement(page, at);
+    const { value, end } = parsedElement(page.bytes, at);
     return { values: [PageRecord.ofJson(value, { key: keyOf(value) })], end };
   };
 }
@@ -49,10 +55,13 @@ export interface EncodingOptions {
 }
 
 /** Records are encoded as they arrive: nothing of them is parsed but the fields that are looked at. Others go to `next`. */
-export function encoding({ keyFields, keyOf, encode }: EncodingOptions, next: Decoder): Decoder {
+export function encoding(
+  { keyFields, keyOf, encode }: EncodingOptions,
+  next: RecordDecoder,
+): RecordDecoder {
   const wanted = [...new Set([...keyFields, 'created_at', 'updated_at'])];
   return (page, at) => {
-    const encoded = encode(page, at, wanted);
+    const encoded = encode(page.bytes, at, wanted);
     const key = encoded && keyOf(encoded.fields);
     if (!encoded || key === undefined) return next(page, at);
     const { image: bytes, codec, end, fields } = encoded;
@@ -80,23 +89,24 @@ export interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'ke
  */
 export function matchingDigests(
   { keyFields, keyOf, known, knownRun = () => undefined }: MatchingOptions,
-  next: Decoder,
+  next: RecordDecoder,
 ): Decoder {
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
   /** Pages in whose rest a field of the key is not found: else each record would look to their end. */
-  const exhausted = new WeakSet<Buffer>();
+  const exhausted = new WeakSet<Body>();
 
   /** What stands behind the next mention of each field of the key, put into a record. */
-  const guess = (page: Buffer, at: number): string | undefined => {
+  const guess = (page: Body, at: number): string | undefined => {
     if (exhausted.has(page)) return undefined;
+    const { bytes } = page;
     const record: JsonObject = {};
     for (const [field, name] of names) {
-      const start = behindName(page, name, at);
+      const start = behindName(bytes, name, at);
       if (start < 0) {
         exhausted.add(page);
         return undefined;
       }
-      const text = page.toString('utf8', start, endOfValue(page, start));
+      const text = bytes.toString('utf8', start, endOfValue(bytes, start));
       if (/^\d{1,15}$/.test(text)) setOwn(record, field, Number(text));
       else if (/^"[^"\\]*"$/.test(text)) setOwn(record, field, text.slice(1, -1));
       else return undefined; // rarely anything else is a key: it is parsed
@@ -104,18 +114,18 @@ export function matchingDigests(
     return keyOf(record);
   };
 
-  const inRun = (page: Buffer, at: number, key: string): Elements<PageRecord> | undefined => {
+  const inRun = (page: Body, at: number, key: string): Elements<PageRun> | undefined => {
     const run = knownRun(key);
     const end = at + (run?.length ?? 0);
-    if (!run || end > page.length) return undefined;
-    if (payloadDigest(page.subarray(at, end)) !== run.digest) return undefined;
-    return { values: PageRecord.ofRun(run, page, at), end };
+    if (!run || end > page.bytes.length) return undefined;
+    if (payloadDigest(page.bytes.subarray(at, end)) !== run.digest) return undefined;
+    return { values: [new PageRun(run, page, at)], end };
   };
-  const alone = (page: Buffer, at: number, key: string): Elements<PageRecord> | undefined => {
+  const alone = (page: Body, at: number, key: string): Elements<PageRecord> | undefined => {
     const digest = known(key);
     const end = at + (digest?.length ?? 0);
-    if (!digest || end > page.length) return undefined;
-    if (payloadDigest(page.subarray(at, end)) !== digest.digest) return undefined;
+    if (!digest || end > page.bytes.length) return undefined;
+    if (payloadDigest(page.bytes.subarray(at, end)) !== digest.digest) return undefined;
     const { updatedAt } = digest;
     const facts = { key, image: PUBLISHED, digest, updatedAt };
     return { values: [PageRecord.inBytes({ page, at, end }, facts)], end };

@@ -5,6 +5,7 @@ import type { JsonValue } from '../../schemas/json/json.ts';
 import { pageElements } from '../../schemas/json/page-elements.ts';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { backoff } from '../flow/backoff.ts';
+import { Body } from '../http/body.ts';
 import { where } from '../http/http.ts';
 import type { RequestHooks } from '../http/http.ts';
 import type { ListQuery } from '../http/list-query.ts';
@@ -14,7 +15,7 @@ import { pageRequest } from '../http/page-request.ts';
 import type { PageRequest, PageRequestOptions, RawPage } from '../http/page-request.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import type { KeyOf } from '../records/key-of.ts';
-import { pageOf } from './answer.ts';
+import { answerOf, pageOf } from './answer.ts';
 import type { Answer, ListRequest, Page } from './answer.ts';
 import { isBroken } from './broken-answer.ts';
 import type { BrokenAnswer, BrokenPage } from './broken-answer.ts';
@@ -110,15 +111,14 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     isLastTry: () => boolean,
   ): Observable<Answer | BrokenAnswer> =>
     defer(() => {
-      const { span, serverTime, elapsedMs } = raw;
       let isDecoded = false; // from then on the read is settled by who deals with the records
       return pageIn(raw, query, isLastTry).pipe(
         map((page) => {
           isDecoded = true;
-          return { ...page, span, serverTime, elapsedMs };
+          return 'broken' in page ? { ...page, ...whenOf(raw) } : answerOf(page, raw);
         }),
         finalize(() => {
-          if (!isDecoded) logicalClock.settle(span.begin);
+          if (!isDecoded) logicalClock.settle(raw.span.begin);
         }),
       );
     });
@@ -144,9 +144,10 @@ export function decodedList(options: DecodedListOptions): ListRequest {
       backoff({ ...retrying, firstMs: AROUND_AGAIN_MS }),
       map((answer) => {
         look?.(answer, query);
-        return hide
-          ? { ...answer, data: answer.data.map((record) => record.hidden(hide)) }
-          : answer;
+        if (!hide) return answer;
+        const data = answer.data.map((record) => record.hidden(hide));
+        answer.records?.settle();
+        return { ...answer, data, records: undefined };
       }),
     );
   };
@@ -163,16 +164,20 @@ export function* decodedPage(
   decode: Decoder,
 ): Generator<void, Page | undefined> {
   const { body } = page;
-  const parts = yield* pageElements(body, (at) => decode(body, at));
-  if (parts) return pageOf(parseJson(parts.rest), parts.elements);
+  const parts = yield* pageElements(body.bytes, (at) => decode(body, at));
+  if (parts) return pageOf(parseJson(parts.rest), parts.elements, body);
   // Of another layout: each element is written as it would stand in a page, and decoded from that.
   const whole = parseJson(page.text);
   const data = isJsonObject(whole) ? whole.data : undefined;
   if (!Array.isArray(data)) return undefined;
   return pageOf(
     whole,
-    data.flatMap((each) => decode(Buffer.from(stringifyJson(each)), 0).values),
+    data.flatMap((each) => decode(new Body(Buffer.from(stringifyJson(each))), 0).values),
   );
+}
+
+function whenOf({ span, serverTime, elapsedMs }: RawPage) {
+  return { span, serverTime, elapsedMs };
 }
 
 function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boolean {
@@ -186,7 +191,7 @@ const NOTHING = {
 } as const;
 
 /** What {@link listRequest} needs. */
-export interface ListRequestOptions extends Omit<PageRequestOptions, 'refusals'> {
+export interface ListRequestOptions extends Omit<PageRequestOptions, 'refusals' | 'bodies'> {
   /** A record's key. Default: none has one. */
   readonly keyOf?: KeyOf;
 }

@@ -2,11 +2,14 @@ import { CLOSE_ARRAY, isDelimiter, skipSpace } from '../../schemas/json/json-byt
 import { parseJson } from '../../schemas/json/json.ts';
 import { pageElements } from '../../schemas/json/page-elements.ts';
 import type { Elements } from '../../schemas/json/page-elements.ts';
-import { pageOf } from './answer.ts';
+import { pageOf, recordsOf } from './answer.ts';
 import type { Page } from './answer.ts';
+import type { Body } from '../http/body.ts';
 import type { ListQuery } from '../http/list-query.ts';
 import type { Decoder } from './decoder.ts';
 import { PageRecord } from '../records/page-record.ts';
+import { PageRecords } from '../records/page-records.ts';
+import type { PagePart } from '../records/page-records.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
 
 /** What can be made out of a page that is no JSON. */
@@ -37,9 +40,10 @@ export interface PageAroundOptions {
  * @returns undefined where no element is to blame.
  */
 export function* pageAround(
-  body: Buffer,
+  page: Body,
   { query, decode, texts }: PageAroundOptions,
 ): Generator<void, AroundPage | undefined> {
+  const body = page.bytes;
   const { offset = 0, pageSize = Infinity } = query;
   const found: Buffer[] = [];
   let blamed: { readonly place: number; readonly at: number } | undefined;
@@ -51,13 +55,14 @@ export function* pageAround(
   };
   const parts = yield* pageElements(body, (at) => {
     const place = next;
-    const known = elementsAt(body, at, decode);
-    next += known?.values.length ?? 1;
+    const known = elementsAt(page, at, decode);
     if (known) {
+      next += new PageRecords(known.values).length;
       const isCutOff = skipSpace(body, known.end) === body.length;
       if (isCutOff) blame({ place: next, at: body.length }, false);
       return known;
     }
+    next += 1;
     const end = texts.endOf(body, at);
     const text = body.subarray(at, end);
     blame({ place, at }, texts.has(text));
@@ -67,19 +72,21 @@ export function* pageAround(
   if (!blamed) return undefined;
   const rest = body.subarray(blamed.at);
   const around = { texts: found, place: blamed.place, rest };
-  const page = parts && pageWith(parts.rest, parts.elements);
-  if (page && isWhole(page, offset, pageSize)) return { ...around, page };
+  const whole = parts && pageWith(parts.rest, parts.elements);
+  if (whole && isWhole(whole, offset, pageSize)) return { ...around, page: whole };
   const alone = pageSize === 1 && blamed.place === 0 ? loneIn(body, blamed.at, offset) : undefined;
   return alone ? { ...around, ...alone } : { ...around, page: undefined };
 }
 
 /** What is JSON from there on, to an end of elements; undefined where the first is none. */
-function elementsAt(body: Buffer, at: number, decode: Decoder): Elements<PageRecord> | undefined {
+function elementsAt(page: Body, at: number, decode: Decoder): Elements<PagePart> | undefined {
+  const body = page.bytes;
   try {
-    const elements = decode(body, at);
+    const elements = decode(page, at);
     const next = skipSpace(body, elements.end);
     if (next === body.length || isDelimiter(body[next])) return elements;
-    const before = elements.values.slice(0, -1); // the last one goes on where it should end
+    // The last one goes on where it should end.
+    const before = new PageRecords(elements.values).all().slice(0, -1);
     const end = before.at(-1)?.bytes?.end;
     return end === undefined ? undefined : { values: before, end };
   } catch (error) {
@@ -111,12 +118,13 @@ function loneIn(
 const MAX_BRACKETS = 20;
 
 /** Whether as many came as were asked for, or as are left in the list. */
-function isWhole({ data, pagination }: Page, offset: number, pageSize: number): boolean {
-  const { length } = data;
+function isWhole(page: Page, offset: number, pageSize: number): boolean {
+  const { length } = recordsOf(page);
+  const { pagination } = page;
   return length === pageSize || (length < pageSize && length === pagination.total_records - offset);
 }
 
-function pageWith(rest: string, data: readonly PageRecord[]): Page | undefined {
+function pageWith(rest: string, data: readonly PagePart[]): Page | undefined {
   try {
     return pageOf(parseJson(rest), data);
   } catch (error) {

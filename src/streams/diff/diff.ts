@@ -9,6 +9,7 @@ import type { Identities } from './identity.ts';
 import type { NewestReads, Verdict } from './newest.ts';
 import type { Span } from '../http/logical-clock.ts';
 import type { KeyedRecord } from '../records/page-record.ts';
+import type { PageRun } from '../records/page-run.ts';
 import type { VolatileFields } from '../records/volatile-fields.ts';
 
 /** The last published image of each record. */
@@ -20,6 +21,8 @@ export interface Images {
 /** Records of one page, and when they were read. */
 export interface ReadRecords {
   readonly records: readonly KeyedRecord[];
+  /** Others, which are as their images say, and of whose keys none is in `records`. Default none. */
+  readonly runs?: readonly PageRun[];
   /** Keys that the read showed to be gone. */
   readonly gone?: readonly string[];
   /** Leave it out where reads never overlap. */
@@ -31,7 +34,7 @@ export interface Difference<In extends ReadRecords> {
   readonly read: In;
   readonly changes: readonly Change[];
   readonly unchanged: number;
-  /** The records that have not changed. */
+  /** The records that have not changed, those in runs aside. */
   readonly same: readonly KeyedRecord[];
   /** Of those whose volatile fields alone have: the images that they would have now, by key. */
   readonly refreshed: ReadonlyMap<string, Buffer>;
@@ -101,6 +104,11 @@ export function diff<In extends ReadRecords>(
     const undecided: string[] = [];
     const unchanged: KeyedRecord[] = [];
     const refreshed = new Map<string, Buffer>();
+    let inRuns = 0;
+    for (const { run, size } of read.runs ?? []) {
+      inRuns += size;
+      if (read.span) newest?.sawAll(() => run.members, read.span);
+    }
     const isRefreshed = (before: Buffer | undefined, after: Buffer): boolean =>
       volatile !== undefined &&
       before !== undefined &&
@@ -147,7 +155,11 @@ export function diff<In extends ReadRecords>(
       kept.delete(key);
     }
     if (images === kept) for (const [key, image] of page) kept.set(key, image);
-    return { read, changes, unchanged: unchanged.length, same: unchanged, refreshed, undecided };
+    return {
+      ...{ read, changes, refreshed, undecided },
+      unchanged: unchanged.length + inRuns,
+      same: unchanged,
+    };
   });
 }
 

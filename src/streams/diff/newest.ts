@@ -9,6 +9,14 @@ export interface NewestReads {
   judge(key: string, span: Span, updatedAt: number | null): Verdict;
   /** The content in hand for `key` is now that of this read; `same` if it was so before. */
   saw(key: string, span: Span, updatedAt: number | null, same: boolean): void;
+  /** The content in hand for these keys, none of which is another's, was that of this read before. */
+  sawAll(members: () => readonly SeenMember[], span: Span): void;
+}
+
+/** A key of several that were seen at once. */
+export interface SeenMember {
+  readonly key: string;
+  readonly updatedAt: number | null;
 }
 
 interface Seen {
@@ -31,8 +39,13 @@ const SWEEP_EVERY = 1_000;
  */
 export function newestReads(clock: LogicalClock): NewestReads {
   const seen = new Map<string, Seen>();
+  /** Seen at once, and not entered in `seen` yet: nobody has been judged since. */
+  let waiting: { readonly members: () => readonly SeenMember[]; readonly span: Span }[] = [];
   let saws = 0;
-  clock.onIdle(() => seen.clear());
+  clock.onIdle(() => {
+    seen.clear();
+    waiting = [];
+  });
 
   let looked: { readonly span: Span; readonly overlaps: boolean } | undefined;
   /** Once for all records of a page: reads that begin from then on overlap it no more. */
@@ -40,9 +53,26 @@ export function newestReads(clock: LogicalClock): NewestReads {
     if (looked?.span !== span) looked = { span, overlaps: clock.overlaps(span) };
     return looked.overlaps;
   };
+  const see = (key: string, span: Span, updatedAt: number | null, same: boolean) => {
+    const last = same ? seen.get(key) : undefined;
+    if (last) {
+      last.end = Math.min(last.end, span.end);
+      last.begin = Math.max(last.begin, span.begin);
+    } else {
+      seen.set(key, { begin: span.begin, end: span.end, updatedAt });
+    }
+  };
+  /** Before anything is looked up, and before other content takes its place. */
+  const enterAll = () => {
+    for (const { members, span } of waiting) {
+      for (const { key, updatedAt } of members()) see(key, span, updatedAt, true);
+    }
+    waiting = [];
+  };
 
   return {
     judge: (key, span, updatedAt) => {
+      enterAll();
       const last = seen.get(key);
       if (!last || span.begin > last.end) return 'newer';
       if (span.end < last.begin) return 'older';
@@ -53,16 +83,16 @@ export function newestReads(clock: LogicalClock): NewestReads {
     },
     saw: (key, span, updatedAt, same) => {
       if (!overlaps(span)) return; // whatever is judged later is newer
-      const last = same ? seen.get(key) : undefined;
-      if (last) {
-        last.end = Math.min(last.end, span.end);
-        last.begin = Math.max(last.begin, span.begin);
-      } else {
-        seen.set(key, { begin: span.begin, end: span.end, updatedAt });
-      }
+      if (!same) enterAll();
+      see(key, span, updatedAt, same);
       if (++saws % SWEEP_EVERY !== 0) return;
       const oldest = clock.oldest();
       for (const [other, { end }] of seen) if (end < oldest) seen.delete(other);
+    },
+    sawAll: (members, span) => {
+      if (!overlaps(span)) return;
+      const oldest = clock.oldest();
+      waiting = [...waiting.filter((each) => each.span.end >= oldest), { members, span }];
     },
   };
 }

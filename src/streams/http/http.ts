@@ -7,6 +7,8 @@ import { CellarstreamError } from '../../core/errors.ts';
 import type { ErrorContext } from '../../core/errors.ts';
 import { httpError } from '../../core/http-error.ts';
 import { codeOf } from '../../core/tls-error.ts';
+import { Body } from './body.ts';
+import type { BodyPool } from './body.ts';
 import { RETRY_AFTER } from '../flow/backoff.ts';
 import type { Retry } from '../flow/backoff.ts';
 
@@ -21,6 +23,8 @@ export interface HttpRequest {
   readonly body?: string;
   /** Most bytes of an answer's body, after decompression. */
   readonly maxBytes: number;
+  /** Where the memory for the body is taken from, and given back to by whoever deals with it. Default new memory. */
+  readonly bodies?: BodyPool | undefined;
   /** The setting of the address, for errors. Default `API_BASE_URL`. */
   readonly setting?: string;
 }
@@ -29,7 +33,7 @@ export interface HttpRequest {
 export interface HttpAnswer {
   readonly status: number;
   /** In UTF-8, without a byte order mark. */
-  readonly body: Buffer;
+  readonly body: Body;
   readonly text: string;
   /** The `Date` header, ms since the epoch; undefined when it is not sent or not a date. */
   readonly date: number | undefined;
@@ -100,12 +104,10 @@ async function ask(request: HttpRequest, signal: EventEmitter): Promise<HttpAnsw
     body: body ?? null,
     signal,
   });
-  const content = withoutMark(
-    await unpacked(
-      await whole(answer.body, request),
-      single(answer.headers['content-encoding']),
-      maxBytes,
-    ),
+  const content = await unpacked(
+    await whole(answer.body, request),
+    single(answer.headers['content-encoding']),
+    maxBytes,
   );
   const date = single(answer.headers.date);
   const retryAfter = single(answer.headers['retry-after']);
@@ -113,15 +115,15 @@ async function ask(request: HttpRequest, signal: EventEmitter): Promise<HttpAnsw
     status: answer.statusCode,
     body: content,
     get text() {
-      return content.toString('utf8');
+      return content.bytes.toString('utf8');
     },
     date: date === undefined ? undefined : instant(date),
     retryAfterMs: retryAfter === undefined ? undefined : pause(retryAfter, date),
   };
 }
 
-async function whole(body: AsyncIterable<Uint8Array>, request: HttpRequest): Promise<Buffer> {
-  const { url, maxBytes } = request;
+async function whole(body: AsyncIterable<Uint8Array>, request: HttpRequest): Promise<Body> {
+  const { url, maxBytes, bodies } = request;
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {
@@ -141,7 +143,13 @@ async function whole(body: AsyncIterable<Uint8Array>, request: HttpRequest): Pro
     if (cause instanceof CellarstreamError || codeOf(cause) === 'UND_ERR_BODY_TIMEOUT') throw cause;
     throw unreadable(url, cause);
   }
-  return Buffer.concat(chunks, size);
+  const memory = bodies?.take(size) ?? Buffer.allocUnsafe(size);
+  let end = 0;
+  for (const chunk of chunks) {
+    memory.set(chunk, end);
+    end += chunk.byteLength;
+  }
+  return new Body(withoutMark(memory.subarray(0, end)), () => bodies?.giveBack(memory));
 }
 
 /** A byte order mark may be ignored, says RFC 8259. */
@@ -154,13 +162,12 @@ function withoutMark(body: Buffer): Buffer {
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
 /** What was asked for is gzip or nothing; another encoding is an answer that can't be read. */
-async function unpacked(
-  bytes: Buffer,
-  encoding: string | undefined,
-  maxBytes: number,
-): Promise<Buffer> {
-  if (encoding === undefined || encoding === 'identity' || bytes.length === 0) return bytes;
-  return gunzip(bytes, { maxOutputLength: maxBytes });
+async function unpacked(body: Body, encoding: string | undefined, maxBytes: number): Promise<Body> {
+  const { bytes } = body;
+  if (encoding === undefined || encoding === 'identity' || bytes.length === 0) return body;
+  const plain = await gunzip(bytes, { maxOutputLength: maxBytes });
+  body.giveBack();
+  return new Body(withoutMark(plain));
 }
 
 function classify(request: HttpRequest, cause: unknown): CellarstreamError {

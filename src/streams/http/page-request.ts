@@ -7,6 +7,7 @@ import { backoff } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import type { ListQuery } from './list-query.ts';
+import type { BodyPool } from './body.ts';
 import { exchange, statusError, where } from './http.ts';
 import type { HttpAnswer, RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';
@@ -46,6 +47,8 @@ export interface PageRequestOptions {
   readonly random?: () => number;
   /** Largest page accepted, in bytes after decompression. Default 64 MiB. */
   readonly maxPageBytes?: number;
+  /** Where the memory of pages is taken from: whoever deals with a page gives it back. Default new memory. */
+  readonly bodies?: BodyPool;
   /** Told of requests and of tries. Default nobody is. */
   readonly hooks?: RequestHooks;
 }
@@ -77,6 +80,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     maxPageBytes = 64 * 2 ** 20,
     random,
     hooks: { onAnswer, onRetry } = {},
+    bodies,
   } = options;
 
   const send = (token: Token, query: ListQuery, waitedMs: number): Observable<RawPage> =>
@@ -90,6 +94,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
         url: addressOf(url, query),
         headers: { authorization: `Bearer ${token.text}` },
         maxBytes: maxPageBytes,
+        bodies,
       } as const;
       const elapsed = () => scheduler.now() - askedAt;
       return exchange(request).pipe(

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
-import type { PageRecord, PayloadDigest } from '../records/page-record.ts';
+import type { PayloadDigest } from '../records/page-record.ts';
+import type { PageRecords } from '../records/page-records.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 
@@ -68,15 +69,15 @@ const MAX_STEPS_BACK = 8;
  * that tells whether a record has changed: one of which nothing but its key is left is known by the keys
  * of those that stand before it, or it might have moved.
  */
-export function join(at: Position, data: readonly PageRecord[], options: JoinOptions): Joint {
+export function join(at: Position, records: PageRecords, options: JoinOptions): Joint {
   const { keyOf } = options;
-  const page = identify(data, keyOf, at.leftOut ?? NONE);
+  const page = identify(records, keyOf, at.leftOut ?? NONE);
   let anchored = at.offset === 0;
   let swapped = false;
   for (const anchors of at.anchors) {
     let last = -1;
     for (const [key, digest] of anchors) {
-      const place = page.placeOf().get(key);
+      const place = page.placeOf(key);
       if (place === undefined || !page.isAsIn(digest, place)) continue;
       anchored = true;
       if (place < last) swapped = true;
@@ -89,7 +90,7 @@ export function join(at: Position, data: readonly PageRecord[], options: JoinOpt
     const next = { ...at, offset, stepsBack: adrift ? 0 : at.stepsBack + 1 };
     return { anchored, swapped, next, adrift };
   }
-  const next = once(() => behind(at, data, page, options));
+  const next = once(() => behind(at, records, page, options));
   return {
     anchored,
     swapped,
@@ -101,22 +102,17 @@ export function join(at: Position, data: readonly PageRecord[], options: JoinOpt
 }
 
 /** Where a scan goes on behind a page that joins. */
-function behind(
-  at: Position,
-  data: readonly PageRecord[],
-  page: Page,
-  options: JoinOptions,
-): Position {
+function behind(at: Position, records: PageRecords, page: Page, options: JoinOptions): Position {
   const { keyOf, leftOut = NONE } = options;
   // A server may give smaller pages than it was asked for: go by what came, and always forward.
-  const overlap = Math.min(options.overlap, Math.floor(data.length / 2));
-  const step = Math.max(1, data.length - overlap);
+  const overlap = Math.min(options.overlap, Math.floor(records.length / 2));
+  const step = Math.max(1, records.length - overlap);
   const before = at.leftOut ?? NONE;
   const isAsBefore =
     leftOut.length === before.length && leftOut.every((field, place) => field === before[place]);
   const anchors = isAsBefore
     ? [...at.anchors, choose(page, overlap)].slice(-PAGES_KEPT)
-    : [choose(identify(data, keyOf, leftOut), overlap)]; // others would be of other contents
+    : [choose(identify(records, keyOf, leftOut), overlap)]; // others would be of other contents
   return {
     offset: at.offset + step,
     step,
@@ -129,9 +125,11 @@ function behind(
 const NONE: readonly string[] = [];
 
 interface Page {
-  /** By place; undefined for a record that can't be known again. */
-  readonly keys: () => readonly (string | undefined)[];
-  readonly placeOf: () => ReadonlyMap<string | undefined, number>;
+  readonly length: number;
+  /** Of the record at a place; undefined for one that can't be known again. */
+  readonly keyAt: (place: number) => string | undefined;
+  /** Undefined where no record has the key. */
+  readonly placeOf: (key: string) => number | undefined;
   /**
    * What an anchor keeps of the record at a place: of its content, or of its bytes where they are known;
    * undefined where that says too little.
@@ -142,33 +140,42 @@ interface Page {
 }
 
 /** A record without a key goes by the one before it: its like may be anywhere in the list. */
-function identify(data: readonly PageRecord[], keyOf: KeyOf, leftOut: readonly string[]): Page {
+function identify(records: PageRecords, keyOf: KeyOf, leftOut: readonly string[]): Page {
   const { without } = volatileFields(leftOut);
-  const keyAt = (place: number) => (place < 0 ? undefined : data[place]!.key);
+  const ownKeyAt = (place: number) => records.at(place)?.key;
   const contents: (string | undefined)[] = []; // worked out when asked for, once: it may take parsing
   const content = (place: number): string | undefined => {
     if (!(place in contents)) contents[place] = contentOf(place);
     return contents[place];
   };
   const contentOf = (place: number): string | undefined => {
-    const record = data[place]!.json;
+    const record = records.at(place)!.json;
     const left = without(record);
     if (left === record || !isKeyAlone(left, keyOf)) return digestOf(left);
-    const neighbours = Array.from({ length: NEIGHBOURS }, (_, k) => keyAt(place - k));
+    const neighbours = Array.from({ length: NEIGHBOURS }, (_, k) => ownKeyAt(place - k));
     return neighbours.includes(undefined) ? undefined : digestOf(neighbours as string[]);
   };
   const bytes = (place: number) => {
-    const digest = leftOut.length === 0 ? data[place]?.digest : undefined;
+    const digest = leftOut.length === 0 ? records.at(place)?.digest : undefined;
     return digest && digestOfBytes(digest);
   };
   const behind = (place: number) => {
     const before = place > 0 ? content(place - 1) : undefined;
     return before === undefined ? undefined : `after ${before}`;
   };
-  const keys = once(() => data.map((_, place) => keyAt(place) ?? behind(place)));
+  const keyAt = (place: number) => ownKeyAt(place) ?? behind(place);
+  /** Of a page in which a record has no key, or that of another one: the last of them has it. */
+  const lastPlaces = once(() => new Map(records.all().map((_, place) => [keyAt(place), place])));
+  const placeOf = (key: string): number | undefined => {
+    const { keys } = records;
+    if (!keys || keys.size < keys.length) return lastPlaces().get(key);
+    const place = keys.placeOf(key);
+    return place !== undefined && ownKeyAt(place) === key ? place : undefined;
+  };
   return {
-    keys,
-    placeOf: once(() => new Map(keys().map((key, place) => [key, place]))),
+    length: records.length,
+    keyAt,
+    placeOf,
     digest: (place, of) => (of === 'bytes' ? bytes(place) : undefined) ?? content(place),
     isAsIn: (digest, place) =>
       digest.startsWith(BY_BYTES) ? digest === bytes(place) : digest === content(place),
@@ -200,17 +207,19 @@ function isKeyAlone(left: JsonValue, keyOf: KeyOf): boolean {
  * others by their content: a server may send that in other bytes the next time.
  */
 function choose(page: Page, overlap: number): readonly Anchor[] {
-  const { digest } = page;
-  const keys = page.keys();
-  const stride = Math.max(1, Math.floor(keys.length / SPREAD_PER_PAGE));
-  const last = keys.length - Math.min(overlap, MAX_LAST);
-  const places = [...keys.keys()].filter(
-    (place) => keys[place] !== undefined && (place >= last || place % stride === 0),
-  );
-  return places.flatMap((place, nth): Anchor[] => {
-    const isByContent = (places.length - 1 - nth) % BY_CONTENT_EVERY === 0;
+  const { digest, keyAt, length } = page;
+  const stride = Math.max(1, Math.floor(length / SPREAD_PER_PAGE));
+  const last = length - Math.min(overlap, MAX_LAST);
+  const chosen: (readonly [place: number, key: string])[] = [];
+  for (let place = 0; place < length; place += 1) {
+    if (place < last && place % stride !== 0) continue;
+    const key = keyAt(place);
+    if (key !== undefined) chosen.push([place, key]);
+  }
+  return chosen.flatMap(([place, key], nth): Anchor[] => {
+    const isByContent = (chosen.length - 1 - nth) % BY_CONTENT_EVERY === 0;
     const kept = digest(place, isByContent ? 'content' : 'bytes');
-    return kept === undefined ? [] : [[keys[place]!, kept]];
+    return kept === undefined ? [] : [[key, kept]];
   });
 }
 

@@ -4,8 +4,10 @@ import { BEGINNING, join } from './anchors.ts';
 import type { Position } from './anchors.ts';
 import { leftOut as newLeftOut } from './left-out.ts';
 import type { LeftOut } from './left-out.ts';
-import type { PageRecord } from '../records/page-record.ts';
+import { KeyIndex } from '../records/key-index.ts';
 import type { KeyOf } from '../records/key-of.ts';
+import type { PageRecords } from '../records/page-records.ts';
+import { recordsOf } from '../decode/answer.ts';
 import type { Answer } from '../decode/answer.ts';
 import { readAhead } from '../flow/read-ahead.ts';
 import type { ReadAhead } from '../flow/read-ahead.ts';
@@ -113,24 +115,25 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
     leftOut.add(from.leftOut ?? []);
 
     const take = (at: Position, answer: Answer): ScanPage => {
-      const { data, pagination } = answer;
-      const isNews = tally?.add(data, pagination.total_records);
+      const { pagination } = answer;
+      const records = recordsOf(answer);
+      const isNews = tally?.add(records, pagination.total_records);
       const missing = tally?.missing();
-      const joint = join(at, data, { overlap, keyOf, leftOut: leftOut.fields() });
+      const joint = join(at, records, { overlap, keyOf, leftOut: leftOut.fields() });
       const page = (next: Position | undefined): ScanPage => ({ answer, offset: at.offset, next });
       const tell = (trouble: ScanTrouble) => onTrouble?.(trouble, at.offset);
 
       if (joint.swapped && !reordered) tell('reordered');
       reordered ||= joint.swapped;
-      if (data.length === 0) emptyAt = at.offset;
+      if (records.length === 0) emptyAt = at.offset;
       if (!joint.anchored) {
         tell(joint.adrift ? 'adrift' : 'stepped-back');
-        leftOut.add(still.failed(data, leftOut.fields()));
+        leftOut.add(still.failed(records, leftOut.fields()));
         return page(joint.next);
       }
       // A list may claim a next page that is empty: it ends where nothing was, once it is seen again
       // that nothing moved in front of that place.
-      const isAtEmpty = at.offset + data.length === emptyAt;
+      const isAtEmpty = at.offset + records.length === emptyAt;
       const last = !pagination.has_next_page || isAtEmpty;
       const repeated = round > 0;
       if (repeated && missing === 0) return page(undefined);
@@ -140,7 +143,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       }
       if (!last) {
         const next = joint.next;
-        still.joined(at.offset + data.length, data, next.anchors.at(-1) ?? []);
+        still.joined(at.offset + records.length, records, next.anchors.at(-1) ?? []);
         return page(next);
       }
 
@@ -182,28 +185,27 @@ const MAX_COUNTED = 250_000;
 
 /** Counts distinct records, to hold them against a total that did not change. */
 function newTally() {
-  const seen = new Set<string>();
+  const seen = new KeyIndex();
   /** The keys of the first page, until there is a second one: on one page every record is one of the total, whatever its key. */
-  let first: readonly string[] | undefined;
+  let first: KeyIndex | undefined;
   let total: number | undefined;
   let counting = true;
   let repeats = 0; // records that have the key of another one of their page
 
-  const count = (keys: readonly string[]): boolean => {
+  const count = (keys: KeyIndex): boolean => {
     const before = seen.size;
-    for (const key of keys) seen.add(key);
-    const found = seen.size - before;
-    if (found < keys.length) repeats += keys.length - new Set(keys).size;
-    return found > 0;
+    seen.addAll(keys);
+    repeats += keys.length - keys.size;
+    return seen.size > before;
   };
   return {
     /** Whether a page has a record that had not been seen; false once nothing is counted any more. */
-    add: (data: readonly PageRecord[], pageTotal: number): boolean => {
+    add: (records: PageRecords, pageTotal: number): boolean => {
       const isFirst = total === undefined;
       total ??= pageTotal;
-      const keys = data.map(({ key }) => key);
       counting &&= total === pageTotal && total <= MAX_COUNTED;
-      if (!counting || !isEachAKey(keys)) {
+      const keys = counting ? records.keys : undefined;
+      if (!keys) {
         counting = false;
         seen.clear();
         first = undefined;
@@ -223,8 +225,4 @@ function newTally() {
         ? Math.max(0, total - (first ? first.length : seen.size + repeats))
         : undefined,
   };
-}
-
-function isEachAKey(keys: readonly (string | undefined)[]): keys is readonly string[] {
-  return !keys.includes(undefined);
 }

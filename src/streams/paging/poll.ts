@@ -1,6 +1,7 @@
 import { asyncScheduler, defer, map, merge, NEVER, repeat, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { ScanPage } from './pages.ts';
+import { recordsOf } from '../decode/answer.ts';
 import { serverClock } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
 
@@ -144,7 +145,7 @@ function chain(options: {
           mark = clock.mark(newest);
         }
         requests += 1;
-        clock.see(page.answer.data.map(({ updatedAt }) => updatedAt));
+        clock.see(recordsOf(page.answer).updatedAt());
         const isLast = page.next === undefined;
         if (isLast) {
           since = Math.min(mark ?? since, reached);

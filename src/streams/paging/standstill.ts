@@ -2,15 +2,15 @@ import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import type { Anchor } from './anchors.ts';
 import { commonFields, differingFields } from './differing-fields.ts';
-import type { PageRecord } from '../records/page-record.ts';
+import type { PageRecords } from '../records/page-records.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 
 /** Looks into a scan that comes no further: which fields keep its pages from joining? */
 export interface Standstill {
   /** A page has joined, which ends so far in the list; with the anchors that it lends. */
-  readonly joined: (end: number, data: readonly PageRecord[], anchors: readonly Anchor[]) => void;
+  readonly joined: (end: number, records: PageRecords, anchors: readonly Anchor[]) => void;
   /** A page has not joined. Gives the fields that differ in every answer, once that can be told. */
-  readonly failed: (data: readonly PageRecord[], leftOut: readonly string[]) => readonly string[];
+  readonly failed: (records: PageRecords, leftOut: readonly string[]) => readonly string[];
 }
 
 /** Pages that did not join, without one that led further between them. */
@@ -28,7 +28,7 @@ export function standstill(): Standstill {
   let differing: ReadonlySet<string>[] = [];
 
   return {
-    joined: (end, data, anchors) => {
+    joined: (end, records, anchors) => {
       if (end > furthest) {
         furthest = end;
         failures = 0;
@@ -37,12 +37,12 @@ export function standstill(): Standstill {
       }
       if (failures === 0) return;
       const keys = new Set(anchors.map(([key]) => key));
-      for (const [key, record] of recordsOf(data, keys)) kept.set(key, record);
+      for (const [key, record] of byKey(records, keys)) kept.set(key, record);
     },
-    failed: (data, leftOut) => {
+    failed: (records, leftOut) => {
       failures += 1;
       const { without } = volatileFields(leftOut);
-      for (const [key, record] of recordsOf(data, kept)) {
+      for (const [key, record] of byKey(records, kept)) {
         const [was, is] = [without(kept.get(key)!), without(record)] as [JsonObject, JsonObject];
         if (stamp(was) === stamp(is)) differing.push(differingFields(was, is));
       }
@@ -54,12 +54,12 @@ export function standstill(): Standstill {
   };
 }
 
-function* recordsOf(
-  data: readonly PageRecord[],
+function* byKey(
+  records: PageRecords,
   keys: { has(key: string): boolean; readonly size: number },
 ): Generator<[string, JsonObject]> {
   if (keys.size === 0) return;
-  for (const record of data) {
+  for (const record of records.all()) {
     if (record.key === undefined || !keys.has(record.key)) continue;
     if (isJsonObject(record.json)) yield [record.key, record.json];
   }

@@ -1,5 +1,6 @@
 import type { Position } from './anchors.ts';
 import type { ScanPage } from './pages.ts';
+import { recordsOf } from '../decode/answer.ts';
 import { countsAfter, NOTHING_COUNTED, sizeOf } from './reading-counts.ts';
 import type { ReadingCounts } from './reading-counts.ts';
 
@@ -150,14 +151,15 @@ export function sweepAfter(
   const still = sweep.total === 'not known yet' || sweep.total === total_records;
   const total = still ? total_records : 'moved';
   const distinct = sweep.distinct + fresh;
-  const { data, serverTime } = answer;
+  const { length } = recordsOf(answer);
+  const { serverTime } = answer;
   const at = { first: serverTime ?? sweep.beganAt, later: serverTime ?? now };
-  const page = { offset, length: data.length, at, rejectedAt, leftOut, settled };
+  const page = { offset, length, at, rejectedAt, leftOut, settled };
   const counts = sweep.counts && countsAfter(sweep.counts, page);
   if (next) return { ...sweep, total, distinct, counts, position: next };
   // A list that is suddenly empty proves nothing: such an answer is more likely than the fact. It
   // may be so in the middle of a sweep, too: then the last page is the empty one.
-  const isEmpty = distinct === 0 || answer.data.length === 0;
+  const isEmpty = distinct === 0 || length === 0;
   const isExact = total === distinct;
   const isDoubtful = !settled || sweep.interrupted;
   const proof = isEmpty ? 'nothing' : isDoubtful ? 'doubtful' : isExact ? 'exact' : 'complete';

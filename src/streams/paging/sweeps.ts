@@ -20,9 +20,9 @@ import {
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { ScanPage } from './pages.ts';
 import type { Span } from '../http/logical-clock.ts';
+import { recordsOf } from '../decode/answer.ts';
 import type { Answer } from '../decode/answer.ts';
 import type { Permits } from '../flow/permits.ts';
-import { isReadable } from '../records/page-record.ts';
 import { hasReadAll, proofLeft, removedLately, seenSince, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
@@ -169,7 +169,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
           requests += 1;
           lastRead = page.answer.span;
           // An unreadable record may be any of those that are missing.
-          if (!isReadable(page.answer.data)) addsUp = false;
+          if (!recordsOf(page.answer).isReadable) addsUp = false;
           return { kind: 'page', page, settled: addsUp, beganAt };
         }),
       );

@@ -1,6 +1,7 @@
 import { createHash, hash } from 'node:crypto';
 import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
+import type { Body } from '../http/body.ts';
 import type { ImageCodec } from './image-codec.ts';
 import { instantOf } from './updated-at.ts';
 
@@ -21,7 +22,16 @@ export interface KnownRun {
   readonly digest: string;
   /** How many they are. */
   readonly length: number;
+  /** How many records it has. */
+  readonly size: number;
+  /** Made anew each time that somebody asks. */
   readonly members: readonly KnownMember[];
+  /** The nth of them, from 0. */
+  readonly member: (nth: number) => KnownMember;
+  /** Where the key of each stands, in UTF-8. */
+  readonly eachKey: (tell: (bytes: Uint8Array, from: number, to: number) => void) => void;
+  /** The `updated_at` of each, in ms since the epoch; null where it has none. */
+  readonly eachUpdatedAt: (tell: (updatedAt: number | null) => void) => void;
 }
 
 /** A record of a run. */
@@ -56,7 +66,7 @@ export interface RecordFacts {
 
 /** Where a record stands in the body of an answer: from its first byte to behind its last one. */
 export interface RecordBytes {
-  readonly page: Buffer;
+  readonly page: Body;
   readonly at: number;
   readonly end: number;
 }
@@ -72,9 +82,9 @@ interface OwnFacts extends RecordFacts {
 }
 
 /** Where a run stands. */
-interface RunBytes {
+export interface RunBytes {
   readonly run: KnownRun;
-  readonly page: Buffer;
+  readonly page: Body;
   readonly from: number;
 }
 
@@ -82,8 +92,7 @@ interface RunBytes {
  * One element of a page, from the body of an answer to the transaction.
  *
  * It is kept as the bytes that it was sent in, and parsed when somebody asks for its JSON: parsed records that live as
- * long as their page cost the garbage collector about as much as parsing them. A member of a run is little more than a
- * place in it: pages of nothing else are most of what is read.
+ * long as their page cost the garbage collector about as much as parsing them.
  */
 export class PageRecord {
   readonly #run: RunBytes | undefined;
@@ -101,10 +110,9 @@ export class PageRecord {
     return new PageRecord({ ...facts, bytes });
   }
 
-  /** The members of a run, which begins at a place of a page. */
-  static ofRun(run: KnownRun, page: Buffer, from: number): PageRecord[] {
-    const place = { run, page, from };
-    return run.members.map((member) => new PageRecord(undefined, place, member));
+  /** A member of a run that stands in a page. */
+  static ofRun(place: RunBytes, member: KnownMember): PageRecord {
+    return new PageRecord(undefined, place, member);
   }
 
   /** A record as JSON. */
@@ -148,7 +156,7 @@ export class PageRecord {
     const own = this.#facts();
     if (own.json === undefined) {
       const { page, at, end } = this.bytes!;
-      own.json = parseJson(page.toString('utf8', at, end));
+      own.json = parseJson(page.bytes.toString('utf8', at, end));
     }
     return own.json;
   }
@@ -222,12 +230,7 @@ export function payloadDigest(bytes: Buffer): string {
 }
 
 function digestOf({ page, at, end }: RecordBytes, updatedAt: number | null): PayloadDigest {
-  return { digest: payloadDigest(page.subarray(at, end)), length: end - at, updatedAt };
-}
-
-/** Whether all of a page is JSON. */
-export function isReadable(records: readonly PageRecord[]): boolean {
-  return records.every(({ unreadableAt }) => unreadableAt === undefined);
+  return { digest: payloadDigest(page.bytes.subarray(at, end)), length: end - at, updatedAt };
 }
 
 function instantIn(json: JsonValue, field: string): number | null {

@@ -3,6 +3,8 @@ import { volatileFields } from './volatile-fields.ts';
 import type { VolatileFields } from './volatile-fields.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import { PageRecord } from './page-record.ts';
+import type { PageRecords } from './page-records.ts';
+import type { PageRun } from './page-run.ts';
 import type { KeyedRecord } from './page-record.ts';
 import type { KeyOf } from './key-of.ts';
 
@@ -44,6 +46,27 @@ export interface SplitRecords {
   readonly rejectedAt: readonly number[];
 }
 
+/** The same of a page as it was decoded. */
+export interface SplitPage extends SplitRecords {
+  /** What the records that are not in `keyed` were known again with. */
+  readonly runs: readonly PageRun[];
+}
+
+/** Splits a page, and leaves its runs as they are where each of its records has a key of its own. */
+export function splitPage(records: PageRecords, volatile?: VolatileFields): SplitPage {
+  const { keys, parts } = records;
+  if (!keys || keys.size < records.length) {
+    return { ...splitRecords(records.all(), volatile), runs: [] };
+  }
+  const keyed: KeyedRecord[] = [];
+  const runs: PageRun[] = [];
+  for (const part of parts) {
+    if (!(part instanceof PageRecord)) runs.push(part);
+    else if (isKeyed(part)) keyed.push(part);
+  }
+  return { keyed, runs, rejected: [], rejectedAt: [] };
+}
+
 /**
  * Splits a page into records with a key of their own and those that can't have one. Order is kept. Of
  * several with one key the first has it: the others are dropped if they say the same, volatile fields
@@ -53,7 +76,6 @@ export function splitRecords(
   records: readonly PageRecord[],
   volatile: VolatileFields = volatileFields([]),
 ): SplitRecords {
-  if (haveKeysOfTheirOwn(records)) return { keyed: records, rejected: [], rejectedAt: [] };
   const byKey = new Map<string, KeyedRecord>();
   const keyed: KeyedRecord[] = [];
   const rejected: RejectedRecord[] = [];
@@ -79,13 +101,6 @@ export function splitRecords(
 /** The same of JSON that somebody else has read. */
 export function keyRecords(data: readonly JsonValue[], keyOf: KeyOf): SplitRecords {
   return splitRecords(data.map((json) => PageRecord.ofJson(json, { key: keyOf(json) })));
-}
-
-/** As nearly all pages are: they are not taken apart. */
-function haveKeysOfTheirOwn(records: readonly PageRecord[]): records is readonly KeyedRecord[] {
-  const keys = new Set<string | undefined>([undefined]);
-  for (const { key } of records) keys.add(key);
-  return keys.size === records.length + 1;
 }
 
 /** A record that has a key is an object. */

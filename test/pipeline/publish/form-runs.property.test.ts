@@ -4,8 +4,10 @@ import { formedRuns } from '../../../src/pipeline/publish/form-runs.ts';
 import type { Run } from '../../../src/state/store.ts';
 import { matchingDigests, parsing } from '../../../src/streams/decode/decoder.ts';
 import { decodedPage } from '../../../src/streams/decode/list-request.ts';
+import { Body } from '../../../src/streams/http/body.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
 import type { PageRecord } from '../../../src/streams/records/page-record.ts';
+import { storedRuns } from '../../support/stored-runs.ts';
 
 const keyFields = ['id'];
 const keyOf = keyOfFields(keyFields);
@@ -22,7 +24,7 @@ function decoded(items: readonly Item[], runs: readonly Run[], before = '') {
   const decode = matchingDigests(
     {
       ...{ keyFields, keyOf, known: () => undefined },
-      knownRun: (key) => runs.find(({ members }) => members[0]!.key === key),
+      knownRun: storedRuns(runs),
     },
     (page, at) => {
       alone += 1;
@@ -31,7 +33,7 @@ function decoded(items: readonly Item[], runs: readonly Run[], before = '') {
   );
   const pagination = { total_records: items.length, has_next_page: false };
   const text = `{${before}${JSON.stringify({ data: items, pagination }).slice(1)}`;
-  const steps = decodedPage({ body: Buffer.from(text), text }, decode);
+  const steps = decodedPage({ body: new Body(Buffer.from(text)), text }, decode);
   let step = steps.next();
   while (!step.done) step = steps.next();
   return { records: step.value!.data, alone };

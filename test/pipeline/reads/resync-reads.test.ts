@@ -53,6 +53,7 @@ function reading(
     moment: () => span,
     arrived: ({ data }) => ({
       ...splitRecords(data),
+      runs: [],
       span,
       settle: () => place.release(),
     }),

@@ -7,6 +7,7 @@ import type { Answer } from '../../../src/streams/decode/answer.ts';
 import type { ListQuery } from '../../../src/streams/http/list-query.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
 import { records } from '../../support/records.ts';
+import { PageRecords } from '../../../src/streams/records/page-records.ts';
 
 const answer = (...numbers: number[]): Answer => ({
   data: records(numbers.map((order_number) => ({ order_number }))),
@@ -30,7 +31,7 @@ function asked(says: (number: string) => Observable<Answer>, seen: readonly stri
     settle,
     onRefused,
   });
-  single.saw(seen.map((key) => ({ key })));
+  single.saw(new PageRecords(seen.map((key) => PageRecord.ofJson(key, { key }))));
   const result = lastValueFrom(single.ask('7', (source) => source));
   return { result, numbers, settle, onRefused, single };
 }

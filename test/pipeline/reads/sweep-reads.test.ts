@@ -17,7 +17,7 @@ describe('sweepBatch', () => {
     moment: () => clock.answered(clock.begin()),
     lane: {
       seen: ({ span }) => ({
-        ...{ keyed: [], rejected: [], rejectedAt: [], span },
+        ...{ keyed: [], runs: [], rejected: [], rejectedAt: [], span },
         settle: settling(span),
       }),
       settling,

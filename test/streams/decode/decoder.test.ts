@@ -5,9 +5,12 @@ import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import type { Elements } from '../../../src/schemas/json/page-elements.ts';
 import type { ImageCodec } from '../../../src/streams/records/image-codec.ts';
 import { encoding, matchingDigests, parsing } from '../../../src/streams/decode/decoder.ts';
-import type { Decoder } from '../../../src/streams/decode/decoder.ts';
+import type { RecordDecoder } from '../../../src/streams/decode/decoder.ts';
+import { Body } from '../../../src/streams/http/body.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
-import type { PageRecord, PayloadDigest } from '../../../src/streams/records/page-record.ts';
+import { PageRecord } from '../../../src/streams/records/page-record.ts';
+import type { PayloadDigest } from '../../../src/streams/records/page-record.ts';
+import type { PagePart } from '../../../src/streams/records/page-records.ts';
 import { encodeParsed } from '../../support/encode-parsed.ts';
 
 const codec: ImageCodec = {
@@ -22,13 +25,15 @@ const keyOf = keyOfFields(['id']);
 const byEncoding = encoding({ keyFields: ['id'], keyOf, encode }, parsing(keyOf));
 
 /** What is decoded one by one. */
-function one({ values, end }: Elements<PageRecord>) {
-  expect(values).toHaveLength(1);
-  return { value: values[0]!, end };
+function one({ values: [value, ...others], end }: Elements<PagePart>) {
+  if (!(value instanceof PageRecord) || others.length > 0) expect.fail('more than one');
+  return { value, end };
 }
 
+const bodyOf = (text: string) => new Body(Buffer.from(text));
+
 describe('encoding', () => {
-  const read = (text: string, at = 0) => one(byEncoding(Buffer.from(text), at));
+  const read = (text: string, at = 0) => one(byEncoding(bodyOf(text), at));
 
   it('leaves of a record its image, its key, its times and its bytes', () => {
     const text =
@@ -73,12 +78,12 @@ function recognising(...keyFields: string[]) {
   return recognisingBy(parsing(keyOf), keyFields);
 }
 
-function recognisingBy(next: Decoder, keyFields: readonly string[]) {
+function recognisingBy(next: RecordDecoder, keyFields: readonly string[]) {
   const kept = new Map<string, PayloadDigest>();
   const keyOf = keyOfFields(keyFields);
   const known = (key: string) => kept.get(key);
   const decode = matchingDigests({ keyFields, keyOf, known }, next);
-  const read = (text: string, at = 0) => one(decode(Buffer.from(text), at));
+  const read = (text: string, at = 0) => one(decode(bodyOf(text), at));
   /** Reads a record, and keeps its digest as if its image had been stored. */
   const keep = (text: string): PayloadDigest => {
     const { key, digest } = read(text).value;
@@ -247,10 +252,10 @@ describe('matchingDigests', () => {
     const known = keep(text);
     const memory = Buffer.from(text);
     for (let end = 0; end < text.length; end++) {
-      expect(() => decode(memory.subarray(0, end), 0)).toThrow(SyntaxError);
+      expect(() => decode(new Body(memory.subarray(0, end)), 0)).toThrow(SyntaxError);
     }
     kept.set('7', { ...known, length: 2 ** 32 - 1 });
-    const { value, end } = one(decode(memory, 0));
+    const { value, end } = one(decode(new Body(memory), 0));
     expect([value.json, end]).toEqual([{ id: 7, a: 'long' }, text.length]);
   });
 
@@ -258,15 +263,16 @@ describe('matchingDigests', () => {
     const { decode, keep } = recognising('id');
     keep('{"id":7}');
     const page = Buffer.from(`{"id":7},${'{"no":1},'.repeat(50)}`);
+    const body = new Body(page);
     const indexOf = vi.spyOn(page, 'indexOf');
     let at = 0;
     for (let k = 0; k <= 50; k++) {
-      const { value, end } = one(decode(page, at));
+      const { value, end } = one(decode(body, at));
       expect(isKnown(value)).toBe(k === 0);
       at = end + 1;
     }
     expect([at, indexOf.mock.calls.length]).toEqual([page.length, 2]);
-    expect(isKnown(one(decode(Buffer.from('{"id":7}'), 0)).value)).toBe(true);
+    expect(isKnown(one(decode(bodyOf('{"id":7}'), 0)).value)).toBe(true);
   });
 
   it('parses a known record when somebody asks, once', () => {
@@ -303,7 +309,7 @@ describe('matchingDigests', () => {
         const now = records.map((record) => ({ ...record }));
         for (const [place, b] of changed) if (now[place]) now[place].b = b;
         const after = (turn ? now.reverse() : now).map((record) => JSON.stringify(record));
-        const page = Buffer.from(after.join(','));
+        const page = bodyOf(after.join(','));
         let at = 0;
         for (const text of after) {
           const { value, end } = one(decode(page, at));

@@ -10,6 +10,7 @@ import { instantOf, updatedAtOf } from '../../../src/streams/records/updated-at.
 import type { DiffOptions, Difference, ReadRecords } from '../../../src/streams/diff/diff.ts';
 import { ORDER_IDENTITIES } from '../../../src/resources/orders/order-identities.ts';
 import { newestReads } from '../../../src/streams/diff/newest.ts';
+import { Body } from '../../../src/streams/http/body.ts';
 import { PageRecord, PUBLISHED } from '../../../src/streams/records/page-record.ts';
 import type {
   KeyedRecord,
@@ -28,7 +29,10 @@ const encodedAs = (json: JsonObject): RecordImage => ({
 });
 /** A record that fails when it is parsed. */
 const unparsed = (key: string, facts: RecordFacts) =>
-  PageRecord.inBytes({ page: Buffer.from('?'), at: 0, end: 1 }, { ...facts, key }) as KeyedRecord;
+  PageRecord.inBytes(
+    { page: new Body(Buffer.from('?')), at: 0, end: 1 },
+    { ...facts, key },
+  ) as KeyedRecord;
 const page = (...records: JsonObject[]): ReadRecords => ({ records: records.map(record) });
 
 /** What each of these reads brings, one after the other. */

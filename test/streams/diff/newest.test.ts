@@ -194,4 +194,63 @@ describe('newestReads', () => {
       { numRuns: 1_000 },
     );
   });
+
+  it('judges the same of keys that were seen at once as of those that were seen one by one', () => {
+    const keys = ['a', 'b', 'c', 'd'] as const;
+    const span = fc.tuple(fc.nat(6), fc.integer({ min: 1, max: 6 }));
+    const key = fc.constantFrom(...keys);
+    const time = fc.constantFrom(null, 1, 2);
+    const step = fc.oneof(
+      fc.record({ all: fc.uniqueArray(key, { minLength: 1 }), span, time }),
+      fc.record({ key, span, time, same: fc.boolean() }),
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), span, time, (steps, last, at) => {
+        // None is forgotten meanwhile.
+        const clock = { ...busyClock(), oldest: () => 0 };
+        const [atOnce, oneByOne] = [newestReads(clock), newestReads(clock)];
+        const spanOf = ([begin, length]: readonly [number, number]) => {
+          return { begin, end: begin + length };
+        };
+        /** What is read again says what it said before. */
+        const times = new Map<string, number | null>();
+        const timeOf = (one: string, time: number | null, same: boolean) => {
+          if (!same || !times.has(one)) times.set(one, time);
+          return times.get(one) ?? null;
+        };
+        for (const each of steps) {
+          const seen = spanOf(each.span);
+          if ('key' in each) {
+            const updatedAt = timeOf(each.key, each.time, each.same);
+            atOnce.saw(each.key, seen, updatedAt, each.same);
+            oneByOne.saw(each.key, seen, updatedAt, each.same);
+          } else {
+            const members = each.all.map((one) => ({
+              key: one,
+              updatedAt: timeOf(one, each.time, true),
+            }));
+            atOnce.sawAll(() => members, seen);
+            for (const one of members) oneByOne.saw(one.key, seen, one.updatedAt, true);
+          }
+        }
+        for (const each of keys) {
+          expect(atOnce.judge(each, spanOf(last), at)).toBe(oneByOne.judge(each, spanOf(last), at));
+        }
+      }),
+    );
+  });
+
+  it('remembers of keys that were seen at once no more than of others', () => {
+    const clock = logicalClock();
+    const newest = newestReads(clock);
+    const [old, beside] = [clock.begin(), clock.begin()];
+    const span = clock.answered(old);
+    const open = clock.begin();
+    newest.sawAll(() => [{ key: 'k', updatedAt: 5 }], span);
+    clock.settle(old);
+    clock.settle(beside);
+    clock.begin(); // it stays open
+    newest.sawAll(() => [{ key: 'other', updatedAt: 5 }], clock.answered(open));
+    expect(newest.judge('k', span, 4)).toBe('newer'); // as good as never seen
+  });
 });

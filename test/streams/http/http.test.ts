@@ -8,6 +8,7 @@ import { firstValueFrom, lastValueFrom } from 'rxjs';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { describeError } from '../../../src/core/errors.ts';
+import { Body } from '../../../src/streams/http/body.ts';
 import { exchange, statusError, where } from '../../../src/streams/http/http.ts';
 import type { HttpAnswer, HttpRequest } from '../../../src/streams/http/http.ts';
 import { failureOf } from '../../support/failure.ts';
@@ -54,11 +55,12 @@ describe('exchange', () => {
     });
     expect(answer).toEqual({
       status: 418,
-      body: Buffer.from('{"a":"Grüner Veltliner"}'),
+      body: expect.any(Body) as Body,
       text: '{"a":"Grüner Veltliner"}',
       date: Date.parse('2026-03-05T12:00:00Z'),
       retryAfterMs: 7_000,
     });
+    expect(answer.body.bytes).toEqual(Buffer.from('{"a":"Grüner Veltliner"}'));
   });
 
   it('sends method, path, query, headers and body', async () => {
@@ -326,7 +328,7 @@ describe('date', () => {
 
 describe('statusError', () => {
   const url = new URL('https://user:p4ss@api.example/v1/orders?offset=3');
-  const answer = { body: Buffer.of(), text: '', date: undefined, retryAfterMs: 7 };
+  const answer = { body: new Body(Buffer.of()), text: '', date: undefined, retryAfterMs: 7 };
 
   it('is QUOTA_EXCEEDED for 429, else API_STATUS, with what is known', () => {
     expect(statusError(url, { ...answer, status: 429 }, { offset: 3 })).toMatchObject({

@@ -1,13 +1,18 @@
 import { hash } from 'node:crypto';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
-import { BEGINNING, join } from '../../../src/streams/paging/anchors.ts';
-import type { Joint, Position } from '../../../src/streams/paging/anchors.ts';
+import { BEGINNING, join as joinRecords } from '../../../src/streams/paging/anchors.ts';
+import type { JoinOptions, Joint, Position } from '../../../src/streams/paging/anchors.ts';
+import { Body } from '../../../src/streams/http/body.ts';
 import { PageRecord } from '../../../src/streams/records/page-record.ts';
+import { PageRecords } from '../../../src/streams/records/page-records.ts';
 import { records } from '../../support/records.ts';
 import { keyOfId, throughJson } from './moving-list.ts';
 
 const options = { overlap: 2, keyOf: keyOfId };
+
+const join = (at: Position, data: readonly PageRecord[], by: JoinOptions): Joint =>
+  joinRecords(at, new PageRecords(data), by);
 
 /** Records by their ids; `4'` is another version of 4. */
 const page = (text: string): JsonObject[] =>
@@ -30,7 +35,7 @@ const sent = (data: readonly JsonObject[]) =>
     const bytes = Buffer.from(JSON.stringify(record));
     const digest = hash('sha256', bytes, 'binary').slice(0, 16);
     return PageRecord.inBytes(
-      { page: bytes, at: 0, end: bytes.length },
+      { page: new Body(bytes), at: 0, end: bytes.length },
       {
         key: keyOfId(record),
         image: { kind: 'published' },
