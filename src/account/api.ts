@@ -116,7 +116,7 @@ export function openApi(options: ApiOptions): Api {
         refusals: refusals[resource],
         dispatcher,
         tokens,
-        ...(bodies && { bodies }),
+        bodies,
       });
       return {
         clock: shared.logicalClock,

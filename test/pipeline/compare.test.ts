@@ -4,7 +4,6 @@ import { comparing } from '../../src/pipeline/compare.ts';
 import { formedRuns } from '../../src/pipeline/publish/form-runs.ts';
 import type { ReadBatch, RefetchBatch } from '../../src/pipeline/reads/read-batch.ts';
 import type { Run } from '../../src/state/store.ts';
-import { recordsOf } from '../../src/streams/decode/answer.ts';
 import { matchingDigests, parsing } from '../../src/streams/decode/decoder.ts';
 import { decodedPage } from '../../src/streams/decode/list-request.ts';
 import { Body } from '../../src/streams/http/body.ts';
@@ -29,7 +28,7 @@ function decoded(ids: readonly number[], runs: readonly Run[]) {
   const steps = decodedPage({ body: new Body(Buffer.from(text)), text }, decode);
   let step = steps.next();
   while (!step.done) step = steps.next();
-  return recordsOf(step.value!);
+  return step.value!.records;
 }
 
 describe('a page whose turn has come', () => {

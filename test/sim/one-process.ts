@@ -5,6 +5,7 @@ import { Chance } from './chance.ts';
 import { SAFE } from './draw.ts';
 import { SimApi } from './sim-api.ts';
 import { SimBroker } from './sim-broker.ts';
+import { SIM_DESTINATION } from './sim-destination.ts';
 import { SimProcess } from './sim-process.ts';
 import { SimRegistry } from './sim-registry.ts';
 import { SimFolder } from './sim-store.ts';
@@ -55,17 +56,6 @@ export function oneProcess({ seed, resource, env, perMinute }: OneProcessOptions
     cwd: '/nonexistent',
     needs: ['api', 'kafka', 'registry'],
   });
-  const destination = {
-    records: () => topic,
-    statusChanges: { topic: 'sim.order-status-changes', schemaId: 900 },
-    deadLetters: { topic: 'sim.dead-letters', schemaId: 901 },
-    cursors: 'sim.cursors',
-    ledger: 'sim.ledger',
-    certificates: 'sim.certificates',
-    partitions: new Map(),
-    maxMessageBytes: new Map(),
-    look: () => Promise.resolve([]),
-  };
   const quota = { ...config.quota, perMinute, loginsPerMinute: perMinute };
   const world = {
     config: { ...config, quota },
@@ -76,7 +66,7 @@ export function oneProcess({ seed, resource, env, perMinute }: OneProcessOptions
     api,
     broker,
     registry,
-    destination,
+    destination: SIM_DESTINATION,
     trace: undefined,
   };
   const { state } = new SimProcess('p1', world, new SimFolder(), SAFE);

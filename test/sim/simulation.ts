@@ -7,6 +7,7 @@ import { SimLedger } from '../account/ledger/sim-ledger.ts';
 import { SimApi, VOLATILE } from './sim-api.ts';
 import type { ApiTraits } from './sim-api.ts';
 import { SimBroker } from './sim-broker.ts';
+import { SIM_DESTINATION } from './sim-destination.ts';
 import { CERTIFICATES, certificatesIn, isCertified } from './check-certificates.ts';
 import { areAnswered } from './check-resyncs.ts';
 import { check } from './sim-checker.ts';
@@ -128,17 +129,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     api,
     broker,
     registry,
-    destination: {
-      records: (resource) => `sim.${resource}`,
-      statusChanges: { topic: 'sim.order-status-changes', schemaId: 900 },
-      deadLetters: { topic: 'sim.dead-letters', schemaId: 901 },
-      cursors: 'sim.cursors',
-      ledger: 'sim.ledger',
-      certificates: 'sim.certificates',
-      partitions: new Map(),
-      maxMessageBytes: new Map(),
-      look: () => Promise.resolve([]),
-    },
+    destination: SIM_DESTINATION,
     trace: tell && ((line) => tell(`${((time.now() - START) / 1_000).toFixed(3)} ${line}`)),
   };
 

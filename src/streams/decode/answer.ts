@@ -32,7 +32,9 @@ export interface Answer {
 }
 
 /** What an answer brings. */
-export type Page = Pick<Answer, 'data' | 'records' | 'pagination' | 'notFound'>;
+export interface Page extends Pick<Answer, 'pagination' | 'notFound'> {
+  readonly records: PageRecords;
+}
 
 /** Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes. */
 export type ListRequest = (query: ListQuery, limit: Limit) => Observable<Answer>;
@@ -47,15 +49,13 @@ export function answerOf(
   page: Page,
   { span, serverTime, elapsedMs }: Pick<Answer, 'span' | 'serverTime' | 'elapsedMs'>,
 ): Answer {
-  const about = { span, serverTime, ...(elapsedMs !== undefined && { elapsedMs }) };
-  const { records, pagination } = page;
-  if (!records) return { ...page, ...about };
   return {
-    ...about,
-    records,
-    pagination,
+    ...page,
+    span,
+    serverTime,
+    ...(elapsedMs !== undefined && { elapsedMs }),
     get data() {
-      return records.all();
+      return page.records.all();
     },
   };
 }
@@ -73,12 +73,8 @@ export function pageOf(
   const { pagination } = isJsonObject(envelope) ? envelope : {};
   const { total_records, has_next_page } = isJsonObject(pagination) ? pagination : {};
   if (typeof total_records !== 'number' || typeof has_next_page !== 'boolean') return undefined;
-  const records = new PageRecords(parts, body);
   return {
-    records,
+    records: new PageRecords(parts, body),
     pagination: { total_records, has_next_page },
-    get data() {
-      return records.all();
-    },
   };
 }

@@ -15,6 +15,7 @@ import { pageRequest } from '../http/page-request.ts';
 import type { PageRequest, PageRequestOptions, RawPage } from '../http/page-request.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import type { KeyOf } from '../records/key-of.ts';
+import { PageRecords } from '../records/page-records.ts';
 import { answerOf, pageOf } from './answer.ts';
 import type { Answer, ListRequest, Page } from './answer.ts';
 import { isBroken } from './broken-answer.ts';
@@ -147,7 +148,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
         if (!hide) return answer;
         const data = answer.data.map((record) => record.hidden(hide));
         answer.records?.settle();
-        return { ...answer, data, records: undefined };
+        return { ...answer, data, records: new PageRecords(data) };
       }),
     );
   };
@@ -185,7 +186,7 @@ function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boo
 }
 
 const NOTHING = {
-  data: [],
+  records: new PageRecords([]),
   pagination: { total_records: 0, has_next_page: false },
   notFound: true,
 } as const;

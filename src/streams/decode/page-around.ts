@@ -2,7 +2,7 @@ import { CLOSE_ARRAY, isDelimiter, skipSpace } from '../../schemas/json/json-byt
 import { parseJson } from '../../schemas/json/json.ts';
 import { pageElements } from '../../schemas/json/page-elements.ts';
 import type { Elements } from '../../schemas/json/page-elements.ts';
-import { pageOf, recordsOf } from './answer.ts';
+import { pageOf } from './answer.ts';
 import type { Page } from './answer.ts';
 import type { Body } from '../http/body.ts';
 import type { ListQuery } from '../http/list-query.ts';
@@ -118,9 +118,8 @@ function loneIn(
 const MAX_BRACKETS = 20;
 
 /** Whether as many came as were asked for, or as are left in the list. */
-function isWhole(page: Page, offset: number, pageSize: number): boolean {
-  const { length } = recordsOf(page);
-  const { pagination } = page;
+function isWhole({ records, pagination }: Page, offset: number, pageSize: number): boolean {
+  const { length } = records;
   return length === pageSize || (length < pageSize && length === pagination.total_records - offset);
 }
 

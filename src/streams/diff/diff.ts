@@ -104,10 +104,10 @@ export function diff<In extends ReadRecords>(
     const undecided: string[] = [];
     const unchanged: KeyedRecord[] = [];
     const refreshed = new Map<string, Buffer>();
-    let inRuns = 0;
-    for (const { run, size } of read.runs ?? []) {
-      inRuns += size;
-      if (read.span) newest?.sawAll(() => run.members, read.span);
+    const { runs = [] } = read;
+    const inRuns = runs.reduce((sum, { size }) => sum + size, 0);
+    if (read.span && inRuns > 0) {
+      newest?.sawAll(() => runs.flatMap(({ run }) => run.members), read.span);
     }
     const isRefreshed = (before: Buffer | undefined, after: Buffer): boolean =>
       volatile !== undefined &&

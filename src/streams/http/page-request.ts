@@ -48,7 +48,7 @@ export interface PageRequestOptions {
   /** Largest page accepted, in bytes after decompression. Default 64 MiB. */
   readonly maxPageBytes?: number;
   /** Where the memory of pages is taken from: whoever deals with a page gives it back. Default new memory. */
-  readonly bodies?: BodyPool;
+  readonly bodies?: BodyPool | undefined;
   /** Told of requests and of tries. Default nobody is. */
   readonly hooks?: RequestHooks;
 }

@@ -19,6 +19,7 @@ export class PageRecords {
   constructor(parts: readonly PagePart[], body?: Body) {
     this.parts = parts;
     this.#body = body;
+    if (isOfRecords(parts)) this.#all = parts;
     this.length = parts.reduce((sum, part) => sum + sizeOf(part), 0);
   }
 
@@ -31,6 +32,7 @@ export class PageRecords {
 
   /** The record at a place, from 0; undefined where there is none. */
   at(place: number): PageRecord | undefined {
+    if (this.#all) return this.#all[place];
     let left = place;
     for (const part of left < 0 ? [] : this.parts) {
       const size = sizeOf(part);
@@ -68,6 +70,11 @@ export class PageRecords {
       (part) => !(part instanceof PageRecord) || part.unreadableAt === undefined,
     );
   }
+}
+
+/** Whether none of them is known with a run: then they are all that there is to make. */
+function isOfRecords(parts: readonly PagePart[]): parts is readonly PageRecord[] {
+  return parts.every((part) => part instanceof PageRecord);
 }
 
 function sizeOf(part: PagePart): number {

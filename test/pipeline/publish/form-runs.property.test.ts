@@ -36,7 +36,7 @@ function decoded(items: readonly Item[], runs: readonly Run[], before = '') {
   const steps = decodedPage({ body: new Body(Buffer.from(text)), text }, decode);
   let step = steps.next();
   while (!step.done) step = steps.next();
-  return { records: step.value!.data, alone };
+  return { records: step.value!.records.all(), alone };
 }
 
 const formed = (records: readonly PageRecord[]) => formedRuns(records, () => true);
