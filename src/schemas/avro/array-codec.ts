@@ -1,15 +1,17 @@
 import type { AvroOutput } from './avro-output.ts';
 import { CLOSE_ARRAY, COMMA, OPEN_ARRAY } from '../json/json-bytes.ts';
-import { allOrNothing, readValue } from './field-codec.ts';
+import { allOrNothing, readingValues } from './field-codec.ts';
 import type { AvroValue, FieldCodec } from './field-codec.ts';
 
 /** An array of values of one type. */
 export function arrayCodec(items: FieldCodec): FieldCodec {
+  const readItem = readingValues(items);
   return {
     write: (value, out, residue) => {
       if (!Array.isArray(value)) return false;
+      residue.enter();
       writeBlock(out, value, (item, index) => {
-        residue.path.push(index);
+        residue.step = index;
         if (item === null) {
           residue.noteNull();
           items.writePlaceholder(out);
@@ -17,8 +19,8 @@ export function arrayCodec(items: FieldCodec): FieldCodec {
           residue.noteValue(item);
           items.writePlaceholder(out);
         }
-        residue.path.pop();
       });
+      residue.leave();
       return true;
     },
     read: allOrNothing((source, out, residue) => {
@@ -29,12 +31,11 @@ export function arrayCodec(items: FieldCodec): FieldCodec {
       let count = 0;
       do {
         source.skipSpace();
-        residue.path.push(count);
+        residue.step = count;
         if (source.takesNull()) {
           residue.noteNull();
           items.writePlaceholder(out);
-        } else if (!readValue(items, source, out, residue)) items.writePlaceholder(out);
-        residue.path.pop();
+        } else if (!readItem(source, out, residue)) items.writePlaceholder(out);
         count += 1;
       } while (source.takes(COMMA));
       if (!source.takes(CLOSE_ARRAY)) return false;

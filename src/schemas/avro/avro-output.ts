@@ -1,9 +1,13 @@
+import { BACKSLASH, LAST_ASCII, QUOTE, SPACE } from '../json/json-bytes.ts';
+
 /** Bytes that a first value may take before the buffer grows: a fleet has thousands of them, most for small records. */
 const FIRST_BYTES = 512;
 /** Up to so many characters a loop is quicker than a call out of JavaScript. */
 const SHORT_TEXT = 48;
 /** What a number, a branch or the length of something takes at most. */
 const MAX_NUMBER_BYTES = 10;
+/** The longest text whose length takes one byte. */
+const MAX_ONE_BYTE = 63;
 
 /**
  * Avro's binary encoding, written from front to back into a buffer that is used again for each value.
@@ -35,9 +39,10 @@ export class AvroOutput {
     const bytes = this.#bytes;
     let at = this.length;
     let rest = value < 0 ? -value * 2 - 1 : value * 2;
-    while (rest > MAX_SMALL) {
-      bytes[at++] = (rest % 0x80) | 0x80;
-      rest = Math.floor(rest / 0x80);
+    if (rest > MAX_SMALL) {
+      const low = rest % IN_FOUR_BYTES;
+      for (let shift = 0; shift < 28; shift += 7) bytes[at++] = ((low >>> shift) & 0x7f) | 0x80;
+      rest = Math.floor(rest / IN_FOUR_BYTES);
     }
     while (rest > 0x7f) {
       bytes[at++] = (rest & 0x7f) | 0x80;
@@ -94,6 +99,32 @@ export class AvroOutput {
     this.length += size;
   }
 
+  /**
+   * A short text of ASCII from JSON, whose quote is at a place, without an escape: looked at and copied in one go.
+   *
+   * @returns where it closes; -1 for any other text, and for what is none: then nothing is written.
+   */
+  shortText(page: Uint8Array, quote: number): number {
+    if (page[quote] !== QUOTE) return -1;
+    this.#room(1 + MAX_ONE_BYTE);
+    const bytes = this.#bytes;
+    const start = this.length + 1;
+    const last = start + MAX_ONE_BYTE;
+    let at = quote + 1;
+    let to = start;
+    let all = 0;
+    for (let byte = page[at]!; byte !== QUOTE; byte = page[++at]!) {
+      // A control character is no JSON; and behind the end there is no byte.
+      if (!(byte >= SPACE) || byte === BACKSLASH || to === last) return -1;
+      bytes[to++] = byte;
+      all |= byte;
+    }
+    if (all > LAST_ASCII) return -1;
+    bytes[start - 1] = (to - start) * 2;
+    this.length = to;
+    return at;
+  }
+
   /** A long in place of a byte that was written for it: what is behind that moves, if it takes more. */
   longAt(at: number, value: number): void {
     const end = this.length;
@@ -141,3 +172,5 @@ export class AvroOutput {
 
 /** The largest integer that shifts and masks do for. */
 const MAX_SMALL = 2 ** 31 - 1;
+/** So many numbers take four bytes of seven bits, or fewer; a long divided by it is small. */
+const IN_FOUR_BYTES = 2 ** 28;

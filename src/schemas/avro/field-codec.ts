@@ -31,21 +31,16 @@ export interface FieldCodec {
 
 /**
  * Writes the value that a cursor is at, which isn't null, and moves the cursor behind it. Where the type doesn't hold it
- * it is noted, false is given back, and nothing was written.
- *
- * @throws SyntaxError when it isn't JSON.
+ * it is noted, false is given back, and nothing was written. It throws a SyntaxError when it isn't JSON.
  */
-export function readValue(
-  codec: FieldCodec,
-  source: JsonCursor,
-  out: AvroOutput,
-  residue: Residue,
-): boolean {
-  if (codec.read?.(source, out, residue)) return true;
-  const value = source.value();
-  if (codec.write(value, out, residue)) return true;
-  residue.noteValue(value);
-  return false;
+export function readingValues({ read, write }: FieldCodec): Read {
+  return (source, out, residue) => {
+    if (read?.(source, out, residue)) return true;
+    const value = source.value();
+    if (write(value, out, residue)) return true;
+    residue.noteValue(value);
+    return false;
+  };
 }
 
 /** A value of several parts: where one of them can't be read, all that was done before it is undone. */
@@ -54,7 +49,10 @@ export function allOrNothing(read: Read): Read {
     const { at } = source;
     const { length } = out;
     const { noted } = residue;
-    if (read(source, out, residue)) return true;
+    residue.enter();
+    const isRead = read(source, out, residue);
+    residue.leave();
+    if (isRead) return true;
     source.at = at;
     out.length = length;
     residue.backTo(noted);

@@ -3,31 +3,62 @@ import type { AvroType, LogicalSchema } from './avro-schema.ts';
 import { decimalFormat } from './decimal.ts';
 import {
   dateDays,
+  dateDaysIn,
   dateText,
+  INSTANT_TEXT_LENGTH,
   instantText,
   isInstantText,
   utcMillis,
+  utcMillisIn,
   zonedMillis,
 } from './instant.ts';
 import { canonicalJson, parseJson } from '../json/json.ts';
 import type { JsonValue } from '../json/json.ts';
-import type { FieldCodec } from './field-codec.ts';
+import type { FieldCodec, Read } from './field-codec.ts';
 import type { Residue } from './residue.ts';
 import { isDouble, isInteger, isLong } from './number-range.ts';
 
+/** A number, from its digits. */
+const readNumber =
+  (write: (value: number, out: AvroOutput) => boolean): Read =>
+  (source, out) => {
+    const { at } = source;
+    const value = source.shortNumber();
+    if (value === undefined) return false;
+    if (write(value, out)) return true;
+    source.at = at;
+    return false;
+  };
+
+/** A text that says a number, from its bytes; `valueIn` is NaN for any other. */
+const readText =
+  (valueIn: (page: Uint8Array, from: number, to: number) => number): Read =>
+  (source, out) => {
+    const end = source.endOfPlainText();
+    const value = end < 0 ? NaN : valueIn(source.page, source.at + 1, end);
+    if (Number.isNaN(value)) return false;
+    out.long(value);
+    source.at = end + 1;
+    return true;
+  };
+
 /** A number whose JSON is the Avro value itself. */
 const number = (
-  write: (out: AvroOutput, value: number) => void,
+  put: (out: AvroOutput, value: number) => void,
   holds: (value: JsonValue) => boolean,
-): FieldCodec => ({
-  write: (value, out) => {
+): FieldCodec => {
+  const write = (value: JsonValue, out: AvroOutput): boolean => {
     if (!holds(value)) return false;
-    write(out, value as number);
+    put(out, value as number);
     return true;
-  },
-  toJson: (value) => value as number,
-  writePlaceholder: (out) => write(out, 0),
-});
+  };
+  return {
+    write,
+    read: readNumber(write),
+    toJson: (value) => value as number,
+    writePlaceholder: (out) => put(out, 0),
+  };
+};
 
 /** A number that Avro's long holds here, exactly; else null. */
 export function longOf(value: JsonValue | undefined): number | null {
@@ -53,9 +84,12 @@ const BOOLEAN: FieldCodec = {
 const STRING: FieldCodec = {
   write: (value, out) => typeof value === 'string' && out.string(value),
   read: (source, out) => {
-    const end = source.endOfPlainText();
-    if (end < 0) return false;
-    out.utf8(source.page, source.at + 1, end);
+    let end = out.shortText(source.page, source.at);
+    if (end < 0) {
+      end = source.endOfPlainText();
+      if (end < 0) return false;
+      out.utf8(source.page, source.at + 1, end);
+    }
     source.at = end + 1;
     return true;
   },
@@ -71,6 +105,7 @@ const TIMESTAMP_MILLIS: FieldCodec = {
     out.long(millis);
     return true;
   },
+  read: readText(utcMillisIn),
   toJson: (value) => instantText(value as number),
   writePlaceholder: (out) => out.long(0),
 };
@@ -84,6 +119,9 @@ const EXACT_TIMESTAMP_MILLIS: FieldCodec = {
     out.long(utcMillis(value));
     return true;
   },
+  read: readText((page, from, to) =>
+    to - from === INSTANT_TEXT_LENGTH ? utcMillisIn(page, from, to) : NaN,
+  ),
 };
 
 function writeTimeKeptAsText(text: string, out: AvroOutput, residue: Residue): boolean {
@@ -101,6 +139,7 @@ const DATE: FieldCodec = {
     out.long(days);
     return true;
   },
+  read: readText(dateDaysIn),
   toJson: (value) => dateText(value as number),
   writePlaceholder: (out) => out.long(0),
 };
@@ -115,6 +154,7 @@ function decimalCodec(precision: number, scale: number): FieldCodec {
   const format = decimalFormat(precision, scale);
   return {
     write: (value, out) => typeof value === 'number' && format.write(value, out),
+    read: readNumber((value, out) => format.write(value, out)),
     toJson: (value) => format.decode(value as Uint8Array),
     writePlaceholder: (out) => out.bytes(ZERO),
   };

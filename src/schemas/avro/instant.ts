@@ -1,6 +1,8 @@
 /** Times and calendar dates as the API writes them, and as Avro counts them. */
 
 const DAY_MS = 86_400_000;
+/** Of the one form that has ms and a Z. */
+export const INSTANT_TEXT_LENGTH = 24;
 
 /**
  * An ISO 8601 time in UTC of at most ms (`2024-05-01T12:34:56.789Z`; seconds and their fraction may
@@ -9,12 +11,25 @@ const DAY_MS = 86_400_000;
  * @returns NaN for any other text, and for a time that doesn't exist.
  */
 export function utcMillis(text: string): number {
-  let end = text.length;
-  if (text.charCodeAt(end - 1) === UPPER_Z) end -= 1;
-  else if (text.endsWith('+00:00')) end -= 6;
-  else return NaN;
-  return end >= 16 && text.charCodeAt(10) === UPPER_T ? wallMillis(text, end) : NaN;
+  const bytes = Buffer.from(text);
+  return utcMillisIn(bytes, 0, bytes.length);
 }
+
+/** The same of a text that stands in bytes, in UTF-8. */
+export function utcMillisIn(bytes: Uint8Array, from: number, to: number): number {
+  let end = to;
+  if (bytes[to - 1] === UPPER_Z) end -= 1;
+  else if (endsInZero(bytes, to)) end -= ZERO_ZONE.length;
+  else return NaN;
+  return end - from >= 16 && bytes[from + 10] === UPPER_T ? wallMillis(bytes, from, end) : NaN;
+}
+
+function endsInZero(bytes: Uint8Array, to: number): boolean {
+  for (let k = 1; k <= ZERO_ZONE.length; k++) if (bytes[to - k] !== ZERO_ZONE.at(-k)) return false;
+  return true;
+}
+
+const ZERO_ZONE = Buffer.from('+00:00');
 
 /**
  * Any ISO 8601 time with a date in front: with another zone, without one (read as UTC), of finer
@@ -29,25 +44,27 @@ export function zonedMillis(text: string): number {
   if (Number(hours) > 23 || Number(minutes) > 59) return NaN;
   const offset = (Number(hours) * 60 + Number(minutes)) * 60_000;
   const millis = Number(fraction.slice(0, 3).padEnd(3, '0'));
-  return wallMillis(wall, wall.length) + millis - (sign === '-' ? -offset : offset);
+  return wallMillis(Buffer.from(wall), 0, wall.length) + millis - (sign === '-' ? -offset : offset);
 }
 
 const ZONED =
   /^(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d)?)(?:(?<=:\d\d:\d\d)[.,](\d+))? ?(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)?$/;
 
-/** `YYYY-MM-DDThh:mm[:ss[.f]]`, up to `end`, as if it were UTC; what stands at the `T` is not read. */
-function wallMillis(text: string, end: number): number {
-  const day = epochDay(text);
-  const hour = digits(text, 11, 13);
-  const minute = digits(text, 14, 16);
-  if (!(hour <= 23 && minute <= 59) || text.charCodeAt(13) !== COLON) return NaN;
+/** `YYYY-MM-DDThh:mm[:ss[.f]]`, of these bytes, as if it were UTC; what stands at the `T` is not read. */
+function wallMillis(bytes: Uint8Array, from: number, to: number): number {
+  const length = to - from;
+  const day = epochDay(bytes, from);
+  const hour = digits(bytes, from + 11, from + 13);
+  const minute = digits(bytes, from + 14, from + 16);
+  if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || bytes[from + 13] !== COLON) return NaN;
   const time = day * DAY_MS + hour * 3_600_000 + minute * 60_000;
-  if (end === 16) return time;
-  const second = digits(text, 17, 19);
-  if (!(second <= 59) || text.charCodeAt(16) !== COLON || end < 19) return NaN;
-  if (end === 19) return time + second * 1_000;
-  if (text.charCodeAt(19) !== POINT || end < 21 || end > 23) return NaN;
-  return time + second * 1_000 + digits(text, 20, end) * (end === 23 ? 1 : end === 22 ? 10 : 100);
+  if (length === 16) return time;
+  const second = length < 19 ? -1 : digits(bytes, from + 17, from + 19);
+  if (second < 0 || second > 59 || bytes[from + 16] !== COLON) return NaN;
+  if (length === 19) return time + second * 1_000;
+  const fraction = length < 21 || length > 23 ? -1 : digits(bytes, from + 20, to);
+  if (fraction < 0 || bytes[from + 19] !== POINT) return NaN;
+  return time + second * 1_000 + fraction * (length === 23 ? 1 : length === 22 ? 10 : 100);
 }
 
 /**
@@ -56,7 +73,13 @@ function wallMillis(text: string, end: number): number {
  * @returns NaN for any other text, and for a day that doesn't exist.
  */
 export function dateDays(text: string): number {
-  return text.length === 10 ? epochDay(text) : NaN;
+  const bytes = Buffer.from(text);
+  return dateDaysIn(bytes, 0, bytes.length);
+}
+
+/** The same of a text that stands in bytes, in UTF-8. */
+export function dateDaysIn(bytes: Uint8Array, from: number, to: number): number {
+  return to - from === 10 ? epochDay(bytes, from) : NaN;
 }
 
 /** The time as the API's JSON has it: `2024-05-01T12:34:56.789Z`. */
@@ -67,7 +90,7 @@ export function instantText(millis: number): string {
 /** Whether {@link instantText} gives this very text for the time that {@link utcMillis} reads in it. */
 export function isInstantText(text: string): boolean {
   // No other form has its length: down to ms, and with a Z.
-  return text.length === 24 && !Number.isNaN(utcMillis(text));
+  return text.length === INSTANT_TEXT_LENGTH && !Number.isNaN(utcMillis(text));
 }
 
 /** The date as the API's JSON has it: `1980-02-29`. */
@@ -76,12 +99,12 @@ export function dateText(days: number): string {
 }
 
 /** The day that a text begins with. */
-function epochDay(text: string): number {
-  const year = digits(text, 0, 4);
-  const month = digits(text, 5, 7);
-  const day = digits(text, 8, 10);
-  if (text.charCodeAt(4) !== DASH || text.charCodeAt(7) !== DASH) return NaN;
-  if (!(month >= 1 && month <= 12 && day >= 1 && day <= daysIn(month, year))) return NaN;
+function epochDay(bytes: Uint8Array, from: number): number {
+  const year = digits(bytes, from, from + 4);
+  const month = digits(bytes, from + 5, from + 7);
+  const day = digits(bytes, from + 8, from + 10);
+  if (bytes[from + 4] !== DASH || bytes[from + 7] !== DASH || year < 0) return NaN;
+  if (month < 1 || month > 12 || day < 1 || day > daysIn(month, year)) return NaN;
   // Years that begin in March have their leap day last; 719,468 days lead from then to 1970.
   const y = month > 2 ? year : year - 1;
   const sinceMarch = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5);
@@ -94,12 +117,12 @@ function daysIn(month: number, year: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-/** The digits from `start` to `end` as a number, NaN where one isn't a digit. */
-function digits(text: string, start: number, end: number): number {
+/** The digits from one place to another as a number, -1 where one isn't a digit. */
+function digits(bytes: Uint8Array, from: number, to: number): number {
   let value = 0;
-  for (let at = start; at < end; at++) {
-    const digit = text.charCodeAt(at) - ZERO;
-    if (!(digit >= 0 && digit <= 9)) return NaN;
+  for (let at = from; at < to; at++) {
+    const digit = bytes[at]! - ZERO;
+    if (!(digit >= 0 && digit <= 9)) return -1;
     value = value * 10 + digit;
   }
   return value;

@@ -8,6 +8,7 @@ import { JsonCursor } from '../json/json-cursor.ts';
 import { parseJson, setOwn } from '../json/json.ts';
 import type { JsonObject } from '../json/json.ts';
 import type { AvroValue } from './field-codec.ts';
+import { Places } from './places.ts';
 import { Residue } from './residue.ts';
 import { withPart } from '../json/pointer.ts';
 import { recordFieldCodec } from './record-field-codec.ts';
@@ -81,11 +82,12 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   const root = recordFieldCodec({ ...schema, fields });
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   const out = new AvroOutput();
+  const places = new Places();
 
   /** The image, once the fields are written: what was noted of them stands behind them. */
   const image = (residue: Residue, onUnknown: (() => void) | undefined): Buffer => {
     if (residue.hasUnknown) onUnknown?.();
-    writeBlock(out, residue.nulls.sort(), (pointer) => out.string(pointer));
+    places.writeNulls(residue.nulls, out);
     writeBlock(out, sorted(residue.unmapped), ([pointer, text]) => {
       out.string(pointer);
       out.string(text);
@@ -94,7 +96,7 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   };
 
   const encode = (record: JsonObject, onUnknown?: () => void): Buffer => {
-    const residue = new Residue();
+    const residue = new Residue(places.root);
     out.length = 0; // what an error has left
     root.write(record, out, residue);
     return image(residue, onUnknown);
@@ -103,7 +105,7 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   const transcode: RecordCodec['transcode'] = (page, at, wanted, onUnknown) => {
     if (page[at] !== OPEN_OBJECT) return undefined;
     const source = new JsonCursor(page, at);
-    const residue = new Residue();
+    const residue = new Residue(places.root);
     out.length = 0;
     if (!root.read(source, out, residue)) {
       const fields = source.value() as JsonObject;

@@ -25,6 +25,7 @@ export function recordFieldCodec({ name, fields: schemas }: RecordSchema): Recor
   const write = (value: JsonValue, out: AvroOutput, residue: Residue): boolean => {
     if (!isJsonObject(value)) return false;
     let met = 0;
+    residue.enter();
     for (const { jsonName, step, codec, isInherited } of fields) {
       const item = value[jsonName];
       if (item === undefined || (isInherited && !Object.hasOwn(value, jsonName))) {
@@ -32,7 +33,7 @@ export function recordFieldCodec({ name, fields: schemas }: RecordSchema): Recor
         continue;
       }
       met += 1;
-      residue.path.push(step);
+      residue.step = step;
       if (item === null) {
         residue.noteNull();
         out.byte(NULL_BRANCH);
@@ -45,8 +46,8 @@ export function recordFieldCodec({ name, fields: schemas }: RecordSchema): Recor
           residue.noteValue(item);
         }
       }
-      residue.path.pop();
     }
+    let isUnspeakable = false; // Avro can't spell a name with half a surrogate pair
     const keys = Object.keys(value);
     if (keys.length !== met) {
       for (const key of keys) {
@@ -54,11 +55,13 @@ export function recordFieldCodec({ name, fields: schemas }: RecordSchema): Recor
         if (known.has(key) || item === undefined) continue;
         if (key.isWellFormed()) residue.noteUnknown(key, item);
         else {
-          residue.noteValue(value); // Avro can't spell a name with half a surrogate pair
+          isUnspeakable = true;
           residue.hasUnknown ||= speaksForAny(item);
         }
       }
     }
+    residue.leave();
+    if (isUnspeakable) residue.noteValue(value);
     return true;
   };
 

@@ -1,7 +1,8 @@
 import type { AvroOutput } from './avro-output.ts';
 import { CLOSE_OBJECT, COLON, COMMA, endOfString, OPEN_OBJECT } from '../json/json-bytes.ts';
 import type { JsonCursor } from '../json/json-cursor.ts';
-import { allOrNothing, readValue } from './field-codec.ts';
+import { JsonName } from '../json/json-name.ts';
+import { allOrNothing, readingValues } from './field-codec.ts';
 import type { FieldCodec, Read } from './field-codec.ts';
 import type { Residue } from './residue.ts';
 
@@ -31,8 +32,10 @@ export interface RecordReader {
  */
 export function recordReader(fields: readonly Field[]): RecordReader {
   const { length } = fields;
-  const names = fields.map(({ jsonName }) => Buffer.from(JSON.stringify(jsonName)));
-  const byName = new Map(names.map((name, nth) => [name.toString('latin1'), nth]));
+  const names = fields.map(({ jsonName }) => new JsonName(jsonName));
+  const byName = new Map(names.map(({ bytes }, nth) => [bytes.toString('latin1'), nth]));
+  const readers = fields.map(({ codec }) => readingValues(codec));
+  const steps = fields.map(({ step }) => step);
   const byField = new Map(fields.map(({ jsonName }, nth) => [jsonName, nth]));
   /** The field that came behind field n last time; `next[length]` came first. `length`: none did. */
   const next = Int32Array.from({ length: length + 1 }, (_, nth) => (nth + 1) % (length + 1));
@@ -58,25 +61,19 @@ export function recordReader(fields: readonly Field[]): RecordReader {
   };
 
   /** Writes what stands behind a name. */
-  const readField = (
-    { codec, step }: Field,
-    source: JsonCursor,
-    out: AvroOutput,
-    residue: Residue,
-  ) => {
-    residue.path.push(step);
+  const readField = (nth: number, source: JsonCursor, out: AvroOutput, residue: Residue) => {
+    residue.step = steps[nth]!;
     if (source.takesNull()) {
       residue.noteNull();
       out.byte(NULL_BRANCH);
     } else {
       const start = out.length;
       out.byte(VALUE_BRANCH);
-      if (!readValue(codec, source, out, residue)) {
+      if (!readers[nth]!(source, out, residue)) {
         out.length = start;
         out.byte(NULL_BRANCH);
       }
     }
-    residue.path.pop();
   };
 
   /** A member that has no field, by its name; undefined where it takes the whole object to tell what it says. */
@@ -133,7 +130,7 @@ export function recordReader(fields: readonly Field[]): RecordReader {
         metIn[nth] = reads;
         valueAt[nth] = source.at;
         writtenFrom[nth] = out.length;
-        readField(fields[nth]!, source, out, residue);
+        readField(nth, source, out, residue);
         writtenTo[nth] = out.length;
         previous = nth;
       } while (source.takes(COMMA));

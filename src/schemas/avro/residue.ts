@@ -1,6 +1,7 @@
 import { canonicalJson } from '../json/json.ts';
 import type { JsonValue } from '../json/json.ts';
 import { pointerStep } from '../json/pointer.ts';
+import type { Place } from './places.ts';
 import { speaksForAny } from './shape.ts';
 
 /** How much was noted. */
@@ -13,37 +14,54 @@ export interface Noted {
 /** What is met in a record that its typed fields can't say, by JSON Pointer; and how far its writing is. */
 export class Residue {
   /** Where the API sent null. */
-  readonly nulls: string[] = [];
+  readonly nulls: Place[] = [];
   /** Exact values, as JSON text. */
   readonly unmapped = new Map<string, string>();
   /** Whether a member was met that has no field, and that one could be made of. */
   hasUnknown = false;
-  /** Of what is being written: steps with their slash, indices of arrays as numbers. */
-  readonly path: (string | number)[] = [];
+  /** The last step to what is being written: with its slash, or an index of an array. None leads to the record itself. */
+  step: string | number = '';
+  /** What it leads from: undefined for the record itself. */
+  #whole: Place | undefined;
+  readonly #record: Place;
+
+  /** @param record The place of the record. */
+  constructor(record: Place) {
+    this.#record = record;
+  }
+
+  /** The steps from here on are those of parts of what is being written. */
+  enter(): void {
+    this.#whole = this.#place();
+  }
+
+  /** What has parts is written. */
+  leave(): void {
+    const { step, whole } = this.#whole!;
+    this.step = step;
+    this.#whole = whole;
+  }
 
   /** Where the writing is. */
-  pointer(): string {
-    let pointer = '';
-    for (const step of this.path) pointer += typeof step === 'number' ? `/${step}` : step;
-    return pointer;
+  #place(): Place {
+    return this.#whole?.part(this.step) ?? this.#record;
   }
 
   noteNull(): void {
-    this.nulls.push(this.pointer());
+    this.nulls.push(this.#place());
   }
 
   /** That the value which is being written can only be told as it came. */
   noteValue(value: JsonValue): void {
-    this.unmapped.set(this.pointer(), canonicalJson(value));
+    this.unmapped.set(this.#place().pointer, canonicalJson(value));
   }
 
-  /** Keeps a member of what is being written that has no field. */
+  /** Keeps a member of what was {@link enter entered} that has no field. */
   noteUnknown(key: string, item: JsonValue): void {
     this.hasUnknown ||= speaksForAny(item);
-    this.path.push(pointerStep(key));
+    this.step = pointerStep(key);
     if (item === null) this.noteNull();
     else this.noteValue(item);
-    this.path.pop();
   }
 
   /** To come {@link backTo}. */

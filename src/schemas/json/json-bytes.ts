@@ -3,6 +3,7 @@
 export const [QUOTE, BACKSLASH, COLON, COMMA] = [0x22, 0x5c, 0x3a, 0x2c];
 export const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY] = [0x7b, 0x7d, 0x5b, 0x5d];
 export const SPACE = 0x20;
+export const LAST_ASCII = 0x7f;
 const [LF, CR, TAB] = [0x0a, 0x0d, 0x09];
 
 /** The place behind the JSON value that begins at `start`; of what is no JSON any place from there on: parse what lies between. */

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { BACKSLASH, COLON, isEnd, QUOTE, skipSpace, SPACE } from './json-bytes.ts';
+import { BACKSLASH, COLON, isEnd, LAST_ASCII, QUOTE, skipSpace, SPACE } from './json-bytes.ts';
+import type { JsonName } from './json-name.ts';
 import type { JsonValue } from './json.ts';
 import { parsedElement } from './page-elements.ts';
 
@@ -10,10 +11,12 @@ import { parsedElement } from './page-elements.ts';
 export class JsonCursor {
   readonly page: Buffer;
   at: number;
+  readonly #view: DataView;
 
   constructor(page: Buffer, at: number) {
     this.page = page;
     this.at = at;
+    this.#view = new DataView(page.buffer, page.byteOffset, page.length);
   }
 
   skipSpace(): void {
@@ -32,8 +35,13 @@ export class JsonCursor {
   }
 
   /** Over a name of a member, quotes and all, and its colon, if they stand here: the name alone is no JSON. */
-  takesName(name: Uint8Array): boolean {
-    const end = this.#endOf(name);
+  takesName(name: JsonName): boolean {
+    const behind = name.endAt(this.#view, this.at, this.page.length);
+    if (behind >= 0) {
+      this.at = behind;
+      return true;
+    }
+    const end = this.#endOf(name.bytes);
     if (end < 0) return false;
     this.at = end;
     return this.takes(COLON);
@@ -41,7 +49,7 @@ export class JsonCursor {
 
   /** Over `null`, if that is what stands here. */
   takesNull(): boolean {
-    return this.#takesWord(NULL);
+    return this.page[this.at] === LOWER_N && this.#takesWord(NULL);
   }
 
   /**
@@ -79,13 +87,13 @@ export class JsonCursor {
       case QUOTE:
         return this.#plainText();
       case LOWER_N:
-        return this.takesNull() ? null : undefined;
+        return this.#takesWord(NULL) ? null : undefined;
       case LOWER_T:
         return this.#takesWord(TRUE) || undefined;
       case LOWER_F:
         return this.#takesWord(FALSE) ? false : undefined;
       default:
-        return this.#shortNumber();
+        return this.shortNumber();
     }
   }
 
@@ -97,8 +105,11 @@ export class JsonCursor {
     return text;
   }
 
-  /** Up to 15 digits and a power of ten are doubles themselves, so that dividing them rounds once, as reading does. */
-  #shortNumber(): number | undefined {
+  /**
+   * The number that begins here, if it has no exponent, and at most 15 digits: they and a power of ten are doubles
+   * themselves, so that dividing them rounds once, as reading does. Undefined for any other, with nothing read.
+   */
+  shortNumber(): number | undefined {
     const { page } = this;
     const isNegative = page[this.at] === MINUS;
     const start = isNegative ? this.at + 1 : this.at;
@@ -141,6 +152,5 @@ const isDigit = (byte: number): boolean => byte >= ZERO && byte <= 0x39;
 const [NULL, TRUE, FALSE] = [Buffer.from('null'), Buffer.from('true'), Buffer.from('false')];
 const [MINUS, POINT, ZERO] = [0x2d, 0x2e, 0x30];
 const [LOWER_F, LOWER_N, LOWER_T] = [0x66, 0x6e, 0x74];
-const LAST_ASCII = 0x7f;
 const MAX_DIGITS = 15;
 const POWERS_OF_TEN = Array.from({ length: MAX_DIGITS + 1 }, (_, nth) => 10 ** nth);

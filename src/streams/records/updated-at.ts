@@ -1,4 +1,4 @@
-import { dateDays, zonedMillis } from '../../schemas/avro/instant.ts';
+import { dateDays, utcMillis, zonedMillis } from '../../schemas/avro/instant.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 
 const DAY_MS = 86_400_000;
@@ -10,11 +10,15 @@ const DAY_MS = 86_400_000;
 export function instantOf(record: JsonObject, field: string): number | null {
   const value = Object.hasOwn(record, field) ? record[field] : undefined;
   if (typeof value !== 'string') return null;
-  const ms = value.length === 10 ? dateDays(value) * DAY_MS : zonedMillis(value);
-  return Number.isNaN(ms) ? null : ms;
+  if (value.length === 10) return instant(dateDays(value) * DAY_MS);
+  return instant(utcMillis(value)) ?? instant(zonedMillis(value));
 }
 
 /** A record's `updated_at` in ms since the epoch, or null. */
 export function updatedAtOf(record: JsonObject): number | null {
   return instantOf(record, 'updated_at');
+}
+
+function instant(ms: number): number | null {
+  return Number.isNaN(ms) ? null : ms;
 }
