@@ -157,7 +157,9 @@ export async function openSchemaEvolution(
       const { values } = current.codec;
       let isLacking = false;
       const read = values.transcode(page, at, wanted, () => (isLacking = true));
-      return !read || isLacking ? undefined : { ...read, codec: values };
+      if (!read || isLacking) return undefined;
+      const { image, end, fields } = read;
+      return { image, end, fields, codec: values };
     },
     load: async (schemaId) => void (await load(schemaId)),
     get values() {

@@ -155,7 +155,9 @@ export function changeMessages(
 ): Message[] {
   const { to, codec, origin, now } = at;
   const { topic, schemaId } = to;
-  const event = { ...change.images, ...changeFacts(change, sequence, origin, now) };
+  const { before, after } = change.images;
+  const { op, ts_ms, changed, source } = changeFacts(change, sequence, origin, now);
+  const event = { before, after, op, ts_ms, changed, source };
   const message: Message = { topic, key: change.key, value: codec.message(schemaId, event) };
   return change.op === 'd' ? [message, { topic, key: change.key, value: null }] : [message];
 }

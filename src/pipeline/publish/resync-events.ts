@@ -5,7 +5,7 @@ import type { Message } from '../../sinks/sink.ts';
 import { updatedAtOf } from '../../streams/records/updated-at.ts';
 import type { Change } from '../../streams/diff/change.ts';
 import type { ImageCodec } from '../../streams/records/image-codec.ts';
-import { changeOf } from '../../streams/diff/diff.ts';
+import { DecodedChange } from '../../streams/diff/diff.ts';
 import type { Difference, Images, ReadRecords } from '../../streams/diff/diff.ts';
 
 /** Keys that were published again and are remembered: overlapping pages bring them twice. */
@@ -95,5 +95,6 @@ export function resyncEvents(options: ResyncEventsOptions): ResyncEvents {
 function repetition(key: string, before: Buffer, after: Buffer, codec: ImageCodec): Change {
   const decode = (bytes: Buffer) => codec.decode(bytes);
   const images = { before, after };
-  return changeOf({ key, op: 'r', images, updatedAt: updatedAtOf(decode(after)) }, decode);
+  const updatedAt = updatedAtOf(decode(after));
+  return new DecodedChange({ key, op: 'r', images, updatedAt }, decode);
 }

@@ -68,7 +68,7 @@ export class Places {
   /** Writes the array `nulls`, which is sorted by pointers. */
   writeNulls(nulls: Place[], out: AvroOutput): void {
     if (nulls.some(({ rank }) => rank < 0)) this.#rank(nulls);
-    nulls.sort((a, b) => a.rank - b.rank);
+    sortByRank(nulls);
     writeBlock(out, nulls, ({ bytes }) => out.raw(bytes));
   }
 
@@ -80,5 +80,22 @@ export class Places {
 
   #newRoot(): Place {
     return new Place(undefined, '', () => (this.#count += 1));
+  }
+}
+
+/** Of more the way below takes long. */
+const MAX_FEW = 64;
+
+/** Mostly they are a few: `sort` would make arrays of its own for each record. */
+function sortByRank(places: Place[]): void {
+  if (places.length > MAX_FEW) {
+    places.sort((a, b) => a.rank - b.rank);
+    return;
+  }
+  for (let end = 1; end < places.length; end++) {
+    const place = places[end]!;
+    let at = end;
+    for (; at > 0 && places[at - 1]!.rank > place.rank; at--) places[at] = places[at - 1]!;
+    places[at] = place;
   }
 }

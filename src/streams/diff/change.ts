@@ -4,7 +4,10 @@ import type { JsonObject } from '../../schemas/json/json.ts';
 /** What happened to a record; the letters are Debezium's: initial snapshot, created, updated, deleted. */
 export type Operation = Op;
 
-/** A record that differs from the last published image of its key. */
+/**
+ * A record that differs from the last published image of its key. `before`, `after` and `changed` are worked out when somebody
+ * asks for them. Those of `diff` are getters of a class: `JSON.stringify` has them, and `{ ...change }` has not.
+ */
 export interface Change {
   readonly key: string;
   readonly op: Operation;

@@ -140,7 +140,7 @@ export function diff<In extends ReadRecords>(
       page.set(key, after);
       const op = before ? 'u' : isNew(each) ? 'c' : 'r';
       const pair = { before: before ?? null, after };
-      changes.push(changeOf({ key, op, images: pair, updatedAt }, decode, identities));
+      changes.push(new DecodedChange({ key, op, images: pair, updatedAt }, decode, identities));
     }
     for (const key of read.gone ?? []) {
       const before = images.get(key);
@@ -151,7 +151,7 @@ export function diff<In extends ReadRecords>(
       if (read.span) newest?.saw(key, read.span, null, false);
       // When it was deleted the API does not say.
       const change = { key, op: 'd', images: { before, after: null }, updatedAt: null } as const;
-      changes.push(changeOf(change, decode));
+      changes.push(new DecodedChange(change, decode));
       kept.delete(key);
     }
     if (images === kept) for (const [key, image] of page) kept.set(key, image);
@@ -168,30 +168,51 @@ export function diff<In extends ReadRecords>(
  * Both sides go through the codec: what it holds to be equal is no difference between them, and a time
  * that tells two elements apart is the same text on both.
  */
-export function changeOf(
-  { key, op, images, updatedAt }: Pick<Change, 'key' | 'op' | 'images' | 'updatedAt'>,
-  decode: ImageCodec['decode'],
-  identities?: Identities,
-): Change {
-  let before: JsonObject | null | undefined;
-  let after: JsonObject | null | undefined;
-  let changed: readonly string[] | undefined;
-  return {
-    key,
-    op,
-    get before() {
-      return (before ??= images.before && decode(images.before));
-    },
-    get after() {
-      return (after ??= images.after && decode(images.after));
-    },
-    images,
-    get changed() {
-      return (changed ??= op === 'u' ? changedPaths(this.before!, this.after!, identities) : []);
-    },
-    updatedAt,
-  };
+export class DecodedChange implements Change {
+  readonly key: string;
+  readonly op: Change['op'];
+  readonly images: Change['images'];
+  readonly updatedAt: number | null;
+  readonly #decode: ImageCodec['decode'];
+  readonly #identities: Identities | undefined;
+  #before: JsonObject | null | undefined;
+  #after: JsonObject | null | undefined;
+  #changed: readonly string[] | undefined;
+
+  constructor(
+    { key, op, images, updatedAt }: Pick<Change, 'key' | 'op' | 'images' | 'updatedAt'>,
+    decode: ImageCodec['decode'],
+    identities?: Identities,
+  ) {
+    this.key = key;
+    this.op = op;
+    this.images = images;
+    this.updatedAt = updatedAt;
+    this.#decode = decode;
+    this.#identities = identities;
+  }
+
+  get before(): JsonObject | null {
+    return (this.#before ??= this.images.before && this.#decode(this.images.before));
+  }
+
+  get after(): JsonObject | null {
+    return (this.#after ??= this.images.after && this.#decode(this.images.after));
+  }
+
+  get changed(): readonly string[] {
+    return (this.#changed ??=
+      this.op === 'u' ? changedPaths(this.before!, this.after!, this.#identities) : NO_PATHS);
+  }
+
+  /** All of it, for `JSON.stringify`. */
+  toJSON(): Change {
+    const { key, op, before, after, images, changed, updatedAt } = this;
+    return { key, op, before, after, images, changed, updatedAt };
+  }
 }
+
+const NO_PATHS: readonly string[] = [];
 
 const jsonCodec: ImageCodec = {
   encode: (record) => Buffer.from(canonicalJson(record)),

@@ -16,5 +16,7 @@ export function hidingChange(change: Change, codec: ImageCodec, personal?: Perso
   };
   const [before, imageBefore] = shownOf(change.before, change.images.before);
   const [after, imageAfter] = shownOf(change.after, change.images.after);
-  return { ...change, before, after, images: { before: imageBefore, after: imageAfter } };
+  const { key, op, changed, updatedAt } = change;
+  const images = { before: imageBefore, after: imageAfter };
+  return { key, op, changed, updatedAt, before, after, images };
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
-import type { PayloadDigest } from '../records/page-record.ts';
 import type { PageRecords } from '../records/page-records.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
@@ -156,7 +155,7 @@ function identify(records: PageRecords, keyOf: KeyOf, leftOut: readonly string[]
     return neighbours.includes(undefined) ? undefined : digestOf(neighbours as string[]);
   };
   const bytes = (place: number) => {
-    const digest = leftOut.length === 0 ? records.at(place)?.digest : undefined;
+    const digest = leftOut.length === 0 ? records.at(place)?.sentAs() : undefined;
     return digest && digestOfBytes(digest);
   };
   const behind = (place: number) => {
@@ -229,7 +228,7 @@ const DIGEST_LENGTH = 12;
 /** Before a digest of bytes; no digest of content begins so. */
 const BY_BYTES = '=';
 
-function digestOfBytes({ digest }: PayloadDigest): string {
+function digestOfBytes(digest: string): string {
   return BY_BYTES + Buffer.from(digest, 'latin1').toString('base64url').slice(0, DIGEST_LENGTH);
 }
 

@@ -107,7 +107,8 @@ export class PageRecord {
 
   /** A record that is parsed when somebody asks for it. */
   static inBytes(bytes: RecordBytes, facts: RecordFacts): PageRecord {
-    return new PageRecord({ ...facts, bytes });
+    const { key, image, digest, updatedAt, createdAt } = facts;
+    return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json: undefined });
   }
 
   /** A member of a run that stands in a page. */
@@ -169,6 +170,14 @@ export class PageRecord {
     return own.digest;
   }
 
+  /** The same, as `latin1`: looked at now, if nobody has. */
+  sentAs(): string | undefined {
+    const { digest, bytes } = this;
+    return (
+      digest?.digest ?? (bytes && payloadDigest(bytes.page.bytes.subarray(bytes.at, bytes.end)))
+    );
+  }
+
   /** Its `updated_at` in ms since the epoch; null when it has none. */
   get updatedAt(): number | null {
     if (this.#member) return this.#member.updatedAt;
@@ -189,18 +198,15 @@ export class PageRecord {
     const { bytes, key, digest } = this;
     const { json, createdAt } = this.#facts();
     const updatedAt = this.#member ? this.#member.updatedAt : this.#own?.updatedAt;
-    return new PageRecord({ bytes, json, key, image, digest, updatedAt, createdAt }) as this;
+    return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json }) as this;
   }
 
   /** The same record with its bytes, and the digest of them. */
   withDigest(bytes: RecordBytes): PageRecord {
     const { updatedAt } = this;
-    return new PageRecord({
-      ...this.#facts(),
-      bytes,
-      updatedAt,
-      digest: digestOf(bytes, updatedAt),
-    });
+    const digest = digestOf(bytes, updatedAt);
+    const { key, image, createdAt, json } = this.#facts();
+    return new PageRecord({ key, image, digest, updatedAt, createdAt, bytes, json });
   }
 
   /** The same record without what is hidden of it. Of an element that is no JSON nobody can say where that is. */
