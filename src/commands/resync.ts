@@ -22,7 +22,7 @@ import type { SignalTopic } from '../sinks/signals/kafka-signals.ts';
 import { parseSignal, SIGNAL_DAYS, signalMessage } from '../sinks/signals/signals.ts';
 import type { ResyncAck, ResyncRequest } from '../sinks/signals/signals.ts';
 import { backoff } from '../streams/flow/backoff.ts';
-import { instantOf } from '../streams/records/updated-at.ts';
+import { instantOf } from '../schemas/avro/instant.ts';
 import { logHooks } from './log-hooks.ts';
 import { oneAccount } from './one-account.ts';
 import { stopSignals } from './stop.ts';

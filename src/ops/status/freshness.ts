@@ -1,5 +1,5 @@
 import type { Hooks } from '../../observe/hooks.ts';
-import { instantOf } from '../../streams/records/updated-at.ts';
+import { instantOf } from '../../schemas/avro/instant.ts';
 import type { Change } from '../../streams/diff/change.ts';
 
 /**

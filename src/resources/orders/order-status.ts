@@ -3,7 +3,7 @@ import type { OperatorFunction } from 'rxjs';
 import { isJsonObject, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { StatusSubject } from '../../schemas/events/order-status-change.ts';
-import { instantOf } from '../../streams/records/updated-at.ts';
+import { instantOf } from '../../schemas/avro/instant.ts';
 import type { Change } from '../../streams/diff/change.ts';
 import { byIdentity } from '../../streams/diff/identity.ts';
 import { ORDER_IDENTITIES } from './order-identities.ts';

@@ -5,6 +5,7 @@ import {
   dateDays,
   dateDaysIn,
   dateText,
+  DATE_TEXT_LENGTH,
   INSTANT_TEXT_LENGTH,
   instantText,
   isInstantText,
@@ -30,12 +31,16 @@ const readNumber =
     return false;
   };
 
-/** A text that says a number, from its bytes; `valueIn` is NaN for any other. */
+/** A text that says a number, from its bytes; `valueIn` is NaN for any other. Most are of one length. */
 const readText =
-  (valueIn: (page: Uint8Array, from: number, to: number) => number): Read =>
+  (valueIn: (page: Uint8Array, from: number, to: number) => number, usualLength: number): Read =>
   (source, out) => {
-    const end = source.endOfPlainText();
-    const value = end < 0 ? NaN : valueIn(source.page, source.at + 1, end);
+    let end = source.endOfText(usualLength);
+    let value = end < 0 ? NaN : valueIn(source.page, source.at + 1, end);
+    if (Number.isNaN(value)) {
+      end = source.endOfPlainText();
+      value = end < 0 ? NaN : valueIn(source.page, source.at + 1, end);
+    }
     if (Number.isNaN(value)) return false;
     out.long(value);
     source.at = end + 1;
@@ -105,7 +110,7 @@ const TIMESTAMP_MILLIS: FieldCodec = {
     out.long(millis);
     return true;
   },
-  read: readText(utcMillisIn),
+  read: readText(utcMillisIn, INSTANT_TEXT_LENGTH),
   toJson: (value) => instantText(value as number),
   writePlaceholder: (out) => out.long(0),
 };
@@ -119,8 +124,9 @@ const EXACT_TIMESTAMP_MILLIS: FieldCodec = {
     out.long(utcMillis(value));
     return true;
   },
-  read: readText((page, from, to) =>
-    to - from === INSTANT_TEXT_LENGTH ? utcMillisIn(page, from, to) : NaN,
+  read: readText(
+    (page, from, to) => (to - from === INSTANT_TEXT_LENGTH ? utcMillisIn(page, from, to) : NaN),
+    INSTANT_TEXT_LENGTH,
   ),
 };
 
@@ -139,7 +145,7 @@ const DATE: FieldCodec = {
     out.long(days);
     return true;
   },
-  read: readText(dateDaysIn),
+  read: readText(dateDaysIn, DATE_TEXT_LENGTH),
   toJson: (value) => dateText(value as number),
   writePlaceholder: (out) => out.long(0),
 };

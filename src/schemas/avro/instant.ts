@@ -1,8 +1,13 @@
 /** Times and calendar dates as the API writes them, and as Avro counts them. */
 
+import type { JsonCursor } from '../json/json-cursor.ts';
+import type { JsonObject } from '../json/json.ts';
+
 const DAY_MS = 86_400_000;
-/** Of the one form that has ms and a Z. */
+/** `2024-05-01T12:34:56.789Z`, the one form that {@link instantText} gives. */
 export const INSTANT_TEXT_LENGTH = 24;
+/** `1980-02-29`. */
+export const DATE_TEXT_LENGTH = 10;
 
 /**
  * An ISO 8601 time in UTC of at most ms (`2024-05-01T12:34:56.789Z`; seconds and their fraction may
@@ -50,16 +55,47 @@ export function zonedMillis(text: string): number {
 const ZONED =
   /^(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d)?)(?:(?<=:\d\d:\d\d)[.,](\d+))? ?(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)?$/;
 
+/**
+ * A field read as an instant, ISO 8601: ms since 1970, or null when it is not one. Without a
+ * zone it is UTC, as in the schemas.
+ */
+export function instantOf(record: JsonObject, field: string): number | null {
+  const value = Object.hasOwn(record, field) ? record[field] : undefined;
+  return typeof value === 'string' ? instantIn(value) : null;
+}
+
+/** The same of the value that a cursor is at, which is JSON. Where the cursor is left is of no use. */
+export function instantAt(source: JsonCursor): number | null {
+  const end = source.endOfText(INSTANT_TEXT_LENGTH);
+  const millis = end < 0 ? NaN : utcMillisIn(source.page, source.at + 1, end);
+  if (!Number.isNaN(millis)) return millis;
+  const value = source.value();
+  return typeof value === 'string' ? instantIn(value) : null;
+}
+
+/**
+ * The instant that a text says: a time as {@link zonedMillis} takes it, or a calendar date, which is its midnight in UTC. As ms since
+ * 1970; null for any other text. (`Date.parse` would take the machine's own zone where none is said.)
+ */
+function instantIn(text: string): number | null {
+  if (text.length === DATE_TEXT_LENGTH) return orNull(dateDays(text) * DAY_MS);
+  return orNull(utcMillis(text)) ?? orNull(zonedMillis(text));
+}
+
+function orNull(ms: number): number | null {
+  return Number.isNaN(ms) ? null : ms;
+}
+
 /** `YYYY-MM-DDThh:mm[:ss[.f]]`, of these bytes, as if it were UTC; what stands at the `T` is not read. */
 function wallMillis(bytes: Uint8Array, from: number, to: number): number {
   const length = to - from;
   const day = epochDay(bytes, from);
-  const hour = digits(bytes, from + 11, from + 13);
-  const minute = digits(bytes, from + 14, from + 16);
+  const hour = twoDigits(bytes, from + 11);
+  const minute = twoDigits(bytes, from + 14);
   if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || bytes[from + 13] !== COLON) return NaN;
   const time = day * DAY_MS + hour * 3_600_000 + minute * 60_000;
   if (length === 16) return time;
-  const second = length < 19 ? -1 : digits(bytes, from + 17, from + 19);
+  const second = length < 19 ? -1 : twoDigits(bytes, from + 17);
   if (second < 0 || second > 59 || bytes[from + 16] !== COLON) return NaN;
   if (length === 19) return time + second * 1_000;
   const fraction = length < 21 || length > 23 ? -1 : digits(bytes, from + 20, to);
@@ -79,7 +115,7 @@ export function dateDays(text: string): number {
 
 /** The same of a text that stands in bytes, in UTF-8. */
 export function dateDaysIn(bytes: Uint8Array, from: number, to: number): number {
-  return to - from === 10 ? epochDay(bytes, from) : NaN;
+  return to - from === DATE_TEXT_LENGTH ? epochDay(bytes, from) : NaN;
 }
 
 /** The time as the API's JSON has it: `2024-05-01T12:34:56.789Z`. */
@@ -101,8 +137,8 @@ export function dateText(days: number): string {
 /** The day that a text begins with. */
 function epochDay(bytes: Uint8Array, from: number): number {
   const year = digits(bytes, from, from + 4);
-  const month = digits(bytes, from + 5, from + 7);
-  const day = digits(bytes, from + 8, from + 10);
+  const month = twoDigits(bytes, from + 5);
+  const day = twoDigits(bytes, from + 8);
   if (bytes[from + 4] !== DASH || bytes[from + 7] !== DASH || year < 0) return NaN;
   if (month < 1 || month > 12 || day < 1 || day > daysIn(month, year)) return NaN;
   // Years that begin in March have their leap day last; 719,468 days lead from then to 1970.
@@ -115,6 +151,12 @@ function epochDay(bytes: Uint8Array, from: number): number {
 function daysIn(month: number, year: number): number {
   if (month === 2) return (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0 ? 29 : 28;
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
+}
+
+function twoDigits(bytes: Uint8Array, at: number): number {
+  const tens = bytes[at]! - ZERO;
+  const ones = bytes[at + 1]! - ZERO;
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : -1;
 }
 
 /** The digits from one place to another as a number, -1 where one isn't a digit. */

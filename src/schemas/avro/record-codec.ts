@@ -4,10 +4,11 @@ import { AvroOutput } from './avro-output.ts';
 import type { RecordSchema } from './avro-schema.ts';
 import { writeBlock } from './array-codec.ts';
 import { OPEN_OBJECT } from '../json/json-bytes.ts';
-import { JsonCursor } from '../json/json-cursor.ts';
+import type { JsonCursor } from '../json/json-cursor.ts';
 import { parseJson, setOwn } from '../json/json.ts';
 import type { JsonObject } from '../json/json.ts';
 import type { AvroValue } from './field-codec.ts';
+import { instantAt, instantOf } from './instant.ts';
 import { Places } from './places.ts';
 import { Residue } from './residue.ts';
 import { withPart } from '../json/pointer.ts';
@@ -29,14 +30,12 @@ export interface RecordCodec {
    * The same of the record that begins at a place of a page, from its bytes: they are parsed only where they
    * have to be. Undefined where another value than an object stands.
    *
-   * @param at The first byte of it, no white space.
-   * @param wanted Names, in JSON, of fields of the record itself whose values are needed besides.
+   * @param source At the first byte of it, no white space; where it is left is of no use.
    * @throws SyntaxError when it isn't JSON.
    */
   transcode(
-    page: Buffer,
-    at: number,
-    wanted: readonly string[],
+    source: JsonCursor,
+    wanted: WantedFields,
     onUnknown?: () => void,
   ): Transcoded | undefined;
   /**
@@ -50,6 +49,14 @@ export interface RecordCodec {
   toJson(value: unknown): JsonObject;
 }
 
+/** Names, in JSON, of fields of a record itself that are needed beside its image. */
+export interface WantedFields {
+  /** As they are. */
+  readonly values: readonly string[];
+  /** As instants. */
+  readonly instants: readonly string[];
+}
+
 /** A record that was read from a page. */
 export interface Transcoded {
   readonly image: Buffer;
@@ -57,6 +64,8 @@ export interface Transcoded {
   readonly end: number;
   /** Values of those that were wanted, as far as the record has them and the schema a field; of one that was parsed, of all. */
   readonly fields: JsonObject;
+  /** Likewise, in the order in which they were wanted: ms since 1970, null where there is none. */
+  readonly instants: readonly (number | null)[];
 }
 
 /** The two fields at the end of every image, and of no nested record. */
@@ -102,23 +111,27 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
     return image(residue, onUnknown);
   };
 
-  const transcode: RecordCodec['transcode'] = (page, at, wanted, onUnknown) => {
-    if (page[at] !== OPEN_OBJECT) return undefined;
-    const source = new JsonCursor(page, at);
+  const transcode: RecordCodec['transcode'] = (source, wanted, onUnknown) => {
+    if (source.page[source.at] !== OPEN_OBJECT) return undefined;
     const residue = new Residue(places.root);
     out.length = 0;
     if (!root.read(source, out, residue)) {
       const fields = source.value() as JsonObject;
       root.write(fields, out, residue);
-      return { image: image(residue, onUnknown), end: source.at, fields };
+      const instants = wanted.instants.map((name) => instantOf(fields, name));
+      return { image: image(residue, onUnknown), end: source.at, fields, instants };
     }
     const end = source.at;
     const fields: JsonObject = {};
-    for (const name of wanted) {
+    for (const name of wanted.values) {
       source.at = root.placeOf(name);
       if (source.at >= 0) setOwn(fields, name, source.value());
     }
-    return { image: image(residue, onUnknown), end, fields };
+    const instants = wanted.instants.map((name) => {
+      source.at = root.placeOf(name);
+      return source.at >= 0 ? instantAt(source) : null;
+    });
+    return { image: image(residue, onUnknown), end, fields, instants };
   };
 
   const toJson = (value: unknown): JsonObject => {

@@ -19,6 +19,9 @@ export interface Field {
 /** Branches 0 and 1 of `["null", T]`, as Avro writes their index. */
 export const [NULL_BRANCH, VALUE_BRANCH] = [0, 2] as const;
 
+/** No place in a page. */
+const ABSENT = -1;
+
 /** Writes records from their bytes. */
 export interface RecordReader {
   readonly read: Read;
@@ -37,26 +40,27 @@ export function recordReader(fields: readonly Field[]): RecordReader {
   const readers = fields.map(({ codec }) => readingValues(codec));
   const steps = fields.map(({ step }) => step);
   const byField = new Map(fields.map(({ jsonName }, nth) => [jsonName, nth]));
-  /** The field that came behind field n last time; `next[length]` came first. `length`: none did. */
-  const next = Int32Array.from({ length: length + 1 }, (_, nth) => (nth + 1) % (length + 1));
-  /** Records read so far: the number of this one. */
-  let reads = 0;
-  /** By field: the number of the record that had it last, */
-  const metIn = new Float64Array(length);
-  /** where its value begins in the page, */
-  const valueAt = new Int32Array(length);
-  /** and where it stands in the output. */
-  const writtenFrom = new Int32Array(length);
-  const writtenTo = new Int32Array(length);
+  /** The field that came behind field n last time; `followers[length]` came first. `length`: none did. */
+  const followers = Int32Array.from({ length: length + 1 }, (_, nth) => (nth + 1) % (length + 1));
+  /** By field: where its value begins in the page; ABSENT where the record that was read last had none so far. */
+  const valueAt = new Int32Array(length).fill(ABSENT);
+  /**
+   * As they are written: which field it is, and where it begins in the output. One that comes behind another of a higher number was
+   * written as null before.
+   */
+  const fieldOf = new Int32Array(2 * length);
+  const beginsAt = new Int32Array(2 * length + 1);
+  /** By field: the last time that it was written. */
+  const newest = new Int32Array(length);
 
   /** Which field a name is of, with the name and its colon read; -1 where it is of none, with nothing read. */
   const fieldAt = (source: JsonCursor, previous: number): number => {
-    const expected = next[previous]!;
+    const expected = followers[previous]!;
     if (expected < length && source.takesName(names[expected]!)) return expected;
     const { page, at } = source;
     const found = byName.get(page.toString('latin1', at, endOfString(page, at)));
     if (found === undefined || !source.takesName(names[found]!)) return -1;
-    next[previous] = found;
+    followers[previous] = found;
     return found;
   };
 
@@ -86,64 +90,64 @@ export function recordReader(fields: readonly Field[]): RecordReader {
     return key;
   };
 
-  const leaveOut = (nth: number, out: AvroOutput) => {
-    writtenFrom[nth] = out.length;
+  const leaveOut = (field: number, count: number, out: AvroOutput) => {
+    fieldOf[count] = field;
+    beginsAt[count] = out.length;
     out.byte(NULL_BRANCH);
-    writtenTo[nth] = out.length;
   };
 
-  /** Puts the fields in the schema's order, as many at once as follow each other already. */
-  const putInOrder = (start: number, out: AvroOutput) => {
+  /** Puts so many that were written in the schema's order, as many at once as follow each other already. */
+  const putInOrder = (count: number, out: AvroOutput) => {
     const end = out.length;
+    beginsAt[count] = end;
+    for (let nth = 0; nth < count; nth++) newest[fieldOf[nth]!] = nth;
     let first = 0;
-    for (let nth = 1; nth <= length; nth++) {
-      if (nth < length && writtenFrom[nth] === writtenTo[nth - 1]) continue;
-      out.repeat(writtenFrom[first]!, writtenTo[nth - 1]!);
-      first = nth;
+    for (let field = 1; field <= length; field++) {
+      if (field < length && newest[field] === newest[field - 1]! + 1) continue;
+      out.repeat(beginsAt[newest[first]!]!, beginsAt[newest[field - 1]! + 1]!);
+      first = field;
     }
-    out.cut(start, end);
+    out.cut(beginsAt[0]!, end);
   };
 
   const read = allOrNothing((source, out, residue) => {
     if (!source.takes(OPEN_OBJECT)) return false;
-    const start = out.length;
-    let written = 0; // fields before this one stand in the output, if only as null
+    let count = 0; // of what was written
+    let next = 0; // fields before this one are among that, if only as null
     let previous = length;
-    let isInOrder = true;
     let unknown: Set<string> | undefined;
-    reads += 1;
+    valueAt.fill(ABSENT);
     if (!source.takes(CLOSE_OBJECT)) {
       do {
         source.skipSpace();
-        const nth = fieldAt(source, previous);
-        if (nth < 0) {
+        const field = fieldAt(source, previous);
+        if (field < 0) {
           const key = readUnknown(source, residue);
           if (key === undefined || unknown?.has(key)) return false;
           unknown = (unknown ?? new Set<string>()).add(key);
           continue;
         }
-        if (metIn[nth] === reads) return false; // the last of them counts
-        if (nth < written) isInOrder = false;
-        for (; written < nth; written++) leaveOut(written, out);
-        if (nth === written) written += 1;
+        if (valueAt[field] !== ABSENT) return false; // the last of them counts
         source.skipSpace();
-        metIn[nth] = reads;
-        valueAt[nth] = source.at;
-        writtenFrom[nth] = out.length;
-        readField(nth, source, out, residue);
-        writtenTo[nth] = out.length;
-        previous = nth;
+        valueAt[field] = source.at;
+        for (; next < field; next++) leaveOut(next, count++, out);
+        if (field === next) next += 1;
+        fieldOf[count] = field;
+        beginsAt[count] = out.length;
+        count += 1;
+        readField(field, source, out, residue);
+        previous = field;
       } while (source.takes(COMMA));
       if (!source.takes(CLOSE_OBJECT)) return false;
     }
-    for (; written < length; written++) leaveOut(written, out);
-    if (!isInOrder) putInOrder(start, out);
+    for (; next < length; next++) leaveOut(next, count++, out);
+    if (count > length) putInOrder(count, out);
     return true;
   });
 
   const placeOf = (name: string): number => {
     const nth = byField.get(name);
-    return nth !== undefined && metIn[nth] === reads ? valueAt[nth]! : -1;
+    return nth === undefined ? ABSENT : valueAt[nth]!;
   };
 
   return { read, placeOf };

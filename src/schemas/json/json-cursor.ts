@@ -1,5 +1,15 @@
 import { isUtf8 } from 'node:buffer';
-import { BACKSLASH, COLON, isEnd, LAST_ASCII, QUOTE, skipSpace, SPACE } from './json-bytes.ts';
+import {
+  BACKSLASH,
+  COLON,
+  isEnd,
+  LAST_ASCII,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
+  skipSpace,
+  SPACE,
+} from './json-bytes.ts';
 import type { JsonName } from './json-name.ts';
 import type { JsonValue } from './json.ts';
 import { parsedElement } from './page-elements.ts';
@@ -13,7 +23,7 @@ export class JsonCursor {
   at: number;
   readonly #view: DataView;
 
-  constructor(page: Buffer, at: number) {
+  constructor(page: Buffer, at = 0) {
     this.page = page;
     this.at = at;
     this.#view = new DataView(page.buffer, page.byteOffset, page.length);
@@ -72,6 +82,13 @@ export class JsonCursor {
     return all <= LAST_ASCII || isUtf8(page.subarray(start, at)) ? at : -1;
   }
 
+  /** Where the text that begins here closes, if it may have that many bytes; -1 where it has not. Nobody has looked at them. */
+  endOfText(bytes: number): number {
+    const { page, at } = this;
+    const end = at + 1 + bytes;
+    return page[at] === QUOTE && page[end] === QUOTE ? end : -1;
+  }
+
   /** @throws SyntaxError when it isn't JSON. */
   value(): JsonValue {
     const quick = this.#quickValue();
@@ -81,8 +98,8 @@ export class JsonCursor {
     return value;
   }
 
-  /** What most values are, without a call of `JSON.parse`: plain texts, short numbers, the words. */
-  #quickValue(): null | boolean | number | string | undefined {
+  /** What most values are, without a call of `JSON.parse`: plain texts, short numbers, the words, what is empty. */
+  #quickValue(): JsonValue | undefined {
     switch (this.page[this.at]) {
       case QUOTE:
         return this.#plainText();
@@ -92,6 +109,10 @@ export class JsonCursor {
         return this.#takesWord(TRUE) || undefined;
       case LOWER_F:
         return this.#takesWord(FALSE) ? false : undefined;
+      case OPEN_OBJECT:
+        return this.#takesWord(NO_MEMBERS) ? {} : undefined;
+      case OPEN_ARRAY:
+        return this.#takesWord(NO_ITEMS) ? [] : undefined;
       default:
         return this.shortNumber();
     }
@@ -150,6 +171,7 @@ export class JsonCursor {
 const isDigit = (byte: number): boolean => byte >= ZERO && byte <= 0x39;
 
 const [NULL, TRUE, FALSE] = [Buffer.from('null'), Buffer.from('true'), Buffer.from('false')];
+const [NO_MEMBERS, NO_ITEMS] = [Buffer.from('{}'), Buffer.from('[]')];
 const [MINUS, POINT, ZERO] = [0x2d, 0x2e, 0x30];
 const [LOWER_F, LOWER_N, LOWER_T] = [0x66, 0x6e, 0x74];
 const MAX_DIGITS = 15;

@@ -1,4 +1,5 @@
-import type { Transcoded } from '../../schemas/avro/record-codec.ts';
+import type { Transcoded, WantedFields } from '../../schemas/avro/record-codec.ts';
+import type { JsonCursor } from '../../schemas/json/json-cursor.ts';
 import { endOfValue, valueBehind } from '../../schemas/json/json-bytes.ts';
 import { setOwn } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
@@ -11,7 +12,6 @@ import { PageRecord, payloadDigest, PUBLISHED } from '../records/page-record.ts'
 import type { KnownRun, PayloadDigest } from '../records/page-record.ts';
 import type { PagePart } from '../records/page-records.ts';
 import { PageRun } from '../records/page-run.ts';
-import { instantOf, updatedAtOf } from '../records/updated-at.ts';
 
 /**
  * Makes a record of the element that begins at a place of a page, and of those behind it that are known with it, and
@@ -44,14 +44,10 @@ export interface EncodingOptions {
   /** The key of a record that has them. */
   readonly keyOf: KeyOf;
   /**
-   * The image of the record that begins at a place of a page, and the fields that are wanted; undefined where it isn't
+   * The image of the record that begins where a cursor is, and the fields that are wanted; undefined where it isn't
    * one, or there is no schema yet that has a field for whatever it holds.
    */
-  readonly encode: (
-    page: Buffer,
-    at: number,
-    wanted: readonly string[],
-  ) => EncodedElement | undefined;
+  readonly encode: (source: JsonCursor, wanted: WantedFields) => EncodedElement | undefined;
 }
 
 /** Records are encoded as they arrive: nothing of them is parsed but the fields that are looked at. Others go to `next`. */
@@ -59,15 +55,14 @@ export function encoding(
   { keyFields, keyOf, encode }: EncodingOptions,
   next: RecordDecoder,
 ): RecordDecoder {
-  const wanted = [...new Set([...keyFields, 'created_at', 'updated_at'])];
+  const wanted = { values: keyFields, instants: ['updated_at', 'created_at'] };
   return (page, at) => {
-    const encoded = encode(page.bytes, at, wanted);
+    const encoded = encode(page.cursorAt(at), wanted);
     const key = encoded && keyOf(encoded.fields);
     if (!encoded || key === undefined) return next(page, at);
-    const { image: bytes, codec, end, fields } = encoded;
+    const { image: bytes, codec, end, instants } = encoded;
     const image = { kind: 'encoded', bytes, codec } as const;
-    const updatedAt = updatedAtOf(fields);
-    const createdAt = instantOf(fields, 'created_at');
+    const [updatedAt, createdAt] = instants;
     const facts = { key, image, updatedAt, createdAt };
     return { values: [PageRecord.inBytes({ page, at, end }, facts)], end };
   };

@@ -3,7 +3,7 @@ import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { Body } from '../http/body.ts';
 import type { ImageCodec } from './image-codec.ts';
-import { instantOf } from './updated-at.ts';
+import { instantOf } from '../../schemas/avro/instant.ts';
 
 /** What is kept of the bytes that a record was sent in. */
 export interface PayloadDigest {

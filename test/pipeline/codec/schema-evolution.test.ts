@@ -8,6 +8,7 @@ import type {
 import type { FieldSchema, RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
 import { envelopeSchema, valueSchemaOf } from '../../../src/schemas/events/envelope.ts';
 import { growSchema } from '../../../src/schemas/avro/infer.ts';
+import { JsonCursor } from '../../../src/schemas/json/json-cursor.ts';
 import { stringifyJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import type { Registry } from '../../../src/schemas/registry/registry.ts';
@@ -295,11 +296,17 @@ describe('a book that encodes', () => {
   it('gives the image of a record at once, unless the schema has to grow for it', async () => {
     const book = await open(new MemoryRegistry());
     const now = (value: JsonValue) =>
-      book.encodeNow(Buffer.from(` ${stringifyJson(value)},`), 1, keyFields);
+      book.encodeNow(new JsonCursor(Buffer.from(` ${stringifyJson(value)},`), 1), {
+        values: keyFields,
+        instants: ['at'],
+      });
     expect(now(ada)).toBeUndefined();
     const [image] = await book.encode([ada], keyFields);
     const end = 1 + Buffer.byteLength(stringifyJson(ada));
-    expect(now(ada)).toEqual({ image, codec: book.values, end, fields: { id: ada.id } });
+    expect(now(ada)).toEqual({
+      ...{ image, codec: book.values, end, fields: { id: ada.id } },
+      instants: [null],
+    });
     expect(now(adaWithSize)).toBeUndefined();
     expect(now({ id: 2 })).toBeDefined(); // what is not there needs no field
     expect(now({ id: 2, size: null, sizes: [], sized: {} })).toBeDefined(); // nor what is empty

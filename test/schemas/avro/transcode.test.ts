@@ -1,11 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { canonicalJson, isJsonObject, JsonNumber } from '../../../src/schemas/json/json.ts';
-import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
+import type { JsonValue } from '../../../src/schemas/json/json.ts';
 import { orderSchema } from '../../../src/resources/orders/order.ts';
+import { JsonCursor } from '../../../src/schemas/json/json-cursor.ts';
 import { parsedElement } from '../../../src/schemas/json/page-elements.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
-import type { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
+import { instantOf } from '../../../src/schemas/avro/instant.ts';
+import type { RecordCodec, Transcoded } from '../../../src/schemas/avro/record-codec.ts';
 import { Chance } from '../../integration/support/chance.ts';
 import { SentNumber } from '../../integration/support/json-model.ts';
 import type { Json } from '../../integration/support/json-model.ts';
@@ -15,30 +17,37 @@ import { oddRecords } from './odd-records.ts';
 
 const BEFORE = '[{"label":"the one before"},';
 
+/** They are wanted as they are, and as instants. */
+const fields = (values: readonly string[]) => ({ values, instants: values });
+
 /** What a codec makes of a record in the middle of a page: from its bytes, or once it is parsed. */
 function transcoded(codec: RecordCodec, record: Buffer, wanted: readonly string[] = []) {
   const page = Buffer.concat([Buffer.from(BEFORE), record, Buffer.from(', {"label":"the next"}]')]);
   let hasUnknown = false;
   const onUnknown = () => (hasUnknown = true);
-  const told = (read: () => { image: Buffer; end: number; fields: JsonObject } | undefined) => {
+  const told = (read: () => Transcoded | undefined) => {
     hasUnknown = false;
     try {
-      const { image, end, fields } = read() ?? {};
-      if (image === undefined) return undefined;
-      const found = wanted.filter((name) => Object.hasOwn(fields!, name));
-      const values = found.map((name) => [name, canonicalJson(fields![name]!)]);
-      return { image: image.toString('hex'), end, values, hasUnknown };
+      const record = read();
+      if (!record) return undefined;
+      const { image, end, fields, instants } = record;
+      const found = wanted.filter((name) => Object.hasOwn(fields, name));
+      const values = found.map((name) => [name, canonicalJson(fields[name]!)]);
+      return { image: image.toString('hex'), end, values, instants, hasUnknown };
     } catch (error) {
       expect(error).toBeInstanceOf(SyntaxError);
       return 'no JSON';
     }
   };
   return {
-    read: told(() => codec.transcode(page, BEFORE.length, wanted, onUnknown)),
+    read: told(() =>
+      codec.transcode(new JsonCursor(page, BEFORE.length), fields(wanted), onUnknown),
+    ),
     parsed: told(() => {
       const { value, end } = parsedElement(page, BEFORE.length);
       if (!isJsonObject(value)) return undefined;
-      return { image: codec.encode(value, onUnknown), end, fields: value };
+      const instants = wanted.map((name) => instantOf(value, name));
+      return { image: codec.encode(value, onUnknown), end, fields: value, instants };
     }),
   };
 }
@@ -86,7 +95,7 @@ function damaged(text: Buffer, chance: Chance): Buffer {
 
 describe.each([
   ['orders', orderSchema, ['order_number', 'updated_at', 'order_items', 'no such field']],
-  ['every kind of field', everyKind, ['label', 'count', 'any', 'part', 'parts']],
+  ['every kind of field', everyKind, ['label', 'count', 'any', 'at', 'day', 'part', 'parts']],
 ])('transcode: %s', (_, schema, wanted) => {
   const codec = createRecordCodec(schema);
 
@@ -220,7 +229,7 @@ describe('transcode', () => {
   });
 
   it.each(['7', '"label"', 'null', '[{"label":"a"}]'])('leaves %s to others', (text) => {
-    expect(codec.transcode(Buffer.from(text), 0, [])).toBeUndefined();
+    expect(codec.transcode(new JsonCursor(Buffer.from(text)), fields([]))).toBeUndefined();
   });
 
   it('reads bytes that are no UTF-8 as parsing does', () => {
@@ -245,7 +254,9 @@ describe('transcode', () => {
     const text = '{"label":"Grüner","part":{"~a/b":"x"},"times":["x"],"count":12,"stranger":null}';
     const page = Buffer.from(text);
     for (let end = 1; end < page.length; end++) {
-      expect(() => codec.transcode(page.subarray(0, end), 0, [])).toThrow(SyntaxError);
+      expect(() => codec.transcode(new JsonCursor(page.subarray(0, end)), fields([]))).toThrow(
+        SyntaxError,
+      );
     }
   });
 
@@ -255,7 +266,10 @@ describe('transcode', () => {
         const record = { flag: true, label: text, count: 1, times: [], any: text };
         for (const one of [record, Object.fromEntries(Object.entries(record).reverse())]) {
           const fresh = createRecordCodec(everyKind); // its buffer is as small as ever
-          const { image } = fresh.transcode(Buffer.from(JSON.stringify(one)), 0, [])!;
+          const { image } = fresh.transcode(
+            new JsonCursor(Buffer.from(JSON.stringify(one))),
+            fields([]),
+          )!;
           expect(image.equals(codec.encode(record))).toBe(true);
         }
       }
@@ -267,7 +281,7 @@ describe('transcode', () => {
     onTestFinished(() => parse.mockRestore());
     const calls = (text: string) => {
       parse.mockClear();
-      codec.transcode(Buffer.from(text), 0, ['count']);
+      codec.transcode(new JsonCursor(Buffer.from(text)), fields(['count']));
       return parse.mock.calls.map(([text]) => text);
     };
     const plain = {
@@ -301,16 +315,15 @@ describe('transcode', () => {
   });
 
   it('gives wanted fields by any name', () => {
-    const fields = [nullable('proto', 'long', '__proto__'), nullable('a', 'long')];
+    const schemas = [nullable('proto', 'long', '__proto__'), nullable('a', 'long')];
     const named = createRecordCodec({
       ...everyKind,
-      fields: [...fields, ...everyKind.fields.slice(-2)],
+      fields: [...schemas, ...everyKind.fields.slice(-2)],
     });
-    const { fields: found } = named.transcode(Buffer.from('{"a":null,"__proto__":7}'), 0, [
-      'a',
-      '__proto__',
-      'b',
-    ])!;
+    const { fields: found } = named.transcode(
+      new JsonCursor(Buffer.from('{"a":null,"__proto__":7}')),
+      fields(['a', '__proto__', 'b']),
+    )!;
     expect(Object.entries(found)).toEqual([
       ['a', null],
       ['__proto__', 7],
