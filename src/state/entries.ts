@@ -138,18 +138,26 @@ function textIn(packed: Buffer): KeptText {
   };
 }
 
-/** Plain JSON, as text. */
-export function packJson(key: string, value: unknown): Buffer {
-  const text = Buffer.from(JSON.stringify(value));
-  const packed = entry(text.length);
-  text.copy(packed);
+export function packBytes(key: string, bytes: Buffer): Buffer {
+  const packed = entry(bytes.length);
+  bytes.copy(packed);
   return sealed(key, packed);
 }
 
 /** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this key. */
-export function unpackJson<T>(key: string, packed: Buffer): T {
+export function unpackBytes(key: string, packed: Buffer): Buffer {
   expectWhole(key, packed, 0);
-  return JSON.parse(packed.toString('utf8', 0, packed.length - CHECKSUM_BYTES)) as T;
+  return packed.subarray(0, packed.length - CHECKSUM_BYTES);
+}
+
+/** Plain JSON, as text. */
+export function packJson(key: string, value: unknown): Buffer {
+  return packBytes(key, Buffer.from(JSON.stringify(value)));
+}
+
+/** @throws CellarstreamError `STATE_DAMAGED` when it is not what was stored under this key. */
+export function unpackJson<T>(key: string, packed: Buffer): T {
+  return JSON.parse(unpackBytes(key, packed).toString('utf8')) as T;
 }
 
 /** What was found says that the images can't be relied on. */

@@ -7,7 +7,7 @@ import { CHECKSUM_BYTES, damaged, entry, expectWhole, sealed } from './entries.t
 export interface Run {
   /** The first bytes of its digest. */
   readonly id: string;
-  /** Of all its bytes, from the first record's first to the last one's last: SHA-256, cut to 16 bytes, as `latin1`. */
+  /** Of all its bytes, from the first record's first to the last one's last: 16 bytes, as `latin1`; see `run-digests.ts`. */
   readonly digest: string;
   /** Bytes. */
   readonly length: number;

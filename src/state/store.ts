@@ -1,10 +1,18 @@
 import type { Database } from 'lmdb';
 import { damaged, packImage, packJson, runIdIn, saysSeen } from './entries.ts';
-import { packMark, unpackImage, unpackJson, unpackMark } from './entries.ts';
+import {
+  packBytes,
+  packMark,
+  unpackBytes,
+  unpackImage,
+  unpackJson,
+  unpackMark,
+} from './entries.ts';
 import type { KeptText, StoredImage } from './entries.ts';
 import { openImageFile } from './image-file.ts';
 import type { ImageFile, OnDiscarded } from './image-file.ts';
 import { Marks } from './marks.ts';
+import { newSecret, runDigests } from './run-digests.ts';
 import { packRun, packRunHead, unpackRun, unpackRunHead } from './run-entries.ts';
 import type { Run, RunHead, StoredRun } from './run-entries.ts';
 
@@ -101,6 +109,8 @@ export interface TaskStore {
   text(key: string): KeptText | undefined;
   /** The run that begins with a key; undefined where none does. */
   runFrom(key: string): StoredRun | undefined;
+  /** The digest of a run's bytes, which this store alone can tell: 16 bytes, as `latin1`. */
+  digestOf(bytes: Buffer): string;
   /** What was seen of a run; undefined once it is retired: its members are looked at one by one from then on. */
   run(id: string): Pick<RunHead, 'seen' | 'read'> | undefined;
   /** Whether the sweep of this number has read the key with the others of a run. */
@@ -138,6 +148,7 @@ export interface Store {
 }
 
 const MEMORY_KEY = 'memory';
+const SECRET_KEY = 'secret of digests';
 /**
  * Images that are written at one go: lmdb keeps as much memory as its largest transaction took, for as long as the file is
  * open.
@@ -234,6 +245,14 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
     removeHead: (id) => heads.removeSync(digestBytes(id)),
   });
   const read = <T>(work: () => T): T => file.use(work);
+  const known = read(() => {
+    const stored = memories.get(bytesOf(SECRET_KEY));
+    return stored && Buffer.from(unpackBytes(SECRET_KEY, stored));
+  });
+  const secret = known ?? newSecret();
+  /** It is kept with the first run: until then nothing has to be known again. */
+  let isSecretKept = known !== undefined;
+  const keepSecret = () => memories.putSync(bytesOf(SECRET_KEY), packBytes(SECRET_KEY, secret));
   /** All of it or nothing, and at once: what fails is thrown here, and not from lmdb's own thread. */
   const write = (work: () => void): void => {
     try {
@@ -298,6 +317,7 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
       }),
     text: (key) => read(() => marked.of(key).text),
     runFrom: (key) => read(() => marked.runFrom(key)),
+    digestOf: runDigests(secret),
     run: (id) =>
       read(() => {
         const head = marked.head(id);
@@ -330,10 +350,12 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
               marked.see(key, { ...sighting, ...(text && { text }) });
             }
             for (const run of formed) marked.form(run, sweep);
+            if (formed.length > 0 && !isSecretKept) keepSecret();
           }
           for (const digest of digests) reject(digest);
           memories.putSync(bytesOf(MEMORY_KEY), packJson(MEMORY_KEY, memory));
         });
+        isSecretKept ||= formed.length > 0;
         // Their page is dealt with: at rest nothing is remembered.
         marked.forget([...written, ...keys]);
       }),
@@ -375,6 +397,7 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
       settled(() => {
         write(() => {
           for (const each of [images, marks, heads, runs, ...rejects, memories]) each.clearSync();
+          if (isSecretKept) keepSecret();
         });
         marked.forget();
       }),

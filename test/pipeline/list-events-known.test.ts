@@ -91,6 +91,7 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
     get: (key) => store.get(key),
     text: (key) => store.text(key),
     runFrom: (key) => store.runFrom(key),
+    digestOf: (bytes) => store.digestOf(bytes),
     run: (id) => store.run(id),
     isReadWithRun: (key, number) => store.isReadWithRun(key, number),
     count: () => store.count(),

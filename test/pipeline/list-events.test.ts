@@ -1,3 +1,4 @@
+import { payloadDigest } from '../../src/streams/records/page-record.ts';
 import {
   concat,
   filter,
@@ -78,6 +79,7 @@ async function events(
     get: () => undefined,
     text: () => undefined,
     runFrom: () => undefined,
+    digestOf: payloadDigest,
     run: () => undefined,
     isReadWithRun: () => false,
     count: () => 0,

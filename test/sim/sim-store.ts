@@ -14,6 +14,7 @@ import type {
   TaskMemory,
   TaskStore,
 } from '../../src/state/store.ts';
+import { payloadDigest } from '../../src/streams/records/page-record.ts';
 
 /** The state folder of a process: images as the store keeps them, and its request times. */
 export class SimFolder {
@@ -187,6 +188,7 @@ export function storeOf(folder: SimFolder, step: (what: string) => Promise<void>
         },
         text: (key) => task.marked.of(key).text,
         runFrom: (key) => task.marked.runFrom(key),
+        digestOf: payloadDigest,
         run: (id) => {
           const head = task.marked.head(id);
           return head?.isLive ? head : undefined;

@@ -5,7 +5,7 @@ import { open } from 'lmdb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openStore } from '../../src/state/store.ts';
 import type { Notes, Store, TaskStore } from '../../src/state/store.ts';
-import { marksProperty } from '../support/marks-property.ts';
+import { marksProperty, runOf } from '../support/marks-property.ts';
 import { image, memory, textOf } from '../support/task-memory.ts';
 
 describe('openStore', () => {
@@ -30,6 +30,48 @@ describe('openStore', () => {
   });
 
   marksProperty('in lmdb', () => store.task('a'), 25);
+
+  describe('digests of runs', () => {
+    const bytes = Buffer.from('some records of a page');
+    /** With a run, which is when anything has to be known again. */
+    const form = async (task: TaskStore) => {
+      const run = runOf(0, 5, 'x');
+      const keys = run.members.map(({ key }) => key);
+      const images = keys.map((key) => ({ key, sequence: 1, image: image(key) }));
+      const texts = new Map(keys.map((key) => [key, textOf(key)]));
+      const seen = { keys, sweep: 1, bySweep: true };
+      await task.put(images, memory, { seen, texts, formed: [run] });
+    };
+    /** As the next process would have them. */
+    const digestAnew = async () => {
+      await store.close();
+      store = openStore(folder);
+      return store.task('a').digestOf(bytes);
+    };
+
+    it('are the same in the next process, also where all else was thrown away', async () => {
+      const task = store.task('a');
+      const digest = task.digestOf(bytes);
+      await form(task);
+      expect(await digestAnew()).toBe(digest);
+      await store.task('a').clear();
+      await form(store.task('a'));
+      expect(await digestAnew()).toBe(digest);
+    });
+
+    it('are told by one bit of the bytes, and by nobody else', () => {
+      const task = store.task('a');
+      const others = [...bytes.keys()].map((at) => {
+        const other = Buffer.from(bytes);
+        other[at]! ^= 1;
+        return task.digestOf(other);
+      });
+      const all = [task.digestOf(bytes), store.task('b').digestOf(bytes), ...others];
+      expect(new Set(all).size).toBe(all.length);
+      expect(new Set(all.map(({ length }) => length))).toEqual(new Set([16]));
+      expect(task.digestOf(bytes)).toBe(all[0]);
+    });
+  });
 
   describe('a key of 64 characters or more with U+0000 to U+0003 in it', () => {
     const long = ['x', 'é', 'ab', '\0', '\u0003', '\u0004'].map((text) => text.repeat(64));

@@ -1,9 +1,10 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { VERSION } from '../../core/version.ts';
 import type { FleetView } from '../../observe/fleet-view.ts';
 import { FLEET_METRICS, FLEET_STATES } from './fleet-metric-table.ts';
 import type { FleetMetric } from './fleet-metric-table.ts';
 import { joinedText } from './joined-text.ts';
+import { collectProcessMetrics } from './process-metrics.ts';
 
 export interface FleetMetricsOptions {
   /** `INSTANCE_NAME`. */
@@ -59,7 +60,7 @@ export function fleetMetrics({ instance, isReady, accounts }: FleetMetricsOption
   });
   const fenced = new Counter(optionsOf(FLEET_METRICS.fenced, registry));
   for (const unknown of [generation, members]) unknown.remove(); // at 0 before anybody has told
-  collectDefaultMetrics({ register: registry });
+  collectProcessMetrics(registry);
 
   /** Of each account that is known, the owner that it had last. */
   const owners = new Map<string, string | undefined>();

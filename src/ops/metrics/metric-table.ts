@@ -374,7 +374,7 @@ export const PROCESS_METRICS = [
   [
     'nodejs_eventloop_lag_p99_seconds',
     'gauge',
-    'How late timers were since the last scrape: of 100 timers, at most one was later.',
+    'How long a timer of 50 ms took since the last scrape: of 100, at most one took longer.',
   ],
   ['nodejs_gc_duration_seconds', 'histogram', 'Pauses for the collection of garbage, by `kind`.'],
 ] as const satisfies readonly (readonly [name: string, type: MetricType, help: string])[];

@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import { Registry } from 'prom-client';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { Gauges, Hooks, Published } from '../../observe/hooks.ts';
 import { clockDifference, newUpdatedAt } from '../status/freshness.ts';
@@ -8,6 +8,7 @@ import { countPage, tellsWhatIsGone } from '../status/page-counts.ts';
 import { causeOf } from '../status/readiness.ts';
 import type { Readiness } from '../status/readiness.ts';
 import { VERSION } from '../../core/version.ts';
+import { collectProcessMetrics } from './process-metrics.ts';
 
 export interface MetricsOptions {
   readonly account: string;
@@ -82,7 +83,7 @@ export function metrics(options: MetricsOptions): Metrics {
   set('build', { version: VERSION, node: process.version }, 1);
   set('pollInterval', {}, pollIntervalMs / 1_000);
   for (const resource of resources) set('exactCertificate', { resource }, wallClock() / 1_000);
-  if (ofProcess) collectDefaultMetrics({ register: registry, labels: { account } });
+  if (ofProcess) collectProcessMetrics(registry, { account });
 
   const scanned = (resource: string, lane: string) => {
     add('scans', { resource, lane });

@@ -34,6 +34,7 @@ export interface Checkpoint {
   readonly get: (key: string) => StoredImage | undefined;
   readonly text: TaskStore['text'];
   readonly runFrom: TaskStore['runFrom'];
+  readonly digestOf: TaskStore['digestOf'];
   readonly run: TaskStore['run'];
   readonly isReadWithRun: TaskStore['isReadWithRun'];
   /** Number of records that are published and not deleted. */
@@ -153,6 +154,7 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
       get: (key) => store.get(key),
       text: (key) => store.text(key),
       runFrom: (key) => store.runFrom(key),
+      digestOf: (bytes) => store.digestOf(bytes),
       run: (id) => store.run(id),
       isReadWithRun: (key, sweep) => store.isReadWithRun(key, sweep),
       count: () => store.count(),

@@ -17,7 +17,7 @@ export interface DecodersOptions {
   readonly keyFields: readonly string[];
   readonly keyOf: KeyOf;
   readonly evolution: Pick<SchemaEvolution, 'encodeNow'>;
-  readonly checkpoint: Pick<Checkpoint, 'text' | 'runFrom'>;
+  readonly checkpoint: Pick<Checkpoint, 'text' | 'runFrom' | 'digestOf'>;
 }
 
 /** A record is known again by its digest, or encoded from its bytes, or parsed: the first of them that it can be. */
@@ -27,7 +27,8 @@ export function decoders({ keyFields, keyOf, evolution, checkpoint }: DecodersOp
   // A store that fails is not the API's affair: it fails again once the page's turn has come.
   const known = ifItCan(checkpoint.text);
   const knownRun = ifItCan(checkpoint.runFrom);
-  const later = matchingDigests({ keyFields, keyOf, known, knownRun }, snapshot);
+  const { digestOf: runDigest } = checkpoint;
+  const later = matchingDigests({ keyFields, keyOf, known, knownRun, runDigest }, snapshot);
   return { snapshot, later };
 }
 

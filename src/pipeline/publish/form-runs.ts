@@ -21,15 +21,17 @@ const MAX_MEMBERS = 256;
  *
  * @param page What is in a run already ends one before it.
  * @param isKnown Whether a record is from now on what its image was made of, and in no other run.
+ * @param digestOf What they are known again by.
  */
 export function formedRuns(
   page: readonly PagePart[],
   isKnown: (record: Keyed) => boolean,
+  digestOf: (bytes: Buffer) => string = payloadDigest,
 ): readonly Run[] {
   const runs: Run[] = [];
   let members: Member[] = [];
   const end = () => {
-    if (members.length >= MIN_MEMBERS) runs.push(runOf(members));
+    if (members.length >= MIN_MEMBERS) runs.push(runOf(members, digestOf));
     members = [];
   };
   for (const record of page) {
@@ -64,10 +66,10 @@ function isBehind({ bytes: { page, at } }: Member, last: Member | undefined): bo
   return page === last?.bytes.page && at >= last.bytes.end;
 }
 
-function runOf(members: readonly Member[]): Run {
+function runOf(members: readonly Member[], digestOf: (bytes: Buffer) => string): Run {
   const { page, at: from } = members[0]!.bytes;
   const to = members.at(-1)!.bytes.end;
-  const digest = payloadDigest(page.bytes.subarray(from, to));
+  const digest = digestOf(page.bytes.subarray(from, to));
   return {
     id: runId(digest),
     digest,

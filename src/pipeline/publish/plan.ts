@@ -56,7 +56,7 @@ export interface PlanOptions {
   >;
   readonly checkpoint: Pick<
     Checkpoint,
-    'sweep' | 'unread' | 'isUnseen' | 'isRejected' | 'run' | 'isReadWithRun'
+    'sweep' | 'unread' | 'isUnseen' | 'isRejected' | 'run' | 'isReadWithRun' | 'digestOf'
   >;
   readonly evolution: Pick<SchemaEvolution, 'current' | 'values'>;
   readonly keyFields: readonly string[];
@@ -168,7 +168,7 @@ function runsOf(
   { read: { batch }, same }: Difference<ComparedBatch>,
   by: {
     readonly texts: ReadonlyMap<string, KeptText>;
-    readonly checkpoint: Pick<Checkpoint, 'isReadWithRun'>;
+    readonly checkpoint: Pick<Checkpoint, 'isReadWithRun' | 'digestOf'>;
     readonly sweep: number;
   },
 ): readonly Run[] {
@@ -180,6 +180,7 @@ function runsOf(
   return formedRuns(
     sweptParts(batch),
     ({ key }) => known.delete(key) && !checkpoint.isReadWithRun(key, sweep),
+    checkpoint.digestOf,
   );
 }
 

@@ -74,6 +74,8 @@ export interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'ke
   readonly known: (key: string) => PayloadDigest | undefined;
   /** The run that begins with a key. Default none does. */
   readonly knownRun?: (key: string) => KnownRun | undefined;
+  /** What its digest is made by. Default {@link payloadDigest}. */
+  readonly runDigest?: (bytes: Buffer) => string;
 }
 
 /**
@@ -82,10 +84,9 @@ export interface MatchingOptions extends Pick<EncodingOptions, 'keyFields' | 'ke
  * alone. A wrong guess does no harm: bytes of another digest are not those that were kept under that key, and of the same
  * digest they are, whatever led there.
  */
-export function matchingDigests(
-  { keyFields, keyOf, known, knownRun = () => undefined }: MatchingOptions,
-  next: RecordDecoder,
-): Decoder {
+export function matchingDigests(options: MatchingOptions, next: RecordDecoder): Decoder {
+  const { keyFields, keyOf, known } = options;
+  const { knownRun = () => undefined, runDigest = payloadDigest } = options;
   const names = keyFields.map((field) => [field, Buffer.from(JSON.stringify(field))] as const);
   /** Pages in whose rest a field of the key is not found: else each record would look to their end. */
   const exhausted = new WeakSet<Body>();
@@ -113,7 +114,7 @@ export function matchingDigests(
     const run = knownRun(key);
     const end = at + (run?.length ?? 0);
     if (!run || end > page.bytes.length) return undefined;
-    if (payloadDigest(page.bytes.subarray(at, end)) !== run.digest) return undefined;
+    if (runDigest(page.bytes.subarray(at, end)) !== run.digest) return undefined;
     return { values: [new PageRun(run, page, at)], end };
   };
   const alone = (page: Body, at: number, key: string): Elements<PageRecord> | undefined => {

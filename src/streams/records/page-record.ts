@@ -18,7 +18,7 @@ export interface PayloadDigest {
 /** Records that stand next to each other in bytes that were kept, each as its image says. */
 export interface KnownRun {
   readonly id: string;
-  /** SHA-256 of its bytes, cut to 16 bytes, as `latin1`. */
+  /** Of its bytes: 16 bytes, as `latin1`. */
   readonly digest: string;
   /** How many they are. */
   readonly length: number;
