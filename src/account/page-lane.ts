@@ -6,6 +6,7 @@ import type { Permits } from '../streams/flow/permits.ts';
 import type { Answer, ListRequest } from '../streams/decode/answer.ts';
 import type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
 import type { LeftOut } from '../streams/paging/left-out.ts';
+import { contentDigests } from '../streams/paging/content-digests.ts';
 import { pages } from '../streams/paging/pages.ts';
 import type { PagesOptions, ScanPage } from '../streams/paging/pages.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
@@ -56,6 +57,8 @@ export function pageLanes(
   };
   const ahead = { most: MAX_AHEAD, paceMs, onDrop, scheduler };
 
+  const contents = contentDigests();
+
   return (limit, places, request) => {
     const permits = permitsFor(places);
     return {
@@ -67,6 +70,7 @@ export function pageLanes(
           keyOf,
           pageSize,
           leftOut,
+          contents,
           permit: () => permits.acquire,
           ahead,
           ...more,

@@ -3,6 +3,7 @@ import { canonicalJson, isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
 import type { PageRecords } from '../records/page-records.ts';
 import type { KeyOf } from '../records/key-of.ts';
+import type { ContentDigests } from './content-digests.ts';
 import { volatileFields } from '../records/volatile-fields.ts';
 
 /** A record that was read, by its key and a digest of its content or of the bytes that it was sent in. */
@@ -43,6 +44,8 @@ export interface JoinOptions {
   readonly keyOf: KeyOf;
   /** Fields that new anchors leave out, as JSON Pointers, sorted. Default none. */
   readonly leftOut?: readonly string[];
+  /** Of contents that were met before. Default none. */
+  readonly contents?: ContentDigests;
 }
 
 const PAGES_KEPT = 4;
@@ -69,8 +72,7 @@ const MAX_STEPS_BACK = 8;
  * of those that stand before it, or it might have moved.
  */
 export function join(at: Position, records: PageRecords, options: JoinOptions): Joint {
-  const { keyOf } = options;
-  const page = identify(records, keyOf, at.leftOut ?? NONE);
+  const page = identify(records, options, at.leftOut ?? NONE);
   let anchored = at.offset === 0;
   let swapped = false;
   for (const anchors of at.anchors) {
@@ -102,7 +104,7 @@ export function join(at: Position, records: PageRecords, options: JoinOptions): 
 
 /** Where a scan goes on behind a page that joins. */
 function behind(at: Position, records: PageRecords, page: Page, options: JoinOptions): Position {
-  const { keyOf, leftOut = NONE } = options;
+  const { leftOut = NONE } = options;
   // A server may give smaller pages than it was asked for: go by what came, and always forward.
   const overlap = Math.min(options.overlap, Math.floor(records.length / 2));
   const step = Math.max(1, records.length - overlap);
@@ -111,7 +113,7 @@ function behind(at: Position, records: PageRecords, page: Page, options: JoinOpt
     leftOut.length === before.length && leftOut.every((field, place) => field === before[place]);
   const anchors = isAsBefore
     ? [...at.anchors, choose(page, overlap)].slice(-PAGES_KEPT)
-    : [choose(identify(records, keyOf, leftOut), overlap)]; // others would be of other contents
+    : [choose(identify(records, options, leftOut), overlap)]; // others would be of other contents
   return {
     offset: at.offset + step,
     step,
@@ -139,7 +141,11 @@ interface Page {
 }
 
 /** A record without a key goes by the one before it: its like may be anywhere in the list. */
-function identify(records: PageRecords, keyOf: KeyOf, leftOut: readonly string[]): Page {
+function identify(
+  records: PageRecords,
+  { keyOf, contents: met }: Pick<JoinOptions, 'keyOf' | 'contents'>,
+  leftOut: readonly string[],
+): Page {
   const { without } = volatileFields(leftOut);
   const ownKeyAt = (place: number) => records.at(place)?.key;
   const contents: (string | undefined)[] = []; // worked out when asked for, once: it may take parsing
@@ -148,6 +154,13 @@ function identify(records: PageRecords, keyOf: KeyOf, leftOut: readonly string[]
     return contents[place];
   };
   const contentOf = (place: number): string | undefined => {
+    const sentAs = met && leftOut.length === 0 ? records.at(place)!.sentAs() : undefined;
+    if (sentAs === undefined) return digestOfContent(place);
+    const known = met?.get(sentAs) ?? digestOfContent(place);
+    if (known !== undefined) met?.set(sentAs, known);
+    return known;
+  };
+  const digestOfContent = (place: number): string | undefined => {
     const record = records.at(place)!.json;
     const left = without(record);
     if (left === record || !isKeyAlone(left, keyOf)) return digestOf(left);

@@ -3,6 +3,8 @@ import type { Observable } from 'rxjs';
 import { BEGINNING, join } from './anchors.ts';
 import type { Position } from './anchors.ts';
 import { leftOut as newLeftOut } from './left-out.ts';
+import { contentDigests } from './content-digests.ts';
+import type { ContentDigests } from './content-digests.ts';
 import type { LeftOut } from './left-out.ts';
 import { KeyIndex } from '../records/key-index.ts';
 import type { KeyOf } from '../records/key-of.ts';
@@ -51,6 +53,8 @@ export interface PagesOptions {
   readonly from?: Position | null | undefined;
   /** The fields that anchors leave out; kept by whoever scans the list again. Default those that this scan finds. */
   readonly leftOut?: LeftOut;
+  /** Digests of what anchors were made of; kept likewise. Default those of this scan. */
+  readonly contents?: ContentDigests;
   /** Waited for before each page is taken: back-pressure. Default no wait. */
   readonly permit?: () => Observable<unknown>;
   /**
@@ -100,7 +104,7 @@ export interface PagesOptions {
  */
 export function pages(options: PagesOptions): Observable<ScanPage> {
   const { request, keyOf, permit = () => of(undefined), onTrouble } = options;
-  const { leftOut = newLeftOut(), ahead = { most: 0 } } = options;
+  const { leftOut = newLeftOut(), contents = contentDigests(), ahead = { most: 0 } } = options;
   const from = options.from ?? BEGINNING;
   const pageSize = Math.max(2, options.pageSize ?? 1_000);
 
@@ -119,7 +123,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       const records = recordsOf(answer);
       const isNews = tally?.add(records, pagination.total_records);
       const missing = tally?.missing();
-      const joint = join(at, records, { overlap, keyOf, leftOut: leftOut.fields() });
+      const joint = join(at, records, { overlap, keyOf, contents, leftOut: leftOut.fields() });
       const page = (next: Position | undefined): ScanPage => ({ answer, offset: at.offset, next });
       const tell = (trouble: ScanTrouble) => onTrouble?.(trouble, at.offset);
 
