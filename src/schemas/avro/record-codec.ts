@@ -151,6 +151,8 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   return { schema, type, encode, transcode, decode, toJson };
 }
 
-function sorted(texts: ReadonlyMap<string, string>): readonly (readonly [string, string])[] {
+function sorted(texts: ReadonlyMap<string, string> = NO_TEXTS): (readonly [string, string])[] {
   return texts.size === 0 ? [] : [...texts].sort(([a], [b]) => (a < b ? -1 : 1));
 }
+
+const NO_TEXTS: ReadonlyMap<string, string> = new Map();

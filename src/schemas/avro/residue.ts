@@ -15,8 +15,8 @@ export interface Noted {
 export class Residue {
   /** Where the API sent null. */
   readonly nulls: Place[] = [];
-  /** Exact values, as JSON text. */
-  readonly unmapped = new Map<string, string>();
+  /** Exact values, as JSON text; undefined as long as there are none. */
+  unmapped: Map<string, string> | undefined;
   /** Whether a member was met that has no field, and that one could be made of. */
   hasUnknown = false;
   /** The last step to what is being written: with its slash, or an index of an array. None leads to the record itself. */
@@ -53,6 +53,7 @@ export class Residue {
 
   /** That the value which is being written can only be told as it came. */
   noteValue(value: JsonValue): void {
+    this.unmapped ??= new Map();
     this.unmapped.set(this.#place().pointer, canonicalJson(value));
   }
 
@@ -67,16 +68,14 @@ export class Residue {
   /** To come {@link backTo}. */
   get noted(): Noted {
     const { nulls, unmapped, hasUnknown } = this;
-    return { nulls: nulls.length, unmapped: unmapped.size, hasUnknown };
+    return { nulls: nulls.length, unmapped: unmapped?.size ?? 0, hasUnknown };
   }
 
   /** Forgets what was noted since. */
   backTo({ nulls, unmapped, hasUnknown }: Noted): void {
     this.nulls.length = nulls;
-    if (this.unmapped.size > unmapped) {
-      const since = [...this.unmapped.keys()].slice(unmapped);
-      for (const pointer of since) this.unmapped.delete(pointer);
-    }
+    const since = [...(this.unmapped?.keys() ?? [])].slice(unmapped);
+    for (const pointer of since) this.unmapped?.delete(pointer);
     this.hasUnknown = hasUnknown;
   }
 }

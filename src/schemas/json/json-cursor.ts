@@ -22,6 +22,8 @@ export class JsonCursor {
   readonly page: Buffer;
   at: number;
   readonly #view: DataView;
+  /** Whether all of the page is UTF-8; undefined until a text asks that is not ASCII. */
+  #isUtf8: boolean | undefined;
 
   constructor(page: Buffer, at = 0) {
     this.page = page;
@@ -79,7 +81,13 @@ export class JsonCursor {
       all |= byte;
       byte = page[++at]!;
     }
-    return all <= LAST_ASCII || isUtf8(page.subarray(start, at)) ? at : -1;
+    return all <= LAST_ASCII || this.#isUtf8Between(start, at) ? at : -1;
+  }
+
+  /** What stands between quotes in a page that is UTF-8 is UTF-8, too: it is looked at once. */
+  #isUtf8Between(start: number, end: number): boolean {
+    this.#isUtf8 ??= isUtf8(this.page);
+    return this.#isUtf8 || isUtf8(this.page.subarray(start, end));
   }
 
   /** Where the text that begins here closes, if it may have that many bytes; -1 where it has not. Nobody has looked at them. */

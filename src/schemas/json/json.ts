@@ -83,7 +83,12 @@ export function stringifyJson(value: JsonValue): string {
 
 /** The same text for equal values: {@link stringifyJson} with the keys of every object sorted. */
 export function canonicalJson(value: JsonValue): string {
-  return write(value, (object) => Object.keys(object).sort());
+  return write(value, sortedKeys);
+}
+
+function sortedKeys(object: JsonObject): string[] {
+  const keys = Object.keys(object);
+  return keys.length > 1 ? keys.sort() : keys;
 }
 
 /**
