@@ -40,6 +40,11 @@ export interface TransactionalSink {
    * @param until Default `visible`.
    */
   commit(messages: readonly Message[], until?: CommitUntil): Promise<Ends>;
+  /**
+   * Resolves when readers can see what was committed last: for who has something to do until then. It is committed all
+   * the same, so that no wait takes longer than two seconds, and none is refused.
+   */
+  visible(): Promise<void>;
   /** Gives its connections back. */
   close(): Promise<void>;
 }

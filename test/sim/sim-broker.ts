@@ -360,6 +360,7 @@ export function brokerOf(broker: SimBroker, { step, fate, now }: BrokerLine): Tr
             throw error;
           }
         },
+        visible: () => step('visible'),
         bounds,
         close: () => step('close'),
       };

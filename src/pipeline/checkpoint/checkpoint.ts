@@ -108,15 +108,15 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
       const next: Cursor = { ...reached, live: liveKeysText(keys, reached) };
       const text = JSON.stringify(next);
       const saved: Message = { topic: cursorTopic, key: task, value: Buffer.from(text) };
-      // Consumers follow the messages, nobody a cursor.
-      const until = messages.length > 0 ? 'visible' : 'committed';
-      const ends = await leftUndecided(() => sink.commit([...messages, saved], until));
+      const ends = await leftUndecided(() => sink.commit([...messages, saved], 'committed'));
       const written = ends.get(topic) ?? new Map<number, bigint>();
       const count = messages.filter((message) => message.topic === topic).length;
       if (written.size > 0 && isMadeAnew(written, memory.ends, count)) {
         await store.put([], { ...memory, lost: true });
         throw madeAnew(topic);
       }
+      // Consumers follow the messages, nobody a cursor. Until they can see them the images are stored.
+      const visible = messages.length > 0 ? sink.visible() : undefined;
       cursor = next;
       live = keys;
       memory = {
@@ -131,6 +131,7 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
       };
       sweep = swept;
       await store.put(images, memory, notes);
+      await visible;
     };
     const keep = async ({ sweep: swept = sweep, ...notes }: TaskNotes): Promise<void> => {
       memory = { ...memory, sweep: JSON.stringify(swept) };

@@ -194,6 +194,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
         throw fences.judge(error, kafkaError(kafkasOf(error), 'COMMIT_FAILED'));
       }
     },
+    visible,
     bounds: async (topic, isolation = 'committed') => {
       const asked = { topic, isolation, brokers, patience: patiently() };
       try {

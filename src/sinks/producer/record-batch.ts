@@ -48,10 +48,10 @@ const NO_OFFSET = 0n;
 const NO_LEADER_EPOCH = -1;
 
 /**
- * The level, of 1 to 9, is 6 by default: 4 takes two thirds of its time, for a twentieth more bytes. The memory is 8 by
- * default: 9 takes a little less time.
+ * The level, of 1 to 9, is 6 by default: 2 takes half of its time, for 15 % more bytes (docs/performance.md has all of them). The
+ * memory is 8 by default: 9 takes a little less time.
  */
-const GZIP_OPTIONS = { level: 4, memLevel: 9 };
+const GZIP_OPTIONS = { level: 2, memLevel: 9 };
 /** Most room for what comes out at once: zlib goes through the event loop once for each piece. */
 const MAX_PIECE_BYTES = 2 ** 18;
 /** What comes out beside what went in, at most, of less than a piece. */

@@ -121,6 +121,17 @@ export function producerContract(name: string, brokersOf: () => readonly string[
       });
     }
 
+    on('has shown readers what was committed when that is said', async () => {
+      const { kafka, topic, open, page } = await fresh();
+      const own = await open();
+      for (let count = 6; count <= 120; count += 6) {
+        await own.commit(page('1'), 'committed');
+        await own.visible();
+        expect(await tailOf(kafka, topic)).toHaveLength(count);
+      }
+      await own.close();
+    });
+
     on('shows the next one of its id what was committed, waited for or not', async () => {
       const { kafka, topic, open, page } = await fresh();
       for (const count of [6, 12, 18]) {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { asyncScheduler } from 'rxjs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import { newestByKey } from '../../../src/sinks/newest-by-key.ts';
 import type {
@@ -36,11 +36,18 @@ const batch: TaskBatch = {
   },
 };
 
+interface Circumstances {
+  readonly canBeAsked?: boolean;
+  readonly memory?: TaskMemory;
+  /** When readers can see what is committed. Default at once. */
+  readonly visible?: Promise<void>;
+}
+
 /** A log of a task whose topics hold this, and what it did, in order. Default nothing. */
 async function opened(
   failure?: Error,
   held: readonly (TailMessage & { topic: string })[] = [],
-  { canBeAsked = true, memory }: { canBeAsked?: boolean; memory?: TaskMemory } = {},
+  { canBeAsked = true, memory, visible = Promise.resolve() }: Circumstances = {},
 ) {
   const kept: TaskMemory[] = [];
   const done: (Message[] | string)[] = [];
@@ -54,6 +61,10 @@ async function opened(
         commit: (messages) => {
           done.push([...messages]);
           return fails ? Promise.reject(failure!) : Promise.resolve(new Map());
+        },
+        visible: () => {
+          done.push('visible');
+          return visible;
         },
         bounds: (topic) => broker.bounds(topic),
         close: () => Promise.resolve(),
@@ -119,7 +130,7 @@ describe('a commit of a task', () => {
     const { log, done } = await opened();
     await log.commit(batch);
     const [messages, ...rest] = done;
-    expect(rest).toEqual(['stored 1']);
+    expect(rest).toEqual(['visible', 'stored 1']);
     expect(messages).toEqual([event, status, expect.objectContaining({ topic: 'wine.cursors' })]);
     expect(cursorIn(messages as Message[])).toEqual([
       {
@@ -136,6 +147,24 @@ describe('a commit of a task', () => {
       },
     ]);
     expect(log.cursor).toMatchObject(batch.cursor);
+  });
+
+  it('is over when readers can see it, and stores the images meanwhile', async () => {
+    let seen = () => undefined as void;
+    const visible = new Promise<void>((resolve) => (seen = resolve));
+    const { log, done } = await opened(undefined, [], { visible });
+    let isOver = false;
+    const commit = log.commit(batch).then(() => (isOver = true));
+    await vi.waitFor(() => expect(done.at(-1)).toBe('stored 1'));
+    expect(isOver).toBe(false);
+    seen();
+    await commit;
+  });
+
+  it('without an event is waited for by nobody', async () => {
+    const { log, done } = await opened();
+    await log.commit({ ...batch, messages: [], images: [] });
+    expect(done).not.toContain('visible');
   });
 
   it('that fails is not made again, and leaves images and cursor as they were', async () => {

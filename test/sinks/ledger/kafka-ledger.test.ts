@@ -34,6 +34,7 @@ function ledgerTopic() {
         for (const { key, value } of written) write(key!, String(value));
         return Promise.resolve(new Map([[TOPIC, new Map([[0, BigInt(messages.length)]])]]));
       },
+      visible: () => Promise.resolve(),
       bounds,
       close: () => Promise.resolve(),
     });
