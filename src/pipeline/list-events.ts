@@ -1,4 +1,4 @@
-import { concatAll, concatMap, finalize, map, takeUntil, timer } from 'rxjs';
+import { concatAll, concatMap, finalize, map, of, takeUntil, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { Lanes } from '../account/quotas.ts';
 import type { TaskResyncs } from '../account/resync-requests.ts';
@@ -38,6 +38,8 @@ export interface ListEventsOptions {
 const SAVE_EVERY_MS = 60_000;
 /** So much later while a reading goes on: with its end a certificate may come, whose commit has the cursor too. */
 const SAVE_LATER_MS = 10_000;
+/** So many are dealt with in a millisecond or two. */
+const FEW_RECORDS = 50;
 /** Pages that are looked at before a schema is registered for the first time. */
 const PAGES_TO_INFER_FROM = 3;
 
@@ -135,8 +137,9 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
       !isInferred || progress.firstRead.done || done || snapshots.length >= PAGES_TO_INFER_FROM
     );
   };
-  /** A turn of the event loop to itself, so that a page holds up nothing else for long. */
-  const atLeisure = <T>(value: T) => timer(0, scheduler).pipe(map(() => value));
+  /** A turn of the event loop to itself, so that a page holds up nothing else for long; one of which little is to be done needs none. */
+  const atLeisure = <T>(value: T, records: number) =>
+    records < FEW_RECORDS ? of(value) : timer(0, scheduler).pipe(map(() => value));
 
   if (begun.position) {
     const read = begun.position.offset; // how many there are in all is known with the next page
@@ -146,10 +149,10 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     takeUntil(stop$),
     gatherFirst(isEnough),
     // While a page is committed the next one is made ready for it.
-    concatMap((read) => atLeisure(read).pipe(concatMap(encodeParsed), concatAll())),
+    concatMap((read) => atLeisure(read, keyedIn(read)).pipe(concatMap(encodeParsed), concatAll())),
     // One page after the other: each is held against the images that the one before has left.
     concatMap((batch) =>
-      atLeisure(batch).pipe(
+      atLeisure(batch, keyedIn([batch])).pipe(
         compared,
         concatMap(async (difference) => {
           const repeated =
@@ -165,4 +168,9 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     ),
     finalize(() => (isOver = true)),
   );
+}
+
+/** Records that are looked at one by one. */
+function keyedIn(batches: readonly ReadBatch[]): number {
+  return batches.reduce((sum, { keyed }) => sum + keyed.length, 0);
 }

@@ -269,6 +269,8 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
     file.written();
   };
 
+  /** Images, as long as none is written: it is asked for with each page. */
+  let counted: number | undefined;
   const imageOf = (key: string): StoredImage | undefined => {
     const stored = images.get(bytesOf(key));
     if (stored) return unpackImage(key, stored);
@@ -331,6 +333,7 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
       }),
     put: (updates, memory, { seen, texts, rejects: digests = [], formed = [] } = {}) =>
       settled(() => {
+        if (updates.length > 0) counted = undefined;
         const written = new Set(updates.map(({ key }) => key));
         const keys = new Set(seen?.keys);
         let at = 0;
@@ -359,7 +362,7 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
         // Their page is dealt with: at rest nothing is remembered.
         marked.forget([...written, ...keys]);
       }),
-    count: () => read(() => entriesOf(images)),
+    count: () => (counted ??= read(() => entriesOf(images))),
     unread: (keys, sweep) =>
       read(() => [...new Set(keys)].filter((key) => marked.sighting(key).read < sweep).length),
     isUnseen: (key, since) => read(() => marked.sighting(key).seen < since),
@@ -395,6 +398,7 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
     isRejected: (digest) => read(() => rejects.some((half) => half.doesExist(digestBytes(digest)))),
     clear: () =>
       settled(() => {
+        counted = undefined;
         write(() => {
           for (const each of [images, marks, heads, runs, ...rejects, memories]) each.clearSync();
           if (isSecretKept) keepSecret();
