@@ -33,7 +33,7 @@ export type {
 } from '../schemas/events/envelope.ts';
 export { toJson } from '../schemas/events/to-json.ts';
 export type { ImagesOf } from '../schemas/events/to-json.ts';
-export type { RecordCodec, Transcoded } from '../schemas/avro/record-codec.ts';
+export type { RecordCodec, Transcoded, WantedFields } from '../schemas/avro/record-codec.ts';
 
 // Orders
 export { orderSchema } from '../resources/orders/order.ts';

@@ -43,6 +43,7 @@ export type { BackoffOptions, Retry } from '../streams/flow/backoff.ts';
 export type { PagesOptions, ScanPage, ScanTrouble } from '../streams/paging/pages.ts';
 export type { ReadAhead } from '../streams/flow/read-ahead.ts';
 export type { Anchor, Position } from '../streams/paging/anchors.ts';
+export type { ContentDigests } from '../streams/paging/content-digests.ts';
 export type { LeftOut } from '../streams/paging/left-out.ts';
 export { poll } from '../streams/paging/poll.ts';
 export type { PollOptions, PollPage, Window } from '../streams/paging/poll.ts';

@@ -8,7 +8,7 @@ import type { EncodedElement, EncodingOptions } from '../../src/streams/decode/d
 export function encodeParsed(
   encode: (record: JsonObject) => Pick<EncodedElement, 'image' | 'codec'> | undefined,
 ): EncodingOptions['encode'] {
-  return ({ page, at }, wanted) => {
+  return (page, at, wanted) => {
     const { value, end } = parsedElement(page, at);
     if (!isJsonObject(value)) return undefined;
     const encoded = encode(value);

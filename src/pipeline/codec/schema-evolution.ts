@@ -36,7 +36,7 @@ export interface SchemaEvolution {
     keyFields: readonly string[],
   ) => Promise<readonly Buffer[]>;
   /**
-   * The image of the record that begins where a cursor is, with fields that are wanted; undefined if it isn't one, if
+   * The image of the record that begins at a place of a page, with fields that are wanted; undefined if it isn't one, if
    * the current schema has to grow for it, or if there is none yet.
    */
   readonly encodeNow: EncodingOptions['encode'];
@@ -152,11 +152,11 @@ export async function openSchemaEvolution(
       if (isLacking) await hold(records, keyFields);
       return current === before ? images! : encoded(current!.codec.values);
     },
-    encodeNow: (source, wanted) => {
+    encodeNow: (page, at, wanted) => {
       if (!current) return undefined;
       const { values } = current.codec;
       let isLacking = false;
-      const read = values.transcode(source, wanted, () => (isLacking = true));
+      const read = values.transcode(page, at, wanted, () => (isLacking = true));
       if (!read || isLacking) return undefined;
       const { image, end, fields, instants } = read;
       return { image, end, fields, instants, codec: values };

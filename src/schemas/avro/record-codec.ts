@@ -4,7 +4,7 @@ import { AvroOutput } from './avro-output.ts';
 import type { RecordSchema } from './avro-schema.ts';
 import { writeBlock } from './array-codec.ts';
 import { OPEN_OBJECT } from '../json/json-bytes.ts';
-import type { JsonCursor } from '../json/json-cursor.ts';
+import { JsonCursor } from '../json/json-cursor.ts';
 import { parseJson, setOwn } from '../json/json.ts';
 import type { JsonObject } from '../json/json.ts';
 import type { AvroValue } from './field-codec.ts';
@@ -30,11 +30,12 @@ export interface RecordCodec {
    * The same of the record that begins at a place of a page, from its bytes: they are parsed only where they
    * have to be. Undefined where another value than an object stands.
    *
-   * @param source At the first byte of it, no white space; where it is left is of no use.
+   * @param at The first byte of it, no white space.
    * @throws SyntaxError when it isn't JSON.
    */
   transcode(
-    source: JsonCursor,
+    page: Buffer,
+    at: number,
     wanted: WantedFields,
     onUnknown?: () => void,
   ): Transcoded | undefined;
@@ -111,8 +112,18 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
     return image(residue, onUnknown);
   };
 
-  const transcode: RecordCodec['transcode'] = (source, wanted, onUnknown) => {
-    if (source.page[source.at] !== OPEN_OBJECT) return undefined;
+  /** One a page, as long as somebody has that. */
+  const cursors = new WeakMap<Buffer, JsonCursor>();
+  const cursorAt = (page: Buffer, at: number): JsonCursor => {
+    let cursor = cursors.get(page);
+    if (!cursor) cursors.set(page, (cursor = new JsonCursor(page)));
+    cursor.at = at;
+    return cursor;
+  };
+
+  const transcode: RecordCodec['transcode'] = (page, at, wanted, onUnknown) => {
+    if (page[at] !== OPEN_OBJECT) return undefined;
+    const source = cursorAt(page, at);
     const residue = new Residue(places.root);
     out.length = 0;
     if (!root.read(source, out, residue)) {

@@ -1,5 +1,4 @@
 import type { Transcoded, WantedFields } from '../../schemas/avro/record-codec.ts';
-import type { JsonCursor } from '../../schemas/json/json-cursor.ts';
 import { endOfValue, valueBehind } from '../../schemas/json/json-bytes.ts';
 import { setOwn } from '../../schemas/json/json.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
@@ -44,10 +43,10 @@ export interface EncodingOptions {
   /** The key of a record that has them. */
   readonly keyOf: KeyOf;
   /**
-   * The image of the record that begins where a cursor is, and the fields that are wanted; undefined where it isn't
+   * The image of the record that begins at a place of a page, and the fields that are wanted; undefined where it isn't
    * one, or there is no schema yet that has a field for whatever it holds.
    */
-  readonly encode: (source: JsonCursor, wanted: WantedFields) => EncodedElement | undefined;
+  readonly encode: (page: Buffer, at: number, wanted: WantedFields) => EncodedElement | undefined;
 }
 
 /** Records are encoded as they arrive: nothing of them is parsed but the fields that are looked at. Others go to `next`. */
@@ -57,7 +56,7 @@ export function encoding(
 ): RecordDecoder {
   const wanted = { values: keyFields, instants: ['updated_at', 'created_at'] };
   return (page, at) => {
-    const encoded = encode(page.cursorAt(at), wanted);
+    const encoded = encode(page.bytes, at, wanted);
     const key = encoded && keyOf(encoded.fields);
     if (!encoded || key === undefined) return next(page, at);
     const { image: bytes, codec, end, instants } = encoded;

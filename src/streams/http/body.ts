@@ -1,9 +1,6 @@
-import { JsonCursor } from '../../schemas/json/json-cursor.ts';
-
 /** The bytes of an answer, until they are given back: who looks at them later meets an error, and not another answer. */
 export class Body {
   #bytes: Buffer | undefined;
-  #cursor: JsonCursor | undefined;
   readonly #onGivenBack: (() => void) | undefined;
 
   constructor(bytes: Buffer, onGivenBack?: () => void) {
@@ -17,18 +14,10 @@ export class Body {
     return this.#bytes;
   }
 
-  /** The same, to be read as JSON from a place on. It is one cursor for all: whoever asks for it next moves it. */
-  cursorAt(at: number): JsonCursor {
-    this.#cursor ??= new JsonCursor(this.bytes);
-    this.#cursor.at = at;
-    return this.#cursor;
-  }
-
   /** Nobody looks at them any more. More than once is as good as once. */
   giveBack(): void {
     if (!this.#bytes) return;
     this.#bytes = undefined;
-    this.#cursor = undefined;
     this.#onGivenBack?.();
   }
 }

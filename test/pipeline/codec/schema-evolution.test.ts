@@ -8,7 +8,6 @@ import type {
 import type { FieldSchema, RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
 import { envelopeSchema, valueSchemaOf } from '../../../src/schemas/events/envelope.ts';
 import { growSchema } from '../../../src/schemas/avro/infer.ts';
-import { JsonCursor } from '../../../src/schemas/json/json-cursor.ts';
 import { stringifyJson } from '../../../src/schemas/json/json.ts';
 import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import type { Registry } from '../../../src/schemas/registry/registry.ts';
@@ -296,7 +295,7 @@ describe('a book that encodes', () => {
   it('gives the image of a record at once, unless the schema has to grow for it', async () => {
     const book = await open(new MemoryRegistry());
     const now = (value: JsonValue) =>
-      book.encodeNow(new JsonCursor(Buffer.from(` ${stringifyJson(value)},`), 1), {
+      book.encodeNow(Buffer.from(` ${stringifyJson(value)},`), 1, {
         values: keyFields,
         instants: ['at'],
       });

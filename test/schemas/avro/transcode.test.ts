@@ -3,7 +3,6 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { canonicalJson, isJsonObject, JsonNumber } from '../../../src/schemas/json/json.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
 import { orderSchema } from '../../../src/resources/orders/order.ts';
-import { JsonCursor } from '../../../src/schemas/json/json-cursor.ts';
 import { parsedElement } from '../../../src/schemas/json/page-elements.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { instantOf } from '../../../src/schemas/avro/instant.ts';
@@ -40,9 +39,7 @@ function transcoded(codec: RecordCodec, record: Buffer, wanted: readonly string[
     }
   };
   return {
-    read: told(() =>
-      codec.transcode(new JsonCursor(page, BEFORE.length), fields(wanted), onUnknown),
-    ),
+    read: told(() => codec.transcode(page, BEFORE.length, fields(wanted), onUnknown)),
     parsed: told(() => {
       const { value, end } = parsedElement(page, BEFORE.length);
       if (!isJsonObject(value)) return undefined;
@@ -229,7 +226,7 @@ describe('transcode', () => {
   });
 
   it.each(['7', '"label"', 'null', '[{"label":"a"}]'])('leaves %s to others', (text) => {
-    expect(codec.transcode(new JsonCursor(Buffer.from(text)), fields([]))).toBeUndefined();
+    expect(codec.transcode(Buffer.from(text), 0, fields([]))).toBeUndefined();
   });
 
   it('reads bytes that are no UTF-8 as parsing does', () => {
@@ -254,9 +251,7 @@ describe('transcode', () => {
     const text = '{"label":"Grüner","part":{"~a/b":"x"},"times":["x"],"count":12,"stranger":null}';
     const page = Buffer.from(text);
     for (let end = 1; end < page.length; end++) {
-      expect(() => codec.transcode(new JsonCursor(page.subarray(0, end)), fields([]))).toThrow(
-        SyntaxError,
-      );
+      expect(() => codec.transcode(page.subarray(0, end), 0, fields([]))).toThrow(SyntaxError);
     }
   });
 
@@ -266,10 +261,7 @@ describe('transcode', () => {
         const record = { flag: true, label: text, count: 1, times: [], any: text };
         for (const one of [record, Object.fromEntries(Object.entries(record).reverse())]) {
           const fresh = createRecordCodec(everyKind); // its buffer is as small as ever
-          const { image } = fresh.transcode(
-            new JsonCursor(Buffer.from(JSON.stringify(one))),
-            fields([]),
-          )!;
+          const { image } = fresh.transcode(Buffer.from(JSON.stringify(one)), 0, fields([]))!;
           expect(image.equals(codec.encode(record))).toBe(true);
         }
       }
@@ -281,7 +273,7 @@ describe('transcode', () => {
     onTestFinished(() => parse.mockRestore());
     const calls = (text: string) => {
       parse.mockClear();
-      codec.transcode(new JsonCursor(Buffer.from(text)), fields(['count']));
+      codec.transcode(Buffer.from(text), 0, fields(['count']));
       return parse.mock.calls.map(([text]) => text);
     };
     const plain = {
@@ -321,7 +313,8 @@ describe('transcode', () => {
       fields: [...schemas, ...everyKind.fields.slice(-2)],
     });
     const { fields: found } = named.transcode(
-      new JsonCursor(Buffer.from('{"a":null,"__proto__":7}')),
+      Buffer.from('{"a":null,"__proto__":7}'),
+      0,
       fields(['a', '__proto__', 'b']),
     )!;
     expect(Object.entries(found)).toEqual([
