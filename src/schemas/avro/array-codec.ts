@@ -1,5 +1,6 @@
 import type { AvroOutput } from './avro-output.ts';
 import { CLOSE_ARRAY, COMMA, OPEN_ARRAY } from '../json/json-bytes.ts';
+import { writeBlock } from './write-block.ts';
 import { allOrNothing, readingValues } from './field-codec.ts';
 import type { AvroValue, FieldCodec } from './field-codec.ts';
 
@@ -46,17 +47,4 @@ export function arrayCodec(items: FieldCodec): FieldCodec {
     toJson: (value) => (value as AvroValue[]).map(items.toJson),
     writePlaceholder: (out) => out.long(0),
   };
-}
-
-/** An array or a map: its items in one block, if there are any, and the end. */
-export function writeBlock<T>(
-  out: AvroOutput,
-  items: readonly T[],
-  write: (item: T, index: number) => void,
-): void {
-  if (items.length > 0) {
-    out.long(items.length);
-    items.forEach(write);
-  }
-  out.long(0);
 }

@@ -1,4 +1,4 @@
-import { writeBlock } from './array-codec.ts';
+import { writeBlock } from './write-block.ts';
 import { AvroOutput } from './avro-output.ts';
 
 /** A place in the records of a list, by the steps that lead there: it is made once, and found again by them. */

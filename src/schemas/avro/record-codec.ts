@@ -2,7 +2,7 @@ import avro from 'avsc';
 import { asBuffer } from './avro-bytes.ts';
 import { AvroOutput } from './avro-output.ts';
 import type { RecordSchema } from './avro-schema.ts';
-import { writeBlock } from './array-codec.ts';
+import { writeBlock } from './write-block.ts';
 import { OPEN_OBJECT } from '../json/json-bytes.ts';
 import { JsonCursor } from '../json/json-cursor.ts';
 import { parseJson, setOwn } from '../json/json.ts';

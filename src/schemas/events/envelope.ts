@@ -3,7 +3,7 @@ import { asBuffer } from '../avro/avro-bytes.ts';
 import { AvroOutput } from '../avro/avro-output.ts';
 import type { AvroType, FieldSchema, RecordSchema } from '../avro/avro-schema.ts';
 import type { JsonObject } from '../json/json.ts';
-import { writeBlock } from '../avro/array-codec.ts';
+import { writeBlock } from '../avro/write-block.ts';
 import { createRecordCodec } from '../avro/record-codec.ts';
 import type { RecordCodec } from '../avro/record-codec.ts';
 import { writeHeader } from '../registry/wire.ts';
