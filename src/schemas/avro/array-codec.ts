@@ -1,4 +1,3 @@
-import type { AvroOutput } from './avro-output.ts';
 import { CLOSE_ARRAY, COMMA, OPEN_ARRAY } from '../json/json-bytes.ts';
 import { writeBlock } from './write-block.ts';
 import { allOrNothing, readingValues } from './field-codec.ts';
