@@ -22,8 +22,9 @@ export class JsonCursor {
   readonly page: Buffer;
   at: number;
   readonly #view: DataView;
-  /** Whether all of the page is UTF-8; undefined until a text asks that is not ASCII. */
+  /** Whether all of the page is UTF-8; undefined until many texts that are not ASCII were looked at. */
   #isUtf8: boolean | undefined;
+  #oddTexts = 0;
 
   constructor(page: Buffer, at = 0) {
     this.page = page;
@@ -84,10 +85,11 @@ export class JsonCursor {
     return all <= LAST_ASCII || this.#isUtf8Between(start, at) ? at : -1;
   }
 
-  /** What stands between quotes in a page that is UTF-8 is UTF-8, too: it is looked at once. */
+  /** What stands between quotes in a page that is UTF-8 is UTF-8, too: where many ask, the page is looked at once. */
   #isUtf8Between(start: number, end: number): boolean {
-    this.#isUtf8 ??= isUtf8(this.page);
-    return this.#isUtf8 || isUtf8(this.page.subarray(start, end));
+    if (this.#isUtf8 === undefined && ++this.#oddTexts > FEW_TEXTS)
+      this.#isUtf8 = isUtf8(this.page);
+    return this.#isUtf8 === true || isUtf8(this.page.subarray(start, end));
   }
 
   /** Where the text that begins here closes, if it may have that many bytes; -1 where it has not. Nobody has looked at them. */
@@ -175,6 +177,9 @@ export class JsonCursor {
     return at + length;
   }
 }
+
+/** So many are looked at one by one as quickly as a page of 3 MB. */
+const FEW_TEXTS = 1_000;
 
 const isDigit = (byte: number): boolean => byte >= ZERO && byte <= 0x39;
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { canonicalJson, isJsonObject, JsonNumber } from '../../../src/schemas/json/json.ts';
-import type { JsonValue } from '../../../src/schemas/json/json.ts';
+import type { JsonObject, JsonValue } from '../../../src/schemas/json/json.ts';
 import { orderSchema } from '../../../src/resources/orders/order.ts';
 import { parsedElement } from '../../../src/schemas/json/page-elements.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
@@ -227,6 +227,28 @@ describe('transcode', () => {
 
   it.each(['7', '"label"', 'null', '[{"label":"a"}]'])('leaves %s to others', (text) => {
     expect(codec.transcode(Buffer.from(text), 0, fields([]))).toBeUndefined();
+  });
+
+  it.each([
+    ['', Buffer.from('"plain"')],
+    [', one of which has bytes that are no UTF-8', Buffer.of(0x22, 0xff, 0xc3, 0x22)],
+  ])('reads a page with many texts beyond ASCII%s, each as parsing does', (_, odd) => {
+    const wanted = fields(['label']);
+    const records = Array.from({ length: 2_500 }, (_, nth) =>
+      Buffer.concat([
+        Buffer.from('{"label":'),
+        nth === 1_800 ? odd : Buffer.from(`"é${nth}"`),
+        Buffer.from('}'),
+      ]),
+    );
+    const page = Buffer.concat(records);
+    let at = 0;
+    for (const record of records) {
+      const { image, end } = codec.transcode(page, at, wanted)!;
+      expect(end).toBe(at + record.length);
+      expect(image).toEqual(codec.encode(parsedElement(record, 0).value as JsonObject));
+      at = end;
+    }
   });
 
   it('reads bytes that are no UTF-8 as parsing does', () => {
