@@ -149,10 +149,12 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     takeUntil(stop$),
     gatherFirst(isEnough),
     // While a page is committed the next one is made ready for it.
-    concatMap((read) => atLeisure(read, keyedIn(read)).pipe(concatMap(encodeParsed), concatAll())),
+    concatMap((read) =>
+      atLeisure(read, singlesIn(read)).pipe(concatMap(encodeParsed), concatAll()),
+    ),
     // One page after the other: each is held against the images that the one before has left.
     concatMap((batch) =>
-      atLeisure(batch, keyedIn([batch])).pipe(
+      atLeisure(batch, singlesIn([batch])).pipe(
         compared,
         concatMap(async (difference) => {
           const repeated =
@@ -170,7 +172,12 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   );
 }
 
-/** Records that are looked at one by one. */
-function keyedIn(batches: readonly ReadBatch[]): number {
-  return batches.reduce((sum, { keyed }) => sum + keyed.length, 0);
+/** Records that are looked at one by one: in what is published again those of runs, too. */
+function singlesIn(batches: readonly ReadBatch[]): number {
+  const inRuns = ({ lane, runs }: ReadBatch) =>
+    lane === 'resync' ? runs.reduce((sum, { size }) => sum + size, 0) : 0;
+  return batches.reduce(
+    (sum, batch) => sum + batch.keyed.length + batch.rejected.length + inRuns(batch),
+    0,
+  );
 }

@@ -358,7 +358,7 @@ function taskStore(file: ImageFile, name: string, maxRejects: number): TaskStore
           for (const digest of digests) reject(digest);
           memories.putSync(bytesOf(MEMORY_KEY), packJson(MEMORY_KEY, memory));
         });
-        isSecretKept ||= formed.length > 0;
+        isSecretKept ||= seen !== undefined && formed.length > 0;
         // Their page is dealt with: at rest nothing is remembered.
         marked.forget([...written, ...keys]);
       }),

@@ -130,8 +130,7 @@ export async function openCheckpoint(options: CheckpointOptions): Promise<Checkp
         sweepGeneration: next.generation,
       };
       sweep = swept;
-      await store.put(images, memory, notes);
-      await visible;
+      await Promise.all([store.put(images, memory, notes), visible]);
     };
     const keep = async ({ sweep: swept = sweep, ...notes }: TaskNotes): Promise<void> => {
       memory = { ...memory, sweep: JSON.stringify(swept) };

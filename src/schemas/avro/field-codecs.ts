@@ -8,7 +8,6 @@ import {
   DATE_TEXT_LENGTH,
   INSTANT_TEXT_LENGTH,
   instantText,
-  isInstantText,
   utcMillis,
   utcMillisIn,
   zonedMillis,
@@ -120,8 +119,9 @@ const EXACT_TIMESTAMP_MILLIS: FieldCodec = {
   ...TIMESTAMP_MILLIS,
   write: (value, out, residue) => {
     if (typeof value !== 'string') return false;
-    if (!isInstantText(value)) return writeTimeKeptAsText(value, out, residue);
-    out.long(utcMillis(value));
+    const millis = value.length === INSTANT_TEXT_LENGTH ? utcMillis(value) : NaN;
+    if (Number.isNaN(millis)) return writeTimeKeptAsText(value, out, residue);
+    out.long(millis);
     return true;
   },
   read: readText(

@@ -42,11 +42,11 @@ export class Place {
   }
 }
 
-/** Of one schema: more are met where long arrays have nulls in them. */
+/** Of one schema, some 300 bytes each: each element of an array that has parts, or is null, is one. */
 const MAX_PLACES = 5_000;
 
 /**
- * The places in records of one schema where something was noted. Records of a list have nulls in the same places, so these
+ * The places in records of one schema: what has parts, and what was noted. Records of a list have nulls in the same places, so these
  * are kept with their order, and as bytes.
  */
 export class Places {
@@ -73,7 +73,7 @@ export class Places {
   }
 
   #rank(more: readonly Place[]): void {
-    this.#ranked.push(...more.filter(({ rank }) => rank < 0));
+    for (const place of more) if (place.rank < 0) this.#ranked.push(place);
     this.#ranked.sort((a, b) => (a.pointer < b.pointer ? -1 : 1));
     this.#ranked.forEach((place, rank) => (place.rank = rank));
   }

@@ -30,6 +30,7 @@ export interface RecordCodec {
    * The same of the record that begins at a place of a page, from its bytes: they are parsed only where they
    * have to be. Undefined where another value than an object stands.
    *
+   * @param page Its bytes must not change while anybody holds it.
    * @param at The first byte of it, no white space.
    * @throws SyntaxError when it isn't JSON.
    */

@@ -54,10 +54,13 @@ export class JsonCursor {
       this.at = behind;
       return true;
     }
+    const { at } = this;
     const end = this.#endOf(name.bytes);
     if (end < 0) return false;
     this.at = end;
-    return this.takes(COLON);
+    if (this.takes(COLON)) return true;
+    this.at = at;
+    return false;
   }
 
   /** Over `null`, if that is what stands here. */

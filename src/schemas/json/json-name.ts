@@ -18,7 +18,7 @@ export class JsonName {
     this.bytes = Buffer.from(JSON.stringify(name));
     const whole = Buffer.concat([this.bytes, Buffer.of(COLON)]);
     this.#length = whole.length;
-    // The empty name is less than a word: its colon is found by who reads on.
+    // Names of no letter or one are less than two words: they are told by who reads on.
     const words = Math.floor((whole.length - 1) / WORD_BYTES);
     this.#words = Int32Array.from({ length: words }, (_, nth) =>
       whole.readInt32LE(nth * WORD_BYTES),

@@ -155,9 +155,9 @@ function identify(
   };
   const contentOf = (place: number): string | undefined => {
     const sentAs = met && leftOut.length === 0 ? records.at(place)!.sentAs() : undefined;
-    if (sentAs === undefined) return digestOfContent(place);
-    const known = met?.get(sentAs) ?? digestOfContent(place);
-    if (known !== undefined) met?.set(sentAs, known);
+    if (!met || sentAs === undefined) return digestOfContent(place);
+    const known = met.get(sentAs) ?? digestOfContent(place);
+    if (known !== undefined) met.set(sentAs, known); // also where it was met: what is met again is kept
     return known;
   };
   const digestOfContent = (place: number): string | undefined => {

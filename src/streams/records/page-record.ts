@@ -170,7 +170,7 @@ export class PageRecord {
     return own.digest;
   }
 
-  /** The same, as `latin1`: looked at now, if nobody has. */
+  /** The same, as `latin1`. If nobody has looked it is worked out, each time that it is asked for. */
   sentAs(): string | undefined {
     const { digest, bytes } = this;
     return (
