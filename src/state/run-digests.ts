@@ -1,7 +1,7 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 
 /** Bytes of what only one store knows. */
-export const SECRET_BYTES = 16;
+const SECRET_BYTES = 16;
 
 /** For a store that has none yet. */
 export const newSecret = (): Buffer => randomBytes(SECRET_BYTES);
