@@ -225,7 +225,8 @@ describe.concurrent('run', TIMEOUT, () => {
   it("stamps events by the machine's clock once that is set right, and not by what it said at the start", async () => {
     const sandbox = await sandboxForTest({ records: { orders: 10 } });
     const HOUR = 3_600_000;
-    const setBack = `const { now } = Date; process.once('SIGUSR2', () => { Date.now = () => now() - ${HOUR}; });`;
+    const said = 'the clock is an hour back';
+    const setBack = `const { now } = Date; process.once('SIGUSR2', () => { Date.now = () => now() - ${HOUR}; console.error('${said}'); });`;
     const service = cliForTest(['run'], {
       ...settings(sandbox, 'clock-set', folderForTest()),
       NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(setBack)}`,
@@ -233,6 +234,7 @@ describe.concurrent('run', TIMEOUT, () => {
     await firstReadDone(service);
     const began = Date.now();
     service.process.kill('SIGUSR2');
+    await vi.waitUntil(() => service.stderr().includes(said), PATIENCE); // a busy process may first read a page
     sandbox.setStatus(100_001, 'payment_status', 'refunded');
     await publishedTruth(inject('brokers'), inject('registryUrl'), 'clock-set', sandbox);
     const { value } = (await ordersOf('clock-set')).find((event) => event.value?.op === 'u')!;
