@@ -10,6 +10,7 @@ import type { RequestHooks } from '../streams/http/http.ts';
 import type { ListRequest } from '../streams/decode/answer.ts';
 import { decodedList } from '../streams/decode/list-request.ts';
 import type { DecodedListOptions } from '../streams/decode/list-request.ts';
+import { sharedReads } from '../streams/http/shared-reads.ts';
 import { logicalClock } from '../streams/http/logical-clock.ts';
 import { leased } from '../streams/quota/leased.ts';
 import type { BodyPool } from '../streams/http/body.ts';
@@ -136,6 +137,7 @@ function connectionsTo({ ca }: ApiConfig): Dispatcher {
     connect: {
       timeout: CONNECT_TIMEOUT_MS,
       rejectUnauthorized: true,
+      onread: sharedReads(),
       ...(ca !== undefined && { ca }),
     },
   });

@@ -1,6 +1,7 @@
-import type { EventEmitter } from 'node:events';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../../src/core/errors.ts';
+import { answering } from '../support/answering.ts';
+import type { Given } from '../support/answering.ts';
 import type { Chance } from './chance.ts';
 import { keyField, SimList } from './sim-list.ts';
 import type { ListTraits, SimQuery, SimRecord } from './sim-list.ts';
@@ -80,7 +81,7 @@ const ODD_EACH = 9;
 const CUT = '\0';
 
 /** What comes back: nothing, or an answer, with the records that it is made of if it can be read. */
-type Reply = 'drop' | { readonly answer: object; readonly shown?: Pick<Heard, 'query' | 'rows'> };
+type Reply = 'drop' | { readonly answer: Given; readonly shown?: Pick<Heard, 'query' | 'rows'> };
 
 /** The API of one list: its HTTP, its token, its quota as a server counts it, its faults. */
 export class SimApi {
@@ -119,10 +120,8 @@ export class SimApi {
    */
   dispatcher(client: SimClient): Dispatcher {
     const way = this.traits.latencyMs / 2;
-    const request = async (options: Dispatcher.RequestOptions) => {
+    return answering(async (options, isAborted) => {
       if (!client.mayBeSent()) throw new CellarstreamError('LEASE_OVER', 'it is over');
-      let isAborted = false;
-      (options.signal as EventEmitter).once('abort', () => (isAborted = true));
       const begin = ++this.#order;
       await this.#time.sleep(this.#chance.below(Math.min(way, MAX_APART_MS)));
       const reply = this.#reply(client, options);
@@ -131,11 +130,10 @@ export class SimApi {
       if (reply === 'drop') throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
       const { answer, shown } = reply;
       const end = ++this.#order;
-      if (shown && client.isReading() && !isAborted)
+      if (shown && client.isReading() && !isAborted())
         this.heard.push({ client, begin, end, at: this.#time.now(), ...shown });
       return answer;
-    };
-    return { request, destroy: () => Promise.resolve() } as unknown as Dispatcher;
+    });
   }
 
   /** A process has given up an answer that it asked for ahead: one of those that came of late, nobody says which. */
@@ -149,7 +147,7 @@ export class SimApi {
     this.heard.splice(0, Infinity, ...others);
   }
 
-  #reply(client: SimClient, { path, headers }: Dispatcher.RequestOptions): Reply {
+  #reply(client: SimClient, { path, headers }: Dispatcher.DispatchOptions): Reply {
     const isLogin = String(path).endsWith('/login');
     const what = isLogin ? 'login' : 'list';
     this.arrivals.push({ at: this.#time.now(), what, client });
@@ -234,15 +232,12 @@ export class SimApi {
     return left < 0;
   }
 
-  #answer(statusCode: number, text: string, headers: Record<string, string> = {}, cutAt?: number) {
+  #answer(status: number, text: string, headers: Record<string, string> = {}, cutAt?: number) {
     if (this.traits.sendsDate)
       headers.date = new Date(this.#time.now() + this.dateSkewMs).toUTCString();
-    // eslint-disable-next-line @typescript-eslint/require-await
-    async function* body() {
-      yield Buffer.from(cutAt === undefined ? text : text.slice(0, cutAt));
-      if (cutAt !== undefined) throw Object.assign(new Error('closed'), { code: 'UND_ERR_SOCKET' });
-    }
-    return { answer: { statusCode, headers, body: body() } };
+    if (cutAt === undefined) return { answer: { status, headers, text } };
+    const cutBy = Object.assign(new Error('closed'), { code: 'UND_ERR_SOCKET' });
+    return { answer: { status, headers, text: text.slice(0, cutAt), cutBy } };
   }
 }
 

@@ -1,4 +1,3 @@
-import { EventEmitter } from 'node:events';
 import { promisify } from 'node:util';
 import { gunzip as gunzipCallback } from 'node:zlib';
 import { Observable } from 'rxjs';
@@ -7,6 +6,8 @@ import { CellarstreamError } from '../../core/errors.ts';
 import type { ErrorContext } from '../../core/errors.ts';
 import { httpError } from '../../core/http-error.ts';
 import { codeOf } from '../../core/tls-error.ts';
+import { readAnswer } from './answer-reader.ts';
+import type { Reading } from './answer-reader.ts';
 import { Body } from './body.ts';
 import type { BodyPool } from './body.ts';
 import { RETRY_AFTER } from '../flow/backoff.ts';
@@ -71,9 +72,9 @@ const MAX_RETRY_AFTER_MS = 10 * 60_000;
  */
 export function exchange(request: HttpRequest): Observable<HttpAnswer> {
   return new Observable((subscriber) => {
-    const abort = new EventEmitter(); // an AbortSignal takes 0.15 ms to make
+    const reading = read(request);
     let isUnderWay = true;
-    const done = ask(request, abort).then(
+    const done = unpackedAnswer(reading, request).then(
       (answer) => {
         isUnderWay = false;
         subscriber.next(answer);
@@ -89,67 +90,62 @@ export function exchange(request: HttpRequest): Observable<HttpAnswer> {
     return () => {
       if (!isUnderWay) return;
       isUnderWay = false;
-      abort.emit('abort');
+      reading.abort();
     };
   });
 }
 
-async function ask(request: HttpRequest, signal: EventEmitter): Promise<HttpAnswer> {
-  const { dispatcher, method, url, headers, body, maxBytes } = request;
-  const answer = await dispatcher.request({
+function read({ dispatcher, method, url, headers, body, maxBytes, bodies }: HttpRequest): Reading {
+  const asked = {
     method,
     origin: url.origin,
     path: url.pathname + url.search,
     headers: { accept: 'application/json', 'accept-encoding': 'gzip', ...headers },
     body: body ?? null,
-    signal,
-  });
-  const content = await unpacked(
-    await whole(answer.body, request),
-    single(answer.headers['content-encoding']),
+  };
+  return readAnswer(dispatcher, asked, {
     maxBytes,
-  );
-  const date = single(answer.headers.date);
-  const retryAfter = single(answer.headers['retry-after']);
+    bodies,
+    tooLarge: () => {
+      const advice = 'a smaller PAGE_SIZE may help';
+      return new CellarstreamError(
+        'API_ANSWER',
+        `${where(url)} sent more than ${maxBytes} bytes: ${advice}`,
+      );
+    },
+    // The headers were there: whatever ends the body early but time has cut an answer off.
+    cutOff: (cause) =>
+      cause instanceof CellarstreamError || codeOf(cause) === 'UND_ERR_BODY_TIMEOUT'
+        ? cause
+        : unreadable(url, cause),
+  });
+}
+
+async function unpackedAnswer(reading: Reading, { maxBytes }: HttpRequest): Promise<HttpAnswer> {
+  const { status, headers, body: sent } = await reading.answer;
+  const body = await unpacked(sent, single(headers['content-encoding']), maxBytes);
+  const date = single(headers.date);
+  const retryAfter = single(headers['retry-after']);
   return {
-    status: answer.statusCode,
-    body: content,
+    status,
+    body,
     get text() {
-      return content.bytes.toString('utf8');
+      return body.bytes.toString('utf8');
     },
     date: date === undefined ? undefined : instant(date),
     retryAfterMs: retryAfter === undefined ? undefined : pause(retryAfter, date),
   };
 }
 
-async function whole(body: AsyncIterable<Uint8Array>, request: HttpRequest): Promise<Body> {
-  const { url, maxBytes, bodies } = request;
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of body) {
-      size += chunk.byteLength;
-      if (size > maxBytes) {
-        const advice = 'a smaller PAGE_SIZE may help';
-        throw new CellarstreamError(
-          'API_ANSWER',
-          `${where(url)} sent more than ${maxBytes} bytes: ${advice}`,
-        );
-      }
-      chunks.push(chunk);
-    }
-  } catch (cause) {
-    // The headers were there: whatever ends the body early but time has cut an answer off.
-    if (cause instanceof CellarstreamError || codeOf(cause) === 'UND_ERR_BODY_TIMEOUT') throw cause;
-    throw unreadable(url, cause);
+/** What was asked for is gzip or nothing; another encoding is an answer that can't be read. */
+async function unpacked(sent: Body, encoding: string | undefined, maxBytes: number): Promise<Body> {
+  const { bytes } = sent;
+  if (encoding === undefined || encoding === 'identity' || bytes.length === 0) {
+    return new Body(withoutMark(bytes), () => sent.giveBack());
   }
-  const memory = bodies?.take(size) ?? Buffer.allocUnsafe(size);
-  let end = 0;
-  for (const chunk of chunks) {
-    memory.set(chunk, end);
-    end += chunk.byteLength;
-  }
-  return new Body(withoutMark(memory.subarray(0, end)), () => bodies?.giveBack(memory));
+  const plain = await gunzip(bytes, { maxOutputLength: maxBytes });
+  sent.giveBack();
+  return new Body(withoutMark(plain));
 }
 
 /** A byte order mark may be ignored, says RFC 8259. */
@@ -160,15 +156,6 @@ function withoutMark(body: Buffer): Buffer {
 }
 
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
-
-/** What was asked for is gzip or nothing; another encoding is an answer that can't be read. */
-async function unpacked(body: Body, encoding: string | undefined, maxBytes: number): Promise<Body> {
-  const { bytes } = body;
-  if (encoding === undefined || encoding === 'identity' || bytes.length === 0) return body;
-  const plain = await gunzip(bytes, { maxOutputLength: maxBytes });
-  body.giveBack();
-  return new Body(withoutMark(plain));
-}
 
 function classify(request: HttpRequest, cause: unknown): CellarstreamError {
   if (cause instanceof CellarstreamError) return cause;

@@ -9,6 +9,7 @@ import { taskId } from '../../../src/pipeline/task.ts';
 import { transactionalIds } from '../../../src/pipeline/transactional-id.ts';
 import { RULES } from '../../../src/resources/resources.ts';
 import type { Destination } from '../../../src/sinks/topics/destination.ts';
+import { answering } from '../../support/answering.ts';
 import { compile, registryOf } from '../sim-registry.ts';
 import { storeOf } from '../sim-store.ts';
 import type { SimData } from './sim-data.ts';
@@ -48,16 +49,18 @@ export function tasks(data: SimData, options: TrafficOptions): Traffic {
     mayBeSent: ledger.isRunning,
     isReading: () => true,
   });
-  const request = async (asked: Dispatcher.RequestOptions) => {
-    if (!ledger.isRunning()) return connections.request(asked); // which refuses it
-    const endpoint = String(asked.path).endsWith('/login') ? 'login' : 'orders';
-    account.sent.push({ at: time.now(), endpoint, instance });
-    if (!server.isDropped()) return connections.request(asked);
+  const dropped = answering(async () => {
     await time.sleep(GIVEN_UP_MS);
     await server.awake();
     throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
+  });
+  const dispatch: Dispatcher['dispatch'] = (asked, handler) => {
+    if (!ledger.isRunning()) return connections.dispatch(asked, handler); // which refuses it
+    const endpoint = String(asked.path).endsWith('/login') ? 'login' : 'orders';
+    account.sent.push({ at: time.now(), endpoint, instance });
+    return (server.isDropped() ? dropped : connections).dispatch(asked, handler);
   };
-  const dispatcher = { request, destroy: () => Promise.resolve() } as unknown as Dispatcher;
+  const dispatcher = { dispatch, destroy: () => Promise.resolve() } as unknown as Dispatcher;
   const random = chance.next;
   const api = openApi({
     config: config.api,

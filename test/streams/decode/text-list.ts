@@ -1,11 +1,11 @@
 import { delay, of } from 'rxjs';
-import type { Dispatcher } from 'undici';
 import type { Answer, ListRequest } from '../../../src/streams/decode/answer.ts';
 import { decodedList } from '../../../src/streams/decode/list-request.ts';
 import type { DecodedListOptions } from '../../../src/streams/decode/list-request.ts';
 import { logicalClock as newClock } from '../../../src/streams/http/logical-clock.ts';
 import { pageRequest } from '../../../src/streams/http/page-request.ts';
 import type { PageRequestOptions } from '../../../src/streams/http/page-request.ts';
+import { answering } from '../../support/answering.ts';
 import { hurriedTime } from '../../support/hurried-time.ts';
 
 /** With it a server ends its answer, in the middle of a record. */
@@ -42,21 +42,17 @@ export function requestOf(
 ): { readonly list: ListRequest; readonly met: string[]; readonly waits: readonly number[] } {
   const met: string[] = [];
   const { scheduler, waits } = hurriedTime();
-  const request = ({ path }: Dispatcher.RequestOptions) => {
+  const dispatcher = answering(({ path }) => {
     const query = new URL(String(path), 'http://list').searchParams;
     const [offset, pageSize] = [Number(query.get('offset') ?? 0), Number(query.get('pageSize'))];
     met.push(`${offset}+${pageSize}`);
     if (met.length > 5_000) throw new Error('the requests do not end');
-    // eslint-disable-next-line @typescript-eslint/require-await
-    async function* body() {
-      yield Buffer.from(page(offset, pageSize));
-    }
-    return Promise.resolve({ statusCode: 200, headers: {}, body: body() });
-  };
+    return Promise.resolve({ status: 200, headers: {}, text: page(offset, pageSize) });
+  });
   const token = { text: 't', askedAt: 0, lifeMs: 1e9, serverTime: 0 };
   const list = listOf({
     url: new URL('http://list/v1/orders'),
-    dispatcher: { request } as unknown as Dispatcher, // as much of it as a list request takes
+    dispatcher,
     tokens: { token$: of(token).pipe(delay(0)), current: () => token, refuse: () => undefined },
     scheduler,
     random: () => 1,

@@ -8,9 +8,10 @@ import { firstValueFrom, lastValueFrom } from 'rxjs';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { describeError } from '../../../src/core/errors.ts';
-import { Body } from '../../../src/streams/http/body.ts';
+import { Body, BodyPool } from '../../../src/streams/http/body.ts';
 import { exchange, statusError, where } from '../../../src/streams/http/http.ts';
 import type { HttpAnswer, HttpRequest } from '../../../src/streams/http/http.ts';
+import { sharedReads } from '../../../src/streams/http/shared-reads.ts';
 import { failureOf } from '../../support/failure.ts';
 import { serve } from '../../support/http-server.ts';
 import type { HttpServer } from '../../support/http-server.ts';
@@ -19,7 +20,7 @@ let dispatcher: Agent;
 let server: HttpServer | undefined;
 
 beforeEach(() => {
-  dispatcher = new Agent();
+  dispatcher = new Agent({ connect: { onread: sharedReads() } }); // as the service has it
 });
 afterEach(async () => {
   await dispatcher.destroy();
@@ -80,6 +81,45 @@ describe('exchange', () => {
       'accept-encoding': 'gzip',
     });
     expect(body).toBe('körper');
+  });
+
+  it('passes over an interim answer', async () => {
+    const answer = await ask((_, response) => {
+      response.writeProcessing();
+      response.end('at last');
+    });
+    expect(answer).toMatchObject({ status: 200, text: 'at last' });
+  });
+
+  it.each([
+    ['says how long it is', { 'content-length': 5_000_000 }],
+    ['does not', {}],
+  ])('reads an answer of any length that %s', async (_, headers) => {
+    const text = Array.from({ length: 1_000_000 }, (__, nth) =>
+      String(nth % 100_000).padEnd(5),
+    ).join('');
+    const answer = await ask(
+      (__, response) => {
+        response.writeHead(200, headers);
+        response.end(text);
+      },
+      { maxBytes: 5_000_000, bodies: new BodyPool() },
+    );
+    expect(answer.text === text).toBe(true);
+  });
+
+  it('gives back the memory of an answer that does not come to its end', async () => {
+    const bodies = new BodyPool();
+    const memory = bodies.take(100_000);
+    bodies.giveBack(memory);
+    await fail(
+      (_, response) => {
+        response.writeHead(200, { 'content-length': 100_000 });
+        response.write('half', () => response.socket!.destroySoon());
+      },
+      { maxBytes: 200_000, bodies },
+    );
+    expect(bodies.take(100_000)).toBe(memory);
   });
 
   it('unpacks gzip', async () => {
