@@ -33,11 +33,13 @@ export class BodyPool {
   /** At least so many bytes, with whatever is left in them. */
   take(size: number): Buffer {
     if (size < LEAST) return Buffer.allocUnsafe(size);
-    const length = 2 ** Math.ceil(Math.log2(size));
-    const place = this.#free.findLastIndex((memory) => memory.length === length);
+    const step = 2 ** Math.floor(Math.log2(size) - 2);
+    const length = Math.ceil(size / step) * step; // pages of a list differ by little
+    const fits = (memory: Buffer) => memory.length >= size && memory.length <= 1.5 * length;
+    const place = this.#free.findLastIndex(fits);
     const [memory] = place < 0 ? [] : this.#free.splice(place, 1);
     if (!memory) return Buffer.allocUnsafeSlow(length);
-    this.#freeBytes -= length;
+    this.#freeBytes -= memory.length;
     return memory;
   }
 
@@ -52,5 +54,5 @@ export class BodyPool {
 
 /** Less is not worth keeping: Node has slabs for it. */
 const LEAST = 2 ** 14;
-/** Kept for bodies to come: four of the largest that are usual. */
-const MOST_FREE = 2 ** 24;
+/** Kept for bodies to come: six of the largest that are usual. */
+const MOST_FREE = 20 * 2 ** 20;
