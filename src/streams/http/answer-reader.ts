@@ -1,5 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http';
-import { errors } from 'undici';
+import { errors, util } from 'undici';
 import type { Dispatcher } from 'undici';
 import { Body } from './body.ts';
 import type { BodyPool } from './body.ts';
@@ -7,7 +6,8 @@ import type { BodyPool } from './body.ts';
 /** An answer as it was sent, read to its end. */
 export interface SentAnswer {
   readonly status: number;
-  readonly headers: IncomingHttpHeaders;
+  /** By name, in lower case. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Body;
 }
 
@@ -18,14 +18,15 @@ export interface ReadOptions {
   readonly bodies?: BodyPool | undefined;
   /** The error of a body that is longer. */
   readonly tooLarge: () => Error;
-  /** The error of a body that has begun and did not come to its end. */
+  /** The error of an answer that has not come to its end, though its headers have come. */
   readonly cutOff: (cause: Error) => Error;
 }
 
 /** An answer that is being read. */
 export interface Reading {
+  /** Refused with an error of undici's until the headers have come, and with one of the options from then on. */
   readonly answer: Promise<SentAnswer>;
-  /** The connection is closed, if it is not too late. */
+  /** Nobody waits for it any more: its connection is closed. */
   readonly abort: () => void;
 }
 
@@ -43,19 +44,23 @@ export function readAnswer(
     reader = new Reader(options, resolve, reject);
     dispatcher.dispatch(asked, reader);
   });
-  return { answer, abort: () => reader?.abort() };
+  return { answer, abort: () => reader?.abort(new errors.RequestAbortedError()) };
 }
 
-/** Taken for a body before any of it has come: no server is believed that says more. */
+/** Bytes that are taken for a body before any of it has come: no server is believed that says more. */
 const MOST_AHEAD = 4 * 2 ** 20;
 const NOTHING = Buffer.alloc(0);
 
+/**
+ * Told by the callbacks of undici 6, which 7 has too: Node's own undici, which is the global dispatcher where `fetch` was called
+ * first, knows no others.
+ */
 class Reader implements Dispatcher.DispatchHandler {
   readonly #options: ReadOptions;
   readonly #resolve: (answer: SentAnswer) => void;
   readonly #reject: (error: Error) => void;
-  #controller: Dispatcher.DispatchController | undefined;
-  #isAborted = false;
+  #close: ((error: Error) => void) | undefined;
+  #aborted: Error | undefined;
   #head: Omit<SentAnswer, 'body'> | undefined;
   #memory: Buffer = NOTHING;
   #length = 0;
@@ -70,43 +75,50 @@ class Reader implements Dispatcher.DispatchHandler {
     this.#reject = reject;
   }
 
-  abort(): void {
-    this.#isAborted = true;
-    this.#controller?.abort(new errors.RequestAbortedError());
+  abort(error: Error): void {
+    this.#aborted = error;
+    this.#close?.(error);
   }
 
-  /** Called again where the connection was closed before the request was sent. */
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#isAborted) this.abort();
+  /** As the request is about to be sent; once more where its connection was closed before. */
+  onConnect(close: (error?: Error) => void): void {
+    this.#close = close;
+    if (this.#aborted) close(this.#aborted);
   }
 
-  onResponseStart(
-    _: Dispatcher.DispatchController,
-    status: number,
-    headers: IncomingHttpHeaders,
-  ): void {
-    if (status < 200) return; // another follows
+  onHeaders(status: number, rawHeaders: Buffer[]): boolean {
+    if (status < 200) return true; // another follows
+    const headers = util.parseHeaders(rawHeaders);
     this.#head = { status, headers };
     const length = Number(headers['content-length'] ?? 0);
-    if (length > 0) this.#makeRoom(Math.min(length, MOST_AHEAD));
+    if (length > 0) this.#makeRoom(Math.min(length, MOST_AHEAD, this.#options.maxBytes));
+    return true;
   }
 
-  onResponseData(_: Dispatcher.DispatchController, piece: Buffer): void {
+  onData(piece: Buffer): boolean {
+    if (this.#aborted) return true;
+    const { maxBytes, tooLarge } = this.#options;
     const length = this.#length + piece.length;
-    if (length > this.#options.maxBytes) throw this.#options.tooLarge(); // undici aborts with it
-    if (length > this.#memory.length) this.#makeRoom(Math.max(length, 2 * this.#memory.length));
+    if (length > maxBytes) {
+      this.abort(tooLarge());
+      return true;
+    }
+    if (length > this.#memory.length) {
+      this.#makeRoom(Math.min(Math.max(length, 2 * this.#memory.length), maxBytes));
+    }
     this.#memory.set(piece, this.#length);
     this.#length = length;
+    return true;
   }
 
-  onResponseEnd(): void {
+  onComplete(): void {
     const memory = this.#memory;
+    this.#memory = NOTHING; // it is the body's from now on
     const body = new Body(memory.subarray(0, this.#length), () => this.#giveBack(memory));
     this.#resolve({ ...this.#head!, body });
   }
 
-  onResponseError(_: Dispatcher.DispatchController | null, cause: Error): void {
+  onError(cause: Error): void {
     this.#giveBack(this.#memory);
     this.#memory = NOTHING;
     this.#reject(this.#head ? this.#options.cutOff(cause) : cause);

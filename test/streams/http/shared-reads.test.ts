@@ -3,7 +3,7 @@ import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { lastValueFrom } from 'rxjs';
 import { Agent } from 'undici';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { BodyPool } from '../../../src/streams/http/body.ts';
 import { exchange } from '../../../src/streams/http/http.ts';
 import { sharedReads } from '../../../src/streams/http/shared-reads.ts';
@@ -14,15 +14,24 @@ import { frontOf } from '../../support/tls-front.ts';
 const MANY = 12;
 const LONG = 300_000;
 
-/** Connected to a server whose side of each connection is given, too. */
-async function connections(
-  count: number,
-): Promise<{ readonly here: Socket; readonly there: Socket }[]> {
-  const server = createServer().listen(0, '127.0.0.1');
+const HEAD = 'HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n';
+
+interface Pair {
+  readonly here: Socket;
+  readonly there: Socket;
+}
+
+async function listening(onConnection: (socket: Socket) => void = () => undefined) {
+  const server = createServer(onConnection).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => void server.close());
+  return { server, port: (server.address() as AddressInfo).port };
+}
+
+/** Connected to a server whose side of each connection is given, too. */
+async function connections(count: number): Promise<Pair[]> {
+  const { server, port } = await listening();
   const onread = sharedReads();
-  const { port } = server.address() as AddressInfo;
   const pairs = [];
   for (let nth = 0; nth < count; nth++) {
     const accepted = once(server, 'connection');
@@ -41,36 +50,68 @@ async function waiting(socket: Socket, bytes: number): Promise<void> {
 }
 
 describe('sharedReads', () => {
-  it('puts each read where the one before was', async () => {
-    const [{ here, there }] = (await connections(1)) as [{ here: Socket; there: Socket }];
+  it('puts each read of a body where the one before was', async () => {
+    const [{ here, there }] = (await connections(1)) as [Pair];
     const memories = new Set<ArrayBufferLike>();
-    const texts: string[] = [];
-    here.on('readable', () => {
-      const piece = here.read() as Buffer | null;
-      if (!piece) return;
-      memories.add(piece.buffer);
-      texts.push(piece.toString());
-    });
-    for (const text of ['one', 'two', 'three']) {
+    here.write('GET /');
+    for (const text of [`${HEAD}one`, 'two', 'three']) {
+      const readable = once(here, 'readable');
       there.write(text);
-      await expect.poll(() => texts.at(-1)).toBe(text);
+      await readable;
+      const piece = here.read() as Buffer;
+      expect(piece.toString()).toBe(text);
+      memories.add(piece.buffer);
     }
     expect(memories.size).toBe(1);
   });
 
   it('loses nothing of what nobody reads at once', async () => {
-    const [one, other] = (await connections(2)) as [
-      { here: Socket; there: Socket },
-      { here: Socket; there: Socket },
-    ];
-    one.there.write('first ');
-    await waiting(one.here, 6);
-    other.there.write('OTHER ');
-    await waiting(other.here, 6);
+    const [one, other] = (await connections(2)) as [Pair, Pair];
+    for (const { here } of [one, other]) here.write('GET /');
+    one.there.write(`${HEAD}first `);
+    await waiting(one.here, HEAD.length + 6);
+    other.there.write(`${HEAD}OTHER `);
+    await waiting(other.here, HEAD.length + 6);
     one.there.write('second');
-    await waiting(one.here, 12);
-    expect(String(one.here.read())).toBe('first second');
-    expect(String(other.here.read())).toBe('OTHER ');
+    await waiting(one.here, HEAD.length + 12);
+    expect(String(one.here.read())).toBe(`${HEAD}first second`);
+    expect(String(other.here.read())).toBe(`${HEAD}OTHER `);
+  });
+
+  it.each<[string, string, string]>([
+    ['a name', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\nretry-af', 'ter: 7\r\n\r\nok'],
+    ['a value', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\nretry-after: ', '7\r\n\r\nok'],
+    ['its end', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\nretry-after: 7\r\n\r', '\nok'],
+    ['its first line', 'HTTP/1', '.1 200 OK\r\nretry-after: 7\r\ncontent-length: 2\r\n\r\nok'],
+    [
+      'the one that follows an interim one',
+      'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\nretry-',
+      'after: 7\r\n\r\nok',
+    ],
+  ])('keeps a head that comes in two reads, parted in %s', async (_, start, rest) => {
+    const asked: Socket[] = [];
+    const { port } = await listening((socket) => socket.once('data', () => asked.push(socket)));
+    const dispatcher = new Agent({ connect: { onread: sharedReads() } });
+    onTestFinished(() => dispatcher.destroy());
+    const ask = () => {
+      const url = new URL(`http://127.0.0.1:${port}/`);
+      return lastValueFrom(exchange({ dispatcher, method: 'GET', url, maxBytes: LONG }));
+    };
+    const answers = [ask(), ask()];
+    await vi.waitUntil(() => asked.length === 2);
+    const [slow, quick] = asked as [Socket, Socket];
+    slow.write(start);
+    // It is read before the other is: both are read by this process, in the order in which they came.
+    await new Promise((resolve) => setImmediate(resolve));
+    quick.write(
+      `HTTP/1.1 200 OK\r\nx-1: ${'1'.repeat(90)}\r\nretry-after: 9\r\ncontent-length: 5\r\n\r\nother`,
+    );
+    await Promise.race(answers);
+    slow.write(rest);
+    const all = await Promise.all(answers);
+    const told = all.map(({ text, retryAfterMs }) => ({ text, retryAfterMs }));
+    expect(told).toContainEqual({ text: 'ok', retryAfterMs: 7_000 });
+    expect(told).toContainEqual({ text: 'other', retryAfterMs: 9_000 });
   });
 
   it.each(['http', 'https'])(
