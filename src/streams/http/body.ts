@@ -35,6 +35,7 @@ export class BodyPool {
     if (size < LEAST) return Buffer.allocUnsafe(size);
     const step = 2 ** Math.floor(Math.log2(size) - 2);
     const length = Math.ceil(size / step) * step; // pages of a list differ by little
+    // A last page does not take the memory of a full one.
     const fits = (memory: Buffer) => memory.length >= size && memory.length <= 1.5 * length;
     const place = this.#free.findLastIndex(fits);
     const [memory] = place < 0 ? [] : this.#free.splice(place, 1);
