@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
+import { createServer as createSecureServer } from 'node:tls';
 import { lastValueFrom } from 'rxjs';
 import { Agent } from 'undici';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -8,6 +9,7 @@ import { BodyPool } from '../../../src/streams/http/body.ts';
 import { exchange } from '../../../src/streams/http/http.ts';
 import { sharedReads } from '../../../src/streams/http/shared-reads.ts';
 import { selfSigned } from '../../support/certificates.ts';
+import type { Certificate } from '../../support/certificates.ts';
 import { serve } from '../../support/http-server.ts';
 import { frontOf } from '../../support/tls-front.ts';
 
@@ -21,8 +23,14 @@ interface Pair {
   readonly there: Socket;
 }
 
-async function listening(onConnection: (socket: Socket) => void = () => undefined) {
-  const server = createServer(onConnection).listen(0, '127.0.0.1');
+async function listening(
+  onConnection: (socket: Socket) => void = () => undefined,
+  certificate?: Certificate,
+) {
+  const open = certificate
+    ? createSecureServer(certificate, onConnection)
+    : createServer(onConnection);
+  const server = open.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => void server.close());
   return { server, port: (server.address() as AddressInfo).port };
@@ -78,7 +86,7 @@ describe('sharedReads', () => {
     expect(String(other.here.read())).toBe(`${HEAD}OTHER `);
   });
 
-  it.each<[string, string, string]>([
+  const PARTED: [string, string, string][] = [
     ['a name', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\nretry-af', 'ter: 7\r\n\r\nok'],
     ['a value', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\nretry-after: ', '7\r\n\r\nok'],
     ['its end', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\nretry-after: 7\r\n\r', '\nok'],
@@ -88,31 +96,49 @@ describe('sharedReads', () => {
       'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\nretry-',
       'after: 7\r\n\r\nok',
     ],
-  ])('keeps a head that comes in two reads, parted in %s', async (_, start, rest) => {
-    const asked: Socket[] = [];
-    const { port } = await listening((socket) => socket.once('data', () => asked.push(socket)));
-    const dispatcher = new Agent({ connect: { onread: sharedReads() } });
-    onTestFinished(() => dispatcher.destroy());
-    const ask = () => {
-      const url = new URL(`http://127.0.0.1:${port}/`);
-      return lastValueFrom(exchange({ dispatcher, method: 'GET', url, maxBytes: LONG }));
-    };
-    const answers = [ask(), ask()];
-    await vi.waitUntil(() => asked.length === 2);
-    const [slow, quick] = asked as [Socket, Socket];
-    slow.write(start);
-    // It is read before the other is: both are read by this process, in the order in which they came.
-    await new Promise((resolve) => setImmediate(resolve));
-    quick.write(
-      `HTTP/1.1 200 OK\r\nx-1: ${'1'.repeat(90)}\r\nretry-after: 9\r\ncontent-length: 5\r\n\r\nother`,
-    );
-    await Promise.race(answers);
-    slow.write(rest);
-    const all = await Promise.all(answers);
-    const told = all.map(({ text, retryAfterMs }) => ({ text, retryAfterMs }));
-    expect(told).toContainEqual({ text: 'ok', retryAfterMs: 7_000 });
-    expect(told).toContainEqual({ text: 'other', retryAfterMs: 9_000 });
-  });
+  ];
+  it.each(
+    PARTED.flatMap((parted) => ['http', 'https'].map((scheme) => [scheme, ...parted] as const)),
+  )(
+    'keeps a head over %s that comes in two reads, parted in %s',
+    async (scheme, _, start, rest) => {
+      const certificate = selfSigned();
+      const asked: Socket[] = [];
+      const { port } = await listening(
+        (socket) => void socket.on('data', () => asked.push(socket)),
+        scheme === 'https' ? certificate : undefined,
+      );
+      const connect = { ca: certificate.cert, onread: sharedReads() };
+      const dispatcher = new Agent({ connections: 2, connect });
+      onTestFinished(() => dispatcher.destroy());
+      const ask = () => {
+        const url = new URL(`${scheme}://127.0.0.1:${port}/`);
+        return lastValueFrom(exchange({ dispatcher, method: 'GET', url, maxBytes: LONG }));
+      };
+      const before = [ask(), ask()];
+      await vi.waitUntil(() => asked.length === 2);
+      for (const socket of asked)
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nbefore');
+      await Promise.all(before);
+
+      const answers = [ask(), ask()]; // over the same connections
+      await vi.waitUntil(() => asked.length === 4);
+      const [slow, quick] = asked.slice(2) as [Socket, Socket];
+      expect(new Set(asked).size).toBe(2);
+      slow.write(start);
+      // It is read before the other is: both are read by this process, in the order in which they came.
+      await new Promise((resolve) => setImmediate(resolve));
+      quick.write(
+        `HTTP/1.1 200 OK\r\nx-1: ${'1'.repeat(90)}\r\nretry-after: 9\r\ncontent-length: 5\r\n\r\nother`,
+      );
+      await Promise.race(answers);
+      slow.write(rest);
+      const all = await Promise.all(answers);
+      const told = all.map(({ text, retryAfterMs }) => ({ text, retryAfterMs }));
+      expect(told).toContainEqual({ text: 'ok', retryAfterMs: 7_000 });
+      expect(told).toContainEqual({ text: 'other', retryAfterMs: 9_000 });
+    },
+  );
 
   it.each(['http', 'https'])(
     'gives answers over %s that come at once, each its own',
