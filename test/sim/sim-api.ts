@@ -65,7 +65,7 @@ export const VOLATILE = 'signed';
 export const PERSONAL = 'nobody may know';
 /** So much may one request be faster on its way than another: the headroom of the quota. */
 const MAX_APART_MS = 900;
-/** Beside the time that another takes, a page that was asked for ahead mostly waits no longer until it is given up. */
+/** Beside the time that another takes, a page mostly waits no longer until it is published or given up. */
 const LATE_MS = 100;
 
 /** For a while some records are no JSON. */
@@ -137,13 +137,23 @@ export class SimApi {
   }
 
   /** A process has given up an answer that it asked for ahead: one of those that came of late, nobody says which. */
-  unhear(name: string, offset: number): void {
-    const since = this.#time.now() - this.traits.latencyMs - LATE_MS;
+  giveUp(name: string, offset: number): void {
     const isOfPlace = ({ client, query }: Heard) => client.name === name && query.offset === offset;
     const newest = this.heard.findLast(isOfPlace);
-    const others = this.heard.filter(
-      (each) => each !== newest && !(isOfPlace(each) && each.at >= since),
-    );
+    this.#unhear((each) => each === newest || (isOfPlace(each) && this.#isOfLate(each)));
+  }
+
+  /** A process is killed before all that came of late is published. */
+  takeWithIt(name: string): void {
+    this.#unhear((each) => each.client.name === name && this.#isOfLate(each));
+  }
+
+  #isOfLate({ at }: Heard): boolean {
+    return at >= this.#time.now() - this.traits.latencyMs - LATE_MS;
+  }
+
+  #unhear(isForgotten: (each: Heard) => boolean): void {
+    const others = this.heard.filter((each) => !isForgotten(each));
     this.heard.splice(0, Infinity, ...others);
   }
 

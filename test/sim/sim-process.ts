@@ -121,6 +121,7 @@ export class SimProcess {
   dangers: Dangers;
   /** Whether it is of a version that knows of no certificates. */
   readonly isUncounting: boolean;
+  readonly #api: SimApi;
   readonly #time: SimTime;
   #pausedUntil = -Infinity;
   #task: Subscription;
@@ -138,6 +139,7 @@ export class SimProcess {
     this.isUncounting = isUncounting;
     this.folder = folder;
     this.dangers = dangers;
+    this.#api = api;
     this.#time = time;
     this.startedAt = time.now();
     const tell = (line: string) => trace?.(`${name}: ${line}`);
@@ -220,7 +222,7 @@ export class SimProcess {
       onTrouble: ({ trouble, offset }) => tell(`${trouble} at ${offset}`),
       onDropped: ({ offset }) => {
         tell(`drops the page at ${offset}`);
-        api.unhear(name, offset);
+        api.giveUp(name, offset);
       },
       onHeld: ({ gone, known }) => tell(`holds back ${gone} of ${known}`),
       onLost: ({ lost }) => tell(`finds lost: ${lossText(lost)}`),
@@ -283,6 +285,7 @@ export class SimProcess {
   kill(): void {
     if (this.state !== 'running') return;
     this.#task.unsubscribe();
+    this.#api.takeWithIt(this.name);
     this.#end('crashed');
   }
 
