@@ -1,5 +1,5 @@
-import { recordsWriter } from './record-batch.ts';
-import type { PackedRecords, ProducerRecord, RecordsWriter } from './record-batch.ts';
+import { maxBytesOf, packed } from './record-batch.ts';
+import type { PackedRecords, ProducerRecord } from './record-batch.ts';
 
 /** Batches of one partition, in the order in which they have to be there. */
 export interface PartitionBatches {
@@ -44,17 +44,19 @@ export function batchesOf(
     const { topic, partition } = record;
     const name = `${topic} ${partition}`;
     let filling = partitions.get(name);
-    if (!filling) partitions.set(name, (filling = { topic, partition, writers: [] }));
-    if (filling.writers.at(-1)?.add(record)) continue;
-    const next = recordsWriter(maxBatchBytes(maxMessageBytes.get(topic)));
-    next.add(record);
-    filling.writers.push(next);
+    if (!filling) partitions.set(name, (filling = { topic, partition, batches: [] }));
+    const bytes = maxBytesOf(record);
+    const last = filling.batches.at(-1);
+    if (last && last.bytes + bytes <= maxBatchBytes(maxMessageBytes.get(topic))) {
+      last.records.push(record);
+      last.bytes += bytes;
+    } else filling.batches.push({ records: [record], bytes });
   }
   return Promise.all(
-    [...partitions.values()].map(async ({ topic, partition, writers }) => ({
+    [...partitions.values()].map(async ({ topic, partition, batches }) => ({
       topic,
       partition,
-      batches: await Promise.all(writers.map((writer) => writer.packed())),
+      batches: await Promise.all(batches.map(({ records, bytes }) => packed(records, bytes))),
     })),
   );
 }
@@ -62,6 +64,6 @@ export function batchesOf(
 interface Filling {
   readonly topic: string;
   readonly partition: number;
-  /** One a batch; all but the last are full. */
-  readonly writers: RecordsWriter[];
+  /** All but the last are full; with the most bytes that their records may take. */
+  readonly batches: { readonly records: PlacedRecord[]; bytes: number }[];
 }

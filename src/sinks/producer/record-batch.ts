@@ -54,7 +54,7 @@ const NO_LEADER_EPOCH = -1;
 const GZIP_OPTIONS = { level: 2, memLevel: 9 };
 /** Most room for what comes out at once: zlib goes through the event loop once for each piece. */
 const MAX_PIECE_BYTES = 2 ** 18;
-/** What comes out beside what went in, at most, of less than a piece. */
+/** What gzip needs beside half of what goes in: events take a quarter, and what takes more comes in two pieces. */
 const GZIP_OVERHEAD_BYTES = 1_024;
 
 /** Fewer bytes stay as they are: to set gzip up takes longer, and 0.4 MB. Most commits at rest are a cursor or a ledger's entry. */
@@ -62,34 +62,23 @@ const MIN_COMPRESSED_BYTES = 2_048;
 
 const compress: (bytes: Buffer, options: ZlibOptions) => Promise<Buffer> = promisify(gzip);
 
-/** Records of one batch, written as they come: one buffer that grows, and no object for each. */
-export interface RecordsWriter {
-  /** Writes it behind the others. False where it has no room beside them: then nothing is written. */
-  add(record: ProducerRecord): boolean;
-  /** What was added; on zlib's threads, so that several can be packed at once. */
-  packed(): Promise<PackedRecords>;
-}
-
-/** @param maxBytes Of records that are not compressed. One that alone has more is taken all the same. */
-export function recordsWriter(maxBytes = Infinity): RecordsWriter {
-  const out: Output = { bytes: Buffer.allocUnsafe(FIRST_ROOM_BYTES), at: 0 };
-  let count = 0;
-  return {
-    add: (record) => {
-      const bytes = maxBytesOf(record);
-      if (count > 0 && out.at + bytes > maxBytes) return false;
-      makeRoom(out, bytes);
-      writeRecord(out, record, count++);
-      return true;
-    },
-    packed: async () => {
-      const raw = out.bytes.subarray(0, out.at);
-      if (raw.length < MIN_COMPRESSED_BYTES) return { count, bytes: raw, isCompressed: false };
-      const chunkSize = Math.min(MAX_PIECE_BYTES, raw.length + GZIP_OVERHEAD_BYTES);
-      const bytes = await compress(raw, { ...GZIP_OPTIONS, chunkSize });
-      return { count, bytes, isCompressed: true };
-    },
-  };
+/**
+ * Records as they lie in one batch, compressed on zlib's threads, so that several can be packed at once.
+ *
+ * @param room The sum of their {@link maxBytesOf}.
+ */
+export async function packed(
+  records: readonly ProducerRecord[],
+  room: number,
+): Promise<PackedRecords> {
+  const count = records.length;
+  const out: Output = { bytes: Buffer.allocUnsafe(room), at: 0 };
+  for (const [place, record] of records.entries()) writeRecord(out, record, place);
+  const raw = out.bytes.subarray(0, out.at);
+  if (raw.length < MIN_COMPRESSED_BYTES) return { count, bytes: raw, isCompressed: false };
+  const chunkSize = Math.min(MAX_PIECE_BYTES, raw.length / 2 + GZIP_OVERHEAD_BYTES);
+  const bytes = await compress(raw, { ...GZIP_OPTIONS, chunkSize: Math.ceil(chunkSize) });
+  return { count, bytes, isCompressed: true };
 }
 
 /** A batch as it goes to a broker and into its log: version 2, with its checksum. */
@@ -128,19 +117,9 @@ export function maxBytesOf({ key, value, headers }: ProducerRecord): number {
 const MAX_FRAME_BYTES = 32;
 const MAX_HEADER_FRAME_BYTES = 10;
 
-/** So many bytes a writer begins with: most commits at rest need no more. */
-const FIRST_ROOM_BYTES = 2 ** 12;
-
 interface Output {
-  bytes: Buffer;
+  readonly bytes: Buffer;
   at: number;
-}
-
-function makeRoom(out: Output, bytes: number): void {
-  if (out.at + bytes <= out.bytes.length) return;
-  const larger = Buffer.allocUnsafe(Math.max(out.at + bytes, 2 * out.bytes.length));
-  out.bytes.copy(larger, 0, 0, out.at);
-  out.bytes = larger;
 }
 
 function writeRecord(out: Output, { key, value, headers }: ProducerRecord, place: number): void {

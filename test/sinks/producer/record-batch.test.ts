@@ -1,11 +1,7 @@
 import Decoder from 'kafkajs/src/protocol/decoder.js';
 import decodeBatch from 'kafkajs/src/protocol/recordBatch/v0/decoder.js';
 import { describe, expect, it } from 'vitest';
-import {
-  maxBytesOf,
-  recordBatch,
-  recordsWriter,
-} from '../../../src/sinks/producer/record-batch.ts';
+import { maxBytesOf, packed, recordBatch } from '../../../src/sinks/producer/record-batch.ts';
 import type { HeaderValue, ProducerRecord } from '../../../src/sinks/producer/record-batch.ts';
 import { messagesOf, recordBatches } from '../../../src/sinks/fetch/record-batches.ts';
 import { mulberry32 } from '../../support/mulberry32.ts';
@@ -33,15 +29,15 @@ const plain = ({ key, value, headers = {} }: ProducerRecord) => [
   Object.entries(headers).map(([name, content]) => [name, hexOf(content)]),
 ];
 
-function packed(records: readonly ProducerRecord[]) {
-  const writer = recordsWriter();
-  for (const record of records) writer.add(record);
-  return writer.packed();
-}
+const packedAlone = (records: readonly ProducerRecord[]) =>
+  packed(
+    records,
+    records.reduce((sum, record) => sum + maxBytesOf(record), 0),
+  );
 
 /** Read by kafkajs, and by our own reader, which was written after Kafka's documentation apart from the writer. */
 async function readByBoth(records: readonly ProducerRecord[]) {
-  const bytes = recordBatch(await packed(records), STAMP);
+  const bytes = recordBatch(await packedAlone(records), STAMP);
   const theirs = await decodeBatch(new Decoder(bytes));
   const [batch, ...others] = recordBatches(bytes);
   expect(others).toEqual([]);
@@ -141,7 +137,7 @@ describe('recordBatch', () => {
   });
 
   it('says nothing of a transaction where there is none', async () => {
-    const records = await packed([{ key: 'k', value: null }]);
+    const records = await packedAlone([{ key: 'k', value: null }]);
     const [batch] = recordBatches(recordBatch(records, { ...STAMP, isTransactional: false }));
     expect(batch!.attributes).toBe(0);
   });
@@ -163,7 +159,7 @@ describe('recordBatch', () => {
 
   it('has the checksum of all that stands behind it, and its own length', async () => {
     for (let seed = 0; seed < 20; seed++) {
-      const bytes = recordBatch(await packed(someRecords(seed).slice(0, 5)), STAMP);
+      const bytes = recordBatch(await packedAlone(someRecords(seed).slice(0, 5)), STAMP);
       expect(bytes.readUInt32BE(17)).toBe(slowCrc32c(bytes.subarray(21)));
       expect(bytes.readInt32BE(8)).toBe(bytes.length - 12);
       expect(bytes.readInt8(16)).toBe(2);
@@ -171,7 +167,7 @@ describe('recordBatch', () => {
   });
 
   it('leaves what it is made of as it was: the next one of it is the same', async () => {
-    const records = await packed(someRecords(3));
+    const records = await packedAlone(someRecords(3));
     const first = recordBatch(records, STAMP);
     recordBatch(records, { ...STAMP, sequence: 9 });
     expect(recordBatch(records, STAMP).equals(first)).toBe(true);
