@@ -130,7 +130,7 @@ function clusterMaker(kafka: Kafka) {
 
 /**
  * Once a connection has answered kafkajs looks a thousand times a second, for ever, whether a request waits to be sent.
- * So it looks only where one does.
+ * So it looks only where one does. (The time that it waits is negative, of which Node 24 warns on stderr, among our log.)
  */
 function endIdleChecks({ requestQueue }: Connection): void {
   const check = requestQueue.scheduleCheckPendingRequests.bind(requestQueue);

@@ -6,6 +6,7 @@ import { createRegistry } from '../../schemas/registry/registry.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 import { connectionsOf } from './connections.ts';
 import type { Connections } from './connections.ts';
+import { withoutIdleChecks } from './kafkajs-inner.ts';
 import { clusterFacts } from '../producer/cluster-facts.ts';
 import type { ClusterFacts } from '../producer/cluster-facts.ts';
 import { newestOfTopics } from '../fetch/newest-of-topics.ts';
@@ -48,7 +49,7 @@ export interface KafkaOptions {
 export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {}): Kafka {
   const { log, kafkaRetries = KAFKA_RETRIES } = options;
   const { brokers, ssl, sasl } = config.kafka;
-  return new Kafka({
+  const kafka = new Kafka({
     clientId: 'cellarstream',
     brokers: [...brokers],
     // Said, because an environment variable of Node's would turn it off.
@@ -69,6 +70,7 @@ export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {
     logLevel: logLevel.INFO,
     ...(log && { logCreator: log }),
   });
+  return withoutIdleChecks(kafka);
 }
 
 /** Connects to nothing yet. */

@@ -4,8 +4,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
 import type { Kafka } from 'kafkajs';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { loadConfig } from '../../../src/config/load-config.ts';
 import { clusterOf, withoutIdleChecks } from '../../../src/sinks/client/kafkajs-inner.ts';
+import { openKafka } from '../../../src/sinks/client/open-kafka.ts';
 import { checkServers, kafkaOf, startCluster } from '../producer/on-scripted-cluster.ts';
+import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
 
 checkServers();
 
@@ -90,9 +93,17 @@ it('looks for requests that wait where there are any, not a thousand times a sec
   }
 });
 
-it('spares the connections of admins and consumers the same', async () => {
+const serviceKafkaOf = ({ brokers }: { readonly brokers: readonly string[] }) =>
+  openKafka(
+    loadConfig({ env: { KAFKA_BROKERS: brokers.join() }, cwd: '/nonexistent', needs: ['kafka'] }),
+  );
+
+it.each([
+  ['whose Kafka is spared', (cluster: ScriptedCluster) => withoutIdleChecks(kafkaOf(cluster))],
+  ['of a service', serviceKafkaOf],
+])('spares the connections of admins and consumers the same: %s', async (_, spared) => {
   const cluster = await startCluster();
-  const admin = withoutIdleChecks(kafkaOf(cluster)).admin();
+  const admin = spared(cluster).admin();
   onTestFinished(() => admin.disconnect());
   await admin.connect();
   const set = vi.spyOn(globalThis, 'setTimeout');
