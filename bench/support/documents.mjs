@@ -14,7 +14,7 @@ import { markdownTable } from './table.mjs';
  * @property {readonly { readonly details: Readonly<Record<string, unknown>> }[]} runs
  */
 
-/** @typedef {import('./result.mjs').RowResult & { readonly measured?: string }} Row `measured`: at which revision, when, and on which system. */
+/** @typedef {import('./result.mjs').RowResult & { readonly measured?: string }} Row `measured`: at which revision, when, and on which machine. */
 
 /** @typedef {'records' | 'resources' | 'changes'} Growing */
 
@@ -30,11 +30,11 @@ const TITLES = {
 
 /**
  * Rows that were measured in several runs of the bench, as if it had been one: a row that is in two of them is
- * taken from the later one. They may be of different revisions and systems: the document says which.
+ * taken from the later one. They may be of different revisions and machines: the document says which.
  *
  * @param {readonly Results[]} parts At least one.
  * @returns {Results}
- * @throws Error when they are of different forms or machines.
+ * @throws Error when they are of different forms.
  */
 export function joined(parts) {
   const [first, ...others] = parts;
@@ -42,11 +42,8 @@ export function joined(parts) {
   if (parts.some(({ rows }) => rows === undefined)) {
     throw new Error('a comparison of revisions (--against) has no rows for the document');
   }
-  const about = (/** @type {Results} */ { form, machine }) =>
-    JSON.stringify([form, machine.cpu, machine.cores, machine.node, machine.kafka]);
-  const other = others.find((part) => about(part) !== about(first));
-  if (other)
-    throw new Error(`results that can't be put together: ${about(first)}, ${about(other)}`);
+  const other = others.find(({ form }) => form !== first.form);
+  if (other) throw new Error(`results that can't be put together: ${first.form}, ${other.form}`);
   const last = /** @type {Results} */ (parts.at(-1));
   return {
     ...first,
@@ -61,8 +58,8 @@ const dated = ({ machine, rows }) =>
   rows.map((row) => [row.name, { ...row, measured: row.measured ?? measuredAt(machine) }]);
 
 /** @param {Results['machine']} machine */
-const measuredAt = ({ revision, date, system, load }) =>
-  `revision ${revision}, ${date.slice(0, 10)}, ${system}, load at the end ${load.toFixed(1)}`;
+const measuredAt = ({ revision, date, system, load, cpu, cores, memoryGb, node, kafka }) =>
+  `revision ${revision}, ${date.slice(0, 10)}, on ${cpu}, ${cores} cores, ${memoryGb} GB, ${system}; Node ${node}, Kafka ${kafka}; load at the end ${load.toFixed(1)}`;
 
 /**
  * The document with its generated part anew.
@@ -90,14 +87,13 @@ export function withResults(document, results) {
 
 /** @param {Results} results */
 function machineText({ machine, form, rows }) {
-  const { cpu, cores, memoryGb, node, kafka } = machine;
   const when = (/** @type {Row} */ row) => `${runsOf(row)}, ${row.measured ?? measuredAt(machine)}`;
   const lines = [...new Set(rows.map(when))].map((each) => {
     const names = rows.filter((row) => when(row) === each).map(({ name }) => `\`${name}\``);
     return `- ${names.join(', ')}: ${each}`;
   });
   return [
-    `${cpu}, ${cores} cores, ${memoryGb} GB; Node ${node}, Kafka ${kafka}; the ${form} form. Medians, with the least and the most of the runs:`,
+    `The ${form} form. Medians, with the least and the most of the runs; ratios compare what was measured on one machine in one run:`,
     '',
     ...lines,
   ].join('\n');
