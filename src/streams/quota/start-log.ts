@@ -84,12 +84,14 @@ export class StartLog {
 
   /** How many count. */
   used(now: number): number {
+    if (this.#isEmpty) return 0;
     this.#forget(now);
     return this.#underWay.size + this.#others.size + this.#answered.size - this.#over(now);
   }
 
   /** When one of them does no longer, as far as that is known: Infinity if none counts. */
   freesAt(now: number): number {
+    if (this.#isEmpty) return Infinity;
     this.#forget(now);
     const before = this.#early();
     const { at: began = Infinity } = this.#underWay.values().next().value ?? {};
@@ -99,6 +101,11 @@ export class StartLog {
     // One that is under way ends now at the earliest.
     const endsAt = began === Infinity ? Infinity : Math.max(Math.min(began, now), now - before);
     return Math.min(endsAt + this.#windowMs, ended + this.#windowMs, answeredAt + span);
+  }
+
+  /** As most lanes are, most of the time. */
+  get #isEmpty(): boolean {
+    return this.#underWay.size + this.#others.size + this.#answered.size === 0;
   }
 
   /** How many of the answered count no longer. */

@@ -123,22 +123,20 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
   const lanes: Lane[] = []; // by rank
   /** Starts of nobody who is known. */
   const unknown = new StartLog(windowMs, lateMs);
+  const logs = [unknown]; // and one of each lane
   const made = scheduler.now();
   for (const at of starts) unknown.add(Math.min(at, made));
   let wakeUp: Subscription | undefined;
   let draining = false;
 
-  const logs = () => [unknown, ...lanes.map(({ log }) => log)];
-  const used = (now: number) => logs().reduce((sum, log) => sum + log.used(now), 0);
-  /** When a lane may start: `now` or before it is at once. */
-  const opensAt = ({ log, share }: Lane, now: number, isFull: boolean): number => {
-    const some = isFull ? Math.min(...logs().map((one) => one.freesAt(now))) : now;
-    return log.used(now) < share() ? some : Math.max(some, log.freesAt(now));
-  };
-  /** Behind the gate too. */
-  const startsAt = (lane: Lane, now: number, isFull: boolean): number => {
-    const at = opensAt(lane, now, isFull);
-    return gate ? Math.max(at, gate.opensAt(now, lane.rank)) : at;
+  const used = (now: number) => logs.reduce((sum, log) => sum + log.used(now), 0);
+  /** When there is a token for anybody: `now` or before it is at once. */
+  const opensAt = (now: number): number =>
+    used(now) < capacity ? now : Math.min(...logs.map((log) => log.freesAt(now)));
+  /** When a lane may start, where there is a token for anybody from `opens` on. */
+  const startsAt = ({ log, share, rank }: Lane, now: number, opens: number): number => {
+    const at = log.used(now) < share() ? opens : Math.max(opens, log.freesAt(now));
+    return gate ? Math.max(at, gate.opensAt(now, rank)) : at;
   };
   const drain = (): void => {
     wakeUp = undefined;
@@ -146,14 +144,15 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
     for (;;) {
       const now = scheduler.now();
       const waiting = lanes.filter((lane) => lane.line.length > 0);
-      const isFull = waiting.length > 0 && used(now) >= capacity;
-      const times = waiting.map((lane) => startsAt(lane, now, isFull));
+      if (waiting.length === 0) break;
+      const opens = opensAt(now);
+      const times = waiting.map((lane) => startsAt(lane, now, opens));
       const next = waiting[times.findIndex((at) => at <= now)];
       if (!next) {
         const soonest = Math.min(...times);
         // Worked out again on waking: a timer can fire early (Node's do, by up to 1 ms).
         if (soonest < Infinity) wakeUp = scheduler.schedule(drain, soonest - now);
-        else if (times.length > 0) gate?.want();
+        else gate?.want();
         break;
       }
       next.line.shift()!(now, onStart?.(now));
@@ -219,6 +218,7 @@ export function tokenBucket(options: TokenBucketOptions): TokenBucket {
     const made: Lane = { rank, share: shareNow, line: [], log: new StartLog(windowMs, lateMs) };
     lanes.push(made);
     lanes.sort((a, b) => a.rank - b.rank);
+    logs.push(made.log);
     return limit(made);
   };
   const count = (starts: readonly number[]): void => {
