@@ -94,7 +94,8 @@ export function metrics(options: MetricsOptions): Metrics {
     const { read, events } = countPage(page);
     add('recordsRead', { resource, lane }, read);
     add('recordsUnchanged', { resource, lane }, unchanged);
-    for (const op of LABELS.op.values) add('events', { resource, op }, events[op]);
+    for (const op of LABELS.op.values)
+      if (events[op] > 0) add('events', { resource, op }, events[op]);
     if (FRESH_LANES.has(lane)) {
       const made = changes.map(newUpdatedAt).filter((instant) => instant !== null);
       const seconds = made.map((ms) => Math.max(0, at + clocks.aheadMs() - ms) / 1_000);
