@@ -26,8 +26,6 @@ export interface FakeKafka {
   readonly counts: { opened: number; closed: number };
   /** What comes of connecting, from now on: nothing at all, for ever. */
   refuse: Error | 'silence' | undefined;
-  /** Whether closing waits for fetches to be answered, as kafkajs does; else they are answered with nothing. */
-  waitsAtClose: boolean;
   /** `cleanup.policy`. Default compact. */
   policy: string;
   /** The first and last offsets of partitions, as an admin client is told. */
@@ -42,8 +40,7 @@ interface Request {
 
 interface Unanswered {
   readonly done: Promise<unknown>;
-  /** Answers it with nothing. */
-  readonly end: () => void;
+  readonly reject: (error: Error) => void;
 }
 
 /** The cluster's part is what `kafka-fetcher.ts` takes out of kafkajs. */
@@ -73,7 +70,7 @@ export function fakeKafka(): FakeKafka {
         isOpen = true;
       },
       disconnect: async () => {
-        if (!fake.waitsAtClose) for (const { end } of unanswered) end();
+        // As kafkajs waits for them.
         await Promise.allSettled([...unanswered].map(({ done }) => done));
         if (isOpen) counts.closed += 1;
         isOpen = false;
@@ -87,20 +84,27 @@ export function fakeKafka(): FakeKafka {
         Promise.resolve({
           connectionPool: {
             send: ({ request }: { readonly request: Request }) => send(nodeId, request, unanswered),
+            pool: [
+              {
+                rejectRequests: (error: Error) =>
+                  [...unanswered].forEach(({ reject }) => reject(error)),
+                disconnect: () => Promise.resolve(),
+              },
+            ],
           },
         }),
     };
   };
   const send = async (nodeId: string, request: Request, unanswered: Set<Unanswered>) => {
     const asked = askedOf(await request.encode());
-    let end!: () => void;
+    let giveUp!: (error: Error) => void;
     const done = new Promise<unknown>((resolve, reject) => {
       const answer = (...partitions: readonly FakeAnswer[]) =>
         resolve({ clientSideThrottleTime: 0, errorCode: 0, partitions: partitions.map(full) });
-      end = () => answer();
+      giveUp = reject;
       put({ leader: Number(nodeId), asked, answer, fail: reject });
     });
-    const one = { done, end };
+    const one = { done, reject: giveUp };
     unanswered.add(one);
     return done.finally(() => unanswered.delete(one));
   };
@@ -136,7 +140,6 @@ export function fakeKafka(): FakeKafka {
     counts,
     bounds,
     refuse: undefined,
-    waitsAtClose: false,
     policy: 'compact',
     nextFetch: () => {
       const first = fetches.shift();

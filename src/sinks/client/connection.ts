@@ -71,7 +71,7 @@ export function openConnection(options: ConnectionOptions): BrokerConnection {
     clearTimeout(idle);
     closing.abort(error);
     for (const reject of waiting) reject(error);
-    if (connection) end(connection, error);
+    if (connection) endConnection(connection, error);
     onClosed();
   };
   const enter = (): void => {
@@ -93,7 +93,7 @@ export function openConnection(options: ConnectionOptions): BrokerConnection {
   const opened = unlessClosed(
     connect(cluster, address, closing.signal).then((broker) => {
       [connection] = broker.connectionPool.pool;
-      if (closing.signal.aborted) end(connection, closing.signal.reason as Error);
+      if (closing.signal.aborted) endConnection(connection, closing.signal.reason as Error);
       return { broker, connection };
     }),
   );
@@ -170,8 +170,8 @@ async function connect(
   connection.requestQueue.enforceRequestTimeout = false; // every call has a limit of its own
   const connecting = broker.connect();
   const giveUp = (error: Error) => {
-    end(connection, error);
-    void connecting.finally(() => end(connection, error)).catch(() => undefined); // it may just have begun
+    endConnection(connection, error);
+    void connecting.finally(() => endConnection(connection, error)).catch(() => undefined); // it may just have begun
   };
   const onClose = () => giveUp(closed.reason as Error);
   closed.addEventListener('abort', onClose);
@@ -209,7 +209,7 @@ function isUsedUp(connection: Connection): boolean {
 }
 
 /** At once, without waiting for what is under way: whoever waits for that gets the error. */
-function end(connection: Connection, error: Error): void {
+export function endConnection(connection: Connection, error: Error): void {
   connection.rejectRequests(error);
   const { socket } = connection;
   void connection.disconnect().then(() => socket?.destroy());

@@ -17,13 +17,11 @@ import type { Offsets } from '../transactional-log.ts';
 import type { PartitionAnswer } from './fetch-answer.ts';
 import { kafkaError } from '../client/kafka-error.ts';
 import { errorOf, isOutOfRange, openFetcher } from './kafka-fetcher.ts';
-import type { Fetcher } from './kafka-fetcher.ts';
-import type { Isolation } from '../sink.ts';
+import type { Fetcher, FetcherOptions } from './kafka-fetcher.ts';
 
-export interface FetchLoopsOptions<T> {
+export interface FetchLoopsOptions<T> extends FetcherOptions {
   readonly kafka: Kafka;
   readonly topic: string;
-  readonly isolation: Isolation;
   /** Waits for a Kafka that has been there and goes away; else that is an error. */
   readonly isPatient: boolean;
   /** Its first value ends them. It must replay that value. */
@@ -70,7 +68,7 @@ const NO_TOPIC = 'UNKNOWN_TOPIC_OR_PARTITION';
  * `KAFKA_REFUSED`; `POSITION` when the topic is gone; and with what `prepare` and `take` throw.
  */
 export function fetchLoops<T>(options: FetchLoopsOptions<T>): FetchLoops {
-  const { kafka, topic, isolation, isPatient, leave$, wanted, prepare, take } = options;
+  const { kafka, topic, isPatient, leave$, wanted, prepare, take } = options;
   let hasConnected = false;
   let failures = 0;
   /** Of them, those since anything else happened in which there was no such topic. */
@@ -120,7 +118,7 @@ export function fetchLoops<T>(options: FetchLoopsOptions<T>): FetchLoops {
       wake();
     });
   const connection = async (): Promise<void> => {
-    const opening = openFetcher(kafka, topic, isolation);
+    const opening = openFetcher(kafka, topic, options);
     const fetcher = await firstValueFrom(merge(opening, leave$.pipe(map(() => undefined))));
     if (!fetcher) {
       // Kafka may be away for minutes: nobody waits for that any more.

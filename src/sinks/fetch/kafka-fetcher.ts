@@ -5,7 +5,9 @@ import { fetchAnswer } from './fetch-answer.ts';
 import type { FetchAnswer, PartitionAnswer } from './fetch-answer.ts';
 import type { Isolation } from '../sink.ts';
 import type { Offsets } from '../transactional-log.ts';
+import { endConnection } from '../client/connection.ts';
 import { clusterOf } from '../client/kafkajs-inner.ts';
+import type { ConnectionPool } from '../client/kafkajs-inner.ts';
 
 /** A topic's partitions, fetched from the brokers that lead them. */
 export interface Fetcher {
@@ -19,15 +21,24 @@ export interface Fetcher {
    * @throws kafkajs' errors, but those of single partitions: see {@link errorOf}.
    */
   fetch(leader: number, offsets: Offsets): Promise<readonly PartitionAnswer[]>;
-  /** Waits for what is under way; behind it every call is an error. */
+  /** Waits for no broker: what is under way is an error, and every call behind it. */
   close(): Promise<void>;
+}
+
+export interface FetcherOptions {
+  /** Whether what is not committed, or was aborted, is read too. Default what is committed alone. */
+  readonly isolation?: Isolation | undefined;
+  /**
+   * How long a broker waits for something new, ms. A partition that is not asked for meanwhile waits as long until it is.
+   * Default 250.
+   */
+  readonly waitMs?: number | undefined;
 }
 
 /** In an answer, of one partition and in all. */
 const PARTITION_BYTES = 2 ** 20;
 const ANSWER_BYTES = 4 * 2 ** 20;
-/** How long a broker waits for something new. */
-const MAX_WAIT_MS = 250;
+const WAIT_MS = 250;
 /** How old metadata may become: partitions may be added. */
 const METADATA_MAX_AGE_MS = 300_000;
 
@@ -48,7 +59,7 @@ const OFFSET_OUT_OF_RANGE = 1;
 export async function openFetcher(
   kafka: Kafka,
   topic: string,
-  isolation: Isolation = 'committed',
+  { isolation = 'committed', waitMs = WAIT_MS }: FetcherOptions = {},
 ): Promise<Fetcher> {
   const cluster = clusterOf(kafka, {
     metadataMaxAge: METADATA_MAX_AGE_MS,
@@ -63,9 +74,11 @@ export async function openFetcher(
     throw error;
   }
   const calls = new Set<Promise<unknown>>();
+  const asked = new Set<ConnectionPool>();
   let isClosed = false;
+  const closed = () => new Error(`the connection that read ${topic} is closed`);
   const expectOpen = () => {
-    if (isClosed) throw new Error(`the connection that read ${topic} is closed`);
+    if (isClosed) throw closed();
   };
   const call = async <T>(work: () => Promise<T>): Promise<T> => {
     expectOpen();
@@ -81,6 +94,7 @@ export async function openFetcher(
   const fetch = async (leader: number, offsets: Offsets) => {
     const broker = await cluster.findBroker({ nodeId: String(leader) });
     expectOpen();
+    asked.add(broker.connectionPool);
     const partitions = [...offsets].map(([partition, offset]) => ({
       partition,
       fetchOffset: String(offset),
@@ -89,7 +103,7 @@ export async function openFetcher(
     const answer = await broker.connectionPool.send<FetchAnswer>({
       request: fetchRequest({
         replicaId: CONSUMER,
-        maxWaitTime: MAX_WAIT_MS,
+        maxWaitTime: waitMs,
         minBytes: 1,
         maxBytes: ANSWER_BYTES,
         isolationLevel: ISOLATION[isolation],
@@ -106,6 +120,8 @@ export async function openFetcher(
     fetch: (leader, offsets) => call(() => fetch(leader, offsets)),
     close: async () => {
       isClosed = true;
+      // kafkajs would wait for brokers that wait for something new.
+      for (const { pool } of asked) for (const each of pool) endConnection(each, closed());
       await cluster.disconnect();
       await Promise.allSettled(calls);
       await cluster.disconnect(); // kafkajs connects anew for what it is asked meanwhile

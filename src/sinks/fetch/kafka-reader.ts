@@ -5,6 +5,7 @@ import type { Offsets } from '../transactional-log.ts';
 import type { PartitionAnswer } from './fetch-answer.ts';
 import { fetchLoops } from './fetch-loops.ts';
 import { isOutOfRange } from './kafka-fetcher.ts';
+import type { FetcherOptions } from './kafka-fetcher.ts';
 import type { Isolation } from '../sink.ts';
 import { committedBatches, isNoMarker, messagesOf, recordBatches } from './record-batches.ts';
 import type { LogMessage } from './record-batches.ts';
@@ -31,14 +32,12 @@ export interface Range {
   readonly before?: number;
 }
 
-export interface ReaderOptions {
+export interface ReaderOptions extends FetcherOptions {
   readonly kafka: Kafka;
   readonly topic: string;
   readonly range: Range;
   /** Goes on behind the ends for ever, with partitions that are added as well. Default false. */
   readonly follow?: boolean;
-  /** Whether what is not committed, or was aborted, is read too. Default what is committed alone. */
-  readonly isolation?: Isolation;
   /** Whether a Kafka that goes away is waited for in silence, or is an error. Default it is waited for. */
   readonly isPatient?: boolean;
   /** Takes what was read; it may not wait, but call {@link TopicReader.pause}. */
@@ -62,7 +61,7 @@ export interface TopicReader {
  */
 export function openReader(options: ReaderOptions): TopicReader {
   const { kafka, topic, follow = false, isPatient = true, isolation = 'committed' } = options;
-  const { onBatch, onCaughtUp } = options;
+  const { onBatch, onCaughtUp, waitMs } = options;
   const { from, ends, before = Infinity } = options.range;
   /** By partition, the offset to go on at. What was read last is last, so that none is left behind. */
   const next = new Map(from);
@@ -136,6 +135,7 @@ export function openReader(options: ReaderOptions): TopicReader {
           kafka,
           topic,
           isolation,
+          waitMs,
           isPatient,
           leave$,
           wanted,

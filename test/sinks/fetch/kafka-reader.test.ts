@@ -238,7 +238,6 @@ describe('openReader', () => {
 
   it('hands over what two connections have fetched once', async () => {
     fake.leaders.set(1, 2);
-    fake.waitsAtClose = true;
     const reader = open();
     const [late, failing] = [await fake.nextFetch(), await fake.nextFetch()];
     failing.fail(AWAY());
@@ -319,6 +318,15 @@ describe('openReader', () => {
     fake.refuse = 'silence';
     const reader = open();
     await reader.close();
+  });
+
+  it('ends at once while a broker waits for something new', async () => {
+    const reader = open({ follow: true });
+    const waiting = await fake.nextFetch();
+    await reader.close();
+    expect(fake.counts).toEqual({ opened: 1, closed: 1 });
+    waiting.answer({ partition: 0, offsets: [10] }, { partition: 1 });
+    expect(seen).toEqual([]);
   });
 
   it('asks nothing of a connection that it has closed', async () => {
