@@ -7,7 +7,7 @@ import type { SimList } from './sim-list.ts';
 
 /**
  * Nothing that was read is lost, where nothing fails: each version of a record that was in an
- * answer is published.
+ * answer is published, unless its process was killed.
  *
  * But for one case. Of two answers that overlapped in time (each was asked for before the other had
  * come) nobody can tell which is older; the later `updated_at` is taken to be newer, and where that
@@ -33,7 +33,7 @@ export function checkHeard(chains: Chains, heard: readonly Heard[], list: SimLis
       const [mine, its] = [updatedAtOf(json), updatedAtOf(found)];
       return found.version !== json.version && (mine === null || its === null || its >= mine);
     });
-  for (const answer of heard) {
+  for (const answer of heard.filter(({ isOwed }) => isOwed)) {
     for (const { json } of answer.rows) {
       const key = keyOf(json);
       if (published.get(key)?.has(json.version) || outdone(answer, key, json)) continue;

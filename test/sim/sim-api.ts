@@ -45,6 +45,8 @@ export interface Heard {
   readonly at: number;
   readonly query: SimQuery;
   readonly rows: readonly SimRecord[];
+  /** Whether what it says has to be published. */
+  isOwed: boolean;
 }
 
 type Fault = 'drop' | '500' | '502' | '429' | '429-later' | '401' | 'truncated' | 'garbage';
@@ -131,30 +133,29 @@ export class SimApi {
       const { answer, shown } = reply;
       const end = ++this.#order;
       if (shown && client.isReading() && !isAborted())
-        this.heard.push({ client, begin, end, at: this.#time.now(), ...shown });
+        this.heard.push({ client, begin, end, at: this.#time.now(), ...shown, isOwed: true });
       return answer;
     });
   }
 
   /** A process has given up an answer that it asked for ahead: one of those that came of late, nobody says which. */
-  giveUp(name: string, offset: number): void {
+  dropped(name: string, offset: number): void {
     const isOfPlace = ({ client, query }: Heard) => client.name === name && query.offset === offset;
     const newest = this.heard.findLast(isOfPlace);
-    this.#unhear((each) => each === newest || (isOfPlace(each) && this.#isOfLate(each)));
+    const others = this.heard.filter(
+      (each) => each !== newest && !(isOfPlace(each) && this.#isOfLate(each)),
+    );
+    this.heard.splice(0, Infinity, ...others);
   }
 
-  /** A process is killed before all that came of late is published. */
-  takeWithIt(name: string): void {
-    this.#unhear((each) => each.client.name === name && this.#isOfLate(each));
+  /** A process was killed, maybe before what came of late was published. It may have outdone what came before. */
+  killed(name: string): void {
+    for (const each of this.heard)
+      if (each.client.name === name && this.#isOfLate(each)) each.isOwed = false;
   }
 
   #isOfLate({ at }: Heard): boolean {
     return at >= this.#time.now() - this.traits.latencyMs - LATE_MS;
-  }
-
-  #unhear(isForgotten: (each: Heard) => boolean): void {
-    const others = this.heard.filter((each) => !isForgotten(each));
-    this.heard.splice(0, Infinity, ...others);
   }
 
   #reply(client: SimClient, { path, headers }: Dispatcher.DispatchOptions): Reply {

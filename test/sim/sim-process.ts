@@ -222,7 +222,7 @@ export class SimProcess {
       onTrouble: ({ trouble, offset }) => tell(`${trouble} at ${offset}`),
       onDropped: ({ offset }) => {
         tell(`drops the page at ${offset}`);
-        api.giveUp(name, offset);
+        api.dropped(name, offset);
       },
       onHeld: ({ gone, known }) => tell(`holds back ${gone} of ${known}`),
       onLost: ({ lost }) => tell(`finds lost: ${lossText(lost)}`),
@@ -285,7 +285,7 @@ export class SimProcess {
   kill(): void {
     if (this.state !== 'running') return;
     this.#task.unsubscribe();
-    this.#api.takeWithIt(this.name);
+    this.#api.killed(this.name);
     this.#end('crashed');
   }
 

@@ -7,6 +7,8 @@ export interface FakeFetch {
   readonly leader: number;
   /** What is asked for, in order: `partition:offset`. */
   readonly asked: readonly string[];
+  /** How long the broker is to wait for something new, ms. */
+  readonly waitMs: number;
   answer(...partitions: readonly FakeAnswer[]): void;
   fail(error: Error): void;
 }
@@ -39,6 +41,7 @@ interface Request {
 }
 
 interface Unanswered {
+  readonly nodeId: string;
   readonly done: Promise<unknown>;
   readonly reject: (error: Error) => void;
 }
@@ -61,6 +64,13 @@ export function fakeKafka(): FakeKafka {
 
   const cluster = () => {
     const unanswered = new Set<Unanswered>();
+    /** The second of each broker is for fetches. */
+    const connection = (isItsFetch: (one: Unanswered) => boolean) => ({
+      isConnected: () => true,
+      rejectRequests: (error: Error) =>
+        [...unanswered].filter(isItsFetch).forEach(({ reject }) => reject(error)),
+      disconnect: () => Promise.resolve(),
+    });
     let isOpen = false;
     return {
       connect: async () => {
@@ -84,27 +94,21 @@ export function fakeKafka(): FakeKafka {
         Promise.resolve({
           connectionPool: {
             send: ({ request }: { readonly request: Request }) => send(nodeId, request, unanswered),
-            pool: [
-              {
-                rejectRequests: (error: Error) =>
-                  [...unanswered].forEach(({ reject }) => reject(error)),
-                disconnect: () => Promise.resolve(),
-              },
-            ],
+            pool: [connection(() => false), connection((one) => one.nodeId === nodeId)],
           },
         }),
     };
   };
   const send = async (nodeId: string, request: Request, unanswered: Set<Unanswered>) => {
-    const asked = askedOf(await request.encode());
+    const { asked, waitMs } = askedOf(await request.encode());
     let giveUp!: (error: Error) => void;
     const done = new Promise<unknown>((resolve, reject) => {
       const answer = (...partitions: readonly FakeAnswer[]) =>
         resolve({ clientSideThrottleTime: 0, errorCode: 0, partitions: partitions.map(full) });
       giveUp = reject;
-      put({ leader: Number(nodeId), asked, answer, fail: reject });
+      put({ leader: Number(nodeId), asked, waitMs, answer, fail: reject });
     });
-    const one = { done, reject: giveUp };
+    const one = { nodeId, done, reject: giveUp };
     unanswered.add(one);
     return done.finally(() => unanswered.delete(one));
   };
@@ -160,15 +164,17 @@ function full({ offsets = [], ...answer }: FakeAnswer): PartitionAnswer {
   };
 }
 
-/** The partitions and offsets of an encoded fetch of one topic. */
-function askedOf(encoded: unknown): string[] {
+/** The partitions and offsets of an encoded fetch of one topic, and how long it waits. */
+function askedOf(encoded: unknown): Pick<FakeFetch, 'asked' | 'waitMs'> {
   const { buffer } = encoded as { readonly buffer: Buffer };
+  const waitMs = buffer.readInt32BE(4);
   let at = 4 + 4 + 4 + 4 + 1 + 4 + 4 + 4; // up to the topic's name
   at += 2 + buffer.readInt16BE(at);
   const count = buffer.readInt32BE(at);
   at += 4;
-  return Array.from({ length: count }, (_, n) => {
+  const asked = Array.from({ length: count }, (_, n) => {
     const from = at + n * 28;
     return `${buffer.readInt32BE(from)}:${buffer.readBigInt64BE(from + 8)}`;
   });
+  return { asked, waitMs };
 }

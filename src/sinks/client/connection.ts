@@ -212,7 +212,10 @@ function isUsedUp(connection: Connection): boolean {
 export function endConnection(connection: Connection, error: Error): void {
   connection.rejectRequests(error);
   const { socket } = connection;
-  void connection.disconnect().then(() => socket?.destroy());
+  void connection.disconnect().then(() => {
+    connection.rejectRequests(error); // one may have come until it counted as disconnected
+    socket?.destroy();
+  });
 }
 
 async function within<T>(ms: number, work: Promise<T>, broker: string, what: string): Promise<T> {

@@ -15,13 +15,13 @@ export interface Fetcher {
   leaders(): Promise<ReadonlyMap<number, number>>;
   /**
    * What these partitions hold from these offsets on, as far as it is to be read and fits into an answer.
-   * The first of them is answered with a batch at least, however large; a broker without anything new
-   * waits a moment.
+   * The first of them is answered with a batch at least, however large. A broker that has nothing new
+   * waits for it, see {@link FetcherOptions.waitMs}.
    *
    * @throws kafkajs' errors, but those of single partitions: see {@link errorOf}.
    */
   fetch(leader: number, offsets: Offsets): Promise<readonly PartitionAnswer[]>;
-  /** Waits for no broker: what is under way is an error, and every call behind it. */
+  /** A fetch that was sent is an error then, and so is every call behind it. */
   close(): Promise<void>;
 }
 
@@ -29,8 +29,7 @@ export interface FetcherOptions {
   /** Whether what is not committed, or was aborted, is read too. Default what is committed alone. */
   readonly isolation?: Isolation | undefined;
   /**
-   * How long a broker waits for something new, ms. A partition that is not asked for meanwhile waits as long until it is.
-   * Default 250.
+   * How long a broker waits for something new, ms. It is asked for other partitions only behind that. Default 250.
    */
   readonly waitMs?: number | undefined;
 }
@@ -76,7 +75,7 @@ export async function openFetcher(
   const calls = new Set<Promise<unknown>>();
   const asked = new Set<ConnectionPool>();
   let isClosed = false;
-  const closed = () => new Error(`the connection that read ${topic} is closed`);
+  const closed = () => new Error(`Closed connection: it read ${topic}`);
   const expectOpen = () => {
     if (isClosed) throw closed();
   };
@@ -120,8 +119,10 @@ export async function openFetcher(
     fetch: (leader, offsets) => call(() => fetch(leader, offsets)),
     close: async () => {
       isClosed = true;
-      // kafkajs would wait for brokers that wait for something new.
-      for (const { pool } of asked) for (const each of pool) endConnection(each, closed());
+      // kafkajs waits for the answers of brokers, which wait for something new.
+      for (const each of [...asked].flatMap(({ pool }) => pool)) {
+        if (each.isConnected()) endConnection(each, closed());
+      }
       await cluster.disconnect();
       await Promise.allSettled(calls);
       await cluster.disconnect(); // kafkajs connects anew for what it is asked meanwhile

@@ -64,6 +64,6 @@ export function batchesOf(
 interface Filling {
   readonly topic: string;
   readonly partition: number;
-  /** All but the last are full; with the most bytes that their records may take. */
+  /** All but the last are full. `bytes`: the most that the records may take. */
   readonly batches: { readonly records: PlacedRecord[]; bytes: number }[];
 }

@@ -54,7 +54,7 @@ const NO_LEADER_EPOCH = -1;
 const GZIP_OPTIONS = { level: 2, memLevel: 9 };
 /** Most room for what comes out at once: zlib goes through the event loop once for each piece. */
 const MAX_PIECE_BYTES = 2 ** 18;
-/** What gzip needs beside half of what goes in: events take a quarter, and what takes more comes in two pieces. */
+/** What gzip needs beside half of what goes in: events take a quarter, and what takes more comes in several pieces. */
 const GZIP_OVERHEAD_BYTES = 1_024;
 
 /** Fewer bytes stay as they are: to set gzip up takes longer, and 0.4 MB. Most commits at rest are a cursor or a ledger's entry. */

@@ -42,7 +42,7 @@ export interface SignalTopic {
 
 const RUN_FIRST =
   '`cellarstream run` makes it when it starts; is TOPIC_PREFIX that of the service?';
-/** How long a broker waits for a signal: four times less is asked than by others, of one partition. */
+/** How long a broker waits for a signal. There is no other partition that it could be asked for meanwhile. */
 const WAIT_MS = 1_000;
 /** A broker that is away holds up no stop. */
 const CLOSE_WITHIN_MS = 2_000;

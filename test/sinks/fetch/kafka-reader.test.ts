@@ -320,13 +320,19 @@ describe('openReader', () => {
     await reader.close();
   });
 
-  it('ends at once while a broker waits for something new', async () => {
-    const reader = open({ follow: true });
-    const waiting = await fake.nextFetch();
+  it('ends at once while two brokers wait for something new', async () => {
+    fake.leaders.set(1, 2);
+    const reader = open({ follow: true, waitMs: 60_000 });
+    const waiting = [await fake.nextFetch(), await fake.nextFetch()];
+    expect(waiting.map(({ waitMs }) => waitMs)).toEqual([60_000, 60_000]);
     await reader.close();
     expect(fake.counts).toEqual({ opened: 1, closed: 1 });
-    waiting.answer({ partition: 0, offsets: [10] }, { partition: 1 });
-    expect(seen).toEqual([]);
+  });
+
+  it('has brokers wait for a quarter of a second, unless told otherwise', async () => {
+    const reader = open();
+    expect((await fake.nextFetch()).waitMs).toBe(250);
+    await reader.close();
   });
 
   it('asks nothing of a connection that it has closed', async () => {
