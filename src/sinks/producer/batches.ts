@@ -44,10 +44,13 @@ export function batchesOf(
     const { topic, partition } = record;
     const name = `${topic} ${partition}`;
     let filling = partitions.get(name);
-    if (!filling) partitions.set(name, (filling = { topic, partition, batches: [] }));
+    if (!filling) {
+      const maxBytes = maxBatchBytes(maxMessageBytes.get(topic));
+      partitions.set(name, (filling = { topic, partition, maxBytes, batches: [] }));
+    }
     const bytes = maxBytesOf(record);
     const last = filling.batches.at(-1);
-    if (last && last.bytes + bytes <= maxBatchBytes(maxMessageBytes.get(topic))) {
+    if (last && last.bytes + bytes <= filling.maxBytes) {
       last.records.push(record);
       last.bytes += bytes;
     } else filling.batches.push({ records: [record], bytes });
@@ -64,6 +67,8 @@ export function batchesOf(
 interface Filling {
   readonly topic: string;
   readonly partition: number;
+  /** Of one batch. */
+  readonly maxBytes: number;
   /** All but the last are full. `bytes`: the most that the records may take. */
   readonly batches: { readonly records: PlacedRecord[]; bytes: number }[];
 }
