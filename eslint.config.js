@@ -2,7 +2,13 @@ import { defineConfig, globalIgnores } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 
 export default defineConfig([
-  globalIgnores(['dist', 'coverage', 'node_modules', '.dependency-cruiser.mjs']),
+  globalIgnores([
+    'dist',
+    'coverage',
+    'node_modules',
+    '.dependency-cruiser.mjs',
+    'src/schemas/avro/scan/wasm', // AssemblyScript, whose compiler checks it
+  ]),
   tseslint.configs.recommendedTypeChecked,
   tseslint.configs.stylisticTypeChecked,
   {

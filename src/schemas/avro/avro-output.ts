@@ -1,18 +1,13 @@
-import { BACKSLASH, LAST_ASCII, QUOTE, SPACE } from '../json/json-bytes.ts';
-
 /** Bytes that a first value may take before the buffer grows: a fleet has thousands of them, most for small records. */
 const FIRST_BYTES = 512;
 /** Up to so many characters a loop is quicker than a call out of JavaScript. */
 const SHORT_TEXT = 48;
 /** What a number, a branch or the length of something takes at most. */
 const MAX_NUMBER_BYTES = 10;
-/** The longest text whose length takes one byte. */
-const MAX_ONE_BYTE = 63;
 
 /**
  * Avro's binary encoding, written from front to back into a buffer that is used again for each value.
- * What was written last can be taken back: remember `length`, and set it again. `repeat` and `cut` put in another order
- * what was written.
+ * What was written last can be taken back: remember `length`, and set it again.
  */
 export class AvroOutput {
   /** Bytes written. */
@@ -85,70 +80,6 @@ export class AvroOutput {
     bytes[start - 1] = length * 2;
     this.length = start + length;
     return true;
-  }
-
-  /** A string whose UTF-8 stands in other bytes, and is well-formed: nobody looks at it again. */
-  utf8(source: Buffer, from: number, to: number): void {
-    const size = to - from;
-    this.long(size);
-    this.#room(size);
-    const bytes = this.#bytes;
-    const { length } = this;
-    if (size > SHORT_TEXT) source.copy(bytes, length, from, to);
-    else for (let k = 0; k < size; k++) bytes[length + k] = source[from + k]!;
-    this.length += size;
-  }
-
-  /**
-   * A short text of ASCII from JSON, whose quote is at a place, without an escape: looked at and copied in one go.
-   *
-   * @returns where it closes; -1 for any other text, and for what is none: then nothing is written.
-   */
-  shortText(page: Uint8Array, quote: number): number {
-    if (page[quote] !== QUOTE) return -1;
-    this.#room(1 + MAX_ONE_BYTE);
-    const bytes = this.#bytes;
-    const start = this.length + 1;
-    const last = start + MAX_ONE_BYTE;
-    let at = quote + 1;
-    let to = start;
-    let all = 0;
-    for (let byte = page[at]!; byte !== QUOTE; byte = page[++at]!) {
-      // A control character is no JSON; and behind the end there is no byte.
-      if (!(byte >= SPACE) || byte === BACKSLASH || to === last) return -1;
-      bytes[to++] = byte;
-      all |= byte;
-    }
-    if (all > LAST_ASCII) return -1;
-    bytes[start - 1] = (to - start) * 2;
-    this.length = to;
-    return at;
-  }
-
-  /** A long in place of a byte that was written for it: what is behind that moves, if it takes more. */
-  longAt(at: number, value: number): void {
-    const end = this.length;
-    this.long(value);
-    if (this.length > end + 1) {
-      this.repeat(at + 1, end);
-      this.cut(at, end);
-    } else {
-      this.#bytes[at] = this.#bytes[end]!;
-      this.length = end;
-    }
-  }
-
-  /** Once more what was written there. */
-  repeat(from: number, to: number): void {
-    this.#room(to - from);
-    this.#bytes.copyWithin(this.length, from, to);
-    this.length += to - from;
-  }
-
-  /** Takes back what was written there: what follows it moves up. */
-  cut(from: number, to: number): void {
-    this.#bytes.copyWithin(from, to, this.length);
-    this.length -= to - from;
   }
 
   #longString(text: string): boolean {

@@ -1,19 +1,24 @@
 import type { AvroOutput } from './avro-output.ts';
-import type { JsonCursor } from '../json/json-cursor.ts';
 import type { JsonValue } from '../json/json.ts';
 import type { Residue } from './residue.ts';
+import type {
+  ARRAY,
+  BOOLEAN,
+  DATE,
+  DECIMAL,
+  DOUBLE,
+  EXACT_TIMESTAMP,
+  INT,
+  LONG,
+  ODD,
+  RECORD,
+  STRING,
+  TIMESTAMP,
+} from './scan/layout.ts';
 
 /** A value as avsc reads it; of logical types, the underlying number or bytes. */
 export type AvroValue =
   null | boolean | number | string | Uint8Array | AvroValue[] | { [name: string]: AvroValue };
-
-/**
- * Writes a value, which isn't null, from JSON as it was sent, without parsing it, and moves the cursor behind it.
- * Where that can't be done, or it isn't JSON, it is false, and nothing was read, written or noted.
- *
- * @throws SyntaxError maybe, when it isn't JSON.
- */
-export type Read = (source: JsonCursor, out: AvroOutput, residue: Residue) => boolean;
 
 /** How a type of Avro holds JSON values. */
 export interface FieldCodec {
@@ -22,40 +27,35 @@ export interface FieldCodec {
    * written. What it holds in part, and what is odd further in, it notes itself.
    */
   readonly write: (value: JsonValue, out: AvroOutput, residue: Residue) => boolean;
-  /** Left out by codecs whose values are parsed first. */
-  readonly read?: Read;
+  /** What a scan reads from bytes, and writes as `write` does. */
+  readonly scan: ScanType;
   readonly toJson: (value: AvroValue) => JsonValue;
   /** Writes what stands in an array for an element that isn't held. */
   readonly writePlaceholder: (out: AvroOutput) => void;
 }
 
-/**
- * Writes the value that a cursor is at, which isn't null, and moves the cursor behind it. Where the type doesn't hold it
- * it is noted, false is given back, and nothing was written. It throws a SyntaxError when it isn't JSON.
- */
-export function readingValues({ read, write }: FieldCodec): Read {
-  return (source, out, residue) => {
-    if (read?.(source, out, residue)) return true;
-    const value = source.value();
-    if (write(value, out, residue)) return true;
-    residue.noteValue(value);
-    return false;
-  };
-}
+/** What a scan has to know of a type to read its values: see `scan/wasm/scan.ts`. */
+export type ScanType =
+  | {
+      readonly kind:
+        | typeof ODD
+        | typeof STRING
+        | typeof INT
+        | typeof LONG
+        | typeof DOUBLE
+        | typeof BOOLEAN
+        | typeof TIMESTAMP
+        | typeof EXACT_TIMESTAMP
+        | typeof DATE;
+    }
+  | { readonly kind: typeof DECIMAL; readonly precision: number; readonly scale: number }
+  | { readonly kind: typeof RECORD; readonly fields: readonly ScanField[] }
+  | { readonly kind: typeof ARRAY; readonly items: FieldCodec };
 
-/** A value of several parts: where one of them can't be read, all that was done before it is undone. */
-export function allOrNothing(read: Read): Read {
-  return (source, out, residue) => {
-    const { at } = source;
-    const { length } = out;
-    const { noted } = residue;
-    residue.enter();
-    const isRead = read(source, out, residue);
-    residue.leave();
-    if (isRead) return true;
-    source.at = at;
-    out.length = length;
-    residue.backTo(noted);
-    return false;
-  };
+/** A field of a record. */
+export interface ScanField {
+  readonly jsonName: string;
+  /** Of a JSON Pointer, with its slash. */
+  readonly step: string;
+  readonly codec: FieldCodec;
 }

@@ -7,7 +7,7 @@ const DAY_MS = 86_400_000;
 /** `2024-05-01T12:34:56.789Z`, the one form that {@link instantText} gives. */
 export const INSTANT_TEXT_LENGTH = 24;
 /** `1980-02-29`. */
-export const DATE_TEXT_LENGTH = 10;
+const DATE_TEXT_LENGTH = 10;
 
 /**
  * An ISO 8601 time in UTC of at most ms (`2024-05-01T12:34:56.789Z`; seconds and their fraction may
@@ -21,7 +21,7 @@ export function utcMillis(text: string): number {
 }
 
 /** The same of a text that stands in bytes, in UTF-8. */
-export function utcMillisIn(bytes: Uint8Array, from: number, to: number): number {
+function utcMillisIn(bytes: Uint8Array, from: number, to: number): number {
   let end = to;
   if (bytes[to - 1] === UPPER_Z) end -= 1;
   else if (endsInZero(bytes, to)) end -= ZERO_ZONE.length;
@@ -109,13 +109,7 @@ function wallMillis(bytes: Uint8Array, from: number, to: number): number {
  * @returns NaN for any other text, and for a day that doesn't exist.
  */
 export function dateDays(text: string): number {
-  const bytes = Buffer.from(text);
-  return dateDaysIn(bytes, 0, bytes.length);
-}
-
-/** The same of a text that stands in bytes, in UTF-8. */
-export function dateDaysIn(bytes: Uint8Array, from: number, to: number): number {
-  return to - from === DATE_TEXT_LENGTH ? epochDay(bytes, from) : NaN;
+  return text.length === DATE_TEXT_LENGTH ? epochDay(Buffer.from(text), 0) : NaN;
 }
 
 /** The time as the API's JSON has it: `2024-05-01T12:34:56.789Z`. */

@@ -11,6 +11,7 @@ import type { AvroValue } from './field-codec.ts';
 import { instantAt, instantOf } from './instant.ts';
 import { Places } from './places.ts';
 import { Residue } from './residue.ts';
+import { recordScanner } from './scan/record-scanner.ts';
 import { withPart } from '../json/pointer.ts';
 import { recordFieldCodec } from './record-field-codec.ts';
 
@@ -91,6 +92,7 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
     throw new TypeError(`${schema.name} doesn't end with the fields ${NULLS} and ${UNMAPPED}`);
   }
   const root = recordFieldCodec({ ...schema, fields });
+  const scanner = recordScanner(root.fields);
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   const out = new AvroOutput();
   const places = new Places();
@@ -125,10 +127,13 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   const transcode: RecordCodec['transcode'] = (page, at, wanted, onUnknown) => {
     if (page[at] !== OPEN_OBJECT) return undefined;
     const source = cursorAt(page, at);
-    const residue = new Residue(places.root);
+    const scanned = new Residue(places.root);
     out.length = 0;
-    if (!root.read(source, out, residue)) {
+    if (!scanner.read(source, out, scanned)) {
+      source.at = at;
+      out.length = 0;
       const fields = source.value() as JsonObject;
+      const residue = new Residue(places.root);
       root.write(fields, out, residue);
       const instants = wanted.instants.map((name) => instantOf(fields, name));
       return { image: image(residue, onUnknown), end: source.at, fields, instants };
@@ -136,14 +141,14 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
     const end = source.at;
     const fields: JsonObject = {};
     for (const name of wanted.values) {
-      source.at = root.placeOf(name);
+      source.at = scanner.placeOf(name);
       if (source.at >= 0) setOwn(fields, name, source.value());
     }
     const instants = wanted.instants.map((name) => {
-      source.at = root.placeOf(name);
+      source.at = scanner.placeOf(name);
       return source.at >= 0 ? instantAt(source) : null;
     });
-    return { image: image(residue, onUnknown), end, fields, instants };
+    return { image: image(scanned, onUnknown), end, fields, instants };
   };
 
   const toJson = (value: unknown): JsonObject => {

@@ -4,16 +4,23 @@ import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 import { simpleFieldCodec } from './field-codecs.ts';
 import { isJsonObject, setOwn } from '../json/json.ts';
 import type { JsonObject, JsonValue } from '../json/json.ts';
-import type { AvroValue, FieldCodec } from './field-codec.ts';
+import type { AvroValue, FieldCodec, ScanField } from './field-codec.ts';
 import type { Residue } from './residue.ts';
 import { pointerStep } from '../json/pointer.ts';
-import { NULL_BRANCH, recordReader, VALUE_BRANCH } from './record-reader.ts';
-import type { Field, RecordReader } from './record-reader.ts';
+import { NULL_BRANCH, VALUE_BRANCH } from './nullable.ts';
+import { RECORD } from './scan/layout.ts';
 import { speaksForAny } from './shape.ts';
 
 /** A record of nullable fields. */
-export interface RecordFieldCodec extends FieldCodec, RecordReader {
-  readonly read: RecordReader['read'];
+export interface RecordFieldCodec extends FieldCodec {
+  readonly fields: readonly Field[];
+}
+
+/** A field and its place in both worlds. */
+interface Field extends ScanField {
+  readonly avroName: string;
+  /** Whether every object seems to have it: `constructor`. */
+  readonly isInherited: boolean;
 }
 
 /** @throws TypeError when a field is none that can be held, or two have one name in JSON. */
@@ -76,7 +83,7 @@ export function recordFieldCodec({ name, fields: schemas }: RecordSchema): Recor
   };
 
   const writePlaceholder = (out: AvroOutput) => fields.forEach(() => out.byte(NULL_BRANCH));
-  return { write, ...recordReader(fields), toJson, writePlaceholder };
+  return { write, scan: { kind: RECORD, fields }, toJson, writePlaceholder, fields };
 }
 
 function compile(

@@ -4,13 +4,6 @@ import { pointerStep } from '../json/pointer.ts';
 import type { Place } from './places.ts';
 import { speaksForAny } from './shape.ts';
 
-/** How much was noted. */
-export interface Noted {
-  readonly nulls: number;
-  readonly unmapped: number;
-  readonly hasUnknown: boolean;
-}
-
 /** What is met in a record that its typed fields can't say, by JSON Pointer; and how far its writing is. */
 export class Residue {
   /** Where the API sent null. */
@@ -23,11 +16,11 @@ export class Residue {
   step: string | number = '';
   /** What it leads from: undefined for the record itself. */
   #whole: Place | undefined;
-  readonly #record: Place;
+  /** The place of the record. */
+  readonly record: Place;
 
-  /** @param record The place of the record. */
   constructor(record: Place) {
-    this.#record = record;
+    this.record = record;
   }
 
   /** The steps from here on are those of parts of what is being written. */
@@ -42,9 +35,15 @@ export class Residue {
     this.#whole = whole;
   }
 
+  /** What is written next is a part of this, by that step. */
+  goTo(whole: Place, step: string | number): void {
+    this.#whole = whole;
+    this.step = step;
+  }
+
   /** Where the writing is. */
   #place(): Place {
-    return this.#whole?.part(this.step) ?? this.#record;
+    return this.#whole?.part(this.step) ?? this.record;
   }
 
   noteNull(): void {
@@ -63,19 +62,5 @@ export class Residue {
     this.step = pointerStep(key);
     if (item === null) this.noteNull();
     else this.noteValue(item);
-  }
-
-  /** To come {@link backTo}. */
-  get noted(): Noted {
-    const { nulls, unmapped, hasUnknown } = this;
-    return { nulls: nulls.length, unmapped: unmapped?.size ?? 0, hasUnknown };
-  }
-
-  /** Forgets what was noted since. */
-  backTo({ nulls, unmapped, hasUnknown }: Noted): void {
-    this.nulls.length = nulls;
-    const since = [...(this.unmapped?.keys() ?? [])].slice(unmapped);
-    for (const pointer of since) this.unmapped?.delete(pointer);
-    this.hasUnknown = hasUnknown;
   }
 }

@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import {
   BACKSLASH,
-  COLON,
   isEnd,
   LAST_ASCII,
   OPEN_ARRAY,
@@ -10,7 +9,6 @@ import {
   skipSpace,
   SPACE,
 } from './json-bytes.ts';
-import type { JsonName } from './json-name.ts';
 import type { JsonValue } from './json.ts';
 import { parsedElement } from './page-elements.ts';
 
@@ -21,7 +19,6 @@ import { parsedElement } from './page-elements.ts';
 export class JsonCursor {
   readonly page: Buffer;
   at: number;
-  readonly #view: DataView;
   /** Whether all of the page is UTF-8; undefined until many texts that are not ASCII were looked at. */
   #isUtf8: boolean | undefined;
   #oddTexts = 0;
@@ -29,7 +26,6 @@ export class JsonCursor {
   constructor(page: Buffer, at = 0) {
     this.page = page;
     this.at = at;
-    this.#view = new DataView(page.buffer, page.byteOffset, page.length);
   }
 
   skipSpace(): void {
@@ -47,32 +43,11 @@ export class JsonCursor {
     return true;
   }
 
-  /** Over a name of a member, quotes and all, and its colon, if they stand here: the name alone is no JSON. */
-  takesName(name: JsonName): boolean {
-    const behind = name.endAt(this.#view, this.at, this.page.length);
-    if (behind >= 0) {
-      this.at = behind;
-      return true;
-    }
-    const { at } = this;
-    const end = this.#endOf(name.bytes);
-    if (end < 0) return false;
-    this.at = end;
-    if (this.takes(COLON)) return true;
-    this.at = at;
-    return false;
-  }
-
-  /** Over `null`, if that is what stands here. */
-  takesNull(): boolean {
-    return this.page[this.at] === LOWER_N && this.#takesWord(NULL);
-  }
-
   /**
    * Where the text that begins here closes, if its bytes are what it says: in UTF-8, without an
    * escape. -1 for any other text, and for what is none.
    */
-  endOfPlainText(): number {
+  #endOfPlainText(): number {
     const { page } = this;
     if (page[this.at] !== QUOTE) return -1;
     const start = this.at + 1;
@@ -127,12 +102,12 @@ export class JsonCursor {
       case OPEN_ARRAY:
         return this.#takesWord(NO_ITEMS) ? [] : undefined;
       default:
-        return this.shortNumber();
+        return this.#shortNumber();
     }
   }
 
   #plainText(): string | undefined {
-    const end = this.endOfPlainText();
+    const end = this.#endOfPlainText();
     if (end < 0) return undefined;
     const text = this.page.toString('utf8', this.at + 1, end);
     this.at = end + 1;
@@ -143,7 +118,7 @@ export class JsonCursor {
    * The number that begins here, if it has no exponent, and at most 15 digits: they and a power of ten are doubles
    * themselves, so that dividing them rounds once, as reading does. Undefined for any other, with nothing read.
    */
-  shortNumber(): number | undefined {
+  #shortNumber(): number | undefined {
     const { page } = this;
     const isNegative = page[this.at] === MINUS;
     const start = isNegative ? this.at + 1 : this.at;
@@ -167,17 +142,11 @@ export class JsonCursor {
   }
 
   #takesWord(word: Uint8Array): boolean {
-    const end = this.#endOf(word);
-    if (end >= 0) this.at = end;
-    return end >= 0;
-  }
-
-  /** The place behind these bytes, if they stand here; else -1. */
-  #endOf(bytes: Uint8Array): number {
     const { page, at } = this;
-    const { length } = bytes;
-    for (let k = 0; k < length; k++) if (page[at + k] !== bytes[k]) return -1;
-    return at + length;
+    const { length } = word;
+    for (let k = 0; k < length; k++) if (page[at + k] !== word[k]) return false;
+    this.at = at + length;
+    return true;
   }
 }
 

@@ -1,0 +1,85 @@
+import {
+  MAX_DEPTH,
+  NOTE_DEPTH,
+  NOTE_FROM,
+  NOTE_HOLE,
+  NOTE_ID,
+  NOTE_KIND,
+  NOTE_NULL,
+  NOTE_OUT,
+  NOTE_STEPS,
+  NOTE_TO,
+  NOTE_UNKNOWN,
+  OUT,
+  STEPS,
+  TYPE_ID,
+} from '../layout.ts';
+import { BACKSLASH, COLON, QUOTE } from './characters.ts';
+import { endOfString, endOfValue } from './ends.ts';
+import { Scan } from './state.ts';
+
+/** Behind it there may be no room for another one. */
+const LAST_NOTE: i32 = OUT - NOTE_STEPS - 4 * MAX_DEPTH;
+
+/** Notes that a field is null, whose value ends at a place. False, as of all of them, where there is no room for it. */
+export function noteNull(end: i32): bool {
+  return put(NOTE_NULL, Scan.at, end, 0);
+}
+
+/** Leaves the value out that begins here: a byte stands for it. False where it has no end. */
+export function leaveHole(type: i32): bool {
+  const end = endOfValue(Scan.at);
+  if (end == 0 || !put(NOTE_HOLE, Scan.at, end, load<i32>(type, TYPE_ID))) return false;
+  Scan.write(0);
+  Scan.at = end;
+  return true;
+}
+
+/**
+ * Notes a member that has no field, of the object that begins at a place. False for one whose name has an escape: it may be
+ * that of a field.
+ */
+export function noteUnknown(object: i32): bool {
+  const start = Scan.at;
+  if (load<u8>(start) != QUOTE) return false;
+  const end = endOfString(start);
+  if (end == 0) return false;
+  for (let at = start; at < end; at++) if (load<u8>(at) == BACKSLASH) return false;
+  Scan.at = end;
+  if (!Scan.takes(COLON)) return false;
+  Scan.skipSpace();
+  const behind = endOfValue(Scan.at);
+  if (behind == 0) return false;
+  Scan.at = behind;
+  Scan.depth -= 1; // it has no step
+  const isNoted = put(NOTE_UNKNOWN, start, behind, object);
+  Scan.depth += 1;
+  return isNoted;
+}
+
+/** What was noted of a stretch of what was written, from a note on, is of another stretch now, so many bytes further. */
+export function moveNotes(first: i32, from: i32, to: i32, bytes: i32): void {
+  for (let note = first; note < Scan.note; note += sizeOf(load<i32>(note, NOTE_DEPTH))) {
+    const place = OUT + load<i32>(note, NOTE_OUT);
+    if (place >= from && place < to) store<i32>(note, place + bytes - OUT, NOTE_OUT);
+  }
+}
+
+function put(kind: i32, from: i32, to: i32, id: i32): bool {
+  const note = Scan.note;
+  if (note > LAST_NOTE) return false;
+  store<i32>(note, kind, NOTE_KIND);
+  store<i32>(note, Scan.size, NOTE_OUT);
+  store<i32>(note, from, NOTE_FROM);
+  store<i32>(note, to, NOTE_TO);
+  store<i32>(note, id, NOTE_ID);
+  store<i32>(note, Scan.depth, NOTE_DEPTH);
+  memory.copy(note + NOTE_STEPS, STEPS, Scan.depth << 2);
+  Scan.note = note + sizeOf(Scan.depth);
+  return true;
+}
+
+/** Bytes of a note with so many steps. */
+function sizeOf(depth: i32): i32 {
+  return NOTE_STEPS + (depth << 2);
+}
