@@ -7,7 +7,7 @@ export default defineConfig([
     'coverage',
     'node_modules',
     '.dependency-cruiser.mjs',
-    'src/schemas/avro/scan/wasm', // AssemblyScript, whose compiler checks it
+    'src/schemas/avro/transcoder/wasm', // AssemblyScript, whose compiler checks it
   ]),
   tseslint.configs.recommendedTypeChecked,
   tseslint.configs.stylisticTypeChecked,

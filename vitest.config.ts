@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer } from 'vitest/node';
 import type { TestSpecification } from 'vitest/node';
-import './scripts/build-scan.mjs';
+import './scripts/build-transcoder.mjs';
 
 /** Where a report in JSON goes, beside the one on the screen. */
 const report = process.env.TEST_REPORT;

@@ -6,6 +6,8 @@ cpSync('src', 'dist', {
   recursive: true,
   filter: (path) =>
     ['.avsc', '.wasm'].includes(extname(path)) ||
-    (statSync(path).isDirectory() && !path.endsWith('ops/page') && !path.endsWith('scan/wasm')),
+    (statSync(path).isDirectory() &&
+      !path.endsWith('ops/page') &&
+      !path.endsWith('transcoder/wasm')),
 });
 chmodSync('dist/cli.js', 0o755);

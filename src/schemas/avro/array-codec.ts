@@ -1,6 +1,6 @@
 import { writeBlock } from './write-block.ts';
 import type { AvroValue, FieldCodec } from './field-codec.ts';
-import { ARRAY } from './scan/layout.ts';
+import { ARRAY } from './transcoder/layout.ts';
 
 /** An array of values of one type. */
 export function arrayCodec(items: FieldCodec): FieldCodec {
@@ -21,7 +21,7 @@ export function arrayCodec(items: FieldCodec): FieldCodec {
       residue.leave();
       return true;
     },
-    scan: { kind: ARRAY, items },
+    plain: { kind: ARRAY, items },
     toJson: (value) => (value as AvroValue[]).map(items.toJson),
     writePlaceholder: (out) => out.long(0),
   };

@@ -14,7 +14,7 @@ import type {
   RECORD,
   STRING,
   TIMESTAMP,
-} from './scan/layout.ts';
+} from './transcoder/layout.ts';
 
 /** A value as avsc reads it; of logical types, the underlying number or bytes. */
 export type AvroValue =
@@ -27,15 +27,15 @@ export interface FieldCodec {
    * written. What it holds in part, and what is odd further in, it notes itself.
    */
   readonly write: (value: JsonValue, out: AvroOutput, residue: Residue) => boolean;
-  /** What a scan reads from bytes, and writes as `write` does. */
-  readonly scan: ScanType;
+  /** What is read from bytes, and written as `write` does. */
+  readonly plain: PlainType;
   readonly toJson: (value: AvroValue) => JsonValue;
   /** Writes what stands in an array for an element that isn't held. */
   readonly writePlaceholder: (out: AvroOutput) => void;
 }
 
-/** What a scan has to know of a type to read its values: see `scan/wasm/scan.ts`. */
-export type ScanType =
+/** What has to be known of a type to read its values from bytes: see `transcoder/wasm/transcode.ts`. */
+export type PlainType =
   | {
       readonly kind:
         | typeof ODD
@@ -49,11 +49,11 @@ export type ScanType =
         | typeof DATE;
     }
   | { readonly kind: typeof DECIMAL; readonly precision: number; readonly scale: number }
-  | { readonly kind: typeof RECORD; readonly fields: readonly ScanField[] }
+  | { readonly kind: typeof RECORD; readonly fields: readonly PlainField[] }
   | { readonly kind: typeof ARRAY; readonly items: FieldCodec };
 
 /** A field of a record. */
-export interface ScanField {
+export interface PlainField {
   readonly jsonName: string;
   /** Of a JSON Pointer, with its slash. */
   readonly step: string;

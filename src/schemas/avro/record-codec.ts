@@ -5,13 +5,14 @@ import type { RecordSchema } from './avro-schema.ts';
 import { writeBlock } from './write-block.ts';
 import { OPEN_OBJECT } from '../json/json-bytes.ts';
 import { JsonCursor } from '../json/json-cursor.ts';
+import { parsedElement } from '../json/page-elements.ts';
 import { parseJson, setOwn } from '../json/json.ts';
 import type { JsonObject } from '../json/json.ts';
 import type { AvroValue } from './field-codec.ts';
 import { instantAt, instantOf } from './instant.ts';
 import { Places } from './places.ts';
 import { Residue } from './residue.ts';
-import { recordScanner } from './scan/record-scanner.ts';
+import { recordTranscoder } from './transcoder/record-transcoder.ts';
 import { withPart } from '../json/pointer.ts';
 import { recordFieldCodec } from './record-field-codec.ts';
 
@@ -92,7 +93,7 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
     throw new TypeError(`${schema.name} doesn't end with the fields ${NULLS} and ${UNMAPPED}`);
   }
   const root = recordFieldCodec({ ...schema, fields });
-  const scanner = recordScanner(root.fields);
+  const transcoder = recordTranscoder(root.fields);
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   const out = new AvroOutput();
   const places = new Places();
@@ -127,28 +128,25 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
   const transcode: RecordCodec['transcode'] = (page, at, wanted, onUnknown) => {
     if (page[at] !== OPEN_OBJECT) return undefined;
     const source = cursorAt(page, at);
-    const scanned = new Residue(places.root);
+    const residue = new Residue(places.root);
     out.length = 0;
-    if (!scanner.read(source, out, scanned)) {
-      source.at = at;
-      out.length = 0;
-      const fields = source.value() as JsonObject;
-      const residue = new Residue(places.root);
-      root.write(fields, out, residue);
+    if (!transcoder.read(source, out, residue)) {
+      const { value, end } = parsedElement(page, at);
+      const fields = value as JsonObject;
       const instants = wanted.instants.map((name) => instantOf(fields, name));
-      return { image: image(residue, onUnknown), end: source.at, fields, instants };
+      return { image: encode(fields, onUnknown), end, fields, instants };
     }
     const end = source.at;
     const fields: JsonObject = {};
     for (const name of wanted.values) {
-      source.at = scanner.placeOf(name);
+      source.at = transcoder.placeOf(name);
       if (source.at >= 0) setOwn(fields, name, source.value());
     }
     const instants = wanted.instants.map((name) => {
-      source.at = scanner.placeOf(name);
+      source.at = transcoder.placeOf(name);
       return source.at >= 0 ? instantAt(source) : null;
     });
-    return { image: image(scanned, onUnknown), end, fields, instants };
+    return { image: image(residue, onUnknown), end, fields, instants };
   };
 
   const toJson = (value: unknown): JsonObject => {

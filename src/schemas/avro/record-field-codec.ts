@@ -4,11 +4,11 @@ import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 import { simpleFieldCodec } from './field-codecs.ts';
 import { isJsonObject, setOwn } from '../json/json.ts';
 import type { JsonObject, JsonValue } from '../json/json.ts';
-import type { AvroValue, FieldCodec, ScanField } from './field-codec.ts';
+import type { AvroValue, FieldCodec, PlainField } from './field-codec.ts';
 import type { Residue } from './residue.ts';
 import { pointerStep } from '../json/pointer.ts';
 import { NULL_BRANCH, VALUE_BRANCH } from './nullable.ts';
-import { RECORD } from './scan/layout.ts';
+import { RECORD } from './transcoder/layout.ts';
 import { speaksForAny } from './shape.ts';
 
 /** A record of nullable fields. */
@@ -17,7 +17,7 @@ export interface RecordFieldCodec extends FieldCodec {
 }
 
 /** A field and its place in both worlds. */
-interface Field extends ScanField {
+interface Field extends PlainField {
   readonly avroName: string;
   /** Whether every object seems to have it: `constructor`. */
   readonly isInherited: boolean;
@@ -83,7 +83,7 @@ export function recordFieldCodec({ name, fields: schemas }: RecordSchema): Recor
   };
 
   const writePlaceholder = (out: AvroOutput) => fields.forEach(() => out.byte(NULL_BRANCH));
-  return { write, scan: { kind: RECORD, fields }, toJson, writePlaceholder, fields };
+  return { write, plain: { kind: RECORD, fields }, toJson, writePlaceholder, fields };
 }
 
 function compile(

@@ -1,6 +1,6 @@
 import { DECIMAL, DOUBLE, INT, TYPE_KIND, TYPE_LIMIT, TYPE_MORE } from '../layout.ts';
 import { endsWord, MINUS, POINT, ZERO } from './characters.ts';
-import { Scan } from './state.ts';
+import { Here } from './state.ts';
 
 /** They and a power of ten are doubles themselves, so that dividing them rounds once, as reading does. */
 const MAX_DIGITS = 15;
@@ -9,8 +9,8 @@ const MAX_EXACT: i64 = 1_000_000_000_000_000;
 
 /** A number of at most 15 digits, without an exponent, if the type holds it. */
 export function readNumber(type: i32): bool {
-  const isNegative = load<u8>(Scan.at) == MINUS;
-  const start = isNegative ? Scan.at + 1 : Scan.at;
+  const isNegative = load<u8>(Here.at) == MINUS;
+  const start = isNegative ? Here.at + 1 : Here.at;
   let end = start;
   let number: i64 = 0;
   let digit = load<u8>(end) - ZERO;
@@ -33,7 +33,7 @@ export function readNumber(type: i32): bool {
   if (digits > MAX_DIGITS || !endsWord(load<u8>(end))) return false;
   if (isNegative && number == 0) return false; // -0
   if (!writeNumber(type, isNegative ? -number : number, decimals)) return false;
-  Scan.at = end;
+  Here.at = end;
   return true;
 }
 
@@ -41,8 +41,8 @@ export function readNumber(type: i32): bool {
 function writeNumber(type: i32, number: i64, decimals: i32): bool {
   const kind = load<i32>(type, TYPE_KIND);
   if (kind == DOUBLE) {
-    store<f64>(Scan.out, <f64>number / <f64>powerOfTen(decimals));
-    Scan.out += 8;
+    store<f64>(Here.out, <f64>number / <f64>powerOfTen(decimals));
+    Here.out += 8;
     return true;
   }
   const scale = kind == DECIMAL ? load<i32>(type, TYPE_MORE) : 0;
@@ -67,8 +67,8 @@ function writeDecimal(number: i64, more: i32, limit: f64): bool {
   // Big-endian, in the fewest bytes of two's complement that hold it.
   const magnitude = unscaled < 0 ? ~unscaled : unscaled;
   const bytes = ((64 - <i32>clz(magnitude)) >> 3) + 1;
-  Scan.write(<u8>(bytes << 1));
-  for (let shift = (bytes - 1) << 3; shift >= 0; shift -= 8) Scan.write(<u8>(unscaled >> shift));
+  Here.write(<u8>(bytes << 1));
+  for (let shift = (bytes - 1) << 3; shift >= 0; shift -= 8) Here.write(<u8>(unscaled >> shift));
   return true;
 }
 
@@ -81,6 +81,6 @@ function powerOfTen(exponent: i32): i64 {
 /** Avro's long: zigzag, seven bits a byte. */
 export function writeLong(value: i64): void {
   let rest = <u64>((value << 1) ^ (value >> 63));
-  for (; rest > 0x7f; rest >>= 7) Scan.write(<u8>(rest | 0x80));
-  Scan.write(<u8>rest);
+  for (; rest > 0x7f; rest >>= 7) Here.write(<u8>(rest | 0x80));
+  Here.write(<u8>rest);
 }

@@ -1,5 +1,5 @@
 import type { AvroOutput } from '../avro-output.ts';
-import type { FieldCodec, ScanField } from '../field-codec.ts';
+import type { FieldCodec, PlainField } from '../field-codec.ts';
 import { NULL_BRANCH, VALUE_BRANCH } from '../nullable.ts';
 import type { Place } from '../places.ts';
 import type { Residue } from '../residue.ts';
@@ -17,10 +17,10 @@ import {
   NOTE_TO,
 } from './layout.ts';
 import { programOf } from './program.ts';
-import { scanMemory as memory } from './scan-memory.ts';
+import { transcoderMemory as memory } from './transcoder-memory.ts';
 
 /** Writes records from their bytes. */
-export interface RecordScanner {
+export interface RecordTranscoder {
   /**
    * Writes the fields of the object that a cursor is at, and moves the cursor behind it. False where it takes the whole object,
    * parsed, to tell what it says, or it isn't JSON: then all of them have to be begun anew, the cursor and what was written and noted.
@@ -38,10 +38,10 @@ const REPLACED = '\ufffd';
 const INTEGER_BYTES = 4;
 
 /**
- * `wasm/scan.ts` writes what is plain. What it has left out is filled in here, by the codecs of those values: so they alone say what
+ * `wasm/transcode.ts` writes what is plain. What it has left out is filled in here, by the codecs of those values: so they alone say what
  * an odd value comes to.
  */
-export function recordScanner(fields: readonly ScanField[]): RecordScanner {
+export function recordTranscoder(fields: readonly PlainField[]): RecordTranscoder {
   const program = programOf(fields);
   if (!program) return { read: () => false, placeOf: () => ABSENT };
   const { values, codecs, steps } = program;
@@ -96,8 +96,8 @@ export function recordScanner(fields: readonly ScanField[]): RecordScanner {
     return met.size === unknown.length; // of two of one name the last counts
   };
 
-  const read: RecordScanner['read'] = (source, out, residue) => {
-    const end = memory.scan(program, source.page, source.at);
+  const read: RecordTranscoder['read'] = (source, out, residue) => {
+    const end = memory.transcode(program, source.page, source.at);
     if (end < 0) return false;
     const holes: number[] = [];
     const unknown: number[] = [];

@@ -16,22 +16,22 @@ import {
 } from '../layout.ts';
 import { BACKSLASH, COLON, QUOTE } from './characters.ts';
 import { endOfString, endOfValue } from './ends.ts';
-import { Scan } from './state.ts';
+import { Here } from './state.ts';
 
 /** Behind it there may be no room for another one. */
 const LAST_NOTE: i32 = OUT - NOTE_STEPS - 4 * MAX_DEPTH;
 
 /** Notes that a field is null, whose value ends at a place. False, as of all of them, where there is no room for it. */
 export function noteNull(end: i32): bool {
-  return put(NOTE_NULL, Scan.at, end, 0);
+  return put(NOTE_NULL, Here.at, end, 0);
 }
 
 /** Leaves the value out that begins here: a byte stands for it. False where it has no end. */
 export function leaveHole(type: i32): bool {
-  const end = endOfValue(Scan.at);
-  if (end == 0 || !put(NOTE_HOLE, Scan.at, end, load<i32>(type, TYPE_ID))) return false;
-  Scan.write(0);
-  Scan.at = end;
+  const end = endOfValue(Here.at);
+  if (end == 0 || !put(NOTE_HOLE, Here.at, end, load<i32>(type, TYPE_ID))) return false;
+  Here.write(0);
+  Here.at = end;
   return true;
 }
 
@@ -40,42 +40,42 @@ export function leaveHole(type: i32): bool {
  * that of a field.
  */
 export function noteUnknown(object: i32): bool {
-  const start = Scan.at;
+  const start = Here.at;
   if (load<u8>(start) != QUOTE) return false;
   const end = endOfString(start);
   if (end == 0) return false;
   for (let at = start; at < end; at++) if (load<u8>(at) == BACKSLASH) return false;
-  Scan.at = end;
-  if (!Scan.takes(COLON)) return false;
-  Scan.skipSpace();
-  const behind = endOfValue(Scan.at);
+  Here.at = end;
+  if (!Here.takes(COLON)) return false;
+  Here.skipSpace();
+  const behind = endOfValue(Here.at);
   if (behind == 0) return false;
-  Scan.at = behind;
-  Scan.depth -= 1; // it has no step
+  Here.at = behind;
+  Here.depth -= 1; // it has no step
   const isNoted = put(NOTE_UNKNOWN, start, behind, object);
-  Scan.depth += 1;
+  Here.depth += 1;
   return isNoted;
 }
 
 /** What was noted of a stretch of what was written, from a note on, is of another stretch now, so many bytes further. */
 export function moveNotes(first: i32, from: i32, to: i32, bytes: i32): void {
-  for (let note = first; note < Scan.note; note += sizeOf(load<i32>(note, NOTE_DEPTH))) {
+  for (let note = first; note < Here.note; note += sizeOf(load<i32>(note, NOTE_DEPTH))) {
     const place = OUT + load<i32>(note, NOTE_OUT);
     if (place >= from && place < to) store<i32>(note, place + bytes - OUT, NOTE_OUT);
   }
 }
 
 function put(kind: i32, from: i32, to: i32, id: i32): bool {
-  const note = Scan.note;
+  const note = Here.note;
   if (note > LAST_NOTE) return false;
   store<i32>(note, kind, NOTE_KIND);
-  store<i32>(note, Scan.size, NOTE_OUT);
+  store<i32>(note, Here.size, NOTE_OUT);
   store<i32>(note, from, NOTE_FROM);
   store<i32>(note, to, NOTE_TO);
   store<i32>(note, id, NOTE_ID);
-  store<i32>(note, Scan.depth, NOTE_DEPTH);
-  memory.copy(note + NOTE_STEPS, STEPS, Scan.depth << 2);
-  Scan.note = note + sizeOf(Scan.depth);
+  store<i32>(note, Here.depth, NOTE_DEPTH);
+  memory.copy(note + NOTE_STEPS, STEPS, Here.depth << 2);
+  Here.note = note + sizeOf(Here.depth);
   return true;
 }
 

@@ -1,9 +1,9 @@
-/** What stands where in the memory of a scan, in bytes; for both sides of it. */
+/** What stands where in the memory of the transcoder, in bytes; for both sides of it. */
 
 /** What WebAssembly's memory grows by. */
 export const WASM_PAGE = 65_536;
 
-/** What a scan has found, in two integers (of 32 bits, as all are that have no other size). */
+/** What it has come to, in two integers (of 32 bits, as all are that have no other size). */
 export const RESULT = 0;
 /** Bytes from OUT on. */
 export const RESULT_OUT = 0;

@@ -4,8 +4,8 @@ import { isSpace, SPACE } from './characters.ts';
 /** What anything but a text takes at most, with what is written behind it in one go. */
 const ROOM: i32 = 64;
 
-/** How far a scan is. */
-export class Scan {
+/** How far it is. */
+export class Here {
   /** The place that is read next. */
   static at: i32 = 0;
   /** The place that is written next. */
@@ -17,30 +17,30 @@ export class Scan {
 
   /** Whether so many bytes can be written, and something small behind them. */
   static hasRoom(bytes: i32): bool {
-    return Scan.out + bytes + ROOM <= WINDOW;
+    return Here.out + bytes + ROOM <= WINDOW;
   }
 
   /** Bytes written. */
   static get size(): i32 {
-    return Scan.out - OUT;
+    return Here.out - OUT;
   }
 
   static write(byte: u8): void {
-    store<u8>(Scan.out, byte);
-    Scan.out += 1;
+    store<u8>(Here.out, byte);
+    Here.out += 1;
   }
 
   static skipSpace(): void {
-    while (load<u8>(Scan.at) <= SPACE && isSpace(load<u8>(Scan.at))) Scan.at += 1;
+    while (load<u8>(Here.at) <= SPACE && isSpace(load<u8>(Here.at))) Here.at += 1;
   }
 
   /** Over white space, and over one byte if it stands there. */
   static takes(byte: u8): bool {
-    if (load<u8>(Scan.at) != byte) {
-      Scan.skipSpace();
-      if (load<u8>(Scan.at) != byte) return false;
+    if (load<u8>(Here.at) != byte) {
+      Here.skipSpace();
+      if (load<u8>(Here.at) != byte) return false;
     }
-    Scan.at += 1;
+    Here.at += 1;
     return true;
   }
 }

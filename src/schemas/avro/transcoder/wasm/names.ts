@@ -1,7 +1,7 @@
 import { FIELD_NAME, FIELD_NAME_BYTES, RECORD_COUNT, RECORD_FIELDS } from '../layout.ts';
 import { RECORD_FOLLOWERS, TYPE_BYTES } from '../layout.ts';
 import { COLON } from './characters.ts';
-import { Scan } from './state.ts';
+import { Here } from './state.ts';
 
 /** The field of that number. */
 export function fieldOf(record: i32, nth: i32): i32 {
@@ -31,15 +31,15 @@ export function fieldHere(record: i32, previous: i32): i32 {
 function takesName(field: i32): bool {
   const name = load<i32>(field, FIELD_NAME);
   const size = load<i32>(field, FIELD_NAME_BYTES);
-  const at = Scan.at;
+  const at = Here.at;
   if (isSame(at, name, size)) {
-    Scan.at = at + size;
+    Here.at = at + size;
     return true;
   }
   if (!isSame(at, name, size - 1)) return false;
-  Scan.at = at + size - 1;
-  if (Scan.takes(COLON)) return true;
-  Scan.at = at;
+  Here.at = at + size - 1;
+  if (Here.takes(COLON)) return true;
+  Here.at = at;
   return false;
 }
 

@@ -4,7 +4,7 @@ import { orderSchema } from '../../../src/resources/orders/order.ts';
 import type { RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import type { RecordCodec } from '../../../src/schemas/avro/record-codec.ts';
-import { WINDOW_BYTES } from '../../../src/schemas/avro/scan/layout.ts';
+import { WINDOW_BYTES } from '../../../src/schemas/avro/transcoder/layout.ts';
 import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { stringifyJson } from '../../../src/schemas/json/json.ts';
 import { parsedElement } from '../../../src/schemas/json/page-elements.ts';
@@ -42,7 +42,7 @@ function objectsParsed(work: () => void): number {
 const wide = (count: number): RecordSchema =>
   imageSchema(Object.fromEntries(Array.from({ length: count }, (_, nth) => [`f${nth}`, 'long'])));
 
-describe('what a scan holds at once', () => {
+describe('what the transcoder holds at once', () => {
   const orders = createRecordCodec(orderSchema);
   const kinds = createRecordCodec(everyKind);
 
@@ -144,7 +144,7 @@ describe('what a scan holds at once', () => {
   });
 });
 
-describe('what a scan leaves out', () => {
+describe('what the transcoder leaves out', () => {
   it('fills in what is odd in fields and items that change their order', () => {
     const codec = createRecordCodec(
       imageSchema({

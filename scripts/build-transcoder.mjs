@@ -1,4 +1,4 @@
-// AssemblyScript to WebAssembly: scan.wasm, where the tests and the build look for it. One that is newer than its sources stays.
+// AssemblyScript to WebAssembly: transcoder.wasm, where the tests and the build look for it. One that is newer than its sources stays.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,8 +6,8 @@ import { execPath, pid } from 'node:process';
 
 const ROOT = join(import.meta.dirname, '..');
 const COMPILER = join(ROOT, 'node_modules/assemblyscript/bin/asc.js');
-const FOLDER = join(ROOT, 'src/schemas/avro/scan');
-const TARGET = join(FOLDER, 'scan.wasm');
+const FOLDER = join(ROOT, 'src/schemas/avro/transcoder');
+const TARGET = join(FOLDER, 'transcoder.wasm');
 
 /** @param {string} name */
 const isSource = (name) => name.endsWith('.ts');
@@ -23,9 +23,9 @@ for (const folder of [FOLDER, join(FOLDER, 'wasm')]) {
   );
 }
 if (changedAt(TARGET) <= Math.max(...sources.map(changedAt))) {
-  const made = `scan.${pid}.wasm`; // others may be loading the old one just now
+  const made = `transcoder.${pid}.wasm`; // others may be loading the old one just now
   const options = [
-    ...['wasm/scan.ts', '--outFile', made],
+    ...['wasm/transcode.ts', '--outFile', made],
     ...['-O3', '--noAssert', '--runtime', 'stub', '--enable', 'simd'],
     ...['--disableWarning', '201'], // addresses have 32 bits, whatever they are called
   ];

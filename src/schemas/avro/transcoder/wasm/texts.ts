@@ -1,6 +1,6 @@
 import { BACKSLASH, QUOTE, SPACE } from './characters.ts';
 import { writeLong } from './numbers.ts';
-import { Scan } from './state.ts';
+import { Here } from './state.ts';
 
 /** Bytes that are looked at in one go. */
 const LANES = 16;
@@ -9,39 +9,39 @@ const MAX_ONE_BYTE = 63;
 
 /** A text in UTF-8, without an escape. */
 export function readText(): bool {
-  if (load<u8>(Scan.at) != QUOTE) return false;
-  const start = Scan.at + 1;
+  if (load<u8>(Here.at) != QUOTE) return false;
+  const start = Here.at + 1;
   let end = start;
-  let to = Scan.out + 1; // as if its length took one byte
+  let to = Here.out + 1; // as if its length took one byte
   let odd = oddOnes(end);
   for (; odd == 0; odd = oddOnes(end)) {
-    if (Scan.hasRoom(end - start)) v128.store(to, v128.load(end));
+    if (Here.hasRoom(end - start)) v128.store(to, v128.load(end));
     end += LANES;
     to += LANES;
   }
-  if (Scan.hasRoom(end - start)) v128.store(to, v128.load(end));
+  if (Here.hasRoom(end - start)) v128.store(to, v128.load(end));
   const copied = end + LANES - start;
   end += ctz(odd);
   if (load<u8>(end) >= 0x80) end = endOfUtf8(end);
   if (load<u8>(end) != QUOTE) return false;
   const size = end - start;
-  if (!Scan.hasRoom(size)) return false;
+  if (!Here.hasRoom(size)) return false;
   if (size <= MAX_ONE_BYTE && size <= copied) {
-    store<u8>(Scan.out, <u8>(size << 1));
-    Scan.out += 1;
+    store<u8>(Here.out, <u8>(size << 1));
+    Here.out += 1;
   } else {
     writeLong(size);
-    memory.copy(Scan.out, start, size);
+    memory.copy(Here.out, start, size);
   }
-  Scan.out += size;
-  Scan.at = end + 1;
+  Here.out += size;
+  Here.at = end + 1;
   return true;
 }
 
 /** Where a text of at most 31 characters of ASCII closes that begins here, without an escape; 0 for any other. */
 export function endOfShortText(): i32 {
-  if (load<u8>(Scan.at) != QUOTE) return 0;
-  let end = Scan.at + 1;
+  if (load<u8>(Here.at) != QUOTE) return 0;
+  let end = Here.at + 1;
   let odd = oddOnes(end);
   if (odd == 0) {
     end += LANES;

@@ -1,4 +1,4 @@
-// AssemblyScript, which is TypeScript for WebAssembly: `scripts/build-scan.mjs` compiles it, and `scan-memory.ts` calls it.
+// AssemblyScript, which is TypeScript for WebAssembly: `scripts/build-transcoder.mjs` compiles it, and `transcoder-memory.ts` calls it.
 //
 // Reads a record of a page and writes its image in Avro, as far as it is plain. What is not is left out, with a note of where it
 // is: escapes, numbers of more than 15 digits, times in other forms, texts that are no UTF-8, objects with a name twice. So
@@ -38,7 +38,7 @@ import { CLOSE_ARRAY, CLOSE_OBJECT, COMMA, OPEN_ARRAY, OPEN_OBJECT } from './cha
 import { fieldHere, fieldOf } from './names.ts';
 import { leaveHole, moveNotes, noteNull, noteUnknown } from './notes.ts';
 import { readNumber, writeLong } from './numbers.ts';
-import { Scan } from './state.ts';
+import { Here } from './state.ts';
 import { readText } from './texts.ts';
 import { readDate, readTimestamp } from './times.ts';
 
@@ -58,15 +58,15 @@ memory.grow(MEMORY_BYTES / WASM_PAGE - memory.size());
  *
  * @returns the place behind it; 0 where it can't be read so, or doesn't end in the window.
  */
-export function scan(start: i32, record: i32): i32 {
-  Scan.at = start;
-  Scan.out = OUT;
-  Scan.note = NOTES;
-  Scan.depth = 0;
+export function transcode(start: i32, record: i32): i32 {
+  Here.at = start;
+  Here.out = OUT;
+  Here.note = NOTES;
+  Here.depth = 0;
   if (!readRecord(record)) return 0;
-  store<i32>(RESULT + RESULT_OUT, Scan.size);
-  store<i32>(RESULT + RESULT_NOTES, Scan.note - NOTES);
-  return Scan.at;
+  store<i32>(RESULT + RESULT_OUT, Here.size);
+  store<i32>(RESULT + RESULT_NOTES, Here.note - NOTES);
+  return Here.at;
 }
 
 /**
@@ -74,29 +74,29 @@ export function scan(start: i32, record: i32): i32 {
  * another one, they are put in order at the end.
  */
 function readRecord(record: i32): bool {
-  const start = Scan.at;
-  if (Scan.depth == MAX_DEPTH || !Scan.takes(OPEN_OBJECT)) return false;
+  const start = Here.at;
+  if (Here.depth == MAX_DEPTH || !Here.takes(OPEN_OBJECT)) return false;
   const count = load<i32>(record, RECORD_COUNT);
   const values = load<i32>(record, RECORD_VALUES);
-  const notes = Scan.note;
-  const step = STEPS + (Scan.depth << 2);
-  Scan.depth += 1;
+  const notes = Here.note;
+  const step = STEPS + (Here.depth << 2);
+  Here.depth += 1;
   memory.fill(values, 0, count << 2);
   let written = 0; // fields, some of them twice: as null first
   let next = 0; // fields before this one are among them
   let previous = count;
-  if (!Scan.takes(CLOSE_OBJECT)) {
+  if (!Here.takes(CLOSE_OBJECT)) {
     do {
-      Scan.skipSpace();
+      Here.skipSpace();
       const nth = fieldHere(record, previous);
       if (nth < 0) {
         if (!noteUnknown(start)) return false;
         continue;
       }
       if (load<i32>(values + (nth << 2)) != 0) return false; // the last of them counts
-      Scan.skipSpace();
-      store<i32>(values + (nth << 2), Scan.at);
-      if (!Scan.hasRoom(count)) return false;
+      Here.skipSpace();
+      store<i32>(values + (nth << 2), Here.at);
+      if (!Here.hasRoom(count)) return false;
       for (; next < nth; next++) leaveOut(record, written++, next);
       if (next == nth) next += 1;
       begin(record, written++, nth);
@@ -104,24 +104,24 @@ function readRecord(record: i32): bool {
       store<i32>(step, load<i32>(field, TYPE_ID));
       if (!readField(field)) return false;
       previous = nth;
-    } while (Scan.takes(COMMA));
-    if (!Scan.takes(CLOSE_OBJECT)) return false;
+    } while (Here.takes(COMMA));
+    if (!Here.takes(CLOSE_OBJECT)) return false;
   }
-  if (!Scan.hasRoom(count)) return false;
+  if (!Here.hasRoom(count)) return false;
   for (; next < count; next++) leaveOut(record, written++, next);
-  Scan.depth -= 1;
+  Here.depth -= 1;
   return written == count || putInOrder(record, written, notes);
 }
 
 /** Remembers where a field begins, which is the nth that is written. */
 function begin(record: i32, nth: i32, field: i32): void {
   store<i32>(load<i32>(record, RECORD_WRITTEN) + (nth << 2), field);
-  store<i32>(load<i32>(record, RECORD_BEGINS) + (nth << 2), Scan.out);
+  store<i32>(load<i32>(record, RECORD_BEGINS) + (nth << 2), Here.out);
 }
 
 function leaveOut(record: i32, nth: i32, field: i32): void {
   begin(record, nth, field);
-  Scan.write(NULL_BRANCH);
+  Here.write(NULL_BRANCH);
 }
 
 /** Puts so many fields that were written in the order of the schema. Of one that was written twice the second counts. */
@@ -131,8 +131,8 @@ function putInOrder(record: i32, written: i32, notes: i32): bool {
   const begins = load<i32>(record, RECORD_BEGINS);
   const newest = load<i32>(record, RECORD_NEWEST);
   const start = load<i32>(begins);
-  const end = Scan.out;
-  if (!Scan.hasRoom(end - start)) return false;
+  const end = Here.out;
+  if (!Here.hasRoom(end - start)) return false;
   store<i32>(begins + (written << 2), end);
   for (let nth = 0; nth < written; nth++) {
     store<i32>(newest + (load<i32>(fields + (nth << 2)) << 2), begins + (nth << 2));
@@ -141,64 +141,64 @@ function putInOrder(record: i32, written: i32, notes: i32): bool {
     const place = load<i32>(newest + (field << 2));
     const from = load<i32>(place);
     const to = load<i32>(place, 4);
-    memory.copy(Scan.out, from, to - from);
-    moveNotes(notes, from, to, Scan.out - from);
-    Scan.out += to - from;
+    memory.copy(Here.out, from, to - from);
+    moveNotes(notes, from, to, Here.out - from);
+    Here.out += to - from;
   }
   // Behind the old order stands the new one: it moves to its place.
-  moveNotes(notes, end, Scan.out, start - end);
-  memory.copy(start, end, Scan.out - end);
-  Scan.out += start - end;
+  moveNotes(notes, end, Here.out, start - end);
+  memory.copy(start, end, Here.out - end);
+  Here.out += start - end;
   return true;
 }
 
 function readArray(items: i32): bool {
-  if (Scan.depth == MAX_DEPTH || !Scan.takes(OPEN_ARRAY)) return false;
-  const start = Scan.out;
-  const notes = Scan.note;
-  Scan.write(0); // the end, or the count once that is known
-  if (Scan.takes(CLOSE_ARRAY)) return true;
-  const step = STEPS + (Scan.depth << 2);
-  Scan.depth += 1;
+  if (Here.depth == MAX_DEPTH || !Here.takes(OPEN_ARRAY)) return false;
+  const start = Here.out;
+  const notes = Here.note;
+  Here.write(0); // the end, or the count once that is known
+  if (Here.takes(CLOSE_ARRAY)) return true;
+  const step = STEPS + (Here.depth << 2);
+  Here.depth += 1;
   let count = 0;
   do {
-    Scan.skipSpace();
-    if (!Scan.hasRoom(0)) return false;
+    Here.skipSpace();
+    if (!Here.hasRoom(0)) return false;
     store<i32>(step, ~count);
     if (!readItem(items)) return false;
     count += 1;
-  } while (Scan.takes(COMMA));
-  Scan.depth -= 1;
-  if (!Scan.takes(CLOSE_ARRAY) || !Scan.hasRoom(0)) return false;
+  } while (Here.takes(COMMA));
+  Here.depth -= 1;
+  if (!Here.takes(CLOSE_ARRAY) || !Here.hasRoom(0)) return false;
   putCount(start, count, notes);
-  Scan.write(0);
+  Here.write(0);
   return true;
 }
 
 /** Puts the number of items where a byte was left for it; if it takes more, they move. */
 function putCount(place: i32, count: i32, notes: i32): void {
-  const end = Scan.out;
+  const end = Here.out;
   writeLong(count);
-  const size = Scan.out - end;
+  const size = Here.out - end;
   const number = load<u64>(end);
   memory.copy(place + size, place + 1, end - place - 1);
   moveNotes(notes, place, end, size - 1);
   for (let k = 0; k < size; k++) store<u8>(place + k, <u8>(number >> (k << 3)));
-  Scan.out = end + size - 1;
+  Here.out = end + size - 1;
 }
 
 /** What a field says, behind its branch. */
 function readField(field: i32): bool {
-  if (load<u32>(Scan.at) == NULL) {
-    if (!noteNull(Scan.at + 4)) return false;
-    Scan.at += 4;
-    Scan.write(NULL_BRANCH);
+  if (load<u32>(Here.at) == NULL) {
+    if (!noteNull(Here.at + 4)) return false;
+    Here.at += 4;
+    Here.write(NULL_BRANCH);
     return true;
   }
-  const start = Scan.out;
-  Scan.write(VALUE_BRANCH);
+  const start = Here.out;
+  Here.write(VALUE_BRANCH);
   if (readValue(field)) return true;
-  Scan.out = start;
+  Here.out = start;
   return leaveHole(field);
 }
 
@@ -208,15 +208,15 @@ function readItem(items: i32): bool {
 
 /** False where it is not plain: what was read, written and noted of it does not count then. */
 function readValue(type: i32): bool {
-  const at = Scan.at;
-  const out = Scan.out;
-  const note = Scan.note;
-  const depth = Scan.depth;
+  const at = Here.at;
+  const out = Here.out;
+  const note = Here.note;
+  const depth = Here.depth;
   if (readPlain(type)) return true;
-  Scan.at = at;
-  Scan.out = out;
-  Scan.note = note;
-  Scan.depth = depth;
+  Here.at = at;
+  Here.out = out;
+  Here.note = note;
+  Here.depth = depth;
   return false;
 }
 
@@ -247,10 +247,10 @@ function readPlain(type: i32): bool {
 }
 
 function readBoolean(): bool {
-  const word = load<u32>(Scan.at);
-  if (word == TRUE) Scan.at += 4;
-  else if (word == FALS && load<u8>(Scan.at, 4) == E) Scan.at += 5;
+  const word = load<u32>(Here.at);
+  if (word == TRUE) Here.at += 4;
+  else if (word == FALS && load<u8>(Here.at, 4) == E) Here.at += 5;
   else return false;
-  Scan.write(word == TRUE ? 1 : 0);
+  Here.write(word == TRUE ? 1 : 0);
   return true;
 }

@@ -2,7 +2,7 @@
 
 import { COLON, MINUS, PLUS, POINT, UPPER_T, UPPER_Z, ZERO } from './characters.ts';
 import { writeLong } from './numbers.ts';
-import { Scan } from './state.ts';
+import { Here } from './state.ts';
 import { endOfShortText } from './texts.ts';
 
 const NONE: i64 = i64.MIN_VALUE;
@@ -14,24 +14,24 @@ const DATE_BYTES = 10;
 
 /** A time in UTC of at most ms; an exact one in the form alone that has all of it. */
 export function readTimestamp(isExact: bool): bool {
-  const start = Scan.at + 1;
+  const start = Here.at + 1;
   const end = endOfShortText();
   if (end == 0 || (isExact && end - start != INSTANT_BYTES)) return false;
   const millis = utcMillis(start, end);
   if (millis == NONE) return false;
   writeLong(millis);
-  Scan.at = end + 1;
+  Here.at = end + 1;
   return true;
 }
 
 export function readDate(): bool {
-  const start = Scan.at + 1;
+  const start = Here.at + 1;
   const end = endOfShortText();
   if (end == 0 || end - start != DATE_BYTES) return false;
   const day = epochDay(start);
   if (day == NONE) return false;
   writeLong(day);
-  Scan.at = end + 1;
+  Here.at = end + 1;
   return true;
 }
 

@@ -20,19 +20,19 @@ declare const WebAssembly: {
   readonly Instance: new (module: object) => { readonly exports: unknown };
 };
 
-/** What `wasm/scan.ts` exports. */
+/** What `wasm/transcode.ts` exports. */
 interface Exports {
   readonly memory: { readonly buffer: ArrayBuffer };
-  readonly scan: (start: number, record: number) => number;
+  readonly transcode: (start: number, record: number) => number;
 }
 
 /** A record that begins so near to the end of what is in the window may not be in it whole. */
 const NEAR_BYTES = 16_384;
 const NOWHERE = -1;
 
-/** What `wasm/scan.ts` works on: a schema, a stretch of a page, and what came of it. */
-class ScanMemory {
-  readonly #scan: Exports['scan'];
+/** What `wasm/transcode.ts` works on: a schema, a stretch of a page, and what came of it. */
+class TranscoderMemory {
+  readonly #transcode: Exports['transcode'];
   readonly #bytes: Uint8Array;
   readonly #integers: Int32Array;
   #program: Program | undefined;
@@ -42,9 +42,11 @@ class ScanMemory {
   #to = 0;
 
   constructor() {
-    const module = new WebAssembly.Module(readFileSync(new URL('scan.wasm', import.meta.url)));
-    const { scan, memory } = new WebAssembly.Instance(module).exports as Exports;
-    this.#scan = scan;
+    const module = new WebAssembly.Module(
+      readFileSync(new URL('transcoder.wasm', import.meta.url)),
+    );
+    const { transcode, memory } = new WebAssembly.Instance(module).exports as Exports;
+    this.#transcode = transcode;
     this.#bytes = new Uint8Array(memory.buffer);
     this.#integers = new Int32Array(memory.buffer);
   }
@@ -54,7 +56,7 @@ class ScanMemory {
    *
    * @returns the place behind it; -1 where it can't be read so.
    */
-  scan(program: Program, page: Buffer, at: number): number {
+  transcode(program: Program, page: Buffer, at: number): number {
     if (this.#program !== program) {
       this.#bytes.set(program.bytes, PROGRAM);
       this.#program = program;
@@ -62,10 +64,10 @@ class ScanMemory {
     const isIn = this.#page === page && at >= this.#from && at < this.#to;
     const isNear = this.#to < page.length && at + NEAR_BYTES > this.#to;
     if (!isIn || isNear) this.#load(page, at);
-    let end = this.#scan(at - this.#from + WINDOW, program.root);
+    let end = this.#transcode(at - this.#from + WINDOW, program.root);
     if (end === 0 && this.#to < page.length && this.#from < at) {
       this.#load(page, at); // it was not in the window whole
-      end = this.#scan(WINDOW, program.root);
+      end = this.#transcode(WINDOW, program.root);
     }
     return end === 0 ? NOWHERE : this.placeOf(end);
   }
@@ -109,4 +111,4 @@ class ScanMemory {
 }
 
 /** One for the process: V8 sets a range of gigabytes of addresses aside for each. What is in it between two calls is a cache. */
-export const scanMemory = new ScanMemory();
+export const transcoderMemory = new TranscoderMemory();

@@ -1,4 +1,4 @@
-import type { FieldCodec, ScanField } from '../field-codec.ts';
+import type { FieldCodec, PlainField } from '../field-codec.ts';
 import {
   ARRAY,
   DECIMAL,
@@ -20,7 +20,7 @@ import {
   TYPE_LIMIT,
   TYPE_MORE,
 } from './layout.ts';
-/** A schema as `wasm/scan.ts` reads it. */
+/** A schema as `wasm/transcode.ts` reads it. */
 export interface Program {
   /** What stands from PROGRAM on. */
   readonly bytes: Buffer;
@@ -28,7 +28,7 @@ export interface Program {
   readonly root: number;
   /** Where it is told where values of the record begin. */
   readonly values: number;
-  /** By id: how values are written that a scan has left out. */
+  /** By id: how values are written that were left out. */
   readonly codecs: readonly FieldCodec[];
   /** By id: the step to a field. Items have none. */
   readonly steps: readonly string[];
@@ -40,7 +40,7 @@ const ROOM = NOTES - PROGRAM;
 const ALIGNMENT = 8;
 
 /** Undefined where the schema takes more room than there is: some thousand fields. */
-export function programOf(fields: readonly ScanField[]): Program | undefined {
+export function programOf(fields: readonly PlainField[]): Program | undefined {
   const bytes = Buffer.alloc(ROOM);
   const codecs: FieldCodec[] = [];
   const steps: string[] = [];
@@ -57,23 +57,23 @@ export function programOf(fields: readonly ScanField[]): Program | undefined {
   };
 
   const putType = (at: number, codec: FieldCodec, step: string): void => {
-    const { scan } = codec;
-    put(at + TYPE_KIND, scan.kind);
+    const { plain } = codec;
+    put(at + TYPE_KIND, plain.kind);
     put(at + TYPE_ID, codecs.length);
     codecs.push(codec);
     steps.push(step);
-    if (scan.kind === RECORD) put(at + TYPE_MORE, putRecord(scan.fields));
-    if (scan.kind === ARRAY) {
+    if (plain.kind === RECORD) put(at + TYPE_MORE, putRecord(plain.fields));
+    if (plain.kind === ARRAY) {
       const items = room(TYPE_BYTES);
       put(at + TYPE_MORE, items);
-      putType(items, scan.items, '');
+      putType(items, plain.items, '');
     }
-    if (scan.kind === DECIMAL) {
-      put(at + TYPE_MORE, scan.scale);
-      if (length <= ROOM) bytes.writeDoubleLE(10 ** scan.precision, at + TYPE_LIMIT - PROGRAM);
+    if (plain.kind === DECIMAL) {
+      put(at + TYPE_MORE, plain.scale);
+      if (length <= ROOM) bytes.writeDoubleLE(10 ** plain.precision, at + TYPE_LIMIT - PROGRAM);
     }
   };
-  const putRecord = (members: readonly ScanField[]): number => {
+  const putRecord = (members: readonly PlainField[]): number => {
     const count = members.length;
     const at = room(RECORD_FIELDS + count * TYPE_BYTES);
     const followers = integers(count + 1);
