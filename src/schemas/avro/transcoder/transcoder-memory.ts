@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { endOfValue } from '../../json/json-bytes.ts';
 import {
   NOTE_DEPTH,
   NOTE_STEPS,
@@ -65,7 +66,7 @@ class TranscoderMemory {
     const isNear = this.#to < page.length && at + NEAR_BYTES > this.#to;
     if (!isIn || isNear) this.#load(page, at);
     let end = this.#transcode(at - this.#from + WINDOW, program.root);
-    if (end === 0 && this.#to < page.length && this.#from < at) {
+    if (end === 0 && this.#from < at && endOfValue(page, at) > this.#to) {
       this.#load(page, at); // it was not in the window whole
       end = this.#transcode(WINDOW, program.root);
     }
