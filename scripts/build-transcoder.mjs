@@ -14,7 +14,7 @@ const isSource = (name) => name.endsWith('.ts');
 /** When a file was changed; 0 where there is none. @param {string} file */
 const changedAt = (file) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 
-const sources = [import.meta.filename];
+const sources = [import.meta.filename, join(ROOT, 'node_modules/assemblyscript/package.json')];
 for (const folder of [FOLDER, join(FOLDER, 'wasm')]) {
   sources.push(
     ...readdirSync(folder)
@@ -23,7 +23,7 @@ for (const folder of [FOLDER, join(FOLDER, 'wasm')]) {
   );
 }
 if (changedAt(TARGET) <= Math.max(...sources.map(changedAt))) {
-  const made = `transcoder.${pid}.wasm`; // others may be loading the old one just now
+  const made = `transcoder.wasm.${pid}`; // others may be loading the old one just now
   const options = [
     ...['wasm/transcode.ts', '--outFile', made],
     ...['-O3', '--noAssert', '--runtime', 'stub', '--enable', 'simd'],

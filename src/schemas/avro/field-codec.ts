@@ -27,15 +27,15 @@ export interface FieldCodec {
    * written. What it holds in part, and what is odd further in, it notes itself.
    */
   readonly write: (value: JsonValue, out: AvroOutput, residue: Residue) => boolean;
-  /** What is read from bytes, and written as `write` does. */
-  readonly plain: PlainType;
+  /** How the transcoder reads values from bytes, and writes them as `write` does; one that is `ODD` it leaves to `write`. */
+  readonly transcoded: TranscodedType;
   readonly toJson: (value: AvroValue) => JsonValue;
   /** Writes what stands in an array for an element that isn't held. */
   readonly writePlaceholder: (out: AvroOutput) => void;
 }
 
-/** What has to be known of a type to read its values from bytes: see `transcoder/wasm/transcode.ts`. */
-export type PlainType =
+/** What the transcoder has to know of a type. */
+export type TranscodedType =
   | {
       readonly kind:
         | typeof ODD
@@ -49,11 +49,11 @@ export type PlainType =
         | typeof DATE;
     }
   | { readonly kind: typeof DECIMAL; readonly precision: number; readonly scale: number }
-  | { readonly kind: typeof RECORD; readonly fields: readonly PlainField[] }
+  | { readonly kind: typeof RECORD; readonly fields: readonly TranscodedField[] }
   | { readonly kind: typeof ARRAY; readonly items: FieldCodec };
 
 /** A field of a record. */
-export interface PlainField {
+export interface TranscodedField {
   readonly jsonName: string;
   /** Of a JSON Pointer, with its slash. */
   readonly step: string;

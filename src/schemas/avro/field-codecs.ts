@@ -33,7 +33,7 @@ const number = (
       put(out, value as number);
       return true;
     },
-    plain: { kind },
+    transcoded: { kind },
     toJson: (value) => value as number,
     writePlaceholder: (out) => put(out, 0),
   };
@@ -58,14 +58,14 @@ const BOOLEAN_CODEC: FieldCodec = {
     out.byte(Number(value));
     return true;
   },
-  plain: { kind: BOOLEAN },
+  transcoded: { kind: BOOLEAN },
   toJson: (value) => value as boolean,
   writePlaceholder: (out) => out.byte(0),
 };
 
 const STRING_CODEC: FieldCodec = {
   write: (value, out) => typeof value === 'string' && out.string(value),
-  plain: { kind: STRING },
+  transcoded: { kind: STRING },
   toJson: (value) => value as string,
   writePlaceholder: (out) => void out.string(''),
 };
@@ -78,7 +78,7 @@ const TIMESTAMP_CODEC: FieldCodec = {
     out.long(millis);
     return true;
   },
-  plain: { kind: TIMESTAMP },
+  transcoded: { kind: TIMESTAMP },
   toJson: (value) => instantText(value as number),
   writePlaceholder: (out) => out.long(0),
 };
@@ -93,7 +93,7 @@ const EXACT_TIMESTAMP_CODEC: FieldCodec = {
     out.long(millis);
     return true;
   },
-  plain: { kind: EXACT_TIMESTAMP },
+  transcoded: { kind: EXACT_TIMESTAMP },
 };
 
 function writeTimeKeptAsText(text: string, out: AvroOutput, residue: Residue): boolean {
@@ -111,14 +111,14 @@ const DATE_CODEC: FieldCodec = {
     out.long(days);
     return true;
   },
-  plain: { kind: DATE },
+  transcoded: { kind: DATE },
   toJson: (value) => dateText(value as number),
   writePlaceholder: (out) => out.long(0),
 };
 
 const JSON_TEXT_CODEC: FieldCodec = {
   write: (value, out) => out.string(canonicalJson(value)),
-  plain: { kind: ODD },
+  transcoded: { kind: ODD },
   toJson: (value) => parseJson(value as string),
   writePlaceholder: (out) => void out.string('null'),
 };
@@ -127,7 +127,7 @@ function decimalCodec(precision: number, scale: number): FieldCodec {
   const format = decimalFormat(precision, scale);
   return {
     write: (value, out) => typeof value === 'number' && format.write(value, out),
-    plain: { kind: DECIMAL, precision, scale },
+    transcoded: { kind: DECIMAL, precision, scale },
     toJson: (value) => format.decode(value as Uint8Array),
     writePlaceholder: (out) => out.bytes(ZERO),
   };

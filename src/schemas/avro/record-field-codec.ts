@@ -4,11 +4,11 @@ import type { AvroType, FieldSchema, RecordSchema } from './avro-schema.ts';
 import { simpleFieldCodec } from './field-codecs.ts';
 import { isJsonObject, setOwn } from '../json/json.ts';
 import type { JsonObject, JsonValue } from '../json/json.ts';
-import type { AvroValue, FieldCodec, PlainField } from './field-codec.ts';
+import type { AvroValue, FieldCodec, TranscodedField } from './field-codec.ts';
 import type { Residue } from './residue.ts';
 import { pointerStep } from '../json/pointer.ts';
-import { NULL_BRANCH, VALUE_BRANCH } from './nullable.ts';
-import { RECORD } from './transcoder/layout.ts';
+import { writeNullable } from './nullable.ts';
+import { NULL_BRANCH, RECORD } from './transcoder/layout.ts';
 import { speaksForAny } from './shape.ts';
 
 /** A record of nullable fields. */
@@ -17,7 +17,7 @@ export interface RecordFieldCodec extends FieldCodec {
 }
 
 /** A field and its place in both worlds. */
-interface Field extends PlainField {
+interface Field extends TranscodedField {
   readonly avroName: string;
   /** Whether every object seems to have it: `constructor`. */
   readonly isInherited: boolean;
@@ -41,18 +41,7 @@ export function recordFieldCodec({ name, fields: schemas }: RecordSchema): Recor
       }
       met += 1;
       residue.step = step;
-      if (item === null) {
-        residue.noteNull();
-        out.byte(NULL_BRANCH);
-      } else {
-        const start = out.length;
-        out.byte(VALUE_BRANCH);
-        if (!codec.write(item, out, residue)) {
-          out.length = start;
-          out.byte(NULL_BRANCH);
-          residue.noteValue(item);
-        }
-      }
+      writeNullable(codec, item, out, residue);
     }
     let isUnspeakable = false; // Avro can't spell a name with half a surrogate pair
     const keys = Object.keys(value);
@@ -83,7 +72,7 @@ export function recordFieldCodec({ name, fields: schemas }: RecordSchema): Recor
   };
 
   const writePlaceholder = (out: AvroOutput) => fields.forEach(() => out.byte(NULL_BRANCH));
-  return { write, plain: { kind: RECORD, fields }, toJson, writePlaceholder, fields };
+  return { write, transcoded: { kind: RECORD, fields }, toJson, writePlaceholder, fields };
 }
 
 function compile(

@@ -20,7 +20,7 @@ export const PROGRAM = 4_096;
 export const NOTES = 2 * WASM_PAGE;
 /** An image, as far as it is plain. */
 export const OUT = 3 * WASM_PAGE;
-/** A stretch of a page, with zeros behind it. No JSON has one: nothing is read over them. */
+/** A stretch of a page, with zeros behind it. A zero is in no JSON, so reading stops there. */
 export const WINDOW = 5 * WASM_PAGE;
 export const WINDOW_BYTES = 2 * WASM_PAGE;
 /** Zeros behind the window: more than is looked at in one go. */
@@ -41,7 +41,7 @@ export const TYPE_BYTES = 32;
 
 /** A record: how many fields it has, where lists of integers are that it needs, and its fields. */
 export const RECORD_COUNT = 0;
-/** By field: the one that came behind it last time. Behind the last one: the one that came first. */
+/** By field: the one that came behind it last time. One entry more, at the end, is the field that came first. */
 export const RECORD_FOLLOWERS = 4;
 /** By field: where its value begins in the record that was read last; 0 where it has none. */
 export const RECORD_VALUES = 8;
@@ -66,6 +66,10 @@ export const DATE = 9;
 export const RECORD = 10;
 export const ARRAY = 11;
 
+/** Branches 0 and 1 of `["null", T]`, as Avro writes their index. */
+export const NULL_BRANCH = 0;
+export const VALUE_BRANCH = 2;
+
 /** A note: what is noted, and of what. */
 export const NOTE_KIND = 0;
 /** Where in OUT, from its beginning. */
@@ -74,7 +78,7 @@ export const NOTE_OUT = 4;
 export const NOTE_FROM = 8;
 export const NOTE_TO = 12;
 /** Of a hole: the id of its type. Of an unknown member: where the object begins that it is in. */
-export const NOTE_ID = 16;
+export const NOTE_OF = 16;
 /** How many steps lead there, and these. */
 export const NOTE_DEPTH = 20;
 export const NOTE_STEPS = 24;

@@ -1,4 +1,4 @@
-import type { FieldCodec, PlainField } from '../field-codec.ts';
+import type { FieldCodec, TranscodedField } from '../field-codec.ts';
 import {
   ARRAY,
   DECIMAL,
@@ -26,11 +26,11 @@ export interface Program {
   readonly bytes: Buffer;
   /** Where the record itself stands. */
   readonly root: number;
-  /** Where it is told where values of the record begin. */
+  /** Address of the list of places where the record's values begin, by field. */
   readonly values: number;
   /** By id: how values are written that were left out. */
   readonly codecs: readonly FieldCodec[];
-  /** By id: the step to a field. Items have none. */
+  /** By id: the step to a field; of items it is empty. */
   readonly steps: readonly string[];
 }
 
@@ -39,8 +39,8 @@ const ROOM = NOTES - PROGRAM;
 /** Where doubles may stand. */
 const ALIGNMENT = 8;
 
-/** Undefined where the schema takes more room than there is: some thousand fields. */
-export function programOf(fields: readonly PlainField[]): Program | undefined {
+/** Undefined where the schema takes more room than there is: with some 1,500 fields. */
+export function programOf(fields: readonly TranscodedField[]): Program | undefined {
   const bytes = Buffer.alloc(ROOM);
   const codecs: FieldCodec[] = [];
   const steps: string[] = [];
@@ -57,23 +57,24 @@ export function programOf(fields: readonly PlainField[]): Program | undefined {
   };
 
   const putType = (at: number, codec: FieldCodec, step: string): void => {
-    const { plain } = codec;
-    put(at + TYPE_KIND, plain.kind);
+    const { transcoded } = codec;
+    put(at + TYPE_KIND, transcoded.kind);
     put(at + TYPE_ID, codecs.length);
     codecs.push(codec);
     steps.push(step);
-    if (plain.kind === RECORD) put(at + TYPE_MORE, putRecord(plain.fields));
-    if (plain.kind === ARRAY) {
+    if (transcoded.kind === RECORD) put(at + TYPE_MORE, putRecord(transcoded.fields));
+    if (transcoded.kind === ARRAY) {
       const items = room(TYPE_BYTES);
       put(at + TYPE_MORE, items);
-      putType(items, plain.items, '');
+      putType(items, transcoded.items, '');
     }
-    if (plain.kind === DECIMAL) {
-      put(at + TYPE_MORE, plain.scale);
-      if (length <= ROOM) bytes.writeDoubleLE(10 ** plain.precision, at + TYPE_LIMIT - PROGRAM);
+    if (transcoded.kind === DECIMAL) {
+      put(at + TYPE_MORE, transcoded.scale);
+      if (length <= ROOM)
+        bytes.writeDoubleLE(10 ** transcoded.precision, at + TYPE_LIMIT - PROGRAM);
     }
   };
-  const putRecord = (members: readonly PlainField[]): number => {
+  const putRecord = (members: readonly TranscodedField[]): number => {
     const count = members.length;
     const at = room(RECORD_FIELDS + count * TYPE_BYTES);
     const followers = integers(count + 1);

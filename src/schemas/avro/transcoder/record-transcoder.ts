@@ -1,6 +1,7 @@
+import { writeItem } from '../array-codec.ts';
 import type { AvroOutput } from '../avro-output.ts';
-import type { FieldCodec, PlainField } from '../field-codec.ts';
-import { NULL_BRANCH, VALUE_BRANCH } from '../nullable.ts';
+import type { TranscodedField } from '../field-codec.ts';
+import { writeNullable } from '../nullable.ts';
 import type { Place } from '../places.ts';
 import type { Residue } from '../residue.ts';
 import { COLON } from '../../json/json-bytes.ts';
@@ -9,7 +10,7 @@ import {
   NOTE_DEPTH,
   NOTE_FROM,
   NOTE_HOLE,
-  NOTE_ID,
+  NOTE_OF,
   NOTE_KIND,
   NOTE_NULL,
   NOTE_OUT,
@@ -23,7 +24,7 @@ import { transcoderMemory as memory } from './transcoder-memory.ts';
 export interface RecordTranscoder {
   /**
    * Writes the fields of the object that a cursor is at, and moves the cursor behind it. False where it takes the whole object,
-   * parsed, to tell what it says, or it isn't JSON: then all of them have to be begun anew, the cursor and what was written and noted.
+   * parsed, to tell what it says, or it isn't JSON: then cursor, output and residue are of no use.
    *
    * @throws SyntaxError maybe, when it isn't JSON.
    */
@@ -41,14 +42,14 @@ const INTEGER_BYTES = 4;
  * `wasm/transcode.ts` writes what is plain. What it has left out is filled in here, by the codecs of those values: so they alone say what
  * an odd value comes to.
  */
-export function recordTranscoder(fields: readonly PlainField[]): RecordTranscoder {
+export function recordTranscoder(fields: readonly TranscodedField[]): RecordTranscoder {
   const program = programOf(fields);
   if (!program) return { read: () => false, placeOf: () => ABSENT };
   const { values, codecs, steps } = program;
   const byName = new Map(fields.map(({ jsonName }, nth) => [jsonName, nth]));
 
   const stepAt = (note: number, nth: number): string | number => {
-    const step = memory.integer(note + NOTE_STEPS + nth * INTEGER_BYTES);
+    const step = memory().integer(note + NOTE_STEPS + nth * INTEGER_BYTES);
     return step < 0 ? ~step : steps[step]!;
   };
   /** Where the first so many steps of a note lead. */
@@ -58,20 +59,20 @@ export function recordTranscoder(fields: readonly PlainField[]): RecordTranscode
     return place;
   };
   const begin = (source: JsonCursor, note: number): void => {
-    source.at = memory.placeOf(memory.integer(note + NOTE_FROM));
+    source.at = memory().placeOf(memory().integer(note + NOTE_FROM));
   };
   /** Whether both ways to find the end of a value have come to the same. */
   const hasEnded = (source: JsonCursor, note: number): boolean =>
-    source.at === memory.placeOf(memory.integer(note + NOTE_TO));
+    source.at === memory().placeOf(memory().integer(note + NOTE_TO));
 
   const fillIn = (note: number, source: JsonCursor, out: AvroOutput, residue: Residue): boolean => {
-    const last = memory.integer(note + NOTE_DEPTH) - 1;
+    const last = memory().integer(note + NOTE_DEPTH) - 1;
     const step = stepAt(note, last);
     residue.goTo(placeAt(note, last, residue.record), step);
     begin(source, note);
-    const codec = codecs[memory.integer(note + NOTE_ID)]!;
-    if (typeof step === 'number') writeItem(codec, source, out, residue);
-    else writeField(codec, source, out, residue);
+    const codec = codecs[memory().integer(note + NOTE_OF)]!;
+    const write = typeof step === 'number' ? writeItem : writeNullable;
+    write(codec, source.value(), out, residue);
     return hasEnded(source, note);
   };
 
@@ -81,7 +82,7 @@ export function recordTranscoder(fields: readonly PlainField[]): RecordTranscode
     const key = source.value();
     if (typeof key !== 'string' || key.includes(REPLACED) || !source.takes(COLON)) return undefined;
     source.skipSpace();
-    residue.goTo(placeAt(note, memory.integer(note + NOTE_DEPTH), residue.record), '');
+    residue.goTo(placeAt(note, memory().integer(note + NOTE_DEPTH), residue.record), '');
     residue.noteUnknown(key, source.value());
     return hasEnded(source, note) ? key : undefined;
   };
@@ -91,40 +92,40 @@ export function recordTranscoder(fields: readonly PlainField[]): RecordTranscode
     for (const note of unknown) {
       const key = noteUnknown(note, source, residue);
       if (key === undefined) return false;
-      met.add(`${memory.integer(note + NOTE_ID)} ${key}`);
+      met.add(`${memory().integer(note + NOTE_OF)} ${key}`);
     }
     return met.size === unknown.length; // of two of one name the last counts
   };
 
   const read: RecordTranscoder['read'] = (source, out, residue) => {
-    const end = memory.transcode(program, source.page, source.at);
+    const end = memory().transcode(program, source.page, source.at);
     if (end < 0) return false;
     const holes: number[] = [];
     const unknown: number[] = [];
-    memory.eachNote((note) => {
-      const kind = memory.integer(note + NOTE_KIND);
+    memory().eachNote((note) => {
+      const kind = memory().integer(note + NOTE_KIND);
       if (kind === NOTE_NULL) {
-        const depth = memory.integer(note + NOTE_DEPTH);
+        const depth = memory().integer(note + NOTE_DEPTH);
         residue.nulls.push(placeAt(note, depth, residue.record));
       } else (kind === NOTE_HOLE ? holes : unknown).push(note);
     });
     if (unknown.length > 0 && !noteAll(unknown, source, residue)) return false;
     let from = 0;
     for (const note of holes.sort(byOut)) {
-      const place = memory.integer(note + NOTE_OUT);
-      out.raw(memory.written(from, place));
+      const place = memory().integer(note + NOTE_OUT);
+      out.raw(memory().written(from, place));
       if (!fillIn(note, source, out, residue)) return false;
       from = place + 1;
     }
-    out.raw(memory.written(from, memory.size));
+    out.raw(memory().written(from, memory().size));
     source.at = end;
     return true;
   };
 
   const placeOf = (name: string): number => {
     const nth = byName.get(name);
-    const at = nth === undefined ? 0 : memory.integer(values + nth * INTEGER_BYTES);
-    return at === 0 ? ABSENT : memory.placeOf(at);
+    const at = nth === undefined ? 0 : memory().integer(values + nth * INTEGER_BYTES);
+    return at === 0 ? ABSENT : memory().placeOf(at);
   };
 
   return { read, placeOf };
@@ -132,24 +133,4 @@ export function recordTranscoder(fields: readonly PlainField[]): RecordTranscode
 
 /** Notes stand in the order of the page, in which fields may have another one than in the schema. */
 const byOut = (one: number, other: number): number =>
-  memory.integer(one + NOTE_OUT) - memory.integer(other + NOTE_OUT);
-
-/** The value that a cursor is at, as a field has it; one that it doesn't hold is noted. */
-function writeField(codec: FieldCodec, source: JsonCursor, out: AvroOutput, residue: Residue) {
-  const start = out.length;
-  out.byte(VALUE_BRANCH);
-  const value = source.value();
-  if (codec.write(value, out, residue)) return;
-  out.length = start;
-  out.byte(NULL_BRANCH);
-  residue.noteValue(value);
-}
-
-/** The same as an array has it. */
-function writeItem(codec: FieldCodec, source: JsonCursor, out: AvroOutput, residue: Residue) {
-  const value = source.value();
-  if (value === null) residue.noteNull();
-  else if (codec.write(value, out, residue)) return;
-  else residue.noteValue(value);
-  codec.writePlaceholder(out);
-}
+  memory().integer(one + NOTE_OUT) - memory().integer(other + NOTE_OUT);

@@ -37,7 +37,8 @@ class TranscoderMemory {
   readonly #bytes: Uint8Array;
   readonly #integers: Int32Array;
   #program: Program | undefined;
-  #page: Buffer | undefined;
+  /** Weak: it may be of many megabytes, and be the last one for long. */
+  #page: WeakRef<Buffer> | undefined;
   /** The place in the page of the first byte in the window, and of the one behind the last. */
   #from = 0;
   #to = 0;
@@ -62,7 +63,7 @@ class TranscoderMemory {
       this.#bytes.set(program.bytes, PROGRAM);
       this.#program = program;
     }
-    const isIn = this.#page === page && at >= this.#from && at < this.#to;
+    const isIn = this.#page?.deref() === page && at >= this.#from && at < this.#to;
     const isNear = this.#to < page.length && at + NEAR_BYTES > this.#to;
     if (!isIn || isNear) this.#load(page, at);
     let end = this.#transcode(at - this.#from + WINDOW, program.root);
@@ -77,7 +78,7 @@ class TranscoderMemory {
     const size = Math.min(WINDOW_BYTES, page.length - at);
     this.#bytes.set(page.subarray(at, at + size), WINDOW);
     this.#bytes.fill(0, WINDOW + size, WINDOW + size + PADDING);
-    this.#page = page;
+    this.#page = new WeakRef(page);
     this.#from = at;
     this.#to = at + size;
   }
@@ -111,5 +112,10 @@ class TranscoderMemory {
   }
 }
 
-/** One for the process: V8 sets a range of gigabytes of addresses aside for each. What is in it between two calls is a cache. */
-export const transcoderMemory = new TranscoderMemory();
+let made: TranscoderMemory | undefined;
+
+/**
+ * One for the process, as V8 sets a range of gigabytes of addresses aside for each. It is made when the first record is read:
+ * nobody else needs it. What is in it between two calls is a cache.
+ */
+export const transcoderMemory = (): TranscoderMemory => (made ??= new TranscoderMemory());

@@ -17,9 +17,10 @@ export function fieldHere(record: i32, previous: i32): i32 {
   const follower = load<i32>(record, RECORD_FOLLOWERS) + (previous << 2);
   const expected = load<i32>(follower);
   if (expected < count && takesName(fieldOf(record, expected))) return expected;
-  for (let k = 1; k <= count; k++) {
-    const nth = (expected + k) % (count + 1);
-    if (nth < count && takesName(fieldOf(record, nth))) {
+  let nth = expected;
+  for (let k = 0; k < count; k++) {
+    nth = nth + 1 < count ? nth + 1 : 0;
+    if (takesName(fieldOf(record, nth))) {
       store<i32>(follower, nth);
       return nth;
     }

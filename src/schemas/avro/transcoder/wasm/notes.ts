@@ -3,7 +3,7 @@ import {
   NOTE_DEPTH,
   NOTE_FROM,
   NOTE_HOLE,
-  NOTE_ID,
+  NOTE_OF,
   NOTE_KIND,
   NOTE_NULL,
   NOTE_OUT,
@@ -21,7 +21,7 @@ import { Here } from './state.ts';
 /** Behind it there may be no room for another one. */
 const LAST_NOTE: i32 = OUT - NOTE_STEPS - 4 * MAX_DEPTH;
 
-/** Notes that a field is null, whose value ends at a place. False, as of all of them, where there is no room for it. */
+/** Notes that a field is null, whose value ends at a place. False where there is no room for a note: so is each of these. */
 export function noteNull(end: i32): bool {
   return put(NOTE_NULL, Here.at, end, 0);
 }
@@ -57,7 +57,7 @@ export function noteUnknown(object: i32): bool {
   return isNoted;
 }
 
-/** What was noted of a stretch of what was written, from a note on, is of another stretch now, so many bytes further. */
+/** Moves the notes of a stretch of the output by so many bytes, from a note on. */
 export function moveNotes(first: i32, from: i32, to: i32, bytes: i32): void {
   for (let note = first; note < Here.note; note += sizeOf(load<i32>(note, NOTE_DEPTH))) {
     const place = OUT + load<i32>(note, NOTE_OUT);
@@ -72,7 +72,7 @@ function put(kind: i32, from: i32, to: i32, id: i32): bool {
   store<i32>(note, Here.size, NOTE_OUT);
   store<i32>(note, from, NOTE_FROM);
   store<i32>(note, to, NOTE_TO);
-  store<i32>(note, id, NOTE_ID);
+  store<i32>(note, id, NOTE_OF);
   store<i32>(note, Here.depth, NOTE_DEPTH);
   memory.copy(note + NOTE_STEPS, STEPS, Here.depth << 2);
   Here.note = note + sizeOf(Here.depth);

@@ -38,7 +38,7 @@ export function readText(): bool {
   return true;
 }
 
-/** Where a text of at most 31 characters of ASCII closes that begins here, without an escape; 0 for any other. */
+/** Where the text that begins here closes, if it has at most 31 characters, all of ASCII, and no escape; 0 for any other. */
 export function endOfShortText(): i32 {
   if (load<u8>(Here.at) != QUOTE) return 0;
   let end = Here.at + 1;

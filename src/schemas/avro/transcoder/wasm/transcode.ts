@@ -16,6 +16,7 @@ import {
   MAX_DEPTH,
   MEMORY_BYTES,
   NOTES,
+  NULL_BRANCH,
   OUT,
   RECORD,
   RECORD_BEGINS,
@@ -32,6 +33,7 @@ import {
   TYPE_ID,
   TYPE_KIND,
   TYPE_MORE,
+  VALUE_BRANCH,
   WASM_PAGE,
 } from '../layout.ts';
 import { CLOSE_ARRAY, CLOSE_OBJECT, COMMA, OPEN_ARRAY, OPEN_OBJECT } from './characters.ts';
@@ -42,16 +44,13 @@ import { Here } from './state.ts';
 import { readText } from './texts.ts';
 import { readDate, readTimestamp } from './times.ts';
 
-/** Branches of `["null", T]`, as Avro writes their index. */
-const NULL_BRANCH: u8 = 0;
-const VALUE_BRANCH: u8 = 2;
 /** Words, as their bytes stand in memory. */
 const NULL: u32 = 0x6c6c756e;
 const TRUE: u32 = 0x65757274;
 const FALS: u32 = 0x736c6166;
 const E: u8 = 0x65;
 
-memory.grow(MEMORY_BYTES / WASM_PAGE - memory.size());
+if (memory.grow(MEMORY_BYTES / WASM_PAGE - memory.size()) < 0) unreachable();
 
 /**
  * Reads the object that begins at a place of the window.
@@ -82,8 +81,8 @@ function readRecord(record: i32): bool {
   const step = STEPS + (Here.depth << 2);
   Here.depth += 1;
   memory.fill(values, 0, count << 2);
-  let written = 0; // fields, some of them twice: as null first
-  let next = 0; // fields before this one are among them
+  let written = 0; // entries: a field that comes late has two, the first of them null
+  let next = 0; // all fields below it are written
   let previous = count;
   if (!Here.takes(CLOSE_OBJECT)) {
     do {
@@ -121,7 +120,7 @@ function begin(record: i32, nth: i32, field: i32): void {
 
 function leaveOut(record: i32, nth: i32, field: i32): void {
   begin(record, nth, field);
-  Here.write(NULL_BRANCH);
+  Here.write(<u8>NULL_BRANCH);
 }
 
 /** Puts so many fields that were written in the order of the schema. Of one that was written twice the second counts. */
@@ -192,11 +191,11 @@ function readField(field: i32): bool {
   if (load<u32>(Here.at) == NULL) {
     if (!noteNull(Here.at + 4)) return false;
     Here.at += 4;
-    Here.write(NULL_BRANCH);
+    Here.write(<u8>NULL_BRANCH);
     return true;
   }
   const start = Here.out;
-  Here.write(VALUE_BRANCH);
+  Here.write(<u8>VALUE_BRANCH);
   if (readValue(field)) return true;
   Here.out = start;
   return leaveHole(field);
