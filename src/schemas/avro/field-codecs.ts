@@ -26,18 +26,16 @@ const number = (
   put: (out: AvroOutput, value: number) => void,
   holds: (value: JsonValue) => boolean,
   kind: typeof INT | typeof LONG | typeof DOUBLE,
-): FieldCodec => {
-  return {
-    write: (value, out) => {
-      if (!holds(value)) return false;
-      put(out, value as number);
-      return true;
-    },
-    transcoded: { kind },
-    toJson: (value) => value as number,
-    writePlaceholder: (out) => put(out, 0),
-  };
-};
+): FieldCodec => ({
+  write: (value, out) => {
+    if (!holds(value)) return false;
+    put(out, value as number);
+    return true;
+  },
+  transcoded: { kind },
+  toJson: (value) => value as number,
+  writePlaceholder: (out) => put(out, 0),
+});
 
 /** A number that Avro's long holds here, exactly; else null. */
 export function longOf(value: JsonValue | undefined): number | null {

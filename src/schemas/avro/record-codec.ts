@@ -13,6 +13,7 @@ import { instantAt, instantOf } from './instant.ts';
 import { Places } from './places.ts';
 import { Residue } from './residue.ts';
 import { recordTranscoder } from './transcoder/record-transcoder.ts';
+import type { RecordTranscoder } from './transcoder/record-transcoder.ts';
 import { withPart } from '../json/pointer.ts';
 import { recordFieldCodec } from './record-field-codec.ts';
 
@@ -93,7 +94,6 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
     throw new TypeError(`${schema.name} doesn't end with the fields ${NULLS} and ${UNMAPPED}`);
   }
   const root = recordFieldCodec({ ...schema, fields });
-  const transcoder = recordTranscoder(root.fields);
   const type = avro.Type.forSchema(schema as avro.Schema, { omitRecordMethods: true });
   const out = new AvroOutput();
   const places = new Places();
@@ -116,18 +116,13 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
     return image(residue, onUnknown);
   };
 
-  /** One a page, as long as somebody has that. */
-  const cursors = new WeakMap<Buffer, JsonCursor>();
-  const cursorAt = (page: Buffer, at: number): JsonCursor => {
-    let cursor = cursors.get(page);
-    if (!cursor) cursors.set(page, (cursor = new JsonCursor(page)));
-    cursor.at = at;
-    return cursor;
-  };
+  /** Made with the first record that is transcoded: who only decodes needs none. */
+  let transcoder: RecordTranscoder | undefined;
 
   const transcode: RecordCodec['transcode'] = (page, at, wanted, onUnknown) => {
     if (page[at] !== OPEN_OBJECT) return undefined;
-    const source = cursorAt(page, at);
+    transcoder ??= recordTranscoder(root.fields);
+    const source = new JsonCursor(page, at);
     const residue = new Residue(places.root);
     out.length = 0;
     if (!transcoder.read(source, out, residue)) {
@@ -138,12 +133,13 @@ export function createRecordCodec(schema: RecordSchema): RecordCodec {
     }
     const end = source.at;
     const fields: JsonObject = {};
+    const { placeOf } = transcoder;
     for (const name of wanted.values) {
-      source.at = transcoder.placeOf(name);
+      source.at = placeOf(name);
       if (source.at >= 0) setOwn(fields, name, source.value());
     }
     const instants = wanted.instants.map((name) => {
-      source.at = transcoder.placeOf(name);
+      source.at = placeOf(name);
       return source.at >= 0 ? instantAt(source) : null;
     });
     return { image: image(residue, onUnknown), end, fields, instants };

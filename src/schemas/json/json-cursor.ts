@@ -19,11 +19,8 @@ import { parsedElement } from './page-elements.ts';
 export class JsonCursor {
   readonly page: Buffer;
   at: number;
-  /** Whether all of the page is UTF-8; undefined until many texts that are not ASCII were looked at. */
-  #isUtf8: boolean | undefined;
-  #oddTexts = 0;
 
-  constructor(page: Buffer, at = 0) {
+  constructor(page: Buffer, at: number) {
     this.page = page;
     this.at = at;
   }
@@ -60,14 +57,7 @@ export class JsonCursor {
       all |= byte;
       byte = page[++at]!;
     }
-    return all <= LAST_ASCII || this.#isUtf8Between(start, at) ? at : -1;
-  }
-
-  /** What stands between quotes in a page that is UTF-8 is UTF-8, too: where many ask, the page is looked at once. */
-  #isUtf8Between(start: number, end: number): boolean {
-    if (this.#isUtf8 === undefined && ++this.#oddTexts > FEW_TEXTS)
-      this.#isUtf8 = isUtf8(this.page);
-    return this.#isUtf8 === true || isUtf8(this.page.subarray(start, end));
+    return all <= LAST_ASCII || isUtf8(page.subarray(start, at)) ? at : -1;
   }
 
   /** Where the text that begins here closes, if it may have that many bytes; -1 where it has not. Nobody has looked at them. */
@@ -149,9 +139,6 @@ export class JsonCursor {
     return true;
   }
 }
-
-/** So many are looked at one by one as quickly as a page of 3 MB. */
-const FEW_TEXTS = 1_000;
 
 const isDigit = (byte: number): boolean => byte >= ZERO && byte <= 0x39;
 

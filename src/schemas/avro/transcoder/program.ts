@@ -20,6 +20,7 @@ import {
   TYPE_LIMIT,
   TYPE_MORE,
 } from './layout.ts';
+
 /** A schema as `wasm/transcode.ts` reads it. */
 export interface Program {
   /** What stands from PROGRAM on. */

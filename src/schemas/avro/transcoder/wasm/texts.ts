@@ -13,15 +13,15 @@ export function readText(): bool {
   const start = Here.at + 1;
   let end = start;
   let to = Here.out + 1; // as if its length took one byte
-  let odd = oddOnes(end);
-  for (; odd == 0; odd = oddOnes(end)) {
+  let odd = 0;
+  do {
     if (Here.hasRoom(end - start)) v128.store(to, v128.load(end));
+    odd = oddOnes(end);
     end += LANES;
     to += LANES;
-  }
-  if (Here.hasRoom(end - start)) v128.store(to, v128.load(end));
-  const copied = end + LANES - start;
-  end += ctz(odd);
+  } while (odd == 0);
+  const copied = end - start;
+  end += ctz(odd) - LANES;
   if (load<u8>(end) >= 0x80) end = endOfUtf8(end);
   if (load<u8>(end) != QUOTE) return false;
   const size = end - start;
