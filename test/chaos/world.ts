@@ -22,7 +22,6 @@ export const TRANSACTIONAL_ID = `cellarstream.${PREFIX}.default.orders`;
 export const QUOTA = 100;
 export const LOGIN_QUOTA = 10;
 export const API_KEY = 'chaos-api-key-7f3d';
-const CHANGES_PER_SECOND = 30;
 /** What lmdb makes of damaged pages. */
 const CRASHES: ReadonlySet<number | string> = new Set(['SIGSEGV', 'SIGBUS', 'SIGABRT']);
 const RECORDS = {
@@ -38,6 +37,12 @@ export interface WorldOptions {
   readonly seed: number;
   /** Three brokers, and a proxy before them. Default one broker, and none. */
   readonly cluster?: ClusterOptions;
+  /** Records of the lists at the start. Default {@link RECORDS}. */
+  readonly records?: Partial<typeof RECORDS>;
+  /** Changes a second while there is traffic. Default 30. */
+  readonly changesPerSecond?: number;
+  /** Settings of the service, over those of {@link World.launch}. Default none. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -58,12 +63,14 @@ export class World {
   readonly processes: Cli[] = [];
   /** Tokens that logins were answered with. */
   readonly tokens: Set<string>;
-  readonly #polls: Readonly<Record<string, string>>;
+  readonly #settings: Readonly<Record<string, string>>;
+  readonly #changesPerSecond: number;
   state: string;
   service: Cli;
 
   /** A text says why there is none. */
-  static async start({ seed, cluster: options }: WorldOptions): Promise<World | string> {
+  static async start(world: WorldOptions): Promise<World | string> {
+    const { seed, cluster: options } = world;
     const services = options ? await startCluster(clusterLaunch(options)) : await startServices();
     if (typeof services === 'string') return services;
     if (services.origin !== 'java') {
@@ -74,7 +81,7 @@ export class World {
     const sandbox = await startSandbox({
       seed,
       apiKey: API_KEY,
-      records: RECORDS,
+      records: { ...RECORDS, ...world.records },
       quotaPerMinute: QUOTA,
       loginQuotaPerMinute: LOGIN_QUOTA,
       latencyMs: [5, 60],
@@ -88,11 +95,11 @@ export class World {
       )?.[1];
       if (token) tokens.add(token);
     });
-    return new World(seed, services, cluster, sandbox, tap, sightings, tokens);
+    return new World(world, services, cluster, sandbox, tap, sightings, tokens);
   }
 
   private constructor(
-    seed: number,
+    { seed, changesPerSecond = 30, settings = {} }: WorldOptions,
     services: JavaServices,
     cluster: Cluster | undefined,
     sandbox: Sandbox,
@@ -107,7 +114,9 @@ export class World {
     this.sightings = sightings;
     this.tokens = tokens;
     // Some runs use the whole quota for polls, the others leave more of it to sweeps.
-    this.#polls = seed % 2 === 0 ? {} : { POLL_INTERVAL_MS: '2000' };
+    const polls = seed % 2 === 0 ? {} : { POLL_INTERVAL_MS: '2000' };
+    this.#settings = { ...polls, ...settings };
+    this.#changesPerSecond = changesPerSecond;
     this.topics = new Topics(services, {
       avro: [
         ...RESOURCES.map((name) => `${PREFIX}.${name}`),
@@ -122,7 +131,7 @@ export class World {
 
   /** Changes go on, or stand still. */
   traffic(goesOn: boolean): void {
-    this.sandbox.setRate(goesOn ? CHANGES_PER_SECOND : 0);
+    this.sandbox.setRate(goesOn ? this.#changesPerSecond : 0);
   }
 
   /** A process of the service with a state folder of its own; more than one is a fault. */
@@ -139,7 +148,7 @@ export class World {
       LOGIN_QUOTA_PER_MINUTE: String(LOGIN_QUOTA),
       SWEEP_INTERVAL_MS: '5000',
       DELETE_PROOF_MS: '2000',
-      ...this.#polls,
+      ...this.#settings,
       ...this.cluster?.settings,
       LOG_LEVEL: 'debug',
     };
