@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parse } from 'dotenv';
+import { settingsFileText } from './settings-file.ts';
 import { SCHEMA } from './settings.ts';
 import type { Name } from './settings.ts';
 
@@ -50,8 +51,9 @@ export function settingTexts(
   problems: SettingProblem[],
 ): SettingTexts {
   const read = (name: string, file: string): string | undefined => {
+    let bytes: Buffer;
     try {
-      return readFileSync(resolve(cwd, file), 'utf8');
+      bytes = readFileSync(resolve(cwd, file));
     } catch (cause) {
       const code = (cause as NodeJS.ErrnoException).code ?? 'no reason given';
       if (name === '.env' && code === 'ENOENT') return undefined;
@@ -61,6 +63,10 @@ export function settingTexts(
       });
       return undefined;
     }
+    const found = settingsFileText(bytes);
+    if ('text' in found) return found.text;
+    problems.push({ name, advice: name === '.env' ? found.advice : `names a file that ${found.advice}` });
+    return undefined;
   };
   const inFile = present(parse(read('.env', join(cwd, '.env')) ?? ''));
   const inEnv = present(env);

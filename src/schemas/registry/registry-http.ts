@@ -108,7 +108,7 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
     if (parsed && (found || (status === 404 && 'error_code' in parsed)))
       return { found, body: parsed };
 
-    const words = typeof parsed?.message === 'string' ? oneLine(parsed.message) : undefined;
+    const words = wordsIn(parsed);
     // A port that speaks TLS answers plain text with a 400 of its own, if it answers.
     const isPlain = protocol === 'http:' && status === 400 && parsed === undefined;
     const isElsewhere = status === 200 || status === 404;
@@ -123,7 +123,10 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
     const message = `${about}: ${where} answered ${status}: ${said.join(': ') || UNKNOWN}`;
     const passing = status === 408 || status === 429 || status >= 500;
     const code = passing ? 'REGISTRY_UNREACHABLE' : 'REGISTRY_REFUSED';
-    throw new CellarstreamError(code, message, { context: { status } });
+    const errorCode = parsed?.error_code;
+    throw new CellarstreamError(code, message, {
+      context: { status, ...(typeof errorCode === 'number' && { errorCode }) },
+    });
   };
 
   return { ask, close: () => agent.destroy() };
@@ -139,6 +142,13 @@ function pathAdvice(base: string): string {
 function basic(username: string, password: string): Record<string, string> {
   if (username === '' && password === '') return {};
   return { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` };
+}
+
+/** The registry's explanation: Confluent and Apicurio call it `message`, Karapace `reason` or `detail` where a login or a right is missing. */
+function wordsIn(answer: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const texts = [answer?.message, answer?.reason, answer?.detail, answer?.error];
+  const text = texts.find((each) => typeof each === 'string');
+  return text === undefined ? undefined : oneLine(text as string);
 }
 
 function oneLine(text: string): string {
