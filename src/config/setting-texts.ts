@@ -65,7 +65,10 @@ export function settingTexts(
     }
     const found = settingsFileText(bytes);
     if ('text' in found) return found.text;
-    problems.push({ name, advice: name === '.env' ? found.advice : `names a file that ${found.advice}` });
+    problems.push({
+      name,
+      advice: name === '.env' ? found.advice : `names a file that ${found.advice}`,
+    });
     return undefined;
   };
   const inFile = present(parse(read('.env', join(cwd, '.env')) ?? ''));
