@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { ApiConfig, Config, KafkaConfig, RegistryConfig } from './config.ts';
+import type { ApiConfig, Config, KafkaConfig, RegistryAuth, RegistryConfig } from './config.ts';
 import type { Settings } from './settings.ts';
 
 /** The settings, checked, as the configuration that they make; relative paths start from `cwd`. */
@@ -76,8 +76,21 @@ function kafkaOf(set: Settings): KafkaConfig | undefined {
 function registryOf(set: Settings): RegistryConfig | undefined {
   const { SCHEMA_REGISTRY_URL: url, SCHEMA_REGISTRY_CA_FILE: ca } = set;
   if (url === undefined) return undefined;
+  const { SCHEMA_REGISTRY_HEADERS: headers = {} } = set;
+  const { SCHEMA_REGISTRY_CERT_FILE: cert, SCHEMA_REGISTRY_KEY_FILE: key } = set;
+  return { url, auth: registryAuthOf(set), headers, ca, client: cert && key && { cert, key } };
+}
+
+function registryAuthOf(set: Settings): RegistryAuth | undefined {
   const { SCHEMA_REGISTRY_USERNAME: username, SCHEMA_REGISTRY_PASSWORD: password } = set;
-  return { url, auth: username && password ? { username, password } : undefined, ca };
+  if (username && password) return { kind: 'basic', username, password };
+  if (set.SCHEMA_REGISTRY_TOKEN) return { kind: 'bearer', token: set.SCHEMA_REGISTRY_TOKEN };
+  const { SCHEMA_REGISTRY_OAUTH_TOKEN_URL: tokenUrl } = set;
+  const { SCHEMA_REGISTRY_OAUTH_CLIENT_ID: clientId } = set;
+  const { SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET: clientSecret } = set;
+  if (!tokenUrl || !clientId || !clientSecret) return undefined;
+  const scope = set.SCHEMA_REGISTRY_OAUTH_SCOPE;
+  return { kind: 'oauth', credentials: { tokenUrl, clientId, clientSecret, scope } };
 }
 
 /** Where the login is, unless it is set. */

@@ -20,6 +20,9 @@ const SECRETS = [
   'API_KEY',
   'KAFKA_SASL_PASSWORD',
   'SCHEMA_REGISTRY_PASSWORD',
+  'SCHEMA_REGISTRY_TOKEN',
+  'SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET',
+  'SCHEMA_REGISTRY_HEADERS',
   'PII_HMAC_KEY',
 ] as const satisfies readonly Name[];
 
@@ -28,6 +31,8 @@ const CONTENTS = [
   'API_CA_FILE',
   'KAFKA_SSL_CA_FILE',
   'SCHEMA_REGISTRY_CA_FILE',
+  'SCHEMA_REGISTRY_CERT_FILE',
+  'SCHEMA_REGISTRY_KEY_FILE',
 ] as const satisfies readonly Name[];
 
 /** Former names of settings, which still work, and their names now. */

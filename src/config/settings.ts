@@ -146,6 +146,18 @@ export const instant = z
 
 const secret = z.string().transform((text) => new Secret(text));
 
+/** HTTP header fields by name: `Name: value` or `Name=value`, with commas or line ends between. Values may be credentials. */
+const headers = z.string().transform((text, context): Readonly<Record<string, Secret>> => {
+  const fields = text.split(/[,\n]/).flatMap((field): [string, Secret][] => {
+    const [, name, value] = /^\s*([!#$%&'*+.^`|~\w-]+)\s*[:=]\s*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)\s*$/.exec(field) ?? [];
+    return name === undefined ? [] : [[name.toLowerCase(), new Secret(value!)]];
+  });
+  const count = text.split(/[,\n]/).filter((field) => field.trim() !== '').length;
+  if (fields.length === count && count > 0) return Object.fromEntries(fields);
+  context.addIssue('must be headers such as X-Tenant: wines, with commas between');
+  return z.NEVER;
+});
+
 /** A short key could be found by trial, and with it what is hidden. (That a file is empty is said elsewhere.) */
 const hmacKey = matching(/^(.{16,})?$/s, 'must be 16 characters or more, and random').transform(
   (text) => new Secret(text),
@@ -172,7 +184,15 @@ export const SCHEMA = z.object({
   SCHEMA_REGISTRY_URL: address.transform(withoutSlash).optional(),
   SCHEMA_REGISTRY_USERNAME: z.string().optional(),
   SCHEMA_REGISTRY_PASSWORD: secret.optional(),
+  SCHEMA_REGISTRY_TOKEN: secret.optional(),
+  SCHEMA_REGISTRY_OAUTH_TOKEN_URL: address.optional(),
+  SCHEMA_REGISTRY_OAUTH_CLIENT_ID: z.string().optional(),
+  SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET: secret.optional(),
+  SCHEMA_REGISTRY_OAUTH_SCOPE: z.string().optional(),
+  SCHEMA_REGISTRY_HEADERS: headers.optional(),
   SCHEMA_REGISTRY_CA_FILE: certificates.optional(),
+  SCHEMA_REGISTRY_CERT_FILE: certificates.optional(),
+  SCHEMA_REGISTRY_KEY_FILE: secret.optional(),
   TOPIC_PREFIX: matching(
     /^[\w.-]{1,200}$/,
     'must be 1 to 200 letters, digits, dots, hyphens or underscores',

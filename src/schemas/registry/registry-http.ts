@@ -9,10 +9,26 @@ export interface RegistryOptions {
   readonly url: string;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
+  /** Bearer token in place of user name and password, or a source of them. */
+  readonly token?: string | BearerTokens | undefined;
+  /** Further headers of each request, such as `target-sr-cluster` of Confluent Cloud. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Client certificate with its chain, in PEM. Default: none is presented. */
+  readonly cert?: string | undefined;
+  /** Private key of `cert`, in PEM. */
+  readonly key?: string | undefined;
   /** Certificates to trust instead of the system's, in PEM. */
   readonly ca?: string | undefined;
   /** For connecting, for the headers, and between two parts of an answer. Default 10,000. */
   readonly timeoutMs?: number | undefined;
+}
+
+/** A source of bearer tokens that expire. */
+export interface BearerTokens {
+  /** A valid token; called before each request. */
+  readonly get: () => Promise<{ readonly value: string }>;
+  /** Called when the registry has refused a token: the next call of `get` gives another. */
+  readonly forget: (value: string) => void;
 }
 
 /** What a registry answered: 200, or 404 in its own words. */
@@ -45,8 +61,8 @@ const SERVER = {
 
 /** What to do about it. */
 const ADVICE: Readonly<Record<number, string>> = {
-  401: 'check SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD',
-  403: 'SCHEMA_REGISTRY_USERNAME needs the right to read and register schemas',
+  401: 'check the login: SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD, SCHEMA_REGISTRY_TOKEN, or SCHEMA_REGISTRY_OAUTH_*',
+  403: 'the account needs the right to read and register schemas',
 };
 /** A proxy, most of the time, or a registry whose API is at another path. */
 const UNKNOWN = 'no word that a registry would use';
@@ -61,10 +77,13 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
   const base = pathname.replace(/\/+$/, '');
   const where = `the schema registry at ${origin}${base}`; // an address may carry a password
   const server = { ...SERVER, who: where, protocol };
-  const authorization = basic(
+  const { token, headers } = options;
+  const login = basic(
     options.username ?? decodeURIComponent(username),
     options.password ?? decodeURIComponent(password),
   );
+  const bearer = async (): Promise<string | undefined> =>
+    typeof token === 'string' ? token : (await token?.get())?.value;
   const timeout = options.timeoutMs ?? TIMEOUT_MS;
   const agent = new Agent({
     // Said, because an environment variable of Node's would turn it off.
