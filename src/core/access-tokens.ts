@@ -1,8 +1,6 @@
-import type { Dispatcher } from 'undici';
 import { steadyScheduler } from './clock.ts';
 import { CellarstreamError } from './errors.ts';
-import { requestToken } from './token-request.ts';
-import type { ClientAuth, ClientCredentials, TokenErrors } from './token-request.ts';
+import type { ErrorCode } from './errors.ts';
 
 /** A token, and until when it is valid. */
 export interface AccessToken {
@@ -11,10 +9,20 @@ export interface AccessToken {
   readonly expiresAt: number;
 }
 
+/** A token as its issuer gave it. */
+export interface GrantedToken {
+  readonly value: string;
+  /** For how long it is valid from the request on, in ms. */
+  readonly lifeMs: number;
+}
+
 export interface AccessTokensOptions {
-  readonly credentials: ClientCredentials;
-  readonly errors: TokenErrors;
-  readonly dispatcher: Dispatcher;
+  /** Requests a token. @param now ms since the epoch. */
+  readonly request: (now: number) => Promise<GrantedToken>;
+  /** The issuer, as errors name it: the setting of its address. */
+  readonly issuer: string;
+  /** Code of the error when the issuer does not answer in time. */
+  readonly unreachable: ErrorCode;
   /** Called when a token could not be renewed while the one before is still valid. */
   readonly onRenewalFailed?: (error: unknown, leftMs: number) => void;
   /** The time in ms since the epoch. Default {@link steadyScheduler}'s. */
@@ -23,8 +31,8 @@ export interface AccessTokensOptions {
 
 /** Share of a token's life after which another is asked for. Too large: sessions that begin with it are short. */
 const RENEW_AT = 0.8;
-/** Longest wait for an answer, in ms. A connection to a broker, which has 5 s, waits for it. */
-const WAIT_MS = 4_000;
+/** Longest wait for an answer, in ms. A connection to a broker must be made within 5 s, this wait included. */
+const WAIT_MS = 3_000;
 /** Least time between a failed request and the next, in ms. Smaller: an endpoint that refuses is asked at every login. */
 const PAUSE_MS = 1_000;
 
@@ -42,15 +50,13 @@ type State =
     };
 
 /**
- * Access tokens of a client, by the client credentials grant: asked for when one is needed, shared until most of its life is over,
- * and one request at a time. A token that can't be renewed serves until its end.
+ * The access token of a client: requested when it is needed, one request at a time, and shared until most of its life is over. A
+ * token that can't be renewed serves until its end.
  */
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
   readonly #now: () => number;
   #state: State = { name: 'idle' };
-  #auth: ClientAuth = 'basic';
-  #hasGranted = false;
 
   constructor(options: AccessTokensOptions) {
     this.#options = options;
@@ -60,7 +66,7 @@ export class AccessTokens {
   /**
    * A valid token.
    *
-   * @throws CellarstreamError as {@link requestToken} has it; with `errors.unreachable` as well when the answer takes too long.
+   * @throws What `request` throws; CellarstreamError `unreachable` when the answer takes too long.
    */
   async get(): Promise<AccessToken> {
     const { held } = this.#state;
@@ -85,7 +91,7 @@ export class AccessTokens {
     const state = this.#state;
     if (state.name === 'asking') return state.answer;
     if (state.name === 'failed' && this.#now() < state.until) return Promise.reject(state.error);
-    const answer = this.#ask();
+    const answer = this.#request();
     this.#state = { name: 'asking', held: state.held, answer };
     answer.then(
       (held) => (this.#state = { name: 'idle', held }),
@@ -97,39 +103,19 @@ export class AccessTokens {
     return answer;
   }
 
-  /** Where the client is refused the other way to authenticate it is tried too, until one of them has worked. */
-  async #ask(): Promise<Held> {
-    try {
-      return await this.#askBy(this.#auth);
-    } catch (error) {
-      const isRefused = error instanceof CellarstreamError && error.context.oauth !== undefined;
-      if (!isRefused || this.#hasGranted) throw error;
-      return await this.#askBy('post').catch(() => {
-        throw error;
-      });
-    }
-  }
-
-  async #askBy(auth: ClientAuth): Promise<Held> {
-    const { credentials, errors, dispatcher } = this.#options;
+  async #request(): Promise<Held> {
     const now = this.#now();
-    const granted = await requestToken({
-      ...{ credentials, errors, dispatcher, auth, now },
-      hasGranted: this.#hasGranted,
-    });
-    this.#auth = auth;
-    this.#hasGranted = true;
-    const { value, lifeMs } = granted;
+    const { value, lifeMs } = await this.#options.request(now);
     return { value, expiresAt: now + lifeMs, renewAt: now + RENEW_AT * lifeMs };
   }
 
   /** The request goes on when its time here is over: the next call has its answer. */
   async #within(ms: number, answer: Promise<Held>): Promise<Held> {
-    const { settings, unreachable } = this.#options.errors;
+    const { issuer, unreachable } = this.#options;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        const message = `no answer from ${settings}_TOKEN_URL in ${ms / 1_000} s`;
+        const message = `no answer from ${issuer} in ${ms / 1_000} s`;
         reject(new CellarstreamError(unreachable, message));
       }, ms);
     });

@@ -1,9 +1,10 @@
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { AccessTokens } from '../../src/core/access-tokens.ts';
+import type { AccessTokens } from '../../src/core/access-tokens.ts';
 import { describeError, isRetryable } from '../../src/core/errors.ts';
 import type { CellarstreamError } from '../../src/core/errors.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { clientTokens } from '../../src/core/client-tokens.ts';
 import { VERSION } from '../../src/core/version.ts';
 import { jwt } from '../support/jwt.ts';
 import { CLIENT, startTokenEndpoint } from '../support/token-endpoint.ts';
@@ -25,7 +26,7 @@ afterEach(async () => {
 function tokensOf(options: { readonly secret?: string; readonly url?: string } = {}) {
   const { secret = CLIENT.secret, url = endpoint.url } = options;
   const failures: [CellarstreamError, number][] = [];
-  const tokens = new AccessTokens({
+  const endpointOf = {
     credentials: {
       tokenUrl: url,
       clientId: CLIENT.id,
@@ -39,6 +40,8 @@ function tokensOf(options: { readonly secret?: string; readonly url?: string } =
       refused: 'KAFKA_REFUSED',
     },
     dispatcher,
+  } as const;
+  const tokens = clientTokens(endpointOf, {
     onRenewalFailed: (error, leftMs) => failures.push([error as CellarstreamError, leftMs]),
     now: () => now,
   });
@@ -200,12 +203,12 @@ describe('a token endpoint that gives no token is named with the setting to chec
     });
   });
 
-  it('one that does not answer: the call ends after 4 s, and the next waits for the same answer', async () => {
+  it('one that does not answer: the call ends after 3 s, and the next waits for the same answer', async () => {
     endpoint.answer = () => null;
     const { tokens } = tokensOf();
     const late = {
       code: 'KAFKA_UNREACHABLE',
-      message: 'no answer from KAFKA_OAUTH_TOKEN_URL in 4 s',
+      message: 'no answer from KAFKA_OAUTH_TOKEN_URL in 3 s',
     };
     expect(await errorOf(tokens)).toMatchObject(late);
     expect(await errorOf(tokens)).toMatchObject(late);

@@ -1,5 +1,7 @@
 import { decodeJwt } from 'jose';
 import type { Dispatcher } from 'undici';
+import { AccessTokens } from './access-tokens.ts';
+import type { AccessTokensOptions, GrantedToken } from './access-tokens.ts';
 import { CellarstreamError } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
 import { httpError } from './http-error.ts';
@@ -27,19 +29,15 @@ export interface TokenErrors {
 }
 
 /** How a client proves who it is: with an `Authorization` header, or in the form. */
-export type ClientAuth = 'basic' | 'post';
+type ClientAuth = 'basic' | 'post';
 
-/** A token as a token endpoint gave it. */
-export interface GrantedToken {
-  readonly value: string;
-  /** For how long it is valid from the request on, in ms. */
-  readonly lifeMs: number;
-}
-
-export interface TokenRequest {
+export interface TokenEndpoint {
   readonly credentials: ClientCredentials;
   readonly errors: TokenErrors;
   readonly dispatcher: Dispatcher;
+}
+
+interface TokenRequest extends TokenEndpoint {
   readonly auth: ClientAuth;
   /** Whether the endpoint has granted a token before: then an answer of another server (404, a web page) may pass. */
   readonly hasGranted: boolean;
@@ -59,12 +57,37 @@ const UNKNOWN_LIFE_MS = 60_000;
 const MAX_LIFE_MS = 86_400_000;
 
 /**
- * Asks a token endpoint once.
+ * Access tokens by the client credentials grant. The client authenticates with HTTP Basic; where it is refused, with the secret in
+ * the form, until one of them has worked.
  *
- * @throws CellarstreamError with `errors.unreachable`, `errors.refused` or `TLS_REFUSED`; the context of an answer that refused the
- * client itself has `oauth: 'invalid_client'`.
+ * They throw CellarstreamError with `errors.unreachable`, `errors.refused` or `TLS_REFUSED`.
  */
-export async function requestToken(request: TokenRequest): Promise<GrantedToken> {
+export function clientTokens(
+  endpoint: TokenEndpoint,
+  options: Pick<AccessTokensOptions, 'onRenewalFailed' | 'now'> = {},
+): AccessTokens {
+  const { settings, unreachable } = endpoint.errors;
+  let auth: ClientAuth = 'basic';
+  let hasGranted = false;
+  const requestBy = async (by: ClientAuth, now: number): Promise<GrantedToken> => {
+    const token = await requestToken({ ...endpoint, auth: by, hasGranted, now });
+    hasGranted = true;
+    auth = by;
+    return token;
+  };
+  const request = (now: number): Promise<GrantedToken> =>
+    requestBy(auth, now).catch((error: unknown) => {
+      const isRefused = error instanceof CellarstreamError && error.context.oauth !== undefined;
+      if (!isRefused || hasGranted) throw error;
+      return requestBy('post', now).catch(() => {
+        throw error;
+      });
+    });
+  return new AccessTokens({ ...options, request, issuer: `${settings}_TOKEN_URL`, unreachable });
+}
+
+/** @throws CellarstreamError; where the client itself was refused its context has `oauth: 'invalid_client'`. */
+async function requestToken(request: TokenRequest): Promise<GrantedToken> {
   const { credentials, errors, dispatcher, auth, now } = request;
   const { tokenUrl, clientId, clientSecret, scope } = credentials;
   const url = new URL(tokenUrl);
