@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import type { Proxies } from '../core/proxies.ts';
 import type { ApiConfig, Config, KafkaConfig, RegistryConfig } from './config.ts';
 import type { Settings } from './settings.ts';
 
@@ -59,7 +60,8 @@ function apiOf(set: Settings): ApiConfig | undefined {
   const { API_BASE_URL: baseUrl, API_KEY: key, API_LOGIN_URL, API_CA_FILE: ca } = set;
   const { API_KEY_PATIENCE_MS: keyPatienceMs } = set;
   if (baseUrl === undefined || key === undefined) return undefined;
-  return { baseUrl, loginUrl: API_LOGIN_URL ?? loginUrlOf(baseUrl), key, keyPatienceMs, ca };
+  const loginUrl = API_LOGIN_URL ?? loginUrlOf(baseUrl);
+  return { baseUrl, loginUrl, key, keyPatienceMs, ca, ...proxiesOf(set) };
 }
 
 function kafkaOf(set: Settings): KafkaConfig | undefined {
@@ -77,7 +79,13 @@ function registryOf(set: Settings): RegistryConfig | undefined {
   const { SCHEMA_REGISTRY_URL: url, SCHEMA_REGISTRY_CA_FILE: ca } = set;
   if (url === undefined) return undefined;
   const { SCHEMA_REGISTRY_USERNAME: username, SCHEMA_REGISTRY_PASSWORD: password } = set;
-  return { url, auth: username && password ? { username, password } : undefined, ca };
+  const auth = username && password ? { username, password } : undefined;
+  return { url, auth, ca, ...proxiesOf(set) };
+}
+
+function proxiesOf(set: Settings): { readonly proxies?: Proxies } {
+  const { HTTP_PROXY: http, HTTPS_PROXY: https, NO_PROXY: noProxy } = set;
+  return http || https ? { proxies: { http, https, noProxy } } : {};
 }
 
 /** Where the login is, unless it is set. */

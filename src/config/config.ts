@@ -1,4 +1,5 @@
 import type { Resource } from '../resources/resources.ts';
+import type { Proxies } from '../core/proxies.ts';
 import type { Secret } from '../core/secret.ts';
 import type { FieldPointer, LogLevel } from './settings.ts';
 
@@ -18,6 +19,8 @@ export interface ApiConfig {
   readonly keyPatienceMs: number;
   /** PEM text of the authorities to trust in place of Node's own. */
   readonly ca: string | undefined;
+  /** Default: direct connections. */
+  readonly proxies?: Proxies | undefined;
 }
 
 /** The brokers, and how to log in. */
@@ -42,6 +45,8 @@ export interface RegistryConfig {
   readonly auth: { readonly username: string; readonly password: Secret } | undefined;
   /** PEM text of the authorities to trust in place of Node's own. */
   readonly ca: string | undefined;
+  /** Default: direct connections. */
+  readonly proxies?: Proxies | undefined;
 }
 
 /** The fields that hold personal data, and what becomes of each; no field is in two of the lists. */

@@ -1,6 +1,8 @@
-import { Agent } from 'undici';
 import { CellarstreamError } from '../../core/errors.ts';
+import { httpConnections } from '../../core/http-connections.ts';
 import { httpError, ifTls } from '../../core/http-error.ts';
+import type { Proxies } from '../../core/proxies.ts';
+import { USER_AGENT } from '../../core/version.ts';
 import { objectIn } from '../json/json.ts';
 
 /** Where a registry is, and how to log in. */
@@ -13,6 +15,8 @@ export interface RegistryOptions {
   readonly ca?: string | undefined;
   /** For connecting, for the headers, and between two parts of an answer. Default 10,000. */
   readonly timeoutMs?: number | undefined;
+  /** HTTP proxies, as `loadConfig` reads them from `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. Default: direct connections. */
+  readonly proxies?: Proxies | undefined;
 }
 
 /** What a registry answered: 200, or 404 in its own words. */
@@ -66,16 +70,12 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
     options.password ?? decodeURIComponent(password),
   );
   const timeout = options.timeoutMs ?? TIMEOUT_MS;
-  const agent = new Agent({
-    // Said, because an environment variable of Node's would turn it off.
-    connect: {
-      timeout,
-      rejectUnauthorized: true,
-      ...(options.ca !== undefined && { ca: options.ca }),
-    },
-    headersTimeout: timeout,
-    bodyTimeout: timeout,
-    maxResponseSize: MAX_ANSWER_BYTES,
+  const connections = httpConnections({
+    ca: options.ca,
+    connectTimeoutMs: timeout,
+    answerTimeoutMs: timeout,
+    maxAnswerBytes: MAX_ANSWER_BYTES,
+    proxies: options.proxies,
   });
 
   const ask = async (
@@ -87,11 +87,12 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
     let status: number;
     let text: string;
     try {
-      const answer = await agent.request({
+      const answer = await connections.request({
         origin,
         path: base + path,
         method,
         headers: {
+          'user-agent': USER_AGENT,
           accept: `${MEDIA_TYPE}, application/json`,
           'content-type': MEDIA_TYPE,
           ...authorization,
@@ -126,7 +127,7 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
     throw new CellarstreamError(code, message, { context: { status } });
   };
 
-  return { ask, close: () => agent.destroy() };
+  return { ask, close: () => connections.destroy() };
 }
 
 /** What answers there is no registry. */
