@@ -1,6 +1,7 @@
+import type { ClientCredentials } from '../core/client-tokens.ts';
 import type { Resource } from '../resources/resources.ts';
+import type { Proxies } from '../core/proxies.ts';
 import type { Secret } from '../core/secret.ts';
-import type { ClientCredentials } from '../core/token-request.ts';
 import type { FieldPointer, LogLevel } from './settings.ts';
 
 export { RESOURCES } from '../resources/resources.ts';
@@ -19,6 +20,8 @@ export interface ApiConfig {
   readonly keyPatienceMs: number;
   /** PEM text of the authorities to trust in place of Node's own. */
   readonly ca: string | undefined;
+  /** Default: direct connections. */
+  readonly proxies?: Proxies | undefined;
 }
 
 /** The brokers, and how to log in. */
@@ -56,6 +59,8 @@ export interface RegistryConfig {
   readonly ca: string | undefined;
   /** Client certificate with its chain, and its private key, in PEM. */
   readonly client: { readonly cert: string; readonly key: Secret } | undefined;
+  /** Default: direct connections. */
+  readonly proxies?: Proxies | undefined;
 }
 
 /** The fields that hold personal data, and what becomes of each; no field is in two of the lists. */

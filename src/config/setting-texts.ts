@@ -24,6 +24,8 @@ const SECRETS = [
   'SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET',
   'SCHEMA_REGISTRY_HEADERS',
   'PII_HMAC_KEY',
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
 ] as const satisfies readonly Name[];
 
 /** What these hold is read from the file that they name. */
@@ -34,6 +36,9 @@ const CONTENTS = [
   'SCHEMA_REGISTRY_CERT_FILE',
   'SCHEMA_REGISTRY_KEY_FILE',
 ] as const satisfies readonly Name[];
+
+/** Settings that other programs read in lower case too; where both are set the lower-case one is used, as curl does. */
+const IN_EITHER_CASE = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const satisfies readonly Name[];
 
 /** Former names of settings, which still work, and their names now. */
 export const FORMER_NAMES = {
@@ -113,6 +118,10 @@ function present(texts: SettingTexts): Texts {
   for (const [name, text = ''] of Object.entries(texts)) {
     if (text.trim() === '') continue;
     some[name] = SECRETS.some((secret) => secret === name) ? withoutLineEnd(text) : text.trim();
+  }
+  for (const name of IN_EITHER_CASE) {
+    const lower = some[name.toLowerCase()];
+    if (lower !== undefined) some[name] = lower;
   }
   return some;
 }

@@ -11,6 +11,7 @@ export { createRegistry } from '../schemas/registry/registry.ts';
 
 // Registry
 export type { RegisteredSchema, Registry } from '../schemas/registry/registry.ts';
+export type { Proxies, ProxyServer } from '../core/proxies.ts';
 export type { RegistryOptions } from '../schemas/registry/registry-http.ts';
 
 // Wire format
