@@ -1,8 +1,8 @@
-import { Agent } from 'undici';
 import type { Dispatcher } from 'undici';
 import type { SchedulerLike } from 'rxjs';
 import type { ApiConfig, Resource } from '../config/config.ts';
 import { loginUrlOf } from '../config/config-of.ts';
+import { httpConnections } from '../core/http-connections.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { RESOURCES } from '../resources/resources.ts';
 import type { ResourceRules } from '../resources/resources.ts';
@@ -128,17 +128,13 @@ export function openApi(options: ApiOptions): Api {
   };
 }
 
-function connectionsTo({ ca }: ApiConfig): Dispatcher {
-  return new Agent({
+function connectionsTo({ ca, proxies }: ApiConfig): Dispatcher {
+  return httpConnections({
+    ca,
     connections: CONNECTIONS,
-    headersTimeout: ANSWER_TIMEOUT_MS,
-    bodyTimeout: ANSWER_TIMEOUT_MS,
-    // Said, because an environment variable of Node's would turn it off.
-    connect: {
-      timeout: CONNECT_TIMEOUT_MS,
-      rejectUnauthorized: true,
-      onread: sharedReads(),
-      ...(ca !== undefined && { ca }),
-    },
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    answerTimeoutMs: ANSWER_TIMEOUT_MS,
+    onread: sharedReads(),
+    proxies,
   });
 }

@@ -177,14 +177,25 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
         return `${brokers} broker${brokers === 1 ? '' : 's'}; ${there}`;
       }),
       attempt('registry', async () => {
-        const { records } = topicNames(config.topics.prefix, config.topics.sharedPrefix);
-        const versions = await Promise.all(
-          config.resources.map(async (resource) => {
-            const latest = await registry.latest(valueSubject(records(resource)));
-            return latest ? [`${resource} ${latest.version}`] : [];
-          }),
+        const { records, orderStatusChanges, deadLetters } = topicNames(
+          config.topics.prefix,
+          config.topics.sharedPrefix,
         );
-        const known = versions.flat();
+        const hasOrders = config.resources.includes('orders');
+        const topics = [
+          ...config.resources.map(records),
+          ...(hasOrders ? [orderStatusChanges] : []),
+          deadLetters,
+        ];
+        const subjects = await Promise.all(
+          topics.map((topic) => registry.inspect(valueSubject(topic))),
+        );
+        const refusal = subjects.flatMap(({ refusals }) => refusals)[0];
+        if (refusal !== undefined) throw new CellarstreamError('REGISTRY_REFUSED', refusal);
+        const known = config.resources.flatMap((resource, nth) => {
+          const { version } = subjects[nth]!;
+          return version === undefined ? [] : [`${resource} ${version}`];
+        });
         return known.length > 0
           ? `versions ${known.join(', ')}`
           : 'no schema yet, run will register them';

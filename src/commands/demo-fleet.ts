@@ -22,6 +22,7 @@ import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { startSandbox } from '../sandbox/index.ts';
 import { FIRST_RETRIES, openKafka } from '../sinks/client/open-kafka.ts';
 import { writeAccountFiles } from './account-files.ts';
+import { directLoopback } from './direct-loopback.ts';
 import { fleetScene } from './fleet-scene.ts';
 import { instanceProcess } from './instance-process.ts';
 import type { InstanceEnd, InstanceLine, InstanceProcess } from './instance-process.ts';
@@ -56,6 +57,7 @@ export async function demoFleet(options: DemoFleetOptions): Promise<void> {
   const accountsDir = join(state, 'accounts');
   const env = {
     ...process.env,
+    ...directLoopback(process.env),
     // They are in the accounts' files.
     ...{ API_BASE_URL: '', API_KEY: '', API_KEY_FILE: '', API_LOGIN_URL: '' },
     ACCOUNTS_DIR: accountsDir,

@@ -22,6 +22,7 @@ import type { Operation } from '../streams/diff/change.ts';
 import { instanceText, whoRuns } from './who-runs.ts';
 import { changeLines } from './change-lines.ts';
 import { demoFleet } from './demo-fleet.ts';
+import { directLoopback } from './direct-loopback.ts';
 import { logHooks } from './log-hooks.ts';
 import { progressLine } from './progress-line.ts';
 import { sandboxOptions } from './sandbox-flags.ts';
@@ -69,6 +70,7 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
     env: {
       LOG_LEVEL: 'warn',
       ...process.env,
+      ...directLoopback(process.env),
       API_BASE_URL: sandbox.url,
       API_KEY: sandbox.apiKey,
       API_LOGIN_URL: '',

@@ -6,6 +6,7 @@ import { RESOURCES } from '../resources/resources.ts';
 import type { Config, ConfigWith, Need } from './config.ts';
 import { loadConfig } from './load-config.ts';
 import { settingTexts } from './setting-texts.ts';
+import { settingsFileText } from './settings-file.ts';
 import { keyFieldsSetting, SCHEMA } from './settings.ts';
 
 /** What a file of an account may set; all else is the instance's, from its environment. */
@@ -88,7 +89,9 @@ export function loadAccount(
   const file = `${name}.env`;
   try {
     expectName(name);
-    const own = parse(readFileSync(join(config.accountsDir, file)));
+    const found = settingsFileText(readFileSync(join(config.accountsDir, file)));
+    if ('advice' in found) throw new CellarstreamError('SETTINGS', found.advice);
+    const own = parse(found.text);
     expectOwn(own);
     return loadConfig({
       env: {

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import type { ApiConfig, Config, KafkaConfig, RegistryConfig } from './config.ts';
+import type { Proxies } from '../core/proxies.ts';
+import type { ApiConfig, Config, KafkaConfig, RegistryAuth, RegistryConfig } from './config.ts';
 import type { Settings } from './settings.ts';
 
 /** The settings, checked, as the configuration that they make; relative paths start from `cwd`. */
@@ -59,7 +60,8 @@ function apiOf(set: Settings): ApiConfig | undefined {
   const { API_BASE_URL: baseUrl, API_KEY: key, API_LOGIN_URL, API_CA_FILE: ca } = set;
   const { API_KEY_PATIENCE_MS: keyPatienceMs } = set;
   if (baseUrl === undefined || key === undefined) return undefined;
-  return { baseUrl, loginUrl: API_LOGIN_URL ?? loginUrlOf(baseUrl), key, keyPatienceMs, ca };
+  const loginUrl = API_LOGIN_URL ?? loginUrlOf(baseUrl);
+  return { baseUrl, loginUrl, key, keyPatienceMs, ca, ...proxiesOf(set) };
 }
 
 function kafkaOf(set: Settings): KafkaConfig | undefined {
@@ -76,8 +78,27 @@ function kafkaOf(set: Settings): KafkaConfig | undefined {
 function registryOf(set: Settings): RegistryConfig | undefined {
   const { SCHEMA_REGISTRY_URL: url, SCHEMA_REGISTRY_CA_FILE: ca } = set;
   if (url === undefined) return undefined;
+  const { SCHEMA_REGISTRY_HEADERS: headers = {} } = set;
+  const { SCHEMA_REGISTRY_CERT_FILE: cert, SCHEMA_REGISTRY_KEY_FILE: key } = set;
+  const client = cert !== undefined && key ? { cert, key } : undefined;
+  return { url, auth: registryAuthOf(set), headers, ca, client, ...proxiesOf(set) };
+}
+
+function registryAuthOf(set: Settings): RegistryAuth | undefined {
   const { SCHEMA_REGISTRY_USERNAME: username, SCHEMA_REGISTRY_PASSWORD: password } = set;
-  return { url, auth: username && password ? { username, password } : undefined, ca };
+  if (username && password) return { kind: 'basic', username, password };
+  if (set.SCHEMA_REGISTRY_TOKEN) return { kind: 'bearer', token: set.SCHEMA_REGISTRY_TOKEN };
+  const { SCHEMA_REGISTRY_OAUTH_TOKEN_URL: tokenUrl } = set;
+  const { SCHEMA_REGISTRY_OAUTH_CLIENT_ID: clientId } = set;
+  const { SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET: clientSecret } = set;
+  if (!tokenUrl || !clientId || !clientSecret) return undefined;
+  const scope = set.SCHEMA_REGISTRY_OAUTH_SCOPE;
+  return { kind: 'oauth', credentials: { tokenUrl, clientId, clientSecret, scope } };
+}
+
+function proxiesOf(set: Settings): { readonly proxies?: Proxies } {
+  const { HTTP_PROXY: http, HTTPS_PROXY: https, NO_PROXY: noProxy } = set;
+  return http || https ? { proxies: { http, https, noProxy } } : {};
 }
 
 /** Where the login is, unless it is set. */

@@ -1,4 +1,6 @@
+import type { ClientCredentials } from '../core/client-tokens.ts';
 import type { Resource } from '../resources/resources.ts';
+import type { Proxies } from '../core/proxies.ts';
 import type { Secret } from '../core/secret.ts';
 import type { FieldPointer, LogLevel } from './settings.ts';
 
@@ -18,6 +20,8 @@ export interface ApiConfig {
   readonly keyPatienceMs: number;
   /** PEM text of the authorities to trust in place of Node's own. */
   readonly ca: string | undefined;
+  /** Default: direct connections. */
+  readonly proxies?: Proxies | undefined;
 }
 
 /** The brokers, and how to log in. */
@@ -35,13 +39,28 @@ export interface KafkaConfig {
     | undefined;
 }
 
+/** How requests to the schema registry are authorized. */
+export type RegistryAuth =
+  | { readonly kind: 'basic'; readonly username: string; readonly password: Secret }
+  /** A bearer token that does not change while the process runs. */
+  | { readonly kind: 'bearer'; readonly token: Secret }
+  /** Bearer tokens of an OAuth 2 token endpoint, renewed before they expire. */
+  | { readonly kind: 'oauth'; readonly credentials: ClientCredentials };
+
 /** The schema registry, and how to log in. */
 export interface RegistryConfig {
   /** Without a trailing `/`. */
   readonly url: string;
-  readonly auth: { readonly username: string; readonly password: Secret } | undefined;
+  /** The credentials; undefined for a registry that needs no login, or one that goes by a client certificate. */
+  readonly auth: RegistryAuth | undefined;
+  /** Further headers of each request, by their names in lower case. */
+  readonly headers: Readonly<Record<string, Secret>>;
   /** PEM text of the authorities to trust in place of Node's own. */
   readonly ca: string | undefined;
+  /** Client certificate with its chain, and its private key, in PEM. */
+  readonly client: { readonly cert: string; readonly key: Secret } | undefined;
+  /** Default: direct connections. */
+  readonly proxies?: Proxies | undefined;
 }
 
 /** The fields that hold personal data, and what becomes of each; no field is in two of the lists. */

@@ -4,6 +4,7 @@ import type { ConfigWith, Need } from './config.ts';
 import { settingProblems } from './setting-problems.ts';
 import { FORMER_NAMES, settingTexts } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
+import { isQuoted, QUOTED } from './settings-file.ts';
 import { SCHEMA } from './settings.ts';
 
 /** Where {@link loadConfig} finds the settings, and which it insists on. */
@@ -52,8 +53,9 @@ export function loadConfig<N extends Need = never>(options: ConfigOptions<N>): C
   return deepFreeze(configOf(parsed.data, cwd, sharedPrefix)) as ConfigWith<N>;
 }
 
-/** By the name that was set, which may be a former one. */
-function problemOf(name: string, advice: string, texts: SettingTexts): SettingProblem {
+/** The problem under the name that was set, which may be a former one. */
+function problemOf(name: string, message: string, texts: SettingTexts): SettingProblem {
+  const advice = isQuoted(texts[name] ?? '') ? `${message}; it ${QUOTED}` : message;
   const former = Object.entries(FORMER_NAMES).find(
     ([before, now]) => now === name && texts[before] !== undefined && texts[before] === texts[now],
   );

@@ -45,6 +45,14 @@ function contradictions(texts: SettingTexts): SettingProblem[] {
   needs('KAFKA_SASL_PASSWORD', ['KAFKA_SASL_MECHANISM']);
   needs('SCHEMA_REGISTRY_USERNAME', ['SCHEMA_REGISTRY_PASSWORD']);
   needs('SCHEMA_REGISTRY_PASSWORD', ['SCHEMA_REGISTRY_USERNAME']);
+  const OAUTH = 'SCHEMA_REGISTRY_OAUTH_';
+  needs(`${OAUTH}TOKEN_URL`, [`${OAUTH}CLIENT_ID`, `${OAUTH}CLIENT_SECRET`]);
+  for (const name of ['CLIENT_ID', 'CLIENT_SECRET', 'SCOPE']) {
+    needs(`${OAUTH}${name}`, [`${OAUTH}TOKEN_URL`]);
+  }
+  needs('SCHEMA_REGISTRY_CERT_FILE', ['SCHEMA_REGISTRY_KEY_FILE']);
+  needs('SCHEMA_REGISTRY_KEY_FILE', ['SCHEMA_REGISTRY_CERT_FILE']);
+  problems.push(...severalLogins(texts));
   needs('PII_HMAC', ['PII_HMAC_KEY'], 'it is the key of the HMAC, and is not set');
   if (texts.KAFKA_SSL_CA_FILE !== undefined && texts.KAFKA_SSL !== 'true') {
     problems.push({ name: 'KAFKA_SSL_CA_FILE', advice: 'needs KAFKA_SSL=true' });
@@ -58,15 +66,27 @@ function contradictions(texts: SettingTexts): SettingProblem[] {
     'API_BASE_URL',
     'API_LOGIN_URL',
   ]);
-  needsTls('SCHEMA_REGISTRY_CA_FILE', 'needs SCHEMA_REGISTRY_URL to begin with https://', [
-    'SCHEMA_REGISTRY_URL',
-  ]);
+  for (const file of ['SCHEMA_REGISTRY_CA_FILE', 'SCHEMA_REGISTRY_CERT_FILE']) {
+    needsTls(file, 'needs SCHEMA_REGISTRY_URL to begin with https://', ['SCHEMA_REGISTRY_URL']);
+  }
   const orderKey = SCHEMA.shape.KEY_FIELDS_ORDERS.safeParse(texts.KEY_FIELDS_ORDERS).data;
   if (orderKey && orderKey.join() !== 'order_number') {
     const advice = 'must be order_number: orders are read again by it';
     problems.push({ name: 'KEY_FIELDS_ORDERS', advice });
   }
   return [...problems, ...piiProblems(texts), ...volatileProblems(texts)];
+}
+
+/** Settings of which each is a login of its own at the schema registry: a request has one. */
+const REGISTRY_LOGINS = [
+  'SCHEMA_REGISTRY_USERNAME',
+  'SCHEMA_REGISTRY_TOKEN',
+  'SCHEMA_REGISTRY_OAUTH_TOKEN_URL',
+] as const satisfies readonly Name[];
+
+function severalLogins(texts: SettingTexts): SettingProblem[] {
+  const [first, ...others] = REGISTRY_LOGINS.filter((name) => texts[name] !== undefined);
+  return others.map((name) => ({ name, advice: `and ${first} are both set: keep one of them` }));
 }
 
 /** Of several settings of a kind one that is spelled wrong would do nothing, without a word. */

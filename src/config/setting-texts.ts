@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parse } from 'dotenv';
+import { settingsFileText } from './settings-file.ts';
 import { SCHEMA } from './settings.ts';
 import type { Name } from './settings.ts';
 
@@ -19,7 +20,12 @@ const SECRETS = [
   'API_KEY',
   'KAFKA_SASL_PASSWORD',
   'SCHEMA_REGISTRY_PASSWORD',
+  'SCHEMA_REGISTRY_TOKEN',
+  'SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET',
+  'SCHEMA_REGISTRY_HEADERS',
   'PII_HMAC_KEY',
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
 ] as const satisfies readonly Name[];
 
 /** What these hold is read from the file that they name. */
@@ -27,7 +33,12 @@ const CONTENTS = [
   'API_CA_FILE',
   'KAFKA_SSL_CA_FILE',
   'SCHEMA_REGISTRY_CA_FILE',
+  'SCHEMA_REGISTRY_CERT_FILE',
+  'SCHEMA_REGISTRY_KEY_FILE',
 ] as const satisfies readonly Name[];
+
+/** Settings that other programs read in lower case too; where both are set the lower-case one is used, as curl does. */
+const IN_EITHER_CASE = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const satisfies readonly Name[];
 
 /** Former names of settings, which still work, and their names now. */
 export const FORMER_NAMES = {
@@ -50,8 +61,9 @@ export function settingTexts(
   problems: SettingProblem[],
 ): SettingTexts {
   const read = (name: string, file: string): string | undefined => {
+    let bytes: Buffer;
     try {
-      return readFileSync(resolve(cwd, file), 'utf8');
+      bytes = readFileSync(resolve(cwd, file));
     } catch (cause) {
       const code = (cause as NodeJS.ErrnoException).code ?? 'no reason given';
       if (name === '.env' && code === 'ENOENT') return undefined;
@@ -61,6 +73,13 @@ export function settingTexts(
       });
       return undefined;
     }
+    const found = settingsFileText(bytes);
+    if ('text' in found) return found.text;
+    problems.push({
+      name,
+      advice: name === '.env' ? found.advice : `names a file that ${found.advice}`,
+    });
+    return undefined;
   };
   const inFile = present(parse(read('.env', join(cwd, '.env')) ?? ''));
   const inEnv = present(env);
@@ -99,6 +118,10 @@ function present(texts: SettingTexts): Texts {
   for (const [name, text = ''] of Object.entries(texts)) {
     if (text.trim() === '') continue;
     some[name] = SECRETS.some((secret) => secret === name) ? withoutLineEnd(text) : text.trim();
+  }
+  for (const name of IN_EITHER_CASE) {
+    const lower = some[name.toLowerCase()];
+    if (lower !== undefined) some[name] = lower;
   }
   return some;
 }

@@ -4,25 +4,38 @@ import { loginUrlOf } from './config-of.ts';
 import type { Config } from './config.ts';
 import { describedType } from '../resources/described-type.ts';
 import { RULES } from '../resources/resources.ts';
-import { FORMER_NAMES, settingTexts } from './setting-texts.ts';
-import type { SettingProblem } from './setting-texts.ts';
+import { FORMER_NAMES, SETTINGS, settingTexts } from './setting-texts.ts';
+import type { SettingProblem, SettingTexts } from './setting-texts.ts';
+import { isQuoted, QUOTED } from './settings-file.ts';
 import type { FieldPointer } from './settings.ts';
 import { WAYS } from '../streams/records/personal-fields.ts';
 import { volatileItem } from './volatile-fields-of.ts';
 
 /**
  * What is allowed in the settings, but may be a slip: a field that nobody has described, a key sent in clear, a
- * former name. The `source` is where the settings of `config` came from.
+ * former name, a value in quotes. The `source` is where the settings of `config` came from.
  */
 export function settingWarnings(
   config: Pick<Config, 'api' | 'pii' | 'volatileFields'>,
   source: Pick<ConfigOptions<never>, 'env' | 'cwd'>,
 ): SettingProblem[] {
-  return [...formerNames(source), ...clearText(config.api), ...undescribed(config)];
+  const texts = settingTexts(source.env, source.cwd, []);
+  return [
+    ...formerNames(texts),
+    ...quoted(texts),
+    ...clearText(config.api),
+    ...undescribed(config),
+  ];
 }
 
-function formerNames({ env, cwd }: Pick<ConfigOptions<never>, 'env' | 'cwd'>): SettingProblem[] {
-  const texts = settingTexts(env, cwd, []);
+function quoted(texts: SettingTexts): SettingProblem[] {
+  return SETTINGS.filter((name) => isQuoted(texts[name] ?? '')).map((name) => ({
+    name,
+    advice: QUOTED,
+  }));
+}
+
+function formerNames(texts: SettingTexts): SettingProblem[] {
   return Object.entries(FORMER_NAMES)
     .filter(([former]) => texts[former] !== undefined)
     .map(([former, name]) => ({

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { RESOURCES } from '../resources/resources.ts';
 import type { Resource } from '../resources/resources.ts';
 import { pointerNames } from '../schemas/json/pointer.ts';
+import { readProxy } from '../core/proxies.ts';
 import { Secret } from '../core/secret.ts';
 
 /** From the most talkative to none. */
@@ -130,6 +131,16 @@ const address = z.string().transform((text, context): string => {
 });
 const withoutSlash = (url: string) => url.replace(/\/+$/, '');
 
+const proxy = z.string().transform((text, context) => {
+  const server = readProxy(text);
+  if (server) return server;
+  context.addIssue(
+    'must be the address of an HTTP proxy, such as http://proxy.example:3128 or http://user:password@proxy.example:3128 ' +
+      '(write special characters of a password as %XX; SOCKS proxies are not supported)',
+  );
+  return z.NEVER;
+});
+
 const certificates = z.string().refine(holdsCertificates, {
   error: 'must name a file with certificates in PEM form, each of them whole',
 });
@@ -145,6 +156,21 @@ export const instant = z
   .transform((text) => Date.parse(text));
 
 const secret = z.string().transform((text) => new Secret(text));
+
+/** HTTP header fields by name: `Name: value` or `Name=value`, with commas or line ends between. Values may be credentials. */
+const headers = z.string().transform((text, context): Readonly<Record<string, Secret>> => {
+  const fields = text.split(/[,\n]/).flatMap((field): [string, Secret][] => {
+    const [, name, value] =
+      /^\s*([!#$%&'*+.^`|~\w-]+)\s*[:=]\s*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)\s*$/.exec(
+        field,
+      ) ?? [];
+    return name === undefined ? [] : [[name.toLowerCase(), new Secret(value!)]];
+  });
+  const count = text.split(/[,\n]/).filter((field) => field.trim() !== '').length;
+  if (fields.length === count && count > 0) return Object.fromEntries(fields);
+  context.addIssue('must be headers such as X-Tenant: wines, with commas between');
+  return z.NEVER;
+});
 
 /** A short key could be found by trial, and with it what is hidden. (That a file is empty is said elsewhere.) */
 const hmacKey = matching(/^(.{16,})?$/s, 'must be 16 characters or more, and random').transform(
@@ -172,7 +198,18 @@ export const SCHEMA = z.object({
   SCHEMA_REGISTRY_URL: address.transform(withoutSlash).optional(),
   SCHEMA_REGISTRY_USERNAME: z.string().optional(),
   SCHEMA_REGISTRY_PASSWORD: secret.optional(),
+  SCHEMA_REGISTRY_TOKEN: secret.optional(),
+  SCHEMA_REGISTRY_OAUTH_TOKEN_URL: address.optional(),
+  SCHEMA_REGISTRY_OAUTH_CLIENT_ID: z.string().optional(),
+  SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET: secret.optional(),
+  SCHEMA_REGISTRY_OAUTH_SCOPE: z.string().optional(),
+  SCHEMA_REGISTRY_HEADERS: headers.optional(),
   SCHEMA_REGISTRY_CA_FILE: certificates.optional(),
+  SCHEMA_REGISTRY_CERT_FILE: certificates.optional(),
+  SCHEMA_REGISTRY_KEY_FILE: secret.optional(),
+  HTTP_PROXY: proxy.optional(),
+  HTTPS_PROXY: proxy.optional(),
+  NO_PROXY: z.string().optional(),
   TOPIC_PREFIX: matching(
     /^[\w.-]{1,200}$/,
     'must be 1 to 200 letters, digits, dots, hyphens or underscores',

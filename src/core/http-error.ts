@@ -1,5 +1,6 @@
 import { errors } from 'undici';
 import { CellarstreamError } from './errors.ts';
+import { ProxyError } from './proxy-tunnel.ts';
 import { tlsError } from './tls-error.ts';
 import type { TlsServer } from './tls-error.ts';
 
@@ -16,6 +17,9 @@ export interface HttpServer extends Omit<TlsServer, 'ifPlain'> {
  */
 export function httpError(cause: unknown, server: HttpServer): CellarstreamError {
   const { who, address, protocol, unreachable } = server;
+  if (cause instanceof ProxyError) {
+    return new CellarstreamError(unreachable, `no answer from ${who}: ${cause.message}`, { cause });
+  }
   const ifPlain = `begin ${address} with http://, or give it the port that does`;
   const refused = tlsError(cause, { ...server, ifPlain });
   if (refused) return refused;

@@ -10,8 +10,9 @@
 export { createRegistry } from '../schemas/registry/registry.ts';
 
 // Registry
-export type { RegisteredSchema, Registry } from '../schemas/registry/registry.ts';
-export type { RegistryOptions } from '../schemas/registry/registry-http.ts';
+export type { RegisteredSchema, Registry, SubjectInspection } from '../schemas/registry/registry.ts';
+export type { Proxies, ProxyServer } from '../core/proxies.ts';
+export type { BearerTokens, RegistryOptions } from '../schemas/registry/registry-http.ts';
 
 // Wire format
 export { frame, unframe } from '../schemas/registry/wire.ts';

@@ -19,7 +19,13 @@ const COMPLETE = {
   KAFKA_BROKERS: 'a.example:9092',
   SCHEMA_REGISTRY_URL: 'http://registry.example:8081',
 };
-const PEM = authority('our authority').cert;
+const AUTHORITY = authority('our authority');
+const PEM = AUTHORITY.cert;
+const CLIENT = AUTHORITY.issue();
+
+/** The registry's password, where it takes one. */
+const passwordOf = ({ registry }: Config) =>
+  registry?.auth?.kind === 'basic' ? registry.auth.password : undefined;
 
 let cwd: string;
 beforeEach(() => {
@@ -90,6 +96,8 @@ describe('loadConfig', () => {
 
   it('reads every setting', () => {
     file('ca.pem', PEM);
+    file('client.pem', CLIENT.cert);
+    file('client-key.pem', CLIENT.key);
     const config: ConfigWith<Need> = loadConfig({
       cwd,
       needs: ALL,
@@ -110,6 +118,9 @@ describe('loadConfig', () => {
         SCHEMA_REGISTRY_USERNAME: 'reader',
         SCHEMA_REGISTRY_PASSWORD: 'word',
         SCHEMA_REGISTRY_CA_FILE: 'ca.pem',
+        SCHEMA_REGISTRY_CERT_FILE: 'client.pem',
+        SCHEMA_REGISTRY_KEY_FILE: 'client-key.pem',
+        SCHEMA_REGISTRY_HEADERS: 'X-Tenant: wines',
         TOPIC_PREFIX: 'cellar_1',
         TOPIC_PARTITIONS: '12',
         TOPIC_REPLICATION: '2',
@@ -165,8 +176,10 @@ describe('loadConfig', () => {
       },
       registry: {
         url: 'https://registry.example/apis/ccompat/v7',
-        auth: { username: 'reader', password: expect.any(Secret) as Secret },
+        auth: { kind: 'basic', username: 'reader', password: expect.any(Secret) as Secret },
+        headers: { 'x-tenant': expect.any(Secret) as Secret },
         ca: PEM,
+        client: { cert: CLIENT.cert, key: expect.any(Secret) as Secret },
       },
       account: 'north.1',
       topics: { prefix: 'cellar_1', sharedPrefix: 'cellar_1', partitions: 12, replication: 2 },
@@ -211,7 +224,7 @@ describe('loadConfig', () => {
     });
     expect(config.api.key.reveal()).toBe('k3y');
     expect(config.kafka.sasl?.password.reveal()).toBe('pass');
-    expect(config.registry.auth?.password.reveal()).toBe('word');
+    expect(passwordOf(config)?.reveal()).toBe('word');
     expect(config.pii.hmacKey?.reveal()).toBe('sixteen letters.');
   });
 
@@ -253,7 +266,7 @@ describe('loadConfig', () => {
     it.each([
       ['API_KEY', (config: Config) => config.api?.key],
       ['KAFKA_SASL_PASSWORD', (config: Config) => config.kafka?.sasl?.password],
-      ['SCHEMA_REGISTRY_PASSWORD', (config: Config) => config.registry?.auth?.password],
+      ['SCHEMA_REGISTRY_PASSWORD', passwordOf],
       ['PII_HMAC_KEY', (config: Config) => config.pii.hmacKey],
     ])('takes %s from a file', (name, secretOf) => {
       const others = {
@@ -518,9 +531,30 @@ describe('loadConfig', () => {
       ['KAFKA_SASL_PASSWORD', 'planted', 'needs KAFKA_SASL_MECHANISM'],
       ['SCHEMA_REGISTRY_USERNAME', 'user', 'needs SCHEMA_REGISTRY_PASSWORD'],
       ['SCHEMA_REGISTRY_PASSWORD', 'planted', 'needs SCHEMA_REGISTRY_USERNAME'],
+      ['SCHEMA_REGISTRY_OAUTH_CLIENT_ID', 'a', 'needs SCHEMA_REGISTRY_OAUTH_TOKEN_URL'],
+      ['SCHEMA_REGISTRY_OAUTH_SCOPE', 'a', 'needs SCHEMA_REGISTRY_OAUTH_TOKEN_URL'],
+      [
+        'SCHEMA_REGISTRY_OAUTH_TOKEN_URL',
+        'https://idp.example/token',
+        'needs SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET',
+      ],
       ['PII_HMAC', 'orders.email', 'needs PII_HMAC_KEY'],
     ])('%s without its partner', (name, value, advice) => {
       expect(wrong({ [name]: value })[name]).toContain(advice);
+    });
+
+    it('is a second login at the registry', () => {
+      const basic = { SCHEMA_REGISTRY_USERNAME: 'a', SCHEMA_REGISTRY_PASSWORD: 'b' };
+      expect(wrong({ ...basic, SCHEMA_REGISTRY_TOKEN: 'planted' })).toEqual({
+        SCHEMA_REGISTRY_TOKEN: 'and SCHEMA_REGISTRY_USERNAME are both set: keep one of them',
+      });
+    });
+
+    it('is a header that HTTP does not allow, without showing it', () => {
+      for (const planted of ['planted', 'X-Tenant: plänted', 'a b: planted', ',', 'a: b\u0000']) {
+        const { SCHEMA_REGISTRY_HEADERS: advice } = wrong({ SCHEMA_REGISTRY_HEADERS: planted });
+        expect(advice).toBe('must be headers such as X-Tenant: wines, with commas between');
+      }
     });
 
     it('is a certificate authority for a connection without TLS', () => {

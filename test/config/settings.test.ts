@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { authority } from '../support/certificates.ts';
 
@@ -41,4 +41,40 @@ it.each([
   expect(advice(text)).toBe(
     '1 setting is wrong:\n- API_CA_FILE must name a file with certificates in PEM form, each of them whole',
   );
+});
+
+describe('proxies', () => {
+  const API = { API_BASE_URL: 'https://api.example', API_KEY: 'k' };
+  const load = (env: Record<string, string>, dotenv = '') => {
+    const cwd = mkdtempSync(join(tmpdir(), 'cellarstream-proxy-'));
+    onTestFinished(() => rmSync(cwd, { recursive: true }));
+    writeFileSync(join(cwd, '.env'), dotenv);
+    return loadConfig({ env: { ...API, ...env }, cwd, needs: ['api'] }).api.proxies;
+  };
+
+  it.each([
+    ['upper case', { HTTPS_PROXY: 'http://a.example:3128' }, ''],
+    ['lower case', { https_proxy: 'http://a.example:3128' }, ''],
+    [
+      'lower case before upper case',
+      { https_proxy: 'http://a.example:3128', HTTPS_PROXY: 'http://b.example' },
+      '',
+    ],
+    ['.env', {}, 'https_proxy=http://a.example:3128'],
+    [
+      'the environment before .env',
+      { https_proxy: 'http://a.example:3128' },
+      'HTTPS_PROXY=http://b.example',
+    ],
+  ])('are read from %s', (_, env, dotenv) => {
+    expect(load(env, dotenv)?.https).toEqual({ origin: 'http://a.example:3128' });
+  });
+
+  it('are none without a proxy', () => expect(load({ NO_PROXY: '*' })).toBeUndefined());
+
+  it('that are no addresses are refused without showing their password', () => {
+    const wrong = { HTTP_PROXY: 'socks5://u:geheim@a.example' };
+    expect(() => load(wrong)).toThrow(/- HTTP_PROXY must be the address of an HTTP proxy, such as/);
+    expect(() => load(wrong)).not.toThrow(/geheim/);
+  });
 });

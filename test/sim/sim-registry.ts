@@ -66,6 +66,7 @@ export function registryOf(registry: SimRegistry, step: (what: string) => Promis
       return registry.schema(id);
     },
     compatible: () => Promise.resolve(true),
+    inspect: () => Promise.reject(new Error('only check inspects subjects')),
     close: () => Promise.resolve(),
   };
 }

@@ -15,8 +15,8 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-/** Serves on a free port of the loopback. */
-export async function serve(answer: RequestListener): Promise<HttpServer> {
+/** Serves on the loopback. @param onPort Default a free one. */
+export async function serve(answer: RequestListener, onPort = 0): Promise<HttpServer> {
   const requests: IncomingMessage[] = [];
   const arrivals = new EventEmitter();
   const server = createServer((request, response) => {
@@ -24,7 +24,7 @@ export async function serve(answer: RequestListener): Promise<HttpServer> {
     arrivals.emit('request', request.socket);
     answer(request, response);
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(onPort, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {

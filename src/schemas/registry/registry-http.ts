@@ -1,6 +1,8 @@
-import { Agent } from 'undici';
 import { CellarstreamError } from '../../core/errors.ts';
+import { httpConnections } from '../../core/http-connections.ts';
 import { httpError, ifTls } from '../../core/http-error.ts';
+import type { Proxies } from '../../core/proxies.ts';
+import { USER_AGENT } from '../../core/version.ts';
 import { objectIn } from '../json/json.ts';
 
 /** Where a registry is, and how to log in. */
@@ -9,13 +11,31 @@ export interface RegistryOptions {
   readonly url: string;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
+  /** Bearer token in place of user name and password, or a source of them. */
+  readonly token?: string | BearerTokens | undefined;
+  /** Further headers of each request, such as `target-sr-cluster` of Confluent Cloud. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Client certificate with its chain, in PEM. Default: none is presented. */
+  readonly cert?: string | undefined;
+  /** Private key of `cert`, in PEM. */
+  readonly key?: string | undefined;
   /** Certificates to trust instead of the system's, in PEM. */
   readonly ca?: string | undefined;
   /** For connecting, for the headers, and between two parts of an answer. Default 10,000. */
   readonly timeoutMs?: number | undefined;
+  /** HTTP proxies, as `loadConfig` reads them from `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. Default: direct connections. */
+  readonly proxies?: Proxies | undefined;
 }
 
-/** What a registry answered: 200, or 404 in its own words. */
+/** A source of bearer tokens that expire. */
+export interface BearerTokens {
+  /** A valid token; called before each request. */
+  readonly get: () => Promise<{ readonly value: string }>;
+  /** Called when the registry has refused a token: the next call of `get` gives another. */
+  readonly forget: (value: string) => void;
+}
+
+/** What a registry answered: a 2xx, or 404 in its own words. */
 export interface RegistryAnswer {
   readonly found: boolean;
   readonly body: Readonly<Record<string, unknown>>;
@@ -26,7 +46,7 @@ export interface RegistryHttp {
   /**
    * @param about What is asked for, for errors: a subject, a schema's id.
    * @throws CellarstreamError `REGISTRY_UNREACHABLE`: no answer, 408, 429 or 5xx;
-   * `REGISTRY_REFUSED`: anything but 200 and the registry's own 404; `TLS_REFUSED`.
+   * `REGISTRY_REFUSED`: anything but a 2xx and the registry's own 404; `TLS_REFUSED`.
    */
   readonly ask: (
     method: string,
@@ -45,13 +65,15 @@ const SERVER = {
 
 /** What to do about it. */
 const ADVICE: Readonly<Record<number, string>> = {
-  401: 'check SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD',
-  403: 'SCHEMA_REGISTRY_USERNAME needs the right to read and register schemas',
+  401: 'check the login: SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD, SCHEMA_REGISTRY_TOKEN, or SCHEMA_REGISTRY_OAUTH_*',
+  403: 'the account needs the right to read and register schemas',
 };
 /** A proxy, most of the time, or a registry whose API is at another path. */
 const UNKNOWN = 'no word that a registry would use';
 
 const TIMEOUT_MS = 10_000;
+/** Limit of a whole answer, in timeouts: a body that arrives in small parts would otherwise be waited for without end. */
+const WHOLE_ANSWER = 3;
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 const MAX_MESSAGE_LENGTH = 500;
 const MEDIA_TYPE = 'application/vnd.schemaregistry.v1+json';
@@ -61,22 +83,48 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
   const base = pathname.replace(/\/+$/, '');
   const where = `the schema registry at ${origin}${base}`; // an address may carry a password
   const server = { ...SERVER, who: where, protocol };
-  const authorization = basic(
+  const { token, headers } = options;
+  const login = basic(
     options.username ?? decodeURIComponent(username),
     options.password ?? decodeURIComponent(password),
   );
   const timeout = options.timeoutMs ?? TIMEOUT_MS;
-  const agent = new Agent({
-    // Said, because an environment variable of Node's would turn it off.
-    connect: {
-      timeout,
-      rejectUnauthorized: true,
-      ...(options.ca !== undefined && { ca: options.ca }),
-    },
-    headersTimeout: timeout,
-    bodyTimeout: timeout,
-    maxResponseSize: MAX_ANSWER_BYTES,
+  const connections = httpConnections({
+    ca: options.ca,
+    cert: options.cert,
+    key: options.key,
+    connectTimeoutMs: timeout,
+    answerTimeoutMs: timeout,
+    maxAnswerBytes: MAX_ANSWER_BYTES,
+    proxies: options.proxies,
   });
+
+  const exchange = async (
+    method: string,
+    path: string,
+    body: object | undefined,
+    authorization: string | undefined,
+  ): Promise<{ readonly status: number; readonly text: string }> => {
+    try {
+      const answer = await connections.request({
+        origin,
+        path: base + path,
+        method,
+        headers: {
+          'user-agent': USER_AGENT,
+          accept: `${MEDIA_TYPE}, application/json`,
+          'content-type': MEDIA_TYPE,
+          ...(authorization !== undefined && { authorization }),
+          ...headers,
+        },
+        body: body ? JSON.stringify(body) : null,
+        signal: AbortSignal.timeout(WHOLE_ANSWER * timeout),
+      });
+      return { status: answer.statusCode, text: await answer.body.text() };
+    } catch (cause) {
+      throw httpError(cause, server);
+    }
+  };
 
   const ask = async (
     method: string,
@@ -84,34 +132,25 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
     about: string,
     body?: object,
   ): Promise<RegistryAnswer> => {
-    let status: number;
-    let text: string;
-    try {
-      const answer = await agent.request({
-        origin,
-        path: base + path,
-        method,
-        headers: {
-          accept: `${MEDIA_TYPE}, application/json`,
-          'content-type': MEDIA_TYPE,
-          ...authorization,
-        },
-        body: body ? JSON.stringify(body) : null,
-      });
-      status = answer.statusCode;
-      text = await answer.body.text();
-    } catch (cause) {
-      throw httpError(cause, server);
+    let bearer = await bearerOf(token);
+    const send = () =>
+      exchange(method, path, body, bearer === undefined ? login : `Bearer ${bearer}`);
+    let answer = await send();
+    if (answer.status === 401 && typeof token === 'object' && bearer !== undefined) {
+      token.forget(bearer); // revoked, or over by the registry's clock
+      bearer = await bearerOf(token);
+      answer = await send();
     }
+    const { status, text } = answer;
     const parsed = objectIn(text);
-    const found = status === 200;
+    const found = status >= 200 && status < 300;
     if (parsed && (found || (status === 404 && 'error_code' in parsed)))
       return { found, body: parsed };
 
-    const words = typeof parsed?.message === 'string' ? oneLine(parsed.message) : undefined;
+    const words = wordsIn(parsed);
     // A port that speaks TLS answers plain text with a 400 of its own, if it answers.
     const isPlain = protocol === 'http:' && status === 400 && parsed === undefined;
-    const isElsewhere = status === 200 || status === 404;
+    const isElsewhere = found || status === 404;
     const advice = isPlain
       ? ifTls(SERVER.address)
       : isElsewhere
@@ -123,10 +162,13 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
     const message = `${about}: ${where} answered ${status}: ${said.join(': ') || UNKNOWN}`;
     const passing = status === 408 || status === 429 || status >= 500;
     const code = passing ? 'REGISTRY_UNREACHABLE' : 'REGISTRY_REFUSED';
-    throw new CellarstreamError(code, message, { context: { status } });
+    const errorCode = parsed?.error_code;
+    throw new CellarstreamError(code, message, {
+      context: { status, ...(typeof errorCode === 'number' && { errorCode }) },
+    });
   };
 
-  return { ask, close: () => agent.destroy() };
+  return { ask, close: () => connections.destroy() };
 }
 
 /** What answers there is no registry. */
@@ -136,9 +178,20 @@ function pathAdvice(base: string): string {
     : `is its path the right one in ${SERVER.address}?`;
 }
 
-function basic(username: string, password: string): Record<string, string> {
-  if (username === '' && password === '') return {};
-  return { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` };
+async function bearerOf(token: RegistryOptions['token']): Promise<string | undefined> {
+  return typeof token === 'object' ? (await token.get()).value : token;
+}
+
+function basic(username: string, password: string): string | undefined {
+  if (username === '' && password === '') return undefined;
+  return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+}
+
+/** The registry's explanation: Confluent and Apicurio call it `message`, Karapace `reason` or `detail` where a login or a right is missing. */
+function wordsIn(answer: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const texts = [answer?.message, answer?.reason, answer?.detail, answer?.error];
+  const text = texts.find((each) => typeof each === 'string');
+  return text === undefined ? undefined : oneLine(text as string);
 }
 
 function oneLine(text: string): string {

@@ -4,13 +4,23 @@ import { CellarstreamError } from '../../core/errors.ts';
 import type { RecordSchema } from '../avro/avro-schema.ts';
 import { objectIn } from '../json/json.ts';
 import { createRegistryHttp } from './registry-http.ts';
-import type { RegistryOptions } from './registry-http.ts';
+import type { RegistryAnswer, RegistryOptions } from './registry-http.ts';
 
 /** A version of a subject's schema. */
 export interface RegisteredSchema {
   readonly id: number;
   readonly version: number;
   readonly schema: RecordSchema;
+}
+
+/** A subject as the registry has it, and what keeps {@link Registry.register} from working there. */
+export interface SubjectInspection {
+  /** Newest version; undefined where nothing is registered under the subject. */
+  readonly version: number | undefined;
+  /** Compatibility level in force: the subject's own, else the global one; undefined where the registry tells neither. */
+  readonly compatibility: string | undefined;
+  /** The registry's refusals, one line each; empty where `register` would work. */
+  readonly refusals: readonly string[];
 }
 
 /**
@@ -21,8 +31,8 @@ export interface RegisteredSchema {
  */
 export interface Registry {
   /**
-   * The id of the schema under the subject, where it is registered unless it's there already. The
-   * subject is made FULL_TRANSITIVE first. A schema is sent once, however often it is asked for; of
+   * The id of the schema under the subject, where it is registered unless it's there already. A subject whose level in
+   * force is another is made FULL_TRANSITIVE first. A schema is sent once, however often it is asked for; of
    * one subject one at a time.
    */
   register(subject: string, schema: RecordSchema): Promise<number>;
@@ -32,6 +42,8 @@ export interface Registry {
   schemaById(id: number): Promise<RecordSchema>;
   /** Whether the subject would take the schema as its next version. */
   compatible(subject: string, schema: RecordSchema): Promise<boolean>;
+  /** Looks at a subject, and at what this client may do with it, without changing anything. */
+  inspect(subject: string): Promise<SubjectInspection>;
   /** Ends the connections; requests under way fail. */
   close(): Promise<void>;
 }
@@ -63,14 +75,36 @@ export function createRegistry(options: RegistryOptions): Registry {
   const schemas = boundedMap<number, Promise<RecordSchema>>(MAX_REMEMBERED);
   const lastTurns = new Map<string, Promise<unknown>>();
 
-  const send = async (subject: string, schema: string): Promise<number> => {
-    const config = `/config/${encodeURIComponent(subject)}`;
-    const { body: current } = await ask('GET', config, subject);
-    if (current.compatibilityLevel !== COMPATIBILITY) {
+  /** The subject's own compatibility level, else the registry's; undefined where the registry does not know the subject, or tells no level. */
+  const subjectLevel = async (subject: string): Promise<string | undefined> =>
+    levelIn(await orForbidden(ask('GET', `${configOf(subject)}?defaultToGlobal=true`, subject)));
+
+  /** The level of subjects that have none of their own. Apicurio and Karapace do not tell it for a subject without a schema. */
+  const globalLevel = async (subject: string): Promise<string | undefined> =>
+    levelIn(await orForbidden(ask('GET', '/config', subject)));
+
+  const makeCompatible = async (subject: string): Promise<void> => {
+    const own = await subjectLevel(subject);
+    if (own === COMPATIBILITY) return;
+    try {
       const wanted = { compatibility: COMPATIBILITY };
-      const { found } = await again(() => ask('PUT', config, subject, wanted));
+      const { found } = await again(() => ask('PUT', configOf(subject), subject, wanted));
       if (!found) throw refused(`${subject}: the schema registry can't make it ${COMPATIBILITY}`);
+    } catch (error) {
+      if (!isRefused(error)) throw error;
+      // Roles that may register but not set a level work where an administrator has set the right one for the whole registry.
+      const inForce = own ?? (await globalLevel(subject));
+      if (inForce === COMPATIBILITY) return;
+      const { context } = error;
+      throw new CellarstreamError('REGISTRY_REFUSED', `${error.message}: ${levelAdvice(inForce)}`, {
+        cause: error,
+        context,
+      });
     }
+  };
+
+  const send = async (subject: string, schema: string): Promise<number> => {
+    await makeCompatible(subject);
     const version = { schemaType: 'AVRO', schema };
     const { body } = await again(() => ask('POST', versions(subject), subject, version));
     return integer(body.id, subject);
@@ -114,7 +148,83 @@ export function createRegistry(options: RegistryOptions): Registry {
     return !found || body.is_compatible === true; // a subject that isn't there takes anything
   };
 
-  return { register, latest, schemaById, compatible, close };
+  /** The registry's refusal of a request that could not succeed in any case; undefined where it lacks no right. */
+  const refusalOf = async (
+    method: string,
+    path: string,
+    subject: string,
+    malformed: object,
+  ): Promise<string | undefined> => {
+    try {
+      await ask(method, path, subject, malformed);
+    } catch (error) {
+      if (isForbidden(error)) return error.message;
+      // Registries check rights before they look at the body: any other answer says that the right is there.
+      if (!(error instanceof CellarstreamError) || error.context.status === undefined) throw error;
+    }
+    return undefined;
+  };
+
+  const inspect = async (subject: string): Promise<SubjectInspection> => {
+    const newest = await latest(subject);
+    const compatibility = (await subjectLevel(subject)) ?? (await globalLevel(subject));
+    const schema = { schemaType: NO_SUCH, schema: '{}' };
+    const register = await refusalOf('POST', versions(subject), subject, schema);
+    const setLevel =
+      compatibility === COMPATIBILITY
+        ? undefined
+        : await refusalOf('PUT', configOf(subject), subject, { compatibility: NO_SUCH });
+    const refusals = [
+      ...(register === undefined ? [] : [register]),
+      ...(setLevel === undefined ? [] : [`${setLevel}: ${levelAdvice(compatibility)}`]),
+    ];
+    return { version: newest?.version, compatibility, refusals };
+  };
+
+  return { register, latest, schemaById, compatible, inspect, close };
+}
+
+/** A compatibility level and a schema type that no registry knows: a request with one of them changes nothing. */
+const NO_SUCH = 'NO_SUCH_THING';
+
+/** Confluent's error code for writing to a subject, or a whole registry, in read-only mode. */
+const READ_ONLY = 42205;
+
+function isRefused(error: unknown): error is CellarstreamError {
+  return error instanceof CellarstreamError && error.code === 'REGISTRY_REFUSED';
+}
+
+/** Whether the account lacks a right, or the registry takes no writes. */
+function isForbidden(error: unknown): error is CellarstreamError {
+  if (!isRefused(error)) return false;
+  const { status, errorCode } = error.context;
+  return status === 401 || status === 403 || errorCode === READ_ONLY;
+}
+
+/** The answer; undefined where the account may not ask. */
+function orForbidden<T>(answer: Promise<T>): Promise<T | undefined> {
+  return answer.catch((error: unknown) => {
+    if (isForbidden(error)) return undefined;
+    throw error;
+  });
+}
+
+/** The level in an answer: registries call it `compatibilityLevel` or `compatibility`, some each at another path. */
+function levelIn(answer: RegistryAnswer | undefined): string | undefined {
+  if (!answer?.found) return undefined;
+  const found = answer.body.compatibilityLevel ?? answer.body.compatibility;
+  return typeof found === 'string' ? found : undefined;
+}
+
+function levelAdvice(current: string | undefined): string {
+  return (
+    `its compatibility level is ${current ?? 'not known'} and must be ${COMPATIBILITY}: give the account the right to set ` +
+    `the level of a subject, or have an administrator set it for the subject or for the whole registry`
+  );
+}
+
+function configOf(subject: string): string {
+  return `/config/${encodeURIComponent(subject)}`;
 }
 
 /**

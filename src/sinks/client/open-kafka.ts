@@ -2,8 +2,9 @@ import { Kafka, logLevel } from 'kafkajs';
 import type { KafkaConfig as KafkaJsConfig, logCreator } from 'kafkajs';
 import type { ConfigWith } from '../../config/config.ts';
 import { sharedCodecs } from '../../schemas/events/shared-codecs.ts';
-import { createRegistry } from '../../schemas/registry/registry.ts';
+import { openRegistry } from './open-registry.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
+import { brokerSocket } from './broker-socket.ts';
 import { connectionsOf } from './connections.ts';
 import type { Connections } from './connections.ts';
 import { withoutIdleChecks } from './kafkajs-inner.ts';
@@ -36,6 +37,9 @@ export const FIRST_RETRIES = 5;
  */
 const CONNECTIONS_PER_BROKER = 6;
 
+/** Longest time for a connection to a broker to be set up, in ms. With kafkajs' 1,000 a host's second address would never be tried. */
+const CONNECT_TIMEOUT_MS = 5_000;
+
 /** How long before its end a login is renewed, ms. */
 const LOG_IN_BEFORE_MS = 1_000;
 
@@ -61,6 +65,8 @@ export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {
         password: sasl.password.reveal(),
       } as NonNullable<KafkaJsConfig['sasl']>,
     }),
+    connectionTimeout: CONNECT_TIMEOUT_MS,
+    socketFactory: brokerSocket,
     // kafkajs logs in again so long before a login is over: with its own 10 s, where logins last 3 s, before every
     // request, which brokers refuse.
     reauthenticationThreshold: LOG_IN_BEFORE_MS,
@@ -78,12 +84,7 @@ export function openLinks(
   config: ConfigWith<'kafka' | 'registry'>,
   options: KafkaOptions = {},
 ): Links {
-  const { url, auth, ca } = config.registry;
-  const registry = createRegistry({
-    url,
-    ...(auth && { username: auth.username, password: auth.password.reveal() }),
-    ...(ca !== undefined && { ca }),
-  });
+  const registry = openRegistry(config.registry);
   const kafka = openKafka(config, options);
   const connections = connectionsOf(kafka, { perBroker: CONNECTIONS_PER_BROKER });
   return {

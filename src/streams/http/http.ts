@@ -6,6 +6,7 @@ import { CellarstreamError } from '../../core/errors.ts';
 import type { ErrorContext } from '../../core/errors.ts';
 import { httpError } from '../../core/http-error.ts';
 import { codeOf } from '../../core/tls-error.ts';
+import { USER_AGENT } from '../../core/version.ts';
 import { readAnswer } from './answer-reader.ts';
 import type { Reading } from './answer-reader.ts';
 import { Body } from './body.ts';
@@ -100,7 +101,12 @@ function read({ dispatcher, method, url, headers, body, maxBytes, bodies }: Http
     method,
     origin: url.origin,
     path: url.pathname + url.search,
-    headers: { accept: 'application/json', 'accept-encoding': 'gzip', ...headers },
+    headers: {
+      'user-agent': USER_AGENT,
+      accept: 'application/json',
+      'accept-encoding': 'gzip',
+      ...headers,
+    },
     body: body ?? null,
   };
   return readAnswer(dispatcher, asked, {

@@ -57,6 +57,10 @@ class MemoryRegistry implements Registry {
     return Promise.resolve(this.#takes(schema));
   }
 
+  inspect(): Promise<never> {
+    return Promise.reject(new Error('only check inspects subjects'));
+  }
+
   close(): Promise<void> {
     return Promise.resolve();
   }

@@ -109,7 +109,7 @@ describe('register', () => {
 
     expect(await registry.register('wine.orders-value', schema)).toBe(7);
     expect(seen.map(({ line, body }) => `${line} ${body}`)).toEqual([
-      'GET /api/config/wine.orders-value ',
+      'GET /api/config/wine.orders-value?defaultToGlobal=true ',
       'PUT /api/config/wine.orders-value {"compatibility":"FULL_TRANSITIVE"}',
       `POST /api/subjects/wine.orders-value/versions ${JSON.stringify({
         schemaType: 'AVRO',
@@ -124,7 +124,10 @@ describe('register', () => {
     }));
     await registry.register('a b', schema);
 
-    expect(lines()).toEqual(['GET /api/config/a%20b', 'POST /api/subjects/a%20b/versions']);
+    expect(lines()).toEqual([
+      'GET /api/config/a%20b?defaultToGlobal=true',
+      'POST /api/subjects/a%20b/versions',
+    ]);
   });
 
   it('asks once for all who ask, then and later', async () => {
@@ -142,7 +145,11 @@ describe('register', () => {
     const { registry, lines } = await fake(registering);
     await Promise.all([registry.register('a', schema), registry.register('a', other)]);
 
-    const one = ['GET /api/config/a', 'PUT /api/config/a', 'POST /api/subjects/a/versions'];
+    const one = [
+      'GET /api/config/a?defaultToGlobal=true',
+      'PUT /api/config/a',
+      'POST /api/subjects/a/versions',
+    ];
     expect(lines()).toEqual([...one, ...one]);
   });
 
@@ -237,8 +244,11 @@ describe('errors', () => {
 
   it.each([
     [301, ''],
-    [401, ': check SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD'],
-    [403, ': SCHEMA_REGISTRY_USERNAME needs the right to read and register schemas'],
+    [
+      401,
+      ': check the login: SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD, SCHEMA_REGISTRY_TOKEN, or SCHEMA_REGISTRY_OAUTH_*',
+    ],
+    [403, ': the account needs the right to read and register schemas'],
     [409, ''],
     [422, ''],
   ])('%i is final', async (status, advice) => {

@@ -8,6 +8,7 @@ import { firstValueFrom, lastValueFrom } from 'rxjs';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { describeError } from '../../../src/core/errors.ts';
+import { VERSION } from '../../../src/core/version.ts';
 import { Body, BodyPool } from '../../../src/streams/http/body.ts';
 import { exchange, statusError, where } from '../../../src/streams/http/http.ts';
 import type { HttpAnswer, HttpRequest } from '../../../src/streams/http/http.ts';
@@ -77,6 +78,7 @@ describe('exchange', () => {
     expect(met).toMatchObject({ method: 'POST', url: '/v1/orders?orderNumber=4711' });
     expect(met!.headers).toMatchObject({
       authorization: 'Bearer t',
+      'user-agent': `cellarstream/${VERSION}`, // without one, firewalls answer 403
       accept: 'application/json',
       'accept-encoding': 'gzip',
     });

@@ -1,0 +1,32 @@
+import { isUtf8 } from 'node:buffer';
+
+/** Text of a settings file, or the advice for its setting where the file holds no text in UTF-8. */
+export type SettingsFileText = { readonly text: string } | { readonly advice: string };
+
+const UTF8_MARK = Buffer.from('\ufeff');
+const UTF16_MARKS = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
+const SAVE_AS = 'save the file as UTF-8 (in Windows PowerShell: Out-File -Encoding ascii)';
+
+/**
+ * Decodes a settings file: a `.env`, an account's file, a secret, certificates. A UTF-8 byte order mark is dropped, as Windows
+ * editors write one. UTF-16, which Windows PowerShell writes with `>`, and other encodings are refused: decoded as UTF-8 they
+ * would give another secret.
+ */
+export function settingsFileText(bytes: Buffer): SettingsFileText {
+  // UTF-16 without a mark is valid UTF-8 with a zero in every other byte.
+  if (UTF16_MARKS.some((mark) => bytes.subarray(0, 2).equals(mark)) || bytes.includes(0)) {
+    return { advice: `is not UTF-8 but UTF-16 or binary: ${SAVE_AS}` };
+  }
+  if (!isUtf8(bytes)) return { advice: `is not UTF-8: ${SAVE_AS}` };
+  const hasMark = bytes.subarray(0, UTF8_MARK.length).equals(UTF8_MARK);
+  return { text: bytes.toString('utf8', hasMark ? UTF8_MARK.length : 0) };
+}
+
+/** Whether a value still has the quotes that a shell or `.env` would have removed; `docker run --env-file` keeps them. */
+export function isQuoted(text: string): boolean {
+  return /^(["']).*\1$/s.test(text.trim());
+}
+
+/** Advice for a setting whose value {@link isQuoted}. */
+export const QUOTED =
+  'holds its quotes: docker run --env-file and Kubernetes keep them, so remove them there';

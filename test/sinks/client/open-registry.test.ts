@@ -1,0 +1,139 @@
+import { createServer } from 'node:https';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { afterEach, expect, it } from 'vitest';
+import type { RegistryConfig } from '../../../src/config/config.ts';
+import { CellarstreamError } from '../../../src/core/errors.ts';
+import { Secret } from '../../../src/core/secret.ts';
+import { openRegistry } from '../../../src/sinks/client/open-registry.ts';
+import { authority } from '../../support/certificates.ts';
+import { serve } from '../../support/http-server.ts';
+import { CLIENT, startTokenEndpoint } from '../../support/token-endpoint.ts';
+
+const open: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+const NO_SCHEMA = { error_code: 40401, message: 'not there' };
+const notFound = (_: IncomingMessage, response: ServerResponse) => {
+  response.writeHead(404).end(JSON.stringify(NO_SCHEMA));
+};
+
+function registryAt(url: string, config: Partial<RegistryConfig>) {
+  const none = { auth: undefined, headers: {}, ca: undefined, client: undefined };
+  const registry = openRegistry({ url, ...none, ...config });
+  open.push(() => registry.close());
+  return registry;
+}
+
+/** An identity provider, and the login that it takes. */
+async function identityProvider() {
+  const endpoint = await startTokenEndpoint();
+  open.push(() => endpoint.close());
+  const credentials = {
+    tokenUrl: endpoint.url,
+    clientId: CLIENT.id,
+    clientSecret: new Secret(CLIENT.secret),
+    scope: 'registry',
+  };
+  return { endpoint, auth: { kind: 'oauth', credentials } as const };
+}
+
+it('sends a bearer token and further headers', async () => {
+  const server = await serve(notFound);
+  open.push(() => server.close());
+  const registry = registryAt(server.url.href, {
+    auth: { kind: 'bearer', token: new Secret('t0ken') },
+    headers: { 'x-tenant': new Secret('wines') },
+  });
+  await registry.latest('a');
+
+  expect(server.requests[0]?.headers).toMatchObject({
+    authorization: 'Bearer t0ken',
+    'x-tenant': 'wines',
+    'user-agent': expect.stringMatching(/^cellarstream\//) as string,
+  });
+});
+
+it('asks an identity provider for one token, and sends it with each request', async () => {
+  const { endpoint, auth } = await identityProvider();
+  const server = await serve(notFound);
+  open.push(() => server.close());
+  const registry = registryAt(server.url.href, { auth });
+  await Promise.all([registry.latest('a'), registry.latest('b'), registry.latest('c')]);
+
+  const sent = server.requests.map(({ headers }) => headers.authorization);
+  expect(new Set(sent).size).toBe(1);
+  expect(sent[0]).toMatch(/^Bearer ey/);
+  expect(endpoint.requests.map(({ form }) => form.scope)).toEqual(['registry']);
+});
+
+it('asks for another token when the registry refuses one before its end', async () => {
+  const { endpoint, auth } = await identityProvider();
+  let revoked: string | undefined;
+  const server = await serve((request, response) => {
+    if (request.headers.authorization !== revoked) return notFound(request, response);
+    response.writeHead(401).end(JSON.stringify({ error_code: 401, message: 'revoked' }));
+  });
+  open.push(() => server.close());
+  const registry = registryAt(server.url.href, { auth });
+  await registry.latest('a');
+  revoked = server.requests[0]?.headers.authorization;
+
+  expect(await registry.latest('a')).toBeUndefined();
+  expect(endpoint.requests).toHaveLength(2);
+});
+
+it('asks for no third token when the registry refuses each of them', async () => {
+  const { endpoint, auth } = await identityProvider();
+  const server = await serve((_, response) => {
+    response.writeHead(401).end(JSON.stringify({ error_code: 401, message: 'unknown issuer' }));
+  });
+  open.push(() => server.close());
+  const registry = registryAt(server.url.href, { auth });
+  const error: unknown = await registry.latest('a').catch((reason: unknown) => reason);
+
+  expect(error).toBeInstanceOf(CellarstreamError);
+  expect(error).toMatchObject({ code: 'REGISTRY_REFUSED' });
+  expect((error as Error).message).toContain('unknown issuer: check the login: ');
+  expect(endpoint.requests).toHaveLength(2);
+});
+
+it('names the settings of the token endpoint when that refuses the client', async () => {
+  const { endpoint, auth } = await identityProvider();
+  const credentials = { ...auth.credentials, clientSecret: new Secret('wrong') };
+  const server = await serve(notFound);
+  open.push(() => server.close());
+  const registry = registryAt(server.url.href, { auth: { kind: 'oauth', credentials } });
+
+  await expect(registry.latest('a')).rejects.toMatchObject({
+    code: 'REGISTRY_REFUSED',
+    message: expect.stringMatching(
+      /^SCHEMA_REGISTRY_OAUTH_TOKEN_URL answered 401.*: check SCHEMA_REGISTRY_OAUTH_CLIENT_ID and SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET/,
+    ) as string,
+  });
+  expect(endpoint.requests.length).toBeGreaterThan(0);
+  expect(server.requests).toEqual([]);
+});
+
+it('presents a client certificate', async () => {
+  const signer = authority('registry authority');
+  const presented: boolean[] = [];
+  const server = createServer(
+    { ...signer.issue(), ca: signer.cert, requestCert: true, rejectUnauthorized: true },
+    (request, response) => {
+      presented.push((request.socket as TLSSocket).authorized);
+      notFound(request, response);
+    },
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  open.push(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { cert, key } = signer.issue({ purpose: 'clientAuth' });
+  const registry = registryAt(url, { ca: signer.cert, client: { cert, key: new Secret(key) } });
+
+  expect(await registry.latest('a')).toBeUndefined();
+  expect(presented).toEqual([true]);
+});
