@@ -10,7 +10,11 @@
 export { createRegistry } from '../schemas/registry/registry.ts';
 
 // Registry
-export type { RegisteredSchema, Registry, SubjectInspection } from '../schemas/registry/registry.ts';
+export type {
+  RegisteredSchema,
+  Registry,
+  SubjectInspection,
+} from '../schemas/registry/registry.ts';
 export type { Proxies, ProxyServer } from '../core/proxies.ts';
 export type { BearerTokens, RegistryOptions } from '../schemas/registry/registry-http.ts';
 
