@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts';
 import { volatilePointers } from '../config/volatile-fields-of.ts';
 import type { ResourceRules } from '../resources/resources.ts';
 import type { ListRequest } from '../streams/decode/answer.ts';
+import type { PagePlan } from '../streams/http/page-plan.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { TokenSource } from '../streams/http/token.ts';
 import { parsing } from '../streams/decode/decoder.ts';
@@ -41,6 +42,8 @@ export interface Decoding {
 export interface AccountList {
   /** The order of its requests. */
   readonly clock: LogicalClock;
+  /** Where its pages are asked for. */
+  readonly plan: PagePlan;
   /**
    * Its pages as records. Of a list of which something is hidden each record is parsed, and nobody sees it before that is
    * done: what is hidden is no longer what was sent, so `decode` is left out there.
@@ -66,13 +69,14 @@ export function openAccount({ config, api, quotas }: AccountOptions): Account {
     lanes: quotas.lanes,
     list: (rules, { onUnseen } = {}) => {
       const { resource } = rules;
-      const { clock, pages } = api.list(rules);
+      const { clock, plan, pages } = api.list(rules);
       const personal = personalFieldsOf(pii, resource);
       const volatile = volatileFields(volatilePointers(config, resource));
       const look =
         onUnseen && unseenFields({ pii, volatile: volatile.pointers, resource, onUnseen });
       return {
         clock,
+        plan,
         pages: ({ keyOf, decode } = {}) =>
           pages({
             decode: decode && !personal ? decode : parsing(keyOf),

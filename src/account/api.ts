@@ -18,6 +18,8 @@ import { login } from '../streams/http/login.ts';
 import { pageRequest } from '../streams/http/page-request.ts';
 import type { Refusals } from '../streams/http/page-request.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
+import { PagePlan } from '../streams/http/page-plan.ts';
+import { FailingPlaces } from '../streams/decode/failing-places.ts';
 import type { Limit } from '../streams/quota/token-bucket.ts';
 import { tokenSource } from '../streams/http/token.ts';
 import type { TokenSource } from '../streams/http/token.ts';
@@ -53,6 +55,8 @@ export interface Api {
 export interface ApiList {
   /** The order of its requests. */
   readonly clock: LogicalClock;
+  /** Where its pages are asked for, by what the server was seen to do: for all scans of it. */
+  readonly plan: PagePlan;
   /** Its pages as records. Default: they are parsed, and have no key. */
   readonly pages: (options?: Pick<DecodedListOptions, 'decode' | 'look' | 'hide'>) => ListRequest;
 }
@@ -102,6 +106,10 @@ export function openApi(options: ApiOptions): Api {
     Resource,
     UnreadableTexts
   >;
+  /** Findings about each list, for as long as the process runs. */
+  const found = Object.fromEntries(
+    RESOURCES.map((name) => [name, { plan: new PagePlan(), places: new FailingPlaces() }]),
+  ) as Record<Resource, { readonly plan: PagePlan; readonly places: FailingPlaces }>;
   return {
     tokens,
     list: ({ resource, path }) => {
@@ -121,7 +129,15 @@ export function openApi(options: ApiOptions): Api {
       });
       return {
         clock: shared.logicalClock,
-        pages: (options) => decodedList({ ...shared, request, texts: texts[resource], ...options }),
+        plan: found[resource].plan,
+        pages: (options) =>
+          decodedList({
+            ...shared,
+            request,
+            texts: texts[resource],
+            ...found[resource],
+            ...options,
+          }),
       };
     },
     close: () => connections.destroy(),

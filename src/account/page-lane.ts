@@ -5,6 +5,7 @@ import { permits as permitsFor } from '../streams/flow/permits.ts';
 import type { Permits } from '../streams/flow/permits.ts';
 import type { Answer, ListRequest } from '../streams/decode/answer.ts';
 import type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
+import type { PagePlan } from '../streams/http/page-plan.ts';
 import type { LeftOut } from '../streams/paging/left-out.ts';
 import { contentDigests } from '../streams/paging/content-digests.ts';
 import { pages } from '../streams/paging/pages.ts';
@@ -37,6 +38,8 @@ export interface PageLanesOptions {
   readonly keyOf: KeyOf;
   /** What one lane finds to differ in every answer is left out of anchors by all. */
   readonly leftOut: LeftOut;
+  /** Where pages are asked for; what one lane finds out about the server's paging counts for all. */
+  readonly plan?: PagePlan | undefined;
   /** What a request costs in time by the quota, ms. */
   readonly paceMs: number;
 }
@@ -48,7 +51,7 @@ const MAX_AHEAD = 9;
 export function pageLanes(
   options: PageLanesOptions,
 ): (limit: Limit, places: number, request: ListRequest) => PageLane {
-  const { task, reads, keyOf, leftOut, paceMs } = options;
+  const { task, reads, keyOf, leftOut, plan, paceMs } = options;
   const { config, hooks, scheduler } = task;
   const { pageSize } = config.poll;
   const onDrop = ({ span }: Answer, offset: number) => {
@@ -70,6 +73,7 @@ export function pageLanes(
           keyOf,
           pageSize,
           leftOut,
+          plan,
           contents,
           permit: () => permits.acquire,
           ahead,

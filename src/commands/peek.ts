@@ -122,6 +122,7 @@ export async function peekCommand(
         keyOf,
         pageSize,
         leftOut: anchorsWithout,
+        plan: list.plan,
         permit: () => defer(() => lines.flush()), // whoever reads slowly holds up the next page
       }).pipe(map(({ answer }) => ({ records: splitRecords(answer.data).keyed })));
     }),

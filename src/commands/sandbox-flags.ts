@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option } from 'commander';
 import type { Command } from 'commander';
+import { NAMED_FAULTS, withFault } from '../sandbox/named-faults.ts';
 import type { SandboxOptions, Sort } from '../sandbox/index.ts';
 
 /** The flags of `demo`. */
@@ -27,6 +28,8 @@ interface DataFlags {
   readonly latency: number;
   readonly quota: number;
   readonly drift?: true;
+  /** Each as `NAME` or `NAME=VALUE`. */
+  readonly fault: readonly string[];
 }
 
 /** Random changes from one drift to the next: 15 s at the default rate. */
@@ -47,13 +50,19 @@ export function sandboxFlags(command: Command): Command {
       '--drift',
       `after every ${DRIFT_EVERY} random changes something odd happens to one of the lists: a new field, ` +
         'numbers as text, a record without its key, or a page with some records twice',
+    )
+    .option(
+      '--fault <name[=value]>',
+      `makes the API behave as some APIs do; may be repeated. Names: ${Object.keys(NAMED_FAULTS).join(', ')}`,
+      faults,
+      [],
     );
 }
 
 /** The flags as the sandbox takes them. */
 export function sandboxOptions(flags: DataFlags): SandboxOptions {
-  const { orders, rate, seed, sort, latency, quota, drift } = flags;
-  return {
+  const { orders, rate, seed, sort, latency, quota, drift, fault } = flags;
+  const options: SandboxOptions = {
     records: { orders },
     changesPerSecond: rate,
     seed,
@@ -62,6 +71,17 @@ export function sandboxOptions(flags: DataFlags): SandboxOptions {
     quotaPerMinute: quota,
     ...(drift && { driftEvery: DRIFT_EVERY }),
   };
+  return fault.reduce(withFault, options);
+}
+
+/** One more `--fault`, checked. */
+function faults(text: string, before: readonly string[]): readonly string[] {
+  try {
+    withFault({}, text);
+  } catch (error) {
+    throw new InvalidArgumentError((error as RangeError).message);
+  }
+  return [...before, text];
 }
 
 /** A flag's value that is a whole number. */

@@ -70,6 +70,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     lists: {
       clock: list.clock,
       volatile: list.volatile,
+      plan: list.plan,
       snapshot: list.pages({ keyOf, decode: decode.snapshot }),
       later: list.pages({ keyOf, decode: decode.later }),
     },

@@ -133,6 +133,7 @@ export function makeAccount(
   const tokens = new Tokens(name, settings, clock);
   const arrivals = new Arrivals(settings);
   const faults = new Faults(seed);
+  for (const spec of settings.faults) faults.add(spec);
   const drift = new RandomDrift(store, faults, seed);
   const traffic = new Traffic(store, drift, settings, trade.apart(seed));
   const hidden = new Hidden(seed);

@@ -1,11 +1,11 @@
 import type { PageFault } from './faults.ts';
 import type { Hidden } from './hidden.ts';
-import { listPage } from './list-page.ts';
+import { listPage, selectIds } from './list-page.ts';
 import { parseListQuery } from './list-query.ts';
 import type { Settings } from './options.ts';
 import { Random } from './random.ts';
 import { RULES } from './resources.ts';
-import type { Resource } from './resources.ts';
+import type { RecordKey, Resource } from './resources.ts';
 import type { Store } from './store.ts';
 import type { Tokens } from './tokens.ts';
 
@@ -73,11 +73,23 @@ export class Api {
     const hidden = this.#hidden.of(resource);
     const body = listPage(this.#store.table(resource), query, {
       sort,
+      readings,
       ...(shuffleTies && { shuffle: ++this.#lists }),
       ...(hidden && { hidden }),
       ...(fault && { fault: { ...fault, random: this.#random } }),
     });
     return { status: 200, headers: { 'content-type': 'application/json; charset=utf-8' }, body };
+  }
+
+  /** Whether the answer to a request would hold a record, as far as can be told without shuffled ties. */
+  holds(resource: Resource, params: URLSearchParams, key: RecordKey): boolean {
+    const { readings, sort } = this.#settings;
+    const query = parseListQuery(params, RULES[resource], readings, this.#clock());
+    if (typeof query === 'string') return false;
+    const table = this.#store.table(resource);
+    const hidden = this.#hidden.of(resource);
+    const { ids } = selectIds(table, query, { sort, ...(hidden && { hidden }) });
+    return ids.includes(table.idOf(key));
   }
 
   /** The answer over the quota. */

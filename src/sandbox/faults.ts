@@ -1,6 +1,6 @@
 import type { Patch } from './patch.ts';
 import { Random } from './random.ts';
-import type { Endpoint } from './resources.ts';
+import type { Endpoint, RecordKey } from './resources.ts';
 
 /** What goes wrong, with which requests, and how often. */
 export type FaultSpec = FaultKind & {
@@ -12,6 +12,12 @@ export type FaultSpec = FaultKind & {
   readonly every?: number;
   /** Only so likely with each of those, by the seed. Default 1. */
   readonly probability?: number;
+  /** Only requests whose page holds the record of this key. Default: any. */
+  readonly holding?: RecordKey;
+  /** Only requests with a `pageSize` above this. Default: any. */
+  readonly pageSizeOver?: number;
+  /** Only requests with at least this `offset`. Default: any. */
+  readonly offsetFrom?: number;
 };
 
 /** What can go wrong with a request. */
@@ -63,6 +69,14 @@ export function pageFault(fault: FaultKind | undefined): PageFault | undefined {
   return fault?.kind === 'repeat' || fault?.kind === 'empty' ? fault : undefined;
 }
 
+/** What a list request asks for, as far as faults look at it. */
+export interface Asked {
+  readonly offset: number;
+  readonly pageSize: number;
+  /** Whether its page holds the record of a key. */
+  readonly holds: (key: RecordKey) => boolean;
+}
+
 interface Fault {
   readonly spec: FaultSpec;
   met: number;
@@ -85,12 +99,17 @@ export class Faults {
     return () => void this.#faults.delete(fault);
   }
 
-  /** What is to go wrong with this request: the first fault that strikes. */
-  strike(endpoint: Endpoint): FaultKind | undefined {
+  /**
+   * What is to go wrong with this request: the first fault that strikes.
+   *
+   * @param asked undefined for a login.
+   */
+  strike(endpoint: Endpoint, asked?: Asked): FaultKind | undefined {
     for (const fault of this.#faults) {
       const { endpoint: target = '*', every = 1, probability = 1 } = fault.spec;
       if (target !== '*' && target !== endpoint) continue;
       if (endpoint === 'login' && pageFault(fault.spec)) continue;
+      if (!concerns(fault.spec, asked)) continue;
       if (++fault.met % every !== 0) continue;
       if (probability < 1 && !this.#random.chance(probability)) continue;
       if (--fault.left <= 0) this.#faults.delete(fault);
@@ -98,4 +117,14 @@ export class Faults {
     }
     return undefined;
   }
+}
+
+/** Whether a request is one of those that a fault is limited to. */
+function concerns(
+  { holding, pageSizeOver, offsetFrom }: FaultSpec,
+  asked: Asked | undefined,
+): boolean {
+  if (pageSizeOver !== undefined && !(asked && asked.pageSize > pageSizeOver)) return false;
+  if (offsetFrom !== undefined && !(asked && asked.offset >= offsetFrom)) return false;
+  return holding === undefined || asked?.holds(holding) === true;
 }

@@ -2,6 +2,7 @@ import { ByteWriter } from './byte-writer.ts';
 import { paginationOf } from './envelope.ts';
 import type { PageFault } from './faults.ts';
 import type { ListQuery } from './list-query.ts';
+import type { Readings } from './options.ts';
 import { patched } from './patch.ts';
 import type { Random } from './random.ts';
 import type { JsonObject } from './resources.ts';
@@ -15,22 +16,21 @@ const RECORD_BYTES = 3_072;
 
 /** How a list is shown, whatever is asked of it. */
 export interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
+  /** Default: the page that was asked for, honestly. */
+  readonly readings?: Pick<Readings, 'echo' | 'behindEnd' | 'hasNextPage'>;
   /** What goes wrong with this page, and what decides which of its records it befalls. */
   readonly fault?: PageFault & { readonly random: Random };
 }
 
 /** The JSON text of a list's answer: `{"data":[...],"pagination":{...}}`. */
 export function listPage(table: Table, query: ListQuery, view: ListView): Buffer {
-  const { fault, ...how } = view;
-  const { ids, total } =
-    query.number === undefined
-      ? selectPage(table, {
-          offset: query.offset,
-          limit: query.pageSize,
-          ...how,
-          ...(query.window && { window: query.window }),
-        })
-      : selectOne(table, query, query.number, how.hidden);
+  const { fault, readings } = view;
+  const selected = selectIds(table, query, view);
+  const { total } = selected;
+  const isWrapped =
+    readings?.behindEnd === 'first-page' && query.offset >= total && query.offset > 0;
+  const begin = isWrapped ? 0 : query.offset;
+  const { ids } = isWrapped ? selectIds(table, { ...query, offset: 0 }, view) : selected;
   const shown = fault?.kind === 'empty' ? [] : ids;
   const counted = fault?.kind === 'empty' && fault.pagination === 'empty' ? 0 : total;
   const repeated = fault?.kind === 'repeat' ? someOf(ids, fault.records ?? 1, fault.random) : NONE;
@@ -45,9 +45,33 @@ export function listPage(table: Table, query: ListQuery, view: ListView): Buffer
     const record = JSON.parse(table.text(id)!) as JsonObject;
     out.text(JSON.stringify(patched(record, fault.patch)));
   });
-  const pagination = paginationOf(query.offset, query.pageSize, counted);
+  const used = { offset: begin, pageSize: query.pageSize };
+  const shownAs = readings?.echo === 'asked' ? (query.asked ?? used) : used;
+  const pagination = {
+    ...paginationOf(begin, query.pageSize, counted),
+    current_offset: readings?.echo === 'missing' ? undefined : shownAs.offset,
+    page_size: readings?.echo === 'missing' ? undefined : shownAs.pageSize,
+    ...((isWrapped || readings?.hasNextPage === 'always') && { has_next_page: true }),
+  };
   out.text(`],"pagination":${JSON.stringify(pagination)}}`);
   return out.finish();
+}
+
+/** The ids of the page that a request asks for, and how many records match in all. */
+export function selectIds(
+  table: Table,
+  query: ListQuery,
+  { sort, shuffle, hidden }: Pick<ListView, 'sort' | 'shuffle' | 'hidden'>,
+): { readonly ids: readonly number[]; readonly total: number } {
+  if (query.number !== undefined) return selectOne(table, query, query.number, hidden);
+  return selectPage(table, {
+    offset: query.offset,
+    limit: query.pageSize,
+    sort,
+    ...(shuffle !== undefined && { shuffle }),
+    ...(hidden && { hidden }),
+    ...(query.window && { window: query.window }),
+  });
 }
 
 const NONE: ReadonlySet<number> = new Set();

@@ -3,8 +3,12 @@ import type { ResourceRules } from './resources.ts';
 
 /** A list request, understood. */
 export interface ListQuery {
+  /** Where the page begins, which the server may have rounded. */
   readonly offset: number;
+  /** Records a page, which the server may have clamped. */
   readonly pageSize: number;
+  /** Both as the request has them, where the server uses others. */
+  readonly asked?: { readonly offset: number; readonly pageSize: number };
   /** The one record asked for. */
   readonly number?: number;
   readonly window?: Window;
@@ -42,7 +46,16 @@ export function parseListQuery(
   if (pageSize === undefined || pageSize < 1 || pageSize > PAGE_SIZE) {
     return `pageSize must be a whole number from 1 to ${PAGE_SIZE}`;
   }
-  const query = { offset, pageSize };
+  const [least, most] = readings.pageSizes;
+  const size = Math.min(Math.max(pageSize, least), most);
+  if (readings.offsets === 'multiples' && offset % size !== 0) {
+    return 'offset must be a multiple of pageSize';
+  }
+  const query = {
+    offset: beginning(offset, size, readings),
+    pageSize: size,
+    asked: { offset, pageSize },
+  };
   if (rules.byNumber !== null && params.has(rules.byNumber)) {
     const number = wholeNumber(params.get(rules.byNumber)!);
     return number === undefined ? `${rules.byNumber} must be a whole number` : { ...query, number };
@@ -58,6 +71,11 @@ export function parseListQuery(
   if (start === undefined) return 'modifiedFromDate must be an ISO 8601 date or timestamp';
   if (end === undefined) return 'modifiedToDate must be an ISO 8601 date or timestamp';
   return { ...query, window: { from: start, to: end, inclusive: readings.bounds === 'inclusive' } };
+}
+
+function beginning(offset: number, size: number, { offsets }: Readings): number {
+  if (offsets === 'rounded') return Math.floor(offset / size) * size;
+  return offsets === 'nearest' ? Math.round(offset / size) * size : offset;
 }
 
 function wholeNumber(text: string): number | undefined {

@@ -1,4 +1,5 @@
 import { CellarstreamError } from '../core/errors.ts';
+import type { FaultSpec } from './faults.ts';
 import { RESOURCES } from './resources.ts';
 import type { Resource } from './resources.ts';
 
@@ -32,6 +33,22 @@ export interface Readings {
   readonly expiresIn: 'ms' | 'us' | 's';
   /** Whether the token carries the claim `exp`. It expires either way. Default true. */
   readonly expClaim: boolean;
+  /**
+   * Where a page begins for an `offset` that is no multiple of the page size: there, at the multiple
+   * below, at the nearest multiple, or nowhere (400). Default `exact`.
+   */
+  readonly offsets: 'exact' | 'rounded' | 'nearest' | 'multiples';
+  /** Page sizes that the server uses, least and most; a `pageSize` outside is clamped. Default [1, 1000]. */
+  readonly pageSizes: readonly [least: number, most: number];
+  /**
+   * What `current_offset` and `page_size` say when the server used other values than the request's:
+   * those it used, those of the request, or nothing (the fields are missing). Default `used`.
+   */
+  readonly echo: 'used' | 'asked' | 'missing';
+  /** Answer to an offset behind the end: no records, or the first page with `has_next_page: true`. Default `empty`. */
+  readonly behindEnd: 'empty' | 'first-page';
+  /** Whether `has_next_page` is right, or true on every page. Default `right`. */
+  readonly hasNextPage: 'right' | 'always';
 }
 
 /** What a sandbox is like; all of it optional. */
@@ -99,6 +116,8 @@ export interface SandboxOptions {
   readonly tls?: { readonly cert: string; readonly key: string };
   /** What the API's description leaves open. */
   readonly readings?: Partial<Readings>;
+  /** Faults in force from the start, in every account. Default none. */
+  readonly faults?: readonly FaultSpec[];
   /** The clock, in epoch ms. Default: the machine's, which never goes back. */
   readonly now?: () => number;
 }
@@ -157,7 +176,13 @@ const DEFAULTS = {
     unauthorized: 401,
     expiresIn: 'ms',
     expClaim: true,
+    offsets: 'exact',
+    pageSizes: [1, 1_000],
+    echo: 'used',
+    behindEnd: 'empty',
+    hasNextPage: 'right',
   },
+  faults: [],
   now: () => performance.timeOrigin + performance.now(),
 } as const satisfies Omit<Settings, 'historyEndsAt'>;
 
@@ -213,6 +238,9 @@ function problems(settings: Settings): string[] {
   atLeast('lateCommitMs', 0);
   atLeast('changeLogLimit', 0);
   atLeast('requestLogLimit', 1);
+  const [least, most] = settings.readings.pageSizes;
+  const sizes = 1 <= least && least <= most && most <= 1_000;
+  expect('readings.pageSizes', sizes, 'two numbers from 1 to 1000, the smaller first');
   const latency = [settings.latencyMs].flat();
   expect('latencyMs', Math.min(...latency) >= 0, 'ms >= 0, or a pair of them');
   return wrong;

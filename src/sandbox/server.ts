@@ -11,7 +11,7 @@ import type { Accounts } from './accounts.ts';
 import { apiKeyIn, complaint, json, page, tokenIn } from './api.ts';
 import type { Answer } from './api.ts';
 import { pageFault } from './faults.ts';
-import type { FaultKind, PageFault } from './faults.ts';
+import type { Asked, FaultKind, PageFault } from './faults.ts';
 import type { Settings } from './options.ts';
 import type { Random } from './random.ts';
 import type { Resource } from './resources.ts';
@@ -37,6 +37,8 @@ export interface ServerParts {
 /** A request on its way to the account that answers it. */
 interface Call {
   readonly account: Account;
+  /** What it asks for; undefined for a login. */
+  readonly asked?: Asked;
   /** What the account answers when neither quota nor fault is in the way. */
   readonly answer: (fault: PageFault | undefined) => Answer | Promise<Answer>;
 }
@@ -105,7 +107,7 @@ export class Server {
     const { account } = call;
     const at = this.#parts.arrivalClock();
     const { arrival, waitMs } = account.arrivals.take(endpoint, query, at);
-    const fault = waitMs > 0 ? undefined : account.faults.strike(endpoint);
+    const fault = waitMs > 0 ? undefined : account.faults.strike(endpoint, call.asked);
     if (fault?.kind === 'drop') return void request.socket.destroy();
     const pause = this.#latency();
     await this.#wait(pause / 2);
@@ -133,9 +135,15 @@ export class Server {
   #list(resource: Resource, query: string, request: IncomingMessage): Call {
     const token = tokenIn(request.headers.authorization);
     const account = this.#parts.accounts.ofToken(token);
+    const params = new URLSearchParams(query);
     return {
       account,
-      answer: (fault) => account.api.list(resource, new URLSearchParams(query), token, fault),
+      asked: {
+        offset: Number(params.get('offset') ?? 0),
+        pageSize: Number(params.get('pageSize') ?? 1_000),
+        holds: (key) => account.api.holds(resource, params, key),
+      },
+      answer: (fault) => account.api.list(resource, params, token, fault),
     };
   }
 

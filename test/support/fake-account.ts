@@ -16,6 +16,7 @@ import type { Destination } from '../../src/sinks/topics/destination.ts';
 import type { Answer } from '../../src/streams/decode/answer.ts';
 import type { ListQuery } from '../../src/streams/http/list-query.ts';
 import { logicalClock } from '../../src/streams/http/logical-clock.ts';
+import { PagePlan } from '../../src/streams/http/page-plan.ts';
 import type { LogicalClock } from '../../src/streams/http/logical-clock.ts';
 import type { TokenSource } from '../../src/streams/http/token.ts';
 import { parsing } from '../../src/streams/decode/decoder.ts';
@@ -84,6 +85,7 @@ export function fakeAccount(config: Partial<Config>, answer: Answering): Account
     const clock = logicalClock();
     return {
       clock,
+      plan: new PagePlan(),
       pages:
         ({ decode = parsing(), hide } = {}) =>
         (query) =>

@@ -61,13 +61,18 @@ export const LABELS = {
     values: [...new Set<string>(Object.values(STATUS_FIELDS).flat())],
   },
   trouble: {
-    help: '`stepped-back`: no anchor in a page, the one before is read again; `adrift`: too many steps back, the scan begins again; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing',
+    help: '`stepped-back`: no anchor in a page, the one before is read again; `adrift`: too many steps back, the scan begins again; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing; `endless`: the server claims a next page for ever, the reading ends; `gap`: a record was left out, as every page with it fails; `misplaced`: the server moves `offset`, the list is read in whole pages; `blind`: these can not overlap; `smaller`: large pages fail, smaller ones are asked for',
     values: every<ScanTrouble>({
       'stepped-back': 0,
       adrift: 0,
       reordered: 0,
       short: 0,
       unsettled: 0,
+      endless: 0,
+      gap: 0,
+      misplaced: 0,
+      blind: 0,
+      smaller: 0,
     }),
   },
   service: {

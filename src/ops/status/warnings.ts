@@ -171,4 +171,10 @@ const TROUBLES: Readonly<Record<ScanTrouble, string>> = {
   reordered: 'records change their places from request to request: the list has no total order',
   short: 'fewer records came than total_records says: the list is read again',
   unsettled: 'each reading of the list is short, or out of order: records may be missing',
+  endless: 'the API claims a next page although nothing new comes: the reading ends there',
+  gap: 'every page that holds a certain record fails: the record is left out and tried again later; its dead letter says where it stands',
+  misplaced: 'the API begins pages elsewhere than asked: the list is read in whole pages',
+  blind:
+    'the API ignores pageSize and moves offset, so pages can not overlap: only the count of records shows that none was missed',
+  smaller: 'large pages fail: smaller ones are asked for',
 };

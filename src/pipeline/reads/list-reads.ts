@@ -6,6 +6,7 @@ import type { CertifyAsked, Resync } from '../../account/resync-requests.ts';
 import { recordsOf } from '../../streams/decode/answer.ts';
 import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
 import type { LogicalClock } from '../../streams/http/logical-clock.ts';
+import type { PagePlan } from '../../streams/http/page-plan.ts';
 import { MAX_BACK_MS, serverClock } from '../../streams/http/server-clock.ts';
 import { leftOut } from '../../streams/paging/left-out.ts';
 import { poll, window } from '../../streams/paging/poll.ts';
@@ -54,6 +55,8 @@ export interface DecodedLists {
   readonly clock: LogicalClock;
   /** The fields whose change alone is no event. */
   readonly volatile: VolatileFields;
+  /** Where pages are asked for. Default: found out by each scan. */
+  readonly plan?: PagePlan | undefined;
   /** For the initial snapshot: nothing of it is known. */
   readonly snapshot: ListRequest;
   /** For all that is read later. */
@@ -98,6 +101,7 @@ export function listReads(options: ListReadsOptions): ListReads {
     reads,
     keyOf: keyOfFields(keyFields),
     leftOut: leftOut(lists.volatile.pointers, (fields) => hooks.onVolatile({ fields })),
+    plan: lists.plan,
     paceMs: lanes.paceMs,
   });
   const open = (limit: Limit, places: number, request: ListRequest): ReadLane => {

@@ -15,6 +15,14 @@ export interface Pagination {
   readonly has_next_page: boolean;
 }
 
+/** What the server says about the place of a page. It may repeat the request, whatever it served. */
+export interface ReportedPlace {
+  /** `current_offset`. */
+  readonly offset?: number;
+  /** `page_size`. */
+  readonly pageSize?: number;
+}
+
 /** One page, as it was answered. */
 export interface Answer {
   readonly data: readonly PageRecord[];
@@ -23,6 +31,11 @@ export interface Answer {
   readonly pagination: Pagination;
   /** The answer was a 404 that is no page of HTML, to a request for one record: who said it? */
   readonly notFound?: true;
+  readonly reported?: ReportedPlace;
+  /** Offset of the first record, if it is known to be another one than was asked for. */
+  readonly offset?: number;
+  /** The page has an unreadable record that no answer holds: every page with it fails. */
+  readonly hasGap?: true;
   /** When the request was under way, in the order of things; see {@link LogicalClock}. */
   readonly span: Span;
   /** The server's clock at about the time of asking, never later: ms; undefined if it never told. */
@@ -32,7 +45,7 @@ export interface Answer {
 }
 
 /** What an answer brings. */
-export interface Page extends Pick<Answer, 'pagination' | 'notFound'> {
+export interface Page extends Pick<Answer, 'pagination' | 'notFound' | 'reported'> {
   readonly records: PageRecords;
 }
 
@@ -71,10 +84,20 @@ export function pageOf(
   body?: Body,
 ): Page | undefined {
   const { pagination } = isJsonObject(envelope) ? envelope : {};
-  const { total_records, has_next_page } = isJsonObject(pagination) ? pagination : {};
+  const { total_records, has_next_page, current_offset, page_size } = isJsonObject(pagination)
+    ? pagination
+    : {};
   if (typeof total_records !== 'number' || typeof has_next_page !== 'boolean') return undefined;
   return {
     records: new PageRecords(parts, body),
     pagination: { total_records, has_next_page },
+    reported: {
+      ...(isCount(current_offset) && { offset: current_offset }),
+      ...(isCount(page_size) && { pageSize: page_size }),
+    },
   };
+}
+
+function isCount(value: JsonValue | undefined): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }

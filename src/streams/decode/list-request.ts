@@ -1,4 +1,4 @@
-import { asyncScheduler, catchError, defer, finalize, map, of, switchMap } from 'rxjs';
+import { asyncScheduler, catchError, defer, finalize, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
@@ -13,6 +13,8 @@ import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
 import { pageRequest } from '../http/page-request.ts';
 import type { PageRequest, PageRequestOptions, RawPage } from '../http/page-request.ts';
+import { PagePlan } from '../http/page-plan.ts';
+import type { PagePlace } from '../http/page-plan.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import type { KeyOf } from '../records/key-of.ts';
 import { PageRecords } from '../records/page-records.ts';
@@ -22,6 +24,8 @@ import { isBroken } from './broken-answer.ts';
 import type { BrokenAnswer, BrokenPage } from './broken-answer.ts';
 import { brokenPages } from './broken-pages.ts';
 import { parsing } from './decoder.ts';
+import { failingPages, mayBeOfPage, PageFailure, pagePatience } from './failing-pages.ts';
+import { FailingPlaces } from './failing-places.ts';
 import type { Decoder } from './decoder.ts';
 import { isNoJson, pageAround } from './page-around.ts';
 import type { AroundPage } from './page-around.ts';
@@ -43,6 +47,10 @@ export interface DecodedListOptions {
   readonly hide?: ((json: JsonValue) => JsonValue) | undefined;
   /** What of the list is known to be no JSON; kept by whoever makes its request again. Default nothing. */
   readonly texts?: UnreadableTexts;
+  /** Where records of the list stand that no answer holds; kept likewise. Default nowhere. */
+  readonly places?: FailingPlaces;
+  /** The plan by which pages of the list are asked for: what fails here changes it. Default a new one. */
+  readonly plan?: PagePlan;
   /** That of the request. */
   readonly logicalClock: LogicalClock;
   /** Clock and timers. Default {@link asyncScheduler}. */
@@ -56,12 +64,13 @@ export interface DecodedListOptions {
 /**
  * Pages as records: each page is taken apart and decoded once its request is over, outside its place in the quota. What
  * is no page is asked for again with back-off, for ever. A record that is no JSON comes as an unreadable one when that
- * has not passed after a few tries; around one that keeps its page from being read, see `broken-pages.ts`.
+ * has not passed after a few tries; around one that keeps its page from being read, see `broken-pages.ts`. A page whose request
+ * fails again and again is read in another way if the API answers other pages, see `failing-pages.ts`.
  */
 export function decodedList(options: DecodedListOptions): ListRequest {
   const { request, url, decode = parsing(), texts = unreadableTexts() } = options;
   const { logicalClock, scheduler = asyncScheduler, random, hooks: { onRetry } = {} } = options;
-  const { look, hide } = options;
+  const { look, hide, places = new FailingPlaces(), plan = new PagePlan() } = options;
   const retrying = {
     scheduler,
     canPass: isRetryableAtApi,
@@ -124,25 +133,66 @@ export function decodedList(options: DecodedListOptions): ListRequest {
       );
     });
   /** What is no JSON is tried so often before it is taken for what the API has to say. */
-  const asking = (query: ListQuery, limit: Limit, tries: number) => {
+  const asking = (
+    query: ListQuery,
+    limit: Limit,
+    tries: number,
+    isGivenUp?: (error: unknown) => boolean,
+  ) => {
     let left = tries;
     const isLastTry = () => --left <= 0;
-    return request(query, limit).pipe(
+    const raw$ = isGivenUp
+      ? request(query, limit, isGivenUp).pipe(
+          catchError((error: unknown) =>
+            throwError(() => (mayBeOfPage(error) ? new PageFailure(error) : error)),
+          ),
+        )
+      : request(query, limit);
+    return raw$.pipe(
       switchMap((raw) => decoded(raw, query, isLastTry)),
       backoff(retrying),
     );
   };
 
-  return (query, limit) => {
+  /** The page, or what can be read around its broken records; errors with a `PageFailure` if the requests are given up. */
+  const reading = (
+    query: ListQuery,
+    limit: Limit,
+    isGivenUp?: (error: unknown) => boolean,
+  ): Observable<Answer> => {
     const around = brokenPages({
       url,
       ask: (part) => asking(part, limit, 1),
       texts,
       settle: ({ begin }) => logicalClock.settle(begin),
     });
-    return defer(() => asking(query, limit, TRIES)).pipe(
+    return defer(() => asking(query, limit, TRIES, isGivenUp)).pipe(
       switchMap((answer) => (isBroken(answer) ? around(query, answer) : of(answer))),
       backoff({ ...retrying, firstMs: AROUND_AGAIN_MS }),
+    );
+  };
+  /** A page, read in another way once its requests were given up. */
+  const page = (query: ListQuery & PagePlace, limit: Limit): Observable<Answer> =>
+    defer(() => {
+      let isHurried = plan.isTrying || places.size > 0;
+      const narrowed = failingPages({
+        ask: (part, hurried) => reading(part, limit, pagePatience(scheduler, hurried)),
+        plan,
+        places,
+        clock: logicalClock,
+      });
+      return defer(() => reading(query, limit, pagePatience(scheduler, isHurried))).pipe(
+        catchError((failure: unknown) => {
+          if (!(failure instanceof PageFailure)) return throwError(() => failure);
+          isHurried = true;
+          return narrowed(query, failure.error);
+        }),
+        backoff({ ...retrying, firstMs: AROUND_AGAIN_MS }),
+      );
+    });
+
+  return (query, limit) =>
+    (isPage(query) ? page(query, limit) : reading(query, limit)).pipe(
       map((answer) => {
         look?.(answer, query);
         if (!hide) return answer;
@@ -151,7 +201,12 @@ export function decodedList(options: DecodedListOptions): ListRequest {
         return { ...answer, data, records: new PageRecords(data) };
       }),
     );
-  };
+}
+
+function isPage(query: ListQuery): query is ListQuery & PagePlace {
+  return (
+    query.offset !== undefined && query.pageSize !== undefined && query.orderNumber === undefined
+  );
 }
 
 /**

@@ -1,10 +1,20 @@
 import { asyncScheduler, finalize, ReplaySubject, tap } from 'rxjs';
 import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 
+/** Where a page stands, as far as it is asked for ahead. */
+export interface AheadPlace {
+  readonly offset: number;
+  readonly pageSize: number;
+}
+
 /** The pages of a scan, some of them asked for before it is known that they are the next. */
 export interface AskedAhead<T> {
-  /** The page at an offset, as it was asked for ahead or is asked for now; and those that may follow it, `step` apart. */
-  take(at: { readonly offset: number; readonly step: number }): Observable<T>;
+  /**
+   * The page of a place, as it was asked for ahead or is asked for now; and those that may follow it.
+   *
+   * @param after The place that follows another one if the list stands still; undefined if that can't be told.
+   */
+  take(place: AheadPlace, after: (place: AheadPlace) => AheadPlace | undefined): Observable<T>;
   /** Gives up what was asked for and not taken. */
   drop(): void;
 }
@@ -30,7 +40,7 @@ export interface AheadAnswer {
 }
 
 interface Asked<T> {
-  readonly offset: number;
+  readonly place: AheadPlace;
   readonly answer$: ReplaySubject<T>;
   readonly asking: Subscription;
   answer?: T;
@@ -51,7 +61,7 @@ const SPARE = 0.5;
  * stands in a page that does is right, in whatever order pages were asked for.
  */
 export function readAhead<T>(
-  request: (offset: number) => Observable<T>,
+  request: (place: AheadPlace) => Observable<T>,
   look: (answer: T) => AheadAnswer,
   { most, paceMs = 0, onDrop, scheduler = asyncScheduler }: ReadAhead<T>,
 ): AskedAhead<T> {
@@ -61,10 +71,10 @@ export function readAhead<T>(
   let dealtMs: number | undefined; // from a page to the next one's turn: what its commit takes, and no waiting for answers
   let cameAt: number | undefined;
 
-  const ask = (offset: number): Asked<T> => {
+  const ask = (place: AheadPlace): Asked<T> => {
     const answer$ = new ReplaySubject<T>(1);
     const one: { -readonly [K in keyof Asked<T>]: Asked<T>[K] } = {
-      offset,
+      place,
       answer$,
       asking: answer$.subscribe({
         next: (answer) => {
@@ -76,26 +86,28 @@ export function readAhead<T>(
         error: () => undefined, // it is told when its turn has come
       }),
     };
-    one.asking.add(request(offset).subscribe(answer$));
+    one.asking.add(request(place).subscribe(answer$));
     return one;
   };
   const drop = (): void => {
     const dropped = asked;
     asked = [];
-    for (const { asking, answer, offset } of dropped) {
+    for (const { asking, answer, place } of dropped) {
       asking.unsubscribe();
-      if (answer) onDrop?.(answer, offset);
+      if (answer) onDrop?.(answer, place.offset);
     }
   };
   return {
-    take: ({ offset, step }) => {
+    take: (place, after) => {
       if (cameAt !== undefined) dealtMs = average(dealtMs, scheduler.now() - cameAt);
-      if (asked[0]?.offset !== offset) drop();
-      const taken = asked.shift() ?? ask(offset);
+      if (!isSame(asked[0]?.place, place)) drop();
+      const taken = asked.shift() ?? ask(place);
       const needed = Math.ceil((answerMs ?? 0) / Math.max(1, paceMs, dealtMs ?? 0) + SPARE);
-      let last = asked.at(-1)?.offset ?? offset;
-      while (step > 0 && asked.length < Math.min(most, needed) && last + step < total) {
-        last += step;
+      let last = asked.at(-1)?.place ?? place;
+      while (asked.length < Math.min(most, needed)) {
+        const next = after(last);
+        if (!next || next.offset <= last.offset || next.offset >= total) break;
+        last = next;
         asked.push(ask(last));
       }
       return taken.answer$.pipe(
@@ -105,6 +117,10 @@ export function readAhead<T>(
     },
     drop,
   };
+}
+
+function isSame(one: AheadPlace | undefined, other: AheadPlace): boolean {
+  return one?.offset === other.offset && one.pageSize === other.pageSize;
 }
 
 function average(before: number | undefined, now: number): number {

@@ -27,8 +27,16 @@ export interface RawPage extends Pick<HttpAnswer, 'body' | 'text'> {
   readonly elapsedMs: number;
 }
 
-/** Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes. */
-export type PageRequest = (query: ListQuery, limit: Limit) => Observable<RawPage>;
+/**
+ * Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes.
+ *
+ * @param isGivenUp called with each error that can pass: true ends the tries with that error. Default: tries go on for ever.
+ */
+export type PageRequest = (
+  query: ListQuery,
+  limit: Limit,
+  isGivenUp?: (error: unknown) => boolean,
+) => Observable<RawPage>;
 
 /** How pages are asked for: where, with which token, and what is told of it. */
 export interface PageRequestOptions {
@@ -140,7 +148,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     );
   };
 
-  return (query, limit) => {
+  return (query, limit, isGivenUp = () => false) => {
     const sent = (waitsSince: number) =>
       defer(() => {
         const token = tokens.current(); // after the wait: fresh as it is sent
@@ -158,7 +166,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     return attempt.pipe(
       backoff({
         scheduler,
-        canPass: isRetryableAtApi,
+        canPass: (error) => isRetryableAtApi(error) && !isGivenUp(error),
         ...(random && { random }),
         ...(onRetry && { onRetry }),
       }),

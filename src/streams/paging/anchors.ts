@@ -20,6 +20,10 @@ export interface Position {
   readonly stepsBack: number;
   /** Fields that the anchors leave out, as JSON Pointers, sorted. Absent where they leave out none. */
   readonly leftOut?: readonly string[];
+  /** Records to ask for, of a list that is read in whole pages: `offset` is a multiple of it. Absent for other lists. */
+  readonly pageSize?: number;
+  /** Whole pages can't overlap here: the page is taken without an anchor. */
+  readonly isBlind?: true;
 }
 
 /** Where a scan of a whole list begins. */
@@ -73,7 +77,7 @@ const MAX_STEPS_BACK = 8;
  */
 export function join(at: Position, records: PageRecords, options: JoinOptions): Joint {
   const page = identify(records, options, at.leftOut ?? NONE);
-  let anchored = at.offset === 0;
+  let anchored = at.offset === 0 || at.isBlind === true;
   let swapped = false;
   for (const anchors of at.anchors) {
     let last = -1;
@@ -88,7 +92,8 @@ export function join(at: Position, records: PageRecords, options: JoinOptions): 
   if (!anchored) {
     const adrift = at.stepsBack >= MAX_STEPS_BACK;
     const offset = adrift ? 0 : Math.max(0, at.offset - Math.max(1, at.step));
-    const next = { ...at, offset, stepsBack: adrift ? 0 : at.stepsBack + 1 };
+    const { pageSize: _, isBlind: __, ...rest } = at; // of the page that did not join
+    const next = { ...rest, offset, stepsBack: adrift ? 0 : at.stepsBack + 1 };
     return { anchored, swapped, next, adrift };
   }
   const next = once(() => behind(at, records, page, options));

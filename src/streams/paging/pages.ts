@@ -13,6 +13,9 @@ import { recordsOf } from '../decode/answer.ts';
 import type { Answer } from '../decode/answer.ts';
 import { readAhead } from '../flow/read-ahead.ts';
 import type { ReadAhead } from '../flow/read-ahead.ts';
+import { PagePlan } from '../http/page-plan.ts';
+import type { PagePlace, PlanFinding } from '../http/page-plan.ts';
+import { idleness, isIdle } from './idleness.ts';
 import { standstill } from './standstill.ts';
 
 /** A page of a scan. */
@@ -34,7 +37,12 @@ export type ScanTrouble =
   /** Fewer records than a `total_records` that held still, at the front of a repetition too. */
   | 'short'
   /** Still reordered or short after the last repetition: records may have been missed. */
-  | 'unsettled';
+  | 'unsettled'
+  /** A next page is claimed although nothing new comes any more: the reading ends there. */
+  | 'endless'
+  /** A page has a record that no answer holds: each page with it fails. It is left out, and tried again by the next reading. */
+  | 'gap'
+  | PlanFinding;
 
 /** What {@link pages} needs. */
 export interface PagesOptions {
@@ -51,6 +59,8 @@ export interface PagesOptions {
   readonly overlap?: number;
   /** Where to begin; null as undefined: nothing was read yet. Default the beginning. A scan that is resumed is not held against the total. */
   readonly from?: Position | null | undefined;
+  /** Where pages are asked for, by what the server is known to do with offsets; kept by the caller for all scans of the list. Default a new one. */
+  readonly plan?: PagePlan | undefined;
   /** The fields that anchors leave out; kept by whoever scans the list again. Default those that this scan finds. */
   readonly leftOut?: LeftOut;
   /** Digests of what anchors were made of; kept likewise. Default those of this scan. */
@@ -72,6 +82,10 @@ export interface PagesOptions {
  * added, changed and removed meanwhile, if the list has a total order: each page begins some records
  * early, and counts only when it shows one of those that were read before, unchanged. So records come
  * more than once.
+ *
+ * A server may begin pages elsewhere than asked, or give fewer records than asked: pages are then asked for where it does
+ * begin them, and still overlap (see {@link PagePlan}). What it says about itself is not relied on: neither where a page
+ * begins nor whether another one follows.
  *
  * A list in which a field differs in every answer shows no record unchanged. When pages have not joined
  * three times, and none has led further, anchors leave out the fields that differ in records with one
@@ -104,7 +118,12 @@ export interface PagesOptions {
  */
 export function pages(options: PagesOptions): Observable<ScanPage> {
   const { request, keyOf, permit = () => of(undefined), onTrouble } = options;
-  const { leftOut = newLeftOut(), contents = contentDigests(), ahead = { most: 0 } } = options;
+  const {
+    leftOut = newLeftOut(),
+    plan = new PagePlan(),
+    contents = contentDigests(),
+    ahead = { most: 0 },
+  } = options;
   const from = options.from ?? BEGINNING;
   const pageSize = Math.max(2, options.pageSize ?? 1_000);
 
@@ -115,21 +134,41 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
     let reordered = false;
     let short = false;
     let emptyAt: number | undefined;
+    let isFixed = plan.isFixed;
     let still = standstill();
+    const idle = idleness();
     leftOut.add(from.leftOut ?? []);
+    if (from.pageSize !== undefined) plan.foundWhole();
 
-    const take = (at: Position, answer: Answer): ScanPage => {
-      const { pagination } = answer;
+    const take = (asked: Position, place: PagePlace, answer: Answer): ScanPage => {
+      const { pagination, reported } = answer;
+      const at = { ...asked, offset: answer.offset ?? place.offset };
       const records = recordsOf(answer);
+      const { length } = records;
       const isNews = tally?.add(records, pagination.total_records);
       const missing = tally?.missing();
       const joint = join(at, records, { overlap, keyOf, contents, leftOut: leftOut.fields() });
       const page = (next: Position | undefined): ScanPage => ({ answer, offset: at.offset, next });
       const tell = (trouble: ScanTrouble) => onTrouble?.(trouble, at.offset);
 
+      if (answer.hasGap) tell('gap');
+      else plan.saw({ place, length, hasNext: pagination.has_next_page, reported });
+      const isElsewhere =
+        length > 0 && reported?.offset !== undefined && reported.offset !== place.offset;
+      const isStuck = idle.isStuck(at, records, joint.anchored);
+      const wasWhole = plan.isWhole;
+      if (!wasWhole && (isElsewhere || isStuck)) plan.foundWhole();
+      plan.findings().forEach(tell);
+      if (plan.isFixed && !isFixed) {
+        isFixed = true;
+        if (at.offset > 0) return page(BEGINNING); // offsets so far were none of its pages
+      }
+      // The page is asked for once more, where a whole page begins: this one may be any page.
+      if (!wasWhole && plan.isWhole && isElsewhere) return page(withoutPage(asked));
+
       if (joint.swapped && !reordered) tell('reordered');
-      reordered ||= joint.swapped;
-      if (records.length === 0) emptyAt = at.offset;
+      reordered ||= joint.swapped || at.isBlind === true;
+      if (length === 0) emptyAt = at.offset;
       if (!joint.anchored) {
         tell(joint.adrift ? 'adrift' : 'stepped-back');
         leftOut.add(still.failed(records, leftOut.fields()));
@@ -137,8 +176,19 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       }
       // A list may claim a next page that is empty: it ends where nothing was, once it is seen again
       // that nothing moved in front of that place.
-      const isAtEmpty = at.offset + records.length === emptyAt;
-      const last = !pagination.has_next_page || isAtEmpty;
+      const end = at.offset + length;
+      const isAtEmpty = end === emptyAt;
+      const isOver = idle.isOver({
+        isNews: tally?.isCounting() ? isNews : undefined,
+        isIdle: isIdle(at, records),
+        isShort: length < place.pageSize,
+        hasNext: pagination.has_next_page,
+        end,
+        total: pagination.total_records,
+        pageSize,
+      });
+      if (isOver) tell('endless');
+      const last = !pagination.has_next_page || isAtEmpty || isOver;
       const repeated = round > 0;
       if (repeated && missing === 0) return page(undefined);
       if (repeated && missing && !short && (last || isNews === false)) {
@@ -146,8 +196,8 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
         tell('short');
       }
       if (!last) {
-        const next = joint.next;
-        still.joined(at.offset + records.length, records, next.anchors.at(-1) ?? []);
+        const next = following(joint.next, end);
+        still.joined(end, records, next.anchors.at(-1) ?? []);
         return page(next);
       }
 
@@ -164,17 +214,41 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       still = standstill();
       return page(BEGINNING);
     };
-    const asked = readAhead((offset) => request({ offset, pageSize }), lookAhead, ahead);
+    /** Where the scan goes on behind a page that joined. */
+    const following = (next: Position, end: number): Position => {
+      if (!plan.isWhole) return next;
+      const { isBlind, ...place } = plan.next(end, end - next.offset, pageSize);
+      const { isBlind: _, ...rest } = next;
+      const step = Math.max(1, place.offset - next.offset + next.step);
+      return { ...rest, ...place, step, ...(isBlind && { isBlind }) };
+    };
+    const placeOf = ({ offset, pageSize: size }: Position): PagePlace =>
+      size !== undefined && offset % size === 0
+        ? { offset, pageSize: size }
+        : plan.at(offset, pageSize);
+    const askedAhead = readAhead(request, lookAhead, ahead);
     const read = (at: Position): Observable<ScanPage> =>
       permit().pipe(
-        switchMap(() => asked.take(at)),
-        map((answer) => take(at, answer)),
+        switchMap(() => {
+          const place = placeOf(at);
+          const after = ({ offset, pageSize: size }: PagePlace): PagePlace | undefined => {
+            if (!plan.isWhole) return at.step > 0 ? plan.at(offset + at.step, pageSize) : undefined;
+            const { isBlind: _, ...next } = plan.next(offset + size, overlap, pageSize);
+            return next;
+          };
+          return askedAhead.take(place, after).pipe(map((answer) => take(at, place, answer)));
+        }),
       );
     return read(from).pipe(
       expand(({ next }) => (next ? read(next) : EMPTY)),
-      finalize(() => asked.drop()),
+      finalize(() => askedAhead.drop()),
     );
   });
+}
+
+/** A position whose page is planned anew. */
+function withoutPage({ pageSize: _, isBlind: __, ...position }: Position): Position {
+  return position;
 }
 
 const lookAhead = ({ pagination, elapsedMs = 0 }: Answer) => ({
@@ -223,6 +297,8 @@ function newTally() {
       first = undefined;
       return count(keys);
     },
+    /** Whether keys are counted: the total has held still, and is not too large. */
+    isCounting: (): boolean => counting && total !== undefined,
     /** Records that must be there and were not seen; undefined when that can't be told. */
     missing: (): number | undefined =>
       counting && total !== undefined

@@ -1,0 +1,101 @@
+import type { FaultSpec } from './faults.ts';
+import type { Readings, SandboxOptions } from './options.ts';
+
+/** A way in which real APIs differ from the description, known by name: for the flag `--fault`. */
+export interface NamedFault {
+  /** What the API does, for the table of docs/sandbox.md. */
+  readonly meaning: string;
+  /** Name of the value, and its default; absent if the fault takes none. */
+  readonly value?: { readonly name: string; readonly default: string };
+  /** The options that bring it about. */
+  readonly options: (value: string) => SandboxOptions;
+}
+
+/** All named faults. To add one: a line here, and a row in docs/sandbox.md. */
+export const NAMED_FAULTS: Readonly<Record<string, NamedFault>> = {
+  'offset-rounded': {
+    meaning: 'rounds `offset` down to a whole page',
+    options: () => reading({ offsets: 'rounded' }),
+  },
+  'offset-nearest': {
+    meaning: 'rounds `offset` to the nearest whole page',
+    options: () => reading({ offsets: 'nearest' }),
+  },
+  'offset-multiple-only': {
+    meaning: 'answers 400 to an `offset` that is no multiple of `pageSize`',
+    options: () => reading({ offsets: 'multiples' }),
+  },
+  'offset-wraps': {
+    meaning:
+      'answers the first page, with `has_next_page: true`, to an `offset` behind the end, and claims a next page on every page',
+    options: () => reading({ behindEnd: 'first-page', hasNextPage: 'always' }),
+  },
+  'offset-echoed': {
+    meaning: '`current_offset` and `page_size` repeat the request, whatever the server used',
+    options: () => reading({ echo: 'asked' }),
+  },
+  'page-capped': {
+    meaning: 'serves at most so many records a page',
+    value: { name: 'records', default: '100' },
+    options: (value) => reading({ pageSizes: [1, whole(value)] }),
+  },
+  'page-fixed': {
+    meaning: 'ignores `pageSize` and serves so many records a page',
+    value: { name: 'records', default: '50' },
+    options: (value) => reading({ pageSizes: [whole(value), whole(value)] }),
+  },
+  'poison-record': {
+    meaning: 'answers 500 to every page that holds the record of this key',
+    value: { name: 'key', default: '100095' },
+    options: (value) =>
+      fault({ kind: 'status', status: 500, holding: /^\d+$/.test(value) ? Number(value) : value }),
+  },
+  'large-page-504': {
+    meaning: 'answers 504 with HTML to pages of more than so many records',
+    value: { name: 'records', default: '200' },
+    options: (value) =>
+      fault({
+        kind: 'status',
+        status: 504,
+        body: '<html><h1>504 Gateway Time-out</h1></html>',
+        headers: { 'content-type': 'text/html' },
+        pageSizeOver: whole(value),
+      }),
+  },
+};
+
+/**
+ * Options with one more fault.
+ *
+ * @param text `NAME` or `NAME=VALUE`.
+ * @throws RangeError for a name that is unknown, or a value that does not fit.
+ */
+export function withFault(options: SandboxOptions, text: string): SandboxOptions {
+  const [, name = '', given] = /^([^=]*)(?:=(.*))?$/s.exec(text)!;
+  const named = Object.hasOwn(NAMED_FAULTS, name) ? NAMED_FAULTS[name] : undefined;
+  if (!named) {
+    throw new RangeError(`no fault ${name}: they are ${Object.keys(NAMED_FAULTS).join(', ')}`);
+  }
+  if (given !== undefined && !named.value) throw new RangeError(`${name} takes no value`);
+  const more = named.options(given ?? named.value?.default ?? '');
+  return {
+    ...options,
+    ...more,
+    readings: { ...options.readings, ...more.readings },
+    faults: [...(options.faults ?? []), ...(more.faults ?? [])],
+  };
+}
+
+function reading(readings: Partial<Readings>): SandboxOptions {
+  return { readings };
+}
+
+function fault(spec: FaultSpec): SandboxOptions {
+  return { faults: [spec] };
+}
+
+function whole(value: string): number {
+  const number = Number(value);
+  if (!Number.isInteger(number) || number < 1) throw new RangeError('a whole number is needed');
+  return number;
+}

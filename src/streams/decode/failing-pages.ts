@@ -1,0 +1,322 @@
+import {
+  catchError,
+  concatMap,
+  defer,
+  finalize,
+  from,
+  map,
+  of,
+  switchMap,
+  tap,
+  throwError,
+  toArray,
+} from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
+import { CellarstreamError } from '../../core/errors.ts';
+import { stringifyJson } from '../../schemas/json/json.ts';
+import type { ListQuery } from '../http/list-query.ts';
+import type { LogicalClock, Span } from '../http/logical-clock.ts';
+import type { PagePlace, PagePlan } from '../http/page-plan.ts';
+import { PageRecord } from '../records/page-record.ts';
+import type { Answer } from './answer.ts';
+import type { FailingPlaces } from './failing-places.ts';
+
+/** A page's request failed in a way that may depend on what it asked for; `error` says how. */
+export class PageFailure extends Error {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    super('the page failed');
+    this.error = error;
+  }
+}
+
+/** Statuses other than 5xx with which servers answer to pages that are too large, misplaced, or beyond the end. */
+const STATUSES: ReadonlySet<number> = new Set([400, 404, 408, 413, 414, 416, 422]);
+/** Those that say that a repetition is pointless. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 413, 414, 416, 422]);
+
+/** Whether an error may depend on which page was asked for. An outage causes the same errors: only another page tells them apart. */
+export function mayBeOfPage(error: unknown): boolean {
+  if (!(error instanceof CellarstreamError)) return false;
+  if (error.code === 'API_UNREACHABLE' || error.code === 'API_ANSWER') return true;
+  const status = Number(error.context.status);
+  return error.code === 'API_STATUS' && (status >= 500 || STATUSES.has(status));
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
+}
+
+/** Failures in a row, and ms from the first to the newest, before a page is suspected. Too small: a short outage is taken for a bad page. */
+const LEAST_FAILURES = 3;
+const LEAST_MS = 5_000;
+
+/** Counts the failures of one page. Its result says after each whether the page is given up, to be read in another way. */
+export function pagePatience(
+  scheduler: SchedulerLike,
+  isHurried: boolean,
+): (error: unknown) => boolean {
+  let failures = 0;
+  let since: number | undefined;
+  return (error) => {
+    if (!mayBeOfPage(error)) return false;
+    failures += 1;
+    since ??= scheduler.now();
+    return isHurried || (failures >= LEAST_FAILURES && scheduler.now() - since >= LEAST_MS);
+  };
+}
+
+/** What {@link failingPages} needs. */
+export interface FailingPagesOptions {
+  /** Asks for another page; errors with a {@link PageFailure}: at once if hurried, else after some tries. */
+  readonly ask: (query: ListQuery, isHurried: boolean) => Observable<Answer>;
+  readonly plan: PagePlan;
+  readonly places: FailingPlaces;
+  readonly clock: LogicalClock;
+}
+
+/** Failing records side by side, at most: more of them are no fault of the records. */
+const MAX_IN_A_ROW = 10;
+/** Records behind a failing one that a page has to show, so that the next page can begin behind it too. */
+const LEAST_BEHIND = 20;
+
+/**
+ * Reads a page that failed again and again in another way: smaller, elsewhere, or around the record that makes it fail.
+ *
+ * A page of one record elsewhere is asked for first. If it fails too, the API is at fault and not the page, and the page's own
+ * error is thrown: the caller tries again later. Otherwise the page is split, and the part that fails is split again. If all parts
+ * can be had, the page was too large: its first part is the answer, and the plan has the new size. If it comes down to one record,
+ * that record is asked for, then the page behind it, the one before it, and the record again. If it failed both times it has not
+ * moved, and the parts are one page with a gap: an unreadable record, whose text says after which key it stands. So a page takes
+ * some 20 requests once, and three whenever it is read later (see {@link FailingPlaces}).
+ */
+export function failingPages(
+  options: FailingPagesOptions,
+): (query: ListQuery & PagePlace, error: unknown) => Observable<Answer> {
+  const { ask, plan, places, clock } = options;
+
+  return (query, error) =>
+    defer(() => {
+      const { offset, pageSize } = query;
+      const isDated = query.modifiedFromDate !== undefined;
+      const begin = clock.begin();
+      const unsettled = new Map<number, Answer>();
+      let isUsed = false; // `begin` is the span of the answer
+      const settle = (answer: Answer) => {
+        clock.settle(answer.span.begin);
+        answer.records?.settle();
+      };
+      /** The page there; undefined if it fails. */
+      const attempt = (part: PagePlace, isHurried = true): Observable<Answer | undefined> =>
+        ask({ ...query, ...part }, isHurried).pipe(
+          tap((answer) => unsettled.set(answer.span.begin, answer)),
+          catchError((failure: unknown) =>
+            failure instanceof PageFailure ? of(undefined) : throwError(() => failure),
+          ),
+        );
+      const failed = () => throwError(() => error);
+      const probe = () => attempt({ offset: offset > 0 ? 0 : pageSize, pageSize: 1 });
+      const whole = (answer: Answer, place: PagePlace): Answer =>
+        place.offset === offset ? answer : { ...answer, offset: place.offset };
+
+      const split = (
+        page: PagePlace,
+        front: Answer | undefined,
+        good: number,
+      ): Observable<Answer> => {
+        const parts = plan.split(page);
+        if (parts.length === 0) return alone(page.offset, front);
+        const one = (
+          nth: number,
+          before: Answer | undefined,
+          largest: number,
+        ): Observable<Answer> => {
+          const part = parts[nth]!;
+          const isLast = nth === parts.length - 1;
+          // A page as large as this one was fine: its size is not what makes it fail.
+          if (isLast && largest >= page.pageSize) return split(part, before, largest);
+          return attempt(part).pipe(
+            switchMap((answer) => {
+              if (!answer) return split(part, before, largest);
+              const first = before ?? answer;
+              const size = Math.max(largest, part.pageSize);
+              if (!isLast) return one(nth + 1, first, size);
+              plan.tooLarge(size);
+              return of(first);
+            }),
+          );
+        };
+        return one(0, front, good);
+      };
+      const alone = (at: number, front: Answer | undefined): Observable<Answer> =>
+        attempt({ offset: at, pageSize: 1 }, false).pipe(
+          switchMap((answer) => (answer ? of(front ?? answer) : across(at))),
+        );
+
+      const behind = (row: number[], at: number, most: number): Observable<Answer[]> => {
+        const part = plan.from(at, Math.max(1, most));
+        return attempt(part).pipe(
+          switchMap((answer) => {
+            if (answer) return more([answer], part.offset + part.pageSize, part.pageSize);
+            if (part.pageSize > 1) return behind(row, at, Math.ceil(part.pageSize / 2));
+            if (row.push(at) > MAX_IN_A_ROW) return failed();
+            return probe().pipe(
+              switchMap((other) =>
+                other ? behind(row, at + 1, offset + pageSize - at - 1) : failed(),
+              ),
+            );
+          }),
+        );
+      };
+      /** Whole pages may be as short as one record just behind the failing one: then several. */
+      const more = (answers: Answer[], at: number, length: number): Observable<Answer[]> => {
+        const isEnough = length >= LEAST_BEHIND || !answers.at(-1)!.pagination.has_next_page;
+        if (!plan.isWhole || isEnough) return of(answers);
+        const part = plan.from(at, pageSize);
+        return attempt(part).pipe(
+          switchMap((answer) =>
+            answer
+              ? more([...answers, answer], part.offset + part.pageSize, length + part.pageSize)
+              : of(answers),
+          ),
+        );
+      };
+      const front = (at: number): Observable<{ from: number; data: readonly PageRecord[] }> => {
+        if (at === offset) return of({ from: at, data: [] });
+        const part = plan.upTo(at, offset);
+        return attempt(part).pipe(
+          switchMap((answer) =>
+            answer?.data.length === part.pageSize
+              ? of({ from: part.offset, data: answer.data })
+              : failed(),
+          ),
+        );
+      };
+      const joined = (
+        before: { readonly from: number; readonly data: readonly PageRecord[] },
+        row: readonly number[],
+        after: readonly Answer[],
+      ): Answer => {
+        isUsed = true;
+        const key = before.data.at(-1)?.key;
+        const gaps = row.map((at) => PageRecord.unreadable(gapText(isDated, key), at));
+        const data = [...before.data, ...gaps, ...after.flatMap((each) => each.data)];
+        const { serverTime, elapsedMs = 0 } = after[0]!;
+        const { pagination } = after.at(-1)!;
+        const span: Span = clock.answered(begin);
+        const answer = { span, serverTime, elapsedMs, data, pagination, hasGap: true } as const;
+        return before.from === offset ? answer : { ...answer, offset: before.from };
+      };
+      const across = (at: number): Observable<Answer> => {
+        const row = [at];
+        return behind(row, at + 1, offset + pageSize - at - 1).pipe(
+          switchMap((after) =>
+            front(at).pipe(
+              switchMap((before) =>
+                from(row).pipe(
+                  concatMap((each) => attempt({ offset: each, pageSize: 1 })),
+                  toArray(),
+                  switchMap((again) => {
+                    if (again.some((each) => each !== undefined)) return failed();
+                    if (row.length === 1) {
+                      const [last, next] = [before.data.at(-1), after[0]!.data[0]];
+                      places.add(isDated, { at, after: last?.key, before: next?.key });
+                    }
+                    return of(joined(before, row, after));
+                  }),
+                ),
+              ),
+            ),
+          ),
+        );
+      };
+
+      /** Around the place that failed the last time, if its neighbours are the same; undefined if not. */
+      const asBefore = (): Observable<Answer | undefined> => {
+        const known = places.find(isDated, offset, pageSize);
+        if (!known) return of(undefined);
+        const { place, until } = known;
+        const part = plan.from(place.at + 1, Math.max(1, until - place.at - 1));
+        return attempt(part).pipe(
+          switchMap((answer) => {
+            if (!answer || answer.data[0]?.key !== place.before) return of(undefined);
+            return more([answer], part.offset + part.pageSize, part.pageSize).pipe(
+              switchMap((after) =>
+                front(place.at).pipe(
+                  map((before) => {
+                    const isSame =
+                      before.data.length === 0 || before.data.at(-1)?.key === place.after;
+                    return isSame ? joined(before, [place.at], after) : undefined;
+                  }),
+                ),
+              ),
+            );
+          }),
+          catchError((failure: unknown) =>
+            failure === error ? of(undefined) : throwError(() => failure),
+          ),
+        );
+      };
+      const search = (): Observable<Answer> => {
+        places.forget(isDated, offset, pageSize);
+        return probe().pipe(
+          switchMap((other) => {
+            if (!other) return failed();
+            const { total_records: total } = other.pagination;
+            if (offset > 0 && total <= offset) return of(nothingBehind(other));
+            return misplaced().pipe(
+              switchMap((found) => (found ? of(found) : attempt({ offset, pageSize }))),
+              switchMap((found) => {
+                if (found) return of(found);
+                // Whole pages keep their size: a part of it has to be one as well.
+                const size = plan.isWhole
+                  ? pageSize
+                  : Math.min(pageSize, Math.max(1, total - offset));
+                return split({ offset, pageSize: size }, undefined, 0);
+              }),
+            );
+          }),
+        );
+      };
+      /** The whole page that begins at the offset or before it, where the server refuses any other. */
+      const misplaced = (): Observable<Answer | undefined> => {
+        if (!isRefusal(error) || plan.isWhole || offset % pageSize === 0) return of(undefined);
+        const place = plan.wholeAt(offset, pageSize);
+        return attempt(place).pipe(
+          tap((answer) => answer && plan.foundWhole()),
+          map((answer) => answer && whole(answer, place)),
+        );
+      };
+
+      return asBefore().pipe(
+        switchMap((answer) => (answer ? of(answer) : search())),
+        tap(({ span }) => unsettled.delete(span.begin)),
+        finalize(() => {
+          unsettled.forEach(settle);
+          if (!isUsed) clock.settle(begin);
+        }),
+      );
+    });
+}
+
+/** The answer to a page that lies behind the end, where the server answers it with an error. */
+function nothingBehind(other: Answer): Answer {
+  const { span, serverTime, elapsedMs = 0, pagination } = other;
+  return {
+    span,
+    serverTime,
+    elapsedMs,
+    data: [],
+    pagination: { ...pagination, has_next_page: false },
+  };
+}
+
+/**
+ * Text of a dead letter about a record that no answer holds. It stays the same as long as its place does, so it is reported
+ * once; in windows of dates neighbours change, and are left out.
+ */
+function gapText(isDated: boolean, key: string | undefined): string {
+  const where = isDated ? { query: 'modified since a date' } : { after: key ?? null };
+  return stringifyJson({ unanswered: 'every page that holds the record fails', ...where });
+}

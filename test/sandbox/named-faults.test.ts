@@ -1,0 +1,108 @@
+import { Command } from 'commander';
+import { afterEach, describe, expect, it } from 'vitest';
+import { sandboxFlags, sandboxOptions } from '../../src/commands/sandbox-flags.ts';
+import type { SandboxFlags } from '../../src/commands/sandbox-flags.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
+import { NAMED_FAULTS } from '../../src/sandbox/named-faults.ts';
+import { connect } from './client.ts';
+
+let sandbox: Sandbox | undefined;
+afterEach(() => sandbox?.close());
+
+const options = (...words: string[]) => {
+  const command = sandboxFlags(new Command()).exitOverride();
+  command.configureOutput({ writeErr: () => undefined });
+  return sandboxOptions(command.parse(words, { from: 'user' }).opts<SandboxFlags>());
+};
+
+/** A client of a sandbox with 230 orders and these faults. */
+async function serving(...faults: string[]) {
+  const words = faults.flatMap((fault) => ['--fault', fault]);
+  sandbox = await startSandbox(
+    options('--orders', '230', '--rate', '0', '--latency', '0', ...words),
+  );
+  const client = await connect(sandbox);
+  return async (offset: number, pageSize: number) => {
+    const answer = await client.get('orders', { offset, pageSize });
+    if (answer.status !== 200) return answer.status;
+    const { data, pagination } = (await answer.json()) as {
+      data: { order_number: number }[];
+      pagination: { current_offset?: number; page_size?: number; has_next_page: boolean };
+    };
+    const [first] = data;
+    const { current_offset: at, page_size: size, has_next_page: more } = pagination;
+    return { from: first && first.order_number - 100_001, count: data.length, at, size, more };
+  };
+}
+
+describe('--fault', () => {
+  it('offset-rounded', async () => {
+    const page = await serving('offset-rounded');
+    expect(await page(90, 100)).toEqual({ from: 0, count: 100, at: 0, size: 100, more: true });
+    expect(await page(190, 100)).toMatchObject({ from: 100, at: 100 });
+  });
+  it('offset-nearest', async () => {
+    const page = await serving('offset-nearest');
+    expect(await page(90, 100)).toMatchObject({ from: 100, at: 100 });
+    expect(await page(149, 100)).toMatchObject({ from: 100, at: 100 });
+  });
+  it('offset-multiple-only', async () => {
+    const page = await serving('offset-multiple-only');
+    expect(await page(90, 100)).toBe(400);
+    expect(await page(200, 100)).toMatchObject({ from: 200, count: 30, more: false });
+  });
+  it('offset-wraps', async () => {
+    const page = await serving('offset-wraps');
+    expect(await page(200, 100)).toMatchObject({ from: 200, count: 30, more: true });
+    expect(await page(300, 100)).toMatchObject({ from: 0, count: 100, at: 0, more: true });
+  });
+  it('offset-echoed', async () => {
+    const page = await serving('offset-rounded', 'offset-echoed');
+    expect(await page(90, 100)).toMatchObject({ from: 0, at: 90, size: 100 });
+  });
+  it('page-capped', async () => {
+    const page = await serving('page-capped=70');
+    expect(await page(10, 1_000)).toMatchObject({ from: 10, count: 70, size: 70, more: true });
+    expect(await page(10, 20)).toMatchObject({ count: 20, size: 20 });
+  });
+  it('page-fixed', async () => {
+    const page = await serving('page-fixed');
+    expect(await page(10, 1_000)).toMatchObject({ count: 50, size: 50, more: true });
+    expect(await page(10, 1)).toMatchObject({ count: 50, size: 50 });
+  });
+  it('poison-record', async () => {
+    const page = await serving('poison-record');
+    expect(await page(0, 100)).toBe(500);
+    expect(await page(94, 1)).toBe(500);
+    expect(await page(95, 100)).toMatchObject({ from: 95 });
+    expect(await page(0, 94)).toMatchObject({ count: 94 });
+  });
+  it('large-page-504', async () => {
+    const page = await serving('large-page-504=100');
+    expect(await page(0, 101)).toBe(504);
+    expect(await page(0, 100)).toMatchObject({ count: 100 });
+  });
+  it('refuses an unknown name, and a value that does not fit', () => {
+    expect(() => options('--fault', 'no-such')).toThrow(
+      'no fault no-such: they are offset-rounded',
+    );
+    expect(() => options('--fault', 'page-capped=x')).toThrow('a whole number is needed');
+    expect(() => options('--fault', 'offset-rounded=1')).toThrow('takes no value');
+  });
+});
+
+it('a fault can be limited to pages far behind', async () => {
+  const page = await serving();
+  sandbox!.fault({ kind: 'status', status: 504, pageSizeOver: 10, offsetFrom: 100 });
+  expect(await page(99, 100)).toMatchObject({ from: 99 });
+  expect(await page(100, 100)).toBe(504);
+  expect(await page(100, 10)).toMatchObject({ from: 100 });
+});
+
+it('every named fault starts', async () => {
+  for (const name of Object.keys(NAMED_FAULTS)) {
+    const started = await startSandbox(options('--orders', '1', '--fault', name));
+    await started.close();
+  }
+});
