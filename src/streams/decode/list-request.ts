@@ -1,4 +1,4 @@
-import { asyncScheduler, catchError, defer, finalize, map, of, switchMap } from 'rxjs';
+import { asyncScheduler, catchError, defer, finalize, map, of, switchMap, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
@@ -114,6 +114,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     defer(() => {
       let isDecoded = false; // from then on the read is settled by who deals with the records
       return pageIn(raw, query, isLastTry).pipe(
+        tap({ next: () => raw.reportPage(true), error: () => raw.reportPage(false) }),
         map((page) => {
           isDecoded = true;
           return 'broken' in page ? { ...page, ...whenOf(raw) } : answerOf(page, raw);
@@ -192,7 +193,7 @@ const NOTHING = {
 } as const;
 
 /** What {@link listRequest} needs. */
-export interface ListRequestOptions extends Omit<PageRequestOptions, 'refusals' | 'bodies'> {
+export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
   /** A record's key. Default: none has one. */
   readonly keyOf?: KeyOf;
 }
