@@ -2,7 +2,18 @@ import { CellarstreamError } from '../../core/errors.ts';
 import { objectIn } from '../../schemas/json/json.ts';
 import { where } from './http.ts';
 import type { HttpAnswer } from './http.ts';
-import type { Token } from './login.ts';
+
+/** A token, and how long it is good for. */
+export interface Token {
+  /** The JWT, as it is sent. */
+  readonly text: string;
+  /** When it was asked for: ms, on the scheduler's clock. Its life is counted from here. */
+  readonly askedAt: number;
+  /** Milliseconds from `askedAt` for which the server takes it. */
+  readonly lifeMs: number;
+  /** The server's clock at `askedAt`, never later: ms since the epoch; undefined if it did not tell. */
+  readonly serverTime: number | undefined;
+}
 
 /** What the documentation promises a token: 30 minutes. */
 const DOCUMENTED_LIFE_MS = 30 * 60_000;

@@ -8,20 +8,11 @@ import { blockedError, exchange, isJson, statusError, where } from './http.ts';
 import type { HttpAnswer, RequestHooks } from './http.ts';
 import { keyPatience } from './key-patience.ts';
 import { tokenIn } from './login-answer.ts';
+import type { Token } from './login-answer.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 
-/** A token, and how long it is good for. */
-export interface Token {
-  /** The JWT, as it is sent. */
-  readonly text: string;
-  /** When it was asked for: ms, on the scheduler's clock. Its life is counted from here. */
-  readonly askedAt: number;
-  /** Milliseconds from `askedAt` for which the server takes it. */
-  readonly lifeMs: number;
-  /** The server's clock at `askedAt`, never later: ms since the epoch; undefined if it did not tell. */
-  readonly serverTime: number | undefined;
-}
+export type { Token } from './login-answer.ts';
 
 /** What {@link login} needs. */
 export interface LoginOptions {

@@ -1,7 +1,19 @@
-import { catchError, defer, EMPTY, ignoreElements, merge, repeat, tap, timer } from 'rxjs';
+import {
+  catchError,
+  defer,
+  EMPTY,
+  firstValueFrom,
+  ignoreElements,
+  merge,
+  repeat,
+  tap,
+  timer,
+} from 'rxjs';
+import { Agent } from 'undici';
 import type { Dispatcher } from 'undici';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { describeError } from '../../../src/core/errors.ts';
+import { startSandbox } from '../../../src/sandbox/index.ts';
 import { listRequest } from '../../../src/streams/decode/list-request.ts';
 import { login } from '../../../src/streams/http/login.ts';
 import { tokenSource } from '../../../src/streams/http/token.ts';
@@ -453,4 +465,38 @@ describe('a firewall in front of the API', () => {
     await time.pass(MINUTE);
     expect(pagesAfter(6 * MINUTE).length).toBeGreaterThan(5);
   });
+});
+
+describe('a real server', () => {
+  it.each(['json', 419, 401] as const)(
+    'with young tokens, dead ones reported as %s: no list fails, one login a token',
+    async (unauthorized) => {
+      const sandbox = await startSandbox({
+        records: { orders: 5, customers: 5 },
+        tokenLagMs: 1_500,
+        readings: { unauthorized },
+      });
+      onTestFinished(() => sandbox.close());
+      const dispatcher = new Agent();
+      onTestFinished(() => dispatcher.destroy());
+      const unlimited = <T>(source: T): T => source;
+      const url = (path: string) => new URL(`${sandbox.url}/v1/${path}`);
+      const tokens = tokenSource({
+        login: login({
+          ...{ url: url('auth/public/login'), dispatcher, limit: unlimited },
+          apiKey: () => sandbox.apiKey,
+        }),
+      });
+      const read = (path: string) =>
+        firstValueFrom(listRequest({ url: url(path), tokens, dispatcher })({}, unlimited));
+      const both = () => Promise.all([read('orders'), read('customers')]);
+      const lengths = async () => (await both()).map(({ data }) => data.length);
+      expect(await lengths()).toEqual([5, 5]);
+      expect(sandbox.truth.requests('login')).toHaveLength(1);
+      sandbox.revokeTokens();
+      expect(await lengths()).toEqual([5, 5]);
+      expect(sandbox.truth.requests('login')).toHaveLength(2);
+    },
+    40_000,
+  );
 });
