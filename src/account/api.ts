@@ -2,10 +2,12 @@ import type { Dispatcher } from 'undici';
 import type { SchedulerLike } from 'rxjs';
 import type { ApiConfig, Resource } from '../config/config.ts';
 import { loginUrlOf } from '../config/config-of.ts';
+import { CellarstreamError } from '../core/errors.ts';
 import { httpConnections } from '../core/http-connections.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import { RESOURCES } from '../resources/resources.ts';
 import type { ResourceRules } from '../resources/resources.ts';
+import { where } from '../streams/http/http.ts';
 import type { RequestHooks } from '../streams/http/http.ts';
 import type { ListRequest } from '../streams/decode/answer.ts';
 import { decodedList } from '../streams/decode/list-request.ts';
@@ -15,8 +17,8 @@ import { logicalClock } from '../streams/http/logical-clock.ts';
 import { leased } from '../streams/quota/leased.ts';
 import type { BodyPool } from '../streams/http/body.ts';
 import { login } from '../streams/http/login.ts';
+import type { Token } from '../streams/http/login.ts';
 import { pageRequest } from '../streams/http/page-request.ts';
-import type { Refusals } from '../streams/http/page-request.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import { PagePlan } from '../streams/http/page-plan.ts';
 import { FailingPlaces } from '../streams/decode/failing-places.ts';
@@ -97,11 +99,11 @@ export function openApi(options: ApiOptions): Api {
       const aheadMs = serverTime === undefined ? undefined : serverTime - askedAt;
       hooks.onLogin?.({ lifeMs, aheadMs });
     },
+    onPaced: (token, delayMs) => {
+      const error = pacedError(config.loginUrl, token);
+      hooks.onRetry?.({ what: 'login', error, count: 1, delayMs });
+    },
   });
-  const refusals = Object.fromEntries(RESOURCES.map((name) => [name, { count: 0 }])) as Record<
-    Resource,
-    Refusals
-  >;
   const texts = Object.fromEntries(RESOURCES.map((name) => [name, unreadableTexts()])) as Record<
     Resource,
     UnreadableTexts
@@ -122,7 +124,6 @@ export function openApi(options: ApiOptions): Api {
       };
       const request = pageRequest({
         ...shared,
-        refusals: refusals[resource],
         dispatcher,
         tokens,
         bodies,
@@ -142,6 +143,14 @@ export function openApi(options: ApiOptions): Api {
     },
     close: () => connections.destroy(),
   };
+}
+
+function pacedError(loginUrl: string, token: Token | undefined): CellarstreamError {
+  const life = token ? ` gave a token good for ${Math.round(token.lifeMs / 1_000)} s, and` : '';
+  return new CellarstreamError(
+    'API_ANSWER',
+    `the login at ${where(new URL(loginUrl))}${life} was needed several times within a minute, so the next one waits. If this goes on, the API's tokens are too short-lived or are refused: tell its operators`,
+  );
 }
 
 function connectionsTo({ ca, proxies }: ApiConfig): Dispatcher {

@@ -13,7 +13,7 @@ export type ErrorCode =
   | 'TOKEN_REJECTED'
   /** The API answered 429. */
   | 'QUOTA_EXCEEDED'
-  /** The API answered with a status that no rule covers. */
+  /** The API answered with a status that no rule covers. With `canPass` in the context it is tried again whatever the status. */
   | 'API_STATUS'
   /** The API's answer is not what its description promises: cut off, no JSON, not in the API's format of lists. */
   | 'API_ANSWER'
@@ -120,11 +120,12 @@ const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429])
  * Decides, with {@link isRetryableAtApi}, whether to try again; nothing else does. Of errors that are not ours those of the network pass,
  * as `fetch` and undici throw them; the others are bugs, and final. Of statuses (`API_STATUS`, by the
  * `status` in its context) those pass that speak of the server's state and not of the request: 5xx, 408, 409,
- * 423, 425, 429. A 404 and a redirect are final: what is not there, or elsewhere, mostly stays so.
+ * 423, 425, 429. A 404 and a redirect are final: what is not there, or elsewhere, mostly stays so. `canPass` in the context overrides
+ * the status.
  */
 export function isRetryable(error: unknown): boolean {
   if (!(error instanceof CellarstreamError)) return isNetworkError(error);
-  if (error.code === 'API_KEY_REJECTED') return error.context.canPass === true;
+  if (error.context.canPass === true) return true;
   if (error.code !== 'API_STATUS') return PASSING.has(error.code);
   const status = Number(error.context.status);
   return status >= 500 || PASSING_STATUSES.has(status);

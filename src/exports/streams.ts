@@ -15,6 +15,7 @@ export { login } from '../streams/http/login.ts';
 export type { LoginOptions, Token } from '../streams/http/login.ts';
 export { tokenSource } from '../streams/http/token.ts';
 export type { TokenSource, TokenSourceOptions } from '../streams/http/token.ts';
+export type { TokenOutcome, TokenUse, TokenVerdict } from '../streams/http/token-life.ts';
 
 // Quota
 export { during, tokenBucket } from '../streams/quota/token-bucket.ts';
@@ -30,7 +31,7 @@ export type {
 // Request
 export { listRequest } from '../streams/decode/list-request.ts';
 export type { ListRequestOptions } from '../streams/decode/list-request.ts';
-export type { PageRequestOptions, Refusals } from '../streams/http/page-request.ts';
+export type { PageRequestOptions } from '../streams/http/page-request.ts';
 export type { Answer, ListRequest, Pagination } from '../streams/decode/answer.ts';
 export type { ListQuery } from '../streams/http/list-query.ts';
 export type { AnswerSeen, RequestHooks } from '../streams/http/http.ts';

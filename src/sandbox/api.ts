@@ -2,7 +2,7 @@ import type { PageFault } from './faults.ts';
 import type { Hidden } from './hidden.ts';
 import { listPage, selectIds } from './list-page.ts';
 import { parseListQuery } from './list-query.ts';
-import type { Settings } from './options.ts';
+import type { Readings, Settings } from './options.ts';
 import { Random } from './random.ts';
 import { RULES } from './resources.ts';
 import type { RecordKey, Resource } from './resources.ts';
@@ -66,7 +66,7 @@ export class Api {
   ): Promise<Answer> {
     const { readings, sort, shuffleTies } = this.#settings;
     if (token === undefined || !(await this.#tokens.accepts(token))) {
-      return complaint(readings.unauthorized, 'Missing, invalid or expired token');
+      return unauthorized(readings.unauthorized);
     }
     const query = parseListQuery(params, RULES[resource], readings, this.#clock());
     if (typeof query === 'string') return complaint(400, query);
@@ -102,6 +102,22 @@ export class Api {
     const seconds = String(Math.max(1, Math.ceil(waitMs / 1_000)));
     const headers = retryAfter ? { ...answer.headers, 'retry-after': seconds } : answer.headers;
     return { ...answer, headers };
+  }
+}
+
+/** The answer to a token that is not accepted. */
+function unauthorized(style: Readings['unauthorized']): Answer {
+  switch (style) {
+    case 'redirect':
+      return { ...page(302, 'Found'), headers: { location: '/login' } };
+    case 'json':
+      return json(200, { error: 'Unauthenticated.' });
+    case 'html':
+      return page(200, 'Log in');
+    case 500:
+      return json(500, { message: 'jwt invalid' });
+    default:
+      return complaint(style, 'Missing, invalid or expired token');
   }
 }
 

@@ -39,6 +39,8 @@ export type FaultKind =
   | { readonly kind: 'slow'; readonly ms: number }
   /** Answers 200 with a page of HTML. */
   | { readonly kind: 'garbage' }
+  /** Answers 403 with a page of HTML, as a firewall in front of the API does. */
+  | { readonly kind: 'firewall' }
   | PageFault;
 
 /** What goes wrong with the page of a list; logins are not struck, whatever the endpoint. */

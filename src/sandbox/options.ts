@@ -27,8 +27,11 @@ export interface Readings {
   };
   /** Whether a request that was answered 429 uses up quota too. Default false. */
   readonly refusedCount: boolean;
-  /** Status of a missing, invalid, expired or revoked token. Default 401. */
-  readonly unauthorized: 401 | 403;
+  /**
+   * The answer to a missing, invalid, expired or revoked token: a status, `redirect` (302 to a login page), `json` (200 with an error
+   * in JSON) or `html` (200 with a login page). Default 401.
+   */
+  readonly unauthorized: 400 | 401 | 403 | 419 | 440 | 498 | 500 | 'redirect' | 'json' | 'html';
   /** Unit of `expiresIn` in the login's answer. Default `ms`: 1,800,000 is 30 minutes. */
   readonly expiresIn: 'ms' | 'us' | 's';
   /** Whether the token carries the claim `exp`. It expires either way. Default true. */
@@ -98,6 +101,8 @@ export interface SandboxOptions {
   readonly quotaScope?: 'endpoint' | 'key';
   /** How long a token is good, in ms; rounded up to a whole second. Default 1,800,000. */
   readonly tokenLifeMs?: number;
+  /** How long after its login a token is still refused, as by a replica that lags, in ms. Default 0. */
+  readonly tokenLagMs?: number;
   /** How long an answer takes beside its making, in ms; a pair is a seeded range. Default 0. */
   readonly latencyMs?: number | readonly [number, number];
   /** How far the server's clock is ahead (below 0: behind), in ms. Default 0. */
@@ -159,6 +164,7 @@ const DEFAULTS = {
   windowMs: 60_000,
   quotaScope: 'endpoint',
   tokenLifeMs: 1_800_000,
+  tokenLagMs: 0,
   latencyMs: 0,
   clockSkewMs: 0,
   updatedAtResolution: 'ms',
@@ -235,6 +241,7 @@ function problems(settings: Settings): string[] {
   atLeast('loginQuotaPerMinute', 1);
   atLeast('windowMs', 1);
   atLeast('tokenLifeMs', 1);
+  atLeast('tokenLagMs', 0);
   atLeast('lateCommitMs', 0);
   atLeast('changeLogLimit', 0);
   atLeast('requestLogLimit', 1);

@@ -184,6 +184,7 @@ export class Server {
 
 /** What a fault answers in place of the API. */
 function replacement(fault: FaultKind | undefined): Answer | undefined {
+  if (fault?.kind === 'firewall') return page(403, 'Request blocked');
   if (fault?.kind === 'garbage') return page(200, 'Welcome to the guest network');
   if (fault?.kind !== 'status') return undefined;
   const { status, body = { statusCode: status, message: 'Fault' }, headers = {} } = fault;

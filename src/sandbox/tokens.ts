@@ -9,6 +9,8 @@ export class Tokens {
   readonly #clock: () => number;
   #revoked = 0;
   #issued = 0;
+  /** When tokens become valid that are not yet, by `jti`, in epoch ms. */
+  readonly #young = new Map<string, number>();
 
   /** @param clock the server's clock, in epoch ms. */
   constructor(account: string, settings: Settings, clock: () => number) {
@@ -23,13 +25,13 @@ export class Tokens {
     const token = new SignJWT({})
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
       .setSubject(this.#account)
-      .setJti(String(++this.#issued))
+      .setJti(this.#newId(now))
       .setIssuedAt(Math.floor(now / 1_000));
     if (this.#settings.readings.expClaim) token.setExpirationTime(this.#expiry(now));
     return token.sign(this.#secret());
   }
 
-  /** Whether the token is ours, not expired and not revoked. */
+  /** Whether the token is ours, valid already, not expired and not revoked. */
   async accepts(token: string): Promise<boolean> {
     const now = this.#clock();
     try {
@@ -39,7 +41,7 @@ export class Tokens {
         clockTolerance: Number.MAX_SAFE_INTEGER,
       });
       const expiry = payload.exp ?? this.#expiry((payload.iat ?? 0) * 1_000);
-      return now < expiry * 1_000;
+      return now < expiry * 1_000 && now >= (this.#young.get(String(payload.jti)) ?? 0);
     } catch (error) {
       if (error instanceof errors.JOSEError) return false;
       throw error;
@@ -49,6 +51,13 @@ export class Tokens {
   /** No token given out until now is good any longer. */
   revoke(): void {
     this.#revoked++;
+  }
+
+  #newId(now: number): string {
+    const id = String(++this.#issued);
+    for (const [other, validFrom] of this.#young) if (validFrom <= now) this.#young.delete(other);
+    if (this.#settings.tokenLagMs > 0) this.#young.set(id, now + this.#settings.tokenLagMs);
+    return id;
   }
 
   /** Seconds since 1970, rounded up: JWTs hold whole seconds. */

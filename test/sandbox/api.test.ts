@@ -84,6 +84,29 @@ describe('token', () => {
     expect((await (await connect(sandbox)).get('orders')).status).toBe(200);
   });
 
+  it('is refused for as long as the store of tokens lags', async () => {
+    await start({ tokenLagMs: 2_000 });
+    const { get } = await connect(sandbox);
+    clock.pass(1_999);
+    expect((await get('orders')).status).toBe(401);
+    clock.pass(1);
+    expect((await get('orders')).status).toBe(200);
+  });
+
+  it.each([
+    [400, 400, 'token'],
+    [419, 419, 'token'],
+    [500, 500, 'jwt invalid'],
+    ['redirect', 302, '<'],
+    ['json', 200, '{"error":"Unauthenticated."}'],
+    ['html', 200, '<'],
+  ] as const)('that is revoked is reported as %s', async (unauthorized, status, text) => {
+    await start({ readings: { unauthorized } });
+    const answer = await fetch(`${sandbox.url}/v1/orders`, { redirect: 'manual' });
+    expect(answer.status).toBe(status);
+    expect(await answer.text()).toContain(text);
+  });
+
   it('expires without the claim too', async () => {
     await start({ readings: { expClaim: false, unauthorized: 403, expiresIn: 'us' } });
     const answer = (await (await login(sandbox)).json()) as Record<string, unknown>;

@@ -28,6 +28,13 @@ describe('fault', () => {
     expect(await status()).toBe(200);
   });
 
+  it('refuses like a firewall, with 403 and HTML', async () => {
+    sandbox.fault({ kind: 'firewall', endpoint: 'login' });
+    const answer = await login(sandbox);
+    expect(answer.status).toBe(403);
+    expect(await answer.text()).toMatch(/^<!doctype html>/);
+  });
+
   it('strikes only its endpoint', async () => {
     sandbox.fault({ endpoint: 'login', kind: 'status', status: 500, body: 'oh' });
     expect(await status()).toBe(200);

@@ -49,6 +49,20 @@ export interface Heard {
   isOwed: boolean;
 }
 
+/** How the API reports a token that it does not accept, 401 first. */
+export const DEAD_TOKENS: readonly (readonly [status: number, text: string])[] = [
+  [401, '{}'],
+  [401, '{}'],
+  [403, '{}'],
+  [400, '{"message":"bad request"}'],
+  [419, '<h1>Page Expired</h1>'],
+  [498, '{}'],
+  [500, '{"message":"jwt invalid"}'],
+  [302, ''],
+  [200, '{"error":"Unauthenticated."}'],
+  [200, '<form></form>'],
+];
+
 type Fault = 'drop' | '500' | '502' | '429' | '429-later' | '401' | 'truncated' | 'garbage';
 const FAULTS: readonly Fault[] = [
   'drop',
@@ -98,6 +112,11 @@ export class SimApi {
   /** How likely a request meets a fault. */
   faultiness = 0;
   isDown = false;
+  /** How long a new token is refused, ms. */
+  tokenLagMs = 0;
+  deadToken = DEAD_TOKENS[0]!;
+  #given = -1;
+  #validFrom = 0;
   /** Whether records hold a field that is not to be published; it is another one in each answer. */
   isPersonal = false;
   /** Whether records hold a field that differs in every answer. */
@@ -177,16 +196,20 @@ export class SimApi {
         return this.#answer(429, '{}', { 'retry-after': '3' });
       case '401':
         this.#token += 1; // whatever was given out is over
-        return this.#answer(401, '{}');
+        return this.#answer(...this.deadToken);
       case 'garbage':
         return this.#answer(200, '<html></html>');
     }
     if (this.#isOverQuota(what)) return this.#answer(429, '{}');
     const token = `t.${this.#token}`;
-    if (isLogin)
+    if (isLogin) {
+      if (this.#given !== this.#token) this.#validFrom = this.#time.now() + this.tokenLagMs;
+      this.#given = this.#token;
       return this.#answer(200, JSON.stringify({ accessToken: token, expiresIn: 1_800_000 }));
+    }
     const { authorization } = headers as Record<string, string>;
-    if (authorization !== `Bearer ${token}`) return this.#answer(401, '{}');
+    const isAccepted = authorization === `Bearer ${token}` && this.#time.now() >= this.#validFrom;
+    if (!isAccepted) return this.#answer(...this.deadToken);
 
     const query = queryOf(new URL(String(path), 'http://sim').searchParams);
     const { rows, total } = this.list.page(query);

@@ -4,7 +4,7 @@ import { Chance } from './chance.ts';
 import { draw, LOOKBACK_MS, PROOF_MS, SAFE } from './draw.ts';
 import type { Draw } from './draw.ts';
 import { SimLedger } from '../account/ledger/sim-ledger.ts';
-import { SimApi, VOLATILE } from './sim-api.ts';
+import { DEAD_TOKENS, SimApi, VOLATILE } from './sim-api.ts';
 import type { ApiTraits } from './sim-api.ts';
 import { SimBroker } from './sim-broker.ts';
 import { SIM_DESTINATION } from './sim-destination.ts';
@@ -60,6 +60,9 @@ const CONFIG = loadConfig({
 /** In so many runs there is a field that differs in every answer: told in the settings in one, in another not. */
 const VOLATILE_EACH = 7;
 
+/** How long a new token is refused in a run, ms: by its seed. */
+const TOKEN_LAGS_MS = [0, 0, 300, 0, 2_500, 0, 5_000];
+
 /** Each so manieth run somebody deletes what was published. */
 const LOSSY = 5;
 /** Each so manieth run the index of the list is wrong for a while: it shows a part of the records. As above. */
@@ -105,6 +108,8 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   const time = new SimTime(START);
   const api = new SimApi(traits, chance, time, drawn.records);
   api.isPersonal = seed % 3 === 0; // drawn, it would change what all seeds are
+  api.deadToken = DEAD_TOKENS[seed % DEAD_TOKENS.length]!;
+  api.tokenLagMs = TOKEN_LAGS_MS[seed % TOKEN_LAGS_MS.length]!;
   const volatility = ([, , 'told', , , 'untold'] as const)[seed % VOLATILE_EACH];
   api.isVolatile = volatility !== undefined;
   const ofOne = ['sim.cursors', SIGNALS, CERTIFICATES];

@@ -1,4 +1,14 @@
-import { asyncScheduler, catchError, defer, finalize, map, of, switchMap, throwError } from 'rxjs';
+import {
+  asyncScheduler,
+  catchError,
+  defer,
+  finalize,
+  map,
+  of,
+  switchMap,
+  tap,
+  throwError,
+} from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
@@ -123,6 +133,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     defer(() => {
       let isDecoded = false; // from then on the read is settled by who deals with the records
       return pageIn(raw, query, isLastTry).pipe(
+        tap({ next: () => raw.reportPage(true), error: () => raw.reportPage(false) }),
         map((page) => {
           isDecoded = true;
           return 'broken' in page ? { ...page, ...whenOf(raw) } : answerOf(page, raw);
@@ -247,7 +258,7 @@ const NOTHING = {
 } as const;
 
 /** What {@link listRequest} needs. */
-export interface ListRequestOptions extends Omit<PageRequestOptions, 'refusals' | 'bodies'> {
+export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
   /** A record's key. Default: none has one. */
   readonly keyOf?: KeyOf;
 }

@@ -41,6 +41,8 @@ export interface HttpAnswer {
   readonly date: number | undefined;
   /** `Retry-After` in milliseconds from now; undefined when it is not sent or not readable. */
   readonly retryAfterMs: number | undefined;
+  /** Origin of the `Location` header where that is another one than the request's; undefined without one. */
+  readonly redirectOrigin?: string | undefined;
 }
 
 /** A request that has ended, as it is told to those who count. */
@@ -127,7 +129,10 @@ function read({ dispatcher, method, url, headers, body, maxBytes, bodies }: Http
   });
 }
 
-async function unpackedAnswer(reading: Reading, { maxBytes }: HttpRequest): Promise<HttpAnswer> {
+async function unpackedAnswer(
+  reading: Reading,
+  { url, maxBytes }: HttpRequest,
+): Promise<HttpAnswer> {
   const { status, headers, body: sent } = await reading.answer;
   const body = await unpacked(sent, single(headers['content-encoding']), maxBytes);
   const date = single(headers.date);
@@ -140,6 +145,7 @@ async function unpackedAnswer(reading: Reading, { maxBytes }: HttpRequest): Prom
     },
     date: date === undefined ? undefined : instant(date),
     retryAfterMs: retryAfter === undefined ? undefined : pause(retryAfter, date),
+    redirectOrigin: otherOrigin(url, single(headers.location)),
   };
 }
 
@@ -183,7 +189,12 @@ function unreadable(url: URL, cause: unknown): CellarstreamError {
 }
 
 /** The error that speaks of an answer's status. Its body stays out: it may hold personal fields. */
-export function statusError(url: URL, answer: HttpAnswer, context: ErrorContext = {}): Error {
+export function statusError(
+  url: URL,
+  answer: HttpAnswer,
+  context: ErrorContext = {},
+  setting = 'API_BASE_URL',
+): Error {
   const { status, retryAfterMs } = answer;
   const known = {
     ...context,
@@ -195,9 +206,48 @@ export function statusError(url: URL, answer: HttpAnswer, context: ErrorContext 
       context: known,
     });
   }
-  return new CellarstreamError('API_STATUS', `${where(url)} answered ${status}`, {
+  const { redirectOrigin } = answer;
+  const redirect =
+    redirectOrigin === undefined || status < 300 || status > 399
+      ? ''
+      : `, a redirect to ${redirectOrigin}: redirects are not followed, so if the API has moved there, set ${setting} to its new address`;
+  return new CellarstreamError('API_STATUS', `${where(url)} answered ${status}${redirect}`, {
     context: known,
   });
+}
+
+/**
+ * The error for a refusal (4xx) whose body is not JSON. The API answers in JSON, so a firewall, a proxy or another server in front of it
+ * has refused the request: that says nothing about the API key or the token, and can pass.
+ */
+export function blockedError(url: URL, { status }: HttpAnswer, context: ErrorContext = {}): Error {
+  // A port that speaks TLS answers plain text with a 400 of its own, if it answers.
+  const scheme =
+    status === 400 && url.protocol === 'http:'
+      ? 'whether the address must begin with https://, '
+      : '';
+  return new CellarstreamError(
+    'API_STATUS',
+    `${where(url)} answered ${status} without JSON: something in front of the API blocks this client, or the address is wrong. ` +
+      `Check API_BASE_URL and API_LOGIN_URL, ${scheme}and whether a firewall there allows this IP address and user agent`,
+    { context: { ...context, status, canPass: true } },
+  );
+}
+
+/** Whether the body is JSON, as every answer of the API itself is. */
+export function isJson(answer: Pick<HttpAnswer, 'text'>): boolean {
+  try {
+    JSON.parse(answer.text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function otherOrigin(url: URL, location: string | undefined): string | undefined {
+  if (location === undefined || !URL.canParse(location, url.href)) return undefined;
+  const { origin } = new URL(location, url);
+  return origin === url.origin ? undefined : origin;
 }
 
 /** An address fit for a log line: no query, no credentials. */

@@ -3,25 +3,16 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
-import { objectIn } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
-import { exchange, statusError, where } from './http.ts';
+import { blockedError, exchange, isJson, statusError, where } from './http.ts';
 import type { HttpAnswer, RequestHooks } from './http.ts';
 import { keyPatience } from './key-patience.ts';
+import { tokenIn } from './login-answer.ts';
+import type { Token } from './login-answer.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 
-/** A token, and how long it is good for. */
-export interface Token {
-  /** The JWT, as it is sent. */
-  readonly text: string;
-  /** When it was asked for: ms, on the scheduler's clock. Its life is counted from here. */
-  readonly askedAt: number;
-  /** Milliseconds from `askedAt` for which the server takes it. */
-  readonly lifeMs: number;
-  /** The server's clock at `askedAt`, never later: ms since the epoch; undefined if it did not tell. */
-  readonly serverTime: number | undefined;
-}
+export type { Token } from './login-answer.ts';
 
 /** What {@link login} needs. */
 export interface LoginOptions {
@@ -47,11 +38,6 @@ export interface LoginOptions {
   readonly hooks?: RequestHooks;
 }
 
-/** What the documentation promises a token: 30 minutes. */
-const DOCUMENTED_LIFE_MS = 30 * 60_000;
-/** An `expiresIn` outside of these is not believed: its documented unit contradicts its value. */
-const LEAST_LIFE_MS = 10_000;
-const MAX_LIFE_MS = 24 * 60 * 60_000;
 const MAX_LOGIN_BYTES = 1_000_000;
 const KEY_PATIENCE_MS = 600_000;
 
@@ -59,8 +45,8 @@ const KEY_PATIENCE_MS = 600_000;
  * Logs in: emits one token and completes. What can pass is tried again, through the quota: redirects and
  * 404 too, which gateways send while the API behind them is being replaced.
  *
- * Errors with `API_KEY_REJECTED` when the key is refused (400, as documented, or 401 and 403): at once if
- * it never had a token from this login, else when that has lasted for `keyPatienceMs`.
+ * Errors with `API_KEY_REJECTED` when the API refuses the key (400, as documented, or 401 and 403, each with JSON): at once if
+ * it never had a token from this login, else when that has lasted for `keyPatienceMs`. A refusal without JSON is not the API's: it is tried again.
  */
 export function login(options: LoginOptions): Observable<Token> {
   const { url, apiKey, limit, scheduler = asyncScheduler, random } = options;
@@ -93,9 +79,10 @@ export function login(options: LoginOptions): Observable<Token> {
         map((answer) => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
-          if (isRejection(answer)) throw rejection(url, setting, answer, patience.refused(key));
+          if (isRejection(answer)) throw rejection(url, answer, patience.refused(key));
           patience.restart();
-          const token = readToken(url, answer, askedAt, elapsedMs);
+          if (answer.status !== 200) throw failure(url, setting, answer);
+          const token = tokenIn(url, answer, askedAt, elapsedMs);
           patience.accepted(key);
           return token;
         }),
@@ -115,60 +102,33 @@ export function login(options: LoginOptions): Observable<Token> {
   });
 }
 
-function isRejection({ status }: HttpAnswer): boolean {
-  return [400, 401, 403].includes(status);
+/** Whether the API itself refuses the key: it answers in JSON, while firewalls and proxies in front of it send HTML or text. */
+function isRejection(answer: HttpAnswer): boolean {
+  return [400, 401, 403].includes(answer.status) && isJson(answer);
 }
 
-function rejection(
-  url: URL,
-  setting: string,
-  { status, text }: HttpAnswer,
-  canPass: boolean,
-): CellarstreamError {
-  // A port that speaks TLS answers plain text with a 400 of its own, if it answers.
-  const isPlain = url.protocol === 'http:' && objectIn(text) === undefined;
-  const advice = isPlain ? `, and whether ${setting} must begin with https://` : '';
+function rejection(url: URL, { status }: HttpAnswer, canPass: boolean): CellarstreamError {
   const before = canPass ? ', which it has accepted before' : '';
   return new CellarstreamError(
     'API_KEY_REJECTED',
-    `the login at ${where(url)} refused the API key (${status})${before}: check API_KEY${advice}`,
+    `the login at ${where(url)} refused the API key (${status})${before}: check API_KEY`,
     { context: { status, ...(canPass && { canPass }) } },
   );
 }
 
-function readToken(url: URL, answer: HttpAnswer, askedAt: number, elapsedMs: number): Token {
-  if (answer.status !== 200) throw statusError(url, answer);
-  const body = objectIn(answer.text);
-  const text = body?.accessToken;
-  if (typeof text !== 'string' || text === '') {
-    throw new CellarstreamError('API_ANSWER', `${where(url)} sent no accessToken`);
-  }
-  const { exp, iat } = claimsOf(text);
-  const stamp = answer.date ?? iat;
-  const serverTime = stamp === undefined ? undefined : Math.floor(stamp - elapsedMs);
-  return { text, askedAt, serverTime, lifeMs: lifeOf(exp, [iat, answer.date], body?.expiresIn) };
-}
-
-/** The times in a JWT, in ms since the epoch. Its signature is the server's business. */
-function claimsOf(token: string): { exp: number | undefined; iat: number | undefined } {
-  const claims = objectIn(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
-  const ms = (claim: unknown) => (typeof claim === 'number' ? claim * 1_000 : undefined);
-  return { exp: ms(claims?.exp), iat: ms(claims?.iat) };
-}
-
-/**
- * How long a token lives: by its own `exp`, from its `iat` or from the `Date` of the answer, whichever
- * leaves less (a server may give out a token that it issued earlier). Without them: `expiresIn` as
- * milliseconds.
- */
-function lifeOf(
-  exp: number | undefined,
-  from: readonly (number | undefined)[],
-  expiresIn: unknown,
-): number {
-  const left = from.map((at) => (exp ?? NaN) - (at ?? NaN)).filter((ms) => ms > 0);
-  if (left.length > 0) return Math.min(...left);
-  const believable =
-    typeof expiresIn === 'number' && expiresIn >= LEAST_LIFE_MS && expiresIn <= MAX_LIFE_MS;
-  return believable ? expiresIn : DOCUMENTED_LIFE_MS;
+/** The error of any other answer without a token, with the setting to look at. */
+function failure(url: URL, setting: string, answer: HttpAnswer): Error {
+  const { status } = answer;
+  const isWrongPlace = status === 404 || status === 405;
+  if (status < 400 || status >= 500 || status === 429) return statusError(url, answer, {}, setting);
+  if (!isWrongPlace) return isJson(answer) ? statusError(url, answer) : blockedError(url, answer);
+  const advice =
+    setting === 'API_LOGIN_URL'
+      ? 'check API_LOGIN_URL'
+      : 'check API_BASE_URL, and set API_LOGIN_URL if the login has another address';
+  return new CellarstreamError(
+    'API_STATUS',
+    `the login at ${where(url)} answered ${status}: the login is not at this address. ${advice}`,
+    { context: { status, canPass: true } },
+  );
 }

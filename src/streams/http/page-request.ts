@@ -3,17 +3,18 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
-import { backoff } from '../flow/backoff.ts';
+import { backoff, RETRY_AFTER } from '../flow/backoff.ts';
 import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import type { ListQuery } from './list-query.ts';
 import type { BodyPool } from './body.ts';
-import { exchange, statusError, where } from './http.ts';
+import { blockedError, exchange, isJson, statusError, where } from './http.ts';
 import type { HttpAnswer, RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';
 import type { LogicalClock, Span } from './logical-clock.ts';
 import type { Token } from './login.ts';
 import type { TokenSource } from './token.ts';
+import type { TokenOutcome, TokenUse } from './token-life.ts';
 
 /** The body of an answer, before anybody has looked into it. */
 export interface RawPage extends Pick<HttpAnswer, 'body' | 'text'> {
@@ -25,6 +26,8 @@ export interface RawPage extends Pick<HttpAnswer, 'body' | 'text'> {
   readonly serverTime: number | undefined;
   /** How long the answer took, from the request to its last byte, ms. */
   readonly elapsedMs: number;
+  /** Reports to the token whether the body was a page: nothing else proves that the server accepts the token. */
+  readonly reportPage: (isPage: boolean) => void;
 }
 
 /**
@@ -45,8 +48,6 @@ export interface PageRequestOptions {
   /** Connections and their timeouts. Default undici's global dispatcher. */
   readonly dispatcher?: Dispatcher;
   readonly tokens: TokenSource;
-  /** How the list has taken to tokens; kept by whoever makes its request again. Default a new one. */
-  readonly refusals?: Refusals;
   /** Orders the requests that may meet the same records: one clock a resource. Default its own. */
   readonly logicalClock?: LogicalClock;
   /** Clock and timers. Default {@link asyncScheduler}. */
@@ -61,11 +62,6 @@ export interface PageRequestOptions {
   readonly hooks?: RequestHooks;
 }
 
-/** Refusals (401, 403) of a list in a row, each of another token. */
-export interface Refusals {
-  count: number;
-}
-
 /**
  * Makes the list request of one resource: quota, then token, then HTTP. What can pass is tried again with back-off,
  * for ever, and each try waits for the quota: redirects and 404 too, which gateways send while the API behind them is
@@ -73,9 +69,11 @@ export interface Refusals {
  *
  * The token is taken after the wait for the quota, so that it is fresh when it is sent. When there is none just then, the request
  * gives its start up, and waits for the quota anew once there is a token. If requests kept their starts while they all waited for
- * one login, they would reach the server later than the quota's log says. A refused token (401 or 403)
- * is renewed; but a list that refuses one new token after the other is not to be had with this key:
- * it errors with `API_STATUS`, and leaves the token to the other lists.
+ * one login, they would reach the server later than the quota's log says.
+ *
+ * Every outcome is reported to the token (see `token-life.ts`), which decides when a refused token (401 or 403) is tried again and when it is renewed. A
+ * list that refuses one new token after the other can't be read with this key: it errors with `API_STATUS`, and leaves the token to
+ * the other lists. Other statuses that can't pass are final too, but only after they have been seen with a fresh token.
  *
  * A 429 and all other refusals count in the quota as well, as the server may count them: the start counts until a window has passed since
  * its end, and for `lateMs` more (a second, in the service), as that of a request that was given up does (`quota/start-log.ts`).
@@ -84,14 +82,39 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
   const { url, tokens, scheduler = asyncScheduler } = options;
   const { dispatcher = getGlobalDispatcher(), logicalClock = newLogicalClock() } = options;
   const {
-    refusals = { count: 0 },
     maxPageBytes = 64 * 2 ** 20,
     random,
     hooks: { onAnswer, onRetry } = {},
     bodies,
   } = options;
 
-  const send = (token: Token, query: ListQuery, waitedMs: number): Observable<RawPage> =>
+  const list = url.href;
+  /** The error of an answer that is neither a page nor "no such record"; what it says about the token is reported. */
+  const failure = (answer: HttpAnswer, use: TokenUse, query: ListQuery): Error => {
+    const { status } = answer;
+    const { offset } = query;
+    const isBlocked = status === 403 && !isJson(answer);
+    const error = (isBlocked ? blockedError : statusError)(url, answer, { offset });
+    const outcome = outcomeOf(answer, error, query);
+    if (!outcome) return error;
+    const { isFinal, pauseMs } = tokens.report(use, outcome);
+    if (isFinal || pauseMs === undefined) return error;
+    const isRefusal = outcome !== 'failed-for-good';
+    const text = isRefusal
+      ? `refused the token (${status})`
+      : `answered ${status}; the token may be the cause, so the request is repeated`;
+    return new CellarstreamError(
+      isRefusal ? 'TOKEN_REJECTED' : 'API_STATUS',
+      `${where(url)} ${text}`,
+      { context: { offset, status, canPass: true, [RETRY_AFTER]: pauseMs } },
+    );
+  };
+  const send = (
+    token: Token,
+    query: ListQuery,
+    waitedMs: number,
+    failures: Failures,
+  ): Observable<RawPage> =>
     defer(() => {
       const begin = logicalClock.begin();
       const askedAt = scheduler.now();
@@ -104,6 +127,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
         maxBytes: maxPageBytes,
         bodies,
       } as const;
+      const use = { token, list, sentAt: askedAt, failedSince: failures.since };
       const elapsed = () => scheduler.now() - askedAt;
       return exchange(request).pipe(
         tap({
@@ -112,10 +136,11 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
         map((answer): RawPage => {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
-          expectAccepted(answer, token, query);
           const isNone = isNotFound(answer, query);
-          if (answer.status !== 200 && !isNone)
-            throw statusError(url, answer, { offset: query.offset });
+          if (answer.status !== 200 && !isNone) {
+            failures.since ??= askedAt;
+            throw failure(answer, use, query);
+          }
           isAnswered = true;
           return {
             body: answer.body,
@@ -126,6 +151,9 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
             span: logicalClock.answered(begin),
             serverTime: serverTimeAt(askedAt, elapsedMs, answer, token),
             elapsedMs,
+            reportPage: (isPage) => {
+              if (!isNone) tokens.report(use, isPage ? 'worked' : 'failed');
+            },
           };
         }),
         finalize(() => {
@@ -133,45 +161,55 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
         }),
       );
     });
-  const expectAccepted = (answer: HttpAnswer, token: Token, { offset }: ListQuery): void => {
-    if (answer.status !== 401 && answer.status !== 403) {
-      refusals.count = 0;
-      return;
-    }
-    if (refusals.count >= MAX_REFUSALS) throw statusError(url, answer, { offset });
-    if (token === tokens.current()) refusals.count += 1;
-    tokens.refuse(token);
-    throw new CellarstreamError(
-      'TOKEN_REJECTED',
-      `${where(url)} refused the token (${answer.status})`,
-      { context: { status: answer.status } },
-    );
-  };
 
   return (query, limit, isGivenUp = () => false) => {
-    const sent = (waitsSince: number) =>
+    const sent = (waitsSince: number, failures: Failures) =>
       defer(() => {
         const token = tokens.current(); // after the wait: fresh as it is sent
         if (!token) return of(undefined);
-        return send(token, query, scheduler.now() - waitsSince);
+        return send(token, query, scheduler.now() - waitsSince, failures);
       });
-    const attempt: Observable<RawPage> = defer(() =>
-      tokens.token$.pipe(
-        take(1), // no start is spent while there is no token
-        switchMap(() => during(limit, sent(scheduler.now()))),
-        // Without one after all that start is over: not to be waited beside.
-        switchMap((page) => (page ? of(page) : attempt)),
+    const attempt = (failures: Failures): Observable<RawPage> =>
+      defer(() =>
+        tokens.token$.pipe(
+          take(1), // no start is spent while there is no token
+          switchMap(() => during(limit, sent(scheduler.now(), failures))),
+          // Without one after all that start is over: not to be waited beside.
+          switchMap((page) => (page ? of(page) : attempt(failures))),
+        ),
+      );
+    return defer(() =>
+      attempt({ since: undefined }).pipe(
+        backoff({
+          scheduler,
+          canPass: (error) => isRetryableAtApi(error) && !isGivenUp(error),
+          ...(random && { random }),
+          ...(onRetry && { onRetry }),
+        }),
       ),
     );
-    return attempt.pipe(
-      backoff({
-        scheduler,
-        canPass: (error) => isRetryableAtApi(error) && !isGivenUp(error),
-        ...(random && { random }),
-        ...(onRetry && { onRetry }),
-      }),
-    );
   };
+}
+
+/** When the first of a query's failed tries was sent, in ms on the scheduler's clock. */
+interface Failures {
+  since: number | undefined;
+}
+
+/** What an answer without a page says about its token; undefined where it says nothing. */
+function outcomeOf(answer: HttpAnswer, error: Error, query: ListQuery): TokenOutcome | undefined {
+  const { status } = answer;
+  if (status === 429) return undefined;
+  if (status === 401) return 'refused';
+  if (isRetryableAtApi(error)) return 'failed'; // a firewall's 403 too
+  if (status === 403) return 'forbidden';
+  return namesParameter(answer, query) ? undefined : 'failed-for-good';
+}
+
+/** Whether a refusal names a parameter of its query, as in "offset must be a multiple of pageSize": the token is not to blame. */
+function namesParameter({ text }: HttpAnswer, query: ListQuery): boolean {
+  const said = text.toLowerCase();
+  return Object.keys(query).some((name) => said.includes(name.toLowerCase()));
 }
 
 /** How an API may put it that there is no record of a number; but a gateway may say so too. */
@@ -199,6 +237,3 @@ function addressOf(url: URL, query: ListQuery): URL {
   }
   return address;
 }
-
-/** So many tokens in a row may be refused before it is the list's own affair. */
-const MAX_REFUSALS = 3;

@@ -1,8 +1,12 @@
 import {
   asyncScheduler,
+  concat,
   defer,
   distinctUntilChanged,
+  EMPTY,
   filter,
+  finalize,
+  ignoreElements,
   map,
   merge,
   of,
@@ -17,92 +21,106 @@ import {
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
 import type { Token } from './login.ts';
+import { LoginPace } from './login-pace.ts';
+import { TokenLife } from './token-life.ts';
+import type { TokenOutcome, TokenUse, TokenVerdict } from './token-life.ts';
 
 /** What {@link tokenSource} needs. */
 export interface TokenSourceOptions {
-  /** One login: emits a token and completes. Tries again by itself whatever can pass. */
+  /** One login: emits a token and completes. Retries by itself after errors that can pass. */
   readonly login: Observable<Token>;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
-  /** Told of every new token. */
+  /** Called with every new token. */
   readonly onToken?: (token: Token) => void;
+  /** Called when a login waits because logins followed one another too fast: with the newest token, and the wait in ms. */
+  readonly onPaced?: (token: Token | undefined, delayMs: number) => void;
 }
 
 /** The token of one account, shared by all its requests. */
 export interface TokenSource {
-  /** The newest token that is not over, at once or as soon as there is one, and every later one. Never completes. */
+  /** The token to send, at once or as soon as there is one, and every later one. Never completes. */
   readonly token$: Observable<Token>;
-  /** The token in hand; undefined while there is none, or while that one is over and the next is waited for. */
+  /** The token to send now; undefined while there is none, and the next login is waited for. */
   current(): Token | undefined;
-  /** The server refused this token: forget it, and log in. Any number of refusals of one token make one login. */
-  refuse(token: Token): void;
+  /**
+   * Records how the server took a request, and says how its list goes on. A token that seems to be dead is renewed, once however
+   * many requests report it. Without reports a token is used until its time is over.
+   */
+  report(use: TokenUse, outcome: TokenOutcome): TokenVerdict;
 }
 
 /** A token is renewed when this part of its life is over, or when a minute of it is left. */
 const USED_PART = 0.8;
 const SPARE_MS = 60_000;
-/**
- * It is over so much before its end, or this part of a short life: its times are in whole seconds, and what
- * is sent arrives later.
- */
-const MARGIN_MS = 2_000;
-const MARGIN_PART = 0.05;
 /** Timers count their ms in 31 bits; a longer one fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * The token as a stream driven by a timer: log in, wait until the token is nearly over, log in
- * again; all subscribers share the one chain. The old token stays in hand while the next is fetched, until
- * two seconds before its end (a twentieth of a short life): nobody asks with one that is over.
+ * The token as a stream driven by a timer: log in, wait until the token is nearly over, log in again; all subscribers share the one
+ * chain. The old token stays in use until the new one has worked (see {@link TokenLife}), or until two seconds before its end (a
+ * twentieth of a short life).
  *
- * The timer runs while someone is subscribed. The token outlives them: who comes next is given it,
- * if it is still fresh, without a login. An error of the login goes to all who wait, and a later
- * subscription tries afresh.
+ * The timer runs while there is a subscriber. The token outlives them: a later subscriber gets it without a login if it is still
+ * fresh. An error of the login goes to all who wait, and a later subscription logs in again.
  */
 export function tokenSource(options: TokenSourceOptions): TokenSource {
-  const { login, scheduler = asyncScheduler, onToken } = options;
-  const refused = new Subject<void>(); // what is in hand
-  let current: Token | undefined;
-  const isOver = ({ askedAt, lifeMs }: Token): boolean =>
-    scheduler.now() >= askedAt + lifeMs - Math.min(MARGIN_MS, lifeMs * MARGIN_PART);
+  const { login, scheduler = asyncScheduler, onToken, onPaced } = options;
+  const pace = new LoginPace();
+  const life = new TokenLife(pace);
+  const renew$ = new Subject<void>();
 
-  const freshFor = (token: Token): number =>
-    token.askedAt + Math.max(token.lifeMs * USED_PART, token.lifeMs - SPARE_MS) - scheduler.now();
+  const freshFor = ({ askedAt, lifeMs }: Token): number => {
+    const usedMs = life.isRepeated ? lifeMs : Math.max(lifeMs * USED_PART, lifeMs - SPARE_MS);
+    return askedAt + usedMs - scheduler.now();
+  };
 
-  const next = defer(() =>
-    current && freshFor(current) > 0
-      ? of(current)
-      : login.pipe(
-          tap((token) => {
-            current = token;
-            onToken?.(token);
-          }),
-        ),
-  );
-  /** What is in hand when a token's time is over: still the token, or nothing if it was refused. */
-  const end = (token: Token): Observable<Token | undefined> =>
-    merge(
-      timer(Math.min(Math.max(0, freshFor(token)), LONGEST_TIMER_MS), scheduler).pipe(
-        map(() => token),
-      ),
-      refused.pipe(map(() => undefined)),
-    ).pipe(take(1));
+  const newLogin = defer(() => {
+    life.loginBegins();
+    const waitMs = pace.waitMs(scheduler.now());
+    if (waitMs > 0) onPaced?.(life.newest, waitMs);
+    const wait$ = waitMs > 0 ? timer(waitMs, scheduler).pipe(ignoreElements()) : EMPTY;
+    const paced$ = defer(() => {
+      pace.begin(scheduler.now());
+      return login;
+    });
+    return concat(wait$, paced$).pipe(
+      tap((token) => {
+        life.loggedIn(token, scheduler.now());
+        onToken?.(token);
+      }),
+      finalize(() => life.loginEnds()),
+    );
+  });
+  const next = defer(() => {
+    const { newest } = life;
+    const isFresh = newest !== undefined && !life.isLoginWanted && freshFor(newest) > 0;
+    return isFresh ? of(newest) : newLogin;
+  });
+  /** Emits the token once more when it has to be renewed. */
+  const end = (token: Token): Observable<Token> =>
+    merge(timer(Math.min(Math.max(0, freshFor(token)), LONGEST_TIMER_MS), scheduler), renew$).pipe(
+      map(() => token),
+      take(1),
+    );
 
   const token$ = next.pipe(
     switchMap((token) => merge(end(token), of(token)).pipe(take(2))),
     repeat(),
     distinctUntilChanged(),
-    share({ connector: () => new ReplaySubject<Token | undefined>(1) }),
-    // What is replayed may be refused or over since, while the next login was under way.
-    filter((token): token is Token => token !== undefined && token === current && !isOver(token)),
+    share({ connector: () => new ReplaySubject<Token>(1) }),
+    // The replayed token may be dead or over, or its predecessor still in use.
+    map(() => life.current(scheduler.now())),
+    filter((token): token is Token => token !== undefined),
+    distinctUntilChanged(),
   );
   return {
     token$,
-    current: () => (current && !isOver(current) ? current : undefined),
-    refuse: (token) => {
-      if (token !== current) return;
-      current = undefined;
-      refused.next();
+    current: () => life.current(scheduler.now()),
+    report: (use, outcome) => {
+      const verdict = life.report(use, outcome, scheduler.now());
+      if (verdict.logsIn) renew$.next();
+      return verdict;
     },
   };
 }

@@ -53,7 +53,11 @@ export function requestOf(
   const list = listOf({
     url: new URL('http://list/v1/orders'),
     dispatcher,
-    tokens: { token$: of(token).pipe(delay(0)), current: () => token, refuse: () => undefined },
+    tokens: {
+      token$: of(token).pipe(delay(0)),
+      current: () => token,
+      report: () => ({ isFinal: true, pauseMs: undefined, logsIn: false }),
+    },
     scheduler,
     random: () => 1,
     ...options,

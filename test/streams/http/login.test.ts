@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import type { RequestListener } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import { firstValueFrom } from 'rxjs';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -143,6 +143,16 @@ describe('the life of a token', () => {
     ['30 minutes for an expiresIn that is a text', answering({}, '1800000'), 30],
     ['30 minutes for an expiresIn past belief', answering({}, 1e300), 30],
     ['30 minutes without expiresIn', answering({}, undefined), 30],
+    ['expiresIn in seconds, when that is not 30 minutes', answering({}, 3_600), 60],
+    ['expiresIn as a text', answering({}, '3600'), 60],
+    ['30 minutes for an expiresIn of null', answering({}, null), 30],
+    ['its exp in ms', answering({ exp: exp * 1_000, iat: SECONDS * 1_000 }, 1), 20],
+    ['a day at most', answering({ exp: exp + 3e9, iat: SECONDS }, 1), 24 * 60],
+    [
+      'its exp from iat, when Date is so far ahead that nothing would be left',
+      answering({ exp, iat: SECONDS }, 1, date(NOW + 20 * MINUTE - 2_000)),
+      20,
+    ],
     ['expiresIn, when exp is no number', answering({ exp: 'tomorrow' }, 600_000), 10],
   ])('is %s', async (_, answer, minutes) => {
     expect((await tokenFrom(answer)).lifeMs).toBe(minutes * MINUTE);
@@ -191,21 +201,50 @@ describe('a login that fails', () => {
     expect(server!.requests).toHaveLength(1);
   });
 
-  it('may be a TLS port that was spoken to in plain text', async () => {
-    const at = await options((_, response) => {
-      response.writeHead(400);
-      response.end('Client sent an HTTP request to an HTTPS server.\n');
-    });
-    expect(describeError(await failureOf(login(at)))).toMatch(
-      /: check API_KEY, and whether API_BASE_URL must begin with https:\/\/$/,
-    );
+  it.each<[string, number, string]>([
+    ['a firewall', 403, '<html>Request blocked</html>'],
+    ['a firewall that sends plain text', 403, 'error code: 1020'],
+    ['a firewall that sends nothing', 403, ''],
+    ['a proxy', 401, '<html>Unauthorized</html>'],
+    ['a TLS port', 400, 'Client sent an HTTP request to an HTTPS server.'],
+    ['an old proxy', 418, 'no'],
+  ])('because of %s is tried again, and does not blame the key', async (_, status, text) => {
+    const answers = [
+      (response: ServerResponse) => response.writeHead(status).end(text),
+      (response: ServerResponse) => response.end('{"accessToken":"good"}'),
+    ];
+    const errors: unknown[] = [];
+    const onRetry = ({ error }: Retry) => void errors.push(error);
+    const at = await options((_request, response) => void answers.shift()!(response));
+    await firstValueFrom(login({ ...at, hooks: { onRetry } }));
+    expect(errors).toMatchObject([{ code: 'API_STATUS', context: { status } }]);
+    const said = describeError(errors[0]);
+    expect(said).toContain(`answered ${status} without JSON: something in front of the API blocks`);
+    expect(said).toMatch(/Check API_BASE_URL and API_LOGIN_URL, .* IP address and user agent/);
+    expect(said).not.toContain('API_KEY');
+    expect(said.includes('must begin with https://')).toBe(status === 400);
   });
 
-  it('names the setting of its own address', async () => {
-    const at = await options((_, response) => response.writeHead(400).end('plain'));
-    expect(describeError(await failureOf(login({ ...at, setting: 'API_LOGIN_URL' })))).toMatch(
-      /, and whether API_LOGIN_URL must begin with https:\/\/$/,
-    );
+  it.each<[number, Record<string, string>, RegExp]>([
+    [404, {}, /answered 404: the login is not at this address\. check API_LOGIN_URL$/],
+    [405, {}, /answered 405: the login is not at this address\. check API_LOGIN_URL$/],
+    [
+      308,
+      { location: 'https://api.example/v2/login?token=s3cret' },
+      /answered 308, a redirect to https:\/\/api\.example: .* set API_LOGIN_URL to its new address$/,
+    ],
+    [302, { location: '/login' }, /answered 302$/],
+    [503, {}, /answered 503$/],
+  ])('names the setting to look at for a %d', async (status, headers, expected) => {
+    const answers = [
+      (response: ServerResponse) => response.writeHead(status, headers).end('{}'),
+      (response: ServerResponse) => response.end('{"accessToken":"good"}'),
+    ];
+    const errors: unknown[] = [];
+    const onRetry = ({ error }: Retry) => void errors.push(error);
+    const at = await options((_request, response) => void answers.shift()!(response));
+    await firstValueFrom(login({ ...at, setting: 'API_LOGIN_URL', hooks: { onRetry } }));
+    expect(describeError(errors[0])).toMatch(expected);
   });
 
   describe('of a key that has worked', () => {
@@ -317,6 +356,30 @@ describe('a login that fails', () => {
     const at = await options((request, response) => answers.shift()!(request, response));
     expect((await firstValueFrom(login(at))).lifeMs).toBe(600_000);
   });
+
+  it.each<[string, string]>([
+    ['Bearer good', 'good'],
+    [' good\n', 'good'],
+    ['bearer  good', 'good'],
+  ])('takes a token sent as %j', async (accessToken, text) => {
+    const token = await tokenFrom((_, response) => response.end(JSON.stringify({ accessToken })));
+    expect(token.text).toBe(text);
+  });
+
+  it.each(['a b', 'a\nb', 'to\u212Aen', '\u0000'])(
+    'names a token that no header can hold: %j',
+    async (accessToken) => {
+      const answers = [accessToken, 'good'];
+      const errors: unknown[] = [];
+      const at = await options((_, response) =>
+        response.end(JSON.stringify({ accessToken: answers.shift() })),
+      );
+      const onRetry = ({ error }: Retry) => void errors.push(error);
+      expect((await firstValueFrom(login({ ...at, hooks: { onRetry } }))).text).toBe('good');
+      expect(errors).toMatchObject([{ code: 'API_ANSWER' }]);
+      expect(describeError(errors[0])).toMatch(/an accessToken with characters that a header/);
+    },
+  );
 
   it.each(['{}', '{"accessToken":""}', '{"accessToken":7}', 'null', '"x"', '<html>', ''])(
     'is tried again for an answer of %s',

@@ -31,7 +31,12 @@ function setUp(scheduler: TestScheduler, lifeMs = LIFE_MS) {
   return {
     text$: texts(source.token$),
     current: () => source.current(),
-    refuse: (token: Token) => source.refuse(token),
+    /** Reports a page, and then a 401, of one list: the token is dead. */
+    refuse: (token: Token) => {
+      const sentAt = scheduler.now();
+      source.report({ token, list: 'orders', sentAt }, 'worked');
+      source.report({ token, list: 'orders', sentAt }, 'refused');
+    },
     given,
     at,
   };

@@ -1,0 +1,138 @@
+import type { Token } from './login.ts';
+
+/** How the server took one request that was sent with a token. */
+export type TokenOutcome =
+  /** A page that was decoded: the only proof that the server accepts the token. */
+  | 'worked'
+  /** 401: the server says that the token is not valid. */
+  | 'refused'
+  /** 403 with JSON: the token is dead at some APIs, or valid but not allowed to read this list. */
+  | 'forbidden'
+  /** Any other failure that is worth a retry: 5xx, a redirect, HTML, a 200 without a page. */
+  | 'failed'
+  /** A status that is final for a request unless the token was to blame: 400, 419, 498. */
+  | 'failed-for-good';
+
+/** A request that was sent with a token. */
+export interface TokenUse {
+  readonly token: Token;
+  /** Names the list that was asked; requests to the same list use the same name. */
+  readonly list: string;
+  /** When the request was sent, in ms on the scheduler's clock. */
+  readonly sentAt: number;
+  /** When the first failed try of the same query was sent; undefined for a first try. */
+  readonly failedSince?: number | undefined;
+}
+
+/** Refusals of a token by one list since its last success there. */
+export interface Trouble {
+  /** Refusals, counting requests that were in flight together as one. */
+  readonly count: number;
+  /** When the list may try the token again, in ms on the scheduler's clock. */
+  readonly retryAt: number;
+}
+
+/** Pause after the first refusal of a token, in ms; it doubles with each further one. */
+export const FIRST_PAUSE_MS = 1_000;
+/** Longest pause between two tries of a refused token, in ms. */
+const MAX_PAUSE_MS = 30_000;
+/** Tries after 1, 2 and 4 s; a token refused once more is not merely young. Replicas lag for up to about 5 s. */
+const YOUNG_TRIES = 3;
+
+/** Everything that the requests of an account's lists have shown about one token. */
+export class TokenEvidence {
+  #token: Token;
+  #isDead = false;
+  #isRepeated = false;
+  /** Send time of the newest request that succeeded, by list. */
+  readonly #worked = new Map<string, number>();
+  readonly #troubles = new Map<string, Trouble>();
+  #failingSince: number | undefined;
+
+  constructor(token: Token) {
+    this.#token = token;
+  }
+
+  /** The token, with the life that the newest login gave it. */
+  get token(): Token {
+    return this.#token;
+  }
+
+  /** Whether another login gave the same token again: only its end brings a new one. */
+  get isRepeated(): boolean {
+    return this.#isRepeated;
+  }
+
+  /**
+   * - `new`: no request has been answered with a success or a refusal yet;
+   * - `young`: refused so far, perhaps because the server's replicas do not know it yet;
+   * - `proven`: a list has answered with a page;
+   * - `dead`: refused for good.
+   */
+  get state(): 'new' | 'young' | 'proven' | 'dead' {
+    if (this.#isDead) return 'dead';
+    if (this.#worked.size > 0) return 'proven';
+    return this.#troubles.size > 0 ? 'young' : 'new';
+  }
+
+  /** When failures began, if nothing but failures came since the last success; in ms on the scheduler's clock. */
+  get failingSince(): number | undefined {
+    return this.#failingSince;
+  }
+
+  /** Whether a young token waits for its next try. */
+  isResting(now: number): boolean {
+    if (this.state !== 'young') return false;
+    return [...this.#troubles.values()].some(({ retryAt }) => retryAt > now);
+  }
+
+  /** Whether this list has ever answered with a page to this token. */
+  hasWorkedFor(list: string): boolean {
+    return this.#worked.has(list);
+  }
+
+  /** Whether a request has succeeded that was sent after the first try of this failing query. */
+  hasWorkedBeside({ sentAt, failedSince = sentAt }: TokenUse): boolean {
+    return [...this.#worked.values()].some((at) => at > failedSince);
+  }
+
+  works({ list, sentAt }: TokenUse): void {
+    this.#worked.set(list, Math.max(sentAt, this.#worked.get(list) ?? -Infinity));
+    this.#troubles.delete(list);
+    this.#failingSince = undefined;
+    this.#isDead = false;
+  }
+
+  /** Records a failure of any kind. */
+  fails(use: TokenUse, now: number): void {
+    if (!this.hasWorkedBeside(use)) this.#failingSince ??= now;
+  }
+
+  /** Records a refusal, and gives the pause before the list's next try. */
+  refuses({ list, sentAt }: TokenUse, now: number): Trouble {
+    const before = this.#troubles.get(list) ?? { count: 0, retryAt: -Infinity };
+    if (sentAt < before.retryAt) return before;
+    const count = before.count + 1;
+    const retryAt = now + Math.min(FIRST_PAUSE_MS * 2 ** (count - 1), MAX_PAUSE_MS);
+    const trouble = { count, retryAt };
+    this.#troubles.set(list, trouble);
+    return trouble;
+  }
+
+  /** The server accepts it no longer. */
+  dies(): void {
+    this.#isDead = true;
+  }
+
+  /** A login gave the same token again: its life is a new one, and what is known about it stays. */
+  renews(token: Token): void {
+    this.#token = token;
+    this.#isDead = false;
+    this.#isRepeated = true;
+  }
+}
+
+/** Whether a token was refused too often to be merely young. */
+export function isTooOld({ count }: Trouble): boolean {
+  return count > YOUNG_TRIES;
+}
