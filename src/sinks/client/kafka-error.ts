@@ -2,6 +2,7 @@ import kafkajs from 'kafkajs';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { ErrorCode } from '../../core/errors.ts';
 import { tlsError } from '../../core/tls-error.ts';
+import { MalformedBytes } from '../fetch/codecs/unpacked.ts';
 
 /** What the broker calls the end of a producer whose place was taken, or whose transaction ran out of time. */
 const EPOCH_ERRORS = new Set([
@@ -140,6 +141,14 @@ function hint(errors: readonly Error[]): string {
  * `KAFKA_REFUSED`.
  */
 export function memberError(error: unknown, groupId: string): unknown {
+  const malformed = chain(error).find((each) => each instanceof MalformedBytes);
+  if (malformed) {
+    return new CellarstreamError(
+      'KAFKA_REFUSED',
+      `a batch that the group ${groupId} has come to can't be read: ${malformed.message}`,
+      { cause: error },
+    );
+  }
   const known = kafkaError(error);
   const passing = known instanceof CellarstreamError && known.code === 'KAFKA_UNREACHABLE';
   if (!passing || canPass(error)) return known;

@@ -4,6 +4,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import { memberError } from '../client/kafka-error.ts';
 import { withoutIdleChecks } from '../client/kafkajs-inner.ts';
 import { crashOf, startAtEnd } from './kafka-group-start.ts';
+import { fillKafkajsCodecs } from './kafkajs-codecs.ts';
 
 /** Messages of one partition, in hand until what is made of them is done. */
 export interface GroupBatch {
@@ -71,6 +72,7 @@ export async function takePart(options: GroupOptions): Promise<void> {
     // Else kafkajs begins again by itself, behind a timer that stopping it does not always reach.
     retry: { retries: 5, restartOnFailure: () => Promise.resolve(false) },
   };
+  fillKafkajsCodecs();
   const joined$ = new Subject<void>();
   let consumer: Consumer | undefined;
   try {
