@@ -82,6 +82,22 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
+/** Types of what brokers answer while they can't do what they were asked, and what to do if that goes on. */
+const WAITS: Readonly<Record<string, string>> = {
+  COORDINATOR_NOT_AVAILABLE:
+    "if this goes on, brokers are missing, or the brokers' transaction.state.log.replication.factor, transaction.state.log.min.isr or offsets.topic.replication.factor is more than their number",
+  GROUP_COORDINATOR_NOT_AVAILABLE:
+    "if this goes on, brokers are missing, or the brokers' offsets.topic.replication.factor is more than their number",
+  NOT_ENOUGH_REPLICAS:
+    "the topic's min.insync.replicas is more than the copies that are in sync: bring the missing brokers back, or lower it",
+  NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+    "the topic's min.insync.replicas is more than the copies that are in sync: bring the missing brokers back, or lower it",
+  LEADER_NOT_AVAILABLE: 'if this goes on, all brokers that have a copy of the partition are away',
+  UNKNOWN_TOPIC_OR_PARTITION: 'if this goes on, the topic was deleted',
+  KAFKA_STORAGE_ERROR: "a broker can't write to its disk",
+  THROTTLING_QUOTA_EXCEEDED: "a quota of the brokers' is used up",
+};
+
 /** Brokers have the same words for both. */
 const OUTDATED = ' (another producer has opened its transactional id since, or its time ran out)';
 
@@ -117,10 +133,11 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
     .find(Boolean);
   if (insecure) return insecure;
   const epoch = isEpochError(error);
+  const advised = all.map((at) => WAITS[typeOf(at)]).find(Boolean);
   const what =
     code === 'COMMIT_FAILED'
-      ? `a Kafka transaction failed${epoch ? OUTDATED : ''}`
-      : `no answer from Kafka${hint(all)}`;
+      ? `a Kafka transaction failed${epoch ? OUTDATED : advised ? ` (${advised})` : ''}`
+      : (unansweredText(all) ?? answeredText(all) ?? 'no answer from Kafka');
   return new CellarstreamError(code, what, { cause: error, context: { epoch } });
 }
 
@@ -131,9 +148,18 @@ function whoOf(error: Error): string {
     : 'Kafka';
 }
 
-function hint(errors: readonly Error[]): string {
+/** What is said where kafkajs' text tells how a connection failed. */
+function unansweredText(errors: readonly Error[]): string | undefined {
   const known = HINTS.find(([pattern]) => errors.some(({ message }) => pattern.test(message)));
-  return known ? ` (${known[1]})` : '';
+  return known && `no answer from Kafka (${known[1]})`;
+}
+
+/** What is said where a broker has answered that it can't do it now. */
+function answeredText(errors: readonly Error[]): string | undefined {
+  const type = errors.map(typeOf).find(Boolean);
+  if (type === undefined) return undefined;
+  const advice = WAITS[type];
+  return `Kafka answers ${type}${advice ? ` (${advice})` : ''}`;
 }
 
 /**
@@ -168,6 +194,11 @@ export function isEpochError(error: unknown): boolean {
       EPOCH_ERRORS.has(typeOf(at)) ||
       (at instanceof CellarstreamError && at.context.epoch === true),
   );
+}
+
+/** Whether the brokers do not have a request at all, or not in the version that is in use here. */
+export function isUnsupported(error: unknown): boolean {
+  return chain(error).some((at) => typeOf(at) === 'UNSUPPORTED_VERSION');
 }
 
 function isKafkas(error: unknown): error is Error {
