@@ -20,6 +20,8 @@ export interface TopicSpec {
    * are left out where the brokers refuse them.
    */
   readonly required: readonly string[];
+  /** Whether the service itself reads it: of the others it needs no right to read. */
+  readonly isReadBack: boolean;
   /** What an existing topic of the name must have. */
   readonly cleanupPolicy: CleanupPolicy;
   /** Whether an existing topic must have just `numPartitions`. */
@@ -102,6 +104,7 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
       ...(replication >= 3 ? [{ name: 'min.insync.replicas', value: '2' }] : []),
     ],
     required: ['cleanup.policy', ...(settings === FOR_EVER ? Object.keys(FOR_EVER) : [])],
+    isReadBack: cleanupPolicy === 'compact' || topic === signals,
     cleanupPolicy,
     // An acknowledgement is behind its request; cursors and ledgers are found by reading one partition through.
     fixedPartitions: shared.includes(topic),

@@ -74,7 +74,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /Failed to find group coordinator/, // kafkajs keeps to itself that it may not ask for one
-    'if this goes on, its ACLs must let this user write with the transactional id cellarstream.*, or read its own group',
+    "if this goes on, its ACLs must let this user write with the transactional id cellarstream.*, or read its own group; or brokers are missing, or their offsets.topic.replication.factor (3 unless set) is more than their number",
   ],
   [
     /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|Connection timeout/,
