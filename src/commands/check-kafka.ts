@@ -59,7 +59,7 @@ async function missing(
 async function checkTransactions({ config, kafka }: KafkaChecks): Promise<readonly Finding[]> {
   const prefix = `cellarstream.${config.topics.prefix}.`;
   let lacking: MissingRights | undefined;
-  const tried = await attempt('transactions', async () => {
+  const tried = await attempt('commits', async () => {
     try {
       const producer = await openKafkaProducer({
         kafka,
@@ -72,7 +72,7 @@ async function checkTransactions({ config, kafka }: KafkaChecks): Promise<readon
       const operations = ['Describe', 'Write'];
       lacking = { resource: 'transactional-id', name: prefix, isPrefix: true, operations };
     }
-    return 'one can be opened';
+    return 'a transaction can be opened';
   });
   if (!lacking) return [tried];
   return [{ ...tried, fine: false, detail: missingRightsText(lacking, userOf(config)) }];

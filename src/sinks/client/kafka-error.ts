@@ -74,7 +74,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /Failed to find group coordinator/, // kafkajs keeps to itself that it may not ask for one
-    "if this goes on, its ACLs must let this user write with the transactional id cellarstream.*, or read its own group; or brokers are missing, or their offsets.topic.replication.factor (3 unless set) is more than their number",
+    'if this goes on, its ACLs must let this user write with the transactional id cellarstream.*, or read its own group',
   ],
   [
     /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|Connection timeout/,
@@ -187,6 +187,11 @@ export function memberError(error: unknown, groupId: string): unknown {
   );
 }
 
+/** Whether kafkajs found no coordinator of a group: it does not tell what the brokers answered. */
+export function isWithoutCoordinator(error: unknown): boolean {
+  return chain(error).some((each) => each instanceof kafkajs.KafkaJSGroupCoordinatorNotFound);
+}
+
 /** Whether the broker took the producer for an outdated one. */
 export function isEpochError(error: unknown): boolean {
   return chain(error).some(
@@ -242,9 +247,8 @@ function chain(error: unknown): Error[] {
  * who coordinates the group, which kafkajs takes for the last word.
  */
 function canPass(error: unknown): boolean {
-  const { KafkaJSNumberOfRetriesExceeded, KafkaJSGroupCoordinatorNotFound } = kafkajs;
-  if (error instanceof KafkaJSNumberOfRetriesExceeded) return true;
-  if (chain(error).some((each) => each instanceof KafkaJSGroupCoordinatorNotFound)) return true;
+  if (error instanceof kafkajs.KafkaJSNumberOfRetriesExceeded) return true;
+  if (isWithoutCoordinator(error)) return true;
   let origin = error;
   while (origin instanceof Error && origin.cause instanceof Error) origin = origin.cause;
   if (origin instanceof kafkajs.KafkaJSError) return origin.retriable;

@@ -83,7 +83,7 @@ function cluster(options: ClusterOptions = {}) {
   };
   const configs = ({ body }: Call<unknown>): readonly TopicSettings[] => {
     if (options.settings === 'unknown request') {
-      throw protocolError(UNSUPPORTED_VERSION!, 'DescribeConfigs');
+      throw protocolError(UNSUPPORTED_VERSION, 'DescribeConfigs');
     }
     const request = protocolReader(body);
     const names = request.array(() => {
@@ -132,14 +132,14 @@ it('says of a wrong cleanup.policy the command that mends it', async () => {
 
 describe('topics that were made just now', () => {
   it('are waited for until the brokers know of them', async () => {
-    const { asked, looks } = cluster({ looks: [UNKNOWN_TOPIC!, LEADER_NOT_AVAILABLE!] });
+    const { asked, looks } = cluster({ looks: [UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE] });
     const made = topics(1).map(({ topic, numPartitions }) => [topic, numPartitions] as const);
     expect(await ensureTopics(asked)).toEqual(new Map(made));
     expect(looks).toEqual([]);
   });
 
   it('are not waited for when this user may not see them', async () => {
-    const { asked, looks } = cluster({ looks: [NOT_ALLOWED!, UNKNOWN_TOPIC!] });
+    const { asked, looks } = cluster({ looks: [NOT_ALLOWED, UNKNOWN_TOPIC] });
     await expect(ensureTopics(asked)).rejects.toMatchObject({ code: 'KAFKA_REFUSED' });
     expect(looks.length).toBeLessThan(2);
   });
@@ -159,7 +159,7 @@ describe('a cluster that refuses a setting', () => {
     });
 
   it.each([
-    ['INVALID_CONFIG', INVALID_CONFIG!],
+    ['INVALID_CONFIG', INVALID_CONFIG],
     ['POLICY_VIOLATION', POLICY_VIOLATION],
   ])('gets the topic without what it names, and a warning says so: %s', async (name, code) => {
     const { asked, made } = refusing(code, () => 'cannot set "segment.ms"', 'segment.ms');
@@ -188,7 +188,7 @@ describe('a cluster that refuses a setting', () => {
       onCreate: (made) =>
         first(made) === undefined
           ? undefined
-          : { errorCode: INVALID_CONFIG!, message: `no ${first(made)!}` },
+          : { errorCode: INVALID_CONFIG, message: `no ${first(made)!}` },
     });
     await openTopics(asked);
     expect(tries.filter(({ topic }) => topic === 'wine.ledger')).toHaveLength(4);
@@ -196,7 +196,7 @@ describe('a cluster that refuses a setting', () => {
 
   it('is told which topic needs a setting that can not be left out', async () => {
     const { asked } = refusing(
-      INVALID_CONFIG!,
+      INVALID_CONFIG,
       () => 'cannot set "cleanup.policy"',
       'cleanup.policy',
     );
@@ -208,11 +208,7 @@ describe('a cluster that refuses a setting', () => {
   });
 
   it('is asked the same without anything being made', async () => {
-    const { asked, made } = refusing(
-      INVALID_CONFIG!,
-      () => 'cannot set "segment.ms"',
-      'segment.ms',
-    );
+    const { asked, made } = refusing(INVALID_CONFIG, () => 'cannot set "segment.ms"', 'segment.ms');
     const { absent, doubts } = await inspectTopics(asked);
     expect(absent).toHaveLength(topics(1).length);
     expect(doubts.map(({ setting }) => setting)).toEqual(['segment.ms', 'segment.ms']);
@@ -230,13 +226,13 @@ describe('a cluster that refuses a number', () => {
   it.each([
     [
       'partitions',
-      INVALID_PARTITIONS!,
+      INVALID_PARTITIONS,
       'at most 2 partitions',
       /INVALID_PARTITIONS: at most 2 partitions\): set TOPIC_PARTITIONS/,
     ],
     [
       'copies',
-      INVALID_REPLICATION!,
+      INVALID_REPLICATION,
       'must be 2',
       /INVALID_REPLICATION_FACTOR: must be 2\): set TOPIC_REPLICATION/,
     ],
@@ -255,7 +251,7 @@ describe('a cluster that refuses a number', () => {
     const { asked, made } = cluster({
       brokers: 3,
       onCreate: ({ replication }) =>
-        replication === -1 ? undefined : { errorCode: INVALID_REPLICATION!, message: 'must be 4' },
+        replication === -1 ? undefined : { errorCode: INVALID_REPLICATION, message: 'must be 4' },
     });
     const { doubts } = await openTopics(asked);
     expect(made.get('wine.cursors')).toMatchObject({ replication: -1 });
@@ -273,7 +269,7 @@ describe('topics of an administrator', () => {
   it('are named in one line with what they need where this user may not make them', async () => {
     const { asked } = cluster({
       there: there.slice(1),
-      onCreate: () => ({ errorCode: NOT_ALLOWED!, message: 'Authorization failed.' }),
+      onCreate: () => ({ errorCode: NOT_ALLOWED, message: 'Authorization failed.' }),
     });
     const error = await failed(openTopics(asked));
     expect(error).toMatchObject({ code: 'KAFKA_REFUSED' });
@@ -283,7 +279,7 @@ describe('topics of an administrator', () => {
   });
 
   it.each([
-    ['this user may not look at', NOT_ALLOWED!],
+    ['this user may not look at', NOT_ALLOWED],
     ['this cluster does not tell', 'unknown request' as const],
   ])('are taken with settings that %s, and a warning', async (_, settings) => {
     const { asked, tries } = cluster({ there, settings });
