@@ -26,6 +26,7 @@ import { newestCursors } from '../pipeline/checkpoint/ownership.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
 import type { TopicFinding } from '../schemas/events/topic-findings.ts';
 import { RULES } from '../resources/resources.ts';
+import { checkRights } from './check-kafka.ts';
 import { attempt } from './findings.ts';
 import type { Finding } from './findings.ts';
 import { oneAccount } from './one-account.ts';
@@ -92,6 +93,12 @@ export async function checkApi(config: ConfigWith<'api' | 'kafka'>): Promise<Fin
   } finally {
     await guest.close();
   }
+}
+
+/** Whether Kafka has answered, and only its topics are not as they have to be: all else can be asked. */
+export function isAboutTopics(error: unknown): boolean {
+  if (!(error instanceof CellarstreamError)) return false;
+  return error.code === 'TOPIC_SETTINGS' || error.context.concerns === 'topic';
 }
 
 function isRefused(error: unknown): boolean {
@@ -166,10 +173,16 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
   try {
     let doubts: readonly TopicFinding[] = [];
     let living: LivingInstance | undefined;
+    const topics = topicsOf(config, { kafka });
+    let isAnswering = true;
     const found = await Promise.all([
       attempt('kafka', async () => {
-        const { brokers, absent, ...topics } = await inspectTopics(topicsOf(config, { kafka }));
-        ({ doubts } = topics);
+        const inspected = await inspectTopics(topics).catch((error: unknown) => {
+          isAnswering = isAboutTopics(error);
+          throw error;
+        });
+        const { brokers, absent } = inspected;
+        ({ doubts } = inspected);
         await expectPartitionsOf(config, kafka, absent);
         // That an instance runs an account of a fleet is how it is to be.
         if (config.accountsDir === undefined) living = await whoRuns(config, kafka);
@@ -210,7 +223,9 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
     const taken = living
       ? [{ what: 'account', fine: true, isUnwise: true, detail: takenText(config.account, living) }]
       : [];
-    return [...found, ...taken, ...unwise];
+    const [ofKafka, ofRegistry] = found;
+    const rights = isAnswering ? await checkRights({ config, kafka, topics }) : [];
+    return [ofKafka, ...rights, ofRegistry, ...taken, ...unwise];
   } finally {
     await registry.close();
   }

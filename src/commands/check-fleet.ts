@@ -9,7 +9,9 @@ import { topicNames, valueSubject } from '../schemas/events/topics.ts';
 import { openLinks } from '../sinks/client/open-kafka.ts';
 import { inspectTopics } from '../sinks/topics/kafka-topics.ts';
 import { sharedTopicsOf } from '../sinks/topics/destination.ts';
-import { checkApi } from './check-account.ts';
+import { fleetGroup } from '../fleet/fleet-group.ts';
+import { checkApi, isAboutTopics } from './check-account.ts';
+import { checkRights } from './check-kafka.ts';
 import { attempt } from './findings.ts';
 import type { Finding } from './findings.ts';
 import type { SettingsSource } from './one-account.ts';
@@ -37,9 +39,14 @@ async function checkShared(config: ConfigWith<'kafka' | 'registry'>): Promise<re
   const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
   const { kafka, registry } = openLinks(config, { log, kafkaRetries: 2 });
   try {
-    return await Promise.all([
+    const topics = sharedTopicsOf(config, { kafka });
+    let isAnswering = true;
+    const [ofKafka, ofRegistry] = await Promise.all([
       attempt('kafka', async () => {
-        const { brokers, absent } = await inspectTopics(sharedTopicsOf(config, { kafka }));
+        const { brokers, absent } = await inspectTopics(topics).catch((error: unknown) => {
+          isAnswering = isAboutTopics(error);
+          throw error;
+        });
         const there = absent.length > 0 ? `run will make ${absent.join(', ')}` : 'all topics there';
         return `${brokers} broker${brokers === 1 ? '' : 's'}; ${there}`;
       }),
@@ -49,6 +56,9 @@ async function checkShared(config: ConfigWith<'kafka' | 'registry'>): Promise<re
         return 'answers';
       }),
     ]);
+    const group = fleetGroup(config.topics.sharedPrefix);
+    const rights = isAnswering ? await checkRights({ config, kafka, topics, group }) : [];
+    return [ofKafka, ...rights, ofRegistry];
   } finally {
     await registry.close();
   }

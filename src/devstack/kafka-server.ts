@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import type { JavaServerKind } from './java-server.ts';
@@ -67,7 +67,8 @@ export interface KafkaServerOptions {
 export function kafkaServer(node: KafkaServerOptions): JavaServerKind {
   const { id, isOneOf, clusterId, jars, java, tethered, launch } = node;
   const listeners = Object.keys(launch.listeners ?? {});
-  const classPath = ['-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-cp', join(jars, '*')];
+  const classes = [join(jars, '*'), ...(launch.classPath ?? [])].join(delimiter);
+  const classPath = ['-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-cp', classes];
   const [title, name] = isOneOf === 1 ? ['Kafka', 'kafka'] : [`Kafka's node ${id}`, `kafka-${id}`];
   const file = join(tethered.folder, `${name}.properties`);
 

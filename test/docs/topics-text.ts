@@ -34,14 +34,18 @@ What \`cellarstream run\` writes to Kafka, message by message. \`${PREFIX}\` is 
 
 ## The topics
 
-| topic | key | value | cleanup | partitions | settings |
-| --- | --- | --- | --- | --- | --- |
+| topic | key | value | cleanup | partitions | also needed | wished |
+| --- | --- | --- | --- | --- | --- | --- |
 ${TABLE.map(topicRow).join('\n')}
 
 Partitions of the records' topics and of the status changes: \`TOPIC_PARTITIONS\`, ${PARTITIONS} by default. Copies:
 \`TOPIC_REPLICATION\`, by default ${REPLICATION}, or as many as there are brokers if they are fewer; \`min.insync.replicas\` is set
 where there are ${REPLICATION} or more. Settings that are not named are the broker's. \`run\` makes the topics that are absent, and leaves
 alone those that it finds with the same cleanup.
+
+Without its cleanup and what is *also needed*, a topic loses events: where the brokers refuse one of these, it is not made, and
+\`run\` ends with a line that says so. *Wished* settings that the brokers refuse are left out, with a warning.
+[Topics of an administrator](operating.md#topics-that-an-administrator-makes) may differ in all but their cleanup.
 
 Read with \`isolation.level=read_committed\`: events and the cursor that says how far the API was read are one transaction,
 and messages that were rolled back are no events. kafkajs and librdkafka do that by themselves; the Java client does not.
@@ -178,12 +182,15 @@ fleet's.
 `;
 }
 
-function topicRow({ topic, cleanupPolicy, numPartitions, configEntries }: TopicSpec): string {
-  const settings = configEntries
-    .filter(({ name }) => name !== 'cleanup.policy')
-    .map(({ name, value }) => `\`${name}=${value}\`${inDays(name, value)}`);
+function topicRow(spec: TopicSpec): string {
+  const { topic, cleanupPolicy, numPartitions, configEntries, required } = spec;
+  const settings = (isRequired: boolean) =>
+    configEntries
+      .filter(({ name }) => name !== 'cleanup.policy' && required.includes(name) === isRequired)
+      .map(({ name, value }) => `\`${name}=${value}\`${inDays(name, value)}`)
+      .join(', ');
   const { key, value } = contents(topic);
-  return `| \`${topic}\` | ${key} | ${value} | ${cleanupPolicy} | ${numPartitions} | ${settings.join(', ')} |`;
+  return `| \`${topic}\` | ${key} | ${value} | ${cleanupPolicy} | ${numPartitions} | ${settings(true)} | ${settings(false)} |`;
 }
 
 function contents(topic: string): { readonly key: string; readonly value: string } {

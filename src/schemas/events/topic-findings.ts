@@ -32,6 +32,8 @@ export const LOOKED_AT = [
   'min.insync.replicas',
   'unclean.leader.election.enable',
   'message.timestamp.type',
+  'segment.ms',
+  'compression.type',
 ] as const;
 
 /** What brokers take unless they are told otherwise, and batches are made for. */
@@ -104,6 +106,17 @@ export function topicFindings(
     doubt('message.timestamp.type', stamped, clock, why);
   }
 
+  const segmentMs = numberOf('segment.ms');
+  if (segmentMs !== undefined && segmentMs > wantedOf('segment.ms')) {
+    const why = 'it is compacted late, and each start reads all of it';
+    doubt('segment.ms', segmentMs, wantedOf('segment.ms'), why);
+  }
+  const compression = settings.get('compression.type');
+  if (compression !== undefined && compression !== 'producer') {
+    const why = 'the brokers pack each batch again, and some clients need a package to read it';
+    doubt('compression.type', compression, 'producer', why);
+  }
+
   const bytes = numberOf('max.message.bytes');
   if (bytes !== undefined && bytes < LEAST_MESSAGE_BYTES) {
     refuse('max.message.bytes', bytes, DEFAULT_MESSAGE_BYTES, 'most events are larger');
@@ -133,6 +146,19 @@ export function topicFindings(
   return findings;
 }
 
+/** The setting of a finding that stands for all of a topic's settings. */
+const ALL_SETTINGS = 'settings';
+
+/** Says of a topic whose settings this user may not look at what they have to be. */
+export function unseenSettings({ topic, configEntries, required }: TopicSpec): TopicFinding {
+  const wanted = configEntries
+    .filter(({ name }) => required.includes(name))
+    .map(({ name, value }) => `${name}=${value}`)
+    .join(', ');
+  const why = 'else events are lost; allow DescribeConfigs on it, and they are looked at';
+  return { topic, setting: ALL_SETTINGS, found: 'not shown', wanted, why, isRefused: false };
+}
+
 const LOST_BY = {
   compact: 'records would be deleted by their age, though they still exist',
   delete: 'all but the newest event of a key would be deleted',
@@ -155,6 +181,9 @@ export function findingText({
   why,
   isRefused,
 }: TopicFinding): string {
+  if (setting === ALL_SETTINGS) {
+    return `the settings of ${topic} are not shown to this user, ${wanted} is needed: ${why}`;
+  }
   const is = setting === 'partitions' ? `${found} partitions` : `${setting}=${found}`;
   return isRefused
     ? `${topic} has ${is}, it must be ${wanted} (${why})`

@@ -2,17 +2,26 @@
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
+/** Settings of a topic whose messages do not come again. */
+const FOR_EVER = { 'retention.ms': -1, 'retention.bytes': -1 };
 
 /** How Kafka makes room: by key, or by age. On another one a topic loses what it's there to keep. */
 export type CleanupPolicy = 'compact' | 'delete';
 
-/** A topic as it is created. Its shape is that of kafkajs. */
+/** A topic as it is created. */
 export interface TopicSpec {
   readonly topic: string;
   readonly numPartitions: number;
   readonly replicationFactor: number;
   /** All settings, `cleanup.policy` among them, that differ from the broker's defaults. */
   readonly configEntries: { readonly name: string; readonly value: string }[];
+  /**
+   * Names of the settings without which events would be lost: the topic is not created without them. The others are wishes, which
+   * are left out where the brokers refuse them.
+   */
+  readonly required: readonly string[];
+  /** Whether the service itself reads it: of the others it needs no right to read. */
+  readonly isReadBack: boolean;
   /** What an existing topic of the name must have. */
   readonly cleanupPolicy: CleanupPolicy;
   /** Whether an existing topic must have just `numPartitions`. */
@@ -89,9 +98,13 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
     configEntries: [
       { name: 'cleanup.policy', value: cleanupPolicy },
       ...Object.entries(settings).map(([name, value]) => ({ name, value: String(value) })),
+      // A broker may compress by default: batches stay as they were sent, in what every client can read.
+      { name: 'compression.type', value: 'producer' },
       // With three copies a commit is on two brokers at least, and one broker can be away.
       ...(replication >= 3 ? [{ name: 'min.insync.replicas', value: '2' }] : []),
     ],
+    required: ['cleanup.policy', ...(settings === FOR_EVER ? Object.keys(FOR_EVER) : [])],
+    isReadBack: cleanupPolicy === 'compact' || topic === signals,
     cleanupPolicy,
     // An acknowledgement is behind its request; cursors and ledgers are found by reading one partition through.
     fixedPartitions: shared.includes(topic),
@@ -102,13 +115,12 @@ export function topicTable(options: TopicTableOptions): readonly TopicSpec[] {
   });
 
   const history = { 'min.compaction.lag.ms': 30 * DAY_MS };
-  const forEver = { 'retention.ms': -1, 'retention.bytes': -1 };
   // A cursor is found by reading its topic through: one partition, compacted often.
   const oftenCompacted = { 'segment.ms': 10 * MINUTE_MS };
   return [
     ...resources.map((resource) => spec(names.records(resource), 'compact', history, partitions)),
     ...(resources.includes('orders')
-      ? [spec(names.orderStatusChanges, 'delete', forEver, partitions)]
+      ? [spec(names.orderStatusChanges, 'delete', FOR_EVER, partitions)]
       : []),
     spec(names.deadLetters, 'delete', {}, 1),
     spec(cursors, 'compact', oftenCompacted, 1),

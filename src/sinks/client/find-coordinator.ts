@@ -2,9 +2,14 @@ import type { Brokers } from './brokers.ts';
 import type { Address, Call } from './call.ts';
 import { protocolError } from './protocol-errors.ts';
 import { int8, string } from './protocol-writer.ts';
+import { metadata } from '../producer/calls.ts';
 
-/** What a broker may coordinate. */
-const KINDS = { group: 0, transaction: 1 } as const;
+/** What a broker may coordinate: the number of its kind, and the brokers' own topic that keeps it. */
+const KINDS = {
+  group: { number: 0, topic: '__consumer_offsets' },
+  transaction: { number: 1, topic: '__transaction_state' },
+} as const;
+const COORDINATOR_NOT_AVAILABLE = 15;
 
 interface Coordinator extends Address {
   readonly errorCode: number;
@@ -21,8 +26,23 @@ export async function findCoordinator(
   id: string,
 ): Promise<Address> {
   const { errorCode, ...found } = await brokers.askAny(coordinatorCall(kind, id));
+  if (errorCode === COORDINATOR_NOT_AVAILABLE) {
+    throw protocolError(errorCode, await missingText(brokers, kind));
+  }
   if (errorCode !== 0) throw protocolError(errorCode, 'FindCoordinator');
   return found;
+}
+
+/** Why there may be no coordinator: its topic is not there where brokers are fewer than it is to have copies. */
+async function missingText(brokers: Brokers, kind: keyof typeof KINDS): Promise<string> {
+  const { topic } = KINDS[kind];
+  const what = `no broker coordinates ${kind}s`;
+  const found = await brokers.askAny(metadata([topic])).catch(() => undefined); // the first answer says enough
+  if (!found) return what;
+  const { length } = found.brokers;
+  const isThere = found.topics.some(({ errorCode }) => errorCode === 0);
+  const there = `${length} broker${length === 1 ? ' is' : 's are'} there`;
+  return isThere ? `${what}, ${there}` : `${what}, ${there}, and the topic ${topic} is not`;
 }
 
 function coordinatorCall(kind: keyof typeof KINDS, id: string): Call<Coordinator> {
@@ -30,7 +50,7 @@ function coordinatorCall(kind: keyof typeof KINDS, id: string): Call<Coordinator
     name: 'FindCoordinator',
     key: 10,
     version: 2,
-    body: Buffer.concat([string(id), int8(KINDS[kind])]),
+    body: Buffer.concat([string(id), int8(KINDS[kind].number)]),
     read: (answer) => {
       const errorCode = answer.int16();
       answer.string(); // the error in words

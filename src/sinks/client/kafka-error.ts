@@ -2,6 +2,7 @@ import kafkajs from 'kafkajs';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { ErrorCode } from '../../core/errors.ts';
 import { tlsError } from '../../core/tls-error.ts';
+import { MalformedBytes } from '../fetch/codecs/unpacked.ts';
 
 /** What the broker calls the end of a producer whose place was taken, or whose transaction ran out of time. */
 const EPOCH_ERRORS = new Set([
@@ -81,6 +82,22 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
+/** Types of what brokers answer while they can't do what they were asked, and what to do if that goes on. */
+const WAITS: Readonly<Record<string, string>> = {
+  COORDINATOR_NOT_AVAILABLE:
+    "if this goes on, brokers are missing, or the brokers' transaction.state.log.replication.factor, transaction.state.log.min.isr or offsets.topic.replication.factor is more than their number",
+  GROUP_COORDINATOR_NOT_AVAILABLE:
+    "if this goes on, brokers are missing, or the brokers' offsets.topic.replication.factor is more than their number",
+  NOT_ENOUGH_REPLICAS:
+    "the topic's min.insync.replicas is more than the copies that are in sync: bring the missing brokers back, or lower it",
+  NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+    "the topic's min.insync.replicas is more than the copies that are in sync: bring the missing brokers back, or lower it",
+  LEADER_NOT_AVAILABLE: 'if this goes on, all brokers that have a copy of the partition are away',
+  UNKNOWN_TOPIC_OR_PARTITION: 'if this goes on, the topic was deleted',
+  KAFKA_STORAGE_ERROR: "a broker can't write to its disk",
+  THROTTLING_QUOTA_EXCEEDED: "a quota of the brokers' is used up",
+};
+
 /** Brokers have the same words for both. */
 const OUTDATED = ' (another producer has opened its transactional id since, or its time ran out)';
 
@@ -116,10 +133,11 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
     .find(Boolean);
   if (insecure) return insecure;
   const epoch = isEpochError(error);
+  const advised = all.map((at) => WAITS[typeOf(at)]).find(Boolean);
   const what =
     code === 'COMMIT_FAILED'
-      ? `a Kafka transaction failed${epoch ? OUTDATED : ''}`
-      : `no answer from Kafka${hint(all)}`;
+      ? `a Kafka transaction failed${epoch ? OUTDATED : advised ? ` (${advised})` : ''}`
+      : (unansweredText(all) ?? answeredText(all) ?? 'no answer from Kafka');
   return new CellarstreamError(code, what, { cause: error, context: { epoch } });
 }
 
@@ -130,9 +148,18 @@ function whoOf(error: Error): string {
     : 'Kafka';
 }
 
-function hint(errors: readonly Error[]): string {
+/** What is said where kafkajs' text tells how a connection failed. */
+function unansweredText(errors: readonly Error[]): string | undefined {
   const known = HINTS.find(([pattern]) => errors.some(({ message }) => pattern.test(message)));
-  return known ? ` (${known[1]})` : '';
+  return known && `no answer from Kafka (${known[1]})`;
+}
+
+/** What is said where a broker has answered that it can't do it now. */
+function answeredText(errors: readonly Error[]): string | undefined {
+  const type = errors.map(typeOf).find(Boolean);
+  if (type === undefined) return undefined;
+  const advice = WAITS[type];
+  return `Kafka answers ${type}${advice ? ` (${advice})` : ''}`;
 }
 
 /**
@@ -140,6 +167,14 @@ function hint(errors: readonly Error[]): string {
  * `KAFKA_REFUSED`.
  */
 export function memberError(error: unknown, groupId: string): unknown {
+  const malformed = chain(error).find((each) => each instanceof MalformedBytes);
+  if (malformed) {
+    return new CellarstreamError(
+      'KAFKA_REFUSED',
+      `a batch that the group ${groupId} has come to can't be read: ${malformed.message}`,
+      { cause: error },
+    );
+  }
   const known = kafkaError(error);
   const passing = known instanceof CellarstreamError && known.code === 'KAFKA_UNREACHABLE';
   if (!passing || canPass(error)) return known;
@@ -152,6 +187,11 @@ export function memberError(error: unknown, groupId: string): unknown {
   );
 }
 
+/** Whether kafkajs found no coordinator of a group: it does not tell what the brokers answered. */
+export function isWithoutCoordinator(error: unknown): boolean {
+  return chain(error).some((each) => each instanceof kafkajs.KafkaJSGroupCoordinatorNotFound);
+}
+
 /** Whether the broker took the producer for an outdated one. */
 export function isEpochError(error: unknown): boolean {
   return chain(error).some(
@@ -159,6 +199,11 @@ export function isEpochError(error: unknown): boolean {
       EPOCH_ERRORS.has(typeOf(at)) ||
       (at instanceof CellarstreamError && at.context.epoch === true),
   );
+}
+
+/** Whether the brokers do not have a request at all, or not in the version that is in use here. */
+export function isUnsupported(error: unknown): boolean {
+  return chain(error).some((at) => typeOf(at) === 'UNSUPPORTED_VERSION');
 }
 
 function isKafkas(error: unknown): error is Error {
@@ -202,9 +247,8 @@ function chain(error: unknown): Error[] {
  * who coordinates the group, which kafkajs takes for the last word.
  */
 function canPass(error: unknown): boolean {
-  const { KafkaJSNumberOfRetriesExceeded, KafkaJSGroupCoordinatorNotFound } = kafkajs;
-  if (error instanceof KafkaJSNumberOfRetriesExceeded) return true;
-  if (chain(error).some((each) => each instanceof KafkaJSGroupCoordinatorNotFound)) return true;
+  if (error instanceof kafkajs.KafkaJSNumberOfRetriesExceeded) return true;
+  if (isWithoutCoordinator(error)) return true;
   let origin = error;
   while (origin instanceof Error && origin.cause instanceof Error) origin = origin.cause;
   if (origin instanceof kafkajs.KafkaJSError) return origin.retriable;

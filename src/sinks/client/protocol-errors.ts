@@ -74,8 +74,8 @@ export function meaningOf(code: number): Meaning {
   return ERRORS.get(code)?.[1] ?? 'abort';
 }
 
-/** What coordinators answer the members of a group with; what it means is in `sinks/membership`. */
-const OF_GROUPS: ReadonlyMap<number, string> = new Map([
+/** What is answered to others than producers: to members of groups (`sinks/membership`), and about topics (`sinks/topics`). */
+const OTHERS: ReadonlyMap<number, string> = new Map([
   [22, 'ILLEGAL_GENERATION'],
   [23, 'INCONSISTENT_GROUP_PROTOCOL'],
   [24, 'INVALID_GROUP_ID'],
@@ -83,13 +83,22 @@ const OF_GROUPS: ReadonlyMap<number, string> = new Map([
   [26, 'INVALID_SESSION_TIMEOUT'],
   [27, 'REBALANCE_IN_PROGRESS'],
   [30, 'GROUP_AUTHORIZATION_FAILED'],
+  [36, 'TOPIC_ALREADY_EXISTS'],
+  [37, 'INVALID_PARTITIONS'],
+  [38, 'INVALID_REPLICATION_FACTOR'],
+  [40, 'INVALID_CONFIG'],
   [79, 'MEMBER_ID_REQUIRED'],
   [81, 'GROUP_MAX_SIZE_REACHED'],
 ]);
 
+/** Kafka's name of an error code. */
+export function nameOfError(code: number): string {
+  return ERRORS.get(code)?.[0] ?? OTHERS.get(code) ?? `error code ${code}`;
+}
+
 /** A broker's word as an error, by its name; `type` is the name, as in kafkajs' errors. */
 export function protocolError(code: number, what: string): KafkaJSProtocolError {
-  const type = ERRORS.get(code)?.[0] ?? OF_GROUPS.get(code) ?? `error code ${code}`;
+  const type = nameOfError(code);
   return new kafkajs.KafkaJSProtocolError(
     Object.assign(new Error(`${what}: ${type}`), { type, code }),
   );

@@ -2,6 +2,7 @@ import type { Kafka } from 'kafkajs';
 import { ReplaySubject } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { Offsets } from '../transactional-log.ts';
+import { MalformedBytes } from './codecs/unpacked.ts';
 import type { PartitionAnswer } from './fetch-answer.ts';
 import { fetchLoops } from './fetch-loops.ts';
 import { isOutOfRange } from './kafka-fetcher.ts';
@@ -105,7 +106,7 @@ export function openReader(options: ReaderOptions): TopicReader {
     if (isOutOfRange(answer)) return refuseLoss({ kafka, topic, partition, at });
     if (records.length > 0) {
       nothing.delete(partition);
-      const read = await contentOf(answer, at, isolation);
+      const read = await contentOf(topic, answer, at, isolation);
       if (!read && hadRoom) throw unreadable(topic, partition, at);
       return { partition, at, messages: [], next: at, ...read };
     }
@@ -195,13 +196,24 @@ function hadRoom(answers: readonly PartitionAnswer[], asked: Offsets): ReadonlyS
 }
 
 /** What is to be read of an answer from an offset on; undefined where it holds no whole batch. */
-async function contentOf({ records, aborted }: PartitionAnswer, at: bigint, isolation: Isolation) {
+async function contentOf(
+  topic: string,
+  { partition, records, aborted }: PartitionAnswer,
+  at: bigint,
+  isolation: Isolation,
+) {
   const batches = recordBatches(records);
   const last = batches.at(-1);
   if (!last) return undefined;
   const wanted =
     isolation === 'committed' ? committedBatches(batches, aborted) : batches.filter(isNoMarker);
-  const messages = await Promise.all(wanted.map(messagesOf));
+  const messages = await Promise.all(
+    wanted.map((batch) =>
+      messagesOf(batch).catch((error: unknown) => {
+        throw malformed(error, topic, partition, batch.baseOffset);
+      }),
+    ),
+  );
   const first = Number(at); // a batch may begin before it
   return {
     messages: messages.flat().filter(({ offset }) => Number(offset) >= first),
@@ -222,6 +234,15 @@ function unreadable(topic: string, partition: number, at: bigint): CellarstreamE
     'KAFKA_REFUSED',
     `the batch at offset ${at} of partition ${partition} of ${topic} is not whole: read on from a later offset`,
     { context: { concerns: 'topic', topic, partition } },
+  );
+}
+
+function malformed(error: unknown, topic: string, partition: number, offset: number): unknown {
+  if (!(error instanceof MalformedBytes)) return error;
+  return new CellarstreamError(
+    'KAFKA_REFUSED',
+    `the batch at offset ${offset} of partition ${partition} of ${topic} can't be read (${error.message}): read on from a later offset`,
+    { cause: error, context: { concerns: 'topic', topic, partition } },
   );
 }
 

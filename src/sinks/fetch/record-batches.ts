@@ -1,8 +1,7 @@
-import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
-import kafkajs from 'kafkajs';
 import type { IHeaders, RecordBatchEntry } from 'kafkajs';
 import { CellarstreamError } from '../../core/errors.ts';
+import { decompress } from './codecs/decompress.ts';
+import { MalformedBytes } from './codecs/unpacked.ts';
 
 /** A batch of records as it lies in a log: its header, and what is behind it. */
 export interface RecordBatch {
@@ -51,9 +50,7 @@ const RECORDS_AT = 61;
 const BEFORE_LENGTH = 12;
 const MAGIC = 2;
 
-const CODECS = ['none', 'gzip', 'snappy', 'lz4', 'zstd'];
 const CODEC_MASK = 0x07;
-const GZIP = 1;
 const LOG_APPEND_TIME = 0x08;
 const TRANSACTIONAL = 0x10;
 const CONTROL = 0x20;
@@ -127,45 +124,13 @@ function isAbort(marker: RecordBatch): boolean {
 /**
  * The messages of a batch, in order.
  *
- * @throws CellarstreamError `KAFKA_REFUSED`: compressed with a codec that kafkajs was not given.
+ * @throws MalformedBytes where its bytes are not what its header says.
  */
 export async function messagesOf(batch: RecordBatch): Promise<LogMessage[]> {
   if (batch.count === 0) return [];
   const type = batch.attributes & CODEC_MASK;
   if (type === 0) return read(batch, Buffer.from(batch.records)); // else all of the answer is kept with it
   return read(batch, await decompress(type, batch.records));
-}
-
-interface Codec {
-  decompress(bytes: Buffer): Promise<Buffer>;
-}
-
-const unzip: (bytes: Buffer, options: { chunkSize: number }) => Promise<Buffer> = promisify(gunzip);
-/** Where gzip says how long its content is, in bytes from its end. */
-const LENGTH_FROM_END = 4;
-/** Of room that is made before anything is unpacked: zlib's least, and no more than what a batch may come to. */
-const ROOM = { least: 64, most: 2 ** 24 } as const;
-
-async function decompress(type: number, bytes: Buffer): Promise<Buffer> {
-  if (type === GZIP) {
-    // Unpacked at one go into as much room as it needs: pieces would have to be copied.
-    const length = bytes.readUInt32LE(bytes.length - LENGTH_FROM_END);
-    const chunkSize = Math.min(Math.max(length + 1, ROOM.least), ROOM.most);
-    return unzip(bytes, { chunkSize });
-  }
-  const codecs: Readonly<Record<number, (() => Codec) | undefined>> = kafkajs.CompressionCodecs;
-  let codec: Codec | undefined;
-  try {
-    codec = codecs[type]?.();
-  } catch (error) {
-    if (!(error instanceof kafkajs.KafkaJSNotImplemented)) throw error;
-  }
-  if (codec) return codec.decompress(bytes);
-  const name = CODECS[type] ?? `codec ${type}`;
-  throw new CellarstreamError(
-    'KAFKA_REFUSED',
-    `a topic is compressed with ${name}, which kafkajs can't read by itself: set the topic's compression.type to producer, or add a codec to kafkajs' CompressionCodecs`,
-  );
 }
 
 /** Records that are not compressed, or no longer. Keys and values are views of them, no copies. */
@@ -216,7 +181,7 @@ interface FieldReader {
 
 function fieldReader(buffer: Buffer): FieldReader {
   const expectIn = (end: number) => {
-    if (end > buffer.length) throw new RangeError('a record ends before its fields do');
+    if (end > buffer.length) throw new MalformedBytes('a record ends before its fields do');
   };
   const fields: FieldReader = {
     at: 0,

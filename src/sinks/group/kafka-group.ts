@@ -1,9 +1,12 @@
 import type { Consumer, ConsumerConfig, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
 import { exhaustMap, firstValueFrom, interval, ReplaySubject, Subject } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import { memberError } from '../client/kafka-error.ts';
+import { findCoordinator } from '../client/find-coordinator.ts';
+import { isWithoutCoordinator, memberError } from '../client/kafka-error.ts';
 import { withoutIdleChecks } from '../client/kafkajs-inner.ts';
+import { askBrokers } from '../producer/ask-brokers.ts';
 import { crashOf, startAtEnd } from './kafka-group-start.ts';
+import { fillKafkajsCodecs } from './kafkajs-codecs.ts';
 
 /** Messages of one partition, in hand until what is made of them is done. */
 export interface GroupBatch {
@@ -71,6 +74,7 @@ export async function takePart(options: GroupOptions): Promise<void> {
     // Else kafkajs begins again by itself, behind a timer that stopping it does not always reach.
     retry: { retries: 5, restartOnFailure: () => Promise.resolve(false) },
   };
+  fillKafkajsCodecs();
   const joined$ = new Subject<void>();
   let consumer: Consumer | undefined;
   try {
@@ -95,10 +99,25 @@ export async function takePart(options: GroupOptions): Promise<void> {
     });
     await Promise.race([crash, firstValueFrom(leave$, { defaultValue: undefined })]);
   } catch (error) {
-    throw memberError(error, id);
+    throw memberError(await withReason(error, kafka, id), id);
   } finally {
     await consumer?.disconnect(); // waits for the batches in hand, and leaves the group
   }
+}
+
+/** How long brokers are asked why there is no coordinator, ms. */
+const ASKED_MS = 2_000;
+
+/** What the brokers answer to the search for a coordinator, where kafkajs has given that up and keeps their answer to itself. */
+async function withReason(error: unknown, kafka: Kafka, group: string): Promise<unknown> {
+  if (!isWithoutCoordinator(error)) return error;
+  const search = askBrokers({ kafka }, ASKED_MS, (brokers) =>
+    findCoordinator(brokers, 'group', group),
+  );
+  return search.then(
+    () => error, // there is one by now
+    (reason: unknown) => reason,
+  );
 }
 
 /** One batch: handed over, kept alive while it is worked on, committed. */

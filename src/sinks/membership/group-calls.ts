@@ -119,3 +119,33 @@ export function leaveGroup({ group, memberId }: Omit<Place, 'generation'>): Call
 function placeBytes({ group, generation, memberId }: Place): Buffer {
   return Buffer.concat([string(group), int32(generation), string(memberId)]);
 }
+
+/** What the coordinator says of a group. */
+export interface DescribedGroup {
+  readonly errorCode: number;
+  /** Bits of the operations that this user may do with it (KIP-430). */
+  readonly operations: number;
+}
+
+export function describeGroup(group: string): Call<DescribedGroup> {
+  const WITH_OPERATIONS = Buffer.of(1);
+  return {
+    name: 'DescribeGroups',
+    key: 15,
+    version: 3,
+    body: Buffer.concat([array([group], string), WITH_OPERATIONS]),
+    read: (answer) => {
+      const [found] = answer.array(() => {
+        const errorCode = answer.int16();
+        for (let texts = 4; texts > 0; texts--) answer.string(); // its name, state, kind and protocol
+        answer.array(() => {
+          for (let texts = 3; texts > 0; texts--) answer.string(); // a member's ids, and its host
+          answer.bytes(); // what it has told
+          answer.bytes(); // what it was given
+        });
+        return { errorCode, operations: answer.int32() };
+      });
+      return found!;
+    },
+  };
+}

@@ -31,14 +31,25 @@ const FIRST_PAUSE_MS = 20;
 const MAX_PAUSE_MS = 500;
 const SOON_MS = 10;
 const MAX_SOON = 100;
+/** Answers that say that the cluster lacks brokers. */
+const LACKING: ReadonlySet<unknown> = new Set(['COORDINATOR_NOT_AVAILABLE', 'NOT_ENOUGH_REPLICAS']);
+/**
+ * How long nothing but such answers is waited for, ms: longer than a new leader takes, and short enough for whoever reads the
+ * log to learn of it soon. The work is begun again afterwards, as after any error that can pass.
+ */
+const LACKING_MS = 5_000;
 
 /** @param closed Whoever wants it done has gone. */
 export function patience(ms: number, closed: AbortSignal): Patience {
   const until = performance.now() + ms;
   let next = FIRST_PAUSE_MS;
+  let lackingSince: number | undefined;
   const waitFor = async (pauseMs: number, error: unknown): Promise<void> => {
     const known = kafkaError(kafkasOf(error));
-    const left = until - performance.now();
+    const now = performance.now();
+    lackingSince = isLacking(error) ? (lackingSince ?? now) : undefined;
+    if (lackingSince !== undefined && now - lackingSince >= LACKING_MS) throw error;
+    const left = until - now;
     if (closed.aborted || left <= 0 || !isRetryable(known)) throw error;
     await pause(Math.min(pauseMs, left), undefined, { signal: closed }).catch(() => {
       throw error;
@@ -54,4 +65,8 @@ export function patience(ms: number, closed: AbortSignal): Patience {
     soon: (error) => ((soons += 1) > MAX_SOON ? limit.wait(error) : waitFor(SOON_MS, error)),
   };
   return limit;
+}
+
+function isLacking(error: unknown): boolean {
+  return error instanceof Error && 'type' in error && LACKING.has(error.type);
 }

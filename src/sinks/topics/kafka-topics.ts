@@ -1,5 +1,3 @@
-import kafkajs from 'kafkajs';
-import type { Admin, ITopicConfig } from 'kafkajs';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { TopicSpec } from '../../schemas/events/topics.ts';
 import {
@@ -7,12 +5,18 @@ import {
   LOOKED_AT,
   mendingCommands,
   topicFindings,
+  unseenSettings,
 } from '../../schemas/events/topic-findings.ts';
 import type { FoundTopic, TopicFinding } from '../../schemas/events/topic-findings.ts';
-import { withAdmin } from '../client/with-admin.ts';
+import type { Brokers } from '../client/brokers.ts';
+import { noLeader, protocolError } from '../client/protocol-errors.ts';
+import { isUnsupported } from '../client/kafka-error.ts';
 import { askBrokers } from '../producer/ask-brokers.ts';
 import type { Asked } from '../producer/ask-brokers.ts';
-import { metadata } from '../producer/calls.ts';
+import { createTopics } from './create-topics.ts';
+import type { LeftOut } from './create-topics.ts';
+import { describeSettings, describeTopics } from './topic-calls.ts';
+import type { TopicSettings } from './topic-calls.ts';
 
 /** What {@link ensureTopics} needs. */
 export interface TopicsOptions extends Asked {
@@ -28,9 +32,12 @@ export interface TopicsFound {
   readonly partitions: ReadonlyMap<string, number>;
   /** By topic, the most bytes of a batch: `max.message.bytes`. */
   readonly maxMessageBytes: ReadonlyMap<string, number>;
-  /** What is unwise of them. */
+  /** Settings that are unwise, were left out, or can't be seen. */
   readonly doubts: readonly TopicFinding[];
-  /** Those that are not there. */
+}
+
+/** The same without anything having been made. */
+export interface TopicsInspected extends TopicsFound {
   readonly absent: readonly string[];
 }
 
@@ -38,7 +45,8 @@ export interface TopicsFound {
  * Makes the topics that are absent, and looks at those that are there: settings that would lose
  * data are an error, another number of partitions is taken as it is. Gives the partitions by topic.
  *
- * @throws CellarstreamError `TOPIC_SETTINGS`, one line naming every such topic; `KAFKA_UNREACHABLE`.
+ * @throws CellarstreamError `TOPIC_SETTINGS`, one line naming every such topic; `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, as
+ * {@link createTopics} does.
  */
 export async function ensureTopics(options: TopicsOptions): Promise<ReadonlyMap<string, number>> {
   return (await openTopics(options)).partitions;
@@ -51,32 +59,37 @@ export async function ensureTopics(options: TopicsOptions): Promise<ReadonlyMap<
  */
 export async function openTopics(options: TopicsOptions): Promise<TopicsFound> {
   const { specs, absent, brokers } = await lookedUp(options);
-  return withAdmin(options.kafka, async (admin) => {
-    if (absent.length > 0) {
-      await admin.createTopics({ waitForLeaders: false, topics: absent.map(plain) });
-    }
-    return { ...(await inspect(admin, specs, brokers)), absent: [] };
-  });
+  const leftOut = await createTopics({ ...creation(options), specs: absent, isDryRun: false });
+  return inspect(options, specs, brokers, leftOut);
 }
 
 /**
- * Looks at the topics without making any.
+ * Looks at the topics without making any, and asks the brokers whether those that are absent could be made.
  *
  * @throws CellarstreamError as {@link ensureTopics}.
  */
-export async function inspectTopics(options: TopicsOptions): Promise<TopicsFound> {
+export async function inspectTopics(options: TopicsOptions): Promise<TopicsInspected> {
   const { there, absent, brokers } = await lookedUp(options);
-  return withAdmin(options.kafka, async (admin) => ({
-    ...(await inspect(admin, there, brokers)),
-    absent: absent.map(({ topic }) => topic),
-  }));
+  const leftOut = await createTopics({ ...creation(options), specs: absent, isDryRun: true });
+  const found = await inspect(options, there, brokers, leftOut);
+  return { ...found, absent: absent.map(({ topic }) => topic) };
+}
+
+function creation({ kafka, connections, replication }: TopicsOptions) {
+  return {
+    kafka,
+    ...(connections && { connections }),
+    isReplicationFree: replication === undefined,
+  };
 }
 
 /** Which of the topics are there. Only they are asked for: of other accounts there may be thousands. */
 async function lookedUp(options: TopicsOptions) {
   const { topics, replication } = options;
   const names = topics(1).map(({ topic }) => topic);
-  const found = await askBrokers(options, ASKED_MS, (any) => any.askAny(metadata(names)));
+  const found = await askBrokers(options, ASKED_MS, (any) =>
+    any.askAny(describeTopics(names, false)),
+  );
   const brokers = found.brokers.length;
   const specs = topics(replication ?? Math.min(3, brokers));
   const known = new Set(
@@ -90,28 +103,25 @@ async function lookedUp(options: TopicsOptions) {
   };
 }
 
-/** How long brokers are asked: who waits for Kafka is to hear soon that it is not there. */
+/** How long brokers are asked: the caller that waits for Kafka is to hear soon that it is not there. */
 const ASKED_MS = 1_000;
-/** In metadata, of a topic that is there, and of one that has no leader just now. Of one that may not be seen nobody knows. */
+/** How long topics that were made just now, and leaders that have moved, are waited for, ms. */
+const SETTLED_MS = 10_000;
+/** Error codes of a topic that is there, and of one that has no leader just now. One that this user may not see has another. */
 const THERE: ReadonlySet<number> = new Set([0, 5]);
 
-function plain({
-  topic,
-  numPartitions,
-  replicationFactor,
-  configEntries,
-}: TopicSpec): ITopicConfig {
-  return { topic, numPartitions, replicationFactor, configEntries };
-}
-
-async function inspect(admin: Admin, specs: readonly TopicSpec[], brokers: number) {
-  const found = await foundTopics(
-    admin,
-    specs.map(({ topic }) => topic),
-  );
-  const findings = specs.flatMap((spec) =>
-    topicFindings(spec, found.get(spec.topic)!, found, brokers),
-  );
+async function inspect(
+  asked: Asked,
+  specs: readonly TopicSpec[],
+  brokers: number,
+  leftOut: readonly LeftOut[],
+): Promise<TopicsFound> {
+  const found = await foundTopics(asked, specs);
+  const findings = specs.flatMap((spec) => {
+    const { isSeen, ...topic } = found.get(spec.topic)!;
+    const all = topicFindings(spec, topic, found, brokers);
+    return isSeen ? all : [...all, unseenSettings(spec)];
+  });
   const wrong = findings.filter(({ isRefused }) => isRefused);
   if (wrong.length > 0) {
     const commands = mendingCommands(wrong);
@@ -120,6 +130,8 @@ async function inspect(admin: Admin, specs: readonly TopicSpec[], brokers: numbe
       `topics exist with settings that would lose data: ${wrong.map(findingText).join('; ')}. Change them, or set another TOPIC_PREFIX${commands && `: ${commands}`}`,
     );
   }
+  const isLeftOut = ({ topic, setting }: TopicFinding) =>
+    leftOut.some((each) => each.topic === topic && each.setting === setting);
   return {
     brokers,
     partitions: new Map([...found].map(([topic, { partitions }]) => [topic, partitions])),
@@ -129,38 +141,64 @@ async function inspect(admin: Admin, specs: readonly TopicSpec[], brokers: numbe
         return bytes === undefined ? [] : [[topic, Number(bytes)] as const];
       }),
     ),
-    doubts: findings.filter(({ isRefused }) => !isRefused),
+    doubts: [
+      ...leftOut.map((each) => ({
+        ...each,
+        found: found.get(each.topic)?.settings.get(each.setting) ?? "the brokers' default",
+        isRefused: false,
+      })),
+      ...findings.filter((finding) => !finding.isRefused && !isLeftOut(finding)),
+    ],
   };
 }
 
+interface SeenTopic extends FoundTopic {
+  /** Whether this user may look at its settings. */
+  readonly isSeen: boolean;
+}
+
 async function foundTopics(
-  admin: Admin,
-  topics: readonly string[],
-): Promise<ReadonlyMap<string, FoundTopic>> {
-  if (topics.length === 0) return new Map();
-  const { topics: all } = await admin.fetchTopicMetadata({ topics: [...topics] });
-  const { resources } = await admin.describeConfigs({
-    includeSynonyms: false,
-    resources: topics.map((name) => ({
-      type: kafkajs.ConfigResourceTypes.TOPIC,
-      name,
-      configNames: [...LOOKED_AT],
-    })),
+  asked: Asked,
+  specs: readonly TopicSpec[],
+): Promise<ReadonlyMap<string, SeenTopic>> {
+  if (specs.length === 0) return new Map();
+  const names = specs.map(({ topic }) => topic);
+  return askBrokers(asked, SETTLED_MS, async (brokers) => {
+    const { topics } = await brokers.askAny(describeTopics(names, false));
+    for (const { topic, errorCode, partitions } of topics) {
+      if (errorCode !== 0) throw protocolError(errorCode, `the topic ${topic}`);
+      const leaderless = partitions.find(({ leader }) => leader < 0);
+      if (leaderless) throw noLeader(topic, leaderless.partition);
+    }
+    const settings = await settingsOf(brokers, names);
+    return new Map(
+      topics.map(({ topic, partitions }) => {
+        const seen = settings.get(topic);
+        const replication = Math.min(...partitions.map(({ replicas }) => replicas));
+        const found = { partitions: partitions.length, replication };
+        return [topic, { ...found, settings: seen ?? new Map(), isSeen: seen !== undefined }];
+      }),
+    );
   });
-  const settings = new Map(
-    resources.map(({ resourceName, configEntries }) => [
-      resourceName,
-      new Map(configEntries.map(({ configName, configValue }) => [configName, configValue])),
-    ]),
-  );
-  return new Map(
-    all.map(({ name, partitions }) => [
-      name,
-      {
-        partitions: partitions.length,
-        replication: Math.min(...partitions.map(({ replicas }) => replicas.length)),
-        settings: settings.get(name) ?? new Map<string, string>(),
-      },
-    ]),
-  );
+}
+
+const NOT_ALLOWED: ReadonlySet<number> = new Set([29, 31]);
+
+/** Settings of the topics that this user may look at; of none where the brokers do not tell settings at all. */
+async function settingsOf(
+  brokers: Brokers,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, ReadonlyMap<string, string>>> {
+  let answers: readonly TopicSettings[];
+  try {
+    answers = await brokers.askAny(describeSettings(names, LOOKED_AT));
+  } catch (error) {
+    if (isUnsupported(error)) return new Map();
+    throw error;
+  }
+  const seen = answers.filter(({ errorCode }) => !NOT_ALLOWED.has(errorCode));
+  for (const { topic, errorCode } of seen) {
+    if (errorCode !== 0) throw protocolError(errorCode, `the settings of ${topic}`);
+  }
+  return new Map(seen.map(({ topic, settings }) => [topic, settings]));
 }

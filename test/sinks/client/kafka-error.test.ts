@@ -2,6 +2,7 @@ import kafkajs from 'kafkajs';
 import { expect, it } from 'vitest';
 import { CellarstreamError, describeError, isRetryable } from '../../../src/core/errors.ts';
 import { kafkaError } from '../../../src/sinks/client/kafka-error.ts';
+import { protocolError } from '../../../src/sinks/client/protocol-errors.ts';
 
 const { KafkaJSConnectionError, KafkaJSNumberOfRetriesExceeded, KafkaJSSASLAuthenticationError } =
   kafkajs;
@@ -88,4 +89,27 @@ it.each([
   const error = ours(make(KafkaJSConnectionError, message, { broker: 'kafka:9092' }));
   expect(error.code).toBe('KAFKA_UNREACHABLE');
   expect(describeError(error)).toMatch(line);
+});
+
+it.each([
+  [
+    15,
+    /^Kafka answers COORDINATOR_NOT_AVAILABLE \(.*transaction\.state\.log\.min\.isr.*\): x: COORD/,
+  ],
+  [19, /^Kafka answers NOT_ENOUGH_REPLICAS \(the topic's min\.insync\.replicas is more than/],
+  [5, /^Kafka answers LEADER_NOT_AVAILABLE \(.*all brokers that have a copy/],
+  [89, /^Kafka answers THROTTLING_QUOTA_EXCEEDED \(a quota/],
+  [14, /^Kafka answers COORDINATOR_LOAD_IN_PROGRESS: x: COORD/],
+  [-1, /^Kafka answers error code -1: x: error code -1$/],
+])('names what a broker answers that is waited for: %i', (code, line) => {
+  const error = ours(protocolError(code, 'x'));
+  expect([error.code, isRetryable(error)]).toEqual(['KAFKA_UNREACHABLE', true]);
+  expect(describeError(error)).toMatch(line);
+});
+
+it('names it of a commit too', () => {
+  const error = kafkaError(protocolError(19, 'partition 0 of wine.orders'), 'COMMIT_FAILED');
+  expect(describeError(error)).toMatch(
+    /^a Kafka transaction failed \(the topic's min\.insync\.replicas .*\): partition 0 of wine\.orders: NOT_ENOUGH_REPLICAS$/,
+  );
 });

@@ -116,6 +116,18 @@ describe('openReader', () => {
     await reader.close();
   });
 
+  it('says where a batch is whose compressed records are damaged', async () => {
+    const reader = open();
+    const zstd = 4;
+    const bytes = batchBytes({ records: [{ offset: 10 }], attributes: zstd });
+    (await fake.nextFetch()).answer({ partition: 0, records: bytes }, { partition: 1 });
+    const message = expect.stringMatching(
+      /batch at offset 10 of partition 0 .* can't be read \(it is no valid zstd: /,
+    ) as string;
+    await expect(reader.done).rejects.toMatchObject({ code: 'KAFKA_REFUSED', message });
+    await reader.close();
+  });
+
   it('says that it can not read what is no batch, and does not pass it', async () => {
     const reader = open();
     const bytes = batchBytes({ records: [{ offset: 10 }] }).subarray(0, 40);

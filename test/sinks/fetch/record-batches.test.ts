@@ -100,16 +100,15 @@ describe('messagesOf', () => {
     [2, 'snappy'],
     [4, 'zstd'],
     [7, 'codec 7'],
-  ])('names codec %i, which kafkajs was not given: %s', async (attributes, name) => {
+  ])('says what is wrong with bytes that are not of codec %i: %s', async (attributes, name) => {
     const [batch] = recordBatches(batchBytes({ records: [{ offset: 1 }], attributes }));
-    const refusal = { code: 'KAFKA_REFUSED', message: expect.stringContaining(name) as string };
-    await expect(messagesOf(batch!)).rejects.toMatchObject(refusal);
+    await expect(messagesOf(batch!)).rejects.toThrow(name);
   });
 
   it('takes no record that ends before its fields do', async () => {
     const [batch] = recordBatches(batchBytes({ records: [{ offset: 1, value: Buffer.alloc(9) }] }));
     const cut = { ...batch!, records: batch!.records.subarray(0, -3) };
-    await expect(messagesOf(cut)).rejects.toThrow(RangeError);
+    await expect(messagesOf(cut)).rejects.toThrow('ends before its fields do');
   });
 });
 

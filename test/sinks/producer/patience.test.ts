@@ -1,5 +1,5 @@
 import kafkajs from 'kafkajs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { NoAnswer } from '../../../src/sinks/client/unanswered.ts';
 import { patience } from '../../../src/sinks/producer/patience.ts';
 import { protocolError } from '../../../src/sinks/client/protocol-errors.ts';
@@ -43,6 +43,42 @@ describe('patience', () => {
     await expect(patience(60_000, open()).wait(bug)).rejects.toBe(bug);
     const refused = protocolError(29, 'orders');
     await expect(patience(60_000, open()).wait(refused)).rejects.toBe(refused);
+  });
+
+  it.each([
+    [15, 'COORDINATOR_NOT_AVAILABLE'],
+    [19, 'NOT_ENOUGH_REPLICAS'],
+  ])(
+    'tells of a cluster that lacks brokers after five seconds, not when its time is over: %i',
+    async (code, type) => {
+      vi.useFakeTimers();
+      try {
+        const limit = patience(60_000, open());
+        const told = (async () => {
+          for (;;) await limit.wait(protocolError(code, 'orders'));
+        })().catch((error: unknown) => error);
+        await vi.advanceTimersByTimeAsync(4_000);
+        expect(await Promise.race([told, 'waits'])).toBe('waits');
+        await vi.advanceTimersByTimeAsync(2_000);
+        expect(await told).toMatchObject({ type });
+      } finally {
+        vi.useRealTimers();
+      }
+    },
+  );
+
+  it('waits longer where the cluster answers something else in between', async () => {
+    vi.useFakeTimers();
+    try {
+      const limit = patience(60_000, open());
+      const ended = (async () => {
+        for (let n = 0; n < 40; n++) await limit.wait(protocolError(n % 9 ? 19 : 6, 'orders'));
+      })();
+      await vi.advanceTimersByTimeAsync(20_000);
+      await ended;
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('looks at what a connection has failed of', async () => {

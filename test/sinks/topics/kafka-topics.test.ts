@@ -1,61 +1,119 @@
-import { KafkaJSProtocolError } from 'kafkajs';
-import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
+import type { Kafka } from 'kafkajs';
 import { describe, expect, it } from 'vitest';
+import { describeError } from '../../../src/core/errors.ts';
+import { findingText } from '../../../src/schemas/events/topic-findings.ts';
 import { topicTable } from '../../../src/schemas/events/topics.ts';
+import type { Call } from '../../../src/sinks/client/call.ts';
 import type { Connections } from '../../../src/sinks/client/connections.ts';
-import type { Metadata } from '../../../src/sinks/producer/calls.ts';
-import { ensureTopics } from '../../../src/sinks/topics/kafka-topics.ts';
+import { protocolError } from '../../../src/sinks/client/protocol-errors.ts';
+import { protocolReader } from '../../../src/sinks/client/protocol-reader.ts';
+import { ensureTopics, inspectTopics, openTopics } from '../../../src/sinks/topics/kafka-topics.ts';
+import type {
+  DescribedTopics,
+  TopicAnswer,
+  TopicSettings,
+} from '../../../src/sinks/topics/topic-calls.ts';
 
 const topics = (replication: number) =>
   topicTable({ prefix: 'wine', resources: ['products'], partitions: 3, replication });
 
-function refusal(type: string): Error {
-  return Object.assign(new KafkaJSProtocolError(new Error('refused')), { type });
+interface Made {
+  readonly topic: string;
+  readonly partitions: number;
+  readonly replication: number;
+  readonly settings: ReadonlyMap<string, string>;
 }
 
-const partitionsOf = ({ numPartitions = 0 }: ITopicConfig) =>
-  Array.from({ length: numPartitions }, (_, partitionId) => ({
-    ...{ partitionErrorCode: 0, partitionId, leader: 0, replicas: [0], isr: [0] },
+interface ClusterOptions {
+  /** Answer to the creation of a topic. Default it is made. */
+  readonly onCreate?: (topic: Made) => Omit<TopicAnswer, 'topic'> | undefined;
+  /** Topics that are there. */
+  readonly there?: readonly Made[];
+  /** Codes with which the first looks at topics that are there are answered. */
+  readonly looks?: readonly number[];
+  /** Code with which settings are not told, or that this request is not known. */
+  readonly settings?: number | 'unknown request';
+  readonly brokers?: number;
+}
+
+const [UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE, UNSUPPORTED_VERSION] = [3, 5, 35];
+const [NOT_ALLOWED, INVALID_PARTITIONS, INVALID_REPLICATION, INVALID_CONFIG] = [29, 37, 38, 40];
+const POLICY_VIOLATION = 44;
+
+/** A cluster that answers what is asked about topics. */
+function cluster(options: ClusterOptions = {}) {
+  const looks = [...(options.looks ?? [])];
+  const made = new Map((options.there ?? []).map((each) => [each.topic, each]));
+  /** What was to be made, one a try. */
+  const tries: Made[] = [];
+  const addresses = Array.from({ length: options.brokers ?? 1 }, (_, id) => ({
+    ...{ id, host: 'localhost', port: id + 1 },
   }));
 
-const entryOf = ({ name, value }: { name: string; value: string }) => ({
-  ...{ configName: name, configValue: value, configSource: 1, configSynonyms: [] },
-  ...{ isDefault: false, isSensitive: false, readOnly: false },
-});
-
-/** A cluster without topics, whose brokers answer so when they are asked about those that were made. */
-function cluster(answers: readonly Error[]) {
-  const left = [...answers];
-  let made: readonly ITopicConfig[] = [];
-  const admin: Partial<Admin> = {
-    connect: () => Promise.resolve(),
-    disconnect: () => Promise.resolve(),
-    createTopics: (request) => {
-      made = request.topics;
-      return Promise.resolve(true);
-    },
-    fetchTopicMetadata: () => {
-      const refused = left.shift();
-      if (refused) return Promise.reject(refused);
-      const found = made.map((spec) => ({ name: spec.topic, partitions: partitionsOf(spec) }));
-      return Promise.resolve({ topics: found });
-    },
-    describeConfigs: () => {
-      const resources = made.map(({ topic, configEntries = [] }) => ({
-        ...{ errorCode: 0, errorMessage: '', resourceType: 2, resourceName: topic },
-        configEntries: (configEntries as { name: string; value: string }[]).map(entryOf),
+  const metadata = ({ body }: Call<unknown>): DescribedTopics => {
+    const request = protocolReader(body);
+    const names = request.array(() => request.string()!);
+    const described = names.map((topic) => {
+      const found = made.get(topic);
+      const errorCode = found ? (looks.shift() ?? 0) : UNKNOWN_TOPIC;
+      const partitions = Array.from({ length: found?.partitions ?? 0 }, (_, partition) => ({
+        ...{ partition, leader: 0, replicas: Math.max(1, found!.replication) },
       }));
-      return Promise.resolve({ throttleTime: 0, resources });
-    },
+      return { topic, errorCode, partitions, operations: undefined };
+    });
+    return { brokers: addresses, controllerId: 0, topics: described, operations: undefined };
   };
-  const address = { host: 'localhost', port: 1 };
-  const found: Metadata = { clusterId: '', brokers: [{ id: 0, ...address }], topics: [] };
-  const connections = {
-    seeds: () => Promise.resolve([address]),
-    ask: () => Promise.resolve(found),
-  } as unknown as Connections;
-  return { asked: { kafka: { admin: () => admin as Admin } as Kafka, connections }, left };
+  const creation = ({ body }: Call<unknown>): readonly TopicAnswer[] => {
+    const request = protocolReader(body);
+    const asked = request.array((): Made => {
+      const head = { topic: request.string()!, partitions: request.int32() };
+      const replication = request.int16();
+      request.array(() => request.int32());
+      const entries = request.array(() => [request.string()!, request.string()!] as const);
+      return { ...head, replication, settings: new Map(entries) };
+    });
+    request.int32();
+    const isDryRun = request.int8() === 1;
+    return asked.map((each) => {
+      tries.push(each);
+      const refusal = options.onCreate?.(each);
+      if (!refusal && !isDryRun) made.set(each.topic, each);
+      return { topic: each.topic, ...(refusal ?? { errorCode: 0, message: null }) };
+    });
+  };
+  const configs = ({ body }: Call<unknown>): readonly TopicSettings[] => {
+    if (options.settings === 'unknown request') {
+      throw protocolError(UNSUPPORTED_VERSION, 'DescribeConfigs');
+    }
+    const request = protocolReader(body);
+    const names = request.array(() => {
+      request.int8();
+      const name = request.string()!;
+      request.array(() => request.string());
+      return name;
+    });
+    const errorCode = options.settings ?? 0;
+    return names.map((topic) => ({
+      ...{ topic, errorCode, settings: errorCode ? new Map() : made.get(topic)!.settings },
+    }));
+  };
+  const answers: Record<string, (call: Call<unknown>) => unknown> = {
+    ...{ Metadata: metadata, CreateTopics: creation, DescribeConfigs: configs },
+  };
+  const connections: Partial<Connections> = {
+    seeds: () => Promise.resolve([addresses[0]!]),
+    ask: async <T>(_: unknown, call: Call<T>) =>
+      Promise.resolve(answers[call.name]!(call as Call<unknown>) as T),
+  };
+  const asked = { kafka: {} as Kafka, connections: connections as Connections, topics };
+  return { asked: { ...asked, replication: undefined }, looks, made, tries };
 }
+
+const failed = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => new Error('it succeeded'),
+    (error: unknown) => error,
+  );
 
 it('says of a wrong cleanup.policy the command that mends it', async () => {
   const wrong = (replication: number) =>
@@ -63,32 +121,186 @@ it('says of a wrong cleanup.policy the command that mends it', async () => {
       ...spec,
       configEntries: [{ name: 'cleanup.policy', value: 'compact,delete' }],
     }));
-  const { asked } = cluster([]);
-  const refused = ensureTopics({ ...asked, topics: wrong, replication: undefined });
-  await expect(refused).rejects.toMatchObject({
+  const { asked } = cluster();
+  await expect(ensureTopics({ ...asked, topics: wrong })).rejects.toMatchObject({
     code: 'TOPIC_SETTINGS',
     message: expect.stringContaining(
       'or set another TOPIC_PREFIX: kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name wine.products --add-config cleanup.policy=compact && kafka-configs.sh',
-    ),
+    ) as string,
   });
 });
 
 describe('topics that were made just now', () => {
   it('are waited for until the brokers know of them', async () => {
-    const { asked, left } = cluster([
-      refusal('UNKNOWN_TOPIC_OR_PARTITION'),
-      refusal('LEADER_NOT_AVAILABLE'),
-    ]);
+    const { asked, looks } = cluster({ looks: [UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE] });
     const made = topics(1).map(({ topic, numPartitions }) => [topic, numPartitions] as const);
-    expect(await ensureTopics({ ...asked, topics, replication: 1 })).toEqual(new Map(made));
-    expect(left).toEqual([]);
+    expect(await ensureTopics(asked)).toEqual(new Map(made));
+    expect(looks).toEqual([]);
   });
 
-  it('are not waited for when the broker says something else', async () => {
-    const { asked, left } = cluster([refusal('BROKER_NOT_AVAILABLE'), refusal('OTHER')]);
-    await expect(ensureTopics({ ...asked, topics, replication: 1 })).rejects.toMatchObject({
-      code: 'KAFKA_UNREACHABLE',
+  it('are not waited for when this user may not see them', async () => {
+    const { asked, looks } = cluster({ looks: [NOT_ALLOWED, UNKNOWN_TOPIC] });
+    await expect(ensureTopics(asked)).rejects.toMatchObject({ code: 'KAFKA_REFUSED' });
+    expect(looks.length).toBeLessThan(2);
+  });
+});
+
+describe('a cluster that refuses a setting', () => {
+  const refusing = (
+    errorCode: number,
+    message: (topic: Made) => string | null,
+    ...names: string[]
+  ) =>
+    cluster({
+      onCreate: (made) =>
+        names.some((name) => made.settings.has(name))
+          ? { errorCode, message: message(made) }
+          : undefined,
     });
-    expect(left).toHaveLength(1);
+
+  it.each([
+    ['INVALID_CONFIG', INVALID_CONFIG],
+    ['POLICY_VIOLATION', POLICY_VIOLATION],
+  ])('gets the topic without what it names, and a warning says so: %s', async (name, code) => {
+    const { asked, made } = refusing(code, () => 'cannot set "segment.ms"', 'segment.ms');
+    const { doubts } = await openTopics(asked);
+    expect(doubts.map(findingText)).toContain(
+      `wine.cursors has segment.ms=the brokers' default, 600000 is wanted: the brokers refuse it: ${name}: cannot set "segment.ms"`,
+    );
+    expect(doubts.map(({ topic, setting }) => `${topic} ${setting}`).sort()).toEqual([
+      'wine.cursors segment.ms',
+      'wine.ledger segment.ms',
+    ]);
+    expect(made.get('wine.ledger')!.settings.get('message.timestamp.type')).toBe('LogAppendTime');
+  });
+
+  it('gets the topic without all wishes where it names none', async () => {
+    const { asked, made } = refusing(POLICY_VIOLATION, () => null, 'segment.ms');
+    await openTopics(asked);
+    expect([...made.get('wine.ledger')!.settings.keys()]).toEqual(['cleanup.policy']);
+    expect([...made.get('wine.products')!.settings.keys()]).toContain('compression.type');
+  });
+
+  it('asks in few tries, one setting after the other', async () => {
+    const first = ({ settings }: Made) =>
+      [...settings.keys()].find((name) => name !== 'cleanup.policy');
+    const { asked, tries } = cluster({
+      onCreate: (made) =>
+        first(made) === undefined
+          ? undefined
+          : { errorCode: INVALID_CONFIG, message: `no ${first(made)!}` },
+    });
+    await openTopics(asked);
+    expect(tries.filter(({ topic }) => topic === 'wine.ledger')).toHaveLength(4);
+  });
+
+  it('is told which topic needs a setting that can not be left out', async () => {
+    const { asked } = refusing(
+      INVALID_CONFIG,
+      () => 'cannot set "cleanup.policy"',
+      'cleanup.policy',
+    );
+    const error = await failed(openTopics(asked));
+    expect(error).toMatchObject({ code: 'KAFKA_REFUSED' });
+    expect(describeError(error)).toContain(
+      'Kafka refuses to make the topic wine.cursors (INVALID_CONFIG: cannot set "cleanup.policy"): ask who runs the cluster, or have it made beforehand: wine.cursors (1 partition, cleanup.policy=compact; if possible segment.ms=600000',
+    );
+  });
+
+  it('is asked the same without anything being made', async () => {
+    const { asked, made } = refusing(INVALID_CONFIG, () => 'cannot set "segment.ms"', 'segment.ms');
+    const { absent, doubts } = await inspectTopics(asked);
+    expect(absent).toHaveLength(topics(1).length);
+    expect(doubts.map(({ setting }) => setting)).toEqual(['segment.ms', 'segment.ms']);
+    expect(made.size).toBe(0);
+  });
+});
+
+describe('a cluster that refuses a number', () => {
+  const refusing = (errorCode: number, message: string) =>
+    cluster({
+      brokers: 3,
+      onCreate: ({ replication }) => (replication === 2 ? undefined : { errorCode, message }),
+    });
+
+  it.each([
+    [
+      'partitions',
+      INVALID_PARTITIONS,
+      'at most 2 partitions',
+      /INVALID_PARTITIONS: at most 2 partitions\): set TOPIC_PARTITIONS/,
+    ],
+    [
+      'copies',
+      INVALID_REPLICATION,
+      'must be 2',
+      /INVALID_REPLICATION_FACTOR: must be 2\): set TOPIC_REPLICATION/,
+    ],
+    [
+      'copies, by a policy',
+      POLICY_VIOLATION,
+      'replication factor must be 2',
+      /set TOPIC_REPLICATION/,
+    ],
+  ])('is a line with the setting: %s', async (_, code, message, line) => {
+    const error = await failed(openTopics({ ...refusing(code, message).asked, replication: 3 }));
+    expect(describeError(error)).toMatch(line);
+  });
+
+  it('chooses the copies where nobody has set them', async () => {
+    const { asked, made } = cluster({
+      brokers: 3,
+      onCreate: ({ replication }) =>
+        replication === -1 ? undefined : { errorCode: INVALID_REPLICATION, message: 'must be 4' },
+    });
+    const { doubts } = await openTopics(asked);
+    expect(made.get('wine.cursors')).toMatchObject({ replication: -1 });
+    expect(made.get('wine.cursors')!.settings.has('min.insync.replicas')).toBe(false);
+    expect(doubts.map(findingText).join()).toContain('INVALID_REPLICATION_FACTOR: must be 4');
+  });
+});
+
+describe('topics of an administrator', () => {
+  const there = topics(1).map(({ topic, numPartitions, configEntries }) => ({
+    ...{ topic, partitions: numPartitions, replication: 1 },
+    settings: new Map(configEntries.map(({ name, value }) => [name, value])),
+  }));
+
+  it('are named in one line with what they need where this user may not make them', async () => {
+    const { asked } = cluster({
+      there: there.slice(1),
+      onCreate: () => ({ errorCode: NOT_ALLOWED, message: 'Authorization failed.' }),
+    });
+    const error = await failed(openTopics(asked));
+    expect(error).toMatchObject({ code: 'KAFKA_REFUSED' });
+    expect(describeError(error)).toBe(
+      'this user may not make topics (TOPIC_AUTHORIZATION_FAILED), and these are not there, or not shown to it: wine.products. Allow it Create and Describe on them, or have them made beforehand: wine.products (3 partitions, cleanup.policy=compact; if possible min.compaction.lag.ms=2592000000, compression.type=producer)',
+    );
+  });
+
+  it.each([
+    ['this user may not look at', NOT_ALLOWED],
+    ['this cluster does not tell', 'unknown request' as const],
+  ])('are taken with settings that %s, and a warning', async (_, settings) => {
+    const { asked, tries } = cluster({ there, settings });
+    const { doubts, partitions } = await openTopics(asked);
+    expect(partitions.size).toBe(there.length);
+    expect(tries).toEqual([]);
+    expect(doubts.map(findingText)).toContain(
+      'the settings of wine.products are not shown to this user, cleanup.policy=compact is needed: else events are lost; allow DescribeConfigs on it, and they are looked at',
+    );
+  });
+
+  it('are taken with other partitions, and a warning for another compression', async () => {
+    const other = there.map((each) => ({
+      ...each,
+      ...(each.topic === 'wine.products' && { partitions: 7 }),
+      settings: new Map([...each.settings, ['compression.type', 'zstd'] as const]),
+    }));
+    const { doubts, partitions } = await openTopics(cluster({ there: other }).asked);
+    expect(partitions.get('wine.products')).toBe(7);
+    expect(doubts.map(findingText)).toContain(
+      'wine.products has compression.type=zstd, producer is wanted: the brokers pack each batch again, and some clients need a package to read it',
+    );
   });
 });

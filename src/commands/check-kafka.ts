@@ -1,0 +1,96 @@
+import type { Kafka } from 'kafkajs';
+import type { ConfigWith } from '../config/config.ts';
+import { CellarstreamError } from '../core/errors.ts';
+import { openKafkaProducer } from '../sinks/producer/kafka-producer.ts';
+import {
+  missingGroupRights,
+  missingRightsText,
+  missingTopicRights,
+} from '../sinks/topics/missing-rights.ts';
+import type { MissingRights } from '../sinks/topics/missing-rights.ts';
+import type { TopicsOptions } from '../sinks/topics/kafka-topics.ts';
+import { attempt } from './findings.ts';
+import type { Finding } from './findings.ts';
+
+interface KafkaChecks {
+  readonly config: ConfigWith<'kafka'>;
+  readonly kafka: Kafka;
+  /** The topics that the service writes to. */
+  readonly topics: TopicsOptions;
+  /** The group of a fleet. Default none. */
+  readonly group?: string;
+}
+
+/**
+ * What `run` does with Kafka beside its topics: rights, a transaction, and the group of a fleet. A line for each right that is
+ * missing.
+ */
+export async function checkRights(checks: KafkaChecks): Promise<readonly Finding[]> {
+  const [rights, transactions, group] = await Promise.all([
+    missing(checks, () => missingTopicRights(checks.topics, checks.topics.topics(1))),
+    checkTransactions(checks),
+    checks.group === undefined ? [] : checkGroup(checks, checks.group),
+  ]);
+  return [...transactions, ...group, ...rights];
+}
+
+/** A line for each; nothing where none is missing. */
+async function missing(
+  { config }: KafkaChecks,
+  work: () => Promise<readonly MissingRights[]>,
+): Promise<readonly Finding[]> {
+  let found: readonly MissingRights[] = [];
+  const looked = await attempt('rights', async () => {
+    found = await work();
+    return '';
+  });
+  if (!looked.fine) return [looked];
+  return found.map((each) => ({
+    what: 'rights',
+    fine: false,
+    detail: missingRightsText(each, userOf(config)),
+  }));
+}
+
+/**
+ * Opens a transactional id of its own, so that no running service is fenced: `/` behind a dot stands in no other id
+ * (`pipeline/transactional-id.ts`), and the prefix is that for which rights are given.
+ */
+async function checkTransactions({ config, kafka }: KafkaChecks): Promise<readonly Finding[]> {
+  const prefix = `cellarstream.${config.topics.prefix}.`;
+  let lacking: MissingRights | undefined;
+  const tried = await attempt('commits', async () => {
+    try {
+      const producer = await openKafkaProducer({
+        kafka,
+        transactionalId: `${prefix}/check`,
+        partitions: new Map(),
+      });
+      await producer.close();
+    } catch (error) {
+      if (!isNotAllowed(error)) throw error;
+      const operations = ['Describe', 'Write'];
+      lacking = { resource: 'transactional-id', name: prefix, isPrefix: true, operations };
+    }
+    return 'a transaction can be opened';
+  });
+  if (!lacking) return [tried];
+  return [{ ...tried, fine: false, detail: missingRightsText(lacking, userOf(config)) }];
+}
+
+async function checkGroup(checks: KafkaChecks, group: string): Promise<readonly Finding[]> {
+  const found = await missing(checks, () => missingGroupRights(checks.topics, group));
+  if (found.length > 0) return found.map((each) => ({ ...each, what: 'group' }));
+  return [{ what: 'group', fine: true, detail: `${group} can be joined` }];
+}
+
+function isNotAllowed(error: unknown): boolean {
+  if (!(error instanceof CellarstreamError) || !(error.cause instanceof Error)) return false;
+  const { cause } = error;
+  return 'type' in cause && cause.type === 'TRANSACTIONAL_ID_AUTHORIZATION_FAILED';
+}
+
+/** The name that ACLs know this user by, where the settings have it. */
+function userOf({ kafka: { sasl } }: ConfigWith<'kafka'>): string {
+  return sasl && 'username' in sasl ? sasl.username : 'NAME';
+}

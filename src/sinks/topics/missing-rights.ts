@@ -1,0 +1,86 @@
+import type { TopicSpec } from '../../schemas/events/topics.ts';
+import { findCoordinator } from '../client/find-coordinator.ts';
+import { protocolError } from '../client/protocol-errors.ts';
+import { describeGroup } from '../membership/group-calls.ts';
+import { askBrokers } from '../producer/ask-brokers.ts';
+import type { Asked } from '../producer/ask-brokers.ts';
+import { describeTopics } from './topic-calls.ts';
+
+/** Rights that this user lacks on one resource of Kafka, in the words of `kafka-acls.sh`. */
+export interface MissingRights {
+  readonly resource: 'topic' | 'group' | 'transactional-id';
+  readonly name: string;
+  /** Whether `name` is the beginning of names. */
+  readonly isPrefix?: true;
+  readonly operations: readonly string[];
+}
+
+/** How long brokers are asked, ms. */
+const ASKED_MS = 5_000;
+/** Kafka's numbers of operations: the bits of what a user may do. */
+const OPERATIONS = { Read: 3, Write: 4, Describe: 8 } as const;
+type Operation = keyof typeof OPERATIONS;
+const TOPIC_AUTHORIZATION_FAILED = 29;
+const GROUP_AUTHORIZATION_FAILED = 30;
+
+/**
+ * What this user may not do with topics that are there, and needs to. Nothing where the brokers do not tell rights (KIP-430).
+ *
+ * @throws CellarstreamError as {@link askBrokers} does.
+ */
+export async function missingTopicRights(
+  asked: Asked,
+  specs: readonly TopicSpec[],
+): Promise<readonly MissingRights[]> {
+  const names = specs.map(({ topic }) => topic);
+  const { topics } = await askBrokers(asked, ASKED_MS, (brokers) =>
+    brokers.askAny(describeTopics(names, true)),
+  );
+  return specs.flatMap(({ topic: name, isReadBack }) => {
+    const found = topics.find(({ topic }) => topic === name);
+    const needed: Operation[] = isReadBack ? ['Describe', 'Read', 'Write'] : ['Describe', 'Write'];
+    const isHidden = found?.errorCode === TOPIC_AUTHORIZATION_FAILED;
+    const allowed = isHidden ? 0 : found?.errorCode === 0 ? found.operations : undefined;
+    const operations = allowed === undefined ? [] : needed.filter((each) => !has(allowed, each));
+    return operations.length > 0 ? [{ resource: 'topic', name, operations }] : [];
+  });
+}
+
+/** The same of a group whose member this user is to be. @throws also where no broker coordinates groups. */
+export async function missingGroupRights(
+  asked: Asked,
+  name: string,
+): Promise<readonly MissingRights[]> {
+  const { errorCode, operations } = await askBrokers(asked, ASKED_MS, async (brokers) => {
+    try {
+      const coordinator = await findCoordinator(brokers, 'group', name);
+      return await brokers.ask(coordinator, describeGroup(name));
+    } catch (error) {
+      if (!isGroupRefused(error)) throw error;
+      return { errorCode: GROUP_AUTHORIZATION_FAILED, operations: 0 };
+    }
+  });
+  if (errorCode !== 0 && errorCode !== GROUP_AUTHORIZATION_FAILED) {
+    throw protocolError(errorCode, `the group ${name}`);
+  }
+  const isAllowed = errorCode === 0 && has(operations, 'Read');
+  return isAllowed ? [] : [{ resource: 'group', name, operations: ['Read'] }];
+}
+
+function has(bits: number, operation: Operation): boolean {
+  return (bits & (1 << OPERATIONS[operation])) !== 0;
+}
+
+function isGroupRefused(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === GROUP_AUTHORIZATION_FAILED;
+}
+
+/** A line that says what is missing, and the command that grants it. */
+export function missingRightsText(
+  { resource, name, isPrefix, operations }: MissingRights,
+  user: string,
+): string {
+  const grants = operations.map((each) => `--operation ${each}`).join(' ');
+  const prefix = isPrefix ? ' --resource-pattern-type prefixed' : '';
+  return `this user lacks ${operations.join(', ')} on the ${resource.replace('-', ' ')} ${name}${isPrefix ? '*' : ''}: kafka-acls.sh --bootstrap-server "$KAFKA_BROKERS" --add --allow-principal User:${user} ${grants} --${resource} ${name}${prefix}`;
+}
