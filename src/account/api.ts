@@ -11,6 +11,7 @@ import type { ListRequest } from '../streams/decode/answer.ts';
 import { decodedList } from '../streams/decode/list-request.ts';
 import type { DecodedListOptions } from '../streams/decode/list-request.ts';
 import { sharedReads } from '../streams/http/shared-reads.ts';
+import { answerAges } from '../streams/http/answer-age.ts';
 import { logicalClock } from '../streams/http/logical-clock.ts';
 import { leased } from '../streams/quota/leased.ts';
 import type { BodyPool } from '../streams/http/body.ts';
@@ -102,6 +103,7 @@ export function openApi(options: ApiOptions): Api {
     Resource,
     UnreadableTexts
   >;
+  const ages = answerAges();
   return {
     tokens,
     list: ({ resource, path }) => {
@@ -117,6 +119,7 @@ export function openApi(options: ApiOptions): Api {
         refusals: refusals[resource],
         dispatcher,
         tokens,
+        ages,
         bodies,
       });
       return {
