@@ -13,6 +13,7 @@ import type { ListRequest } from '../streams/decode/answer.ts';
 import { decodedList } from '../streams/decode/list-request.ts';
 import type { DecodedListOptions } from '../streams/decode/list-request.ts';
 import { sharedReads } from '../streams/http/shared-reads.ts';
+import { answerAges } from '../streams/http/answer-age.ts';
 import { logicalClock } from '../streams/http/logical-clock.ts';
 import { leased } from '../streams/quota/leased.ts';
 import type { BodyPool } from '../streams/http/body.ts';
@@ -112,6 +113,7 @@ export function openApi(options: ApiOptions): Api {
   const found = Object.fromEntries(
     RESOURCES.map((name) => [name, { plan: new PagePlan(), places: new FailingPlaces() }]),
   ) as Record<Resource, { readonly plan: PagePlan; readonly places: FailingPlaces }>;
+  const ages = answerAges();
   return {
     tokens,
     list: ({ resource, path }) => {
@@ -126,6 +128,7 @@ export function openApi(options: ApiOptions): Api {
         ...shared,
         dispatcher,
         tokens,
+        ages,
         bodies,
       });
       return {

@@ -152,6 +152,11 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
         'the list moved under the reader, or does not add up',
       );
     },
+    onStale: ({ resource, held, ageMs }) =>
+      logger[isTroubleDue(`${resource} stale`) ? 'warn' : 'debug'](
+        { event: 'stale-answer', resource, held, ageMs },
+        'the API sent an answer that is older than one before it: from a replica that lags (held: records that are not published until they are read again), or from a cache (ageMs)',
+      ),
     onVolatile: ({ resource, fields }) =>
       logger.warn(
         { event: 'volatile-fields', resource, fields: fewNames(fields) },

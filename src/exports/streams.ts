@@ -36,6 +36,7 @@ export type { Answer, ListRequest, Pagination } from '../streams/decode/answer.t
 export type { ListQuery } from '../streams/http/list-query.ts';
 export type { AnswerSeen, RequestHooks } from '../streams/http/http.ts';
 export type { Body, BodyPool } from '../streams/http/body.ts';
+export type { AnswerAge, AnswerAges, DatedAnswer } from '../streams/http/answer-age.ts';
 export type { LogicalClock, Span } from '../streams/http/logical-clock.ts';
 export { backoff } from '../streams/flow/backoff.ts';
 export type { BackoffOptions, Retry } from '../streams/flow/backoff.ts';
@@ -81,6 +82,12 @@ export type { Change, Operation } from '../streams/diff/change.ts';
 export type { ImageCodec } from '../streams/records/image-codec.ts';
 export { orderStatus } from '../resources/orders/order-status.ts';
 export type { STATUS_FIELDS, StatusChange, StatusField } from '../resources/orders/order-status.ts';
+export type {
+  Confirmations,
+  ConfirmationsOptions,
+  Sighting,
+  Unconfirmed,
+} from '../streams/diff/confirmations.ts';
 export type { Identities } from '../streams/diff/identity.ts';
 export type { NewestReads, SeenMember, Verdict } from '../streams/diff/newest.ts';
 export type { VolatileFields } from '../streams/records/volatile-fields.ts';

@@ -195,6 +195,11 @@ export interface Hooks {
    * each change of one is an event, unless `VOLATILE_FIELDS` names it.
    */
   readonly onVolatile?: (found: { resource: string; fields: readonly string[] }) => void;
+  /**
+   * An answer showed records in an earlier state than the published one, and `held` of them are not published until they are read again
+   * so; or it came from a cache, and is `ageMs` older than its request.
+   */
+  readonly onStale?: (stale: { resource: string; held: number; ageMs: number }) => void;
   /** A page that was asked for before its turn has come, and is of no use: the list has moved. */
   readonly onDropped?: (dropped: { resource: string; offset: number }) => void;
   /** A record goes to dead letters. */

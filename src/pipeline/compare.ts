@@ -3,6 +3,7 @@ import type { OperatorFunction } from 'rxjs';
 import { diff } from '../streams/diff/diff.ts';
 import type { Difference, Images, ReadRecords } from '../streams/diff/diff.ts';
 import { newestReads } from '../streams/diff/newest.ts';
+import type { Confirmations } from '../streams/diff/confirmations.ts';
 import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { ImageCodec } from '../streams/records/image-codec.ts';
 import type { KeyedRecord } from '../streams/records/page-record.ts';
@@ -33,6 +34,8 @@ export interface ComparingOptions {
   /** The last published images, in the current schema. */
   readonly images: Images;
   readonly clock: LogicalClock;
+  /** Of records that go back; made anew with the task. */
+  readonly confirmations: Confirmations;
   readonly volatile: VolatileFields | undefined;
   /** The initial snapshot as it is known now. */
   readonly snapshot: () => InitialSnapshot;
@@ -45,6 +48,7 @@ export function comparing(
   options: ComparingOptions,
 ): OperatorFunction<ReadBatch, Difference<ComparedBatch>> {
   const { task, checkpoint, evolution, images, clock, volatile, snapshot, wasEmpty } = options;
+  const { confirmations } = options;
   const { identities, windowed } = task.rules;
   const { startFrom } = task.config.poll;
 
@@ -103,6 +107,7 @@ export function comparing(
       records: wanted,
       gone: gone ? gone.keys.filter((key) => checkpoint.isUnseen(key, gone.since)) : [],
       span: batch.span,
+      age: batch.age,
     };
   };
   return pipe(
@@ -114,6 +119,7 @@ export function comparing(
       images,
       isNew,
       newest: newestReads(clock),
+      confirmations,
       ...(identities && { identities }),
       volatile,
     }),

@@ -4,7 +4,9 @@ import type { Lanes } from '../account/quotas.ts';
 import type { TaskResyncs } from '../account/resync-requests.ts';
 import type { Committed, Published } from '../observe/hooks.ts';
 import { isEpochError } from '../sinks/client/kafka-error.ts';
+import { Confirmations } from '../streams/diff/confirmations.ts';
 import type { Images } from '../streams/diff/diff.ts';
+import { isStale } from '../streams/http/answer-age.ts';
 import { gatherFirst } from '../streams/flow/gather-first.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 import type { Checkpoint, TaskBatch } from './checkpoint/checkpoint.ts';
@@ -87,8 +89,9 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
       return image && evolution.inCurrent(image);
     },
   };
+  const confirmations = new Confirmations({ now: () => scheduler.now() });
   const compared = comparing({
-    ...{ task, checkpoint, evolution, images, volatile },
+    ...{ task, checkpoint, evolution, images, volatile, confirmations },
     clock: list.clock,
     snapshot: () => progress.firstRead,
     wasEmpty: key.wasEmpty,
@@ -126,6 +129,8 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     const { batch, way } = plan;
     if (way === 'commit') await transact(plan.commit);
     if (way === 'keep') await checkpoint.keep(plan.notes);
+    const held = plan.unconfirmed.length;
+    if (held > 0 || isStale(batch.age)) hooks.onStale({ held, ageMs: batch.age?.staleMs ?? 0 });
     await certificates.certify(plan);
     if (batch.lane === 'resync') resync?.committed(batch.step);
     return tell(plan);
@@ -163,7 +168,10 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
           const plan = planOf(difference, { progress, repeated, isDue: isSaveDue(batch) });
           ({ cursor: progress } = plan.commit);
           const published = await commit(plan);
-          plan.undecided.forEach(reads.refetch);
+          for (const key of plan.undecided) reads.refetch(key);
+          for (const { key, from: at } of plan.unconfirmed) {
+            reads.refetch(key, { at, isWanted: () => confirmations.isWaiting(key) });
+          }
           return published;
         }),
         finalize(batch.settle),

@@ -7,6 +7,7 @@ import type { Run } from '../../src/state/store.ts';
 import { matchingDigests, parsing } from '../../src/streams/decode/decoder.ts';
 import { decodedPage } from '../../src/streams/decode/list-request.ts';
 import { Body } from '../../src/streams/http/body.ts';
+import { Confirmations } from '../../src/streams/diff/confirmations.ts';
 import { logicalClock } from '../../src/streams/http/logical-clock.ts';
 import { keyOfFields } from '../../src/streams/records/key-of.ts';
 import { splitPage } from '../../src/streams/records/records.ts';
@@ -53,6 +54,7 @@ describe('a page whose turn has come', () => {
           evolution: { values: codec },
           images: { get: (key) => codec.encode({ id: Number(key), text: 't' }) },
           ...{ clock, volatile: undefined, wasEmpty: false },
+          confirmations: new Confirmations({ now: () => 0 }),
           snapshot: () => ({ startedAt: 0, position: null, done: true }),
         }),
       ),

@@ -183,6 +183,7 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
 
 const order = (key: number, more = '') => `{"order_number":${key}${more && `,${more}`}}`;
 const [PAID, OPEN] = ['"payment_status":"paid"', '"payment_status":"open"'];
+const REFUNDED = '"payment_status":"refunded"';
 const keysOf = ({ texts = new Map() }: TaskNotes) => [...texts.keys()].sort();
 
 describe('orders that are encoded as they arrive', () => {
@@ -233,7 +234,7 @@ describe('orders that come in the bytes of last time', () => {
       events: ['u 1'],
     });
     expect(await polled(order(1, OPEN), order(2))).toEqual({ known: ['1'], events: [] });
-    expect(await polled(order(1, PAID), order(2))).toEqual({ known: ['2'], events: ['u 1'] });
+    expect(await polled(order(1, REFUNDED), order(2))).toEqual({ known: ['2'], events: ['u 1'] });
     expect(store.count()).toBe(2);
   });
 
@@ -243,16 +244,16 @@ describe('orders that come in the bytes of last time', () => {
     const release = hold();
     (await poll()).answer([order(1, OPEN), order(2)], { total_records: 3, has_next_page: true });
     await until(() => commits.length === 2);
-    // Back to what it was, as it still is stored: that is no news only until the other page is.
+    // Back to what it was, as it still is stored: unchanged only until the other page is, and a lagging replica's answer from then on.
     const known = (await poll()).answer([order(2), order(1, PAID), order(3)]);
     expect(known).toEqual(['2', '1', '3']);
     release();
     await until(() => published.length === 3);
-    expect([eventsOf(1), eventsOf(2)]).toEqual([['u 1'], ['u 1']]);
+    expect([eventsOf(1), eventsOf(2)]).toEqual([['u 1'], []]);
     expect(published[2]!.unchanged).toBe(2);
     expect(book.values.decode(store.get('1')!.bytes)).toEqual({
       order_number: 1,
-      payment_status: 'paid',
+      payment_status: 'open',
     });
   });
 

@@ -62,6 +62,25 @@ export const DEAD_TOKENS: readonly (readonly [status: number, text: string])[] =
   [200, '{"error":"Unauthenticated."}'],
   [200, '<form></form>'],
 ];
+/** Read replicas behind the API: some of its answers show the list as it was a while ago. */
+export interface Replica {
+  readonly lagMs: number;
+  readonly turn: 'every second' | 'by chance';
+}
+
+/** A cache in front of the API: pages of the whole list come from it for a while. */
+export interface PageCache {
+  readonly ttlMs: number;
+  /** Whether it says how old they are; else their `Date` is that of the API's answer. */
+  readonly sendsAge: boolean;
+}
+
+interface CachedPage {
+  readonly at: number;
+  readonly date: string | undefined;
+  readonly text: string;
+  readonly shown: Shown;
+}
 
 type Fault = 'drop' | '500' | '502' | '429' | '429-later' | '401' | 'truncated' | 'garbage';
 const FAULTS: readonly Fault[] = [
@@ -97,7 +116,8 @@ const ODD_EACH = 9;
 const CUT = '\0';
 
 /** What comes back: nothing, or an answer, with the records that it is made of if it can be read. */
-type Reply = 'drop' | { readonly answer: Given; readonly shown?: Pick<Heard, 'query' | 'rows'> };
+type Reply = 'drop' | { readonly answer: Given; readonly shown?: Shown };
+type Shown = Pick<Heard, 'query' | 'rows' | 'isOwed'>;
 
 /** The API of one list: its HTTP, its token, its quota as a server counts it, its faults. */
 export class SimApi {
@@ -122,6 +142,10 @@ export class SimApi {
   /** Whether records hold a field that differs in every answer. */
   isVolatile = false;
   oddity: Oddity | undefined;
+  replica: Replica | undefined;
+  cache: PageCache | undefined;
+  readonly #cached = new Map<string, CachedPage>();
+  #lists = 0;
   /** Of each value of that field the records that were sent with it. */
   readonly signed = new Map<string, readonly SimRecord[]>();
   /** Of the clock that `Date` comes from: it may be set back. */
@@ -152,7 +176,7 @@ export class SimApi {
       const { answer, shown } = reply;
       const end = ++this.#order;
       if (shown && client.isReading() && !isAborted())
-        this.heard.push({ client, begin, end, at: this.#time.now(), ...shown, isOwed: true });
+        this.heard.push({ client, begin, end, at: this.#time.now(), ...shown });
       return answer;
     });
   }
@@ -212,7 +236,10 @@ export class SimApi {
     if (!isAccepted) return this.#answer(...this.deadToken);
 
     const query = queryOf(new URL(String(path), 'http://sim').searchParams);
-    const { rows, total } = this.list.page(query);
+    const cached = this.#fromCache(String(path));
+    if (cached) return cached;
+    const behindMs = this.#lagMs();
+    const { rows, total } = this.list.page(query, behindMs);
     const has_next_page = query.offset + query.pageSize < total;
     const pagination = { total_records: total, has_next_page };
     const contact = this.isPersonal ? { contact: `${PERSONAL} ${this.arrivals.length}` } : {};
@@ -226,8 +253,38 @@ export class SimApi {
     const whole = `{"data":[${texts.join()}],"pagination":${JSON.stringify(pagination)}}`;
     const text = whole.split(CUT, 1)[0]!;
     if (fault === 'truncated') return this.#answer(200, text, {}, text.length / 2);
-    const shown = { query, rows: rows.filter((row) => !this.#isOdd(row)) };
-    return { ...this.#answer(200, text), shown };
+    const shownRows = rows.filter((row) => !this.#isOdd(row));
+    // What was set back by the answer of a replica, or of a cache, need not be published.
+    const shown = { query, rows: shownRows, isOwed: behindMs === 0 };
+    const { answer } = this.#answer(200, text);
+    const isWhole = query.window === null && query.orderNumber === null;
+    if (this.cache && isWhole && !this.isVolatile) {
+      const { date } = answer.headers as { date?: string };
+      const kept = { at: this.#time.now(), date, text, shown: { ...shown, isOwed: false } };
+      this.#cached.set(String(path), kept);
+    }
+    return { answer, shown };
+  }
+
+  #fromCache(path: string): Reply | undefined {
+    const page = this.#cached.get(path);
+    if (!this.cache || !page) return undefined;
+    const ageMs = this.#time.now() - page.at;
+    if (ageMs >= this.cache.ttlMs) return undefined;
+    const { sendsAge } = this.cache;
+    const headers = {
+      ...(page.date !== undefined && { date: page.date }),
+      ...(sendsAge && { age: String(Math.ceil(ageMs / 1_000)) }),
+    };
+    return { answer: { status: 200, headers, text: page.text }, shown: page.shown };
+  }
+
+  #lagMs(): number {
+    if (!this.replica) return 0;
+    const { lagMs, turn } = this.replica;
+    this.#lists += 1;
+    const isBehind = turn === 'by chance' ? this.#chance.is(0.5) : this.#lists % 2 === 0;
+    return isBehind ? lagMs : 0;
   }
 
   /** Whether a record was no JSON at any time between. */

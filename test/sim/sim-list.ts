@@ -30,6 +30,8 @@ export interface SimRecord {
 export interface Sight {
   readonly at: number;
   readonly json: JsonObject | null;
+  /** Also of a list that does not show it. */
+  readonly updatedAt: number;
 }
 
 /** Times, ms since the epoch. */
@@ -68,12 +70,14 @@ export class SimList {
   /** Of the clock that stamps records: it may be set back. */
   stampSkewMs: number;
   #next = 1_001;
+  readonly #beganAt: number;
 
   constructor(traits: ListTraits, chance: Chance, time: SimTime, count: number) {
     this.traits = traits;
     this.#chance = chance;
     this.#time = time;
     this.stampSkewMs = traits.stampSkewMs;
+    this.#beganAt = time.now();
     const imported = time.now() - 1_000 - chance.below(40 * 86_400_000);
     for (let k = 0; k < count; k++) {
       const at = traits.isBulk ? imported : time.now() - 1_000 - chance.below(40 * 86_400_000);
@@ -101,16 +105,17 @@ export class SimList {
     else this.#commit(this.traits.isBulk && lot < 0.5 ? some() : [key], 'altered');
   }
 
-  /** A page, and how many records there are in all. */
-  page(query: SimQuery): { rows: SimRecord[]; total: number } {
+  /** A page, and how many records there are in all: as they were `behindMs` ago. */
+  page(query: SimQuery, behindMs = 0): { rows: SimRecord[]; total: number } {
     this.#beginsToBeWrong(query);
+    const then = behindMs === 0 ? this.#rows : this.#rowsAt(this.#time.now() - behindMs);
     const { offset, pageSize, orderNumber, window } = query;
     if (orderNumber !== null) {
-      const row = this.#isShown(orderNumber) && this.#rows.get(Number(orderNumber));
+      const row = this.#isShown(orderNumber) && then.get(Number(orderNumber));
       return { rows: row ? [row] : [], total: row ? 1 : 0 };
     }
     const { boundsInclude, sort } = this.traits;
-    let rows = [...this.#rows].filter(([key]) => this.#isShown(String(key)));
+    let rows = [...then].filter(([key]) => this.#isShown(String(key)));
     if (window) {
       const [low, high] = window;
       rows = rows.filter(([, { updatedAt: at }]) =>
@@ -134,6 +139,16 @@ export class SimList {
   /** When a record was hidden, whether or not it was there; never, if it was not. */
   hidden(key: string): Stretch {
     return (Number(key) % 3 > 0 && this.#wrong) || { from: Infinity, to: -Infinity };
+  }
+
+  #rowsAt(time: number): ReadonlyMap<number, SimRecord> {
+    const at = Math.max(time, this.#beganAt);
+    const rows = new Map<number, SimRecord>();
+    for (const [key, sights] of this.history) {
+      const sight = sights.findLast((each) => each.at <= at);
+      if (sight?.json) rows.set(Number(key), { json: sight.json, updatedAt: sight.updatedAt });
+    }
+    return rows;
   }
 
   #beginsToBeWrong({ offset, orderNumber, window }: SimQuery): void {
@@ -184,7 +199,7 @@ export class SimList {
       ...(this.#chance.is(0.02) && { [`extra_${this.#chance.below(3)}`]: version }),
     };
     this.#rows.set(key, { json, updatedAt });
-    this.#see(key, json);
+    this.#see(key, json, updatedAt);
   }
 
   #statuses(old: JsonObject): JsonObject {
@@ -207,12 +222,12 @@ export class SimList {
   }
 
   #remove(key: number): void {
-    if (this.#rows.delete(key)) this.#see(key, null);
+    if (this.#rows.delete(key)) this.#see(key, null, 0);
   }
 
-  #see(key: number, json: JsonObject | null): void {
+  #see(key: number, json: JsonObject | null, updatedAt: number): void {
     const sights = this.history.get(String(key)) ?? [];
     this.history.set(String(key), sights);
-    sights.push({ at: this.#time.now(), json });
+    sights.push({ at: this.#time.now(), json, updatedAt });
   }
 }

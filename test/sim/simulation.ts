@@ -84,6 +84,13 @@ const GROWN = 7;
 /** Each so manieth run what compaction takes is gone whenever a process takes another one's place. */
 const COMPACTED = 3;
 
+/** Each so manieth run every second answer, or one by chance, comes from a replica that lags by some seconds. */
+const LAGGING = 4;
+/** Each so manieth run pages of the whole list come from a cache, which says so, or does not. */
+const CACHED = 6;
+/** Longer than several sweeps, and than the time by which a cache is told from a replica. */
+const CACHE_TTL_MS = 45_000;
+
 /** Each so manieth run some records are no JSON for a while, in one of these ways. As above. */
 const ODD = 3;
 const ODD_WAYS = ['word', 'brace', 'quote', 'cut'] as const;
@@ -223,6 +230,15 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     const [from, to] = [0.2, 0.8].map((part) => START + Math.round(drawn.stormMs * part));
     api.oddity = { from: from!, to: to!, way: ODD_WAYS[seed % ODD_WAYS.length]! };
   }
+  if (seed % LAGGING === 1) {
+    const turn = seed % (2 * LAGGING) === 1 ? 'every second' : 'by chance';
+    api.replica = { lagMs: 1_000 + ((seed * 700) % 4_001), turn };
+  }
+  // A cache that tells nothing of its age, and has no `Date` to tell it by, can't be told from the API.
+  const sendsAge = seed % (2 * CACHED) < CACHED;
+  if (seed % CACHED === 5 && (sendsAge || traits.sendsDate)) {
+    api.cache = { ttlMs: CACHE_TTL_MS, sendsAge };
+  }
   api.faultiness = drawn.faultiness;
   while (time.now() < START + drawn.stormMs && !problem) {
     await time.pass(200 + chance.below(2_500));
@@ -245,6 +261,8 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   // The world calms down, and all that could be seen has to be there.
   api.faultiness = 0;
   api.isDown = false;
+  api.replica = undefined;
+  api.cache = undefined;
   if (isLossy) {
     // Whoever has the task dies: that the beginning of a topic is gone is seen when it is taken over.
     process.dangers = { ...SAFE, crash: 1 };

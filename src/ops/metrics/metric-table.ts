@@ -179,6 +179,12 @@ export const METRICS = {
     help: 'Troubles of readings that may cost records or time.',
     labels: ['resource', 'trouble'],
   },
+  staleAnswers: {
+    type: 'counter',
+    name: 'cellarstream_stale_answers_total',
+    help: 'Answers that were older than an answer before them: from a replica that lags, or from a cache.',
+    labels: ['resource'],
+  },
   sweeps: {
     type: 'counter',
     name: 'cellarstream_sweeps_total',

@@ -169,6 +169,7 @@ export function metrics(options: MetricsOptions): Metrics {
       set('firstReadDone', { resource }, Number(done));
     },
     onTrouble: ({ resource, trouble }) => add('troubles', { resource, trouble }),
+    onStale: ({ resource }) => add('staleAnswers', { resource }),
     onDropped: ({ resource }) => add('pagesDropped', { resource }),
     onRejected: ({ resource, reason }) => add('deadLetters', { resource, reason }),
     onRetry: ({ what, resource = 'all', error }) =>

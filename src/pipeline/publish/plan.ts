@@ -2,6 +2,7 @@ import { VERSION } from '../../core/version.ts';
 import type { Published } from '../../observe/hooks.ts';
 import type { ImageUpdate, KeptText, Run } from '../../state/store.ts';
 import type { Change } from '../../streams/diff/change.ts';
+import type { Unconfirmed } from '../../streams/diff/confirmations.ts';
 import type { Difference } from '../../streams/diff/diff.ts';
 import { countsWith } from '../../streams/paging/reading-counts.ts';
 import {
@@ -43,6 +44,8 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
   readonly way: 'commit' | 'keep' | 'nothing';
   /** Keys whose newest content can't be told: to be read again. */
   readonly undecided: readonly string[];
+  /** Records that go back: to be read again later. */
+  readonly unconfirmed: readonly Unconfirmed[];
 }
 
 /** How far a task has come by the commits so far. */
@@ -83,7 +86,7 @@ export function planning(
   const origin = { account: account.name, resource: rules.resource, version: VERSION };
 
   return (difference, { progress, repeated, isDue }) => {
-    const { read, unchanged, undecided } = difference;
+    const { read, unchanged, undecided, unconfirmed } = difference;
     const { batch, keys, runs } = read;
     const changes = [...difference.changes, ...repeated].map((change) =>
       hidingChange(change, evolution.values, personal),
@@ -137,6 +140,7 @@ export function planning(
       unchanged,
       rejected,
       undecided,
+      unconfirmed,
       // What is not committed has used no sequence.
       commit: { messages, images, cursor: { sequence, firstRead, since, keyFields }, ...notes },
       notes,
@@ -201,7 +205,7 @@ function progressWith(
 /** A sweep that knows what a batch has settled, and what it has not. */
 function withSettled(
   sweep: SweepProgress,
-  { read, same, undecided }: Difference<ComparedBatch>,
+  { read, same, undecided, unconfirmed }: Difference<ComparedBatch>,
   { images, unpublished }: Publication,
 ): SweepProgress {
   const { batch } = read;
@@ -216,7 +220,7 @@ function withSettled(
   const next = countsWith(counts, {
     decided: new Set(decided),
     unpublished,
-    undecided: [...undecided, ...untold],
+    undecided: [...undecided, ...unconfirmed.map(({ key }) => key), ...untold],
   });
   return next === counts ? sweep : { ...sweep, counts: next };
 }

@@ -23,6 +23,7 @@ import type { Task } from '../task.ts';
 import { askedReadings } from './certify-asked.ts';
 import type { Brought, PollBatch, ReadBatch, ReadLane } from './read-batch.ts';
 import { refetches } from './refetches.ts';
+import type { Refetches } from './refetches.ts';
 import { resyncReads } from './resync-reads.ts';
 import { singleRecords } from './single-records.ts';
 import { snapshotReads } from './snapshot-reads.ts';
@@ -66,8 +67,7 @@ export interface DecodedLists {
 export interface ListReads {
   /** What all lanes bring, as it comes; never completes by itself. */
   readonly batches$: Observable<ReadBatch>;
-  /** Reads a record again, by its key; one that is asked for already is not asked for twice. */
-  readonly refetch: (key: string) => void;
+  readonly refetch: Refetches['refetch'];
 }
 
 /** A bound of dates may be exclusive, or cut to the second. */
@@ -107,7 +107,8 @@ export function listReads(options: ListReadsOptions): ListReads {
   const open = (limit: Limit, places: number, request: ListRequest): ReadLane => {
     const lane = openLane(limit, places, request);
     const arrived = (answer: Answer): Brought => {
-      const { span, serverTime } = answer;
+      const { span, serverTime, elapsedMs = 0 } = answer;
+      const { age = { asOf: scheduler.now() - elapsedMs, staleMs: 0 } } = answer;
       const records = recordsOf(answer);
       const split = splitPage(records, lists.volatile);
       single.saw(records);
@@ -117,7 +118,7 @@ export function listReads(options: ListReadsOptions): ListReads {
         records.settle();
         settled();
       };
-      return { ...split, span, settle };
+      return { ...split, span, age, settle };
     };
     const seen = (answer: Answer): Brought => {
       const brought = arrived(answer);
@@ -196,7 +197,7 @@ export function listReads(options: ListReadsOptions): ListReads {
 
   /** Begins before what is wanted: the rest is left out by `updated_at`. */
   const windowFrom = (since: number) => window(since - BOUND_MS, clock.latest(scheduler.now()));
-  const again = refetches({ single, ...refetchLane, arrived: refetchLane.seen });
+  const again = refetches({ single, ...refetchLane, arrived: refetchLane.seen, scheduler });
 
   const resyncs$ = snapshot.done$.pipe(
     take(1),

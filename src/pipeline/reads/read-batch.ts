@@ -1,4 +1,5 @@
 import type { CertifyAsked, Outcome, Resync } from '../../account/resync-requests.ts';
+import type { AnswerAge } from '../../streams/http/answer-age.ts';
 import type { Answer } from '../../streams/decode/answer.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
@@ -12,6 +13,8 @@ import type { PageLane } from '../../account/page-lane.ts';
 /** What one look at the API brought, whatever it was for. */
 export interface Brought extends SplitPage {
   readonly span: Span;
+  /** How old it may be; undefined where no answer came with it. */
+  readonly age?: AnswerAge | undefined;
   /** To be called when it is dealt with: gives back its place in memory. */
   readonly settle: () => void;
 }

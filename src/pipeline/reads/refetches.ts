@@ -1,5 +1,5 @@
-import { concatMap, filter, map, Subject, switchMap, tap } from 'rxjs';
-import type { Observable } from 'rxjs';
+import { concatMap, filter, map, mergeMap, of, Subject, switchMap, tap, timer } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
 import type { Permits } from '../../streams/flow/permits.ts';
 import type { Answer } from '../../streams/decode/answer.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
@@ -12,19 +12,45 @@ export interface RefetchesOptions {
   /** Of one place: a record is dealt with before the next is asked for. */
   readonly permits: Permits;
   readonly arrived: (answer: Answer) => Brought;
+  readonly scheduler: SchedulerLike;
 }
 
 export interface Refetches {
   readonly batches$: Observable<RefetchBatch>;
   /** Reads a record again, by its key; one that is asked for already is not asked for twice. */
-  readonly refetch: (key: string) => void;
+  readonly refetch: (key: string, later?: LaterRefetch) => void;
 }
 
-/** Records of which two answers could not be told apart, one after the other. */
-export function refetches({ single, limit, permits, arrived }: RefetchesOptions): Refetches {
-  const again$ = new Subject<string>();
+/** When a record is read again, unless another answer has settled it by then. */
+export interface LaterRefetch {
+  /** Local time, ms. */
+  readonly at: number;
+  readonly isWanted: () => boolean;
+}
+
+/** Most refetches that wait for their time: each takes a request of the polls' quota. The others are read again by sweeps. */
+const MAX_LATER = 100;
+
+/** Records of which two answers could not be told apart, or whose answer has to be confirmed, one after the other. */
+export function refetches(options: RefetchesOptions): Refetches {
+  const { single, limit, permits, arrived, scheduler } = options;
+  const again$ = new Subject<{ readonly key: string; readonly later: LaterRefetch | undefined }>();
   const asked = new Set<string>();
+  let waiting = 0;
+  const due = (key: string, { at, isWanted }: LaterRefetch): Observable<string> => {
+    waiting += 1;
+    return timer(Math.max(0, at - scheduler.now()), scheduler).pipe(
+      tap(() => (waiting -= 1)),
+      filter(() => {
+        if (isWanted()) return true;
+        asked.delete(key);
+        return false;
+      }),
+      map(() => key),
+    );
+  };
   const batches$ = again$.pipe(
+    mergeMap(({ key, later }) => (later ? due(key, later) : of(key))),
     concatMap((key) =>
       permits.acquire.pipe(
         switchMap(() => single.ask(key, limit)),
@@ -39,11 +65,12 @@ export function refetches({ single, limit, permits, arrived }: RefetchesOptions)
   );
   return {
     batches$,
-    refetch: (key) => {
+    refetch: (key, later) => {
       // What can't be asked for a later poll or sweep decides.
       if (asked.has(key) || !single.canBeAsked(key)) return;
+      if (later && waiting >= MAX_LATER) return;
       asked.add(key);
-      again$.next(key);
+      again$.next({ key, later });
     },
   };
 }

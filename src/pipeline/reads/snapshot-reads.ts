@@ -1,5 +1,6 @@
 import { EMPTY, map, ReplaySubject, switchMap, take } from 'rxjs';
 import type { Observable } from 'rxjs';
+import { isStale } from '../../streams/http/answer-age.ts';
 import { MAX_BACK_MS } from '../../streams/http/server-clock.ts';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
 import type { ScanPage, ScanTrouble } from '../../streams/paging/pages.ts';
@@ -52,6 +53,10 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
     };
     // As with a sweep: what it may be nobody knows.
     settled &&= recordsOf(page.answer).isReadable;
+    if (isStale(page.answer.age)) {
+      settled = false;
+      clock.reachBack(page.answer.age!.staleMs);
+    }
     const brought = lane.seen(page.answer);
     // An empty list tells nothing of the clock that will stamp its first record.
     began$.next(clock.mark(clock.newest()) ?? (startedAt ?? MAX_BACK_MS) - MAX_BACK_MS);

@@ -3,6 +3,7 @@ import type { Observable } from 'rxjs';
 import type { Lanes } from '../../account/quotas.ts';
 import type { CertifyAsked } from '../../account/resync-requests.ts';
 import { recordsOf } from '../../streams/decode/answer.ts';
+import { isStale } from '../../streams/http/answer-age.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
 import { sweeps } from '../../streams/paging/sweeps.ts';
 import type { KnownRecords, SweepStep } from '../../streams/paging/sweeps.ts';
@@ -125,7 +126,10 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
         const { key, since, answer, again } = step;
         const read = batch(step, answer ? lane.seen(answer) : nothing(moment()));
         const isGone =
-          answer && recordsOf(answer).length === 0 && answer.pagination.total_records === 0;
+          answer &&
+          !isStale(answer.age) &&
+          recordsOf(answer).length === 0 &&
+          answer.pagination.total_records === 0;
         // Gone for the first time it stays missing, and is asked for again. What can't be told is not.
         if (!again) return isGone ? read : { ...read, spared: [key] };
         return isGone ? { ...read, gone: { keys: [key], since } } : read;

@@ -1,5 +1,6 @@
 import { concat, last, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
+import { oldestOf } from '../http/answer-age.ts';
 import type { Answer } from './answer.ts';
 import { isBroken, unreadIn } from './broken-answer.ts';
 import type { BrokenAnswer, Inquiry } from './broken-answer.ts';
@@ -44,7 +45,7 @@ export function acrossBroken(
       }),
     );
   };
-  const before$: Observable<Pick<Answer, 'data'>> =
+  const before$: Observable<Pick<Answer, 'data' | 'age'>> =
     place > 0 ? whole({ offset, pageSize: place }) : of({ data: [] });
   /** Errors when one is not where it was; emits the end of each reading. */
   const again = () =>
@@ -61,7 +62,7 @@ export function acrossBroken(
   return behind(at + 1).pipe(
     switchMap((next) =>
       before$.pipe(
-        switchMap(({ data }) => {
+        switchMap(({ data, age }) => {
           if (data.length !== place) return throwError(() => failed());
           return again().pipe(
             last(),
@@ -75,6 +76,7 @@ export function acrossBroken(
                 span: { begin: span.begin, end },
                 serverTime,
                 elapsedMs,
+                age: oldestOf([age, one.age, next.age]),
                 data: [...data, ...lost, ...next.data],
                 pagination: next.pagination,
               };

@@ -1,6 +1,7 @@
 import type { Observable } from 'rxjs';
 import { isJsonObject } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
+import type { AnswerAge } from '../http/answer-age.ts';
 import type { Body } from '../http/body.ts';
 import type { ListQuery } from '../http/list-query.ts';
 import type { Span } from '../http/logical-clock.ts';
@@ -42,6 +43,8 @@ export interface Answer {
   readonly serverTime: number | undefined;
   /** How long the answer took, from the request to its last byte, ms. Undefined counts as 0. */
   readonly elapsedMs?: number;
+  /** How old its content may be. Undefined counts as not older than its request. */
+  readonly age?: AnswerAge | undefined;
 }
 
 /** What an answer brings. */
@@ -60,13 +63,14 @@ export function recordsOf(answer: Pick<Answer, 'data' | 'records'>): PageRecords
 /** The answer that a page came with. */
 export function answerOf(
   page: Page,
-  { span, serverTime, elapsedMs }: Pick<Answer, 'span' | 'serverTime' | 'elapsedMs'>,
+  { span, serverTime, elapsedMs, age }: Pick<Answer, 'span' | 'serverTime' | 'elapsedMs' | 'age'>,
 ): Answer {
   return {
     ...page,
     span,
     serverTime,
     ...(elapsedMs !== undefined && { elapsedMs }),
+    ...(age && { age }),
     get data() {
       return page.records.all();
     },

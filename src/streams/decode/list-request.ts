@@ -243,8 +243,8 @@ export function* decodedPage(
   );
 }
 
-function whenOf({ span, serverTime, elapsedMs }: RawPage) {
-  return { span, serverTime, elapsedMs };
+function whenOf({ span, serverTime, elapsedMs, age }: RawPage) {
+  return { span, serverTime, elapsedMs, age };
 }
 
 function isKnown({ page, texts, rest }: AroundPage, known: UnreadableTexts): boolean {

@@ -7,9 +7,13 @@ import { changedPaths } from './changed-paths.ts';
 import type { ImageCodec } from '../records/image-codec.ts';
 import type { Identities } from './identity.ts';
 import type { NewestReads, Verdict } from './newest.ts';
+import type { Confirmations, Unconfirmed } from './confirmations.ts';
+import { isStale } from '../http/answer-age.ts';
+import type { AnswerAge } from '../http/answer-age.ts';
 import type { Span } from '../http/logical-clock.ts';
 import type { KeyedRecord } from '../records/page-record.ts';
 import type { PageRun } from '../records/page-run.ts';
+import { updatedAtOf } from '../records/updated-at.ts';
 import type { VolatileFields } from '../records/volatile-fields.ts';
 
 /** The last published image of each record. */
@@ -27,6 +31,8 @@ export interface ReadRecords {
   readonly gone?: readonly string[];
   /** Leave it out where reads never overlap. */
   readonly span?: Span;
+  /** Needed for {@link DiffOptions.confirmations}; without it the read counts as one that is never behind. */
+  readonly age?: AnswerAge | undefined;
 }
 
 /** What a page of records brought. */
@@ -40,6 +46,8 @@ export interface Difference<In extends ReadRecords> {
   readonly refreshed: ReadonlyMap<string, Buffer>;
   /** Keys whose newest content can't be told: to be read again. */
   readonly undecided: readonly string[];
+  /** Records that go back to an earlier state, and are held back until a later read shows the same. */
+  readonly unconfirmed: readonly Unconfirmed[];
 }
 
 /** What {@link diff} compares by; all of it optional. */
@@ -55,6 +63,8 @@ export interface DiffOptions {
   readonly isNew?: (record: KeyedRecord) => boolean;
   /** Needed where reads overlap: keeps an older answer from overwriting a newer one. */
   readonly newest?: NewestReads;
+  /** Needed where an answer may be behind an earlier one: a lagging replica, or a cache. */
+  readonly confirmations?: Confirmations;
   readonly identities?: Identities;
   /** Fields whose change alone is none. Default none. */
   readonly volatile?: VolatileFields | undefined;
@@ -88,7 +98,7 @@ export interface DiffOptions {
 export function diff<In extends ReadRecords>(
   options: DiffOptions = {},
 ): OperatorFunction<In, Difference<In>> {
-  const { isNew = () => true, newest, identities, volatile } = options;
+  const { isNew = () => true, newest, confirmations, identities, volatile } = options;
   const kept = new Map<string, Buffer>();
   const images = options.images ?? kept;
 
@@ -102,12 +112,18 @@ export function diff<In extends ReadRecords>(
     const page = new Map<string, Buffer>(); // images that this very page has changed
     const changes: Change[] = [];
     const undecided: string[] = [];
+    const unconfirmed: Unconfirmed[] = [];
     const unchanged: KeyedRecord[] = [];
     const refreshed = new Map<string, Buffer>();
     const { runs = [] } = read;
     const inRuns = runs.reduce((sum, { size }) => sum + size, 0);
-    if (read.span && inRuns > 0) {
-      newest?.sawAll(() => runs.flatMap(({ run }) => run.members), read.span);
+    const { age } = read;
+    // A stale answer was made before its request: it does not show that the content was still there by then.
+    const span = isStale(age) ? undefined : read.span;
+    if (span && inRuns > 0) newest?.sawAll(() => runs.flatMap(({ run }) => run.members), span);
+    const waiting = age && confirmations?.isAnyWaiting ? confirmations : undefined;
+    if (waiting && inRuns > 0) {
+      for (const { run } of runs) for (const { key } of run.members) waiting.agreed(key, age!);
     }
     const isRefreshed = (before: Buffer | undefined, after: Buffer): boolean =>
       volatile !== undefined &&
@@ -118,7 +134,8 @@ export function diff<In extends ReadRecords>(
       const { key, image } = each;
       if (image?.kind === 'published' && !page.has(key)) {
         unchanged.push(each);
-        if (read.span) newest?.saw(key, read.span, each.updatedAt, true);
+        if (span) newest?.saw(key, span, each.updatedAt, true);
+        waiting?.agreed(key, age!);
         continue;
       }
       const after = image?.kind === 'encoded' ? image.bytes : codec.encode(each.json);
@@ -129,18 +146,34 @@ export function diff<In extends ReadRecords>(
       if (same) {
         unchanged.push(each);
         if (!isEqual) refreshed.set(key, after);
+        waiting?.agreed(key, age!);
       } else {
         const verdict = judge(key, read.span, updatedAt);
         if (verdict === 'undecided') undecided.push(key);
         if (verdict !== 'newer') continue;
       }
-      if (read.span) newest?.saw(key, read.span, updatedAt, same);
-      if (same) continue;
-
-      page.set(key, after);
+      if (same) {
+        if (span) newest?.saw(key, span, updatedAt, true);
+        continue;
+      }
       const op = before ? 'u' : isNew(each) ? 'c' : 'r';
       const pair = { before: before ?? null, after };
-      changes.push(new DecodedChange({ key, op, images: pair, updatedAt }, decode, identities));
+      const change = new DecodedChange({ key, op, images: pair, updatedAt }, decode, identities);
+      if (confirmations && age) {
+        const published = change.before ? updatedAtOf(change.before) : undefined;
+        const equals = (image: Buffer) => image.equals(after) || isRefreshed(image, after);
+        const from = confirmations.confirmableFrom({ key, updatedAt, age, published, equals });
+        if (from !== undefined) {
+          unconfirmed.push({ key, from });
+          continue;
+        }
+        const isLater =
+          typeof published === 'number' && updatedAt !== null && updatedAt > published;
+        confirmations.published(key, isLater ? undefined : before);
+      }
+      if (span) newest?.saw(key, span, updatedAt, false);
+      page.set(key, after);
+      changes.push(change);
     }
     for (const key of read.gone ?? []) {
       const before = images.get(key);
@@ -148,15 +181,17 @@ export function diff<In extends ReadRecords>(
       const verdict = judge(key, read.span, null);
       if (verdict === 'undecided') undecided.push(key);
       if (verdict !== 'newer') continue;
-      if (read.span) newest?.saw(key, read.span, null, false);
+      if (span) newest?.saw(key, span, null, false);
       // When it was deleted the API does not say.
-      const change = { key, op: 'd', images: { before, after: null }, updatedAt: null } as const;
-      changes.push(new DecodedChange(change, decode));
+      const facts = { key, op: 'd', images: { before, after: null }, updatedAt: null } as const;
+      const change = new DecodedChange(facts, decode);
+      confirmations?.deleted(key, updatedAtOf(change.before!));
+      changes.push(change);
       kept.delete(key);
     }
     if (images === kept) for (const [key, image] of page) kept.set(key, image);
     return {
-      ...{ read, changes, refreshed, undecided },
+      ...{ read, changes, refreshed, undecided, unconfirmed },
       unchanged: unchanged.length + inRuns,
       same: unchanged,
     };

@@ -39,6 +39,8 @@ export interface HttpAnswer {
   readonly text: string;
   /** The `Date` header, ms since the epoch; undefined when it is not sent or not a date. */
   readonly date: number | undefined;
+  /** The `Age` header in ms: how long ago a cache had the answer from the API; undefined when it is not sent or not plausible. */
+  readonly ageMs: number | undefined;
   /** `Retry-After` in milliseconds from now; undefined when it is not sent or not readable. */
   readonly retryAfterMs: number | undefined;
   /** Origin of the `Location` header where that is another one than the request's; undefined without one. */
@@ -107,6 +109,7 @@ function read({ dispatcher, method, url, headers, body, maxBytes, bodies }: Http
       'user-agent': USER_AGENT,
       accept: 'application/json',
       'accept-encoding': 'gzip',
+      'cache-control': 'no-cache', // a cache may only answer with what the origin has just confirmed
       ...headers,
     },
     body: body ?? null,
@@ -144,6 +147,7 @@ async function unpackedAnswer(
       return body.bytes.toString('utf8');
     },
     date: date === undefined ? undefined : instant(date),
+    ageMs: cacheAge(single(headers.age)),
     retryAfterMs: retryAfter === undefined ? undefined : pause(retryAfter, date),
     redirectOrigin: otherOrigin(url, single(headers.location)),
   };
@@ -262,6 +266,14 @@ function single(header: string | string[] | undefined): string | undefined {
 function instant(date: string): number | undefined {
   const ms = Date.parse(date);
   return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** Longest plausible `Age`, in seconds: an answer that says more has a wrong header, and would move windows back by years. */
+const MAX_AGE_S = 7 * 86_400;
+
+function cacheAge(age: string | undefined): number | undefined {
+  const seconds = age !== undefined && /^\d{1,9}$/.test(age.trim()) ? Number(age) : Infinity;
+  return seconds <= MAX_AGE_S ? seconds * 1_000 : undefined;
 }
 
 /** Seconds, or a date to be held against the server's own clock. */

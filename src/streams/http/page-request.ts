@@ -8,6 +8,8 @@ import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import type { ListQuery } from './list-query.ts';
 import type { BodyPool } from './body.ts';
+import { answerAges } from './answer-age.ts';
+import type { AnswerAge, AnswerAges, DatedAnswer } from './answer-age.ts';
 import { blockedError, exchange, isJson, statusError, where } from './http.ts';
 import type { HttpAnswer, RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';
@@ -22,10 +24,11 @@ export interface RawPage extends Pick<HttpAnswer, 'body' | 'text'> {
   readonly isNotFound: boolean;
   /** When the request was under way, in the order of things; see {@link LogicalClock}. */
   readonly span: Span;
-  /** The server's clock at about the time of asking, never later: ms; undefined if it never told. */
+  /** The server's clock at about the time that the answer shows, never later: ms; undefined if it never told. */
   readonly serverTime: number | undefined;
   /** How long the answer took, from the request to its last byte, ms. */
   readonly elapsedMs: number;
+  readonly age: AnswerAge;
   /** Reports to the token whether the body was a page: nothing else proves that the server accepts the token. */
   readonly reportPage: (isPage: boolean) => void;
 }
@@ -50,6 +53,8 @@ export interface PageRequestOptions {
   readonly tokens: TokenSource;
   /** Orders the requests that may meet the same records: one clock a resource. Default its own. */
   readonly logicalClock?: LogicalClock;
+  /** Tells how old answers are: one for all lists of an API. Default its own. */
+  readonly ages?: AnswerAges;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
   /** Uniform in [0, 1), for the jitter. Default Math.random. */
@@ -81,6 +86,7 @@ export interface PageRequestOptions {
 export function pageRequest(options: PageRequestOptions): PageRequest {
   const { url, tokens, scheduler = asyncScheduler } = options;
   const { dispatcher = getGlobalDispatcher(), logicalClock = newLogicalClock() } = options;
+  const { ages = answerAges() } = options;
   const {
     maxPageBytes = 64 * 2 ** 20,
     random,
@@ -141,6 +147,9 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
             failures.since ??= askedAt;
             throw failure(answer, use, query);
           }
+          const { date, ageMs } = answer;
+          const dated = { askedAt, elapsedMs, date, ageMs };
+          const age = ages.of(dated);
           isAnswered = true;
           return {
             body: answer.body,
@@ -149,8 +158,9 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
             },
             isNotFound: isNone,
             span: logicalClock.answered(begin),
-            serverTime: serverTimeAt(askedAt, elapsedMs, answer, token),
+            serverTime: serverTimeAt(dated, age, token),
             elapsedMs,
+            age,
             reportPage: (isPage) => {
               if (!isNone) tokens.report(use, isPage ? 'worked' : 'failed');
             },
@@ -218,16 +228,15 @@ function isNotFound(answer: HttpAnswer, { orderNumber }: ListQuery): boolean {
   return answer.text.trimStart().startsWith('{');
 }
 
-/** From the answer's own `Date`, less all that may have passed since; else from the login's. */
+/** From the answer's own `Date`, less all that may have passed since, and less what the `Age` says beyond it; else from the login's. */
 function serverTimeAt(
-  askedAt: number,
-  elapsedMs: number,
-  { date }: HttpAnswer,
+  { askedAt, elapsedMs, date }: DatedAnswer,
+  { asOf, dateLagMs }: AnswerAge & { readonly dateLagMs: number },
   token: Token,
 ): number | undefined {
-  if (date !== undefined) return Math.floor(date - elapsedMs);
+  if (date !== undefined) return Math.floor(date - elapsedMs - (askedAt - dateLagMs - asOf));
   if (token.serverTime === undefined) return undefined;
-  return Math.floor(token.serverTime + askedAt - token.askedAt);
+  return Math.floor(token.serverTime + asOf - token.askedAt);
 }
 
 function addressOf(url: URL, query: ListQuery): URL {

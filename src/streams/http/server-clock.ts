@@ -14,6 +14,13 @@ export interface ServerClock {
   latest(localTime: number): number;
   /** The server's clock, as an answer told it. */
   tell(serverTime: number | undefined): void;
+  /**
+   * A page was made so many ms before it was asked for, by no poll: what changed in that time it does not show, and the next window
+   * reaches back over it.
+   */
+  reachBack(ms: number): void;
+  /** How much earlier than its mark the next window has to begin, ms: asked for once for each window. */
+  takeReach(): number;
   /** The `updated_at` of records that were read; null where there is none. */
   see(updatedAt: readonly (number | null)[]): void;
 }
@@ -38,6 +45,7 @@ export function serverClock(): ServerClock {
   let newest: number | undefined;
   /** The newest of those beyond `Date`; polls see the others again. */
   let ahead: number | undefined;
+  let reach = 0;
   let step = STEPS_MS[0]!; // the coarsest that every time seen is a multiple of
 
   const see = (at: number): void => {
@@ -58,6 +66,12 @@ export function serverClock(): ServerClock {
     },
     see: (updatedAt) => {
       for (const at of updatedAt) if (at !== null) see(at);
+    },
+    reachBack: (ms) => void (reach = Math.max(reach, ms)),
+    takeReach: () => {
+      const ms = reach;
+      reach = 0;
+      return ms;
     },
     newest: () => newest,
     mark: (then) => {

@@ -148,7 +148,7 @@ function chain(options: {
         clock.see(recordsOf(page.answer).updatedAt());
         const isLast = page.next === undefined;
         if (isLast) {
-          since = Math.min(mark ?? since, reached);
+          since = Math.min(mark ?? since, reached) - clock.takeReach();
           before = requests;
         }
         return { page, isLast };

@@ -21,6 +21,7 @@ import type { Observable, SchedulerLike } from 'rxjs';
 import type { ScanPage } from './pages.ts';
 import type { Span } from '../http/logical-clock.ts';
 import { recordsOf } from '../decode/answer.ts';
+import { isStale } from '../http/answer-age.ts';
 import type { Answer } from '../decode/answer.ts';
 import type { Permits } from '../flow/permits.ts';
 import { hasReadAll, proofLeft, removedLately, seenSince, showsAbsence } from './sweep-progress.ts';
@@ -162,7 +163,8 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
 
   const read = (position: SweepProgress['position']): Observable<SweepStep> =>
     defer(() => {
-      const beganAt = scheduler.now();
+      let beganAt = scheduler.now();
+      let isFirst = true;
       let addsUp = true;
       return scan(position, () => (addsUp = false)).pipe(
         map((page): SweepStep => {
@@ -170,6 +172,11 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
           lastRead = page.answer.span;
           // An unreadable record may be any of those that are missing.
           if (!recordsOf(page.answer).isReadable) addsUp = false;
+          const { age } = page.answer;
+          // A reading begins when its first page was made; what is older than that shows what was there before.
+          if (isFirst && age && !isStale(age)) beganAt = Math.min(beganAt, age.asOf);
+          isFirst = false;
+          if (age && age.asOf < beganAt) addsUp = false;
           return { kind: 'page', page, settled: addsUp, beganAt };
         }),
       );

@@ -258,6 +258,8 @@ describe('metrics', () => {
     const { hooks, value } = service();
     const resource = 'inventory';
     hooks.onTrouble({ resource, trouble: 'stepped-back', offset: 990 });
+    hooks.onStale({ resource, held: 3, ageMs: 0 });
+    expect(await value('cellarstream_stale_answers_total', { resource })).toBe(1);
     expect(
       await value('cellarstream_scan_troubles_total', { resource, trouble: 'stepped-back' }),
     ).toBe(1);

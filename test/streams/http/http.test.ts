@@ -370,7 +370,13 @@ describe('date', () => {
 
 describe('statusError', () => {
   const url = new URL('https://user:p4ss@api.example/v1/orders?offset=3');
-  const answer = { body: new Body(Buffer.of()), text: '', date: undefined, retryAfterMs: 7 };
+  const answer = {
+    body: new Body(Buffer.of()),
+    text: '',
+    date: undefined,
+    ageMs: undefined,
+    retryAfterMs: 7,
+  };
 
   it('is QUOTA_EXCEEDED for 429, else API_STATUS, with what is known', () => {
     expect(statusError(url, { ...answer, status: 429 }, { offset: 3 })).toMatchObject({

@@ -1,0 +1,144 @@
+import { isStale, MAX_LAG_MS } from '../http/answer-age.ts';
+import type { AnswerAge } from '../http/answer-age.ts';
+
+/** A record that differs from the image published under its key, or that has none. */
+export interface Sighting {
+  readonly key: string;
+  /** The record's `updated_at` in ms since the epoch; null when it has none. */
+  readonly updatedAt: number | null;
+  /** Of the answer that showed it. */
+  readonly age: AnswerAge;
+  /** The published image's `updated_at`; undefined when no image is published. */
+  readonly published: number | null | undefined;
+  /** Whether the record equals an image. */
+  readonly equals: (image: Buffer) => boolean;
+}
+
+/** A record whose state has to be read again before it is published. */
+export interface Unconfirmed {
+  readonly key: string;
+  /** Local time, in ms, from which on a read can confirm it. */
+  readonly from: number;
+}
+
+/** What {@link confirmations} needs. */
+export interface ConfirmationsOptions {
+  /** Local time, ms. */
+  readonly now: () => number;
+  /** Most sightings that wait for a second one. Default 50,000. */
+  readonly maxWaiting?: number;
+}
+
+interface Waiting {
+  /** When the state was first seen. */
+  readonly since: number;
+  readonly updatedAt: number | null;
+}
+
+interface Replaced {
+  readonly image: Buffer;
+  readonly at: number;
+}
+
+/** Some 100 bytes each. */
+const MAX_WAITING = 50_000;
+/** Keys of published deletions that are remembered, the newest; some 100 bytes each. */
+const MAX_DELETED = 50_000;
+/** Keys whose replaced images are remembered for {@link MAX_LAG_MS}, the newest; some 3 KB each. */
+const MAX_REPLACED = 1_000;
+/** Replaced images of one key. */
+const MAX_IMAGES = 4;
+
+/**
+ * Keeps a read replica that lags, or a cache, from setting a record back: a record that goes back is published only when a request that was
+ * sent {@link MAX_LAG_MS} or more after it was first seen so shows the same, and no answer in between has shown the published image.
+ *
+ * A record goes back if its `updated_at` is earlier than that of the published image, or, after a deletion, not later than that of the
+ * deleted one. Where `updated_at` is equal or missing, it goes back if it equals an image that was replaced less than {@link MAX_LAG_MS}
+ * before the answer was made, or if the answer is older than that ({@link isStale}).
+ *
+ * All of it is in memory, and bounded. A sighting that finds no room is held back as well, so the published image stays.
+ */
+export class Confirmations {
+  readonly #now: () => number;
+  readonly #maxWaiting: number;
+  readonly #waiting = new Map<string, Waiting>();
+  /** The `updated_at` of deleted records; a Map keeps the order of insertion: the oldest is its first. */
+  readonly #deleted = new Map<string, number | null>();
+  /** Images that were replaced by others with no later `updated_at`, the newest first. */
+  readonly #replaced = new Map<string, readonly Replaced[]>();
+
+  constructor({ now, maxWaiting = MAX_WAITING }: ConfirmationsOptions) {
+    this.#now = now;
+    this.#maxWaiting = maxWaiting;
+  }
+
+  /** Whether any record waits to be confirmed. */
+  get isAnyWaiting(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  isWaiting(key: string): boolean {
+    return this.#waiting.has(key);
+  }
+
+  /** When a record has to be read again, local ms; undefined if it may be published as it is. */
+  confirmableFrom(sighting: Sighting): number | undefined {
+    const { key, updatedAt, age } = sighting;
+    const first = this.#waiting.get(key);
+    if (!first && !this.#goesBack(sighting)) return undefined;
+    const isAgain = first !== undefined && first.updatedAt === updatedAt;
+    const since = isAgain ? first.since : this.#now();
+    const from = since + MAX_LAG_MS;
+    if (age.asOf >= from || !this.#goesBack(sighting)) {
+      this.#waiting.delete(key);
+      return undefined;
+    }
+    if (first || this.#waiting.size < this.#maxWaiting)
+      this.#waiting.set(key, { since, updatedAt });
+    return from;
+  }
+
+  /** An answer showed the published image: what differed from it before is not confirmed by later sightings alone. */
+  agreed(key: string, { asOf }: AnswerAge): void {
+    const first = this.#waiting.get(key);
+    if (first && asOf >= first.since) this.#waiting.delete(key);
+  }
+
+  /** A record is published; `replaced` is the image before it, unless its `updated_at` was earlier. */
+  published(key: string, replaced: Buffer | undefined): void {
+    this.#deleted.delete(key);
+    if (!replaced && this.#replaced.size === 0) return;
+    const now = this.#now();
+    for (const [other, [newest]] of this.#replaced) {
+      if (now - newest!.at < MAX_LAG_MS && this.#replaced.size <= MAX_REPLACED) break;
+      this.#replaced.delete(other);
+    }
+    if (!replaced) return;
+    const earlier = (this.#replaced.get(key) ?? []).filter(({ at }) => now - at < MAX_LAG_MS);
+    this.#replaced.delete(key); // it becomes the last
+    this.#replaced.set(key, [{ image: replaced, at: now }, ...earlier].slice(0, MAX_IMAGES));
+  }
+
+  /** A deletion is published. */
+  deleted(key: string, updatedAt: number | null): void {
+    this.#waiting.delete(key);
+    this.#replaced.delete(key);
+    this.#deleted.delete(key);
+    this.#deleted.set(key, updatedAt);
+    if (this.#deleted.size <= MAX_DELETED) return;
+    const [oldest] = this.#deleted.keys();
+    this.#deleted.delete(oldest!);
+  }
+
+  #goesBack({ key, updatedAt, age, published, equals }: Sighting): boolean {
+    const isNew = published === undefined;
+    const last = isNew ? this.#deleted.get(key) : published;
+    if (last === undefined) return false; // never seen
+    if (updatedAt !== null && last !== null && updatedAt !== last) return updatedAt < last;
+    if (isNew || isStale(age)) return true;
+    return (this.#replaced.get(key) ?? []).some(
+      ({ image, at }) => age.asOf < at + MAX_LAG_MS && equals(image),
+    );
+  }
+}

@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest';
+import { Confirmations } from '../../../src/streams/diff/confirmations.ts';
+import type { Sighting } from '../../../src/streams/diff/confirmations.ts';
+import { MAX_LAG_MS } from '../../../src/streams/http/answer-age.ts';
+
+const [OLDER, PUBLISHED] = [0, 5_000];
+const IMAGE = Buffer.from('the image before');
+
+/** Confirmations, and sightings of a record at times that are given in ms. */
+function sightings(maxWaiting?: number) {
+  let now = 0;
+  const confirmations = new Confirmations({
+    now: () => now,
+    ...(maxWaiting !== undefined && { maxWaiting }),
+  });
+  return {
+    confirmations,
+    /** Whether the record is held back when it is read at a time; by default in an older state than the published one. */
+    isHeld: (at: number, more: Partial<Sighting> & { readonly staleMs?: number } = {}) => {
+      now = at;
+      const { staleMs = 0, ...rest } = more;
+      return (
+        confirmations.confirmableFrom({
+          key: 'k',
+          updatedAt: OLDER,
+          age: { asOf: at - staleMs, staleMs },
+          published: PUBLISHED,
+          equals: (image) => image.equals(IMAGE),
+          ...rest,
+        }) !== undefined
+      );
+    },
+    at: (time: number) => void (now = time),
+  };
+}
+
+describe('a record with an earlier updated_at than the published one', () => {
+  it('is held until a request that was sent long enough after the first sighting shows it again', () => {
+    const { isHeld, confirmations } = sightings();
+    expect(isHeld(100)).toBe(true);
+    expect(confirmations.isWaiting('k')).toBe(true);
+    expect(isHeld(100 + MAX_LAG_MS - 1)).toBe(true);
+    expect(isHeld(100 + MAX_LAG_MS)).toBe(false);
+    expect(confirmations.isAnyWaiting).toBe(false);
+  });
+
+  it('is not confirmed by an answer that arrives late enough, and was made before', () => {
+    const { isHeld } = sightings();
+    expect(isHeld(0)).toBe(true);
+    expect(isHeld(MAX_LAG_MS + 5_000, { staleMs: 6_000 })).toBe(true);
+  });
+
+  it('is not confirmed by a replica that catches up: each state waits for itself', () => {
+    const { isHeld } = sightings();
+    for (let at = 0; at < 60_000; at += 8_000) {
+      expect(isHeld(at, { updatedAt: OLDER + at / 20 })).toBe(true);
+    }
+  });
+
+  it('is not confirmed where the published image was shown in between', () => {
+    const { isHeld, confirmations } = sightings();
+    for (let at = 0; at < 120_000; at += 4_000) {
+      expect(isHeld(at)).toBe(true);
+      confirmations.agreed('k', { asOf: at + 2_000, staleMs: 0 });
+    }
+  });
+
+  it('is confirmed even if an answer that was asked for before the first sighting disagrees', () => {
+    const { isHeld, confirmations } = sightings();
+    expect(isHeld(1_000)).toBe(true);
+    confirmations.agreed('k', { asOf: 999, staleMs: 0 });
+    expect(isHeld(1_000 + MAX_LAG_MS)).toBe(false);
+  });
+
+  it('stays held where more wait than there is room for', () => {
+    const { isHeld } = sightings(1);
+    expect(isHeld(0, { key: 'another' })).toBe(true);
+    expect(isHeld(0)).toBe(true);
+    expect(isHeld(60_000)).toBe(true);
+    expect(isHeld(60_000, { key: 'another' })).toBe(false); // and there is room again
+    expect(isHeld(60_001)).toBe(true);
+    expect(isHeld(60_001 + MAX_LAG_MS)).toBe(false);
+  });
+});
+
+describe('a record with the same updated_at as the published one, or with none', () => {
+  const stamps = [
+    { updatedAt: PUBLISHED, published: PUBLISHED },
+    { updatedAt: null, published: null },
+    { updatedAt: null, published: PUBLISHED },
+    { updatedAt: PUBLISHED, published: null },
+  ];
+
+  it.each(stamps)('is published at once: $updatedAt, $published', (stamp) => {
+    const { isHeld } = sightings();
+    expect(isHeld(0, stamp)).toBe(false);
+  });
+
+  it.each(stamps)('is held where it is what was replaced a moment ago: %o', (stamp) => {
+    const { isHeld, confirmations } = sightings();
+    confirmations.published('k', IMAGE);
+    const other = Buffer.from('another state');
+    expect(isHeld(1_000, { ...stamp, equals: (image) => image.equals(other) })).toBe(false);
+    expect(isHeld(1_000, stamp)).toBe(true);
+    expect(isHeld(MAX_LAG_MS - 1, stamp)).toBe(true);
+    expect(isHeld(MAX_LAG_MS + 1, { ...stamp, staleMs: 2 })).toBe(true);
+    expect(isHeld(MAX_LAG_MS + 1, stamp)).toBe(false); // a replica shows what came after it by then
+  });
+
+  it.each(stamps)('is held where it comes from a cache, until that is read again: %o', (stamp) => {
+    const { isHeld } = sightings();
+    const staleMs = MAX_LAG_MS + 1;
+    expect(isHeld(0, { ...stamp, staleMs })).toBe(true);
+    expect(isHeld(MAX_LAG_MS + 1_000, { ...stamp, staleMs: staleMs + 11_000 })).toBe(true);
+    expect(isHeld(2 * MAX_LAG_MS + 1, { ...stamp, staleMs })).toBe(false);
+  });
+
+  it('is remembered for a few images back, and no longer than a replica lags', () => {
+    const { isHeld, confirmations, at } = sightings();
+    confirmations.published('k', IMAGE);
+    at(1_000);
+    confirmations.published('k', Buffer.from('the next one'));
+    expect(isHeld(2_000, { updatedAt: null })).toBe(true);
+    at(MAX_LAG_MS + 500);
+    confirmations.published('k', Buffer.from('one more'));
+    expect(isHeld(MAX_LAG_MS + 600, { updatedAt: null })).toBe(false);
+  });
+});
+
+describe('a record with a later updated_at than the published one', () => {
+  it('is published at once, from a cache too, and forgets what waits', () => {
+    const { isHeld, confirmations } = sightings();
+    expect(isHeld(0)).toBe(true);
+    expect(isHeld(1, { updatedAt: PUBLISHED + 1, staleMs: 300_000 })).toBe(false);
+    expect(confirmations.isAnyWaiting).toBe(false);
+  });
+});
+
+describe('a record that was deleted', () => {
+  const absent = { published: undefined };
+
+  it.each([OLDER, PUBLISHED, null])('is held when it shows again with %s', (updatedAt) => {
+    const { isHeld, confirmations } = sightings();
+    confirmations.deleted('k', PUBLISHED);
+    expect(isHeld(86_400_000, { ...absent, updatedAt })).toBe(true);
+    expect(isHeld(86_400_000 + MAX_LAG_MS, { ...absent, updatedAt })).toBe(false);
+  });
+
+  it('is new at once with a later updated_at, and so is one that was never seen', () => {
+    const { isHeld, confirmations } = sightings();
+    confirmations.deleted('k', PUBLISHED);
+    expect(isHeld(0, { ...absent, updatedAt: PUBLISHED + 1 })).toBe(false);
+    expect(isHeld(0, { ...absent, key: 'never seen', staleMs: 300_000 })).toBe(false);
+  });
+
+  it('counts as any other once it is published again', () => {
+    const { isHeld, confirmations } = sightings();
+    confirmations.deleted('k', PUBLISHED);
+    confirmations.published('k', undefined);
+    expect(isHeld(0, absent)).toBe(false);
+  });
+});
