@@ -54,6 +54,8 @@ export interface PollReads {
 }
 
 const AN_HOUR_MS = 3_600_000;
+/** How long after the first poll the first probe begins, in ms: the first requests of a process are for records. Polls that a probe proves wrong are repeated. */
+const FIRST_PROBE_MS = 2_000;
 /** Least time between two probes, in ms: suspicions come in numbers. */
 const SOON_MS = 60_000;
 
@@ -196,7 +198,8 @@ export function pollReads(options: PollReadsOptions): PollReads {
         reached = { first: since, since };
         rightSince = since;
         const polls$ = restart$.pipe(startWith(undefined), switchMap(polling));
-        return merge(polls$, probes$);
+        const begun$ = timer(FIRST_PROBE_MS, scheduler);
+        return merge(polls$, begun$.pipe(switchMap(() => probes$)));
       }),
     ),
     dates,
