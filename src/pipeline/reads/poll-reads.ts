@@ -78,6 +78,8 @@ export function pollReads(options: PollReadsOptions): PollReads {
   const suspect$ = new Subject<void>();
   /** Where polls began, and have come to, ms. */
   let reached = { first: Infinity, since: -Infinity };
+  /** The server's time when the last poll began that has come to its end: what was stamped before it has been asked for. */
+  let polledAt = -Infinity;
   /** Where they were when the dates were last known to be right. */
   let rightSince = -Infinity;
   let suspected: number | undefined;
@@ -94,6 +96,7 @@ export function pollReads(options: PollReadsOptions): PollReads {
       if (dates.noDates) return EMPTY;
       const lanes = open();
       let asked: Window | undefined;
+      let beganAt = -Infinity;
       const scanning = (lane: ReadLane) => (window: Window) => {
         asked = window;
         return datedScan(lane, dates, window, now());
@@ -101,6 +104,7 @@ export function pollReads(options: PollReadsOptions): PollReads {
       const [scan, scanBack] = [scanning(lanes.newest), scanning(lanes.back)];
       return poll({
         scan: (window) => {
+          beganAt = now();
           onPoll(Date.parse(window.modifiedFromDate));
           return scan(window);
         },
@@ -116,7 +120,10 @@ export function pollReads(options: PollReadsOptions): PollReads {
       }).pipe(
         map(({ page, since, looksBack }: PollPage): PollBatch => {
           const brought = (looksBack ? lanes.back : lanes.newest).arrived(page.answer);
-          if (since !== undefined) reached = { ...reached, since };
+          if (since !== undefined) {
+            reached = { ...reached, since };
+            polledAt = beganAt;
+          }
           const isCaughtUp = since !== undefined && catchesUp();
           return { lane: 'poll', ...brought, page, since, catchesUp: isCaughtUp };
         }),
@@ -128,7 +135,7 @@ export function pollReads(options: PollReadsOptions): PollReads {
     });
   /** What to do about a refused poll; then polls go on. */
   const negotiating = (refused: Window, error: unknown): Observable<PollBatch | RefetchBatch> =>
-    probe(dateNegotiation(dates, refused, now())).pipe(
+    probe(dateNegotiation(dates, refused, { now: now(), newest: clock.newestStamp() })).pipe(
       concatMap((step) => {
         if (step.lane !== 'found') return of(step);
         if (!step.finding) return throwError(() => error);
@@ -143,6 +150,7 @@ export function pollReads(options: PollReadsOptions): PollReads {
       const isNew = finding.offsetMs !== dates.offsetMs || dates.noDates !== undefined;
       if (dates.noDates) dates.tryAgain();
       dates.offsetFound(finding.offsetMs);
+      dates.formWorks();
       if (isNew) restart(rightSince);
       else rightSince = since;
     } else if (finding.kind === 'no-dates' && finding.why === 'ignored') {
@@ -206,7 +214,7 @@ export function pollReads(options: PollReadsOptions): PollReads {
     noDates$,
     published: ({ lane, changes }) => {
       if (lane === 'poll' || dates.noDates) return;
-      const until = reached.since - 2 * lookbackMs;
+      const until = polledAt - 2 * lookbackMs;
       const missed = changes.find(
         ({ op, updatedAt }) =>
           op !== 'd' && updatedAt !== null && updatedAt >= reached.first && updatedAt <= until,

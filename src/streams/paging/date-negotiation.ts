@@ -1,3 +1,4 @@
+import { dateProbe } from './date-probe.ts';
 import type { ProbeQuestion, ProbeReply } from './date-probe.ts';
 import { SHORTEST_MS } from './list-dates.ts';
 import type { ListDates } from './list-dates.ts';
@@ -13,14 +14,15 @@ const A_MINUTE_MS = 60_000;
  * form until one is accepted, and halves the longest window where only long ones are refused. Ends with `dates` changed, unless the
  * refusal has nothing to do with dates.
  *
- * @param now The server's time, ms.
+ * @param at The server's time, and the newest stamp seen, ms.
  * @returns Whether the same request may be made again with other dates.
  */
 export function* dateNegotiation(
   dates: ListDates,
   refused: Window,
-  now: number,
+  at: { readonly now: number; readonly newest: number | undefined },
 ): Generator<ProbeDates, boolean, ProbeReply> {
+  const { now, newest } = at;
   yield {}; // what refuses this too is not about dates, and errors
   const again = yield refused;
   if (!again.isRefused) return false;
@@ -33,6 +35,13 @@ export function* dateNegotiation(
       dates.longestFound(length / 2);
       return true;
     }
+  }
+  // A bound may lie in the server's future only because of the zone that it is read in.
+  const finding = yield* written(dateProbe(newest, dates.offsetMs), dates);
+  if (finding.kind === 'offset' && finding.offsetMs !== dates.offsetMs) {
+    dates.offsetFound(finding.offsetMs);
+    const shifted = yield inForm();
+    if (!shifted.isRefused) return true;
   }
   while (dates.nextForm('refused')) {
     const reply = yield inForm();
