@@ -15,7 +15,7 @@ import {
 import type { Observable, SchedulerLike } from 'rxjs';
 import { recordsOf } from '../../streams/decode/answer.ts';
 import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
-import type { ListQuery } from '../../streams/http/list-query.ts';
+import type { ProbeDates } from '../../streams/paging/date-negotiation.ts';
 import type { ProbeReply } from '../../streams/paging/date-probe.ts';
 import { isRefusal } from './dated-scan.ts';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
@@ -30,9 +30,6 @@ export interface ProbeLaneOptions {
 /** A step of a series of questions: an answer's records on their way to be published, or what the series has found. */
 export type ProbeStep<Finding> =
   RefetchBatch | { readonly lane: 'found'; readonly finding: Finding };
-
-/** The dates of a question; without any, the list's first page. */
-export type ProbeDates = Pick<ListQuery, 'modifiedFromDate' | 'modifiedToDate'>;
 
 /** Puts a series of questions to a list, one after the other. What the answers bring is published like a record read again. */
 export type ProbeLane = <Finding>(

@@ -172,7 +172,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
       if (batch.lane === 'sweep' && batch.step.kind === 'page') {
         const { page } = batch.step;
         const counts = { settled: true, rejectedAt: [], fresh: 0, leftOut: 0, proofMs: MINUTE };
-        sweep = sweepAfter(sweep, page, { ...counts, now: scheduler.now() } as never);
+        sweep = sweepAfter(sweep, page, { ...counts, now: scheduler.now() });
       }
       if (batch.lane === 'sweep' && batch.step.kind === 'end')
         sweep = { ...sweep, phase: 'waiting' as never };
