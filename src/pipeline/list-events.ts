@@ -168,6 +168,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
           const plan = planOf(difference, { progress, repeated, isDue: isSaveDue(batch) });
           ({ cursor: progress } = plan.commit);
           const published = await commit(plan);
+          reads.published(published);
           for (const key of plan.undecided) reads.refetch(key);
           for (const { key, from: at } of plan.unconfirmed) {
             reads.refetch(key, { at, isWanted: () => confirmations.isWaiting(key) });

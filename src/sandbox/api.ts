@@ -6,6 +6,7 @@ import type { Readings, Settings } from './options.ts';
 import { Random } from './random.ts';
 import { RULES } from './resources.ts';
 import type { RecordKey, Resource } from './resources.ts';
+import { withLocalStamps } from './zones.ts';
 import type { Store } from './store.ts';
 import type { Tokens } from './tokens.ts';
 
@@ -78,7 +79,10 @@ export class Api {
       ...(hidden && { hidden }),
       ...(fault && { fault: { ...fault, random: this.#random } }),
     });
-    return { status: 200, headers: { 'content-type': 'application/json; charset=utf-8' }, body };
+    const { stampZone } = readings;
+    const shown = stampZone ? Buffer.from(withLocalStamps(body.toString(), stampZone)) : body;
+    const headers = { 'content-type': 'application/json; charset=utf-8' };
+    return { status: 200, headers, body: shown };
   }
 
   /** Whether the answer to a request would hold a record, as far as can be told without shuffled ties. */

@@ -12,12 +12,22 @@ export interface ApiTraits extends ListTraits {
   /** The clock that `Date` comes from, ahead of the true time, ms. */
   readonly dateSkewMs: number;
   readonly sendsDate: boolean;
+  /** Whether a window that ends later than the server's time is answered with 400. */
+  readonly refusesFuture: boolean;
   /** Most that an answer takes, ms. */
   readonly latencyMs: number;
   /** List requests in any 60 seconds. */
   readonly quotaPerMinute: number;
   readonly loginsPerMinute: number;
 }
+
+/** A list that reads date parameters, and writes stamps, as the API's description has it. */
+export const DATES_AS_WRITTEN = {
+  parameterZone: 0,
+  stampZone: null,
+  ignoresDates: false,
+  refusesFuture: false,
+} as const;
 
 /** Who asks. */
 export interface SimClient {
@@ -235,7 +245,10 @@ export class SimApi {
     const isAccepted = authorization === `Bearer ${token}` && this.#time.now() >= this.#validFrom;
     if (!isAccepted) return this.#answer(...this.deadToken);
 
-    const query = queryOf(new URL(String(path), 'http://sim').searchParams);
+    const now = this.#time.now() + this.dateSkewMs;
+    const query = queryOf(new URL(String(path), 'http://sim').searchParams, now);
+    const latest = Math.max(...(query.window ?? [0])) - this.traits.parameterZone * 60_000;
+    if (this.traits.refusesFuture && latest > now) return this.#answer(400, '{}');
     const cached = this.#fromCache(String(path));
     if (cached) return cached;
     const behindMs = this.#lagMs();
@@ -332,12 +345,13 @@ export class SimApi {
   }
 }
 
-function queryOf(query: URLSearchParams): SimQuery {
+/** @param now Where a window without an end ends. */
+function queryOf(query: URLSearchParams, now: number): SimQuery {
   const [from, to] = [query.get('modifiedFromDate'), query.get('modifiedToDate')];
   return {
     offset: Number(query.get('offset') ?? 0),
     pageSize: Number(query.get('pageSize') ?? 1_000),
     orderNumber: query.get('orderNumber'),
-    window: from !== null && to !== null ? [Date.parse(from), Date.parse(to)] : null,
+    window: from === null ? null : [Date.parse(from), to === null ? now : Date.parse(to)],
   };
 }
