@@ -5,7 +5,7 @@ import type { Dispatcher } from 'undici';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { objectIn } from '../../schemas/json/json.ts';
 import { backoff } from '../flow/backoff.ts';
-import { exchange, statusError, where } from './http.ts';
+import { exchange, isSuccess, statusError, where } from './http.ts';
 import type { HttpAnswer, RequestHooks } from './http.ts';
 import { keyPatience } from './key-patience.ts';
 import { during } from '../quota/token-bucket.ts';
@@ -137,7 +137,7 @@ function rejection(
 }
 
 function readToken(url: URL, answer: HttpAnswer, askedAt: number, elapsedMs: number): Token {
-  if (answer.status !== 200) throw statusError(url, answer);
+  if (!isSuccess(answer.status)) throw statusError(url, answer);
   const body = objectIn(answer.text);
   const text = body?.accessToken;
   if (typeof text !== 'string' || text === '') {

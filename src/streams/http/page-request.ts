@@ -8,7 +8,7 @@ import { during } from '../quota/token-bucket.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 import type { ListQuery } from './list-query.ts';
 import type { BodyPool } from './body.ts';
-import { exchange, statusError, where } from './http.ts';
+import { exchange, isSuccess, statusError, where } from './http.ts';
 import type { HttpAnswer, RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';
 import type { LogicalClock, Span } from './logical-clock.ts';
@@ -19,6 +19,8 @@ import type { TokenSource } from './token.ts';
 export interface RawPage extends Pick<HttpAnswer, 'body' | 'text'> {
   /** The answer was a 404 that is no page of HTML, to a request for one record: who said it? */
   readonly isNotFound: boolean;
+  /** The server said that there is nothing: 204 or 205, which have no body. */
+  readonly isEmpty?: boolean;
   /** When the request was under way, in the order of things; see {@link LogicalClock}. */
   readonly span: Span;
   /** The server's clock at about the time of asking, never later: ms; undefined if it never told. */
@@ -106,7 +108,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
           expectAccepted(answer, token, query);
           const isNone = isNotFound(answer, query);
-          if (answer.status !== 200 && !isNone)
+          if (!isSuccess(answer.status) && !isNone)
             throw statusError(url, answer, { offset: query.offset });
           isAnswered = true;
           return {
@@ -115,6 +117,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
               return answer.text;
             },
             isNotFound: isNone,
+            isEmpty: NO_CONTENT.has(answer.status),
             span: logicalClock.answered(begin),
             serverTime: serverTimeAt(askedAt, elapsedMs, answer, token),
             elapsedMs,
@@ -165,6 +168,8 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     );
   };
 }
+
+const NO_CONTENT: ReadonlySet<number> = new Set([204, 205]);
 
 /** How an API may put it that there is no record of a number; but a gateway may say so too. */
 function isNotFound(answer: HttpAnswer, { orderNumber }: ListQuery): boolean {
