@@ -1,6 +1,7 @@
 import type { OnReadOpts } from 'node:net';
 import { Agent, buildConnector } from 'undici';
 import type { Dispatcher } from 'undici';
+import { answerLimit } from './answer-limit.ts';
 import type { Proxies } from './proxies.ts';
 import { proxiedConnections } from './proxied-connections.ts';
 
@@ -10,6 +11,12 @@ import { proxiedConnections } from './proxied-connections.ts';
  * after 1 s, fails as well. Too large: addresses without a route use up the connect timeout.
  */
 export const ADDRESS_ATTEMPT_MS = 2_500;
+
+/**
+ * Longest time from a request to the last byte of its answer, in ms. Too small: a page of 3 MB fails on a slow line, below 25 kB/s at
+ * this value. Too large: an answer that trickles holds up a list for as long.
+ */
+const ANSWER_LIMIT_MS = 120_000;
 
 /** Options of {@link httpConnections}. */
 export interface HttpConnectionOptions {
@@ -27,6 +34,8 @@ export interface HttpConnectionOptions {
   readonly connectTimeoutMs: number;
   /** Longest wait for the headers of an answer, and then between two parts of its body, in ms. */
   readonly answerTimeoutMs: number;
+  /** Longest time from a request to the last byte of its answer, in ms. Default 120,000. */
+  readonly answerLimitMs?: number | undefined;
   /** Most bytes of an answer's body. Default: no limit here. */
   readonly maxAnswerBytes?: number | undefined;
   /** Memory that sockets read into. Default: new memory for each read. Not used inside a proxy's tunnel. */
@@ -42,6 +51,7 @@ export interface HttpConnectionOptions {
 export function httpConnections(options: HttpConnectionOptions): Dispatcher {
   const { ca, cert, key, passphrase, onread, proxies } = options;
   const { connections, connectTimeoutMs, answerTimeoutMs, maxAnswerBytes } = options;
+  const { answerLimitMs = ANSWER_LIMIT_MS } = options;
   const tcp = {
     timeout: connectTimeoutMs,
     autoSelectFamily: true,
@@ -64,12 +74,15 @@ export function httpConnections(options: HttpConnectionOptions): Dispatcher {
       ...(connections !== undefined && { connections }),
       ...(maxAnswerBytes !== undefined && { maxResponseSize: maxAnswerBytes }),
     });
-  if (!proxies?.http && !proxies?.https) return agentWith(direct);
-  return proxiedConnections({
-    proxies,
-    direct,
-    toProxy: buildConnector(tcp),
-    timeoutMs: connectTimeoutMs,
-    agentWith,
-  });
+  const dispatcher =
+    proxies?.http || proxies?.https
+      ? proxiedConnections({
+          proxies,
+          direct,
+          toProxy: buildConnector(tcp),
+          timeoutMs: connectTimeoutMs,
+          agentWith,
+        })
+      : agentWith(direct);
+  return answerLimit(dispatcher, answerLimitMs);
 }

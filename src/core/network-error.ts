@@ -17,3 +17,17 @@ export function isNetworkError(error: unknown, causes = MAX_CAUSES): boolean {
   if (error.name === 'TimeoutError' || ('code' in error && CODES.has(error.code))) return true;
   return isNetworkError(error.cause, causes - 1);
 }
+
+/** Codes of the time limits for an answer: those for its headers and for the time between two parts of its body. */
+const ANSWER_TIMEOUTS: ReadonlySet<unknown> = new Set([
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+]);
+
+/** Whether an answer, or the whole of it, did not come in time; connections that are not set up in time are another matter. */
+export function isTimeout(error: unknown, causes = MAX_CAUSES): boolean {
+  if (!(error instanceof Error) || causes === 0) return false;
+  if (error.name === 'TimeoutError') return true;
+  if ('code' in error && ANSWER_TIMEOUTS.has(error.code)) return true;
+  return isTimeout(error.cause, causes - 1);
+}

@@ -1,5 +1,5 @@
-import { DecoratorHandler } from 'undici';
 import type { Agent, buildConnector, Dispatcher } from 'undici';
+import { passingHandler } from './passing-handler.ts';
 import { proxyFor } from './proxies.ts';
 import type { ChosenProxy, Proxies } from './proxies.ts';
 import { openTunnel, ProxyError, refused } from './proxy-tunnel.ts';
@@ -51,14 +51,15 @@ export function proxiedConnections(options: ProxiedOptions): Dispatcher {
     const forward = (): boolean =>
       dispatch(absolute(request, target, proxy), passingRefusals(handler, proxy));
     if (forwarded.has(target.origin)) return forward();
-    const tried: Dispatcher.DispatchHandler = new DecoratorHandler(handler);
-    const onError = tried.onResponseError?.bind(tried);
-    tried.onResponseError = (controller, error) => {
-      if (!isTunnelRefused(error)) return onError?.(controller, error);
-      forwarded.add(target.origin);
-      forward();
-    };
-    return dispatch(request, tried);
+    const passing = passingHandler(handler);
+    return dispatch(request, {
+      ...passing,
+      onResponseError: (controller, error) => {
+        if (!isTunnelRefused(error)) return passing.onResponseError(controller, error);
+        forwarded.add(target.origin);
+        forward();
+      },
+    });
   });
 }
 
@@ -90,11 +91,12 @@ function passingRefusals(
   handler: Dispatcher.DispatchHandler,
   proxy: ChosenProxy,
 ): Dispatcher.DispatchHandler {
-  const passing: Dispatcher.DispatchHandler = new DecoratorHandler(handler);
-  const start = passing.onResponseStart?.bind(passing);
-  passing.onResponseStart = (controller, status, headers, message) => {
-    if (status === 407) controller.abort(refused(proxy, status, 'the request'));
-    else start?.(controller, status, headers, message);
+  const passing = passingHandler(handler);
+  return {
+    ...passing,
+    onResponseStart: (controller, status, headers, message) => {
+      if (status === 407) controller.abort(refused(proxy, status, 'the request'));
+      else passing.onResponseStart(controller, status, headers, message);
+    },
   };
-  return passing;
 }

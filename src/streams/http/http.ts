@@ -1,20 +1,18 @@
-import { promisify } from 'node:util';
-import { gunzip as gunzipCallback } from 'node:zlib';
 import { Observable } from 'rxjs';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../../core/errors.ts';
 import type { ErrorContext } from '../../core/errors.ts';
 import { httpError } from '../../core/http-error.ts';
-import { codeOf } from '../../core/tls-error.ts';
+import { isTimeout } from '../../core/network-error.ts';
 import { USER_AGENT } from '../../core/version.ts';
 import { readAnswer } from './answer-reader.ts';
-import type { Reading } from './answer-reader.ts';
+import type { Reading, SentAnswer } from './answer-reader.ts';
 import { Body } from './body.ts';
 import type { BodyPool } from './body.ts';
+import { inUtf8, UnknownCharset } from './charset.ts';
+import { withoutCoding } from './content-coding.ts';
 import { RETRY_AFTER } from '../flow/backoff.ts';
 import type { Retry } from '../flow/backoff.ts';
-
-const gunzip = promisify(gunzipCallback);
 
 /** One request of {@link exchange}. */
 export interface HttpRequest {
@@ -73,7 +71,7 @@ const MAX_RETRY_AFTER_MS = 10 * 60_000;
  * aborts it. Redirects are not followed: they would carry the token elsewhere.
  *
  * Errors with `API_UNREACHABLE` (refused, reset, timed out), `TLS_REFUSED`, or `API_ANSWER` (cut off,
- * too large).
+ * too large, in an unknown charset).
  */
 export function exchange(request: HttpRequest): Observable<HttpAnswer> {
   return new Observable((subscriber) => {
@@ -126,9 +124,7 @@ function read({ dispatcher, method, url, headers, body, maxBytes, bodies }: Http
     },
     // The headers were there: whatever ends the body early but time has cut an answer off.
     cutOff: (cause) =>
-      cause instanceof CellarstreamError || codeOf(cause) === 'UND_ERR_BODY_TIMEOUT'
-        ? cause
-        : unreadable(url, cause),
+      cause instanceof CellarstreamError || isTimeout(cause) ? cause : unreadable(url, cause),
   });
 }
 
@@ -137,7 +133,14 @@ async function unpackedAnswer(
   { url, maxBytes }: HttpRequest,
 ): Promise<HttpAnswer> {
   const { status, headers, body: sent } = await reading.answer;
-  const body = await unpacked(sent, single(headers['content-encoding']), maxBytes);
+  if (status === 206 && isPart(single(headers['content-range']))) {
+    sent.giveBack();
+    throw unreadable(url, new Error('206 with a part of the answer, which was not asked for'));
+  }
+  const body = await readable(sent, headers, maxBytes).catch((cause: unknown) => {
+    sent.giveBack();
+    throw cause instanceof UnknownCharset ? inNoCharset(url, cause) : unreadable(url, cause);
+  });
   const date = single(headers.date);
   const retryAfter = single(headers['retry-after']);
   return {
@@ -153,31 +156,30 @@ async function unpackedAnswer(
   };
 }
 
-/** What was asked for is gzip or nothing; another encoding is an answer that can't be read. */
-async function unpacked(sent: Body, encoding: string | undefined, maxBytes: number): Promise<Body> {
+/** The body without its content coding, in UTF-8. */
+async function readable(
+  sent: Body,
+  headers: SentAnswer['headers'],
+  maxBytes: number,
+): Promise<Body> {
   const { bytes } = sent;
-  if (encoding === undefined || encoding === 'identity' || bytes.length === 0) {
-    return new Body(withoutMark(bytes), () => sent.giveBack());
-  }
-  const plain = await gunzip(bytes, { maxOutputLength: maxBytes });
+  const plain = await withoutCoding(bytes, all(headers['content-encoding']), maxBytes);
+  const body = inUtf8(plain, all(headers['content-type']));
+  if (body.buffer === bytes.buffer) return new Body(body, () => sent.giveBack());
   sent.giveBack();
-  return new Body(withoutMark(plain));
+  return new Body(body);
 }
 
-/** A byte order mark may be ignored, says RFC 8259. */
-function withoutMark(body: Buffer): Buffer {
-  return body.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK)
-    ? body.subarray(BYTE_ORDER_MARK.length)
-    : body;
+/** Whether a `Content-Range` tells of bytes that are missing; ranges of other units are pages of lists (PostgREST counts rows). */
+function isPart(range: string | undefined): boolean {
+  const [, first, last, length] = /^\s*bytes\s+(\d+)-(\d+)\/(\d+|\*)/i.exec(range ?? '') ?? [];
+  if (first === undefined) return false;
+  return Number(first) > 0 || (length !== '*' && Number(last) + 1 < Number(length));
 }
-
-const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
 function classify(request: HttpRequest, cause: unknown): CellarstreamError {
   if (cause instanceof CellarstreamError) return cause;
   const { url, setting = 'API_BASE_URL' } = request;
-  const code = codeOf(cause);
-  if (code === 'ERR_BUFFER_TOO_LARGE' || code?.startsWith('Z_')) return unreadable(url, cause);
   return httpError(cause, {
     who: where(url),
     protocol: url.protocol,
@@ -190,6 +192,13 @@ function classify(request: HttpRequest, cause: unknown): CellarstreamError {
 function unreadable(url: URL, cause: unknown): CellarstreamError {
   const message = `${where(url)} sent an answer that was cut off or can't be unpacked`;
   return new CellarstreamError('API_ANSWER', message, { cause });
+}
+
+function inNoCharset(url: URL, { message }: UnknownCharset): CellarstreamError {
+  return new CellarstreamError(
+    'API_ANSWER',
+    `${where(url)} sent an answer that can't be read: ${message}`,
+  );
 }
 
 /** The error that speaks of an answer's status. Its body stays out: it may hold personal fields. */
@@ -254,6 +263,11 @@ function otherOrigin(url: URL, location: string | undefined): string | undefined
   return origin === url.origin ? undefined : origin;
 }
 
+/** Any 2xx: some servers answer 201 to a login, 203 behind a gateway, and 206 with a page of a list. */
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
 /** An address fit for a log line: no query, no credentials. */
 export function where(url: URL): string {
   return url.origin + url.pathname;
@@ -261,6 +275,11 @@ export function where(url: URL): string {
 
 function single(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
+}
+
+/** A header that may be sent more than once, as one list. */
+function all(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header.join(', ') : header;
 }
 
 function instant(date: string): number | undefined {

@@ -4,7 +4,7 @@ import { getGlobalDispatcher } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { backoff } from '../flow/backoff.ts';
-import { blockedError, exchange, isJson, statusError, where } from './http.ts';
+import { blockedError, exchange, isJson, isSuccess, statusError, where } from './http.ts';
 import type { HttpAnswer, RequestHooks } from './http.ts';
 import { keyPatience } from './key-patience.ts';
 import { tokenIn } from './login-answer.ts';
@@ -81,7 +81,7 @@ export function login(options: LoginOptions): Observable<Token> {
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
           if (isRejection(answer)) throw rejection(url, answer, patience.refused(key));
           patience.restart();
-          if (answer.status !== 200) throw failure(url, setting, answer);
+          if (!isSuccess(answer.status)) throw failure(url, setting, answer);
           const token = tokenIn(url, answer, askedAt, elapsedMs);
           patience.accepted(key);
           return token;

@@ -10,7 +10,7 @@ import type { ListQuery } from './list-query.ts';
 import type { BodyPool } from './body.ts';
 import { answerAges } from './answer-age.ts';
 import type { AnswerAge, AnswerAges, DatedAnswer } from './answer-age.ts';
-import { blockedError, exchange, isJson, statusError, where } from './http.ts';
+import { blockedError, exchange, isJson, isSuccess, statusError, where } from './http.ts';
 import type { HttpAnswer, RequestHooks } from './http.ts';
 import { logicalClock as newLogicalClock } from './logical-clock.ts';
 import type { LogicalClock, Span } from './logical-clock.ts';
@@ -22,6 +22,8 @@ import type { TokenOutcome, TokenUse } from './token-life.ts';
 export interface RawPage extends Pick<HttpAnswer, 'body' | 'text'> {
   /** The answer was a 404 that is no page of HTML, to a request for one record: who said it? */
   readonly isNotFound: boolean;
+  /** The server said that there is nothing: 204 or 205, which have no body. */
+  readonly isEmpty?: boolean;
   /** When the request was under way, in the order of things; see {@link LogicalClock}. */
   readonly span: Span;
   /** The server's clock at about the time that the answer shows, never later: ms; undefined if it never told. */
@@ -143,7 +145,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
           const elapsedMs = elapsed();
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
           const isNone = isNotFound(answer, query);
-          if (answer.status !== 200 && !isNone) {
+          if (!isSuccess(answer.status) && !isNone) {
             failures.since ??= askedAt;
             throw failure(answer, use, query);
           }
@@ -157,6 +159,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
               return answer.text;
             },
             isNotFound: isNone,
+            isEmpty: NO_CONTENT.has(answer.status),
             span: logicalClock.answered(begin),
             serverTime: serverTimeAt(dated, age, token),
             elapsedMs,
@@ -221,6 +224,7 @@ function namesParameter({ text }: HttpAnswer, query: ListQuery): boolean {
   const said = text.toLowerCase();
   return Object.keys(query).some((name) => said.includes(name.toLowerCase()));
 }
+const NO_CONTENT: ReadonlySet<number> = new Set([204, 205]);
 
 /** How an API may put it that there is no record of a number; but a gateway may say so too. */
 function isNotFound(answer: HttpAnswer, { orderNumber }: ListQuery): boolean {

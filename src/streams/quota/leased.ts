@@ -1,6 +1,6 @@
-import { DecoratorHandler } from 'undici';
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../../core/errors.ts';
+import { passingHandler } from '../../core/passing-handler.ts';
 
 /**
  * A dispatcher that writes a request to its socket only while it may be sent. When it was begun says nothing: a connection may be
@@ -10,14 +10,15 @@ import { CellarstreamError } from '../../core/errors.ts';
  */
 export function leased(dispatcher: Dispatcher, mayBeSent: () => boolean): Dispatcher {
   return dispatcher.compose((dispatch) => (options, handler) => {
-    const held: Dispatcher.DispatchHandler = new DecoratorHandler(handler);
-    const start = held.onRequestStart?.bind(held);
-    // Called as it is about to be written.
-    held.onRequestStart = (controller, context) => {
-      if (!mayBeSent()) throw over();
-      start?.(controller, context);
-    };
-    return dispatch(options, held);
+    const passing = passingHandler(handler);
+    return dispatch(options, {
+      ...passing,
+      // Called as it is about to be written.
+      onRequestStart: (controller, context) => {
+        if (!mayBeSent()) throw over();
+        passing.onRequestStart(controller, context);
+      },
+    });
   });
 }
 

@@ -8,6 +8,8 @@ import { firstValueFrom, lastValueFrom } from 'rxjs';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { describeError } from '../../../src/core/errors.ts';
+import { httpConnections } from '../../../src/core/http-connections.ts';
+import { isTimeout } from '../../../src/core/network-error.ts';
 import { VERSION } from '../../../src/core/version.ts';
 import { Body, BodyPool } from '../../../src/streams/http/body.ts';
 import { exchange, statusError, where } from '../../../src/streams/http/http.ts';
@@ -132,6 +134,65 @@ describe('exchange', () => {
     expect((await ask(packed)).text).toBe('x'.repeat(1_000));
   });
 
+  it.each(['bytes 0-9/10', 'bytes 0-9/*', '0-9/3573', 'items 10-19/100'])(
+    'takes a 206 with Content-Range %s for a whole answer',
+    async (range) => {
+      const answer = await ask((_, response) => {
+        response.writeHead(206, { 'content-range': range });
+        response.end('0123456789');
+      });
+      expect(answer).toMatchObject({ status: 206, text: '0123456789' });
+    },
+  );
+
+  it('publishes no U+FFFD where the charset is Latin-1', async () => {
+    const bodies = new BodyPool();
+    const answer = await ask(
+      (_, response) => {
+        response.writeHead(200, { 'content-type': 'application/json; charset=ISO-8859-1' });
+        response.end(gzipSync(Buffer.from('"Ren\xe9"', 'latin1')));
+      },
+      { bodies },
+    );
+    expect(answer.text).toBe('"René"');
+  });
+
+  it.each<[string, RequestListener]>([
+    [
+      'an answer that trickles for ever',
+      (request, response) => {
+        const more = setInterval(() => response.write(' '), 5);
+        request.socket.on('close', () => clearInterval(more));
+      },
+    ],
+    [
+      'interim answers without end',
+      (request, response) => {
+        const more = setInterval(() => response.writeProcessing(), 5);
+        request.socket.on('close', () => clearInterval(more));
+      },
+    ],
+  ])('gives up %s', async (_, trickle) => {
+    const connections = httpConnections({
+      connectTimeoutMs: 1_000,
+      answerTimeoutMs: 1_000,
+      answerLimitMs: 100,
+      onread: sharedReads(),
+    });
+    onTestFinished(() => connections.destroy());
+    const sending = await request(trickle, { dispatcher: connections });
+    const failed = failureOf(exchange(sending));
+    const [socket] = (await once(server!.arrivals, 'request')) as [Socket];
+    const closed = once(socket, 'close');
+    const error = await failed;
+    expect(error).toMatchObject({ code: 'API_UNREACHABLE' });
+    expect(describeError(error)).toMatch(
+      /^no answer from .*\/v1\/orders: the answer was not complete after 0.1 s$/,
+    );
+    expect(isTimeout(error)).toBe(true);
+    await closed;
+  });
+
   it('takes an empty answer for empty, though it claims to be gzip', async () => {
     const empty: RequestListener = (_, response) => {
       response.writeHead(401, { 'content-encoding': 'gzip' });
@@ -163,10 +224,24 @@ describe('exchange', () => {
       },
     ],
     [
-      'an encoding that nobody asked for',
+      'what is neither text nor its content coding',
       (_, response) => {
         response.writeHead(200, { 'content-encoding': 'br' });
-        response.end('xxxxxxxx');
+        response.end(Buffer.from('xxxx\0xxx'));
+      },
+    ],
+    [
+      'a part of an answer, which was not asked for',
+      (_, response) => {
+        response.writeHead(206, { 'content-range': 'bytes 0-9/20' });
+        response.end('0123456789');
+      },
+    ],
+    [
+      'a charset that is not known',
+      (_, response) => {
+        response.writeHead(200, { 'content-type': 'application/json; charset=x-mac' });
+        response.end(Buffer.from('"Ren\xe9"', 'latin1'));
       },
     ],
     ['more than maxBytes', (_, response) => response.end('x'.repeat(1_001))],

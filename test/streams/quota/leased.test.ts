@@ -43,6 +43,15 @@ describe('a request whose time is over', () => {
     expect(await asked(server.url, dispatcher)).toBe(200);
   });
 
+  it('that is sent may be answered with early hints first', async () => {
+    const server = await serve((_, response) => {
+      response.writeEarlyHints({ link: '</style.css>; rel=preload' });
+      response.end();
+    });
+    onTestFinished(() => server.close());
+    expect(await asked(server.url, leased(agent(), () => true))).toBe(200);
+  });
+
   it('never leaves when it runs out in the middle of a TLS connect', async () => {
     let arrived = 0;
     const server = await serve((_, response) => response.end(String((arrived += 1))));
