@@ -149,7 +149,7 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
   try {
     const login = await attempt('login', async () => {
       const { lifeMs } = await first('login', api.tokens.token$);
-      return `a token good for ${Math.round(lifeMs / 60_000)} min`;
+      return `a token good for ${lifeText(lifeMs)}`;
     });
     if (!login.fine) return [login];
     const resources = config.resources.map(async (resource) => {
@@ -268,6 +268,12 @@ async function expectPartitionsOf(
 
 function takenText(account: string, living: LivingInstance): string {
   return `${instanceText(living)} runs ${account}: run would take over from it, and it would end. Stop it first, or set another TOPIC_PREFIX`;
+}
+
+/** A token's life in minutes; in seconds where it is so short that logins have to wait for one another. */
+function lifeText(lifeMs: number): string {
+  const minutes = Math.round(lifeMs / 60_000);
+  return minutes > 0 ? `${minutes} min` : `${Math.round(lifeMs / 1_000)} s only`;
 }
 
 /** What nobody mends within seconds, so that it is no use to wait: a handshake that failed. */

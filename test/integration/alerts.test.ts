@@ -246,12 +246,12 @@ describe.runIf(hasPrometheus)('each alert fires when its fault is caused', () =>
     await service.end('SIGKILL'); // the others have the processor then
   }
 
-  /** Tokens that live for a second; then the key that has worked is refused, and at last nobody answers. */
+  /** Tokens that live for three seconds, so that logins are made as often as they may follow one another; then the key that has worked is refused, and at last nobody answers. */
   async function failingLogin() {
-    const sandbox = await sandboxOf({ tokenLifeMs: 1_000, records: { orders: 100 } });
+    const sandbox = await sandboxOf({ tokenLifeMs: 3_000, records: { orders: 100 } });
     const { service } = await start('login', sandbox, {
       RESOURCES: 'orders',
-      LOGIN_QUOTA_PER_MINUTE: '24',
+      LOGIN_QUOTA_PER_MINUTE: '8',
     });
     await ready(service);
     await fire('login', 'CellarstreamLoginsNearQuota');

@@ -194,7 +194,7 @@ describe.concurrent('run', TIMEOUT, () => {
   });
 
   it('goes on when a key that has worked is refused for a moment, and ends when that lasts', async () => {
-    const sandbox = await sandboxForTest({ records: { orders: 10 }, tokenLifeMs: 2_000 });
+    const sandbox = await sandboxForTest({ records: { orders: 10 }, tokenLifeMs: 10_000 });
     const refused = { endpoint: 'login', kind: 'status', status: 401 } as const;
     const service = cliForTest(['run'], {
       ...settings(sandbox, 'refused-key', folderForTest()),

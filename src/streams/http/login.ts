@@ -120,8 +120,10 @@ function rejection(url: URL, { status }: HttpAnswer, canPass: boolean): Cellarst
 function failure(url: URL, setting: string, answer: HttpAnswer): Error {
   const { status } = answer;
   const isWrongPlace = status === 404 || status === 405;
-  if (status < 400 || status >= 500 || status === 429) return statusError(url, answer, {}, setting);
-  if (!isWrongPlace) return isJson(answer) ? statusError(url, answer) : blockedError(url, answer);
+  if (!isWrongPlace) {
+    const error = statusError(url, answer, {}, setting);
+    return isRetryableAtApi(error) || isJson(answer) ? error : blockedError(url, answer);
+  }
   const advice =
     setting === 'API_LOGIN_URL'
       ? 'check API_LOGIN_URL'

@@ -106,8 +106,9 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     const outcome = outcomeOf(answer, error, query);
     if (!outcome) return error;
     const { isFinal, pauseMs } = tokens.report(use, outcome);
+    const isRefusal = outcome === 'refused' || outcome === 'forbidden';
+    if (isFinal && isRefusal) return forbiddenError(url, status, offset);
     if (isFinal || pauseMs === undefined) return error;
-    const isRefusal = outcome !== 'failed-for-good';
     const text = isRefusal
       ? `refused the token (${status})`
       : `answered ${status}; the token may be the cause, so the request is repeated`;
@@ -217,6 +218,14 @@ function outcomeOf(answer: HttpAnswer, error: Error, query: ListQuery): TokenOut
   if (isRetryableAtApi(error)) return 'failed'; // a firewall's 403 too
   if (status === 403) return 'forbidden';
   return namesParameter(answer, query) ? undefined : 'failed-for-good';
+}
+
+function forbiddenError(url: URL, status: number, offset: number | undefined): CellarstreamError {
+  return new CellarstreamError(
+    'API_STATUS',
+    `${where(url)} answered ${status} to fresh tokens too: the API key may have no right to read this list. Give it the right, or leave the list out of RESOURCES`,
+    { context: { status, offset } },
+  );
 }
 
 /** Whether a refusal names a parameter of its query, as in "offset must be a multiple of pageSize": the token is not to blame. */

@@ -321,9 +321,10 @@ describe('one list that fails beside others that work', () => {
       });
       await time.pass(25 * MINUTE);
       expect(failed.length).toBeGreaterThan(15);
-      expect(new Set(failed)).toEqual(
-        new Set([`orders: http://api/v1/orders answered ${answer.status}`]),
-      );
+      for (const line of failed) {
+        expect(line).toContain(`orders: http://api/v1/orders answered ${answer.status}`);
+        expect(line.includes('no right to read this list')).toBe(answer.status !== 400);
+      }
       expect(pagesAfter(0)).toEqual([]);
       expect(api.logins.length).toBeLessThanOrEqual(logins);
       const at = pages.map((page) => page.at);
@@ -337,7 +338,7 @@ describe('one list that fails beside others that work', () => {
       api.inPlace = () => json(403, {});
     });
     await time.pass(3 * MINUTE);
-    expect(failed[0]).toBe('orders: http://api/v1/orders answered 403');
+    expect(failed[0]).toContain('http://api/v1/orders answered 403 to fresh tokens too');
     expect(mostLogins()).toBeLessThanOrEqual(4);
     api.inPlace = () => undefined;
     await time.pass(2 * MINUTE);
@@ -468,7 +469,7 @@ describe('a firewall in front of the API', () => {
 });
 
 describe('a real server', () => {
-  it.each(['json', 419, 401] as const)(
+  it.each([419, 401] as const)(
     'with young tokens, dead ones reported as %s: no list fails, one login a token',
     async (unauthorized) => {
       const sandbox = await startSandbox({
