@@ -184,11 +184,11 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
 
 async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promise<Finding[]> {
   const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
-  const { kafka, registry } = openLinks(config, { log, kafkaRetries: 2 });
+  const { kafka, registry, connections } = openLinks(config, { log, kafkaRetries: 2 });
   try {
     let doubts: readonly TopicFinding[] = [];
     let living: LivingInstance | undefined;
-    const topics = topicsOf(config, { kafka });
+    const topics = topicsOf(config, { kafka, connections });
     let isAnswering = true;
     const found = await Promise.all([
       attempt('kafka', async () => {
@@ -239,9 +239,10 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
       ? [{ what: 'account', fine: true, isUnwise: true, detail: takenText(config.account, living) }]
       : [];
     const [ofKafka, ofRegistry] = found;
-    const rights = isAnswering ? await checkRights({ config, kafka, topics }) : [];
+    const rights = isAnswering ? await checkRights({ config, topics }) : [];
     return [ofKafka, ...rights, ofRegistry, ...taken, ...unwise];
   } finally {
+    connections.close();
     await registry.close();
   }
 }

@@ -37,9 +37,9 @@ export async function checkFleet(source: SettingsSource): Promise<readonly Findi
 
 async function checkShared(config: ConfigWith<'kafka' | 'registry'>): Promise<readonly Finding[]> {
   const log = kafkaLogCreator(await createLogger({ level: 'silent' }));
-  const { kafka, registry } = openLinks(config, { log, kafkaRetries: 2 });
+  const { kafka, registry, connections } = openLinks(config, { log, kafkaRetries: 2 });
   try {
-    const topics = sharedTopicsOf(config, { kafka });
+    const topics = sharedTopicsOf(config, { kafka, connections });
     let isAnswering = true;
     const [ofKafka, ofRegistry] = await Promise.all([
       attempt('kafka', async () => {
@@ -57,9 +57,10 @@ async function checkShared(config: ConfigWith<'kafka' | 'registry'>): Promise<re
       }),
     ]);
     const group = fleetGroup(config.topics.sharedPrefix);
-    const rights = isAnswering ? await checkRights({ config, kafka, topics, group }) : [];
+    const rights = isAnswering ? await checkRights({ config, topics, group }) : [];
     return [ofKafka, ...rights, ofRegistry];
   } finally {
+    connections.close();
     await registry.close();
   }
 }

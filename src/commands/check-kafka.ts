@@ -1,4 +1,3 @@
-import type { Kafka } from 'kafkajs';
 import type { ConfigWith } from '../config/config.ts';
 import { CellarstreamError } from '../core/errors.ts';
 import { openKafkaProducer } from '../sinks/producer/kafka-producer.ts';
@@ -14,8 +13,7 @@ import type { Finding } from './findings.ts';
 
 interface KafkaChecks {
   readonly config: ConfigWith<'kafka'>;
-  readonly kafka: Kafka;
-  /** The topics that the service writes to. */
+  /** The topics that the service writes to, and the cluster that has them. */
   readonly topics: TopicsOptions;
   /** The group of a fleet. Default none. */
   readonly group?: string;
@@ -56,13 +54,14 @@ async function missing(
  * Opens a transactional id of its own, so that no running service is fenced: `/` behind a dot stands in no other id
  * (`pipeline/transactional-id.ts`), and the prefix is that for which rights are given.
  */
-async function checkTransactions({ config, kafka }: KafkaChecks): Promise<readonly Finding[]> {
+async function checkTransactions({ config, topics }: KafkaChecks): Promise<readonly Finding[]> {
   const prefix = `cellarstream.${config.topics.prefix}.`;
   let lacking: MissingRights | undefined;
   const tried = await attempt('commits', async () => {
     try {
       const producer = await openKafkaProducer({
-        kafka,
+        kafka: topics.kafka,
+        connections: topics.connections,
         transactionalId: `${prefix}/check`,
         partitions: new Map(),
       });
