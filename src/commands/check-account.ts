@@ -26,6 +26,8 @@ import { newestCursors } from '../pipeline/checkpoint/ownership.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
 import type { TopicFinding } from '../schemas/events/topic-findings.ts';
 import { RULES } from '../resources/resources.ts';
+import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
+import { checkDates } from './check-dates.ts';
 import { attempt } from './findings.ts';
 import type { Finding } from './findings.ts';
 import { oneAccount } from './one-account.ts';
@@ -98,10 +100,14 @@ function isRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && error.code === 'KAFKA_REFUSED';
 }
 
-/** A login, and a request of each list. */
+/** A login, and the requests of each list: its first page and, where it takes dates, two with dates. */
 function batchesOf({ quota, resources }: ConfigWith<'api'>): Record<string, number> {
-  if (quota.scope === 'key') return { [LOGIN]: 1, [ALL]: resources.length };
-  return { [LOGIN]: 1, ...Object.fromEntries(resources.map((resource) => [resource, 1])) };
+  const counts = resources.map((resource) => (RULES[resource].windowed ? 3 : 1));
+  if (quota.scope === 'key') return { [LOGIN]: 1, [ALL]: counts.reduce((sum, n) => sum + n, 0) };
+  return {
+    [LOGIN]: 1,
+    ...Object.fromEntries(resources.map((resource, nth) => [resource, counts[nth]!])),
+  };
 }
 
 async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): Promise<Finding[]> {
@@ -139,11 +145,14 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
       return `a token good for ${Math.round(lifeMs / 60_000)} min`;
     });
     if (!login.fine) return [login];
-    const resources = config.resources.map((resource) =>
-      attempt(resource, async () => {
+    const resources = config.resources.map(async (resource) => {
+      let isUnwise = false as boolean;
+      const finding = await attempt(resource, async () => {
         const { poll } = quota.lanes(resource, false);
-        const page = api.list(RULES[resource]).pages()({ offset: 0, pageSize: PAGE_SIZE }, poll);
-        const answer = await first(resource, page);
+        const list = api.list(RULES[resource]).pages();
+        const ask = (dates: ProbeDates) =>
+          first(resource, list({ ...dates, offset: 0, pageSize: PAGE_SIZE }, poll));
+        const answer = await ask({});
         const data = answer.data.map(({ json }) => json);
         const keyFields = keyFieldsOf(RULES[resource], config, data);
         const key = keyFields ? `key ${keyFields.join('+')}` : 'no record yet to find the key by';
@@ -151,9 +160,15 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
           ({ name, isSeen }) => (isSeen ? name : `${name} (not seen)`), // a wrong name hides nothing
         );
         const hidden = hides.length > 0 ? `; hides ${hides.join(', ')}` : '';
-        return `${answer.pagination.total_records} records, ${key}${hidden}`;
-      }),
-    );
+        const dates = RULES[resource].windowed
+          ? await checkDates(answer, ask, () => scheduler.now())
+          : undefined;
+        isUnwise = dates?.isUnusual === true;
+        const dated = dates ? `; ${dates.text}` : '';
+        return `${answer.pagination.total_records} records, ${key}${hidden}${dated}`;
+      });
+      return { ...finding, ...(isUnwise && { isUnwise }) };
+    });
     return [login, ...(await Promise.all(resources))];
   } finally {
     await api.close();

@@ -5,6 +5,7 @@ import { lossText } from '../observe/lost-events.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
 import { countPage, tellsWhatIsGone } from '../ops/status/page-counts.ts';
 import { fewNames } from '../ops/status/shortened.ts';
+import { datesText } from '../streams/paging/dates-text.ts';
 import { coalesce } from './coalesce.ts';
 
 /** Signals that are away for less are back by themselves: by the pause before the next try. */
@@ -157,6 +158,15 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
         { event: 'volatile-fields', resource, fields: fewNames(fields) },
         'these fields differ in every answer, so anchors leave them out. If their change alone shall be no event, name them in VOLATILE_FIELDS',
       ),
+    onDates: ({ resource, form, offsetMs, longestMs, noDates, isUsualForm }) => {
+      const found = { form, offsetMs, longestMs, noDates, isUsualForm };
+      const text = datesText(found);
+      const level = text === undefined ? 'info' : 'warn';
+      logger[level](
+        { event: 'dates', resource, form, offsetMs, longestMs, noDates },
+        text ?? 'modification dates do what they say again',
+      );
+    },
     onRejected: (told) => rejected(`${told.resource} ${told.reason}`, told),
     onRetry: ({ what, resource, error, count, delayMs }) =>
       logger.warn(

@@ -46,7 +46,7 @@ export type { Anchor, Position } from '../streams/paging/anchors.ts';
 export type { ContentDigests } from '../streams/paging/content-digests.ts';
 export type { LeftOut } from '../streams/paging/left-out.ts';
 export { poll } from '../streams/paging/poll.ts';
-export type { PollOptions, PollPage, Window } from '../streams/paging/poll.ts';
+export type { PollOptions, PollPage, SentWindow, Window } from '../streams/paging/poll.ts';
 export type { ServerClock } from '../streams/http/server-clock.ts';
 
 // Records

@@ -3,6 +3,7 @@ import type { KeyedStatusChange } from '../resources/orders/order-status.ts';
 import type { Certificate } from '../schemas/events/certificate.ts';
 import type { LostEvents } from './lost-events.ts';
 import type { TopicFinding } from '../schemas/events/topic-findings.ts';
+import type { DatesFound } from '../streams/paging/list-dates.ts';
 import type { ScanTrouble } from '../streams/paging/pages.ts';
 import type { RejectReason } from '../streams/records/records.ts';
 import type { Proof } from '../streams/paging/sweep-progress.ts';
@@ -195,6 +196,8 @@ export interface Hooks {
    * each change of one is an event, unless `VOLATILE_FIELDS` names it.
    */
   readonly onVolatile?: (found: { resource: string; fields: readonly string[] }) => void;
+  /** Something was found out about a list's date parameters: the offset of their time zone, the form that is accepted, or that they are of no use. */
+  readonly onDates?: (dates: DatesFound & { resource: string }) => void;
   /** A page that was asked for before its turn has come, and is of no use: the list has moved. */
   readonly onDropped?: (dropped: { resource: string; offset: number }) => void;
   /** A record goes to dead letters. */

@@ -11,7 +11,7 @@ import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { InitialSnapshot } from './checkpoint/cursor.ts';
 import type { SchemaEvolution } from './codec/schema-evolution.ts';
-import { isOfWhole } from './reads/read-batch.ts';
+import { isUnbounded } from './reads/read-batch.ts';
 import type { ReadBatch } from './reads/read-batch.ts';
 import type { Task } from './task.ts';
 
@@ -61,7 +61,7 @@ export function comparing(
     if (done && caughtUp) return true;
     return startedAt !== null && createdAt >= startedAt;
   };
-  /** Complete readings meet what START_FROM has left out: that stays out until it changes. */
+  /** Readings without dates, or with a wide window, meet what START_FROM leaves out: that stays out until it changes. */
   const wantedOf = (records: readonly KeyedRecord[]): readonly KeyedRecord[] =>
     startFrom === undefined || !windowed
       ? records
@@ -93,7 +93,7 @@ export function comparing(
     const records = isApart ? [...compare, ...membersOf(live)] : compare;
     const runs = isApart ? [] : live;
     const { spared = [], gone } = batch.lane === 'sweep' ? batch : {};
-    const wanted = isOfWhole(batch) ? wantedOf(records) : records;
+    const wanted = isUnbounded(batch) ? wantedOf(records) : records;
     const kept = wanted.length < records.length && new Set(wanted);
     return {
       batch,

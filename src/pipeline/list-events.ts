@@ -162,6 +162,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
           const plan = planOf(difference, { progress, repeated, isDue: isSaveDue(batch) });
           ({ cursor: progress } = plan.commit);
           const published = await commit(plan);
+          reads.published(published);
           plan.undecided.forEach(reads.refetch);
           return published;
         }),

@@ -5,6 +5,7 @@ import { parseListQuery } from './list-query.ts';
 import type { Settings } from './options.ts';
 import { Random } from './random.ts';
 import { RULES } from './resources.ts';
+import { withLocalStamps } from './zones.ts';
 import type { Resource } from './resources.ts';
 import type { Store } from './store.ts';
 import type { Tokens } from './tokens.ts';
@@ -77,7 +78,10 @@ export class Api {
       ...(hidden && { hidden }),
       ...(fault && { fault: { ...fault, random: this.#random } }),
     });
-    return { status: 200, headers: { 'content-type': 'application/json; charset=utf-8' }, body };
+    const { stampZone } = readings;
+    const shown = stampZone ? Buffer.from(withLocalStamps(body.toString(), stampZone)) : body;
+    const headers = { 'content-type': 'application/json; charset=utf-8' };
+    return { status: 200, headers, body: shown };
   }
 
   /** The answer over the quota. */

@@ -12,6 +12,7 @@ export { startSandbox } from './sandbox.ts';
 export type { Sandbox } from './sandbox.ts';
 export type { SandboxAccount } from './account.ts';
 export type { Readings, SandboxOptions, Sort } from './options.ts';
+export type { Zone } from './zones.ts';
 
 // What it serves
 export { RESOURCES } from './resources.ts';

@@ -1,5 +1,6 @@
 import type { Readings } from './options.ts';
 import type { ResourceRules } from './resources.ts';
+import { instantOfLocal } from './zones.ts';
 
 /** A list request, understood. */
 export interface ListQuery {
@@ -57,6 +58,13 @@ export function parseListQuery(
   const end = to === null ? defaultEnd(readings, now) : instant(to, readings);
   if (start === undefined) return 'modifiedFromDate must be an ISO 8601 date or timestamp';
   if (end === undefined) return 'modifiedToDate must be an ISO 8601 date or timestamp';
+  if (readings.dates === 'ignored') return query;
+  if (readings.futureEnd === 'refuse' && Math.max(start, end) > now) {
+    return 'modifiedFromDate and modifiedToDate cannot be in the future';
+  }
+  if (end - start > readings.maxRangeDays * DAY_MS) {
+    return `modifiedFromDate and modifiedToDate cannot be more than ${readings.maxRangeDays} days apart`;
+  }
   return { ...query, window: { from: start, to: end, inclusive: readings.bounds === 'inclusive' } };
 }
 
@@ -64,13 +72,14 @@ function wholeNumber(text: string): number | undefined {
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** A date is its first moment; a time without a zone is UTC. */
+/** A date is its first moment. Whatever zone a time names, it is local time. */
 function instant(text: string, readings: Readings): number | undefined {
   const match = ISO_8601.exec(text);
   if (!match) return undefined;
   const at = Date.parse(text.includes('T') && match[1] === undefined ? `${text}Z` : text);
   if (Number.isNaN(at)) return undefined;
-  return readings.dates === 'days' ? midnight(at) : at;
+  const exact = instantOfLocal(readings.parameterZone, at);
+  return readings.dates === 'days' ? midnight(exact) : exact;
 }
 
 function defaultEnd(readings: Readings, now: number): number {

@@ -1,6 +1,7 @@
 import { CellarstreamError } from '../core/errors.ts';
 import { RESOURCES } from './resources.ts';
 import type { Resource } from './resources.ts';
+import type { Zone } from './zones.ts';
 
 /** The order in which a list is served. Every one is a total order. */
 export type Sort = 'key-asc' | 'key-desc' | 'updated-asc' | 'updated-desc';
@@ -14,8 +15,16 @@ export interface Readings {
   readonly defaultEnd: 'now' | 'midnight';
   /** Whether a record modified at exactly a bound is in the window. Default `inclusive`. */
   readonly bounds: 'inclusive' | 'exclusive';
-  /** `days`: the time of day of both bounds is cut off (UTC). Default `exact`. */
-  readonly dates: 'exact' | 'days';
+  /** `days`: the time of day of both bounds is cut off (UTC). `ignored`: the list is shown whole. Default `exact`. */
+  readonly dates: 'exact' | 'days' | 'ignored';
+  /** The zone that bounds are read in, whatever zone they name. Default UTC. */
+  readonly parameterZone: Zone;
+  /** The zone of `created_at` and `updated_at`, which then name none; `truth` keeps UTC. Null, the default: UTC, with a `Z`. */
+  readonly stampZone: Zone | null;
+  /** Whether a bound later than the server's time is answered with 400. Default `accept`. */
+  readonly futureEnd: 'accept' | 'refuse';
+  /** Days that a window may be long; a longer one is answered with 400. Default Infinity. */
+  readonly maxRangeDays: number;
   /** Whether answers carry a `Date` header. Default true. */
   readonly dateHeader: boolean;
   /** What an answer over the quota looks like. Default 429 with `Retry-After` and a JSON body. */
@@ -151,6 +160,10 @@ const DEFAULTS = {
     defaultEnd: 'now',
     bounds: 'inclusive',
     dates: 'exact',
+    parameterZone: { minutes: 0 },
+    stampZone: null,
+    futureEnd: 'accept',
+    maxRangeDays: Infinity,
     dateHeader: true,
     rateLimited: { status: 429, retryAfter: true, body: 'json' },
     refusedCount: false,

@@ -55,6 +55,20 @@ describe('logHooks', () => {
     ]);
   });
 
+  it('warns of dates that are not read as written, and says when they are again', () => {
+    const lines: string[] = [];
+    const at = (level: string) => (fields: { event: string; offsetMs: number }, text: string) =>
+      lines.push(`${level} ${fields.event} ${fields.offsetMs} ${text}`);
+    const { onDates } = logHooks(lineLogger({ warn: at('warn'), info: at('info') }));
+    const found = { form: 'no modifiedToDate', longestMs: 2 * 86_400_000, noDates: null };
+    onDates({ ...found, resource: 'orders', isUsualForm: false, offsetMs: 0 });
+    onDates({ ...found, resource: 'orders', isUsualForm: true, longestMs: null, offsetMs: 0 });
+    expect(lines).toEqual([
+      'warn dates 0 the list refuses dates as usual, and takes no modifiedToDate; windows of more than 2 days are read in parts',
+      'info dates 0 modification dates do what they say again',
+    ]);
+  });
+
   it('says that a list does not add up every ten minutes, each trouble of each list by itself', () => {
     const lines: string[] = [];
     const at = (level: string) => (fields: { resource: string; trouble: string }) =>

@@ -260,6 +260,59 @@ describe('windows', () => {
   });
 });
 
+describe('modification dates that are not read as written', () => {
+  const MINUTES = [-480, 780, 345];
+  const at = (ms: number) => new Date(ms).toISOString();
+
+  it.each(MINUTES)('are local times %i minutes ahead of UTC', async (minutes) => {
+    await start({ readings: { parameterZone: { minutes } } });
+    const { page } = await connect(sandbox);
+    sandbox.change('orders', 100_001, { notes: 'now' });
+    const near = async (ms: number) => {
+      const window = { modifiedFromDate: at(ms - MINUTE), modifiedToDate: at(ms + MINUTE) };
+      return (await page('orders', window)).pagination.total_records;
+    };
+    expect(await near(clock.now())).toBe(0);
+    expect(await near(clock.now() + minutes * MINUTE)).toBe(1);
+  });
+
+  it('stamp records in local time, the same hour twice when daylight saving ends', async () => {
+    const savingEndsAt = clock.now() + MINUTE;
+    await start({ readings: { stampZone: { minutes: -480, savingEndsAt } } });
+    const { page } = await connect(sandbox);
+    const stamps: unknown[] = [];
+    for (const notes of ['before', 'after']) {
+      sandbox.change('orders', 100_001, { notes });
+      stamps.push((await page('orders', { orderNumber: '100001' })).data[0]?.updated_at);
+      clock.pass(MINUTE);
+    }
+    expect(stamps).toEqual(['2026-03-05T05:00:00.000', '2026-03-05T04:01:00.000']);
+  });
+
+  it('can be refused in the future, and further apart than some days', async () => {
+    await start({ readings: { futureEnd: 'refuse', maxRangeDays: 2 } });
+    const { get } = await connect(sandbox);
+    const status = async (from: number, to: number) => {
+      const window = {
+        modifiedFromDate: at(clock.now() + from),
+        modifiedToDate: at(clock.now() + to),
+      };
+      return (await get('orders', window)).status;
+    };
+    expect(await status(-DAY, 0)).toBe(200);
+    expect(await status(-DAY, 1)).toBe(400);
+    expect(await status(-2 * DAY - 1, 0)).toBe(400);
+  });
+
+  it('can be ignored', async () => {
+    await start({ readings: { dates: 'ignored' } });
+    const { page } = await connect(sandbox);
+    const { total_records: all } = (await page('orders')).pagination;
+    const { pagination } = await page('orders', { modifiedFromDate: '2099-01-01' });
+    expect(pagination.total_records).toBe(all);
+  });
+});
+
 describe('the clock of the server', () => {
   it('is in `Date`, in tokens and in `updated_at`, skewed', async () => {
     sandbox.skewClock(5 * MINUTE);

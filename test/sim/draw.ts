@@ -25,6 +25,10 @@ export const LOOKBACK_MS = 15_000;
 /** How long what is gone has to stay so before it is deleted. */
 export const PROOF_MS = 6_000;
 export const SAFE: Dangers = { crash: 0, pause: 0, commit: 0 };
+/** What a list may do with date parameters and stamps, other than what is written. */
+const DATES = ['zone', 'local', 'ignored', 'no-future'] as const;
+/** Minutes ahead of UTC. */
+const ZONES = [-480, -210, 60, 345, 780];
 const SKEWS = [0, 0, 700, -700, 600_000, -600_000];
 
 export function draw(chance: Chance): Draw {
@@ -36,6 +40,7 @@ export function draw(chance: Chance): Draw {
     commit: chance.pick([0, 0.02, 0.1]),
   };
   const faultiness = chance.pick([0, 0.02, 0.1]);
+  const dates = chance.is(0.3) ? chance.pick(DATES) : 'written';
   return {
     traits: {
       resource: chance.is(0.5) ? 'orders' : chance.pick(RESOURCES),
@@ -47,6 +52,10 @@ export function draw(chance: Chance): Draw {
       dateSkewMs: chance.pick(SKEWS),
       sendsDate: chance.is(0.8),
       boundsInclude: chance.is(0.5),
+      parameterZone: dates === 'zone' ? chance.pick(ZONES) : 0,
+      stampZone: dates === 'local' ? chance.pick(ZONES) : null,
+      ignoresDates: dates === 'ignored',
+      refusesFuture: dates === 'no-future',
       latencyMs: chance.pick([20, 200, 2_000]),
       quotaPerMinute: isScarce ? chance.pick([15, 25, 40]) : 1_000,
       loginsPerMinute: isScarce ? 10 : 1_000,

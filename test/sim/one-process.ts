@@ -3,7 +3,7 @@ import type { Resource } from '../../src/config/config.ts';
 import { SimLedger } from '../account/ledger/sim-ledger.ts';
 import { Chance } from './chance.ts';
 import { SAFE } from './draw.ts';
-import { SimApi } from './sim-api.ts';
+import { DATES_AS_WRITTEN, SimApi } from './sim-api.ts';
 import { SimBroker } from './sim-broker.ts';
 import { SIM_DESTINATION } from './sim-destination.ts';
 import { SimProcess } from './sim-process.ts';
@@ -32,6 +32,7 @@ export function oneProcess({ seed, resource, env, perMinute }: OneProcessOptions
     resolutionMs: 1,
     lateMs: 0,
     stampSkewMs: 0,
+    ...DATES_AS_WRITTEN,
     isBulk: false,
     boundsInclude: true,
     dateSkewMs: 0,

@@ -12,12 +12,22 @@ export interface ApiTraits extends ListTraits {
   /** The clock that `Date` comes from, ahead of the true time, ms. */
   readonly dateSkewMs: number;
   readonly sendsDate: boolean;
+  /** Whether a window that ends later than the server's time is answered with 400. */
+  readonly refusesFuture: boolean;
   /** Most that an answer takes, ms. */
   readonly latencyMs: number;
   /** List requests in any 60 seconds. */
   readonly quotaPerMinute: number;
   readonly loginsPerMinute: number;
 }
+
+/** A list that reads date parameters, and writes stamps, as the API's description has it. */
+export const DATES_AS_WRITTEN = {
+  parameterZone: 0,
+  stampZone: null,
+  ignoresDates: false,
+  refusesFuture: false,
+} as const;
 
 /** Who asks. */
 export interface SimClient {
@@ -188,7 +198,10 @@ export class SimApi {
     const { authorization } = headers as Record<string, string>;
     if (authorization !== `Bearer ${token}`) return this.#answer(401, '{}');
 
-    const query = queryOf(new URL(String(path), 'http://sim').searchParams);
+    const now = this.#time.now() + this.dateSkewMs;
+    const query = queryOf(new URL(String(path), 'http://sim').searchParams, now);
+    const latest = Math.max(...(query.window ?? [0])) - this.traits.parameterZone * 60_000;
+    if (this.traits.refusesFuture && latest > now) return this.#answer(400, '{}');
     const { rows, total } = this.list.page(query);
     const has_next_page = query.offset + query.pageSize < total;
     const pagination = { total_records: total, has_next_page };
@@ -252,12 +265,13 @@ export class SimApi {
   }
 }
 
-function queryOf(query: URLSearchParams): SimQuery {
+/** @param now Where a window without an end ends. */
+function queryOf(query: URLSearchParams, now: number): SimQuery {
   const [from, to] = [query.get('modifiedFromDate'), query.get('modifiedToDate')];
   return {
     offset: Number(query.get('offset') ?? 0),
     pageSize: Number(query.get('pageSize') ?? 1_000),
     orderNumber: query.get('orderNumber'),
-    window: from !== null && to !== null ? [Date.parse(from), Date.parse(to)] : null,
+    window: from === null ? null : [Date.parse(from), to === null ? now : Date.parse(to)],
   };
 }

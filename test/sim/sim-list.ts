@@ -16,6 +16,12 @@ export interface ListTraits {
   /** The clock that stamps records, ahead of the true time, ms. */
   readonly stampSkewMs: number;
   readonly boundsInclude: boolean;
+  /** Minutes ahead of UTC of the zone that date parameters are read in. */
+  readonly parameterZone: number;
+  /** Minutes ahead of UTC of the local times that records are stamped with, without a zone; null: UTC, with a `Z`. */
+  readonly stampZone: number | null;
+  /** Whether date parameters are ignored. */
+  readonly ignoresDates: boolean;
   /** Whether many records are changed at once, and share one `updated_at`. */
   readonly isBulk: boolean;
 }
@@ -109,10 +115,10 @@ export class SimList {
       const row = this.#isShown(orderNumber) && this.#rows.get(Number(orderNumber));
       return { rows: row ? [row] : [], total: row ? 1 : 0 };
     }
-    const { boundsInclude, sort } = this.traits;
+    const { boundsInclude, sort, ignoresDates, parameterZone } = this.traits;
     let rows = [...this.#rows].filter(([key]) => this.#isShown(String(key)));
-    if (window) {
-      const [low, high] = window;
+    if (window && !ignoresDates) {
+      const [low, high] = window.map((at) => at - parameterZone * 60_000) as [number, number];
       rows = rows.filter(([, { updatedAt: at }]) =>
         boundsInclude ? at >= low && at <= high : at > low && at < high,
       );
@@ -173,9 +179,10 @@ export class SimList {
   }
 
   #write(key: number, at: number, old: JsonObject, version: number): void {
-    const { resolutionMs, resource } = this.traits;
+    const { resolutionMs, resource, stampZone } = this.traits;
     const updatedAt = Math.floor(at / resolutionMs) * resolutionMs;
-    const updated_at = new Date(updatedAt).toISOString();
+    const local = new Date(updatedAt + (stampZone ?? 0) * 60_000).toISOString();
+    const updated_at = stampZone === null ? local : local.slice(0, -1);
     const json: JsonObject = {
       [keyField(resource)]: key,
       ...(!UNDATED.has(resource) && { created_at: old.created_at ?? updated_at, updated_at }),

@@ -46,6 +46,8 @@ export interface Warning {
     | 'list-unsettled'
     /** Fields differ in every answer. */
     | 'volatile-fields'
+    /** Date parameters do not do what they say: polls ask in another way, or not at all. */
+    | 'dates'
     | 'tried-again'
     | 'not-asked'
     | 'dead-letters'

@@ -1,4 +1,5 @@
 import type { Hooks } from '../../observe/hooks.ts';
+import { datesText } from '../../streams/paging/dates-text.ts';
 import type { ScanTrouble } from '../../streams/paging/pages.ts';
 import { tellsWhatIsGone } from './page-counts.ts';
 import type { Cause } from './readiness.ts';
@@ -13,6 +14,7 @@ export interface WarningsModel {
     Required<Hooks>,
     | 'onTrouble'
     | 'onVolatile'
+    | 'onDates'
     | 'onHeld'
     | 'onSwept'
     | 'onRefused'
@@ -137,6 +139,11 @@ export function warnings(now: () => number): WarningsModel {
           text: () =>
             `differs in every answer: ${names.join(', ')}. Anchors leave it out. If its change alone shall be no event, set VOLATILE_FIELDS=${names.map((name) => `${resource}:${name}`).join()}`,
         });
+      },
+      onDates: ({ resource, ...found }) => {
+        const text = datesText(found);
+        if (text === undefined) return void isOver('dates', resource);
+        tell({ kind: 'dates', resource, forMs: Infinity, text: () => text });
       },
       onRejected: ({ resource, reason }) =>
         tell({

@@ -1,4 +1,4 @@
-import { map, merge, NEVER, switchMap, take, tap } from 'rxjs';
+import { filter, map, merge, NEVER, skip, switchMap, take, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { pageLanes } from '../../account/page-lane.ts';
 import type { Lanes } from '../../account/quotas.ts';
@@ -8,7 +8,6 @@ import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
 import type { LogicalClock } from '../../streams/http/logical-clock.ts';
 import { MAX_BACK_MS, serverClock } from '../../streams/http/server-clock.ts';
 import { leftOut } from '../../streams/paging/left-out.ts';
-import { poll, window } from '../../streams/paging/poll.ts';
 import { proofLeft } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import type { KnownRecords } from '../../streams/paging/sweeps.ts';
@@ -20,7 +19,11 @@ import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
 import { askedReadings } from './certify-asked.ts';
-import type { Brought, PollBatch, ReadBatch, ReadLane } from './read-batch.ts';
+import { datedScan } from './dated-scan.ts';
+import { pollReads } from './poll-reads.ts';
+import type { PollReads } from './poll-reads.ts';
+import { probeLane } from './probe-lane.ts';
+import type { Brought, ReadBatch, ReadLane } from './read-batch.ts';
 import { refetches } from './refetches.ts';
 import { resyncReads } from './resync-reads.ts';
 import { singleRecords } from './single-records.ts';
@@ -65,6 +68,8 @@ export interface ListReads {
   readonly batches$: Observable<ReadBatch>;
   /** Reads a record again, by its key; one that is asked for already is not asked for twice. */
   readonly refetch: (key: string) => void;
+  /** Takes what each batch has published. */
+  readonly published: PollReads['published'];
 }
 
 /** A bound of dates may be exclusive, or cut to the second. */
@@ -79,9 +84,9 @@ const BOUND_MS = 1_000;
  */
 export function listReads(options: ListReadsOptions): ListReads {
   const { task, lanes, keyFields, lists, progress, checkpoint } = options;
-  const { config, hooks, scheduler, phase = 1, pollNow$ } = task;
+  const { config, hooks, scheduler } = task;
   const { windowed, byKey } = task.rules;
-  const { intervalMs, lookbackMs, deleteProofMs } = config.poll;
+  const { deleteProofMs } = config.poll;
   const reads = lists.clock;
   const clock = serverClock();
   /** When nothing was read: a moment in the order of the reads. */
@@ -107,7 +112,7 @@ export function listReads(options: ListReadsOptions): ListReads {
       const records = recordsOf(answer);
       const split = splitPage(records, lists.volatile);
       single.saw(records);
-      clock.tell(serverTime);
+      clock.tell(serverTime, scheduler.now());
       const settled = lane.settling(span);
       const settle = () => {
         records.settle();
@@ -124,12 +129,9 @@ export function listReads(options: ListReadsOptions): ListReads {
   };
   const whole = windowed ? lanes.firstRead : lanes.whole;
   const snapshotLane = open(whole, options.pagesUnderWay ?? 2, lists.snapshot);
-  const pollLane = open(lanes.poll, 2, lists.later);
-  const lookBackLane = open(lanes.lookBack, 1, lists.later);
   const asked = askedReadings();
   const { haste$ } = asked;
   const forSweeps = hastened({ usual: lanes.sweep, hurried: lanes.ask, haste$ });
-  const sweepLane = open(windowed ? forSweeps : lanes.whole, 1, lists.later);
   const refetchLane = open(lanes.poll, 1, lists.later);
   const resyncLane = open(windowed ? lanes.ask : lanes.whole, 1, lists.later);
 
@@ -152,30 +154,32 @@ export function listReads(options: ListReadsOptions): ListReads {
   };
   /** Whether the poll that goes on finds what the initial snapshot has missed: it began behind it. */
   let catchesUp = false;
-  // Window by window, from where the polls or the initial snapshot began.
-  const polls$ = snapshot.began$.pipe(
-    take(1),
-    switchMap((began) =>
-      poll({
-        scan: (dates) => {
-          catchesUp = isDone() && reaches(Date.parse(dates.modifiedFromDate));
-          return pollLane.scan(dates);
-        },
-        scanBack: (dates) => lookBackLane.scan(dates),
-        clock,
-        since: begun.since ?? began,
-        lookbackMs,
-        ...(intervalMs !== undefined && { intervalMs, firstIntervalMs: phase * intervalMs }),
-        spacingMs: () => lanes.spacingMs(beside()),
-        pollNow$,
-        scheduler,
-      }),
-    ),
-    map(({ page, since, looksBack }): PollBatch => {
-      const brought = (looksBack ? lookBackLane : pollLane).arrived(page.answer);
-      return { lane: 'poll', ...brought, page, since, catchesUp: since !== undefined && catchesUp };
+  const polls = pollReads({
+    task,
+    clock,
+    open: () => ({
+      newest: open(lanes.poll, 2, lists.later),
+      back: open(lanes.lookBack, 1, lists.later),
     }),
-  );
+    probe: probeLane({
+      lane: open(lanes.poll, 1, lists.later),
+      request: lists.later,
+      pageSize: config.poll.pageSize,
+      scheduler,
+    }),
+    since$: snapshot.began$.pipe(map((began) => begun.since ?? began)),
+    spacingMs: () => lanes.spacingMs(beside()),
+    onPoll: (from) => (catchesUp = isDone() && reaches(from)),
+    catchesUp: () => catchesUp,
+  });
+  const { dates, noDates$ } = polls;
+  /** Without polls complete readings follow one another, and have what polls would have. */
+  const withoutPolls = hastened({
+    usual: forSweeps,
+    hurried: lanes.whole,
+    haste$: noDates$.pipe(filter(Boolean)),
+  });
+  const sweepLane = open(windowed ? withoutPolls : lanes.whole, 1, lists.later);
 
   const sweeps$ = sweepReads({
     task,
@@ -183,6 +187,8 @@ export function listReads(options: ListReadsOptions): ListReads {
     lanes,
     checkpoint,
     single,
+    isPolled: () => windowed && dates.noDates === undefined,
+    unpolled$: noDates$.pipe(skip(1), filter(Boolean)),
     done$: snapshot.done$,
     moment,
     hold: ({ begin }) => reads.hold(begin),
@@ -191,7 +197,11 @@ export function listReads(options: ListReadsOptions): ListReads {
   });
 
   /** Begins before what is wanted: the rest is left out by `updated_at`. */
-  const windowFrom = (since: number) => window(since - BOUND_MS, clock.latest(scheduler.now()));
+  const scanFrom = (since: number) => {
+    const now = clock.latest(scheduler.now());
+    const { dates: window } = dates.windowOf(dates.fromStamp(since - BOUND_MS), now);
+    return datedScan(resyncLane, dates, window, now);
+  };
   const again = refetches({ single, ...refetchLane, arrived: refetchLane.seen });
 
   const resyncs$ = snapshot.done$.pipe(
@@ -199,7 +209,10 @@ export function listReads(options: ListReadsOptions): ListReads {
     switchMap(() =>
       resyncReads({
         requests$: options.resyncs$ ?? NEVER,
-        scan: (since) => resyncLane.scan(since === null || !windowed ? {} : windowFrom(since)),
+        scan: (since) => {
+          const isWhole = since === null || !windowed || dates.noDates !== undefined;
+          return isWhole ? resyncLane.scan({}) : scanFrom(since);
+        },
         single: byKey && single,
         permits: resyncLane.permits,
         limit: resyncLane.limit,
@@ -217,8 +230,9 @@ export function listReads(options: ListReadsOptions): ListReads {
 
   return {
     batches$: windowed
-      ? merge(again.batches$, polls$, resyncs$, sweeps$, snapshot.batches$)
+      ? merge(again.batches$, polls.batches$, resyncs$, sweeps$, snapshot.batches$)
       : merge(resyncs$, sweeps$, snapshot.batches$),
     refetch: again.refetch,
+    published: polls.published,
   };
 }

@@ -89,9 +89,9 @@ export function offsetIn(batch: ReadBatch): number {
   return pageOf(batch)?.offset ?? 0;
 }
 
-/** Whether it is of a complete reading, which meets what polls of `START_FROM` do not. */
-export function isOfWhole(batch: ReadBatch): boolean {
-  return batch.lane === 'sweep' || (batch.lane === 'resync' && batch.page !== undefined);
+/** Whether it may hold records from before `START_FROM`; polls begin there. */
+export function isUnbounded(batch: ReadBatch): boolean {
+  return batch.lane !== 'poll' && (batch.lane !== 'resync' || batch.page !== undefined);
 }
 
 /** Whether a complete reading itself has read it: its records count for what is gone. */

@@ -1,12 +1,13 @@
-import { EMPTY, map, ReplaySubject, switchMap, take } from 'rxjs';
+import { catchError, EMPTY, map, ReplaySubject, switchMap, take, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { MAX_BACK_MS } from '../../streams/http/server-clock.ts';
+import { DST_MS, MAX_BACK_MS, MAX_ZONE_MS } from '../../streams/http/server-clock.ts';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
 import type { ScanPage, ScanTrouble } from '../../streams/paging/pages.ts';
 import { recordsOf } from '../../streams/decode/answer.ts';
 import { window } from '../../streams/paging/poll.ts';
 import type { Cursor, InitialSnapshot } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
+import { isRefusal } from './dated-scan.ts';
 import type { ReadLane, SnapshotBatch } from './read-batch.ts';
 
 export interface SnapshotReadsOptions {
@@ -61,19 +62,30 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
     };
     return { lane: 'first-read', ...brought, settle, page, snapshot, isWhole, settled };
   };
-  // What is modified later than its end is the polls' to read.
-  const dates = () =>
-    startFrom === undefined || !task.rules.windowed
-      ? {}
-      : window(startFrom, clock.latest(task.scheduler.now()));
+  const onTrouble = (trouble: ScanTrouble) => void (settled &&= trouble !== 'unsettled');
+  /**
+   * What is modified later than the window's end is read by polls. The window begins early enough for servers that read it in a time zone of
+   * their own; what is older than `START_FROM` is left out by `updated_at`. A list that refuses such a window is read whole.
+   */
+  const scan = (): Observable<ScanPage> => {
+    const from = firstRead.position;
+    if (startFrom === undefined || isWhole) return lane.scan({}, { from, onTrouble });
+    const now = clock.latest(task.scheduler.now());
+    return lane.scan(window(startFrom - MAX_ZONE_MS - DST_MS, now), { from, onTrouble }).pipe(
+      catchError((error: unknown) => {
+        if (!isRefusal(error)) return throwError(() => error);
+        lane.permits.release(); // the request that failed had taken it
+        return lane.scan({}, { onTrouble });
+      }),
+    );
+  };
   const batches$ = task.account.tokens.token$.pipe(
     take(1),
     switchMap(({ serverTime }) => {
       if (firstRead.done) return EMPTY;
-      clock.tell(serverTime);
+      clock.tell(serverTime, task.scheduler.now());
       ({ startedAt } = firstRead);
-      const onTrouble = (trouble: ScanTrouble) => void (settled &&= trouble !== 'unsettled');
-      return lane.scan(dates(), { from: firstRead.position, onTrouble }).pipe(map(batch));
+      return scan().pipe(map(batch));
     }),
   );
   return { batches$, began$, done$ };

@@ -20,6 +20,10 @@ export interface SweepReadsOptions {
   /** What is published, and how far sweeps have come by now. */
   readonly checkpoint: KnownRecords & { readonly sweep: SweepProgress };
   readonly single: SingleRecords;
+  /** Whether polls read what is new: then sweeps are rare. */
+  readonly isPolled: () => boolean;
+  /** Emits when polls are given up. */
+  readonly unpolled$: Observable<unknown>;
   /** When the first sweep may begin. */
   readonly done$: SnapshotReads['done$'];
   /** When there was nothing to read. */
@@ -37,7 +41,8 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
   const { task, lane, lanes, checkpoint, single, done$, moment, hold, asked } = options;
   const { certify$ = NEVER } = options;
   const { config, hooks, scheduler } = task;
-  const { windowed, byKey } = task.rules;
+  const { byKey } = task.rules;
+  const { isPolled, unpolled$ } = options;
   const { intervalMs, sweepIntervalMs, deleteLimitPercent, deleteProofMs } = config.poll;
   const asking$ = certify$.pipe(tap(asked.ask), ignoreElements());
   const swept$ = done$.pipe(
@@ -57,10 +62,11 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
         ...(byKey && { single: { ...single, ask: (key) => single.ask(key, lanes.ask) } }),
         moment,
         pace: {
-          ...(windowed
-            ? { intervalMs: sweepIntervalMs }
-            : { intervalMs: intervalMs ?? 0, spacingMs: () => lanes.paceMs }),
-          hurry$: asked.hurry$,
+          get intervalMs() {
+            return isPolled() ? sweepIntervalMs : (intervalMs ?? 0);
+          },
+          spacingMs: () => (isPolled() ? 0 : lanes.paceMs),
+          hurry$: merge(asked.hurry$, unpolled$),
         },
         deletions: {
           proofMs: deleteProofMs,

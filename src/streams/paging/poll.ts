@@ -5,10 +5,18 @@ import { recordsOf } from '../decode/answer.ts';
 import { serverClock } from '../http/server-clock.ts';
 import type { ServerClock } from '../http/server-clock.ts';
 
-/** The modification dates a scan asks for; both are always sent. */
+/** The modification dates a scan asks for. */
 export interface Window {
   readonly modifiedFromDate: string;
-  readonly modifiedToDate: string;
+  /** Left out where the server refuses it. */
+  readonly modifiedToDate?: string;
+}
+
+/** A window as it is sent. */
+export interface SentWindow {
+  readonly dates: Window;
+  /** Latest modification time that the window is sure to include, ms. */
+  readonly until: number;
 }
 
 /** A page of a poll. */
@@ -29,6 +37,8 @@ export interface PollOptions {
   readonly scan: (window: Window) => Observable<ScanPage>;
   /** The same to look back far, beside the other. Default `scan`. */
   readonly scanBack?: (window: Window) => Observable<ScanPage>;
+  /** Writes a window's bounds as the list reads them: from an instant to at least the latest time known, ms. Default {@link window}. */
+  readonly windowOf?: (from: number, latest: number) => SentWindow;
   /** Told of every page that is read. Default one of its own; reads beside the polls share it. */
   readonly clock?: ServerClock;
   /** Where the first window begins, ms on the server's clock, before any lookback. */
@@ -54,8 +64,8 @@ export interface PollOptions {
 const SHALLOW_MS = 10_000;
 /** Most of the polls' part of the quota that looking back far has. */
 const MAX_BACK = 1 / 3;
-/** Nobody knows how an API reads its end dates: two days ahead no reading can matter. */
-const AHEAD_MS = 2 * 86_400_000;
+/** How far ahead a window ends, in ms: whatever zone or part of a day the server reads into its end, it is not in the past. */
+export const AHEAD_MS = 2 * 86_400_000;
 /** Beyond it ISO 8601 needs a sign, which an API may not read. */
 const LAST_DAY = Date.UTC(9999, 11, 31);
 
@@ -76,19 +86,26 @@ const LAST_DAY = Date.UTC(9999, 11, 31);
 export function poll(options: PollOptions): Observable<PollPage> {
   const { scan, scanBack = scan, clock = serverClock(), lookbackMs = 60_000 } = options;
   const { intervalMs = 0, firstIntervalMs = intervalMs, spacingMs = () => 0 } = options;
-  const { pollNow$ = NEVER, scheduler = asyncScheduler } = options;
+  const { pollNow$ = NEVER, scheduler = asyncScheduler, windowOf = aheadWindow } = options;
 
   return defer(() => {
     const shallow = Math.min(SHALLOW_MS, 2 * lookbackMs);
     const isOne = Math.max(shallow, intervalMs) >= lookbackMs;
-    const known = { clock, since: options.since, scheduler };
+    const known = { clock, since: options.since, windowOf, scheduler };
     const newest = chain({
       ...known,
       scan,
       behindMs: 0,
+      reach: isOne ? 'far' : 'near',
       lookbackMs: isOne ? Math.max(shallow, lookbackMs) : shallow,
     });
-    const back = chain({ ...known, scan: scanBack, behindMs: lookbackMs, lookbackMs });
+    const back = chain({
+      ...known,
+      scan: scanBack,
+      behindMs: lookbackMs,
+      reach: 'far',
+      lookbackMs,
+    });
     /** Of the polls' part of the quota: what looking back takes of it. */
     const forBack = (): number => {
       if (isOne || back.requests() === 0) return 0;
@@ -120,13 +137,17 @@ function chain(options: {
   /** The one before the first may have begun so much earlier than `since`, ms. */
   readonly behindMs: number;
   readonly lookbackMs: number;
+  /** See {@link ServerClock.mark}. */
+  readonly reach: 'near' | 'far';
+  readonly windowOf: (from: number, latest: number) => SentWindow;
   readonly scheduler: SchedulerLike;
 }) {
-  const { scan, clock, scheduler } = options;
+  const { scan, clock, reach, windowOf, scheduler } = options;
   let since = options.since - options.behindMs;
   let startedAt = 0;
   let requests = 0;
   let before = 0;
+  let scans = 0;
 
   const one = defer(() => {
     startedAt = scheduler.now();
@@ -135,21 +156,25 @@ function chain(options: {
     let mark: number | undefined;
     // Before the first `Date` the local clock has to do; `reached` is what even a wrong one gives.
     const latest = Math.max(clock.latest(scheduler.now()), since, options.since);
-    const reached = latest + AHEAD_MS / 2;
-    return scan(window(since - options.lookbackMs, latest)).pipe(
+    const { dates, until: reached } = windowOf(since - options.lookbackMs, latest);
+    return scan(dates).pipe(
       map((page) => {
         if (requests === 0) {
-          clock.tell(page.answer.serverTime);
+          clock.tell(page.answer.serverTime, scheduler.now());
           // Where the next window begins: at the earlier of `Date` and the newest `updated_at` seen before this scan. Undefined while no
           // `updated_at` has been seen: the window stays where it is.
-          mark = clock.mark(newest);
+          mark = clock.mark(newest, reach);
         }
         requests += 1;
-        clock.see(recordsOf(page.answer).updatedAt());
+        const stamps = recordsOf(page.answer).updatedAt();
+        clock.see(stamps);
+        // The scan before has read all that was stamped until then.
+        if (scans > 0 && newest !== undefined) clock.rose(stamps, newest);
         const isLast = page.next === undefined;
         if (isLast) {
           since = Math.min(mark ?? since, reached);
           before = requests;
+          scans += 1;
         }
         return { page, isLast };
       }),
@@ -170,7 +195,15 @@ function chain(options: {
 }
 
 /** The window from one instant to well after another; both in ms. */
-export function window(from: number, latest: number): Window {
-  const text = (ms: number) => new Date(Math.min(Math.max(ms, 0), LAST_DAY)).toISOString();
-  return { modifiedFromDate: text(from), modifiedToDate: text(latest + AHEAD_MS) };
+export function window(from: number, latest: number): Required<Window> {
+  return { modifiedFromDate: dateText(from), modifiedToDate: dateText(latest + AHEAD_MS) };
+}
+
+/** An instant in ISO 8601, kept within the years that have four digits. */
+export function dateText(ms: number): string {
+  return new Date(Math.min(Math.max(ms, 0), LAST_DAY)).toISOString();
+}
+
+function aheadWindow(from: number, latest: number): SentWindow {
+  return { dates: window(from, latest), until: latest + AHEAD_MS / 2 };
 }

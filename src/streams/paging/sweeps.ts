@@ -89,7 +89,7 @@ export interface SingleReads {
 
 /** How often a list is swept. */
 export interface SweepPace {
-  /** Least time from the beginning of a sweep to that of the next, ms. */
+  /** Least time from the beginning of a sweep to that of the next, ms; read again before each wait. */
   readonly intervalMs: number;
   /** What a request costs in time, ms. Default 0: the quota's lane sees to it. */
   readonly spacingMs?: () => number;
@@ -149,7 +149,8 @@ const MAX_OF_SHORT = 1 / 3;
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   const { progress, scan, permits, records, single, scheduler = asyncScheduler } = options;
-  const { intervalMs, spacingMs = () => 0, hurry$ = NEVER } = options.pace;
+  const { pace } = options;
+  const { spacingMs = () => 0, hurry$ = NEVER } = pace;
   const { proofMs, limitPercent, onHeld } = options.deletions;
   let requests = 0;
   let lastRead: Span | undefined;
@@ -273,7 +274,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       const { phase, position, beganAt } = progress();
       if (phase === 'removing') return concat(remove, end);
       if (phase === 'reading') return concat(read(position), remove, end);
-      const pause = Math.max(intervalMs, requests * spacingMs());
+      const pause = Math.max(pace.intervalMs, requests * spacingMs());
       const wait = Math.min(pause, Math.max(0, beganAt + pause - scheduler.now()));
       return race(timer(wait, scheduler), hurry$).pipe(
         take(1),

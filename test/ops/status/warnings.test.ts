@@ -20,6 +20,24 @@ function told() {
 }
 
 describe('warnings', () => {
+  it('say how a list reads dates until it reads them as written', () => {
+    const { onDates, kinds, texts, pass } = told();
+    const plain = { form: 'f', isUsualForm: true, offsetMs: 0, longestMs: null, noDates: null };
+    onDates({ ...plain, resource: 'orders', offsetMs: -3.5 * 3_600_000 });
+    onDates({ ...plain, resource: 'products', form: null, noDates: 'ignored' });
+    pass(1e9);
+    expect(kinds()).toEqual([
+      ['dates', 'orders'],
+      ['dates', 'products'],
+    ]);
+    expect(texts()).toEqual([
+      'modifiedFromDate is read -3:30 h off the time zone of updated_at: windows are that much wider',
+      'the list ignores modification dates: the list is not polled, but read whole again and again',
+    ]);
+    onDates({ ...plain, resource: 'orders' });
+    expect(kinds()).toEqual([['dates', 'products']]);
+  });
+
   it('say that deletions are held until a sweep holds none', () => {
     const { onHeld, onSwept, kinds, texts, pass } = told();
     const swept = {

@@ -199,7 +199,7 @@ describe('listReads', () => {
         let stopped = 0;
         at(10_000, () => {
           stopped = asked.length;
-          expect(stopped).toBe(3); // the initial snapshot, and two polls
+          expect(stopped).toBe(4); // the initial snapshot, two polls, and a probe of their dates
           seen.forEach(({ settle }) => settle());
         });
         at(20_000, () => {
@@ -287,7 +287,7 @@ describe('listReads', () => {
         at(1_000, () => reading$.unsubscribe());
       },
       undefined,
-      { poll: { intervalMs: 100 }, latencyMs: 40 },
+      { poll: { intervalMs: 100, lookbackMs: 60_000 }, latencyMs: 40 },
     );
     expect(found.slice(0, 4)).toEqual(['first-read false', ...Array(3).fill('poll false')]);
   });

@@ -2,7 +2,7 @@ import type { Chance } from '../chance.ts';
 import { checkChains, checkTruth } from '../check-chains.ts';
 import { checkStatuses } from '../check-statuses.ts';
 import { chainsOf, imagesOf, isTruth } from '../published.ts';
-import { SimApi } from '../sim-api.ts';
+import { DATES_AS_WRITTEN, SimApi } from '../sim-api.ts';
 import type { TransactionalLog } from '../../../src/sinks/transactional-log.ts';
 import { brokerOf, SimBroker } from '../sim-broker.ts';
 import { SimRegistry } from '../sim-registry.ts';
@@ -27,6 +27,7 @@ export class SimData {
       resource: 'orders',
       sort: chance.pick(['key-asc', 'updated-desc'] as const),
       ...{ resolutionMs: 1, lateMs: 0, stampSkewMs: 0, dateSkewMs: 0 },
+      ...DATES_AS_WRITTEN,
       ...{ isBulk: false, boundsInclude: true, sendsDate: true, latencyMs: 100 },
       ...{ quotaPerMinute, loginsPerMinute },
     } as const;

@@ -139,4 +139,37 @@ describe('serverClock', () => {
     clock.tell(NOON + 10 * MINUTE);
     expect(clock.latest(NOON - HOUR)).toBe(NOON + 10 * MINUTE);
   });
+
+  it('goes back as far as stamps lag where they may be local times, and an hour for the end of daylight saving', () => {
+    const clock = serverClock();
+    clock.tell(NOON);
+    clock.see([NOON - 8 * HOUR + MS, NOON - 90 * DAY]);
+    clock.tell(NOON + 10 * MINUTE);
+    const newest = clock.newest()!;
+    expect(clock.mark(newest, 'far')).toBe(newest - HOUR);
+    expect(clock.mark(newest, 'near')).toBe(NOON + 10 * MINUTE - 15 * MINUTE - 1);
+    clock.see([NOON - 7 * HOUR + MS]); // a change of this moment
+    clock.rose([NOON - 7 * HOUR + MS], newest);
+    expect(clock.mark(clock.newest(), 'near')).toBe(NOON - 8 * HOUR + MS);
+    clock.see([NOON + 10 * MINUTE - MS]); // no zone after all
+    expect(clock.mark(NOON - 8 * HOUR, 'far')).toBe(NOON + 10 * MINUTE - 15 * MINUTE - 1);
+  });
+
+  it('takes stamps for earlier by an offset below 0, and an hour', () => {
+    const clock = serverClock();
+    clock.tell(NOON);
+    clock.see([NOON - MS]);
+    clock.shift(-8 * HOUR);
+    expect(clock.newestStamp()).toBe(NOON - MS);
+    expect(clock.mark(clock.newest())).toBeLessThanOrEqual(NOON - MS - 9 * HOUR);
+    clock.shift(0);
+    expect(clock.mark(clock.newest())).toBe(NOON - MS);
+  });
+
+  it("goes on from the server's time by the local clock", () => {
+    const clock = serverClock();
+    expect(clock.now(5)).toBeUndefined();
+    clock.tell(NOON, 1_000);
+    expect([clock.now(1_000), clock.now(3_500), clock.now(0)]).toEqual([NOON, NOON + 2_500, NOON]);
+  });
 });

@@ -40,7 +40,7 @@ function scans(scheduler: TestScheduler, options: Pages = {}) {
   const scanning = (dates: Window, back: boolean): Observable<ScanPage> =>
     defer(() => {
       const from = Date.parse(dates.modifiedFromDate) - NOON;
-      const to = Date.parse(dates.modifiedToDate) - NOON;
+      const to = Date.parse(dates.modifiedToDate!) - NOON;
       asked.push({ back, at: scheduler.now(), from, to });
       if (back) return pagesOf(scheduler, backPages, backPageMs);
       maxAtOnce = Math.max(maxAtOnce, ++running);

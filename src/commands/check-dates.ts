@@ -1,0 +1,68 @@
+import { isRefusal } from '../pipeline/reads/dated-scan.ts';
+import { recordsOf } from '../streams/decode/answer.ts';
+import type { Answer } from '../streams/decode/answer.ts';
+import { serverClock } from '../streams/http/server-clock.ts';
+import { dateNegotiation, written } from '../streams/paging/date-negotiation.ts';
+import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
+import { dateProbe } from '../streams/paging/date-probe.ts';
+import type { ProbeReply } from '../streams/paging/date-probe.ts';
+import { datesText } from '../streams/paging/dates-text.ts';
+import { ListDates } from '../streams/paging/list-dates.ts';
+
+const A_MINUTE_MS = 60_000;
+
+/** What the date parameters of a list do. */
+export interface DatesChecked {
+  readonly text: string;
+  /** Whether polls have to ask in another way than usual, or can't at all. */
+  readonly isUnusual: boolean;
+}
+
+/**
+ * Asks a list with dates as polls do, and probes what they mean: one or two requests where they do what they say.
+ *
+ * @param first The list's first page.
+ * @param ask Asks for a page of the list with these dates.
+ */
+export async function checkDates(
+  first: Answer,
+  ask: (dates: ProbeDates) => Promise<Answer>,
+  localTime: () => number,
+): Promise<DatesChecked> {
+  const clock = serverClock();
+  clock.tell(first.serverTime, localTime());
+  clock.see(recordsOf(first).updatedAt());
+  const dates = new ListDates({ clock, localTime });
+  const replyTo = async (question: ProbeDates): Promise<ProbeReply> => {
+    try {
+      const answer = await ask(question);
+      const stamps = recordsOf(answer).updatedAt();
+      return { stamps, isWhole: !answer.pagination.has_next_page, isRefused: false };
+    } catch (error) {
+      if (question.modifiedFromDate === undefined || !isRefusal(error)) throw error;
+      return { stamps: [], isWhole: false, isRefused: true };
+    }
+  };
+  const resultOf = async <T>(steps: Generator<ProbeDates, T, ProbeReply>): Promise<T> => {
+    let step = steps.next();
+    while (!step.done) step = steps.next(await replyTo(step.value));
+    return step.value;
+  };
+  const now = clock.now(localTime()) ?? clock.latest(localTime());
+  const newest = clock.newestStamp();
+  const { dates: window } = dates.windowOf(now - A_MINUTE_MS, now);
+  if ((await replyTo(window)).isRefused) {
+    await resultOf(dateNegotiation(dates, window, { now, newest }));
+  }
+  let isProbed = true;
+  if (!dates.noDates) {
+    const finding = await resultOf(written(dateProbe(newest, dates.offsetMs), dates));
+    if (finding.kind === 'offset') dates.offsetFound(finding.offsetMs);
+    if (finding.kind === 'no-dates') dates.without(finding.why);
+    isProbed = finding.kind !== 'unknown';
+  }
+  const text = datesText(dates.found);
+  if (text !== undefined) return { text, isUnusual: true };
+  const plain = isProbed ? 'dates are read as written' : 'no record tells how dates are read';
+  return { text: plain, isUnusual: false };
+}

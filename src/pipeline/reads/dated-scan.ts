@@ -1,0 +1,42 @@
+import { concat, map } from 'rxjs';
+import type { Observable } from 'rxjs';
+import type { PageLane } from '../../account/page-lane.ts';
+import { CellarstreamError } from '../../core/errors.ts';
+import { BEGINNING } from '../../streams/paging/anchors.ts';
+import type { ListDates } from '../../streams/paging/list-dates.ts';
+import type { ScanPage } from '../../streams/paging/pages.ts';
+import type { Window } from '../../streams/paging/poll.ts';
+
+/** Reads a window whole: in parts one after the other where the list refuses one as long as it is. */
+export function datedScan(
+  lane: Pick<PageLane, 'scan'>,
+  dates: ListDates,
+  window: Window,
+  now: number,
+): Observable<ScanPage> {
+  const from = Date.parse(window.modifiedFromDate);
+  const to = window.modifiedToDate === undefined ? now : Date.parse(window.modifiedToDate);
+  const { longestMs } = dates;
+  const starts: number[] = [];
+  for (let at = from; at === from || at + longestMs < to + longestMs; at += longestMs)
+    starts.push(at);
+  const part = (start: number, nth: number): Observable<ScanPage> => {
+    if (nth === starts.length - 1)
+      return lane.scan(nth === 0 ? window : { ...window, ...dates.from(start) });
+    // Only the last page of the last part ends the scan.
+    return lane
+      .scan(dates.closed(start, start + longestMs))
+      .pipe(map((page) => (page.next ? page : { ...page, next: BEGINNING })));
+  };
+  return concat(...starts.map(part));
+}
+
+/**
+ * Whether the API has refused what a request asks for, rather than the caller or its token. Errors that can pass are retried where they
+ * occur and never get here.
+ */
+export function isRefusal(error: unknown): boolean {
+  if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return false;
+  const status = Number(error.context.status);
+  return status !== 401 && status !== 403;
+}

@@ -1,0 +1,33 @@
+import type { DatesFound, NoDates } from './list-dates.ts';
+
+/** What was found out about the date parameters of a list, in words; undefined where they do what they say. */
+export function datesText(found: DatesFound): string | undefined {
+  const { form, offsetMs, longestMs, noDates, isUsualForm } = found;
+  if (noDates !== null) {
+    return `${NO_DATES[noDates]}: the list is not polled, but read whole again and again`;
+  }
+  const parts: string[] = [];
+  if (offsetMs !== 0) {
+    parts.push(
+      `modifiedFromDate is read ${hours(offsetMs)} off the time zone of updated_at: windows are that much wider`,
+    );
+  }
+  if (!isUsualForm) parts.push(`the list refuses dates as usual, and takes ${form}`);
+  if (longestMs !== null) {
+    const days = Math.floor(longestMs / 86_400_000);
+    parts.push(`windows of more than ${days} ${days === 1 ? 'day' : 'days'} are read in parts`);
+  }
+  return parts.length > 0 ? parts.join('; ') : undefined;
+}
+
+const NO_DATES: Readonly<Record<NoDates, string>> = {
+  refused: 'the list refuses modification dates in every form',
+  ignored: 'the list ignores modification dates',
+  empty: 'the list shows nothing when it is asked with modification dates',
+};
+
+function hours(ms: number): string {
+  const minutes = Math.abs(ms) / 60_000;
+  const rest = minutes % 60;
+  return `${ms < 0 ? '-' : '+'}${Math.floor(minutes / 60)}:${String(rest).padStart(2, '0')} h`;
+}

@@ -1,0 +1,78 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { checkDates } from '../../src/commands/check-dates.ts';
+import { CellarstreamError } from '../../src/core/errors.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import type { Readings } from '../../src/sandbox/options.ts';
+import type { Answer } from '../../src/streams/decode/answer.ts';
+import { keyOfFields } from '../../src/streams/records/key-of.ts';
+import { connect, handClock } from '../sandbox/client.ts';
+import type { Page } from '../sandbox/client.ts';
+import { records } from '../support/records.ts';
+
+/** What `check` says of the dates of a sandbox's orders, and the requests that it took. */
+async function checked(readings: Partial<Readings>) {
+  const clock = handClock();
+  const sandbox = await startSandbox({ now: clock.now, quotaPerMinute: 10_000, readings });
+  onTestFinished(() => sandbox.close());
+  const { get } = await connect(sandbox);
+  let requests = 0;
+  const ask = async (dates: object): Promise<Answer> => {
+    requests += 1;
+    const answer = await get('orders', { ...dates, offset: 0, pageSize: 100 });
+    if (answer.status !== 200) {
+      const context = { status: answer.status };
+      throw new CellarstreamError('API_STATUS', `answered ${answer.status}`, { context });
+    }
+    const { data, pagination } = (await answer.json()) as Page;
+    return {
+      data: records(data, keyOfFields(['order_number'])),
+      pagination,
+      span: { begin: 0, end: 1 },
+      serverTime: clock.now(),
+    };
+  };
+  const found = await checkDates(await ask({}), ask, clock.now);
+  return { ...found, requests: requests - 1 };
+}
+
+it('check says that dates are read as written, for two requests', async () => {
+  expect(await checked({})).toEqual({
+    text: 'dates are read as written',
+    isUnusual: false,
+    requests: 2,
+  });
+});
+
+it.each<[string, Partial<Readings>, RegExp]>([
+  ['a zone of parameters', { parameterZone: { minutes: -480 } }, /read -8:00 h off/],
+  ['a zone of stamps', { stampZone: { minutes: 345 } }, /read -5:45 h off/],
+  [
+    'refused ends in the future',
+    { futureEnd: 'refuse' },
+    /takes modifiedToDate at the server's time/,
+  ],
+  [
+    'a zone, and refused ends',
+    { parameterZone: { minutes: -480 }, futureEnd: 'refuse' },
+    /-8:00 h off/,
+  ],
+  [
+    'dates that are ignored',
+    { dates: 'ignored' },
+    /ignores modification dates: the list is not polled/,
+  ],
+  [
+    'windows that may be a day long',
+    { maxRangeDays: 1 },
+    /takes modifiedToDate at the server's time/,
+  ],
+])('check finds %s', async (_, readings, text) => {
+  const found = await checked(readings);
+  expect(found.text).toMatch(text);
+  expect(found.isUnusual).toBe(true);
+  expect(found.requests).toBeLessThan(40);
+});
+
+it('check is not misled by dates that are cut to the day', async () => {
+  expect((await checked({ dates: 'days' })).isUnusual).toBe(false);
+});
