@@ -151,7 +151,8 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
           ({ name, isSeen }) => (isSeen ? name : `${name} (not seen)`), // a wrong name hides nothing
         );
         const hidden = hides.length > 0 ? `; hides ${hides.join(', ')}` : '';
-        return `${answer.pagination.total_records} records, ${key}${hidden}`;
+        const { total_records: total = 'an unknown number of' } = answer.pagination;
+        return `${total} records, ${key}${hidden}`;
       }),
     );
     return [login, ...(await Promise.all(resources))];

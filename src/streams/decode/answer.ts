@@ -7,13 +7,11 @@ import type { Span } from '../http/logical-clock.ts';
 import type { PageRecord } from '../records/page-record.ts';
 import { PageRecords } from '../records/page-records.ts';
 import type { PagePart } from '../records/page-records.ts';
+import { paginationOf } from './pagination.ts';
+import type { Pagination } from './pagination.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 
-/** What the API's list format says of a page, as far as it is relied on. */
-export interface Pagination {
-  readonly total_records: number;
-  readonly has_next_page: boolean;
-}
+export type { Pagination };
 
 /** One page, as it was answered. */
 export interface Answer {
@@ -60,21 +58,22 @@ export function answerOf(
   };
 }
 
-/**
- * A page of these records, with what the answer around them says; undefined where something is missing in that.
- *
- * @param body To be given back when they are dealt with.
- */
+/** Where a page of these records stands, and what they are parts of. */
+export interface PageOptions {
+  /** That of the request. */
+  readonly offset: number;
+  /** Given back when the records are dealt with. */
+  readonly body?: Body;
+}
+
+/** A page of these records, with what the answer around them says; undefined where that is no object. */
 export function pageOf(
   envelope: JsonValue,
   parts: readonly PagePart[],
-  body?: Body,
+  { offset, body }: PageOptions,
 ): Page | undefined {
-  const { pagination } = isJsonObject(envelope) ? envelope : {};
-  const { total_records, has_next_page } = isJsonObject(pagination) ? pagination : {};
-  if (typeof total_records !== 'number' || typeof has_next_page !== 'boolean') return undefined;
-  return {
-    records: new PageRecords(parts, body),
-    pagination: { total_records, has_next_page },
-  };
+  if (!isJsonObject(envelope)) return undefined;
+  const records = new PageRecords(parts, body);
+  const { length } = records;
+  return { records, pagination: paginationOf(envelope.pagination, { offset, length }) };
 }
