@@ -172,7 +172,8 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
           : undefined;
         isUnwise = dates?.isUnusual === true;
         const dated = dates ? `; ${dates.text}` : '';
-        return `${answer.pagination.total_records} records, ${key}${hidden}${dated}`;
+        const { total_records: total = 'an unknown number of' } = answer.pagination;
+        return `${total} records, ${key}${hidden}${dated}`;
       });
       return { ...finding, ...(isUnwise && { isUnwise }) };
     });

@@ -33,7 +33,10 @@ export interface Published {
 /** How far the initial snapshot is: with each of its pages, and when one is gone on with. */
 export interface Progress {
   readonly resource: string;
-  /** Records behind, and in all, as the API counts them; before its first page, as many as are known. */
+  /**
+   * Records behind, and in all, as the API counts them; before its first page, as many as are known. Where the API does not say how
+   * many there are, `total` is as many as are behind.
+   */
   readonly read: number;
   readonly total: number;
   readonly done: boolean;

@@ -26,7 +26,7 @@ function decoded(ids: readonly number[], runs: readonly Run[]) {
   const knownRun = storedRuns(runs);
   const known = () => undefined;
   const decode = matchingDigests({ keyFields, keyOf, known, knownRun }, parsing(keyOf));
-  const steps = decodedPage({ body: new Body(Buffer.from(text)), text }, decode);
+  const steps = decodedPage({ body: new Body(Buffer.from(text)) }, decode);
   let step = steps.next();
   while (!step.done) step = steps.next();
   return step.value!.records;

@@ -23,8 +23,9 @@ export function telling({ task, checkpoint }: TellingOptions): (plan: Plan) => P
     }
     if (batch.lane === 'first-read') {
       const { answer } = batch.page;
-      const total = answer.pagination.total_records;
-      const read = Math.min(total, offset + recordsOf(answer).length);
+      const behind = offset + recordsOf(answer).length;
+      const total = answer.pagination.total_records ?? behind;
+      const read = Math.min(total, behind);
       hooks.onProgress({ read, total, done: batch.snapshot.done });
     }
     if (batch.lane === 'sweep' && batch.step.kind === 'end') {

@@ -11,6 +11,7 @@ import {
   skipSpace,
   valueBehind,
 } from './json-bytes.ts';
+import { jsonText } from './json-text.ts';
 import { parseJson } from './json.ts';
 import type { JsonValue } from './json.ts';
 
@@ -99,11 +100,11 @@ function* arrayElements<T>(page: Buffer, from: number, read: (at: number) => Ele
 /**
  * An element that is parsed.
  *
- * @throws SyntaxError when it isn't JSON.
+ * @throws SyntaxError when it isn't JSON in UTF-8.
  */
 export function parsedElement(page: Buffer, at: number): Element<JsonValue> {
   const end = endOfValue(page, at);
-  return { value: parseJson(page.toString('utf8', at, end)), end };
+  return { value: parseJson(jsonText(page.subarray(at, end))), end };
 }
 
 const DATA = Buffer.from('"data"');

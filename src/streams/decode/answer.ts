@@ -8,13 +8,11 @@ import type { Span } from '../http/logical-clock.ts';
 import type { PageRecord } from '../records/page-record.ts';
 import { PageRecords } from '../records/page-records.ts';
 import type { PagePart } from '../records/page-records.ts';
+import { paginationOf } from './pagination.ts';
+import type { Pagination } from './pagination.ts';
 import type { Limit } from '../quota/token-bucket.ts';
 
-/** What the API's list format says of a page, as far as it is relied on. */
-export interface Pagination {
-  readonly total_records: number;
-  readonly has_next_page: boolean;
-}
+export type { Pagination };
 
 /** What the server says about the place of a page. It may repeat the request, whatever it served. */
 export interface ReportedPlace {
@@ -77,28 +75,36 @@ export function answerOf(
   };
 }
 
-/**
- * A page of these records, with what the answer around them says; undefined where something is missing in that.
- *
- * @param body To be given back when they are dealt with.
- */
+/** Where a page of these records stands, and what they are parts of. */
+export interface PageOptions {
+  /** That of the request. */
+  readonly offset: number;
+  /** Given back when the records are dealt with. */
+  readonly body?: Body;
+}
+
+/** A page of these records, with what the answer around them says; undefined where that is no object. */
 export function pageOf(
   envelope: JsonValue,
   parts: readonly PagePart[],
-  body?: Body,
+  { offset, body }: PageOptions,
 ): Page | undefined {
-  const { pagination } = isJsonObject(envelope) ? envelope : {};
-  const { total_records, has_next_page, current_offset, page_size } = isJsonObject(pagination)
-    ? pagination
-    : {};
-  if (typeof total_records !== 'number' || typeof has_next_page !== 'boolean') return undefined;
+  if (!isJsonObject(envelope)) return undefined;
+  const records = new PageRecords(parts, body);
+  const { length } = records;
+  const { pagination } = envelope;
   return {
-    records: new PageRecords(parts, body),
-    pagination: { total_records, has_next_page },
-    reported: {
-      ...(isCount(current_offset) && { offset: current_offset }),
-      ...(isCount(page_size) && { pageSize: page_size }),
-    },
+    records,
+    pagination: paginationOf(pagination, { offset, length }),
+    reported: reportedPlace(pagination),
+  };
+}
+
+function reportedPlace(pagination: JsonValue | undefined): ReportedPlace {
+  const { current_offset, page_size } = isJsonObject(pagination) ? pagination : {};
+  return {
+    ...(isCount(current_offset) && { offset: current_offset }),
+    ...(isCount(page_size) && { pageSize: page_size }),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { CellarstreamError } from '../../core/errors.ts';
+import { textOfAnyBytes } from '../../schemas/json/json-text.ts';
 import { recordsOf } from './answer.ts';
 import type { Answer } from './answer.ts';
 import type { ListQuery } from '../http/list-query.ts';
@@ -23,7 +24,7 @@ export const isBroken = (answer: Answer | BrokenAnswer): answer is BrokenAnswer 
 
 /** The text of the record that is no JSON with which an answer begins; undefined where it is JSON. */
 export function unreadIn(answer: Answer | BrokenAnswer): string | undefined {
-  if (isBroken(answer)) return answer.broken.rest.toString('utf8');
+  if (isBroken(answer)) return textOfAnyBytes(answer.broken.rest);
   const first = recordsOf(answer).at(0);
   return first?.unreadableAt === undefined ? undefined : (first.json as string);
 }

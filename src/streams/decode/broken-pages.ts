@@ -1,5 +1,6 @@
 import { defer, finalize, map, of, switchMap, tap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
+import { textOfAnyBytes } from '../../schemas/json/json-text.ts';
 import { CellarstreamError } from '../../core/errors.ts';
 import { acrossBroken } from './across-broken.ts';
 import type { Answer } from './answer.ts';
@@ -90,6 +91,6 @@ export function brokenPages(
 }
 
 function asItIs({ broken, ...answer }: BrokenAnswer): Answer {
-  const record = PageRecord.unreadable(broken.rest.toString('utf8'), 0);
+  const record = PageRecord.unreadable(textOfAnyBytes(broken.rest), 0);
   return { ...answer, data: [record], pagination: { total_records: 1, has_next_page: false } };
 }

@@ -264,7 +264,7 @@ export function failingPages(
           switchMap((other) => {
             if (!other) return failed();
             const { total_records: total } = other.pagination;
-            if (offset > 0 && total <= offset) return of(nothingBehind(other));
+            if (offset > 0 && total !== undefined && total <= offset) return of(nothingBehind(other));
             return misplaced().pipe(
               switchMap((found) => (found ? of(found) : attempt({ offset, pageSize }))),
               switchMap((found) => {
@@ -272,7 +272,7 @@ export function failingPages(
                 // Whole pages keep their size: a part of it has to be one as well.
                 const size = plan.isWhole
                   ? pageSize
-                  : Math.min(pageSize, Math.max(1, total - offset));
+                  : Math.min(pageSize, Math.max(1, (total ?? Infinity) - offset));
                 return split({ offset, pageSize: size }, undefined, 0);
               }),
             );

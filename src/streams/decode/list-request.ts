@@ -12,6 +12,7 @@ import {
 import type { Observable, SchedulerLike } from 'rxjs';
 import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
+import { jsonText } from '../../schemas/json/json-text.ts';
 import { pageElements } from '../../schemas/json/page-elements.ts';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { backoff } from '../flow/backoff.ts';
@@ -39,6 +40,7 @@ import { FailingPlaces } from './failing-places.ts';
 import type { Decoder } from './decoder.ts';
 import { isNoJson, pageAround } from './page-around.ts';
 import type { AroundPage } from './page-around.ts';
+import { isEmptyPage } from './pagination.ts';
 import { stepwise } from './stepwise.ts';
 import { unreadableTexts } from './unreadable-texts.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
@@ -95,6 +97,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     isLastTry: () => boolean,
   ): Observable<Page | BrokenPage> => {
     if (raw.isNotFound) return of(NOTHING);
+    if (raw.isEmpty) return of(EMPTY_PAGE);
     const failed = (what: string) =>
       new CellarstreamError('API_ANSWER', `${where(url)} sent ${what}`, {
         context: { offset: query.offset },
@@ -114,10 +117,10 @@ export function decodedList(options: DecodedListOptions): ListRequest {
           return page;
         }),
       );
-    return stepwise(() => decodedPage(raw, decode), scheduler).pipe(
+    return stepwise(() => decodedPage(raw, decode, query.offset), scheduler).pipe(
       map((page) => {
         if (page) return page;
-        throw failed('no page: data, pagination.total_records and has_next_page are needed');
+        throw failed('no page: it has no list of records in "data"');
       }),
       catchError((error: unknown) => {
         if (!isNoJson(error)) throw error;
@@ -227,19 +230,21 @@ function isPage(query: ListQuery): query is ListQuery & PagePlace {
  * @throws SyntaxError or RangeError when it isn't JSON.
  */
 export function* decodedPage(
-  page: Pick<RawPage, 'body' | 'text'>,
+  page: Pick<RawPage, 'body'>,
   decode: Decoder,
+  offset = 0,
 ): Generator<void, Page | undefined> {
   const { body } = page;
   const parts = yield* pageElements(body.bytes, (at) => decode(body, at));
-  if (parts) return pageOf(parseJson(parts.rest), parts.elements, body);
+  if (parts) return pageOf(parseJson(parts.rest), parts.elements, { offset, body });
   // Of another layout: each element is written as it would stand in a page, and decoded from that.
-  const whole = parseJson(page.text);
+  const whole = parseJson(jsonText(body.bytes));
   const data = isJsonObject(whole) ? whole.data : undefined;
-  if (!Array.isArray(data)) return undefined;
+  if (!Array.isArray(data)) return isEmptyPage(whole) ? pageOf(whole, [], { offset }) : undefined;
   return pageOf(
     whole,
     data.flatMap((each) => decode(new Body(Buffer.from(stringifyJson(each))), 0).values),
+    { offset },
   );
 }
 
@@ -255,6 +260,12 @@ const NOTHING = {
   records: new PageRecords([]),
   pagination: { total_records: 0, has_next_page: false },
   notFound: true,
+} as const;
+
+/** An empty page of which nothing else is known. */
+const EMPTY_PAGE = {
+  records: new PageRecords([]),
+  pagination: { total_records: undefined, has_next_page: false },
 } as const;
 
 /** What {@link listRequest} needs. */

@@ -1,4 +1,5 @@
 import { CLOSE_ARRAY, isDelimiter, skipSpace } from '../../schemas/json/json-bytes.ts';
+import { textOfAnyBytes } from '../../schemas/json/json-text.ts';
 import { parseJson } from '../../schemas/json/json.ts';
 import { pageElements } from '../../schemas/json/page-elements.ts';
 import type { Elements } from '../../schemas/json/page-elements.ts';
@@ -67,12 +68,12 @@ export function* pageAround(
     const text = body.subarray(at, end);
     blame({ place, at }, texts.has(text));
     found.push(text);
-    return { values: [PageRecord.unreadable(text.toString('utf8'), offset + place)], end };
+    return { values: [PageRecord.unreadable(textOfAnyBytes(text), offset + place)], end };
   });
   if (!blamed) return undefined;
   const rest = body.subarray(blamed.at);
   const around = { texts: found, place: blamed.place, rest };
-  const whole = parts && pageWith(parts.rest, parts.elements);
+  const whole = parts && pageWith(parts.rest, parts.elements, offset);
   if (whole && isWhole(whole, offset, pageSize)) return { ...around, page: whole };
   const alone = pageSize === 1 && blamed.place === 0 ? loneIn(body, blamed.at, offset) : undefined;
   return alone ? { ...around, ...alone } : { ...around, page: undefined };
@@ -106,9 +107,9 @@ function loneIn(
     end = body.lastIndexOf(CLOSE_ARRAY, end - 1);
     if (end <= at) return undefined;
     const text = Buffer.from(body.toString('latin1', at, end).trimEnd(), 'latin1');
-    const record = PageRecord.unreadable(text.toString('utf8'), offset);
+    const record = PageRecord.unreadable(textOfAnyBytes(text), offset);
     const rest = body.toString('utf8', 0, at) + body.toString('utf8', end);
-    const page = pageWith(rest, [record]);
+    const page = pageWith(rest, [record], offset);
     if (page) return { page, texts: [text] };
   }
   return undefined;
@@ -120,12 +121,15 @@ const MAX_BRACKETS = 20;
 /** Whether as many came as were asked for, or as are left in the list. */
 function isWhole({ records, pagination }: Page, offset: number, pageSize: number): boolean {
   const { length } = records;
-  return length === pageSize || (length < pageSize && length === pagination.total_records - offset);
+  return (
+    length === pageSize ||
+    (length < pageSize && length === (pagination.total_records ?? NaN) - offset)
+  );
 }
 
-function pageWith(rest: string, data: readonly PagePart[]): Page | undefined {
+function pageWith(rest: string, data: readonly PagePart[], offset: number): Page | undefined {
   try {
-    return pageOf(parseJson(rest), data);
+    return pageOf(parseJson(rest), data, { offset });
   } catch (error) {
     if (isNoJson(error)) return undefined;
     throw error;

@@ -13,7 +13,8 @@ export interface IdlePage {
   /** Offset behind its last record. */
   readonly end: number;
   /** `total_records`. */
-  readonly total: number;
+  /** Undefined where the server tells none. */
+  readonly total: number | undefined;
   /** Records a page, as the scan wants them. */
   readonly pageSize: number;
 }
@@ -55,13 +56,13 @@ export function idleness(): Idleness {
       return isStuck;
     },
     isOver: ({ isNews, isIdle, isShort, hasNext, end, total, pageSize }) => {
-      if (!hasNext || end < total || isNews === true) {
+      if (!hasNext || (total !== undefined && end < total) || isNews === true) {
         pages = 0;
         fullPages = 0;
         return false;
       }
       if (isNews === undefined && !isIdle) {
-        return end > 2 * total + PAGES_BEHIND * pageSize;
+        return total !== undefined && end > 2 * total + PAGES_BEHIND * pageSize;
       }
       if (isShort) pages += 1;
       else fullPages += 1;

@@ -252,7 +252,8 @@ function withoutPage({ pageSize: _, isBlind: __, ...position }: Position): Posit
 }
 
 const lookAhead = ({ pagination, elapsedMs = 0 }: Answer) => ({
-  total: pagination.total_records,
+  // Without a total, pages beyond the end may be asked for, which costs their requests.
+  total: pagination.total_records ?? (pagination.has_next_page ? Infinity : 0),
   elapsedMs,
 });
 
@@ -278,10 +279,10 @@ function newTally() {
   };
   return {
     /** Whether a page has a record that had not been seen; false once nothing is counted any more. */
-    add: (records: PageRecords, pageTotal: number): boolean => {
+    add: (records: PageRecords, pageTotal: number | undefined): boolean => {
       const isFirst = total === undefined;
       total ??= pageTotal;
-      counting &&= total === pageTotal && total <= MAX_COUNTED;
+      counting &&= total !== undefined && total === pageTotal && total <= MAX_COUNTED;
       const keys = counting ? records.keys : undefined;
       if (!keys) {
         counting = false;

@@ -29,7 +29,7 @@ export interface SweepProgress {
   readonly phase: 'reading' | 'removing' | 'done';
   /** Where the reading goes on. */
   readonly position: Position | null;
-  /** `total_records` for as long as it holds still. */
+  /** `total_records` for as long as it holds still; `moved` from the first page on that tells another one, or none. */
   readonly total: number | 'not known yet' | 'moved';
   /** Distinct keys read. */
   readonly distinct: number;
@@ -149,7 +149,7 @@ export function sweepAfter(
 ): SweepProgress {
   const { total_records } = answer.pagination;
   const still = sweep.total === 'not known yet' || sweep.total === total_records;
-  const total = still ? total_records : 'moved';
+  const total = (still ? total_records : undefined) ?? 'moved';
   const distinct = sweep.distinct + fresh;
   const { length } = recordsOf(answer);
   const { serverTime } = answer;

@@ -1,5 +1,6 @@
 import { createHash, hash } from 'node:crypto';
 import { isJsonObject, parseJson, stringifyJson } from '../../schemas/json/json.ts';
+import { jsonText } from '../../schemas/json/json-text.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 import type { Body } from '../http/body.ts';
 import type { ImageCodec } from './image-codec.ts';
@@ -157,7 +158,7 @@ export class PageRecord {
     const own = this.#facts();
     if (own.json === undefined) {
       const { page, at, end } = this.bytes!;
-      own.json = parseJson(page.bytes.toString('utf8', at, end));
+      own.json = parseJson(jsonText(page.bytes.subarray(at, end)));
     }
     return own.json;
   }

@@ -33,7 +33,7 @@ function decoded(items: readonly Item[], runs: readonly Run[], before = '') {
   );
   const pagination = { total_records: items.length, has_next_page: false };
   const text = `{${before}${JSON.stringify({ data: items, pagination }).slice(1)}`;
-  const steps = decodedPage({ body: new Body(Buffer.from(text)), text }, decode);
+  const steps = decodedPage({ body: new Body(Buffer.from(text)) }, decode);
   let step = steps.next();
   while (!step.done) step = steps.next();
   return { records: step.value!.records.all(), alone };

@@ -39,7 +39,7 @@ describe.each(SORTS)('a list in the order %s that moves, with records that are n
             const text = stringifyJson(json);
             return odd.has(id) ? broken(text) : text;
           });
-          return pageText(texts, 0, count, stringifyJson({ ...pagination }));
+          return pageText(texts, 0, count, JSON.stringify(pagination));
         });
         const scan$ = pages({
           request: (query) => request(query, (source) => source),

@@ -1,0 +1,66 @@
+import { isJsonObject } from '../../schemas/json/json.ts';
+import type { JsonValue } from '../../schemas/json/json.ts';
+
+/** Number of records and end of the list, as a page tells them. */
+export interface Pagination {
+  /** Undefined where the page tells no plausible number: then nothing can be compared with it. */
+  readonly total_records: number | undefined;
+  readonly has_next_page: boolean;
+}
+
+/** Where a page stands in its list. */
+export interface PagePlace {
+  readonly offset: number;
+  /** Number of its records. */
+  readonly length: number;
+}
+
+/**
+ * The pagination of a page in the forms in which servers write it: numbers and booleans as text, `null`, an empty array where there is
+ * nothing to say (PHP), or no pagination at all. Without `has_next_page` a list goes on until its total is reached, or until
+ * a page is empty.
+ */
+export function paginationOf(pagination: JsonValue | undefined, place: PagePlace): Pagination {
+  const { offset, length } = place;
+  const told = isJsonObject(pagination) ? pagination : {};
+  const total_records = countIn(told.total_records);
+  const { current_offset = offset } = told;
+  const reached = (countIn(current_offset) ?? offset) + length;
+  const isMore = length > 0 && (total_records === undefined || reached < total_records);
+  return { total_records, has_next_page: flagIn(told.has_next_page) ?? isMore };
+}
+
+function countIn(value: JsonValue | undefined): number | undefined {
+  const isDigits = typeof value === 'string' && /^\s*\d{1,15}\s*$/.test(value);
+  const count = isDigits ? Number(value) : value;
+  return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : undefined;
+}
+
+const FLAGS: Readonly<Record<string, boolean>> = {
+  true: true,
+  false: false,
+  '1': true,
+  '0': false,
+};
+
+function flagIn(value: JsonValue | undefined): boolean | undefined {
+  if (typeof value === 'boolean') return value;
+  if (typeof value !== 'number' && typeof value !== 'string') return undefined;
+  return FLAGS[String(value).trim().toLowerCase()];
+}
+
+/**
+ * Whether a body without a list of records is the page of an empty list: `data` is null, or left out beside a pagination. A body that
+ * speaks of an error is none.
+ */
+export function isEmptyPage(body: JsonValue): boolean {
+  if (!isJsonObject(body)) return false;
+  const { data, pagination, error, errors } = body;
+  if (isSaid(error) || isSaid(errors)) return false;
+  return data === null || (data === undefined && pagination !== undefined);
+}
+
+function isSaid(value: JsonValue | undefined): boolean {
+  if (Array.isArray(value)) return value.length > 0;
+  return value !== undefined && value !== null && value !== false && value !== '';
+}
