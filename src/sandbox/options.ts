@@ -89,6 +89,8 @@ export interface SandboxOptions {
   readonly updatedAtResolution?: 'ms' | 'second' | 'minute' | 'day';
   /** A change is seen this long after its `updated_at`, in ms. Default 0. */
   readonly lateCommitMs?: number;
+  /** Every second list request is answered by a replica that shows the list as it was so long ago, in ms. Default 0: there is none. */
+  readonly replicaLagMs?: number;
   /** Answers with gzip where the client accepts it. Default false. */
   readonly gzip?: boolean;
   /** Newest changes kept in the log. Default 1,000,000. */
@@ -144,6 +146,7 @@ const DEFAULTS = {
   clockSkewMs: 0,
   updatedAtResolution: 'ms',
   lateCommitMs: 0,
+  replicaLagMs: 0,
   gzip: false,
   changeLogLimit: 1_000_000,
   requestLogLimit: 100_000,
@@ -211,6 +214,7 @@ function problems(settings: Settings): string[] {
   atLeast('windowMs', 1);
   atLeast('tokenLifeMs', 1);
   atLeast('lateCommitMs', 0);
+  atLeast('replicaLagMs', 0);
   atLeast('changeLogLimit', 0);
   atLeast('requestLogLimit', 1);
   const latency = [settings.latencyMs].flat();
