@@ -65,17 +65,20 @@ export class Api {
     token: string | undefined,
     fault?: PageFault,
   ): Promise<Answer> {
-    const { readings, sort, shuffleTies } = this.#settings;
+    const { readings, sort, shuffleTies, replicaLagMs } = this.#settings;
     if (token === undefined || !(await this.#tokens.accepts(token))) {
       return unauthorized(readings.unauthorized);
     }
     const query = parseListQuery(params, RULES[resource], readings, this.#clock());
     if (typeof query === 'string') return complaint(400, query);
     const hidden = this.#hidden.of(resource);
-    const body = listPage(this.#store.table(resource), query, {
+    this.#lists += 1;
+    const isOfReplica = replicaLagMs > 0 && this.#lists % 2 === 0;
+    const table = isOfReplica ? this.#store.replica(resource) : this.#store.table(resource);
+    const body = listPage(table, query, {
       sort,
       readings,
-      ...(shuffleTies && { shuffle: ++this.#lists }),
+      ...(shuffleTies && { shuffle: this.#lists }),
       ...(hidden && { hidden }),
       ...(fault && { fault: { ...fault, random: this.#random } }),
     });

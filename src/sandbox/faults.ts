@@ -37,6 +37,11 @@ export type FaultKind =
   | { readonly kind: 'stall' }
   /** Reads the records at once and answers this many ms later: with what is old by then. */
   | { readonly kind: 'slow'; readonly ms: number }
+  /**
+   * Answers as a cache in front of the API does: a list request that was made before gets the page of then, for `ms`. With an `Age`
+   * header unless `sendsAge` is false, and with the `Date` of then. Logins are not struck.
+   */
+  | { readonly kind: 'cached'; readonly ms: number; readonly sendsAge?: boolean }
   /** Answers 200 with a page of HTML. */
   | { readonly kind: 'garbage' }
   /** Answers 403 with a page of HTML, as a firewall in front of the API does. */
@@ -110,7 +115,8 @@ export class Faults {
     for (const fault of this.#faults) {
       const { endpoint: target = '*', every = 1, probability = 1 } = fault.spec;
       if (target !== '*' && target !== endpoint) continue;
-      if (endpoint === 'login' && pageFault(fault.spec)) continue;
+      const isOfLists = fault.spec.kind === 'cached' || pageFault(fault.spec) !== undefined;
+      if (endpoint === 'login' && isOfLists) continue;
       if (!concerns(fault.spec, asked)) continue;
       if (++fault.met % every !== 0) continue;
       if (probability < 1 && !this.#random.chance(probability)) continue;

@@ -120,6 +120,8 @@ export interface SandboxOptions {
   readonly updatedAtResolution?: 'ms' | 'second' | 'minute' | 'day';
   /** A change is seen this long after its `updated_at`, in ms. Default 0. */
   readonly lateCommitMs?: number;
+  /** Every second list request is answered by a replica that shows the list as it was so long ago, in ms. Default 0: there is none. */
+  readonly replicaLagMs?: number;
   /** Answers with gzip where the client accepts it. Default false. */
   readonly gzip?: boolean;
   /** Newest changes kept in the log. Default 1,000,000. */
@@ -178,6 +180,7 @@ const DEFAULTS = {
   clockSkewMs: 0,
   updatedAtResolution: 'ms',
   lateCommitMs: 0,
+  replicaLagMs: 0,
   gzip: false,
   changeLogLimit: 1_000_000,
   requestLogLimit: 100_000,
@@ -256,6 +259,7 @@ function problems(settings: Settings): string[] {
   atLeast('tokenLifeMs', 1);
   atLeast('tokenLagMs', 0);
   atLeast('lateCommitMs', 0);
+  atLeast('replicaLagMs', 0);
   atLeast('changeLogLimit', 0);
   atLeast('requestLogLimit', 1);
   const [least, most] = settings.readings.pageSizes;

@@ -13,6 +13,7 @@ import type { Answer } from './api.ts';
 import { pageFault } from './faults.ts';
 import type { Asked, FaultKind, PageFault } from './faults.ts';
 import type { Settings } from './options.ts';
+import { PageCache } from './page-cache.ts';
 import type { Random } from './random.ts';
 import type { Resource } from './resources.ts';
 import { ROUTES } from './routes.ts';
@@ -49,6 +50,7 @@ export class Server {
   readonly #parts: ServerParts;
   #http: HttpServer | undefined;
   #stopped = new AbortController();
+  readonly #caches = new WeakMap<Account, PageCache>();
 
   constructor(parts: ServerParts) {
     this.#parts = parts;
@@ -114,10 +116,29 @@ export class Server {
     const answer =
       waitMs > 0
         ? account.api.tooMany(waitMs)
-        : (replacement(fault) ?? (await call.answer(pageFault(fault))));
+        : (replacement(fault) ??
+          (fault?.kind === 'cached'
+            ? await this.#cached(`${endpoint}?${query}`, call, fault)
+            : await call.answer(pageFault(fault))));
     await this.#wait(pause / 2 + (fault?.kind === 'slow' ? fault.ms : 0));
     arrival.status = answer.status;
     await this.#send(request, response, answer, fault);
+  }
+
+  /** The page of an earlier request, or the answer to this one, which is kept. */
+  async #cached(
+    name: string,
+    { account, answer }: Call,
+    { ms, sendsAge = true }: Extract<FaultKind, { readonly kind: 'cached' }>,
+  ): Promise<Answer> {
+    const cache = this.#caches.get(account) ?? new PageCache();
+    this.#caches.set(account, cache);
+    const now = this.#parts.serverClock();
+    const kept = cache.find(name, now, ms, sendsAge);
+    if (kept) return kept;
+    const made = await answer(undefined);
+    if (made.status === 200) cache.keep(name, made, now);
+    return made;
   }
 
   /** The key says whose a login is, so it counts when its body is there. */
@@ -159,9 +180,9 @@ export class Server {
     const body = zip ? await compress(answer.body, { level: constants.Z_BEST_SPEED }) : answer.body;
     response.sendDate = false;
     response.writeHead(answer.status, {
+      ...(settings.readings.dateHeader && { date: new Date(serverClock()).toUTCString() }),
       ...answer.headers,
       ...(zip && { 'content-encoding': 'gzip' }),
-      ...(settings.readings.dateHeader && { date: new Date(serverClock()).toUTCString() }),
       'content-length': body.length,
     });
     if (fault?.kind !== 'truncate' && fault?.kind !== 'stall') return void response.end(body);

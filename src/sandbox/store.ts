@@ -44,6 +44,11 @@ export class Store {
   readonly #resolutionMs: number;
   readonly #lateCommitMs: number;
   readonly #late = new LateCommits();
+  /** The lists as the replica has them; empty where there is none. */
+  readonly #replicas = new Map<Resource, Table>();
+  readonly #replicaLagMs: number;
+  /** Commits on their way to the replica. */
+  readonly #lagging = new LateCommits();
 
   /**
    * @param clock the server's clock, in epoch ms.
@@ -60,6 +65,7 @@ export class Store {
     this.#clock = clock;
     this.#resolutionMs = RESOLUTION_MS[settings.updatedAtResolution];
     this.#lateCommitMs = settings.lateCommitMs;
+    this.#replicaLagMs = settings.replicaLagMs;
     this.#log = new BoundedLog(settings.changeLogLimit);
     this.#random = new Random(seed, 0xc4a);
     this.#lots = new Random(seed, 0xd21f);
@@ -70,8 +76,17 @@ export class Store {
   table(resource: Resource): Table {
     this.settle();
     let table = this.#tables.get(resource);
-    if (!table) this.#tables.set(resource, (table = this.#make(resource)));
+    if (!table) {
+      this.#tables.set(resource, (table = this.#make(resource)));
+      if (this.#replicaLagMs > 0) this.#replicas.set(resource, this.#make(resource));
+    }
     return table;
+  }
+
+  /** The list as the replica shows it now; the list itself where there is no replica. */
+  replica(resource: Resource): Table {
+    const table = this.table(resource);
+    return this.#replicas.get(resource) ?? table;
   }
 
   /** Oldest first. */
@@ -82,7 +97,9 @@ export class Store {
 
   /** Makes visible what is due. */
   settle(): void {
-    for (const commit of this.#late.take(this.#clock())) this.#show(commit);
+    const now = this.#clock();
+    for (const commit of this.#late.take(now)) this.#show(commit);
+    for (const commit of this.#lagging.take(now)) apply(commit);
   }
 
   /** @returns the new record's key. */
@@ -265,12 +282,21 @@ export class Store {
   #show({ table, id, text, updatedAt, visibleAt }: Commit): void {
     const before = table.text(id);
     if (text === undefined && before === undefined) return;
-    if (text === undefined) table.remove(id);
-    else table.put(id, text, updatedAt);
+    apply({ table, id, text, updatedAt });
+    const replica = this.#replicas.get(table.resource);
+    if (replica) {
+      const then = visibleAt + this.#replicaLagMs;
+      this.#lagging.add({ table: replica, id, text, updatedAt, visibleAt: then });
+    }
     const kind = text === undefined ? 'delete' : before === undefined ? 'create' : 'update';
     const entry = { at: visibleAt, resource: table.resource, key: table.keyOf(id), kind } as const;
     if (table.resource !== 'orders' || text === undefined) return this.#log.push(entry);
     const parse = (json: string | undefined) => JSON.parse(json ?? 'null') as JsonValue;
     this.#log.push({ ...entry, status: statusChanges(parse(before), parse(text)) });
   }
+}
+
+function apply({ table, id, text, updatedAt }: Omit<Commit, 'visibleAt'>): void {
+  if (text === undefined) table.remove(id);
+  else table.put(id, text, updatedAt);
 }

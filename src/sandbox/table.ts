@@ -131,6 +131,7 @@ export class Table {
 
   /** Serves this text for the record from now on, whether or not there was one. */
   put(id: number, text: string, updatedAt: number): void {
+    this.#reserve(id + 1); // a replica has issued no id itself
     if (this.has(id)) this.byUpdated.remove(id);
     else this.byKey.add(id);
     this.#alive[id] = 1;

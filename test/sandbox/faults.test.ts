@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import type { JsonObject, Sandbox } from '../../src/sandbox/index.ts';
-import { connect, login } from './client.ts';
+import { connect, handClock, login } from './client.ts';
 import type { Page } from './client.ts';
 
 let sandbox: Sandbox;
@@ -212,4 +212,55 @@ it('closes while answers are under way, and may be closed twice', async () => {
   await sandbox.close();
   await sandbox.close();
   await failed;
+});
+
+describe('a cache in front of the API', () => {
+  it('sends a page of before, with its age and the Date of then, for as long as it is kept', async () => {
+    const clock = handClock();
+    await sandbox.close();
+    sandbox = await startSandbox({
+      records: { orders: 1 },
+      now: clock.now,
+      tokenLifeMs: 3_600_000,
+    });
+    client = await connect(sandbox);
+    sandbox.fault({ kind: 'cached', ms: 300_000 });
+    const first = await client.get('orders');
+    const text = await first.text();
+    sandbox.setStatus(100_001, 'payment_status', 'refunded');
+    clock.pass(120_500);
+    const cached = await client.get('orders');
+    expect(await cached.text()).toBe(text);
+    expect(cached.headers.get('age')).toBe('120');
+    expect(cached.headers.get('date')).toBe(first.headers.get('date'));
+    expect(await (await client.get('orders', { pageSize: 5 })).text()).not.toBe(text);
+    clock.pass(180_000);
+    expect(await (await client.get('orders')).text()).not.toBe(text);
+    expect((await login(sandbox)).status).toBe(200);
+  });
+});
+
+describe('a replica that lags', () => {
+  it('answers every second request with the list as it was', async () => {
+    const clock = handClock();
+    await sandbox.close();
+    sandbox = await startSandbox({ records: { orders: 1 }, now: clock.now, replicaLagMs: 3_000 });
+    client = await connect(sandbox);
+    const seen = async () =>
+      (await client.page('orders')).data.map(({ order_number, notes }) => [order_number, notes]);
+    sandbox.change('orders', 100_001, { notes: 'one' });
+    clock.pass(3_000);
+    sandbox.change('orders', 100_001, { notes: 'two' });
+    const added = sandbox.create('orders', { notes: 'new' });
+    const both = [
+      [100_001, 'two'],
+      [added, 'new'],
+    ];
+    expect([await seen(), await seen(), await seen()]).toEqual([both, [[100_001, 'one']], both]);
+    clock.pass(3_000);
+    sandbox.remove('orders', 100_001);
+    expect([await seen(), await seen()]).toEqual([both, [[added, 'new']]]);
+    clock.pass(3_000);
+    expect([await seen(), await seen()]).toEqual([[[added, 'new']], [[added, 'new']]]);
+  });
 });

@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { CellarstreamError } from '../../src/core/errors.ts';
+import { MAX_LAG_MS } from '../../src/streams/http/answer-age.ts';
 import { answering } from '../support/answering.ts';
 import type { Given } from '../support/answering.ts';
 import type { Chance } from './chance.ts';
@@ -160,6 +161,8 @@ export class SimApi {
   readonly signed = new Map<string, readonly SimRecord[]>();
   /** Of the clock that `Date` comes from: it may be set back. */
   dateSkewMs: number;
+  /** Whether it was, by so much that its answers look like those of a cache at first. */
+  isDateSetBack = false;
 
   constructor(traits: ApiTraits, chance: Chance, time: SimTime, count: number) {
     this.traits = traits;
@@ -189,6 +192,11 @@ export class SimApi {
         this.heard.push({ client, begin, end, at: this.#time.now(), ...shown });
       return answer;
     });
+  }
+
+  skewDate(ms: number): void {
+    this.dateSkewMs += ms;
+    this.isDateSetBack ||= this.traits.sendsDate && ms < -MAX_LAG_MS;
   }
 
   /** A process has given up an answer that it asked for ahead: one of those that came of late, nobody says which. */

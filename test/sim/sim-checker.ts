@@ -26,6 +26,8 @@ export interface Finished {
   /** Whether the quota was one that binds, and request times were kept for it. */
   readonly isScarce: boolean;
   readonly volatility: Volatility;
+  /** How old some answers were, from a replica that lagged or from a cache, ms; 0 if none was. */
+  readonly behindMs: number;
 }
 
 export interface Verdict {
@@ -42,6 +44,7 @@ export function check({
   isSafe,
   isScarce,
   volatility,
+  behindMs,
 }: Finished): Verdict {
   const { resource } = api.traits;
   const events = broker.read(`sim.${resource}`);
@@ -60,16 +63,16 @@ export function check({
     ...processes.flatMap(({ name, folder }) =>
       folder.holds(PERSONAL) ? [`something personal is in the folder of ${name}`] : [],
     ),
-    ...checkChains(chains, api.list, volatility),
+    ...checkChains(chains, api.list, volatility, behindMs > 0),
     ...checkTruth(chains, api.list),
     ...checkSignatures(chains, api),
     ...(resource === 'orders' ? checkStatuses(chains, statuses) : []),
     ...checkInstances(cursors, events, processes),
-    ...checkResyncs(chains, signals, api),
+    ...checkResyncs(chains, signals, api, behindMs),
     ...checkCertificates(certificates, { broker, registry, topic: `sim.${resource}` }),
     ...checkCertifyRequests(signals, certificates),
     ...(isScarce ? checkArrivals(api.arrivals, api.traits) : []),
-    ...(isSafe ? checkHeard(chains, api.heard, api.list) : []),
+    ...(isSafe ? checkHeard(chains, api) : []),
   ];
   const swept = [...new Set(processes.map(({ folder }) => folder))].map((folder) => folder.swept());
   const sums = {

@@ -111,6 +111,17 @@ export class SimList {
     else this.#commit(this.traits.isBulk && lot < 0.5 ? some() : [key], 'altered');
   }
 
+  /** Gives a record other fields, at once, stamped so many ms ago. */
+  alter(key: number, fields: JsonObject, stampedAgoMs = 0): void {
+    const old = this.#rows.get(key)?.json ?? {};
+    this.#write(key, this.#time.now() - stampedAgoMs, old, Number(old.version ?? 0) + 1, fields);
+  }
+
+  /** Takes a record away, at once. */
+  remove(key: number): void {
+    this.#remove(key);
+  }
+
   /** A page, and how many records there are in all: as they were `behindMs` ago. */
   page(query: SimQuery, behindMs = 0): { rows: SimRecord[]; total: number } {
     this.#beginsToBeWrong(query);
@@ -193,7 +204,7 @@ export class SimList {
     this.#time.scheduler.schedule(show, this.#chance.below(lateMs));
   }
 
-  #write(key: number, at: number, old: JsonObject, version: number): void {
+  #write(key: number, at: number, old: JsonObject, version: number, fields: JsonObject = {}): void {
     const { resolutionMs, resource, stampZone } = this.traits;
     const updatedAt = Math.floor(at / resolutionMs) * resolutionMs;
     const local = new Date(updatedAt + (stampZone ?? 0) * 60_000).toISOString();
@@ -203,6 +214,7 @@ export class SimList {
       ...(!UNDATED.has(resource) && { created_at: old.created_at ?? updated_at, updated_at }),
       version,
       ...(resource === 'orders' && this.#statuses(old)),
+      ...fields,
       ...(this.#chance.is(0.02) && { [`extra_${this.#chance.below(3)}`]: version }),
     };
     this.#rows.set(key, { json, updatedAt });

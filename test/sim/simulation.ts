@@ -86,8 +86,8 @@ const COMPACTED = 3;
 
 /** Each so manieth run every second answer, or one by chance, comes from a replica that lags by some seconds. */
 const LAGGING = 4;
-/** Each so manieth run pages of the whole list come from a cache, which says so, or does not. */
-const CACHED = 6;
+/** Each so manieth run pages of the whole list come from a cache, which says so, or does not. Not where an index is wrong: it would stay so in the cache. */
+const CACHED = 7;
 /** Longer than several sweeps, and than the time by which a cache is told from a replica. */
 const CACHE_TTL_MS = 45_000;
 
@@ -230,15 +230,18 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     const [from, to] = [0.2, 0.8].map((part) => START + Math.round(drawn.stormMs * part));
     api.oddity = { from: from!, to: to!, way: ODD_WAYS[seed % ODD_WAYS.length]! };
   }
-  if (seed % LAGGING === 1) {
+  // Lossy runs: as above.
+  if (seed % LAGGING === 1 && !isLossy) {
     const turn = seed % (2 * LAGGING) === 1 ? 'every second' : 'by chance';
     api.replica = { lagMs: 1_000 + ((seed * 700) % 4_001), turn };
   }
   // A cache that tells nothing of its age, and has no `Date` to tell it by, can't be told from the API.
   const sendsAge = seed % (2 * CACHED) < CACHED;
-  if (seed % CACHED === 5 && (sendsAge || traits.sendsDate)) {
+  const isWrong = seed % WRONG === 2;
+  if (seed % CACHED === 3 && !isWrong && (sendsAge || traits.sendsDate) && !isLossy) {
     api.cache = { ttlMs: CACHE_TTL_MS, sendsAge };
   }
+  const behindMs = api.cache ? CACHE_TTL_MS : (api.replica?.lagMs ?? 0);
   api.faultiness = drawn.faultiness;
   while (time.now() < START + drawn.stormMs && !problem) {
     await time.pass(200 + chance.below(2_500));
@@ -248,7 +251,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     else if (lot < 0.76) api.isDown = !api.isDown && !isSafe;
     else if (isLossy && lot < 0.78) lose(lot);
     else if (lot < 0.77) api.list.stampSkewMs += chance.pick([-60_000, -5_000, 5_000]);
-    else if (lot < 0.78) api.dateSkewMs += chance.pick([-60_000, -5_000, 5_000]);
+    else if (lot < 0.78) api.skewDate(chance.pick([-60_000, -5_000, 5_000]));
     else if (lot < 0.82) {
       request();
       if (lot < 0.79) requestCertificate();
@@ -261,8 +264,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   // The world calms down, and all that could be seen has to be there.
   api.faultiness = 0;
   api.isDown = false;
-  api.replica = undefined;
-  api.cache = undefined;
+  [api.replica, api.cache] = [undefined, undefined];
   if (isLossy) {
     // Whoever has the task dies: that the beginning of a topic is gone is seen when it is taken over.
     process.dangers = { ...SAFE, crash: 1 };
@@ -314,6 +316,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     isSafe,
     isScarce,
     volatility,
+    behindMs,
   });
   return { violations: problem ? [problem, ...violations] : violations, draw: drawn, sums };
 }

@@ -55,7 +55,7 @@ export class SimData {
   violations(isToBeRun: boolean): string[] {
     const chains = chainsOf(this.broker.read('sim.orders'), this.registry);
     return [
-      ...checkChains(chains, this.api.list, undefined),
+      ...checkChains(chains, this.api.list, undefined, false),
       ...(isToBeRun ? checkTruth(chains, this.api.list) : []),
       ...checkStatuses(chains, this.broker.read('sim.order-status-changes')),
     ];
