@@ -13,6 +13,8 @@ import { describeError } from '../../src/core/errors.ts';
 import type { Retrying } from '../../src/observe/hooks.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
 import { findingText } from '../../src/schemas/events/topic-findings.ts';
+import { openKafka } from '../../src/sinks/client/open-kafka.ts';
+import { missingGroupRights } from '../../src/sinks/topics/missing-rights.ts';
 import { topicTable } from '../../src/schemas/events/topics.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
@@ -204,10 +206,24 @@ describe
       expect({ retries, changes }).toEqual({ retries: [], changes: ORDERS });
     });
 
+    it('is told whether it may join the group of a fleet', async () => {
+      const group = 'cellarstream.looker.fleet';
+      const rights = (env: Env) =>
+        missingGroupRights(
+          { kafka: openKafka(loadConfig({ env, cwd: '/', needs: ['kafka'] })) },
+          group,
+        );
+      expect(await rights({ ...settings('looker'), ...as('looker') })).toEqual([
+        { resource: 'group', name: group, operations: ['Read'] },
+      ]);
+      expect(await rights(settings('looker'))).toEqual([]);
+    });
+
     it('is told each right that it lacks, with the command that grants it', async () => {
       await makeTopics('looker');
       await grant(managed.broker, 'looker', 'TOPIC', 'looker.', ['DESCRIBE', 'DESCRIBE_CONFIGS']);
-      const { wrong } = await checked({ ...settings('looker'), ...as('looker') });
+      const env = { ...settings('looker'), ...as('looker') };
+      const { wrong } = await checked(env);
       expect(wrong).toContain(
         'rights: this user lacks Read, Write on the topic looker.cursors: kafka-acls.sh --bootstrap-server "$KAFKA_BROKERS" --add --allow-principal User:looker --operation Read --operation Write --topic looker.cursors',
       );

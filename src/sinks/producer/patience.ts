@@ -34,8 +34,8 @@ const MAX_SOON = 100;
 /** Answers that say that the cluster lacks brokers. */
 const LACKING: ReadonlySet<unknown> = new Set(['COORDINATOR_NOT_AVAILABLE', 'NOT_ENOUGH_REPLICAS']);
 /**
- * How long nothing but such answers is waited for, ms: longer than a new leader takes, and short enough for whoever reads the
- * log to learn of it soon. The work is begun again afterwards, as after any error that can pass.
+ * How long a row of such answers is waited for, in ms. Too small: the election of a new leader would end transactions. Too large:
+ * the log says late why nothing is published. The work is begun again afterwards, as after any error that can pass.
  */
 const LACKING_MS = 5_000;
 

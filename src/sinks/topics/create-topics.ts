@@ -11,9 +11,9 @@ import type { NewTopic, TopicAnswer } from './topic-calls.ts';
 
 export interface CreationOptions extends Asked {
   readonly specs: readonly TopicSpec[];
-  /** Whether the brokers may choose another replication factor: nobody has set it. */
+  /** Whether the brokers may choose another replication factor, as `TOPIC_REPLICATION` is not set. */
   readonly isReplicationFree: boolean;
-  /** Whether nothing is made: the brokers only say what would come of it. */
+  /** Whether the brokers only say what would become of the topics, and make none. */
   readonly isDryRun: boolean;
 }
 

@@ -17,6 +17,8 @@ export interface MissingRights {
 
 /** How long brokers are asked, ms. */
 const ASKED_MS = 5_000;
+/** The same of the coordinator of a group, which may have to read its log first, ms. */
+const GROUP_MS = 10_000;
 /** Kafka's numbers of operations: the bits of what a user may do. */
 const OPERATIONS = { Read: 3, Write: 4, Describe: 8 } as const;
 type Operation = keyof typeof OPERATIONS;
@@ -51,20 +53,18 @@ export async function missingGroupRights(
   asked: Asked,
   name: string,
 ): Promise<readonly MissingRights[]> {
-  const { errorCode, operations } = await askBrokers(asked, ASKED_MS, async (brokers) => {
+  const operations = await askBrokers(asked, GROUP_MS, async (brokers) => {
     try {
       const coordinator = await findCoordinator(brokers, 'group', name);
-      return await brokers.ask(coordinator, describeGroup(name));
+      const { errorCode, operations } = await brokers.ask(coordinator, describeGroup(name));
+      if (errorCode !== 0) throw protocolError(errorCode, `the group ${name}`);
+      return operations;
     } catch (error) {
-      if (!isGroupRefused(error)) throw error;
-      return { errorCode: GROUP_AUTHORIZATION_FAILED, operations: 0 };
+      if (isGroupRefused(error)) return 0;
+      throw error;
     }
   });
-  if (errorCode !== 0 && errorCode !== GROUP_AUTHORIZATION_FAILED) {
-    throw protocolError(errorCode, `the group ${name}`);
-  }
-  const isAllowed = errorCode === 0 && has(operations, 'Read');
-  return isAllowed ? [] : [{ resource: 'group', name, operations: ['Read'] }];
+  return has(operations, 'Read') ? [] : [{ resource: 'group', name, operations: ['Read'] }];
 }
 
 function has(bits: number, operation: Operation): boolean {
