@@ -6,6 +6,9 @@ import { steadyScheduler } from '../../src/core/clock.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
 import { RULES } from '../../src/resources/resources.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
+import { createRegistry } from '../../src/schemas/registry/registry.ts';
+import { startHttpProxy } from '../support/http-proxy.ts';
+import { serve } from '../support/http-server.ts';
 
 /** A class, as a host may have one: its methods are not its own keys, and need their `this`. */
 class Watching implements Pick<Hooks, 'onLogin' | 'onRequest' | 'onRetry'> {
@@ -40,4 +43,42 @@ it('tells hooks that are an instance of a class', async () => {
     'retry orders',
     'request orders',
   ]);
+});
+
+it('reaches login, lists and registry where HTTP_PROXY is the only way to them', async () => {
+  const sandbox = await startSandbox({ records: { orders: 5 } });
+  const registryServer = await serve((request, response) => {
+    response.writeHead(404).end('{"error_code":40401,"message":"no such subject"}');
+  });
+  const proxy = await startHttpProxy({
+    routes: {
+      'api.invalid:80': Number(new URL(sandbox.url).port),
+      'registry.invalid:80': Number(registryServer.url.port),
+    },
+  });
+  onTestFinished(async () => {
+    await proxy.close();
+    await registryServer.close();
+    await sandbox.close();
+  });
+  const env = {
+    API_BASE_URL: 'http://api.invalid',
+    API_KEY: sandbox.apiKey,
+    SCHEMA_REGISTRY_URL: 'http://registry.invalid',
+    http_proxy: proxy.url,
+  };
+  const config = loadConfig({ env, cwd: import.meta.dirname, needs: ['api', 'registry'] });
+  const unlimited = <T>(source: T): T => source;
+  const api = openApi({ config: config.api, loginLimit: unlimited, scheduler: steadyScheduler });
+  onTestFinished(() => api.close());
+  const page$ = api.list(RULES.orders).pages()({ pageSize: 5 }, unlimited);
+  expect((await firstValueFrom(page$)).data).toHaveLength(5);
+
+  const { url, proxies } = config.registry;
+  const registry = createRegistry({ url, proxies });
+  onTestFinished(() => registry.close());
+  expect(await registry.latest('wine.orders-value')).toBeUndefined();
+  const [asked] = registryServer.requests;
+  expect(asked?.headers['user-agent']).toMatch(/^cellarstream\//);
+  expect(new Set(proxy.tunnels)).toEqual(new Set(['api.invalid:80', 'registry.invalid:80']));
 });

@@ -69,6 +69,13 @@ const tokenFrom = async (answer: RequestListener): Promise<Token> =>
   firstValueFrom(login(await options(answer)));
 
 describe('login', () => {
+  it.each([201, 202, 203])('takes the token of an answer with status %i', async (status) => {
+    const token = await tokenFrom((_, response) =>
+      response.writeHead(status).end(JSON.stringify({ accessToken: jwt({}) })),
+    );
+    expect(token.text).toBe(jwt({}));
+  });
+
   it('sends the key as JSON and gives the token as it was sent', async () => {
     let body = '';
     const token = await tokenFrom((request, response) => {

@@ -18,7 +18,7 @@ import { answer } from './moving-list.ts';
 
 /** A page as it counts for a sweep: the list's total, keys not read before, whether it is the last. */
 interface Told {
-  readonly total: number;
+  readonly total: number | undefined;
   readonly fresh: number;
   readonly last?: boolean;
   readonly settled?: boolean;
@@ -386,5 +386,20 @@ describe('deletions of the last hour', () => {
   it('change nothing else of a sweep, and outlive it', () => {
     expect(some).toEqual({ ...NO_SWEEP, removed: { count: 3, since: at } });
     expect(nextSweep(some, 2_000).removed).toEqual(some.removed);
+  });
+});
+
+it.each([
+  ['any', [undefined, undefined]],
+  ['the first', [undefined, 30]],
+  ['the last', [30, undefined]],
+])('a total that is missing on %s page proves nothing', (_, [first, last]) => {
+  const pages = [
+    { total: first, fresh: 20 },
+    { total: last, fresh: 10, last: true },
+  ];
+  expect(read(nextSweep(NO_SWEEP, 1_000), ...pages)).toMatchObject({
+    proof: 'complete',
+    total: 'moved',
   });
 });
