@@ -20,6 +20,9 @@ import { settingWarnings } from '../config/setting-warnings.ts';
 import { parseCursor } from '../pipeline/checkpoint/cursor.ts';
 import { kafkaTransactionalLog } from '../sinks/kafka-transactional-log.ts';
 import { inspectTopics } from '../sinks/topics/kafka-topics.ts';
+import { keyOfFields } from '../streams/records/key-of.ts';
+import type { Answer } from '../streams/decode/answer.ts';
+import type { PagePlace } from '../streams/http/page-plan.ts';
 import type { LivingInstance } from '../pipeline/checkpoint/living-instance.ts';
 import { expectPartitions } from '../pipeline/checkpoint/restore.ts';
 import { newestCursors } from '../pipeline/checkpoint/ownership.ts';
@@ -39,6 +42,8 @@ const QUOTA_PATIENCE_MS = 20_000;
 const KAFKA_PATIENCE_MS = 2_000;
 /** Enough to see what the keys could be made of. */
 const PAGE_SIZE = 100;
+/** No multiple of any page size but 1: shows whether pages begin where they are asked for. */
+const ODD_OFFSET = 3;
 
 /**
  * Tries what a service with these settings needs: the settings first, and all else if they are fine.
@@ -98,11 +103,14 @@ function isRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && error.code === 'KAFKA_REFUSED';
 }
 
-/** A login, and a request of each list. */
+/** A login, and the requests of each list. */
 function batchesOf({ quota, resources }: ConfigWith<'api'>): Record<string, number> {
-  if (quota.scope === 'key') return { [LOGIN]: 1, [ALL]: resources.length };
-  return { [LOGIN]: 1, ...Object.fromEntries(resources.map((resource) => [resource, 1])) };
+  if (quota.scope === 'key') return { [LOGIN]: 1, [ALL]: REQUESTS * resources.length };
+  return { [LOGIN]: 1, ...Object.fromEntries(resources.map((resource) => [resource, REQUESTS])) };
 }
+
+/** Requests of each list: its first page, and one that begins elsewhere. */
+const REQUESTS = 2;
 
 async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): Promise<Finding[]> {
   const scheduler = steadyScheduler;
@@ -125,6 +133,7 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
     const noPermits$ = guest.got$.pipe(ignoreElements());
     return firstValueFrom(merge(source, lasting$, noPermits$).pipe(impatient));
   };
+  const doubts: Finding[] = [];
   const mayBeSent = guest.isRunning;
   const api = openApi({
     config: config.api,
@@ -142,8 +151,9 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
     const resources = config.resources.map((resource) =>
       attempt(resource, async () => {
         const { poll } = quota.lanes(resource, false);
-        const page = api.list(RULES[resource]).pages()({ offset: 0, pageSize: PAGE_SIZE }, poll);
-        const answer = await first(resource, page);
+        const list = api.list(RULES[resource]);
+        const ask = list.pages();
+        const answer = await first(resource, ask({ offset: 0, pageSize: PAGE_SIZE }, poll));
         const data = answer.data.map(({ json }) => json);
         const keyFields = keyFieldsOf(RULES[resource], config, data);
         const key = keyFields ? `key ${keyFields.join('+')}` : 'no record yet to find the key by';
@@ -151,13 +161,66 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
           ({ name, isSeen }) => (isSeen ? name : `${name} (not seen)`), // a wrong name hides nothing
         );
         const hidden = hides.length > 0 ? `; hides ${hides.join(', ')}` : '';
-        return `${answer.pagination.total_records} records, ${key}${hidden}`;
+        const total = answer.pagination.total_records;
+        if (total > ODD_OFFSET) {
+          const place = { offset: ODD_OFFSET, pageSize: config.poll.pageSize };
+          const odd = await first(resource, ask(place, poll));
+          doubts.push(
+            ...pagingDoubts(resource, { place, first: answer, odd, keyFields: keyFields ?? [] }),
+          );
+        }
+        return `${total} records, ${key}${hidden}`;
       }),
     );
-    return [login, ...(await Promise.all(resources))];
+    return [login, ...(await Promise.all(resources)), ...doubts];
   } finally {
     await api.close();
   }
+}
+
+/** Findings about a list whose pages are not what was asked for: warnings, as the service adapts to each. */
+function pagingDoubts(
+  resource: string,
+  {
+    place,
+    first,
+    odd,
+    keyFields,
+  }: {
+    readonly place: PagePlace;
+    readonly first: Answer;
+    readonly odd: Answer;
+    readonly keyFields: readonly string[];
+  },
+): Finding[] {
+  const left = first.pagination.total_records - place.offset;
+  const keyOf = keyOfFields(keyFields);
+  const [begin, oddBegin] = [first, odd].map(({ data }) => data[0] && keyOf(data[0].json));
+  // A list may move between the two requests, but hardly so that its first record comes after three others.
+  const isMoved = odd.offset !== undefined || (begin !== undefined && begin === oddBegin);
+  const doubt = (detail: string): Finding => ({
+    what: resource,
+    fine: true,
+    isUnwise: true,
+    detail,
+  });
+  const { length } = odd.data;
+  return [
+    ...(isMoved
+      ? [
+          doubt(
+            `the API moves or refuses an offset that is no multiple of pageSize: run reads the list in whole pages, with up to a third more requests`,
+          ),
+        ]
+      : []),
+    ...(length < Math.min(place.pageSize, left) && odd.pagination.has_next_page
+      ? [
+          doubt(
+            `the API gives at most ${length} records a page (PAGE_SIZE asks for ${place.pageSize}): run takes what comes, and needs more requests`,
+          ),
+        ]
+      : []),
+  ];
 }
 
 async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promise<Finding[]> {
