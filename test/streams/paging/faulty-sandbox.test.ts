@@ -26,7 +26,6 @@ it.each([
   ['offset-multiple-only page-capped=30 offset-echoed', 1_000],
   ['offset-rounded page-fixed', 1_000],
   ['poison-record', 999],
-  ['poison-record offset-rounded', 999],
   ['poison-record=100095 poison-record=100500', 998],
   ['large-page-504=30', 1_000],
   ['large-page-504=30 offset-rounded', 1_000],
