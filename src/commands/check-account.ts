@@ -20,6 +20,7 @@ import { settingWarnings } from '../config/setting-warnings.ts';
 import { parseCursor } from '../pipeline/checkpoint/cursor.ts';
 import { kafkaTransactionalLog } from '../sinks/kafka-transactional-log.ts';
 import { inspectTopics } from '../sinks/topics/kafka-topics.ts';
+import type { PagePlace } from '../streams/http/page-plan.ts';
 import type { LivingInstance } from '../pipeline/checkpoint/living-instance.ts';
 import { expectPartitions } from '../pipeline/checkpoint/restore.ts';
 import { newestCursors } from '../pipeline/checkpoint/ownership.ts';
@@ -29,6 +30,7 @@ import { RULES } from '../resources/resources.ts';
 import { checkRights } from './check-kafka.ts';
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
 import { checkDates } from './check-dates.ts';
+import { checkPaging } from './check-paging.ts';
 import { attempt } from './findings.ts';
 import type { Finding } from './findings.ts';
 import { oneAccount } from './one-account.ts';
@@ -107,9 +109,9 @@ function isRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && error.code === 'KAFKA_REFUSED';
 }
 
-/** A login, and the requests of each list: its first page and, where it takes dates, two with dates. */
+/** A login, and the requests of each list: its first page, one that begins elsewhere and, where the list takes dates, two with dates. */
 function batchesOf({ quota, resources }: ConfigWith<'api'>): Record<string, number> {
-  const counts = resources.map((resource) => (RULES[resource].windowed ? 3 : 1));
+  const counts = resources.map((resource) => (RULES[resource].windowed ? 4 : 2));
   if (quota.scope === 'key') return { [LOGIN]: 1, [ALL]: counts.reduce((sum, n) => sum + n, 0) };
   return {
     [LOGIN]: 1,
@@ -157,8 +159,8 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
       const finding = await attempt(resource, async () => {
         const { poll } = quota.lanes(resource, false);
         const list = api.list(RULES[resource]).pages();
-        const ask = (dates: ProbeDates) =>
-          first(resource, list({ ...dates, offset: 0, pageSize: PAGE_SIZE }, poll));
+        const ask = (query: ProbeDates & Partial<PagePlace>) =>
+          first(resource, list({ offset: 0, pageSize: PAGE_SIZE, ...query }, poll));
         const answer = await ask({});
         const data = answer.data.map(({ json }) => json);
         const keyFields = keyFieldsOf(RULES[resource], config, data);
@@ -167,13 +169,17 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
           ({ name, isSeen }) => (isSeen ? name : `${name} (not seen)`), // a wrong name hides nothing
         );
         const hidden = hides.length > 0 ? `; hides ${hides.join(', ')}` : '';
+        const { total_records: total = 'an unknown number of' } = answer.pagination;
+        const paging = await checkPaging(answer, ask, {
+          pageSize: config.poll.pageSize,
+          keyFields: keyFields ?? [],
+        });
         const dates = RULES[resource].windowed
           ? await checkDates(answer, ask, () => scheduler.now())
           : undefined;
-        isUnwise = dates?.isUnusual === true;
-        const dated = dates ? `; ${dates.text}` : '';
-        const { total_records: total = 'an unknown number of' } = answer.pagination;
-        return `${total} records, ${key}${hidden}${dated}`;
+        isUnwise = dates?.isUnusual === true || paging.length > 0;
+        const found = [...paging, ...(dates ? [dates.text] : [])].map((text) => `; ${text}`);
+        return `${total} records, ${key}${hidden}${found.join('')}`;
       });
       return { ...finding, ...(isUnwise && { isUnwise }) };
     });

@@ -47,7 +47,7 @@ it('tells hooks that are an instance of a class', async () => {
 
 it('reaches login, lists and registry where HTTP_PROXY is the only way to them', async () => {
   const sandbox = await startSandbox({ records: { orders: 5 } });
-  const registryServer = await serve((request, response) => {
+  const registryServer = await serve((_, response) => {
     response.writeHead(404).end('{"error_code":40401,"message":"no such subject"}');
   });
   const proxy = await startHttpProxy({

@@ -59,5 +59,5 @@ const REASONS: Readonly<Record<RejectedRecord['reason'], string>> = {
     'another record of the same page has its key, with other content: the first one stays',
   'too-large': 'the event is larger than a message may be; what was published before stays',
   unreadable:
-    'the record is not JSON: raw is its text, or its SHA-256 and length where fields of the list are hidden',
+    'the record is not JSON: raw is its text, or its SHA-256 and length where fields of the list are hidden; or every page that holds it fails, and raw says after which key it stands',
 };

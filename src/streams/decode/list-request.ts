@@ -272,6 +272,8 @@ const EMPTY_PAGE = {
 export interface ListRequestOptions extends Omit<PageRequestOptions, 'bodies'> {
   /** A record's key. Default: none has one. */
   readonly keyOf?: KeyOf;
+  /** The plan that `pages` reads the list by: what fails here changes it. Default one of its own. */
+  readonly plan?: PagePlan;
 }
 
 /** The list request of one resource: each page is asked for within the quota, then parsed into records. */

@@ -92,8 +92,7 @@ export function join(at: Position, records: PageRecords, options: JoinOptions): 
   if (!anchored) {
     const adrift = at.stepsBack >= MAX_STEPS_BACK;
     const offset = adrift ? 0 : Math.max(0, at.offset - Math.max(1, at.step));
-    const { pageSize: _, isBlind: __, ...rest } = at; // of the page that did not join
-    const next = { ...rest, offset, stepsBack: adrift ? 0 : at.stepsBack + 1 };
+    const next = { ...planned(at), offset, stepsBack: adrift ? 0 : at.stepsBack + 1 };
     return { anchored, swapped, next, adrift };
   }
   const next = once(() => behind(at, records, page, options));
@@ -126,6 +125,12 @@ function behind(at: Position, records: PageRecords, page: Page, options: JoinOpt
     stepsBack: 0,
     ...(leftOut.length > 0 && { leftOut }),
   };
+}
+
+/** A position whose page is planned anew. */
+export function planned(at: Position): Position {
+  const { offset, step, anchors, stepsBack, leftOut } = at;
+  return { offset, step, anchors, stepsBack, ...(leftOut && { leftOut }) };
 }
 
 const NONE: readonly string[] = [];

@@ -1,6 +1,6 @@
 import { defer, EMPTY, expand, finalize, map, of, switchMap } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { BEGINNING, join } from './anchors.ts';
+import { BEGINNING, join, planned } from './anchors.ts';
 import type { Position } from './anchors.ts';
 import { leftOut as newLeftOut } from './left-out.ts';
 import { contentDigests } from './content-digests.ts';
@@ -164,7 +164,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
         if (at.offset > 0) return page(BEGINNING); // offsets so far were none of its pages
       }
       // The page is asked for once more, where a whole page begins: this one may be any page.
-      if (!wasWhole && plan.isWhole && isElsewhere) return page(withoutPage(asked));
+      if (!wasWhole && plan.isWhole && isElsewhere) return page(planned(asked));
 
       if (joint.swapped && !reordered) tell('reordered');
       reordered ||= joint.swapped || at.isBlind === true;
@@ -218,9 +218,8 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
     const following = (next: Position, end: number): Position => {
       if (!plan.isWhole) return next;
       const { isBlind, ...place } = plan.next(end, end - next.offset, pageSize);
-      const { isBlind: _, ...rest } = next;
       const step = Math.max(1, place.offset - next.offset + next.step);
-      return { ...rest, ...place, step, ...(isBlind && { isBlind }) };
+      return { ...planned(next), ...place, step, ...(isBlind && { isBlind }) };
     };
     const placeOf = ({ offset, pageSize: size }: Position): PagePlace =>
       size !== undefined && offset % size === 0
@@ -233,8 +232,8 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
           const place = placeOf(at);
           const after = ({ offset, pageSize: size }: PagePlace): PagePlace | undefined => {
             if (!plan.isWhole) return at.step > 0 ? plan.at(offset + at.step, pageSize) : undefined;
-            const { isBlind: _, ...next } = plan.next(offset + size, overlap, pageSize);
-            return next;
+            const next = plan.next(offset + size, overlap, pageSize);
+            return { offset: next.offset, pageSize: next.pageSize };
           };
           return askedAhead.take(place, after).pipe(map((answer) => take(at, place, answer)));
         }),
@@ -244,11 +243,6 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       finalize(() => askedAhead.drop()),
     );
   });
-}
-
-/** A position whose page is planned anew. */
-function withoutPage({ pageSize: _, isBlind: __, ...position }: Position): Position {
-  return position;
 }
 
 const lookAhead = ({ pagination, elapsedMs = 0 }: Answer) => ({

@@ -66,6 +66,11 @@ const SHALLOW_MS = 10_000;
 const MAX_BACK = 1 / 3;
 /** How far ahead a window ends, in ms: whatever zone or part of a day the server reads into its end, it is not in the past. */
 export const AHEAD_MS = 2 * 86_400_000;
+/**
+ * How long a window is read again because a record in it can't be had, ms. Too small: an update is missed if the server is
+ * mended later, until the next sweep. Too large: polls read windows that grow as long.
+ */
+const HOLD_MS = 10 * 60_000;
 /** Beyond it ISO 8601 needs a sign, which an API may not read. */
 const LAST_DAY = Date.UTC(9999, 11, 31);
 
@@ -79,6 +84,9 @@ const LAST_DAY = Date.UTC(9999, 11, 31);
  * A poll follows the one before in its chain as soon as `spacingMs` for each of its requests and
  * `intervalMs` are over: quick while windows are small, slower when they take many pages. What looking
  * back takes of the quota is paid for by all polls in between, a little by each, and none waits for it.
+ *
+ * If a window has a record that can't be had, as each page with it fails, the next window begins at the same place, for ten
+ * minutes at most: a change of that record would be missed otherwise.
  *
  * After a restart both have to go on where they were, from the one `since` that is told: it is not
  * later than `lookbackMs` after the last scan that looked back, and has come to its end, began.
@@ -148,8 +156,10 @@ function chain(options: {
   let requests = 0;
   let before = 0;
   let scans = 0;
+  let heldAt: number | undefined; // when the first of the newest windows in a row with a gap was read
 
   const one = defer(() => {
+    let hasGap = false;
     startedAt = scheduler.now();
     [before, requests] = [requests, 0];
     const newest = clock.newest(); // as of now: what is seen during the scan may be newer than it
@@ -171,8 +181,11 @@ function chain(options: {
         // The scan before has read all that was stamped until then.
         if (scans > 0 && newest !== undefined) clock.rose(stamps, newest);
         const isLast = page.next === undefined;
+        hasGap ||= page.answer.hasGap === true;
         if (isLast) {
-          since = Math.min(mark ?? since, reached) - clock.takeReach();
+          heldAt = hasGap ? (heldAt ?? scheduler.now()) : undefined;
+          const isHeld = heldAt !== undefined && scheduler.now() - heldAt < HOLD_MS;
+          if (!isHeld) since = Math.min(mark ?? since, reached) - clock.takeReach();
           before = requests;
           scans += 1;
         }

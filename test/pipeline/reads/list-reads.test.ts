@@ -248,7 +248,7 @@ describe('listReads', () => {
         });
       },
       undefined,
-      { hasNextPage: isOfFirstRead, isDone: () => false },
+      { total: 1_000, hasNextPage: isOfFirstRead, isDone: () => false },
     );
   });
 

@@ -26,7 +26,7 @@ export function pageText(
 
 /** How a list is asked for, and how its pages are decoded: of one whose decoder, or what it knows, is one's own. */
 export type ListOptions = PageRequestOptions &
-  Pick<DecodedListOptions, 'decode' | 'texts' | 'look' | 'hide'>;
+  Pick<DecodedListOptions, 'decode' | 'texts' | 'places' | 'plan' | 'look' | 'hide'>;
 
 /** A list request as the service makes it. */
 export function listOf(options: ListOptions): ListRequest {

@@ -1,0 +1,236 @@
+import { firstValueFrom, of } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { parsing } from '../../../src/streams/decode/decoder.ts';
+import { FailingPlaces } from '../../../src/streams/decode/failing-places.ts';
+import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
+import { PagePlan } from '../../../src/streams/http/page-plan.ts';
+import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
+import type { JsonValue } from '../../../src/schemas/json/json.ts';
+import { answering } from '../../support/answering.ts';
+import { hurriedTime } from '../../support/hurried-time.ts';
+import { listOf, pageText, shownIn } from './text-list.ts';
+import type { ListOptions } from './text-list.ts';
+
+const limit: Limit = (source) => source;
+const records = (count: number) => Array.from({ length: count }, (_, n) => `{"id":${n}}`);
+const keyOf = (json: JsonValue) => String((json as { id: number }).id);
+
+type Reply = number | 'drop' | undefined;
+
+/** A list whose requests fail as `fails` says: with a status, or without an answer. */
+function serverOf(
+  texts: readonly string[],
+  fails: (offset: number, pageSize: number, nth: number) => Reply,
+  options: Partial<ListOptions> = {},
+) {
+  const met: string[] = [];
+  const { scheduler, waits } = hurriedTime();
+  const token = { text: 't', askedAt: 0, lifeMs: 1e9, serverTime: undefined };
+  const dispatcher = answering(({ path }) => {
+    const query = new URL(String(path), 'http://list').searchParams;
+    const [offset, pageSize] = [Number(query.get('offset')), Number(query.get('pageSize'))];
+    met.push(`${offset}+${pageSize}`);
+    if (met.length > 2_000) throw new Error('the requests do not end');
+    const status = fails(offset, pageSize, met.length);
+    if (status === 'drop')
+      return Promise.reject(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+    const text = status === undefined ? pageText(texts, offset, pageSize) : '<h1>oops</h1>';
+    return Promise.resolve({ status: status ?? 200, headers: {}, text });
+  });
+  const list = listOf({
+    url: new URL('http://list.test/v1/orders'),
+    dispatcher,
+    tokens: {
+      token$: of(token),
+      current: () => token,
+      report: () => ({ isFinal: false, pauseMs: undefined, logsIn: false }),
+    },
+    scheduler,
+    random: () => 1,
+    decode: parsing(keyOf),
+    ...options,
+  });
+  return { list, met, waits };
+}
+
+const holds = (at: number) => (offset: number, pageSize: number) =>
+  offset <= at && at < offset + pageSize;
+const poisoned =
+  (...at: number[]) =>
+  (offset: number, pageSize: number) =>
+    at.some((each) => holds(each)(offset, pageSize)) ? 500 : undefined;
+
+describe('a page that fails because of one record', () => {
+  it.each([
+    ['in the middle', 95, 500],
+    ['the first', 0, 500],
+    ['the last', 999, 500],
+    ['without an answer', 95, 'drop'],
+    ['refused for good', 95, 400],
+  ] as const)('is read around it: %s', async (_, at, reply) => {
+    const fails = (offset: number, pageSize: number) =>
+      holds(at)(offset, pageSize) ? reply : undefined;
+    const { list, met } = serverOf(records(1_000), fails);
+    const answer = await firstValueFrom(list({ offset: 0, pageSize: 1_000 }, limit));
+    expect(answer.data).toHaveLength(1_000);
+    expect(answer.data[at]).toMatchObject({ unreadableAt: at });
+    expect(answer.hasGap).toBe(true);
+    const read = shownIn(answer).filter((__, n) => n !== at);
+    expect(read).toEqual(
+      records(1_000)
+        .map((text) => JSON.parse(text) as unknown)
+        .filter((__, n) => n !== at),
+    );
+    expect(met.length).toBeLessThan(40);
+  });
+
+  it('costs three requests when it is read again, and one once the record can be had', async () => {
+    let isPoisoned = true;
+    const places = new FailingPlaces();
+    const { list, met } = serverOf(
+      records(1_000),
+      (offset, pageSize) => (isPoisoned ? poisoned(95)(offset, pageSize) : undefined),
+      { places },
+    );
+    const page = () => firstValueFrom(list({ offset: 0, pageSize: 1_000 }, limit));
+    await page();
+    met.length = 0;
+    expect((await page()).hasGap).toBe(true);
+    expect(met).toEqual(['0+1000', '96+904', '0+95']);
+    isPoisoned = false;
+    met.length = 0;
+    const mended = await page();
+    expect(mended.data).toHaveLength(1_000);
+    expect(mended.hasGap).toBeUndefined();
+    expect(met).toEqual(['0+1000']);
+  });
+
+  it('is read around several of them, page by page', async () => {
+    const bad = [3, 4, 40, 77];
+    const { list } = serverOf(records(100), poisoned(...bad));
+    const read = new Set<number>();
+    const gaps = new Set<number>();
+    for (let offset = 0; offset < 100;) {
+      const answer = await firstValueFrom(list({ offset, pageSize: 50 }, limit));
+      answer.data.forEach(({ unreadableAt, json }) =>
+        unreadableAt === undefined ? read.add((json as { id: number }).id) : gaps.add(unreadableAt),
+      );
+      offset += answer.data.length;
+    }
+    expect([...gaps].sort((a, b) => a - b)).toEqual(bad);
+    expect(read.size).toBe(96);
+  });
+
+  it('is read around it in whole pages', async () => {
+    const plan = new PagePlan();
+    plan.foundWhole();
+    const multiples = (offset: number, pageSize: number) =>
+      offset % pageSize === 0 ? poisoned(95)(offset, pageSize) : 400;
+    const { list } = serverOf(records(300), multiples, { plan });
+    const answer = await firstValueFrom(list({ offset: 90, pageSize: 90 }, limit));
+    const begin = answer.offset ?? 90;
+    expect(answer.data[95 - begin]).toMatchObject({ unreadableAt: 95 });
+    expect(answer.data.length + begin).toBeGreaterThan(106);
+    expect(begin).toBeLessThan(95);
+  });
+
+  it('tells of it in a text that has the key of the record in front', async () => {
+    const { list } = serverOf(records(100), poisoned(95));
+    const { data } = await firstValueFrom(list({ offset: 0, pageSize: 100 }, limit));
+    expect(data[95]!.json).toBe(
+      '{"unanswered":"every page that holds the record fails","after":"94"}',
+    );
+  });
+
+  it('holds up no read that is open', async () => {
+    const clock = logicalClock();
+    const { list } = serverOf(records(100), poisoned(95), { logicalClock: clock });
+    const { span } = await firstValueFrom(list({ offset: 0, pageSize: 100 }, limit));
+    expect(clock.oldest()).toBe(span.begin);
+    clock.settle(span.begin);
+    expect(clock.oldest()).toBe(Infinity);
+  });
+});
+
+describe('pages that fail because they are large', () => {
+  it.each([504, 413, 400, 'drop'] as const)('become smaller, and grow again: %s', async (reply) => {
+    let most = 500;
+    const plan = new PagePlan();
+    const { list, met } = serverOf(
+      records(5_000),
+      (offset, pageSize) => (pageSize > most && offset >= 2_000 ? reply : undefined),
+      { plan },
+    );
+    const page = (offset: number) =>
+      firstValueFrom(list({ offset, pageSize: plan.limit(1_000) }, limit)).then((answer) => {
+        const { length } = answer.data;
+        plan.saw({
+          place: { offset, pageSize: length },
+          length,
+          hasNext: true,
+          reported: undefined,
+        });
+        return length;
+      });
+    expect(await page(0)).toBe(1_000);
+    expect(await page(2_000)).toBe(500);
+    expect(plan.findings()).toEqual(['smaller']);
+    met.length = 0;
+    for (let n = 0; n < 9; n += 1) expect(await page(2_000)).toBe(500);
+    expect(met).toHaveLength(9);
+    most = 1_000;
+    await page(2_000);
+    expect(await page(2_000)).toBe(1_000);
+  });
+});
+
+describe('an API that is away', () => {
+  it('is waited for with one request more in each round, and nothing is left out', async () => {
+    let isAway = true;
+    const { list, met, waits } = serverOf(records(1_000), (_, __, nth) => {
+      if (nth > 60) isAway = false;
+      return isAway ? 503 : undefined;
+    });
+    const answer = await firstValueFrom(list({ offset: 100, pageSize: 500 }, limit));
+    expect(answer.hasGap).toBeUndefined();
+    expect(new Set(met)).toEqual(new Set(['100+500', '0+1']));
+    expect(waits.filter((ms) => ms >= 30_000).length).toBeGreaterThan(15);
+  });
+
+  it('is not suspected for a few failures within seconds', async () => {
+    const { list, met } = serverOf(records(10), (_, __, nth) => (nth < 5 ? 500 : undefined));
+    await firstValueFrom(list({ offset: 0, pageSize: 10 }, limit));
+    expect(new Set(met)).toEqual(new Set(['0+10']));
+  });
+
+  it('a refusal of every page ends the reading with that refusal, as ever', async () => {
+    const { list, met } = serverOf(records(10), () => 400);
+    const failure = firstValueFrom(list({ offset: 0, pageSize: 10 }, limit));
+    await expect(failure).rejects.toMatchObject({ code: 'API_STATUS', context: { status: 400 } });
+    expect(met).toHaveLength(2);
+  });
+});
+
+it('a page behind the end is empty where the server answers it with an error', async () => {
+  for (const status of [400, 404, 416, 500]) {
+    const { list } = serverOf(records(30), (offset) => (offset >= 30 ? status : undefined));
+    const answer = await firstValueFrom(list({ offset: 40, pageSize: 10 }, limit));
+    expect(answer.data).toEqual([]);
+    expect(answer.pagination).toEqual({ total_records: 30, has_next_page: false });
+  }
+});
+
+it('an offset that must be a multiple of pageSize is made one', async () => {
+  const plan = new PagePlan();
+  const { list, met } = serverOf(
+    records(1_000),
+    (offset, pageSize) => (offset % pageSize === 0 ? undefined : 400),
+    { plan },
+  );
+  const answer = await firstValueFrom(list({ offset: 95, pageSize: 100 }, limit));
+  expect(plan.isWhole).toBe(true);
+  expect(met.length).toBe(3);
+  const begin = answer.offset ?? 95;
+  expect(shownIn(answer)[0]).toEqual({ id: begin });
+  expect(begin).toBeLessThanOrEqual(95);
+});
