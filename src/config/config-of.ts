@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import type { ApiConfig, Config, KafkaConfig, RegistryConfig } from './config.ts';
+import type { ApiConfig, Config, KafkaConfig, KafkaLogin, RegistryConfig } from './config.ts';
+import { mskRegion } from './kafka-problems.ts';
 import type { Settings } from './settings.ts';
 
 /** The settings, checked, as the configuration that they make; relative paths start from `cwd`. */
@@ -64,13 +65,36 @@ function apiOf(set: Settings): ApiConfig | undefined {
 
 function kafkaOf(set: Settings): KafkaConfig | undefined {
   if (set.KAFKA_BROKERS === undefined) return undefined;
-  const { KAFKA_SASL_MECHANISM: mechanism } = set;
-  const { KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = set;
+  const { KAFKA_SSL_CERT_FILE: cert, KAFKA_SSL_KEY_FILE: key } = set;
+  const client = cert && key ? { cert, key, password: set.KAFKA_SSL_KEY_PASSWORD } : undefined;
   return {
     brokers: set.KAFKA_BROKERS,
-    ssl: set.KAFKA_SSL === 'true' && { ca: set.KAFKA_SSL_CA_FILE },
-    sasl: mechanism && username && password ? { mechanism, username, password } : undefined,
+    ssl: set.KAFKA_SSL === 'true' && { ca: set.KAFKA_SSL_CA_FILE, client },
+    sasl: kafkaLoginOf(set),
   };
+}
+
+function kafkaLoginOf(set: Settings): KafkaLogin | undefined {
+  const { KAFKA_SASL_MECHANISM: mechanism } = set;
+  switch (mechanism) {
+    case undefined:
+      return undefined;
+    case 'oauthbearer': {
+      const { KAFKA_OAUTH_TOKEN_URL: tokenUrl, KAFKA_OAUTH_CLIENT_ID: clientId } = set;
+      const { KAFKA_OAUTH_CLIENT_SECRET: clientSecret, KAFKA_OAUTH_SCOPE: scope } = set;
+      if (!tokenUrl || !clientId || !clientSecret) return undefined;
+      const credentials = { tokenUrl, clientId, clientSecret, scope };
+      return { mechanism, credentials, extensions: set.KAFKA_OAUTH_EXTENSIONS ?? {} };
+    }
+    case 'aws-msk-iam': {
+      const region = mskRegion(set.KAFKA_BROKERS ?? [], set.AWS_REGION);
+      return region === undefined ? undefined : { mechanism, region };
+    }
+    default: {
+      const { KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = set;
+      return username && password ? { mechanism, username, password } : undefined;
+    }
+  }
 }
 
 function registryOf(set: Settings): RegistryConfig | undefined {

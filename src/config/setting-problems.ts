@@ -1,4 +1,5 @@
 import type { Need } from './config.ts';
+import { kafkaProblems } from './kafka-problems.ts';
 import { piiProblems } from './pii-problems.ts';
 import { SETTINGS } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
@@ -40,15 +41,9 @@ function contradictions(texts: SettingTexts): SettingProblem[] {
       if (texts[other] === undefined) problems.push({ name, advice: `needs ${other}: ${advice}` });
     }
   };
-  needs('KAFKA_SASL_MECHANISM', ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD']);
-  needs('KAFKA_SASL_USERNAME', ['KAFKA_SASL_MECHANISM']);
-  needs('KAFKA_SASL_PASSWORD', ['KAFKA_SASL_MECHANISM']);
   needs('SCHEMA_REGISTRY_USERNAME', ['SCHEMA_REGISTRY_PASSWORD']);
   needs('SCHEMA_REGISTRY_PASSWORD', ['SCHEMA_REGISTRY_USERNAME']);
   needs('PII_HMAC', ['PII_HMAC_KEY'], 'it is the key of the HMAC, and is not set');
-  if (texts.KAFKA_SSL_CA_FILE !== undefined && texts.KAFKA_SSL !== 'true') {
-    problems.push({ name: 'KAFKA_SSL_CA_FILE', advice: 'needs KAFKA_SSL=true' });
-  }
   const needsTls = (name: string, advice: string, addresses: readonly string[]) => {
     const set = addresses.flatMap((address) => texts[address] ?? []);
     if (texts[name] === undefined || set.length === 0) return;
@@ -66,7 +61,7 @@ function contradictions(texts: SettingTexts): SettingProblem[] {
     const advice = 'must be order_number: orders are read again by it';
     problems.push({ name: 'KEY_FIELDS_ORDERS', advice });
   }
-  return [...problems, ...piiProblems(texts), ...volatileProblems(texts)];
+  return [...problems, ...kafkaProblems(texts), ...piiProblems(texts), ...volatileProblems(texts)];
 }
 
 /** Of several settings of a kind one that is spelled wrong would do nothing, without a word. */

@@ -17,7 +17,9 @@ export interface SettingProblem {
 /** May be in a file that `<name>_FILE` names. */
 const SECRETS = [
   'API_KEY',
+  'KAFKA_SSL_KEY_PASSWORD',
   'KAFKA_SASL_PASSWORD',
+  'KAFKA_OAUTH_CLIENT_SECRET',
   'SCHEMA_REGISTRY_PASSWORD',
   'PII_HMAC_KEY',
 ] as const satisfies readonly Name[];
@@ -26,6 +28,8 @@ const SECRETS = [
 const CONTENTS = [
   'API_CA_FILE',
   'KAFKA_SSL_CA_FILE',
+  'KAFKA_SSL_CERT_FILE',
+  'KAFKA_SSL_KEY_FILE',
   'SCHEMA_REGISTRY_CA_FILE',
 ] as const satisfies readonly Name[];
 

@@ -170,8 +170,11 @@ function answerError(
   if (status === 403 || (status === 400 && oauth)) {
     return error(refused, `${client}, and ${settings}_SCOPE`, 'invalid_client');
   }
-  const elsewhere = 'without an access token: is it the address of the token endpoint?';
-  return error(hasGranted ? unreachable : refused, elsewhere);
+  return new CellarstreamError(
+    hasGranted ? unreachable : refused,
+    `${url} answered ${status} without an access token: is it the address of the token endpoint?`,
+    { context: { status } },
+  );
 }
 
 /** Words of an answer, fit for a log line; undefined where there are none, or where they repeat the secret. */

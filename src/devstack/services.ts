@@ -82,6 +82,8 @@ export interface KafkaLaunch {
    * What else they need is in `settings`, as `listener.name.<name>...`. Default none.
    */
   readonly listeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>;
+  /** Options of each node's JVM, such as `-Dname=value`; on Java alone. Default none. */
+  readonly javaOptions?: readonly string[];
   /** Passwords of the broker's SCRAM users by their names, on Java alone. Default none. */
   readonly users?: Readonly<Record<string, string>>;
 }

@@ -28,6 +28,9 @@ beforeEach(() => {
 afterEach(() => rmSync(cwd, { recursive: true }));
 
 const file = (name: string, text: string) => writeFileSync(join(cwd, name), text);
+/** The password at the brokers. */
+const passwordOf = ({ kafka }: Config): Secret | undefined =>
+  kafka?.sasl && 'password' in kafka.sasl ? kafka.sasl.password : undefined;
 const load = (env: Record<string, string | undefined> = {}): Config => loadConfig({ env, cwd });
 
 /** What is wrong with settings: name -> advice; empty when nothing is. */
@@ -156,7 +159,7 @@ describe('loadConfig', () => {
       },
       kafka: {
         brokers: ['a.example:9092', '10.0.0.1:9093'],
-        ssl: { ca: PEM },
+        ssl: { ca: PEM, client: undefined },
         sasl: {
           mechanism: 'scram-sha-512',
           username: 'user',
@@ -210,7 +213,7 @@ describe('loadConfig', () => {
       logLevel: 'debug',
     });
     expect(config.api.key.reveal()).toBe('k3y');
-    expect(config.kafka.sasl?.password.reveal()).toBe('pass');
+    expect(passwordOf(config)?.reveal()).toBe('pass');
     expect(config.registry.auth?.password.reveal()).toBe('word');
     expect(config.pii.hmacKey?.reveal()).toBe('sixteen letters.');
   });
@@ -252,7 +255,7 @@ describe('loadConfig', () => {
 
     it.each([
       ['API_KEY', (config: Config) => config.api?.key],
-      ['KAFKA_SASL_PASSWORD', (config: Config) => config.kafka?.sasl?.password],
+      ['KAFKA_SASL_PASSWORD', (config: Config) => passwordOf(config)],
       ['SCHEMA_REGISTRY_PASSWORD', (config: Config) => config.registry?.auth?.password],
       ['PII_HMAC_KEY', (config: Config) => config.pii.hmacKey],
     ])('takes %s from a file', (name, secretOf) => {
