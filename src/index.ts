@@ -17,10 +17,13 @@ export type { RunOptions } from './app.ts';
 export type { ConfigOptions } from './config/load-config.ts';
 export type {
   ApiConfig,
+  ClientCertificate,
+  ClientCredentials,
   Config,
   ConfigWith,
   FieldPointer,
   KafkaConfig,
+  KafkaLogin,
   LOG_LEVELS,
   LogLevel,
   Need,

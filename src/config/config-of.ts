@@ -1,6 +1,14 @@
 import { resolve } from 'node:path';
 import type { Proxies } from '../core/proxies.ts';
-import type { ApiConfig, Config, KafkaConfig, RegistryAuth, RegistryConfig } from './config.ts';
+import type {
+  ApiConfig,
+  Config,
+  KafkaConfig,
+  KafkaLogin,
+  RegistryAuth,
+  RegistryConfig,
+} from './config.ts';
+import { mskRegion } from './kafka-problems.ts';
 import type { Settings } from './settings.ts';
 
 /** The settings, checked, as the configuration that they make; relative paths start from `cwd`. */
@@ -66,13 +74,37 @@ function apiOf(set: Settings): ApiConfig | undefined {
 
 function kafkaOf(set: Settings): KafkaConfig | undefined {
   if (set.KAFKA_BROKERS === undefined) return undefined;
-  const { KAFKA_SASL_MECHANISM: mechanism } = set;
-  const { KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = set;
+  const { KAFKA_SSL_CERT_FILE: cert, KAFKA_SSL_KEY_FILE: key } = set;
+  const client = cert && key ? { cert, key, password: set.KAFKA_SSL_KEY_PASSWORD } : undefined;
   return {
     brokers: set.KAFKA_BROKERS,
-    ssl: set.KAFKA_SSL === 'true' && { ca: set.KAFKA_SSL_CA_FILE },
-    sasl: mechanism && username && password ? { mechanism, username, password } : undefined,
+    ssl: set.KAFKA_SSL === 'true' && { ca: set.KAFKA_SSL_CA_FILE, client },
+    sasl: kafkaLoginOf(set),
+    ...proxiesOf(set),
   };
+}
+
+function kafkaLoginOf(set: Settings): KafkaLogin | undefined {
+  const { KAFKA_SASL_MECHANISM: mechanism } = set;
+  switch (mechanism) {
+    case undefined:
+      return undefined;
+    case 'oauthbearer': {
+      const { KAFKA_OAUTH_TOKEN_URL: tokenUrl, KAFKA_OAUTH_CLIENT_ID: clientId } = set;
+      const { KAFKA_OAUTH_CLIENT_SECRET: clientSecret, KAFKA_OAUTH_SCOPE: scope } = set;
+      if (!tokenUrl || !clientId || !clientSecret) return undefined;
+      const credentials = { tokenUrl, clientId, clientSecret, scope };
+      return { mechanism, credentials, extensions: set.KAFKA_OAUTH_EXTENSIONS ?? {} };
+    }
+    case 'aws-msk-iam': {
+      const region = mskRegion(set.KAFKA_BROKERS ?? [], set.AWS_REGION);
+      return region === undefined ? undefined : { mechanism, region };
+    }
+    default: {
+      const { KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = set;
+      return username && password ? { mechanism, username, password } : undefined;
+    }
+  }
 }
 
 function registryOf(set: Settings): RegistryConfig | undefined {
@@ -80,7 +112,7 @@ function registryOf(set: Settings): RegistryConfig | undefined {
   if (url === undefined) return undefined;
   const { SCHEMA_REGISTRY_HEADERS: headers = {} } = set;
   const { SCHEMA_REGISTRY_CERT_FILE: cert, SCHEMA_REGISTRY_KEY_FILE: key } = set;
-  const client = cert !== undefined && key ? { cert, key } : undefined;
+  const client = cert !== undefined && key ? { cert, key, password: undefined } : undefined;
   return { url, auth: registryAuthOf(set), headers, ca, client, ...proxiesOf(set) };
 }
 

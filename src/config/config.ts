@@ -9,6 +9,7 @@ export type { Resource } from '../resources/resources.ts';
 export { SETTINGS } from './setting-texts.ts';
 export { DEFAULTS, LOG_LEVELS } from './settings.ts';
 export type { FieldPointer, LogLevel } from './settings.ts';
+export type { ClientCredentials } from '../core/client-tokens.ts';
 
 /** The API and its login. */
 export interface ApiConfig {
@@ -24,19 +25,40 @@ export interface ApiConfig {
   readonly proxies?: Proxies | undefined;
 }
 
+/** A certificate that a client shows to a server, in PEM. */
+export interface ClientCertificate {
+  /** The certificate, and those between it and its authority. */
+  readonly cert: string;
+  readonly key: Secret;
+  /** Undefined where the key is not encrypted. */
+  readonly password: Secret | undefined;
+}
+
+/** A login at Kafka's brokers (SASL). */
+export type KafkaLogin =
+  | {
+      readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512';
+      readonly username: string;
+      readonly password: Secret;
+    }
+  | {
+      readonly mechanism: 'oauthbearer';
+      readonly credentials: ClientCredentials;
+      /** Sent with each token; managed services name clusters and pools by them. */
+      readonly extensions: Readonly<Record<string, string>>;
+    }
+  | { readonly mechanism: 'aws-msk-iam'; readonly region: string };
+
 /** The brokers, and how to log in. */
 export interface KafkaConfig {
   /** Each `host:port`; at least one. */
   readonly brokers: readonly string[];
   /** False for plain text; without a `ca`, Node's own authorities are trusted. */
-  readonly ssl: false | { readonly ca: string | undefined };
-  readonly sasl:
-    | {
-        readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512';
-        readonly username: string;
-        readonly password: Secret;
-      }
-    | undefined;
+  readonly ssl:
+    false | { readonly ca: string | undefined; readonly client: ClientCertificate | undefined };
+  readonly sasl: KafkaLogin | undefined;
+  /** For the token endpoint alone: brokers are reached directly. Default: direct connections. */
+  readonly proxies?: Proxies | undefined;
 }
 
 /** How requests to the schema registry are authorized. */
@@ -57,8 +79,7 @@ export interface RegistryConfig {
   readonly headers: Readonly<Record<string, Secret>>;
   /** PEM text of the authorities to trust in place of Node's own. */
   readonly ca: string | undefined;
-  /** Client certificate with its chain, and its private key, in PEM. */
-  readonly client: { readonly cert: string; readonly key: Secret } | undefined;
+  readonly client: ClientCertificate | undefined;
   /** Default: direct connections. */
   readonly proxies?: Proxies | undefined;
 }

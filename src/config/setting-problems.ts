@@ -1,4 +1,6 @@
+import { clientCertificateProblems } from './client-certificate.ts';
 import type { Need } from './config.ts';
+import { kafkaProblems } from './kafka-problems.ts';
 import { piiProblems } from './pii-problems.ts';
 import { SETTINGS } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
@@ -40,9 +42,6 @@ function contradictions(texts: SettingTexts): SettingProblem[] {
       if (texts[other] === undefined) problems.push({ name, advice: `needs ${other}: ${advice}` });
     }
   };
-  needs('KAFKA_SASL_MECHANISM', ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD']);
-  needs('KAFKA_SASL_USERNAME', ['KAFKA_SASL_MECHANISM']);
-  needs('KAFKA_SASL_PASSWORD', ['KAFKA_SASL_MECHANISM']);
   needs('SCHEMA_REGISTRY_USERNAME', ['SCHEMA_REGISTRY_PASSWORD']);
   needs('SCHEMA_REGISTRY_PASSWORD', ['SCHEMA_REGISTRY_USERNAME']);
   const OAUTH = 'SCHEMA_REGISTRY_OAUTH_';
@@ -50,13 +49,8 @@ function contradictions(texts: SettingTexts): SettingProblem[] {
   for (const name of ['CLIENT_ID', 'CLIENT_SECRET', 'SCOPE']) {
     needs(`${OAUTH}${name}`, [`${OAUTH}TOKEN_URL`]);
   }
-  needs('SCHEMA_REGISTRY_CERT_FILE', ['SCHEMA_REGISTRY_KEY_FILE']);
-  needs('SCHEMA_REGISTRY_KEY_FILE', ['SCHEMA_REGISTRY_CERT_FILE']);
-  problems.push(...severalLogins(texts));
+  problems.push(...clientCertificateProblems(texts, REGISTRY_CERTIFICATE), ...severalLogins(texts));
   needs('PII_HMAC', ['PII_HMAC_KEY'], 'it is the key of the HMAC, and is not set');
-  if (texts.KAFKA_SSL_CA_FILE !== undefined && texts.KAFKA_SSL !== 'true') {
-    problems.push({ name: 'KAFKA_SSL_CA_FILE', advice: 'needs KAFKA_SSL=true' });
-  }
   const needsTls = (name: string, advice: string, addresses: readonly string[]) => {
     const set = addresses.flatMap((address) => texts[address] ?? []);
     if (texts[name] === undefined || set.length === 0) return;
@@ -74,8 +68,13 @@ function contradictions(texts: SettingTexts): SettingProblem[] {
     const advice = 'must be order_number: orders are read again by it';
     problems.push({ name: 'KEY_FIELDS_ORDERS', advice });
   }
-  return [...problems, ...piiProblems(texts), ...volatileProblems(texts)];
+  return [...problems, ...kafkaProblems(texts), ...piiProblems(texts), ...volatileProblems(texts)];
 }
+
+const REGISTRY_CERTIFICATE = {
+  cert: 'SCHEMA_REGISTRY_CERT_FILE',
+  key: 'SCHEMA_REGISTRY_KEY_FILE',
+} as const;
 
 /** Settings of which each is a login of its own at the schema registry: a request has one. */
 const REGISTRY_LOGINS = [

@@ -118,17 +118,20 @@ const brokers = items((item) => {
   return Number(port) >= 1 && Number(port) <= 65_535;
 }, 'must be host:port of one or more brokers, with commas between and no protocol');
 
-const address = z.string().transform((text, context): string => {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
-    context.addIssue('must be an http or https address, such as https://host.example');
-  } else if (url.username || url.password) {
-    context.addIssue('must not hold a user or a password: they have settings of their own');
-  } else if (url.search || url.hash) {
-    context.addIssue('must be an address without a query (?) and a fragment (#)');
-  } else return url.href;
-  return z.NEVER;
-});
+const httpAddress = (queryAllowed: boolean) =>
+  z.string().transform((text, context): string => {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
+      context.addIssue('must be an http or https address, such as https://host.example');
+    } else if (url.username || url.password) {
+      context.addIssue('must not hold a user or a password: they have settings of their own');
+    } else if (url.hash || (url.search && !queryAllowed)) {
+      const parts = queryAllowed ? 'a fragment (#)' : 'a query (?) and a fragment (#)';
+      context.addIssue(`must be an address without ${parts}`);
+    } else return url.href;
+    return z.NEVER;
+  });
+const address = httpAddress(false);
 const withoutSlash = (url: string) => url.replace(/\/+$/, '');
 
 const proxy = z.string().transform((text, context) => {
@@ -145,6 +148,26 @@ const certificates = z.string().refine(holdsCertificates, {
   error: 'must name a file with certificates in PEM form, each of them whole',
 });
 
+const privateKey = secretText(
+  z.string().regex(/-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----[^]+-----END /, {
+    error:
+      'must name a file with a private key in PEM form (of a PKCS #12 file: openssl pkcs12 -in FILE -nocerts)',
+  }),
+);
+
+/** RFC 7628, section 3.1: names of letters alone, and values of visible characters. */
+const extensions = items(
+  (item) => /^(?!auth=)[A-Za-z]+=[\x20-\x7e]+$/.test(item),
+  'must be name=value, with commas between and names of letters alone, such as logicalCluster=lkc-1,identityPoolId=pool-2',
+).transform((all): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    all.map((item) => {
+      const at = item.indexOf('=');
+      return [item.slice(0, at), item.slice(at + 1)];
+    }),
+  ),
+);
+
 /** Seconds may be left out. */
 const times = [-1, null].map((precision) => z.iso.datetime({ offset: true, precision }));
 /** A point in time, as ms since 1970. */
@@ -155,7 +178,7 @@ export const instant = z
   })
   .transform((text) => Date.parse(text));
 
-const secret = z.string().transform((text) => new Secret(text));
+const secret = secretText(z.string());
 
 /** HTTP header fields by name: `Name: value` or `Name=value`, with commas or line ends between. Values may be credentials. */
 const headers = z.string().transform((text, context): Readonly<Record<string, Secret>> => {
@@ -192,9 +215,21 @@ export const SCHEMA = z.object({
   KAFKA_BROKERS: brokers.optional(),
   KAFKA_SSL: oneOf(['true', 'false']).default(DEFAULTS.KAFKA_SSL),
   KAFKA_SSL_CA_FILE: certificates.optional(),
-  KAFKA_SASL_MECHANISM: oneOf(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
+  KAFKA_SSL_CERT_FILE: certificates.optional(),
+  KAFKA_SSL_KEY_FILE: privateKey.optional(),
+  KAFKA_SSL_KEY_PASSWORD: secret.optional(),
+  KAFKA_SASL_MECHANISM: oneOf([
+    ...(['plain', 'scram-sha-256', 'scram-sha-512'] as const),
+    ...(['oauthbearer', 'aws-msk-iam'] as const),
+  ]).optional(),
   KAFKA_SASL_USERNAME: z.string().optional(),
   KAFKA_SASL_PASSWORD: secret.optional(),
+  KAFKA_OAUTH_TOKEN_URL: httpAddress(true).optional(),
+  KAFKA_OAUTH_CLIENT_ID: z.string().optional(),
+  KAFKA_OAUTH_CLIENT_SECRET: secret.optional(),
+  KAFKA_OAUTH_SCOPE: z.string().optional(),
+  KAFKA_OAUTH_EXTENSIONS: extensions.optional(),
+  AWS_REGION: z.string().optional(),
   SCHEMA_REGISTRY_URL: address.transform(withoutSlash).optional(),
   SCHEMA_REGISTRY_USERNAME: z.string().optional(),
   SCHEMA_REGISTRY_PASSWORD: secret.optional(),
@@ -206,7 +241,7 @@ export const SCHEMA = z.object({
   SCHEMA_REGISTRY_HEADERS: headers.optional(),
   SCHEMA_REGISTRY_CA_FILE: certificates.optional(),
   SCHEMA_REGISTRY_CERT_FILE: certificates.optional(),
-  SCHEMA_REGISTRY_KEY_FILE: secret.optional(),
+  SCHEMA_REGISTRY_KEY_FILE: privateKey.optional(),
   HTTP_PROXY: proxy.optional(),
   HTTPS_PROXY: proxy.optional(),
   NO_PROXY: z.string().optional(),
@@ -269,6 +304,10 @@ export function itemsOf(text: string): string[] {
 /** The name of the setting that says what a resource's keys are made of. */
 export function keyFieldsSetting(resource: Resource): Name {
   return `KEY_FIELDS_${resource.toUpperCase().replaceAll('-', '_')}` as Name;
+}
+
+function secretText<T extends z.ZodType<string>>(text: T) {
+  return text.transform((value) => new Secret(value));
 }
 
 /** Node takes what is none for no certificate at all, without a word. */

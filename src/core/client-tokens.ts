@@ -6,7 +6,7 @@ import { CellarstreamError } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
 import { httpError } from './http-error.ts';
 import type { Secret } from './secret.ts';
-import { VERSION } from './version.ts';
+import { USER_AGENT } from './version.ts';
 
 /** An OAuth 2 client that logs in with its own credentials (RFC 6749, section 4.4). */
 export interface ClientCredentials {
@@ -108,7 +108,7 @@ async function requestToken(request: TokenRequest): Promise<GrantedToken> {
       headers: {
         'content-type': 'application/x-www-form-urlencoded',
         accept: 'application/json',
-        'user-agent': `cellarstream/${VERSION}`,
+        'user-agent': USER_AGENT,
         ...(auth === 'basic' && { authorization: basic(clientId, secret) }),
       },
       body: form.toString(),
@@ -170,8 +170,11 @@ function answerError(
   if (status === 403 || (status === 400 && oauth)) {
     return error(refused, `${client}, and ${settings}_SCOPE`, 'invalid_client');
   }
-  const elsewhere = 'without an access token: is it the address of the token endpoint?';
-  return error(hasGranted ? unreachable : refused, elsewhere);
+  return new CellarstreamError(
+    hasGranted ? unreachable : refused,
+    `${url} answered ${status} without an access token: is it the address of the token endpoint?`,
+    { context: { status } },
+  );
 }
 
 /** Words of an answer, fit for a log line; undefined where there are none, or where they repeat the secret. */

@@ -9,6 +9,8 @@ export interface TlsServer {
   readonly address: string;
   /** The setting of its authorities' file. */
   readonly ca: string;
+  /** The settings of the client's certificate and key; undefined where there are none. */
+  readonly clientCertificate?: { readonly cert: string; readonly key: string };
   /** What to do when it speaks no TLS. */
   readonly ifPlain: string;
   /** The code where waiting may help. */
@@ -83,11 +85,8 @@ export function tlsError(error: unknown, server: TlsServer): CellarstreamError |
   if (UNFIT.has(code)) {
     return wait(`the certificate of ${who} is not accepted: ${reason(error)}`);
   }
-  if (/CERTIFICATE_REQUIRED|ALERT_BAD_CERTIFICATE/.test(code)) {
-    return refuse(
-      `${who} wants a client certificate, which no setting can give: let it accept a user name and a password`,
-    );
-  }
+  const aboutClient = clientMessage(code, server);
+  if (aboutClient !== undefined) return refuse(aboutClient);
   if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || textOf(error).includes('wrong version number')) {
     return refuse(`${who} speaks no TLS at that port: ${ifPlain}`);
   }
@@ -95,6 +94,42 @@ export function tlsError(error: unknown, server: TlsServer): CellarstreamError |
     return wait(`TLS with ${who} can't be set up: ${reason(error)}`);
   }
   return undefined;
+}
+
+/**
+ * Alerts by which a server says that it wants a certificate of its client, or does not accept the one it was shown (RFC 8446, section
+ * 6.2); OpenSSL's codes have their names at the end. Java's servers say `bad_certificate` when they were shown none.
+ */
+const CLIENT_ALERTS: Readonly<Record<string, string>> = {
+  UNSUPPORTED_CERTIFICATE: 'it does not support its kind',
+  CERTIFICATE_REVOKED: 'it is revoked',
+  CERTIFICATE_EXPIRED: 'it has expired',
+  CERTIFICATE_UNKNOWN: 'it does not trust it',
+  UNKNOWN_CA: 'it does not trust its authority',
+  ACCESS_DENIED: 'it gives it no access',
+};
+
+function clientMessage(
+  code: string,
+  { who, clientCertificate: settings }: TlsServer,
+): string | undefined {
+  const alert = /^ERR_SSL_\w+_ALERT_(\w+)$/.exec(code)?.[1] ?? '';
+  const isWanted = alert === 'CERTIFICATE_REQUIRED' || alert === 'BAD_CERTIFICATE';
+  if (!settings) {
+    return isWanted
+      ? `${who} wants a client certificate, which no setting can give: let it accept a user name and a password`
+      : undefined;
+  }
+  const { cert, key } = settings;
+  if (isWanted) {
+    const orOther = alert === 'BAD_CERTIFICATE' ? ', or give them a pair that it trusts' : '';
+    return `${who} wants a client certificate: set ${cert} and ${key}${orOther}`;
+  }
+  const why = CLIENT_ALERTS[alert];
+  return (
+    why &&
+    `${who} refuses the client certificate in ${cert} (${why}): give ${cert} and ${key} another pair`
+  );
 }
 
 /** Node's code of an error; undefined where it has none. */

@@ -91,7 +91,11 @@ export function kafkaServer(node: KafkaServerOptions): JavaServerKind {
       const log = lastLines(await format.log());
       throw new CellarstreamError('SERVICES', `${title} could not format its data folder:\n${log}`);
     },
-    args: () => [isOneOf === 1 ? '-Xmx512m' : '-Xmx256m', ...classPath, 'kafka.Kafka', file],
+    args: () => [
+      isOneOf === 1 ? '-Xmx512m' : '-Xmx256m',
+      ...(launch.javaOptions ?? []),
+      ...[...classPath, 'kafka.Kafka', file],
+    ],
     probe: ([port]) => kafkaAnswers([`127.0.0.1:${port!}`], { clusterId, ids: [id] }),
   };
 }

@@ -84,6 +84,8 @@ export interface KafkaLaunch {
   readonly listeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>;
   /** Folders of classes that settings name, such as that of a policy, on Java alone. Default none. */
   readonly classPath?: readonly string[];
+  /** Options of each node's JVM, such as `-Dname=value`; on Java alone. Default none. */
+  readonly javaOptions?: readonly string[];
   /** Passwords of the broker's SCRAM users by their names, on Java alone. Default none. */
   readonly users?: Readonly<Record<string, string>>;
 }

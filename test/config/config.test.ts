@@ -24,7 +24,7 @@ const PEM = AUTHORITY.cert;
 const CLIENT = AUTHORITY.issue();
 
 /** The registry's password, where it takes one. */
-const passwordOf = ({ registry }: Config) =>
+const registryPasswordOf = ({ registry }: Config) =>
   registry?.auth?.kind === 'basic' ? registry.auth.password : undefined;
 
 let cwd: string;
@@ -34,6 +34,9 @@ beforeEach(() => {
 afterEach(() => rmSync(cwd, { recursive: true }));
 
 const file = (name: string, text: string) => writeFileSync(join(cwd, name), text);
+/** The password at the brokers. */
+const kafkaPasswordOf = ({ kafka }: Config): Secret | undefined =>
+  kafka?.sasl && 'password' in kafka.sasl ? kafka.sasl.password : undefined;
 const load = (env: Record<string, string | undefined> = {}): Config => loadConfig({ env, cwd });
 
 /** What is wrong with settings: name -> advice; empty when nothing is. */
@@ -167,7 +170,7 @@ describe('loadConfig', () => {
       },
       kafka: {
         brokers: ['a.example:9092', '10.0.0.1:9093'],
-        ssl: { ca: PEM },
+        ssl: { ca: PEM, client: undefined },
         sasl: {
           mechanism: 'scram-sha-512',
           username: 'user',
@@ -223,8 +226,8 @@ describe('loadConfig', () => {
       logLevel: 'debug',
     });
     expect(config.api.key.reveal()).toBe('k3y');
-    expect(config.kafka.sasl?.password.reveal()).toBe('pass');
-    expect(passwordOf(config)?.reveal()).toBe('word');
+    expect(kafkaPasswordOf(config)?.reveal()).toBe('pass');
+    expect(registryPasswordOf(config)?.reveal()).toBe('word');
     expect(config.pii.hmacKey?.reveal()).toBe('sixteen letters.');
   });
 
@@ -265,8 +268,8 @@ describe('loadConfig', () => {
 
     it.each([
       ['API_KEY', (config: Config) => config.api?.key],
-      ['KAFKA_SASL_PASSWORD', (config: Config) => config.kafka?.sasl?.password],
-      ['SCHEMA_REGISTRY_PASSWORD', passwordOf],
+      ['KAFKA_SASL_PASSWORD', kafkaPasswordOf],
+      ['SCHEMA_REGISTRY_PASSWORD', registryPasswordOf],
       ['PII_HMAC_KEY', (config: Config) => config.pii.hmacKey],
     ])('takes %s from a file', (name, secretOf) => {
       const others = {

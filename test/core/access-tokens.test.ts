@@ -152,11 +152,21 @@ describe('an access token', () => {
 
 describe('a token endpoint that gives no token is named with the setting to check', () => {
   it.each<[string, OddAnswer, string, RegExp]>([
-    ['an HTML page', { text: '<html>Log in</html>' }, 'KAFKA_REFUSED', /answered 200: without an/],
+    [
+      'an HTML page',
+      { text: '<html>Log in</html>' },
+      'KAFKA_REFUSED',
+      /answered 200 without an access token/,
+    ],
     ['no token', { body: { token_type: 'Bearer' } }, 'KAFKA_REFUSED', /is it the address/],
     ['a token with a line end', granted({ access_token: 'a\r\nb' }), 'KAFKA_REFUSED', /is it the/],
-    ['404', { status: 404, text: 'no such page' }, 'KAFKA_REFUSED', /answered 404: .* address/],
-    ['a redirect', { status: 302, text: '' }, 'KAFKA_REFUSED', /answered 302: .* address/],
+    [
+      '404',
+      { status: 404, text: 'no such page' },
+      'KAFKA_REFUSED',
+      /answered 404 without .* address/,
+    ],
+    ['a redirect', { status: 302, text: '' }, 'KAFKA_REFUSED', /answered 302 without .* address/],
     [
       'an unknown scope',
       { status: 400, body: { error: 'invalid_scope' } },

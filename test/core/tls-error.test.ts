@@ -98,6 +98,37 @@ describe('tlsError', () => {
     );
   });
 
+  it('and where settings have one, they are named', async () => {
+    const server = { ...SERVER, clientCertificate: { cert: 'ITS_CERT_FILE', key: 'ITS_KEY_FILE' } };
+    const port = await portOf({ ...ours.issue(), requestCert: true, ca: ours.cert });
+    const error = tlsError(await failureAt(port), server)!;
+    expect([error.code, isRetryable(error)]).toEqual(['TLS_REFUSED', false]);
+    expect(error.message).toMatch(
+      /^the server wants a client certificate: set ITS_CERT_FILE and ITS_KEY_FILE/,
+    );
+  });
+
+  it.each([
+    ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'wants a client certificate: set A and B'],
+    [
+      'ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE',
+      'wants a client certificate: set A and B, or give them a pair that it trusts',
+    ],
+    ...[
+      ['SSLV3_ALERT_CERTIFICATE_EXPIRED', 'it has expired'],
+      ['SSLV3_ALERT_CERTIFICATE_REVOKED', 'it is revoked'],
+      ['SSLV3_ALERT_CERTIFICATE_UNKNOWN', 'it does not trust it'],
+      ['TLSV1_ALERT_UNKNOWN_CA', 'it does not trust its authority'],
+    ].map(([code, why]) => [
+      `ERR_SSL_${code}`,
+      `refuses the client certificate in A (${why}): give A and B another pair`,
+    ]),
+  ])('an alert about the client certificate: %s', (code, text) => {
+    const server = { ...SERVER, clientCertificate: { cert: 'A', key: 'B' } };
+    const error = tlsError(Object.assign(new Error('an alert'), { code }), server);
+    expect(error).toMatchObject({ code: 'TLS_REFUSED', message: `the server ${text}` });
+  });
+
   it.each([
     ['expired', { from: -10, to: -1 }, /has expired: it must be renewed there$/],
     ['early', { from: 1, to: 10 }, /is not valid yet: the clock of this machine/],

@@ -232,7 +232,8 @@ describe('secrets', () => {
       printed(Object.assign(new Error('with it', { cause: config }), { config })),
       texts,
     );
-    expect(config.kafka?.sasl?.password.reveal()).toBe(SECRETS.plainPassword); // it was there
+    const sasl = config.kafka?.sasl;
+    expect(sasl && 'password' in sasl && sasl.password.reveal()).toBe(SECRETS.plainPassword); // it was there
   });
 
   it("are not shown when a setting holds one that it can't be, or all are wrong beside it", () => {

@@ -205,7 +205,7 @@ describe.skipIf(!canBeSecured)('what is wrong is one line that names the setting
     [
       'a client certificate wanted',
       () => kafkaTls(secured, 'MUTUAL'),
-      /^kafka: Kafka at \S+ wants a client certificate, which no setting can give/,
+      /^kafka: Kafka at \S+ wants a client certificate: set KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE/,
     ],
   ])('Kafka: %s', async (_, env, line) => {
     expect(await wrong(env())).toEqual([expect.stringMatching(line)]);

@@ -27,8 +27,8 @@ export interface TokenEndpoint {
   lifeSeconds: number;
   /** What clients may do to authenticate. */
   auth: 'basic' | 'post' | 'both';
-  /** In all tokens. */
-  claims: Record<string, unknown>;
+  /** Who the tokens are for. */
+  audience: string;
   close(): Promise<void>;
 }
 
@@ -67,11 +67,11 @@ export async function startTokenEndpoint(port = 0): Promise<TokenEndpoint> {
       return;
     }
     const life = endpoint.lifeSeconds;
-    const value = await new SignJWT({ scope: form.scope ?? '', ...endpoint.claims })
+    const value = await new SignJWT({ scope: form.scope ?? '' })
       .setProtectedHeader({ alg: 'RS256', kid: 'one' })
       .setSubject(CLIENT.id)
       .setIssuer(ISSUER)
-      .setAudience(AUDIENCE)
+      .setAudience(endpoint.audience)
       .setJti(String(requests.length))
       .setIssuedAt()
       .setExpirationTime(Math.floor(Date.now() / 1_000) + life)
@@ -89,7 +89,7 @@ export async function startTokenEndpoint(port = 0): Promise<TokenEndpoint> {
     answer: undefined,
     lifeSeconds: 300,
     auth: 'both',
-    claims: {},
+    audience: AUDIENCE,
     close: () => server.close(),
   };
   return endpoint;

@@ -1,5 +1,5 @@
 import kafkajs from 'kafkajs';
-import { CellarstreamError } from '../../core/errors.ts';
+import { CellarstreamError, isRetryable } from '../../core/errors.ts';
 import type { ErrorCode } from '../../core/errors.ts';
 import { tlsError } from '../../core/tls-error.ts';
 import { MalformedBytes } from '../fetch/codecs/unpacked.ts';
@@ -48,6 +48,7 @@ const TOO_LARGE = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE']);
 const SERVER = {
   address: 'KAFKA_BROKERS (and what the brokers advertise)',
   ca: 'KAFKA_SSL_CA_FILE',
+  clientCertificate: { cert: 'KAFKA_SSL_CERT_FILE', key: 'KAFKA_SSL_KEY_FILE' },
   ifPlain: 'set KAFKA_SSL to false, or give KAFKA_BROKERS the port that does',
 } as const;
 
@@ -57,8 +58,8 @@ const SERVER = {
  */
 const HINTS: readonly (readonly [RegExp, string])[] = [
   [
-    /^Closed connection$/,
-    'if this goes on, its port may want TLS (KAFKA_SSL) or a login (KAFKA_SASL_MECHANISM)',
+    /^Closed connection$|ECONNRESET|EPIPE/,
+    'if this goes on, its port may want TLS (KAFKA_SSL), a client certificate (KAFKA_SSL_CERT_FILE) or a login (KAFKA_SASL_MECHANISM)',
   ],
   [
     /before secure TLS connection was established/,
@@ -112,7 +113,9 @@ const INTERRUPTED = /Closed connection|closed by the server|Connection (error|ti
 export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'): unknown {
   if (error instanceof CellarstreamError || !isKafkas(error)) return error;
   const all = chain(error);
-  const advice = all.map(adviceOf).find(Boolean);
+  const ours = loginErrorIn(all);
+  if (ours && (code === 'KAFKA_UNREACHABLE' || !isRetryable(ours))) return ours;
+  const advice = ours ? undefined : all.map(adviceOf).find(Boolean);
   if (advice !== undefined) {
     const isOfTopic = all.some((at) => typeOf(at) === 'TOPIC_AUTHORIZATION_FAILED');
     return new CellarstreamError('KAFKA_REFUSED', `Kafka refuses: ${advice}`, {
@@ -139,6 +142,11 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
       ? `a Kafka transaction failed${epoch ? OUTDATED : advised ? ` (${advised})` : ''}`
       : (unansweredText(all) ?? answeredText(all) ?? 'no answer from Kafka');
   return new CellarstreamError(code, what, { cause: error, context: { epoch } });
+}
+
+/** The error of a login that is ours: of a token, or of a broker that refuses it. */
+function loginErrorIn(errors: readonly Error[]): CellarstreamError | undefined {
+  return errors.find((each) => each instanceof CellarstreamError);
 }
 
 /** The broker, where kafkajs says which. */
@@ -177,7 +185,7 @@ export function memberError(error: unknown, groupId: string): unknown {
   }
   const known = kafkaError(error);
   const passing = known instanceof CellarstreamError && known.code === 'KAFKA_UNREACHABLE';
-  if (!passing || canPass(error)) return known;
+  if (!passing || loginErrorIn(chain(error)) || canPass(error)) return known;
   return new CellarstreamError(
     'KAFKA_REFUSED',
     `Kafka refuses members of the group ${groupId}: see the cause`,

@@ -1,12 +1,14 @@
 import { Kafka, logLevel } from 'kafkajs';
-import type { KafkaConfig as KafkaJsConfig, logCreator } from 'kafkajs';
+import type { logCreator } from 'kafkajs';
 import type { ConfigWith } from '../../config/config.ts';
+import { describeError } from '../../core/errors.ts';
 import { sharedCodecs } from '../../schemas/events/shared-codecs.ts';
 import { openRegistry } from './open-registry.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
 import { brokerSocket } from './broker-socket.ts';
 import { connectionsOf } from './connections.ts';
 import type { Connections } from './connections.ts';
+import { kafkaSasl, kafkaTls } from './kafka-login.ts';
 import { withoutIdleChecks } from './kafkajs-inner.ts';
 import { clusterFacts } from '../producer/cluster-facts.ts';
 import type { ClusterFacts } from '../producer/cluster-facts.ts';
@@ -52,19 +54,16 @@ export interface KafkaOptions {
 /** Connects to nothing yet. */
 export function openKafka(config: ConfigWith<'kafka'>, options: KafkaOptions = {}): Kafka {
   const { log, kafkaRetries = KAFKA_RETRIES } = options;
-  const { brokers, ssl, sasl } = config.kafka;
+  const { brokers } = config.kafka;
+  const sasl = kafkaSasl(config.kafka, (error, leftMs) => {
+    const left = `the last one serves for ${Math.ceil(leftMs / 1_000)} s more`;
+    kafka.logger().warn(`no new token: ${describeError(error)}: ${left}`);
+  });
   const kafka = new Kafka({
     clientId: 'cellarstream',
     brokers: [...brokers],
-    // Said, because an environment variable of Node's would turn it off.
-    ssl: ssl && { rejectUnauthorized: true, ...(ssl.ca !== undefined && { ca: ssl.ca }) },
-    ...(sasl && {
-      sasl: {
-        mechanism: sasl.mechanism,
-        username: sasl.username,
-        password: sasl.password.reveal(),
-      } as NonNullable<KafkaJsConfig['sasl']>,
-    }),
+    ssl: kafkaTls(config.kafka),
+    ...(sasl && { sasl }),
     connectionTimeout: CONNECT_TIMEOUT_MS,
     socketFactory: brokerSocket,
     // kafkajs logs in again so long before a login is over: with its own 10 s, where logins last 3 s, before every

@@ -1,15 +1,11 @@
-import { rootCertificates } from 'node:tls';
 import type { Dispatcher } from 'undici';
 import type { RegistryConfig } from '../../config/config.ts';
 import type { AccessTokens } from '../../core/access-tokens.ts';
 import { clientTokens } from '../../core/client-tokens.ts';
 import type { ClientCredentials } from '../../core/client-tokens.ts';
-import { httpConnections } from '../../core/http-connections.ts';
 import { createRegistry } from '../../schemas/registry/registry.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
-
-/** Longest wait of a token endpoint for a connection, and for each part of an answer, ms. */
-const TOKEN_TIMEOUT_MS = 10_000;
+import { tokenConnections } from './token-connections.ts';
 
 /** The schema registry of a configuration, with its login. Connects to nothing yet. */
 export function openRegistry(config: RegistryConfig): Registry {
@@ -33,13 +29,7 @@ export function openRegistry(config: RegistryConfig): Registry {
     case 'bearer':
       return createRegistry({ ...options, token: auth.token.reveal() });
     case 'oauth': {
-      const connections = httpConnections({
-        // Identity providers mostly have certificates of well-known authorities, whatever the registry has.
-        ca: ca === undefined ? undefined : [...rootCertificates, ca].join('\n'),
-        connectTimeoutMs: TOKEN_TIMEOUT_MS,
-        answerTimeoutMs: TOKEN_TIMEOUT_MS,
-        proxies,
-      });
+      const connections = tokenConnections(ca, proxies);
       const token = tokensOf(auth.credentials, connections);
       const registry = createRegistry({ ...options, token });
       const close = async () => {

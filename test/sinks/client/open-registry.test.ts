@@ -132,7 +132,10 @@ it('presents a client certificate', async () => {
   open.push(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
   const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const { cert, key } = signer.issue({ purpose: 'clientAuth' });
-  const registry = registryAt(url, { ca: signer.cert, client: { cert, key: new Secret(key) } });
+  const registry = registryAt(url, {
+    ca: signer.cert,
+    client: { cert, key: new Secret(key), password: undefined },
+  });
 
   expect(await registry.latest('a')).toBeUndefined();
   expect(presented).toEqual([true]);

@@ -1,0 +1,93 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import type { SettingProblem, SettingTexts } from './setting-texts.ts';
+
+/** The settings of a client's certificate. */
+export interface ClientCertificateSettings {
+  readonly cert: string;
+  readonly key: string;
+  /** The key's password; undefined where no setting has one. */
+  readonly password?: string;
+}
+
+/** Reasons for which a client's certificate can't be used: half of it missing, a key that does not open or belongs to another, out of its time. */
+export function clientCertificateProblems(
+  texts: SettingTexts,
+  settings: ClientCertificateSettings,
+  now = Date.now(),
+): SettingProblem[] {
+  const { cert, key, password } = settings;
+  const [certText, keyText] = [texts[cert], texts[key]];
+  const hasPassword = password !== undefined && texts[password] !== undefined;
+  if (certText === undefined || keyText === undefined) {
+    const missing = (name: string, needs: string) => ({
+      name,
+      advice: `needs ${needs}: it is not set`,
+    });
+    return [
+      ...(certText !== undefined ? [missing(cert, key)] : []),
+      ...(keyText !== undefined ? [missing(key, cert)] : []),
+      ...(hasPassword && keyText === undefined ? [missing(password, key)] : []),
+    ];
+  }
+  const certificate = attempt(() => new X509Certificate(certText));
+  const keyFound = attempt(() => privateKey(keyText, hasPassword ? texts[password] : undefined));
+  if (certificate instanceof Error || !isPrivateKey(keyText)) return []; // reported as no PEM
+  const problems = datesProblems(certificate, cert, now);
+  if (keyFound instanceof Error)
+    return [...problems, keyProblem(keyFound, keyText, settings, hasPassword)];
+  if (certificate.checkPrivateKey(keyFound)) return problems;
+  const advice = `is not the key of the first certificate in ${cert}: the two must be a pair`;
+  return [...problems, { name: key, advice }];
+}
+
+function privateKey(key: string, passphrase: string | undefined): KeyObject {
+  return createPrivateKey({ key, ...(passphrase !== undefined && { passphrase }) });
+}
+
+function isPrivateKey(text: string): boolean {
+  return /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/.test(text);
+}
+
+function keyProblem(
+  error: Error,
+  keyText: string,
+  { key, password }: ClientCertificateSettings,
+  hasPassword: boolean,
+): SettingProblem {
+  const code = (error as NodeJS.ErrnoException).code ?? 'no reason given';
+  if (keyText.includes('ENCRYPTED') && !hasPassword) {
+    const toDo = password ? `set ${password}` : 'store it without a password';
+    return { name: key, advice: `is encrypted: ${toDo}` };
+  }
+  if (code === 'ERR_OSSL_BAD_DECRYPT' && password) {
+    return { name: password, advice: `does not open ${key}` };
+  }
+  const advice = `can't be read as a private key (${code}): openssl pkey -in FILE writes one that can`;
+  return { name: key, advice };
+}
+
+function datesProblems(certificate: X509Certificate, name: string, now: number): SettingProblem[] {
+  const [from, to] = [Date.parse(certificate.validFrom), Date.parse(certificate.validTo)];
+  if (now > to) {
+    return [{ name, advice: `has expired on ${dayOf(to)}: it must be renewed` }];
+  }
+  if (now < from) {
+    return [
+      { name, advice: `is not valid before ${dayOf(from)}: check the clock of this machine` },
+    ];
+  }
+  return [];
+}
+
+function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
+
+function attempt<T>(work: () => T): T | Error {
+  try {
+    return work();
+  } catch (error) {
+    return error as Error;
+  }
+}

@@ -1,0 +1,87 @@
+import { clientCertificateProblems } from './client-certificate.ts';
+import type { SettingProblem, SettingTexts } from './setting-texts.ts';
+import { itemsOf } from './settings.ts';
+
+/** Settings of each kind of login to Kafka: those it needs, and those it may have. */
+const PASSWORD = { needs: ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'], takes: [] };
+const LOGINS: Readonly<Record<string, Readonly<Record<'needs' | 'takes', readonly string[]>>>> = {
+  plain: PASSWORD,
+  'scram-sha-256': PASSWORD,
+  'scram-sha-512': PASSWORD,
+  oauthbearer: {
+    needs: ['KAFKA_OAUTH_TOKEN_URL', 'KAFKA_OAUTH_CLIENT_ID', 'KAFKA_OAUTH_CLIENT_SECRET'],
+    takes: ['KAFKA_OAUTH_SCOPE', 'KAFKA_OAUTH_EXTENSIONS'],
+  },
+  'aws-msk-iam': { needs: [], takes: [] },
+};
+const OF_LOGINS = [
+  ...new Set(Object.values(LOGINS).flatMap(({ needs, takes }) => [...needs, ...takes])),
+];
+
+const CLIENT_CERTIFICATE = {
+  cert: 'KAFKA_SSL_CERT_FILE',
+  key: 'KAFKA_SSL_KEY_FILE',
+  password: 'KAFKA_SSL_KEY_PASSWORD',
+} as const;
+
+/** Kafka's settings that need others, or contradict them: TLS, the client's certificate and the login. */
+export function kafkaProblems(texts: SettingTexts): SettingProblem[] {
+  return [
+    ...tlsProblems(texts),
+    ...clientCertificateProblems(texts, CLIENT_CERTIFICATE),
+    ...loginProblems(texts),
+  ];
+}
+
+function tlsProblems(texts: SettingTexts): SettingProblem[] {
+  if (texts.KAFKA_SSL?.toLowerCase() === 'true') return [];
+  const advice = 'needs KAFKA_SSL=true';
+  const problems = ['KAFKA_SSL_CA_FILE', CLIENT_CERTIFICATE.cert]
+    .filter((name) => texts[name] !== undefined)
+    .map((name) => ({ name, advice }));
+  const isMsk = mechanismOf(texts) === 'aws-msk-iam';
+  return isMsk
+    ? [...problems, { name: 'KAFKA_SASL_MECHANISM', advice: `aws-msk-iam ${advice}` }]
+    : problems;
+}
+
+function loginProblems(texts: SettingTexts): SettingProblem[] {
+  const mechanism = mechanismOf(texts);
+  const login = LOGINS[mechanism ?? ''];
+  if (mechanism !== undefined && !login) return []; // an unknown one is reported as that
+  const missing = (login?.needs ?? [])
+    .filter((name) => texts[name] === undefined)
+    .map((name) => ({ name: 'KAFKA_SASL_MECHANISM', advice: `needs ${name}: it is not set` }));
+  const known = new Set([...(login?.needs ?? []), ...(login?.takes ?? [])]);
+  const unused = OF_LOGINS.filter((name) => texts[name] !== undefined && !known.has(name)).map(
+    (name) => {
+      const advice =
+        mechanism === undefined
+          ? 'needs KAFKA_SASL_MECHANISM: it is not set'
+          : `is not used by KAFKA_SASL_MECHANISM=${mechanism}: unset one of them`;
+      return { name, advice };
+    },
+  );
+  const isWithoutRegion =
+    mechanism === 'aws-msk-iam' &&
+    mskRegion(itemsOf(texts.KAFKA_BROKERS ?? ''), texts.AWS_REGION) === undefined;
+  const region = {
+    name: 'KAFKA_SASL_MECHANISM',
+    advice:
+      'aws-msk-iam needs AWS_REGION: it is not set, and the names in KAFKA_BROKERS have no region',
+  };
+  return [...missing, ...unused, ...(isWithoutRegion ? [region] : [])];
+}
+
+function mechanismOf(texts: SettingTexts): string | undefined {
+  return texts.KAFKA_SASL_MECHANISM?.toLowerCase();
+}
+
+/** The region of an MSK cluster: that of its brokers' names, else the one of the environment. */
+export function mskRegion(
+  brokers: readonly string[],
+  ofEnv: string | undefined,
+): string | undefined {
+  const [host = ''] = brokers;
+  return /\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com/.exec(host)?.[1] ?? ofEnv;
+}
