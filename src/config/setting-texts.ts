@@ -64,7 +64,7 @@ export function settingTexts(
   cwd: string,
   problems: SettingProblem[],
 ): SettingTexts {
-  const read = (name: string, file: string): string | undefined => {
+  const read = (name: string, file: string, isPem = false): string | undefined => {
     let bytes: Buffer;
     try {
       bytes = readFileSync(resolve(cwd, file));
@@ -79,6 +79,7 @@ export function settingTexts(
     }
     const found = settingsFileText(bytes);
     if ('text' in found) return found.text;
+    if (isPem) return bytes.toString('latin1'); // a key store, say: it is reported as no PEM
     problems.push({
       name,
       advice: name === '.env' ? found.advice : `names a file that ${found.advice}`,
@@ -111,7 +112,7 @@ export function settingTexts(
   for (const [former, name] of Object.entries(FORMER_NAMES)) texts[name] ??= texts[former];
   for (const name of CONTENTS) {
     const file = texts[name];
-    if (file !== undefined) texts[name] = read(name, file);
+    if (file !== undefined) texts[name] = read(name, file, true);
   }
   return texts;
 }

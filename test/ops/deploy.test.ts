@@ -15,6 +15,16 @@ import { pathOf, text } from '../docs/texts.ts';
 
 /** Node's own, and the C library's. */
 const NODE = ['NODE_ENV', 'NODE_OPTIONS', 'MALLOC_MMAP_THRESHOLD_'];
+/** Kafka's names of errors, in the pages for operators. */
+const KAFKA_ERRORS = [
+  'COORDINATOR_NOT_AVAILABLE',
+  'INVALID_CONFIG',
+  'INVALID_PARTITIONS',
+  'LEADER_NOT_AVAILABLE',
+  'NOT_ENOUGH_REPLICAS',
+  'POLICY_VIOLATION',
+  'THROTTLING_QUOTA_EXCEEDED',
+];
 /** A stop takes so long at most, in seconds. */
 const STOP_S = 8;
 /** An instance of a fleet hands its accounts over so long at most, in seconds; then it stops. */
@@ -530,7 +540,7 @@ describe('docs/operating.md', () => {
   it('and the runbook name settings that there are', () => {
     for (const file of ['docs/operating.md', 'docs/runbook.md'])
       for (const [, name] of text(file).matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)) {
-        const known = [...SETTINGS, ...NODE, ...LABELS.code.values];
+        const known = [...SETTINGS, ...NODE, ...LABELS.code.values, ...KAFKA_ERRORS];
         expect([file, known]).toEqual([file, expect.arrayContaining([name])]);
       }
   });

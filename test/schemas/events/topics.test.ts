@@ -13,17 +13,33 @@ describe('topicTable', () => {
     ]);
 
     expect(rows).toEqual([
-      ['wine.orders', 6, 'cleanup.policy=compact min.compaction.lag.ms=2592000000'],
-      ['wine.wine-clubs', 6, 'cleanup.policy=compact min.compaction.lag.ms=2592000000'],
-      ['wine.order-status-changes', 6, 'cleanup.policy=delete retention.ms=-1 retention.bytes=-1'],
-      ['wine.dead-letters', 1, 'cleanup.policy=delete'],
-      ['wine.cursors', 1, 'cleanup.policy=compact segment.ms=600000'],
-      ['wine.signals', 1, 'cleanup.policy=delete retention.ms=604800000'],
-      ['wine.certificates', 1, 'cleanup.policy=delete retention.ms=2592000000'],
+      [
+        'wine.orders',
+        6,
+        'cleanup.policy=compact min.compaction.lag.ms=2592000000 compression.type=producer',
+      ],
+      [
+        'wine.wine-clubs',
+        6,
+        'cleanup.policy=compact min.compaction.lag.ms=2592000000 compression.type=producer',
+      ],
+      [
+        'wine.order-status-changes',
+        6,
+        'cleanup.policy=delete retention.ms=-1 retention.bytes=-1 compression.type=producer',
+      ],
+      ['wine.dead-letters', 1, 'cleanup.policy=delete compression.type=producer'],
+      ['wine.cursors', 1, 'cleanup.policy=compact segment.ms=600000 compression.type=producer'],
+      ['wine.signals', 1, 'cleanup.policy=delete retention.ms=604800000 compression.type=producer'],
+      [
+        'wine.certificates',
+        1,
+        'cleanup.policy=delete retention.ms=2592000000 compression.type=producer',
+      ],
       [
         'wine.ledger',
         1,
-        'cleanup.policy=compact segment.ms=600000 message.timestamp.type=LogAppendTime',
+        'cleanup.policy=compact segment.ms=600000 message.timestamp.type=LogAppendTime compression.type=producer',
       ],
     ]);
   });

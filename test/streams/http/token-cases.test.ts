@@ -48,7 +48,7 @@ class FakeApi {
   /** The answer to a request whose token is not accepted. */
   deadToken: Given = json(401, {});
   /** What is answered in place of a page, whatever the token; undefined is a page. */
-  inPlace: (list: string, offset: number) => Given | undefined = () => undefined;
+  inPlace: (list: string, query: URLSearchParams) => Given | undefined = () => undefined;
   /** The answer of the login in place of a token. */
   noLogin: Given | undefined;
   /** Whether each login gives the same token until that is over. */
@@ -87,9 +87,7 @@ class FakeApi {
     const issuedAt = this.#issued[nth]?.at ?? Infinity;
     const isAccepted =
       nth >= this.#revoked && at >= issuedAt + this.lagMs && at < issuedAt + this.lifeMs;
-    const answer =
-      this.inPlace(list, Number(searchParams.get('offset'))) ??
-      (isAccepted ? PAGE : this.deadToken);
+    const answer = this.inPlace(list, searchParams) ?? (isAccepted ? PAGE : this.deadToken);
     this.asked.push({ at, list, status: answer.status });
     return answer;
   }
@@ -162,10 +160,10 @@ function polling(lists: readonly string[], change: (api: FakeApi) => void = () =
     );
   return {
     ...{ time, api, failed, retried, pages, paced, pagesAfter, mostLogins, tokens },
-    one: (list: string, offset: number) =>
-      request(list)({ offset, pageSize: 10 }, unlimited).pipe(
+    one: (list: string, orderNumber: string) =>
+      request(list)({ orderNumber }, unlimited).pipe(
         catchError((error: unknown) => {
-          failed.push(`${list} at ${offset}: ${describeError(error)}`);
+          failed.push(`${list} ${orderNumber}: ${describeError(error)}`);
           return EMPTY;
         }),
       ),
@@ -349,24 +347,24 @@ describe('one list that fails beside others that work', () => {
 describe('a query that the API refuses', () => {
   it('by the name of a parameter is final at once, without a login', async () => {
     const { time, api, failed, one } = polling(['orders'], (api) => {
-      api.inPlace = (_, offset) =>
-        offset === 5 ? json(400, { message: 'offset must be a multiple of pageSize' }) : undefined;
+      api.inPlace = (_, query) =>
+        query.has('orderNumber') ? json(400, { message: 'orderNumber is not known' }) : undefined;
     });
     await time.pass(5 * SECOND);
-    one('orders', 5).subscribe();
+    one('orders', '5').subscribe();
     await time.pass(100);
-    expect(failed).toEqual(['orders at 5: http://api/v1/orders answered 400']);
+    expect(failed).toEqual(['orders 5: http://api/v1/orders answered 400']);
     expect(api.logins).toHaveLength(1);
   });
 
   it('without a reason is final once it was seen with a fresh token', async () => {
     const { time, api, failed, one } = polling(['orders'], (api) => {
-      api.inPlace = (_, offset) => (offset === 5 ? json(400, {}) : undefined);
+      api.inPlace = (_, query) => (query.has('orderNumber') ? json(400, {}) : undefined);
     });
     await time.pass(5 * SECOND);
-    one('orders', 5).subscribe();
+    one('orders', '5').subscribe();
     await time.pass(10 * SECOND);
-    expect(failed).toEqual(['orders at 5: http://api/v1/orders answered 400']);
+    expect(failed).toEqual(['orders 5: http://api/v1/orders answered 400']);
     expect(api.logins.length).toBeLessThanOrEqual(2);
   });
 });
