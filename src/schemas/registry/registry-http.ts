@@ -188,7 +188,7 @@ function basic(username: string, password: string): string | undefined {
 function wordsIn(answer: Readonly<Record<string, unknown>> | undefined): string | undefined {
   const texts = [answer?.message, answer?.reason, answer?.detail, answer?.error];
   const text = texts.find((each) => typeof each === 'string');
-  return text === undefined ? undefined : oneLine(text as string);
+  return text === undefined ? undefined : oneLine(text);
 }
 
 function oneLine(text: string): string {

@@ -87,8 +87,7 @@ export class Confirmations {
     const { key, updatedAt, age } = sighting;
     const first = this.#waiting.get(key);
     if (!first && !this.#goesBack(sighting)) return undefined;
-    const isAgain = first !== undefined && first.updatedAt === updatedAt;
-    const since = isAgain ? first.since : this.#now();
+    const since = first?.updatedAt === updatedAt ? first.since : this.#now();
     const from = since + MAX_LAG_MS;
     if (age.asOf >= from || !this.#goesBack(sighting)) {
       this.#waiting.delete(key);

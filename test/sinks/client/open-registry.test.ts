@@ -72,15 +72,15 @@ it('asks an identity provider for one token, and sends it with each request', as
 
 it('asks for another token when the registry refuses one before its end', async () => {
   const { endpoint, auth } = await identityProvider();
-  let revoked: string | undefined;
+  const revoked = new Set<string | undefined>();
   const server = await serve((request, response) => {
-    if (request.headers.authorization !== revoked) return notFound(request, response);
+    if (!revoked.has(request.headers.authorization)) return notFound(request, response);
     response.writeHead(401).end(JSON.stringify({ error_code: 401, message: 'revoked' }));
   });
   open.push(() => server.close());
   const registry = registryAt(server.url.href, { auth });
   await registry.latest('a');
-  revoked = server.requests[0]?.headers.authorization;
+  revoked.add(server.requests[0]?.headers.authorization);
 
   expect(await registry.latest('a')).toBeUndefined();
   expect(endpoint.requests).toHaveLength(2);
