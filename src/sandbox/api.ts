@@ -1,3 +1,4 @@
+import type { Pagination } from './envelope.ts';
 import type { PageFault } from './faults.ts';
 import type { Hidden } from './hidden.ts';
 import { listPage, selectIds } from './list-page.ts';
@@ -49,7 +50,7 @@ export class Api {
     if (apiKey !== this.#settings.apiKey) return complaint(400, 'Invalid API key');
     const { tokenLifeMs, readings } = this.#settings;
     const expiresIn = { ms: tokenLifeMs, us: tokenLifeMs * 1_000, s: tokenLifeMs / 1_000 };
-    return json(200, {
+    return json(readings.success === 'ok' ? 200 : 201, {
       accessToken: await this.#tokens.issue(),
       expiresIn: Math.round(expiresIn[readings.expiresIn]),
     });
@@ -84,8 +85,9 @@ export class Api {
     });
     const { stampZone } = readings;
     const shown = stampZone ? Buffer.from(withLocalStamps(body.toString(), stampZone)) : body;
-    const headers = { 'content-type': 'application/json; charset=utf-8' };
-    return { status: 200, headers, body: shown };
+    const headers = { 'content-type': `application/json; charset=${readings.charset}` };
+    const status = readings.success === 'ok' ? 200 : 203;
+    return { status, headers, body: inCharset(inEnvelope(shown, readings), readings) };
   }
 
   /** Whether the answer to a request would hold a record, as far as can be told without shuffled ties. */
@@ -110,6 +112,31 @@ export class Api {
     const headers = retryAfter ? { ...answer.headers, 'retry-after': seconds } : answer.headers;
     return { ...answer, headers };
   }
+}
+
+/** A page with its pagination written in another way than described. */
+function inEnvelope(body: Buffer, { envelope }: Readings): Buffer {
+  if (envelope === 'described') return body;
+  const { data, pagination } = JSON.parse(body.toString()) as {
+    readonly data: readonly unknown[];
+    readonly pagination: Pagination;
+  };
+  if (envelope === 'no-totals') {
+    return Buffer.from(
+      JSON.stringify({ data, pagination: { ...pagination, total_records: undefined } }),
+    );
+  }
+  if (pagination.total_records === 0) return Buffer.from('{"data":null,"pagination":[]}');
+  const loose = Object.entries(pagination).map(([name, value]) => [
+    name,
+    typeof value === 'boolean' ? Number(value) : String(value),
+  ]);
+  return Buffer.from(JSON.stringify({ data, pagination: Object.fromEntries(loose) as object }));
+}
+
+function inCharset(body: Buffer, { charset }: Readings): Buffer {
+  if (charset === 'utf-8') return body;
+  return Buffer.from(body.toString().replace(/[^\0-\xff]/gu, '?'), 'latin1');
 }
 
 /** The answer to a token that is not accepted. */

@@ -44,6 +44,73 @@ export const NAMED_FAULTS: Readonly<Record<string, NamedFault>> = {
     value: { name: 'records', default: '50' },
     options: (value) => reading({ pageSizes: [whole(value), whole(value)] }),
   },
+  'pagination-loose': {
+    meaning:
+      'writes the pagination with numbers as text and `has_next_page` as 0 or 1, and an empty list as `{"data":null,"pagination":[]}`',
+    options: () => reading({ envelope: 'loose' }),
+  },
+  'total-missing': {
+    meaning: 'sends no `total_records`',
+    options: () => reading({ envelope: 'no-totals' }),
+  },
+  'status-other': {
+    meaning: 'answers 201 to the login, and 203 with pages',
+    options: () => reading({ success: 'other' }),
+  },
+  latin1: {
+    meaning: 'sends pages in ISO-8859-1, as their `Content-Type` says',
+    options: () => reading({ charset: 'iso-8859-1' }),
+  },
+  'user-agent-needed': {
+    meaning: 'answers 403 with HTML to requests without `User-Agent`',
+    options: () => reading({ needsUserAgent: true }),
+  },
+  'zone-parameters': {
+    meaning: 'reads date parameters in a zone that is so many minutes from UTC',
+    value: { name: 'minutes', default: '-480' },
+    options: (value) => reading({ parameterZone: { minutes: minutes(value) } }),
+  },
+  'zone-stamps': {
+    meaning: 'writes `created_at` and `updated_at` in such a zone, without naming it',
+    value: { name: 'minutes', default: '-480' },
+    options: (value) => reading({ stampZone: { minutes: minutes(value) } }),
+  },
+  'future-refused': {
+    meaning: 'answers 400 to a `modifiedToDate` later than its clock',
+    options: () => reading({ futureEnd: 'refuse' }),
+  },
+  'dates-ignored': {
+    meaning: 'ignores the date parameters',
+    options: () => reading({ dates: 'ignored' }),
+  },
+  'range-refused': {
+    meaning: 'answers 400 to a window of more than so many days',
+    value: { name: 'days', default: '7' },
+    options: (value) => reading({ maxRangeDays: whole(value) }),
+  },
+  'token-lag': {
+    meaning: 'refuses a token for so many ms after its login',
+    value: { name: 'ms', default: '3000' },
+    options: (value) => ({ tokenLagMs: whole(value) }),
+  },
+  'token-expired-json': {
+    meaning: 'answers 200 with an error in JSON to a token that has expired',
+    options: () => reading({ unauthorized: 'json' }),
+  },
+  'token-expired-400': {
+    meaning: 'answers 400 to a token that has expired',
+    options: () => reading({ unauthorized: 400 }),
+  },
+  'replica-lag': {
+    meaning: 'answers every second list request from a replica that is so many ms behind',
+    value: { name: 'ms', default: '3000' },
+    options: (value) => ({ replicaLagMs: whole(value) }),
+  },
+  'cached-pages': {
+    meaning: 'answers half of the list requests from a cache that keeps pages for so many ms',
+    value: { name: 'ms', default: '300000' },
+    options: (value) => fault({ kind: 'cached', ms: whole(value), every: 2 }),
+  },
   'poison-record': {
     meaning: 'answers 500 to every page that holds the record of this key',
     value: { name: 'key', default: '100095' },
@@ -92,6 +159,12 @@ function reading(readings: Partial<Readings>): SandboxOptions {
 
 function fault(spec: FaultSpec): SandboxOptions {
   return { faults: [spec] };
+}
+
+function minutes(value: string): number {
+  const number = Number(value);
+  if (!Number.isInteger(number)) throw new RangeError('a whole number of minutes is needed');
+  return number;
 }
 
 function whole(value: string): number {

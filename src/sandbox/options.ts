@@ -61,6 +61,17 @@ export interface Readings {
   readonly behindEnd: 'empty' | 'first-page';
   /** Whether `has_next_page` is right, or true on every page. Default `right`. */
   readonly hasNextPage: 'right' | 'always';
+  /**
+   * How the pagination is written: as described; `loose`, numbers as text, `has_next_page` as 0 or 1, and an empty list as
+   * `{"data":null,"pagination":[]}`; or `no-totals`, without `total_records`. Default `described`.
+   */
+  readonly envelope: 'described' | 'loose' | 'no-totals';
+  /** Statuses of success: 200, or 201 for the login and 203 for pages. Default `ok`. */
+  readonly success: 'ok' | 'other';
+  /** Encoding of list answers, which their `Content-Type` names; characters that it lacks become `?`. Default `utf-8`. */
+  readonly charset: 'utf-8' | 'iso-8859-1';
+  /** Whether requests without a `User-Agent` are answered 403 with HTML. Default false. */
+  readonly needsUserAgent: boolean;
 }
 
 /** What a sandbox is like; all of it optional. */
@@ -203,6 +214,10 @@ const DEFAULTS = {
     echo: 'used',
     behindEnd: 'empty',
     hasNextPage: 'right',
+    envelope: 'described',
+    success: 'ok',
+    charset: 'utf-8',
+    needsUserAgent: false,
   },
   faults: [],
   now: () => performance.timeOrigin + performance.now(),

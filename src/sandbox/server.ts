@@ -98,6 +98,10 @@ export class Server {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const [path = '', query = ''] = (request.url ?? '').split('?', 2);
     const endpoint = ROUTES.get(path);
+    const { needsUserAgent } = this.#parts.settings.readings;
+    if (needsUserAgent && !request.headers['user-agent']) {
+      return this.#send(request, response, page(403, 'Request blocked'));
+    }
     if (endpoint === undefined) return this.#send(request, response, complaint(404, 'Not found'));
     const method = endpoint === 'login' ? 'POST' : 'GET';
     if (request.method !== method) {
@@ -176,7 +180,8 @@ export class Server {
   ): Promise<void> {
     if (response.destroyed) return;
     const { settings, serverClock } = this.#parts;
-    const zip = settings.gzip && acceptsGzip(request) && answer.status === 200;
+    const zip =
+      settings.gzip && acceptsGzip(request) && (answer.status === 200 || answer.status === 203);
     const body = zip ? await compress(answer.body, { level: constants.Z_BEST_SPEED }) : answer.body;
     response.sendDate = false;
     response.writeHead(answer.status, {

@@ -207,6 +207,26 @@ export const FAULTS: readonly Fault[] = [
     },
   ),
   answers('200 with HTML', { kind: 'garbage' }),
+  answers('403 with HTML, as of a firewall', { kind: 'firewall' }),
+  answers('400 to every token', { kind: 'status', status: 400, probability: 1 }),
+  answers('pages from a cache', { kind: 'cached', ms: 20_000 }),
+  answers('504 to large pages', {
+    kind: 'status',
+    status: 504,
+    body: '<h1>Gateway Time-out</h1>',
+    headers: { 'content-type': 'text/html' },
+    pageSizeOver: 200,
+    probability: 1,
+  }),
+  {
+    name: '500 to every page with one of the orders',
+    strike: async ({ sandbox }, chance) => {
+      const holding = 100_001 + chance.below(2_000);
+      const lift = sandbox.fault({ kind: 'status', status: 500, endpoint: 'orders', holding });
+      sandbox.mutate('orders', holding, { notes: `seen ${chance.below(1_000)}` });
+      await sleep(20_000).finally(lift);
+    },
+  },
   lateAnswers('answers slower than the timeout', { kind: 'slow', ms: 31_000 }),
   lateAnswers('answers that stop half-way', { kind: 'stall' }),
   afterDeath(

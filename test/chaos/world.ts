@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RESOURCES, startSandbox } from '../../src/sandbox/index.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
+import { withFault } from '../../src/sandbox/named-faults.ts';
 import { startServices } from '../../src/devstack/start-services.ts';
 import type { BrokerControl, JavaServices } from '../../src/devstack/services.ts';
 import { runCli } from '../integration/support/cli.ts';
@@ -11,6 +12,7 @@ import { startCluster } from '../integration/support/cluster.ts';
 import type { Chance } from '../sim/chance.ts';
 import { Cluster, clusterLaunch } from './cluster.ts';
 import type { ClusterOptions } from './cluster.ts';
+import { API } from './settings.ts';
 import { Sightings } from './sightings.ts';
 import { ApiTap } from './tap.ts';
 import { Topics } from './topics.ts';
@@ -78,14 +80,16 @@ export class World {
       return 'servers are only broken where they are our own: neither KAFKA_BROKERS nor Docker';
     }
     const cluster = options && (await Cluster.open(services, options));
-    const sandbox = await startSandbox({
-      seed,
-      apiKey: API_KEY,
-      records: { ...RECORDS, ...world.records },
-      quotaPerMinute: QUOTA,
-      loginQuotaPerMinute: LOGIN_QUOTA,
-      latencyMs: [5, 60],
-    });
+    const sandbox = await startSandbox(
+      API.reduce(withFault, {
+        seed,
+        apiKey: API_KEY,
+        records: { ...RECORDS, ...world.records },
+        quotaPerMinute: QUOTA,
+        loginQuotaPerMinute: LOGIN_QUOTA,
+        latencyMs: [5, 60],
+      }),
+    );
     const sightings = new Sightings();
     const tokens = new Set<string>();
     const tap = await ApiTap.start(sandbox.url, (heard) => {
