@@ -221,9 +221,9 @@ export const FAULTS: readonly Fault[] = [
   {
     name: '500 to every page with one of the orders',
     strike: async ({ sandbox }, chance) => {
-      const holding = 100_001 + chance.below(2_000);
+      const holding = chance.pick([...sandbox.truth.keys('orders')]);
       const lift = sandbox.fault({ kind: 'status', status: 500, endpoint: 'orders', holding });
-      sandbox.mutate('orders', holding, { notes: `seen ${chance.below(1_000)}` });
+      sandbox.change('orders', holding, { notes: `seen ${chance.below(1_000)}` });
       await sleep(20_000).finally(lift);
     },
   },
