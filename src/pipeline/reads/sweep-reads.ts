@@ -135,7 +135,8 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
           answer &&
           !isStale(answer.age) &&
           recordsOf(answer).length === 0 &&
-          answer.pagination.total_records === 0;
+          // Where the API tells no total, an empty list is all that it can say.
+          (answer.pagination.total_records ?? 0) === 0;
         // Gone for the first time it stays missing, and is asked for again. What can't be told is not.
         if (!again) return isGone ? read : { ...read, spared: [key] };
         return isGone ? { ...read, gone: { keys: [key], since } } : read;
