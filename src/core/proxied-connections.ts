@@ -63,9 +63,13 @@ export function proxiedConnections(options: ProxiedOptions): Dispatcher {
   });
 }
 
-/** Whether the proxy can be asked in another way: it opens no tunnel there, or does not know the method. */
+/**
+ * Whether the proxy can be asked in another way: it opens no tunnel there, or does not know the method. A server of Node without a
+ * listener for CONNECT closes the connection in place of an answer.
+ */
 function isTunnelRefused(error: Error): boolean {
-  return error instanceof ProxyError && [400, 403, 404, 405, 501].includes(error.status ?? 0);
+  if (!(error instanceof ProxyError)) return false;
+  return error.isUnanswered || [400, 403, 404, 405, 501].includes(error.status ?? 0);
 }
 
 /** The request as a proxy takes it without a tunnel: sent to the proxy, with the whole address in its first line. */

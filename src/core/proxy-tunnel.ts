@@ -9,14 +9,21 @@ export class ProxyError extends Error {
   override readonly name = 'ProxyError';
   /** Status of the proxy's answer; undefined without one. */
   readonly status: number | undefined;
+  /** Whether the proxy took the connection, and closed it before the first byte of an answer. */
+  readonly isUnanswered: boolean;
 
   constructor(
     { server, setting }: ChosenProxy,
     reason: string,
-    options: { readonly status?: number; readonly cause?: unknown } = {},
+    options: {
+      readonly status?: number;
+      readonly isUnanswered?: boolean;
+      readonly cause?: unknown;
+    } = {},
   ) {
     super(`the proxy ${server.origin} of ${setting} ${reason}`, { cause: options.cause });
     this.status = options.status;
+    this.isUnanswered = options.isUnanswered ?? false;
   }
 }
 
@@ -53,17 +60,19 @@ function connectThrough(
   let head = Buffer.alloc(0);
   const leave = (): void => {
     clearTimeout(timer);
-    socket.off('readable', onReadable).off('error', onError).off('close', onClose);
+    socket.off('readable', onReadable).off('error', onClose).off('close', onEnd);
   };
   const failWith = (error: ProxyError): void => {
     leave();
     socket.on('error', () => undefined).destroy(); // whatever still happens to it concerns no request
     callback(error, null);
   };
-  const fail = (reason: string, cause?: Error): void =>
-    failWith(new ProxyError(proxy, reason, { cause }));
-  const onError = (cause: Error): void => fail('closed the connection', cause);
-  const onClose = (): void => fail('closed the connection');
+  const fail = (reason: string): void => failWith(new ProxyError(proxy, reason));
+  const onClose = (cause?: Error): void =>
+    failWith(
+      new ProxyError(proxy, 'closed the connection', { isUnanswered: head.length === 0, cause }),
+    );
+  const onEnd = (): void => onClose();
   const onReadable = (): void => {
     for (let piece = socket.read() as Buffer | null; piece; piece = socket.read() as Buffer | null)
       head = Buffer.concat([head, piece]);
@@ -82,7 +91,7 @@ function connectThrough(
     () => fail(`did not answer CONNECT ${authority} in ${timeoutMs / 1_000} s`),
     timeoutMs,
   );
-  socket.on('readable', onReadable).on('error', onError).on('close', onClose);
+  socket.on('readable', onReadable).on('error', onClose).on('close', onEnd);
   const { authorization } = proxy.server;
   socket.write(
     `CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n` +

@@ -97,8 +97,8 @@ describe('a server that only a proxy reaches', () => {
       expect(headers).not.toHaveProperty('proxy-authorization');
   });
 
-  it.each([403, 405, 501])(
-    'is asked without a tunnel where the proxy refuses one to plain servers (%i)',
+  it.each([403, 405, 501, 'closed'] as const)(
+    'is asked without a tunnel where the proxy refuses one to plain servers (%s)',
     async (status) => {
       const refuse = (target: string) => (target.endsWith(':80') ? status : undefined);
       const { proxy, server } = await behindProxy({ refuse, login: 'u:p' });

@@ -22,8 +22,8 @@ export interface HttpProxyOptions {
   readonly routes: Readonly<Record<string, number>>;
   /** `user:password` that it requires. Default: none. */
   readonly login?: string;
-  /** Answer to CONNECT in place of a tunnel; undefined opens it. `silent`: none. */
-  readonly refuse?: (authority: string) => number | 'silent' | undefined;
+  /** Answer to CONNECT in place of a tunnel; undefined opens it. `silent`: none; `closed`: none, and the connection is closed. */
+  readonly refuse?: (authority: string) => number | 'silent' | 'closed' | undefined;
   /** Clients speak TLS with it. Default: plain HTTP. */
   readonly certificate?: Certificate;
 }
@@ -55,6 +55,7 @@ export async function startHttpProxy(options: HttpProxyOptions): Promise<HttpPro
     client.on('error', () => undefined);
     const status = isStranger(request) ? 407 : refuse?.(authority);
     if (status === 'silent') return;
+    if (status === 'closed') return void client.destroy();
     const port = routes[authority];
     if (status !== undefined || port === undefined) {
       client.end(`HTTP/1.1 ${status ?? 502} No\r\ncontent-length: 0\r\n\r\n`);

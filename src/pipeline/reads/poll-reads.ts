@@ -28,9 +28,10 @@ import type { Task } from '../task.ts';
 import { datedScan, isRefusal } from './dated-scan.ts';
 import type { ProbeLane } from './probe-lane.ts';
 import type { PollBatch, ReadLane, RefetchBatch } from './read-batch.ts';
+import { refusedLane } from './refused-lane.ts';
 
 export interface PollReadsOptions {
-  readonly task: Pick<Task, 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'>;
+  readonly task: Pick<Task, 'rules' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'>;
   readonly clock: ServerClock;
   /** Opens the lanes of polls: for what is new, and to look back far. Each chain of polls has lanes of its own. */
   readonly open: () => { readonly newest: ReadLane; readonly back: ReadLane };
@@ -187,6 +188,7 @@ export function pollReads(options: PollReadsOptions): PollReads {
   const pauseMs = () =>
     emptyProbes > 0 || clock.newestStamp() === undefined ? SOON_MS : AN_HOUR_MS;
   const probes$ = probing.pipe(
+    refusedLane({ task, goesAlone: () => dates.noDates === undefined }),
     repeat({
       delay: () => {
         const beganAt = scheduler.now();

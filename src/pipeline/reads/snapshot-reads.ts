@@ -1,4 +1,4 @@
-import { catchError, EMPTY, map, ReplaySubject, switchMap, take, throwError } from 'rxjs';
+import { catchError, defer, EMPTY, map, ReplaySubject, switchMap, take, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { isStale } from '../../streams/http/answer-age.ts';
 import { DST_MS, MAX_BACK_MS, MAX_ZONE_MS } from '../../streams/http/server-clock.ts';
@@ -10,9 +10,10 @@ import type { Cursor, InitialSnapshot } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
 import { isRefusal } from './dated-scan.ts';
 import type { ReadLane, SnapshotBatch } from './read-batch.ts';
+import { refusedLane } from './refused-lane.ts';
 
 export interface SnapshotReadsOptions {
-  readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'scheduler'>;
+  readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'hooks' | 'scheduler'>;
   readonly lane: ReadLane;
   readonly clock: ServerClock;
   /** How far reads had come when the task was opened. */
@@ -41,14 +42,19 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
 
   const isWhole = startFrom === undefined || !task.rules.windowed;
   let settled = true;
-  let { startedAt } = firstRead;
+  let { startedAt, position } = firstRead;
+  /** Whether polls have begun beside it. */
+  let hasBegun = firstRead.startedAt !== null;
+  let isWindowRefused = false;
   const batch = (page: ScanPage): SnapshotBatch => {
     // A server may never tell its time: then nobody can say what was made after the beginning.
     startedAt ??= beginning(page.answer.serverTime, polledUntil);
     const done = page.next === undefined;
+    position = page.next ?? null;
+    hasBegun = true;
     const snapshot: InitialSnapshot = {
       startedAt,
-      position: page.next ?? null,
+      position,
       done,
       caughtUp: false,
     };
@@ -73,13 +79,15 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
    * their own; what is older than `START_FROM` is left out by `updated_at`. A list that refuses such a window is read whole.
    */
   const scan = (): Observable<ScanPage> => {
-    const from = firstRead.position;
-    if (startFrom === undefined || isWhole) return lane.scan({}, { from, onTrouble });
+    const from = position;
+    if (startFrom === undefined || isWhole || isWindowRefused)
+      return lane.scan({}, { from, onTrouble });
     const now = clock.latest(task.scheduler.now());
     return lane.scan(window(startFrom - MAX_ZONE_MS - DST_MS, now), { from, onTrouble }).pipe(
       catchError((error: unknown) => {
         if (!isRefusal(error)) return throwError(() => error);
         lane.permits.release(); // the request that failed had taken it
+        isWindowRefused = true;
         return lane.scan({}, { onTrouble });
       }),
     );
@@ -90,7 +98,14 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
       if (firstRead.done) return EMPTY;
       clock.tell(serverTime, task.scheduler.now());
       ({ startedAt } = firstRead);
-      return scan().pipe(map(batch));
+      return defer(scan).pipe(
+        map(batch),
+        refusedLane({
+          task,
+          goesAlone: () => task.rules.windowed && hasBegun,
+          onRefused: () => lane.permits.release(), // the request that failed had taken it
+        }),
+      );
     }),
   );
   return { batches$, began$, done$ };

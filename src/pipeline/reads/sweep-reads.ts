@@ -11,6 +11,7 @@ import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import type { Task } from '../task.ts';
 import type { AskedReadings } from './certify-asked.ts';
 import type { Brought, ReadLane, SweepBatch } from './read-batch.ts';
+import { refusedLane } from './refused-lane.ts';
 import type { SingleRecords } from './single-records.ts';
 import type { SnapshotReads } from './snapshot-reads.ts';
 
@@ -75,7 +76,13 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
           onHeld: (held) => hooks.onHeld({ ...held, limitPercent: deleteLimitPercent }),
         },
         scheduler,
-      }),
+      }).pipe(
+        refusedLane({
+          task,
+          goesAlone: isPolled,
+          onRefused: () => lane.permits.release(), // the request that failed had taken it
+        }),
+      ),
     ),
     map(
       sweepBatch({

@@ -85,7 +85,8 @@ const LEAST_BEHIND = 20;
  * Reads a page that failed again and again in another way: smaller, elsewhere, or around the record that makes it fail.
  *
  * A page of one record elsewhere is asked for first. If it fails too, the API is at fault and not the page, and the page's own
- * error is thrown: the caller tries again later. Otherwise the page is split, and the part that fails is split again. If all parts
+ * error is thrown: the caller tries again later. A page of two records there shows whether the server begins pages where they are
+ * asked for; if it does not, only whole pages are asked for (see {@link PagePlan}). Then the page is split, and the part that fails is split again. If all parts
  * can be had, the page was too large: its first part is the answer, and the plan has the new size. If it comes down to one record,
  * that record is asked for, then the page behind it, the one before it, and the record again. If it failed both times it has not
  * moved, and the parts are one page with a gap: an unreadable record, whose text says after which key it stands. So a page takes
@@ -96,7 +97,7 @@ export function failingPages(
 ): (query: ListQuery & PagePlace, error: unknown) => Observable<Answer> {
   const { ask, plan, places, clock } = options;
 
-  return (query, error) =>
+  const narrowed = (query: ListQuery & PagePlace, error: unknown): Observable<Answer> =>
     defer(() => {
       const { offset, pageSize } = query;
       const isDated = query.modifiedFromDate !== undefined;
@@ -110,15 +111,20 @@ export function failingPages(
       /** The page there; undefined if it fails. */
       const attempt = (part: PagePlace, isHurried = true): Observable<Answer | undefined> =>
         ask({ ...query, ...part }, isHurried).pipe(
-          tap((answer) => unsettled.set(answer.span.begin, answer)),
+          tap((answer) => {
+            unsettled.set(answer.span.begin, answer);
+            if (plan.isWhole || !isElsewhere(answer, part)) return;
+            plan.foundWhole();
+            throw error; // the page is tried again, in parts that the server does not move
+          }),
           catchError((failure: unknown) =>
             failure instanceof PageFailure ? of(undefined) : throwError(() => failure),
           ),
         );
       const failed = () => throwError(() => error);
-      const probe = () => attempt({ offset: offset > 0 ? 0 : pageSize, pageSize: 1 });
-      const whole = (answer: Answer, place: PagePlace): Answer =>
-        place.offset === offset ? answer : { ...answer, offset: place.offset };
+      /** Odd offsets; the first one outside of the page. */
+      const [outside, ...inside] = offset > 0 ? [1, 5] : [pageSize | 1, 1, 5];
+      const probe = () => attempt({ offset: outside, pageSize: 1 });
 
       const split = (
         page: PagePlace,
@@ -182,31 +188,33 @@ export function failingPages(
           ),
         );
       };
-      const front = (at: number): Observable<{ from: number; data: readonly PageRecord[] }> => {
-        if (at === offset) return of({ from: at, data: [] });
-        const part = plan.upTo(at, offset);
+      /** The records from the page's begin to the failing one: several whole pages, if one can't show them all. */
+      const front = (
+        at: number,
+        read: readonly PageRecord[] = [],
+      ): Observable<readonly PageRecord[]> => {
+        const begins = offset + read.length;
+        if (begins >= at) return of(read);
+        const part = plan.from(begins, at - begins);
         return attempt(part).pipe(
           switchMap((answer) =>
-            answer?.data.length === part.pageSize
-              ? of({ from: part.offset, data: answer.data })
-              : failed(),
+            answer?.data.length === part.pageSize ? front(at, [...read, ...answer.data]) : failed(),
           ),
         );
       };
       const joined = (
-        before: { readonly from: number; readonly data: readonly PageRecord[] },
+        before: readonly PageRecord[],
         row: readonly number[],
         after: readonly Answer[],
       ): Answer => {
         isUsed = true;
-        const key = before.data.at(-1)?.key;
+        const key = before.at(-1)?.key;
         const gaps = row.map((at) => PageRecord.unreadable(gapText(isDated, key), at));
-        const data = [...before.data, ...gaps, ...after.flatMap((each) => each.data)];
+        const data = [...before, ...gaps, ...after.flatMap((each) => each.data)];
         const { serverTime, elapsedMs = 0 } = after[0]!;
         const { pagination } = after.at(-1)!;
         const span: Span = clock.answered(begin);
-        const answer = { span, serverTime, elapsedMs, data, pagination, hasGap: true } as const;
-        return before.from === offset ? answer : { ...answer, offset: before.from };
+        return { span, serverTime, elapsedMs, data, pagination, hasGap: true };
       };
       const across = (at: number): Observable<Answer> => {
         const row = [at];
@@ -220,7 +228,7 @@ export function failingPages(
                   switchMap((again) => {
                     if (again.some((each) => each !== undefined)) return failed();
                     if (row.length === 1) {
-                      const [last, next] = [before.data.at(-1), after[0]!.data[0]];
+                      const [last, next] = [before.at(-1), after[0]!.data[0]];
                       places.add(isDated, { at, after: last?.key, before: next?.key });
                     }
                     return of(joined(before, row, after));
@@ -245,8 +253,7 @@ export function failingPages(
               switchMap((after) =>
                 front(place.at).pipe(
                   map((before) => {
-                    const isSame =
-                      before.data.length === 0 || before.data.at(-1)?.key === place.after;
+                    const isSame = before.length === 0 || before.at(-1)?.key === place.after;
                     return isSame ? joined(before, [place.at], after) : undefined;
                   }),
                 ),
@@ -264,11 +271,20 @@ export function failingPages(
           switchMap((other) => {
             if (!other) return failed();
             const { total_records: total } = other.pagination;
-            if (offset > 0 && total !== undefined && total <= offset) return of(nothingBehind(other));
-            return misplaced().pipe(
-              switchMap((found) => (found ? of(found) : attempt({ offset, pageSize }))),
+            if (offset > 0 && total !== undefined && total <= offset)
+              return of(nothingBehind(other));
+            return (
+              pageSize > 1 && !plan.isWhole && !plan.isTrying
+                ? placed(outside, inside, other)
+                : of(true)
+            ).pipe(
+              switchMap((isPlaced) => {
+                if (!isPlaced) plan.foundWhole();
+                return isAligned() ? attempt({ offset, pageSize }) : of(undefined);
+              }),
               switchMap((found) => {
                 if (found) return of(found);
+                if (!isAligned()) return aligned();
                 // Whole pages keep their size: a part of it has to be one as well.
                 const size = plan.isWhole
                   ? pageSize
@@ -279,16 +295,46 @@ export function failingPages(
           }),
         );
       };
-      /** The whole page that begins at the offset or before it, where the server refuses any other. */
-      const misplaced = (): Observable<Answer | undefined> => {
-        if (!isRefusal(error) || plan.isWhole || offset % pageSize === 0) return of(undefined);
+      /** Whether the server begins a page of two records at an odd offset; true if that can't be told. */
+      const placed = (
+        at: number,
+        others: readonly number[],
+        single: Answer | undefined,
+      ): Observable<boolean> => {
+        const elsewhere = () => {
+          const [next, ...rest] = others;
+          if (next === undefined) return of(true);
+          return attempt({ offset: next, pageSize: 1 }).pipe(
+            switchMap((answer) => placed(next, rest, answer)),
+          );
+        };
+        const record = single?.data[0];
+        if (!record) return elsewhere();
+        return ask({ ...query, offset: at, pageSize: 2 }, true).pipe(
+          tap((answer) => unsettled.set(answer.span.begin, answer)),
+          switchMap((answer) =>
+            of(!isElsewhere(answer, { offset: at }) && answer.data[0]?.key === record.key),
+          ),
+          catchError((failure: unknown) => {
+            if (!(failure instanceof PageFailure)) return throwError(() => failure);
+            return isRefusal(failure.error) ? of(false) : elsewhere();
+          }),
+        );
+      };
+      const isAligned = () => !plan.isWhole || offset % pageSize === 0;
+      /** The whole page that begins at the offset or before it. */
+      const aligned = (): Observable<Answer> => {
         const place = plan.wholeAt(offset, pageSize);
         return attempt(place).pipe(
-          tap((answer) => answer && plan.foundWhole()),
-          map((answer) => answer && whole(answer, place)),
+          switchMap((answer) => (answer ? of(answer) : narrowed({ ...query, ...place }, error))),
+          map((answer) => {
+            const begins = answer.offset ?? place.offset;
+            return begins === offset ? answer : { ...answer, offset: begins };
+          }),
         );
       };
 
+      if (!isAligned()) return aligned();
       return asBefore().pipe(
         switchMap((answer) => (answer ? of(answer) : search())),
         tap(({ span }) => unsettled.delete(span.begin)),
@@ -298,6 +344,12 @@ export function failingPages(
         }),
       );
     });
+  return narrowed;
+}
+
+/** Whether the server says that a page begins elsewhere than asked. */
+function isElsewhere({ data, reported }: Answer, { offset }: Pick<PagePlace, 'offset'>): boolean {
+  return data.length > 0 && reported?.offset !== undefined && reported.offset !== offset;
 }
 
 /** The answer to a page that lies behind the end, where the server answers it with an error. */

@@ -126,13 +126,7 @@ export class PagePlan {
     return { offset, pageSize: this.#divisor(offset, most) };
   }
 
-  /** A page that ends exactly before `end`: the longest of those that begin at `begin` or later; begins before it if whole pages allow no other. */
-  upTo(end: number, begin: number): PagePlace {
-    const pageSize = this.#divisor(end, end - begin);
-    return { offset: end - pageSize, pageSize };
-  }
-
-  /** The parts of a page: two halves, or as many whole pages as its size allows. Empty for one record. */
+  /** The parts of a page: two halves, or whole pages of half its size at most. Empty for one record. */
   split({ offset, pageSize }: PagePlace): readonly PagePlace[] {
     if (pageSize <= 1) return [];
     if (!this.#isWhole) {
@@ -142,12 +136,13 @@ export class PagePlan {
         { offset: offset + half, pageSize: pageSize - half },
       ];
     }
-    const count = leastFactor(pageSize);
-    const size = pageSize / count;
-    return Array.from({ length: count }, (_, nth) => ({
-      offset: offset + nth * size,
-      pageSize: size,
-    }));
+    const half = Math.ceil(pageSize / 2);
+    const end = offset + pageSize;
+    const parts: PagePlace[] = [];
+    for (let at = offset; at < end; at += parts.at(-1)!.pageSize) {
+      parts.push(this.from(at, Math.min(half, end - at)));
+    }
+    return parts;
   }
 
   /** The server was seen to begin pages elsewhere than asked, or refuses to. */
@@ -228,9 +223,4 @@ function isSmooth(size: number): boolean {
   let left = size;
   for (let factor = 2; factor <= SMOOTH; factor += 1) while (left % factor === 0) left /= factor;
   return left === 1;
-}
-
-function leastFactor(size: number): number {
-  for (let factor = 2; factor * factor <= size; factor += 1) if (size % factor === 0) return factor;
-  return size;
 }

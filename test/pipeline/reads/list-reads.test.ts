@@ -373,6 +373,113 @@ describe('listReads', () => {
   });
 });
 
+describe('a lane that the API refuses for good', () => {
+  const refusal = new CellarstreamError('API_STATUS', 'no', { context: { status: 403 } });
+  const ofLane = (asked: readonly Asked[], name: string) =>
+    asked.filter(({ lane }) => lane === name).map(({ offset }) => offset);
+
+  it('leaves polls going on beside an initial snapshot, which goes on where it was once it is mended', () => {
+    let isMended = false;
+    let failure: unknown;
+    const retried: unknown[] = [];
+    reading(
+      ({ offset = 0, modifiedFromDate }) => {
+        if (modifiedFromDate !== undefined) return [order(1, '2026-01-01T00:00:00Z')];
+        if (offset > 0 && !isMended) throw refusal;
+        return Array.from({ length: 100 }, (_, n) => order(offset + n));
+      },
+      ({ batches$, asked, at }) => {
+        const lanes: string[] = [];
+        const reading$ = batches$.subscribe({
+          next: (page) => {
+            lanes.push(page.lane);
+            page.settle();
+          },
+          error: (error: unknown) => (failure = error),
+        });
+        const count = (name: string) => lanes.filter((lane) => lane === name).length;
+        let polls = 0;
+        at(600_000, () => {
+          polls = count('poll');
+          expect(polls).toBeGreaterThan(30);
+          expect(count('first-read')).toBe(1);
+          isMended = true;
+        });
+        at(2_000_000, () => {
+          expect(count('poll')).toBeGreaterThan(2 * polls);
+          expect(count('first-read')).toBe(2);
+          const snapshot = ofLane(asked, 'initial snapshot');
+          expect(snapshot[0]).toBe(0);
+          expect(snapshot.lastIndexOf(0)).toBe(0);
+          reading$.unsubscribe();
+        });
+      },
+      undefined,
+      {
+        total: 190,
+        hasNextPage: ({ offset = 0, modifiedFromDate }) => !modifiedFromDate && offset === 0,
+        isDone: () => false,
+        poll: { intervalMs: 10_000 },
+        hooks: { onRetry: ({ resource, error }) => retried.push([resource, error]) },
+      },
+    );
+    expect(failure).toBeUndefined();
+    expect(retried[0]).toEqual(['orders', refusal]);
+  });
+
+  it('leaves polls going on beside sweeps, which begin again once they are mended', () => {
+    let isMended = false;
+    let failure: unknown;
+    let retries = 0;
+    reading(
+      ({ modifiedFromDate }) => {
+        if (modifiedFromDate === undefined && !isMended) throw refusal;
+        return [];
+      },
+      ({ batches$, at }) => {
+        const lanes: string[] = [];
+        const reading$ = batches$.subscribe({
+          next: (page) => {
+            lanes.push(page.lane);
+            page.settle();
+            if (page.lane === 'sweep') reading$.unsubscribe();
+          },
+          error: (error: unknown) => (failure = error),
+        });
+        at(600_000, () => {
+          expect(lanes).not.toContain('sweep');
+          expect(lanes.length).toBeGreaterThan(30);
+          isMended = true;
+        });
+        at(2_000_000, () => expect(lanes).toContain('sweep'));
+      },
+      isDone,
+      {
+        sweep: () => ({ ...NO_SWEEP, beganAt: 0 }),
+        poll: { intervalMs: 10_000, sweepIntervalMs: 60_000 },
+        hooks: { onRetry: () => (retries += 1) },
+      },
+    );
+    expect(failure).toBeUndefined();
+    expect(retries).toBeGreaterThan(2);
+  });
+
+  it('ends the reading where the first page of all is refused, or a list without polls', () => {
+    for (const resource of ['orders', 'inventory'] as const) {
+      let failure: unknown;
+      reading(
+        () => {
+          throw refusal;
+        },
+        ({ batches$ }) => void batches$.subscribe({ error: (error: unknown) => (failure = error) }),
+        undefined,
+        { resource, isDone: () => false },
+      );
+      expect(failure).toBe(refusal);
+    }
+  });
+});
+
 describe('the sweeps of a resource', () => {
   const removing = {
     ...NO_SWEEP,

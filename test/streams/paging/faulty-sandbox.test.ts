@@ -27,6 +27,11 @@ it.each([
   ['offset-rounded page-fixed', 1_000],
   ['poison-record', 999],
   ['poison-record=100095 poison-record=100500', 998],
+  ['poison-record offset-rounded', 999],
+  ['poison-record=100095 poison-record=100500 offset-rounded', 998],
+  ['poison-record=100095 poison-record=100500 offset-multiple-only', 998],
+  ['poison-record=100095 poison-record=100500 offset-nearest', 998],
+  ['poison-record=100095 offset-rounded page-capped=30', 999],
   ['large-page-504=30', 1_000],
   ['large-page-504=30 offset-rounded', 1_000],
 ])('the API reads to its end with --fault %s', async (names, count) => {
