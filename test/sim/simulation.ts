@@ -92,6 +92,9 @@ const CACHED = 7;
 /** Longer than several sweeps, and than the time by which a cache is told from a replica. */
 const CACHE_TTL_MS = 45_000;
 
+/** So long a record makes its pages fail in a calm world, ms: processes that die find no time to read around it. */
+const POISONED_CALM_MS = 25_000;
+
 /** Each so manieth run some records are no JSON for a while, in one of these ways. As above. */
 const ODD = 3;
 const ODD_WAYS = ['word', 'brace', 'quote', 'cut'] as const;
@@ -246,9 +249,10 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   if (paging !== 'poison') api.paging = paging;
   else if (!isSafe && !isLossy) {
     // What is read around it has been heard, and need not be published. Lossy runs: as above.
-    const keys = [...api.list.truth().keys()];
-    const [from, to] = [0.2, 0.8].map((part) => START + Math.round(drawn.stormMs * part));
-    if (keys.length > 0) api.poison = { key: keys[seed % keys.length]!, from: from!, to: to! };
+    const keys = [...api.list.truth().keys()].map(Number);
+    const from = START + Math.round(drawn.stormMs / 5);
+    const to = START + drawn.stormMs + POISONED_CALM_MS;
+    if (keys.length > 0) api.poison = { key: keys[seed % keys.length]!, from, to };
   }
   const behindMs = api.cache ? CACHE_TTL_MS : (api.replica?.lagMs ?? 0);
   api.faultiness = drawn.faultiness;
