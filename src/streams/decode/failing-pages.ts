@@ -105,7 +105,7 @@ export function failingPages(
       let isUsed = false; // `begin` is the span of the answer
       const settle = (answer: Answer) => {
         clock.settle(answer.span.begin);
-        answer.records?.settle();
+        if (!isUsed) answer.records?.settle(); // a joined page still reads the bodies of its parts
       };
       /** The page there; undefined if it fails. */
       const attempt = (part: PagePlace, isHurried = true): Observable<Answer | undefined> =>
@@ -264,7 +264,8 @@ export function failingPages(
           switchMap((other) => {
             if (!other) return failed();
             const { total_records: total } = other.pagination;
-            if (offset > 0 && total !== undefined && total <= offset) return of(nothingBehind(other));
+            if (offset > 0 && total !== undefined && total <= offset)
+              return of(nothingBehind(other));
             return misplaced().pipe(
               switchMap((found) => (found ? of(found) : attempt({ offset, pageSize }))),
               switchMap((found) => {
