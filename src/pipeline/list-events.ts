@@ -89,7 +89,10 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
       return image && evolution.inCurrent(image);
     },
   };
-  const confirmations = new Confirmations({ now: () => scheduler.now() });
+  const confirmations = new Confirmations({
+    now: () => scheduler.now(),
+    inherited: { updates: sequence > 0, deletions: begun.done },
+  });
   const compared = comparing({
     ...{ task, checkpoint, evolution, images, volatile, confirmations },
     clock: list.clock,

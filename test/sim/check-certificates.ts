@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { parseCertificate } from '../../src/schemas/events/certificate.ts';
 import type { Certificate } from '../../src/schemas/events/certificate.ts';
 import { chainsOf } from './published.ts';
+import type { SimApi } from './sim-api.ts';
 import type { SimBroker, SimMessage } from './sim-broker.ts';
 import type { SimList } from './sim-list.ts';
 import type { SimRegistry } from './sim-registry.ts';
@@ -63,6 +64,21 @@ export function checkCertificates(
     if (proof === 'exact' && !isExact) violations.push(`certificate ${number} is not exact`);
   }
   return violations;
+}
+
+/** No certificate is exact whose reading lay within the time in which a record of the list made its pages fail. */
+export function checkPoisoned(
+  certificates: readonly Issued[],
+  { poison, list, traits, dateSkewMs }: Pick<SimApi, 'poison' | 'list' | 'traits' | 'dateSkewMs'>,
+): string[] {
+  if (!poison || dateSkewMs !== traits.dateSkewMs) return [];
+  const { key, from, to } = poison;
+  const goneAt = list.history.get(String(key))?.find(({ json }) => json === null)?.at ?? Infinity;
+  const skewMs = traits.sendsDate ? dateSkewMs : 0;
+  return certificates
+    .filter(({ proof, at }) => proof === 'exact' && at < Math.min(to, goneAt))
+    .filter(({ began_at }) => began_at - skewMs >= from)
+    .map(({ number }) => `certificate ${number} is exact, and lacks ${key}`);
 }
 
 /**

@@ -6,6 +6,8 @@ import type { Given } from '../support/answering.ts';
 import type { Chance } from './chance.ts';
 import { keyField, SimList } from './sim-list.ts';
 import type { ListTraits, SimQuery, SimRecord } from './sim-list.ts';
+import { paginationOf, PAGING_AS_WRITTEN, placeOf } from './sim-paging.ts';
+import type { Paging, Poison } from './sim-paging.ts';
 import type { SimTime } from './sim-time.ts';
 
 /** What of the API a run draws by its seed. */
@@ -153,6 +155,8 @@ export class SimApi {
   /** Whether records hold a field that differs in every answer. */
   isVolatile = false;
   oddity: Oddity | undefined;
+  paging: Paging = PAGING_AS_WRITTEN;
+  poison: Poison | undefined;
   replica: Replica | undefined;
   cache: PageCache | undefined;
   readonly #cached = new Map<string, CachedPage>();
@@ -260,9 +264,18 @@ export class SimApi {
     const cached = this.#fromCache(String(path));
     if (cached) return cached;
     const behindMs = this.#lagMs();
-    const { rows, total } = this.list.page(query, behindMs);
-    const has_next_page = query.offset + query.pageSize < total;
-    const pagination = { total_records: total, has_next_page };
+    const isPage = query.orderNumber === null;
+    const place = isPage ? placeOf(query, this.paging) : query;
+    if (place === 400) return this.#answer(400, JSON.stringify({ message: 'bad request' }));
+    if (place === 504) return this.#answer(504, '<h1>Gateway Time-out</h1>');
+    const asked = this.list.page({ ...query, ...place }, behindMs);
+    const { total } = asked;
+    const isWrapped = this.paging.wraps && isPage && place.offset > 0 && place.offset >= total;
+    const used = isWrapped ? { ...place, offset: 0 } : place;
+    const { rows } = isWrapped ? this.list.page({ ...query, ...used }, behindMs) : asked;
+    if (rows.some((row) => this.#isPoison(row)))
+      return this.#answer(500, JSON.stringify({ message: 'oops' }));
+    const pagination = paginationOf({ asked: query, used }, total, this.paging);
     const contact = this.isPersonal ? { contact: `${PERSONAL} ${this.arrivals.length}` } : {};
     const signature = `signature ${this.arrivals.length}`;
     if (this.isVolatile) this.signed.set(signature, rows);
@@ -308,15 +321,28 @@ export class SimApi {
     return isBehind ? lagMs : 0;
   }
 
-  /** Whether a record was no JSON at any time between. */
+  /** Whether a record was no JSON, or made its pages fail, at any time between. */
   readonly wasOdd = (key: number, begin: number, end: number): boolean => {
+    const { poison } = this;
+    if (key === poison?.key && begin < poison.to && end >= poison.from) return true;
+    return this.#wasNoJson(key, begin, end);
+  };
+
+  #wasNoJson(key: number, begin: number, end: number): boolean {
     const { from, to } = this.oddity ?? { from: Infinity, to: Infinity };
     return key % ODD_EACH === 0 && begin < to && end >= from;
-  };
+  }
 
   #isOdd({ json }: SimRecord): boolean {
     const now = this.#time.now();
-    return this.wasOdd(Number(json[keyField(this.traits.resource)]), now, now);
+    return this.#wasNoJson(Number(json[keyField(this.traits.resource)]), now, now);
+  }
+
+  #isPoison({ json }: SimRecord): boolean {
+    const { poison } = this;
+    const now = this.#time.now();
+    if (!poison || now < poison.from || now >= poison.to) return false;
+    return json[keyField(this.traits.resource)] === poison.key;
   }
 
   #broken(text: string): string {

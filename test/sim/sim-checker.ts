@@ -1,5 +1,5 @@
 import { checkArrivals } from './check-arrivals.ts';
-import { certificatesIn, checkCertificates } from './check-certificates.ts';
+import { certificatesIn, checkCertificates, checkPoisoned } from './check-certificates.ts';
 import { checkChains, checkTruth } from './check-chains.ts';
 import type { Volatility } from './check-chains.ts';
 import { checkHeard } from './check-heard.ts';
@@ -70,6 +70,7 @@ export function check({
     ...checkInstances(cursors, events, processes),
     ...checkResyncs(chains, signals, api, behindMs),
     ...checkCertificates(certificates, { broker, registry, topic: `sim.${resource}` }),
+    ...checkPoisoned(certificates, api),
     ...checkCertifyRequests(signals, certificates),
     ...(isScarce ? checkArrivals(api.arrivals, api.traits) : []),
     ...(isSafe ? checkHeard(chains, api) : []),

@@ -11,6 +11,7 @@ import { SIM_DESTINATION } from './sim-destination.ts';
 import { CERTIFICATES, certificatesIn, isCertified } from './check-certificates.ts';
 import { areAnswered } from './check-resyncs.ts';
 import { check } from './sim-checker.ts';
+import { pagingOf } from './sim-paging.ts';
 import { imagesOf, isTruth } from './published.ts';
 import { DOTTED, SimProcess, SLASHED } from './sim-process.ts';
 import type { Dangers, World } from './sim-process.ts';
@@ -90,6 +91,9 @@ const LAGGING = 4;
 const CACHED = 7;
 /** Longer than several sweeps, and than the time by which a cache is told from a replica. */
 const CACHE_TTL_MS = 45_000;
+
+/** So long a record makes its pages fail in a calm world, ms: processes that die find no time to read around it. */
+const POISONED_CALM_MS = 25_000;
 
 /** Each so manieth run some records are no JSON for a while, in one of these ways. As above. */
 const ODD = 3;
@@ -241,6 +245,15 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   if (seed % CACHED === 3 && !isWrong && (sendsAge || traits.sendsDate) && !isLossy) {
     api.cache = { ttlMs: CACHE_TTL_MS, sendsAge };
   }
+  const paging = pagingOf(seed, pageSize);
+  if (paging !== 'poison') api.paging = paging;
+  else if (!isSafe && !isLossy) {
+    // What is read around it has been heard, and need not be published. Lossy runs: as above.
+    const keys = [...api.list.truth().keys()].map(Number);
+    const from = START + Math.round(drawn.stormMs / 5);
+    const to = START + drawn.stormMs + POISONED_CALM_MS;
+    if (keys.length > 0) api.poison = { key: keys[seed % keys.length]!, from, to };
+  }
   const behindMs = api.cache ? CACHE_TTL_MS : (api.replica?.lagMs ?? 0);
   api.faultiness = drawn.faultiness;
   while (time.now() < START + drawn.stormMs && !problem) {
@@ -265,6 +278,8 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   api.faultiness = 0;
   api.isDown = false;
   [api.replica, api.cache] = [undefined, undefined];
+  // Without a total no deletion is proven.
+  if (api.paging.total === 'missing') api.paging = { ...api.paging, total: 'number' };
   if (isLossy) {
     // Whoever has the task dies: that the beginning of a topic is gone is seen when it is taken over.
     process.dangers = { ...SAFE, crash: 1 };

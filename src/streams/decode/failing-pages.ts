@@ -106,7 +106,7 @@ export function failingPages(
       let isUsed = false; // `begin` is the span of the answer
       const settle = (answer: Answer) => {
         clock.settle(answer.span.begin);
-        answer.records?.settle();
+        if (!isUsed) answer.records?.settle(); // a joined page still reads the bodies of its parts
       };
       /** The page there; undefined if it fails. */
       const attempt = (part: PagePlace, isHurried = true): Observable<Answer | undefined> =>

@@ -25,6 +25,10 @@ export interface Unconfirmed {
 export interface ConfirmationsOptions {
   /** Local time, ms. */
   readonly now: () => number;
+  /**
+   * What an earlier process may have published shortly before: updates, and deletions once the initial snapshot was done. Default nothing.
+   */
+  readonly inherited?: { readonly updates: boolean; readonly deletions: boolean };
   /** Most sightings that wait for a second one. Default 50,000. */
   readonly maxWaiting?: number;
 }
@@ -57,19 +61,28 @@ const MAX_IMAGES = 4;
  * deleted one. Where `updated_at` is equal or missing, it goes back if it equals an image that was replaced less than {@link MAX_LAG_MS}
  * before the answer was made, or if the answer is older than that ({@link isStale}).
  *
+ * What an earlier process replaced or deleted is not known. So until {@link MAX_LAG_MS} after the start each such state with an equal or
+ * missing `updated_at` counts as going back, and a record without an image does if a cache shows it as it was before the start.
+ *
  * All of it is in memory, and bounded. A sighting that finds no room is held back as well, so the published image stays.
  */
 export class Confirmations {
   readonly #now: () => number;
   readonly #maxWaiting: number;
+  readonly #startedAt: number;
+  readonly #inherited: { readonly updates: boolean; readonly deletions: boolean };
   readonly #waiting = new Map<string, Waiting>();
   /** The `updated_at` of deleted records; a Map keeps the order of insertion: the oldest is its first. */
   readonly #deleted = new Map<string, number | null>();
   /** Images that were replaced by others with no later `updated_at`, the newest first. */
   readonly #replaced = new Map<string, readonly Replaced[]>();
 
-  constructor({ now, maxWaiting = MAX_WAITING }: ConfirmationsOptions) {
+  constructor(options: ConfirmationsOptions) {
+    const { now, inherited = { updates: false, deletions: false } } = options;
+    const { maxWaiting = MAX_WAITING } = options;
     this.#now = now;
+    this.#startedAt = now();
+    this.#inherited = inherited;
     this.#maxWaiting = maxWaiting;
   }
 
@@ -133,9 +146,12 @@ export class Confirmations {
   #goesBack({ key, updatedAt, age, published, equals }: Sighting): boolean {
     const isNew = published === undefined;
     const last = isNew ? this.#deleted.get(key) : published;
-    if (last === undefined) return false; // never seen
+    if (last === undefined) {
+      return this.#inherited.deletions && isStale(age) && age.asOf < this.#startedAt;
+    }
     if (updatedAt !== null && last !== null && updatedAt !== last) return updatedAt < last;
     if (isNew || isStale(age)) return true;
+    if (this.#inherited.updates && age.asOf < this.#startedAt + MAX_LAG_MS) return true;
     return (this.#replaced.get(key) ?? []).some(
       ({ image, at }) => age.asOf < at + MAX_LAG_MS && equals(image),
     );

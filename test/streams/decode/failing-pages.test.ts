@@ -1,6 +1,7 @@
 import { firstValueFrom, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { parsing } from '../../../src/streams/decode/decoder.ts';
+import type { Decoder } from '../../../src/streams/decode/decoder.ts';
 import { FailingPlaces } from '../../../src/streams/decode/failing-places.ts';
 import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { PagePlan } from '../../../src/streams/http/page-plan.ts';
@@ -82,6 +83,17 @@ describe('a page that fails because of one record', () => {
         .filter((__, n) => n !== at),
     );
     expect(met.length).toBeLessThan(40);
+  });
+
+  it('can still be read once it has come: the bodies of its parts are not given back', async () => {
+    const bodies = new Set<Parameters<Decoder>[0]>();
+    const decode: Decoder = (body, at) => {
+      bodies.add(body);
+      return parsing(keyOf)(body, at);
+    };
+    const { list } = serverOf(records(1_000), poisoned(95), { decode });
+    await firstValueFrom(list({ offset: 0, pageSize: 1_000 }, limit));
+    expect(() => [...bodies].map(({ bytes }) => bytes)).not.toThrow();
   });
 
   it('costs three requests when it is read again, and one once the record can be had', async () => {

@@ -1,18 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { Confirmations } from '../../../src/streams/diff/confirmations.ts';
-import type { Sighting } from '../../../src/streams/diff/confirmations.ts';
+import type { ConfirmationsOptions, Sighting } from '../../../src/streams/diff/confirmations.ts';
 import { MAX_LAG_MS } from '../../../src/streams/http/answer-age.ts';
 
 const [OLDER, PUBLISHED] = [0, 5_000];
 const IMAGE = Buffer.from('the image before');
 
 /** Confirmations, and sightings of a record at times that are given in ms. */
-function sightings(maxWaiting?: number) {
+function sightings(options: Omit<ConfirmationsOptions, 'now'> = {}) {
   let now = 0;
-  const confirmations = new Confirmations({
-    now: () => now,
-    ...(maxWaiting !== undefined && { maxWaiting }),
-  });
+  const confirmations = new Confirmations({ now: () => now, ...options });
   return {
     confirmations,
     /** Whether the record is held back when it is read at a time; by default in an older state than the published one. */
@@ -73,7 +70,7 @@ describe('a record with an earlier updated_at than the published one', () => {
   });
 
   it('stays held where more wait than there is room for', () => {
-    const { isHeld } = sightings(1);
+    const { isHeld } = sightings({ maxWaiting: 1 });
     expect(isHeld(0, { key: 'another' })).toBe(true);
     expect(isHeld(0)).toBe(true);
     expect(isHeld(60_000)).toBe(true);
@@ -158,5 +155,38 @@ describe('a record that was deleted', () => {
     confirmations.deleted('k', PUBLISHED);
     confirmations.published('k', undefined);
     expect(isHeld(0, absent)).toBe(false);
+  });
+});
+
+describe('after a restart, which forgets what was replaced and deleted', () => {
+  const inherited = { updates: true, deletions: true };
+
+  it.each([PUBLISHED, null])('a state with the same updated_at (%s) waits', (updatedAt) => {
+    const same = { updatedAt, published: updatedAt };
+    const { isHeld } = sightings({ inherited });
+    expect(isHeld(500, same)).toBe(true);
+    expect(isHeld(500 + MAX_LAG_MS, same)).toBe(false);
+  });
+
+  it('such a state is published at once when a replica can show nothing older than the restart', () => {
+    const same = { updatedAt: PUBLISHED };
+    expect(sightings({ inherited }).isHeld(MAX_LAG_MS, same)).toBe(false);
+    expect(sightings().isHeld(0, same)).toBe(false);
+  });
+
+  it('a later updated_at does not wait, and neither does a new record', () => {
+    const { isHeld } = sightings({ inherited });
+    expect(isHeld(0, { updatedAt: PUBLISHED + 1 })).toBe(false);
+    expect(isHeld(0, { published: undefined })).toBe(false);
+  });
+
+  it('an unknown record from a cache waits if it was cached before the restart: it may have been deleted', () => {
+    const cached = { published: undefined, staleMs: MAX_LAG_MS + 1 };
+    const { isHeld } = sightings({ inherited });
+    expect(isHeld(500, cached)).toBe(true);
+    expect(isHeld(1_000, { published: undefined })).toBe(false);
+    expect(isHeld(MAX_LAG_MS + 1, { ...cached, key: 'another' })).toBe(false);
+    const snapshot = sightings({ inherited: { updates: true, deletions: false } });
+    expect(snapshot.isHeld(500, cached)).toBe(false);
   });
 });
