@@ -61,13 +61,14 @@ export const LABELS = {
     values: [...new Set<string>(Object.values(STATUS_FIELDS).flat())],
   },
   trouble: {
-    help: '`stepped-back`: no anchor in a page, the one before is read again; `adrift`: too many steps back, the scan begins again; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing',
+    help: '`stepped-back`: no anchor in a page, the one before is read again; `adrift`: too many steps back, the scan begins again; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing; `cut`: the list seems to be cut off, so that its last records are found by polls alone',
     values: every<ScanTrouble>({
       'stepped-back': 0,
       adrift: 0,
       reordered: 0,
       short: 0,
       unsettled: 0,
+      cut: 0,
     }),
   },
   service: {

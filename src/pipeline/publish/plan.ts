@@ -5,10 +5,11 @@ import type { Change } from '../../streams/diff/change.ts';
 import type { Difference } from '../../streams/diff/diff.ts';
 import { countsWith } from '../../streams/paging/reading-counts.ts';
 import {
+  judgedSweep,
   nextSweep,
+  polledAfter,
   snapshotDone,
   sweepAfter,
-  withRemoved,
 } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress, SweptPage } from '../../streams/paging/sweep-progress.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
@@ -107,10 +108,13 @@ export function planning(
         : [];
     const messages = [...publication.messages, ...acknowledgement];
     const now = scheduler.now();
-    const removed = changes.filter(({ op }) => op === 'd').length;
-    const reached = sweepAt(read, { checkpoint, now, proofMs: config.poll.deleteProofMs });
-    const counted = withSettled(reached, difference, publication);
-    const sweep = { ...withRemoved(counted, removed, now), keptAt: now };
+    const reached = sweepAt(difference, {
+      checkpoint,
+      now,
+      proofMs: config.poll.deleteProofMs,
+      isPolled: rules.windowed,
+    });
+    const sweep = { ...withSettled(reached, difference, publication), keptAt: now };
     const texts = textsOf(difference, images);
     const ids = runs.map(({ run }) => run.id);
     // These get a mark of their own. A repeated record may have been read with its run: its image is written, so it leaves the run.
@@ -223,50 +227,68 @@ function withSettled(
 
 /** How far sweeps have come with a batch. */
 function sweepAt(
-  { batch, keys, runs, leftOut }: ComparedBatch,
+  difference: Difference<ComparedBatch>,
   at: {
     readonly checkpoint: Pick<Checkpoint, 'sweep' | 'unread' | 'run'>;
     readonly now: number;
     readonly proofMs: number;
+    /** Whether the list has polls. */
+    readonly isPolled: boolean;
   },
 ): SweepProgress {
-  const { checkpoint, now, proofMs } = at;
+  const { batch, keys, runs, leftOut } = difference.read;
+  const { checkpoint, now, proofMs, isPolled } = at;
   const { sweep } = checkpoint;
   const afterPage = (
     next: SweepProgress,
     page: ScanPage,
-    more: Pick<SweptPage, 'settled' | 'rejectedAt'>,
+    more: Pick<SweptPage, 'settled' | 'ordered' | 'rejectedAt'>,
   ) => {
     const isFresh = ({ run }: PageRun) => checkpoint.run(run.id)!.read < next.number;
     const inRuns = runs.filter(isFresh).reduce((sum, { size }) => sum + size, 0);
     const fresh = checkpoint.unread(keys, next.number) + inRuns;
     const left = leftOut.length > 0 ? checkpoint.unread(leftOut, next.number) : 0;
-    return sweepAfter(next, page, { ...more, fresh, leftOut: left, now, proofMs });
+    const keepsPlaces = !sweep.order.keepsPlaces && showsChangeInPlace(difference);
+    const counted = { fresh, leftOut: left, keepsPlaces };
+    return sweepAfter(next, page, { ...more, ...counted, isPolled, now, proofMs });
   };
   if (batch.lane === 'first-read') {
     const { page, snapshot, isWhole } = batch;
     if (!isWhole) return snapshot.done ? snapshotDone(sweep, now) : sweep;
     const next = sweep.phase === 'reading' ? sweep : snapshotBegun(sweep, page, now);
-    const after = { ...afterPage(next, page, batch), position: null }; // the cursor has it
+    const after = { ...afterPage(next, page, { ...batch, ordered: true }), position: null }; // the cursor has it
     return snapshot.done ? snapshotDone(after, now) : after;
   }
   if (batch.lane !== 'sweep') return sweep;
   const { step } = batch;
   switch (step.kind) {
     case 'page': {
-      const { page, settled, beganAt } = step;
+      const { page, settled, ordered, beganAt } = step;
       const next = sweep.phase === 'reading' ? sweep : nextSweep(sweep, beganAt);
-      return afterPage(next, page, { settled, rejectedAt: batch.rejectedAt });
+      return afterPage(next, page, { settled, ordered, rejectedAt: batch.rejectedAt });
     }
     case 'asked':
       return step.again ? sweep : { ...sweep, askedUpTo: step.key };
     case 'asked-once':
       return { ...sweep, askedAt: now };
+    case 'judged':
+      return judgedSweep(sweep, step.verdict);
+    case 'polled':
+      return polledAfter(sweep, now, proofMs);
     case 'end':
       return { ...sweep, phase: 'done' };
     case 'absent':
       return sweep;
   }
+}
+
+/** Whether a page shows a record that has changed since it was read last in front of one that has not. */
+function showsChangeInPlace({ changes, same, read }: Difference<ComparedBatch>): boolean {
+  const changed = new Set(changes.filter(({ op }) => op === 'u').map(({ key }) => key));
+  if (changed.size === 0) return false;
+  const first = read.records.findIndex(({ key }) => changed.has(key));
+  const unchanged = new Set(same);
+  return read.records.slice(first + 1).some((each) => unchanged.has(each));
 }
 
 /** An initial snapshot with the first of its pages here: one that goes on was begun by somebody else. */

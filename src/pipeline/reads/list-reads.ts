@@ -10,8 +10,6 @@ import { MAX_BACK_MS, serverClock } from '../../streams/http/server-clock.ts';
 import { leftOut } from '../../streams/paging/left-out.ts';
 import { poll, window } from '../../streams/paging/poll.ts';
 import { proofLeft } from '../../streams/paging/sweep-progress.ts';
-import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
-import type { KnownRecords } from '../../streams/paging/sweeps.ts';
 import { keyOfFields } from '../../streams/records/key-of.ts';
 import { hastened } from '../../streams/quota/hastened.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
@@ -21,11 +19,13 @@ import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
 import { askedReadings } from './certify-asked.ts';
 import type { Brought, PollBatch, ReadBatch, ReadLane } from './read-batch.ts';
+import { pollRounds } from './poll-rounds.ts';
 import { refetches } from './refetches.ts';
 import { resyncReads } from './resync-reads.ts';
 import { singleRecords } from './single-records.ts';
 import { snapshotReads } from './snapshot-reads.ts';
 import { sweepReads } from './sweep-reads.ts';
+import type { SweptRecords } from './sweep-reads.ts';
 
 export interface ListReadsOptions {
   readonly task: Pick<
@@ -39,7 +39,7 @@ export interface ListReadsOptions {
   /** How far reads have come by now. */
   readonly progress: () => Pick<Cursor, 'firstRead' | 'since'>;
   /** What is published, and how far sweeps have come by now. */
-  readonly checkpoint: KnownRecords & { readonly sweep: SweepProgress };
+  readonly checkpoint: SweptRecords;
   /** Pages of the initial snapshot that may be under way at once. Default 2: one asked for, one committed. */
   readonly pagesUnderWay?: number;
   /** What is to be published again, once the initial snapshot is done. Default nothing. */
@@ -150,6 +150,7 @@ export function listReads(options: ListReadsOptions): ListReads {
     const began = progress().firstRead.startedAt ?? MAX_BACK_MS;
     return from <= (clock.newest() ?? began - MAX_BACK_MS);
   };
+  const rounds = pollRounds(scheduler);
   /** Whether the poll that goes on finds what the initial snapshot has missed: it began behind it. */
   let catchesUp = false;
   // Window by window, from where the polls or the initial snapshot began.
@@ -158,10 +159,14 @@ export function listReads(options: ListReadsOptions): ListReads {
     switchMap((began) =>
       poll({
         scan: (dates) => {
+          rounds.begun('newest');
           catchesUp = isDone() && reaches(Date.parse(dates.modifiedFromDate));
           return pollLane.scan(dates);
         },
-        scanBack: (dates) => lookBackLane.scan(dates),
+        scanBack: (dates) => {
+          rounds.begun('back');
+          return lookBackLane.scan(dates);
+        },
         clock,
         since: begun.since ?? began,
         lookbackMs,
@@ -172,6 +177,7 @@ export function listReads(options: ListReadsOptions): ListReads {
       }),
     ),
     map(({ page, since, looksBack }): PollBatch => {
+      if (page.next === undefined) rounds.ended(looksBack ? 'back' : 'newest');
       const brought = (looksBack ? lookBackLane : pollLane).arrived(page.answer);
       return { lane: 'poll', ...brought, page, since, catchesUp: since !== undefined && catchesUp };
     }),
@@ -188,6 +194,7 @@ export function listReads(options: ListReadsOptions): ListReads {
     hold: ({ begin }) => reads.hold(begin),
     asked,
     certify$: options.certify$,
+    polled$: windowed ? rounds.after$ : undefined,
   });
 
   /** Begins before what is wanted: the rest is left out by `updated_at`. */

@@ -72,8 +72,10 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
       if (firstRead.done) return EMPTY;
       clock.tell(serverTime);
       ({ startedAt } = firstRead);
-      const onTrouble = (trouble: ScanTrouble) => void (settled &&= trouble !== 'unsettled');
-      return lane.scan(dates(), { from: firstRead.position, onTrouble }).pipe(map(batch));
+      const onTrouble = (trouble: ScanTrouble) =>
+        void (settled &&= trouble !== 'unsettled' && trouble !== 'cut');
+      const from = firstRead.position;
+      return lane.scan(dates(), { from, endsAtCut: true, onTrouble }).pipe(map(batch));
     }),
   );
   return { batches$, began$, done$ };

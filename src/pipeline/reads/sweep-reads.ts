@@ -7,18 +7,24 @@ import type { Span } from '../../streams/http/logical-clock.ts';
 import { sweeps } from '../../streams/paging/sweeps.ts';
 import type { KnownRecords, SweepStep } from '../../streams/paging/sweeps.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
+import type { Checkpoint } from '../checkpoint/checkpoint.ts';
 import type { Task } from '../task.ts';
 import type { AskedReadings } from './certify-asked.ts';
 import type { Brought, ReadLane, SweepBatch } from './read-batch.ts';
 import type { SingleRecords } from './single-records.ts';
 import type { SnapshotReads } from './snapshot-reads.ts';
 
+/** What is published, and how far sweeps have come. */
+export interface SweptRecords extends Omit<KnownRecords, 'timeOf'>, Pick<Checkpoint, 'text'> {
+  readonly sweep: SweepProgress;
+}
+
 export interface SweepReadsOptions {
   readonly task: Pick<Task, 'rules' | 'config' | 'hooks' | 'scheduler'>;
   readonly lane: ReadLane;
   readonly lanes: Pick<Lanes, 'ask' | 'paceMs'>;
   /** What is published, and how far sweeps have come by now. */
-  readonly checkpoint: KnownRecords & { readonly sweep: SweepProgress };
+  readonly checkpoint: SweptRecords;
   readonly single: SingleRecords;
   /** When the first sweep may begin. */
   readonly done$: SnapshotReads['done$'];
@@ -30,31 +36,38 @@ export interface SweepReadsOptions {
   readonly asked: AskedReadings;
   /** Requests for certificates. Default none. */
   readonly certify$?: Observable<CertifyAsked> | undefined;
+  /** Emits once polls that began after the subscription have looked at all that has changed; undefined where there are no polls. */
+  readonly polled$?: Observable<unknown> | undefined;
 }
 
 /** Reads the whole list, again and again: rarely beside polls, one after the other where there are none. */
 export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
   const { task, lane, lanes, checkpoint, single, done$, moment, hold, asked } = options;
-  const { certify$ = NEVER } = options;
+  const { certify$ = NEVER, polled$ } = options;
   const { config, hooks, scheduler } = task;
   const { windowed, byKey } = task.rules;
   const { intervalMs, sweepIntervalMs, deleteLimitPercent, deleteProofMs } = config.poll;
+  const records: KnownRecords = {
+    count: () => checkpoint.count(),
+    unseen: (since, after) => checkpoint.unseen(since, after),
+    isUnseen: (key, since) => checkpoint.isUnseen(key, since),
+    unread: (keys, since) => checkpoint.unread(keys, since),
+    timeOf: (key) => (windowed ? (checkpoint.text(key)?.updatedAt ?? null) : null),
+  };
   const asking$ = certify$.pipe(tap(asked.ask), ignoreElements());
   const swept$ = done$.pipe(
     take(1),
     switchMap(() =>
       sweeps({
         progress: () => checkpoint.sweep,
-        scan: (position, onUnsettled) => {
+        scan: (position, onTrouble) => {
           if (position === null) asked.begin();
-          return lane.scan(
-            {},
-            { from: position, onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled() },
-          );
+          return lane.scan({}, { from: position, endsAtCut: true, onTrouble });
         },
         permits: lane.permits,
-        records: checkpoint,
+        records,
         ...(byKey && { single: { ...single, ask: (key) => single.ask(key, lanes.ask) } }),
+        ...(polled$ && { polled$ }),
         moment,
         pace: {
           ...(windowed
@@ -66,6 +79,7 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
           proofMs: deleteProofMs,
           limitPercent: deleteLimitPercent,
           onHeld: (held) => hooks.onHeld({ ...held, limitPercent: deleteLimitPercent }),
+          onCut: ({ total }) => hooks.onTrouble({ trouble: 'cut', offset: total }),
         },
         scheduler,
       }),
@@ -135,6 +149,8 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
         return { ...batch(step, nothing(span)), gone: { keys, since } };
       }
       case 'asked-once':
+      case 'judged':
+      case 'polled':
         return batch(step, nothing(moment()));
       case 'end': {
         const brought = nothing(moment()); // before nothing is open any more

@@ -1,5 +1,6 @@
-import { defer, EMPTY, expand, finalize, map, of, switchMap } from 'rxjs';
+import { catchError, defer, EMPTY, expand, finalize, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
+import { CellarstreamError } from '../../core/errors.ts';
 import { BEGINNING, join } from './anchors.ts';
 import type { Position } from './anchors.ts';
 import { leftOut as newLeftOut } from './left-out.ts';
@@ -8,7 +9,7 @@ import type { ContentDigests } from './content-digests.ts';
 import type { LeftOut } from './left-out.ts';
 import { KeyIndex } from '../records/key-index.ts';
 import type { KeyOf } from '../records/key-of.ts';
-import type { PageRecords } from '../records/page-records.ts';
+import { PageRecords } from '../records/page-records.ts';
 import { recordsOf } from '../decode/answer.ts';
 import type { Answer } from '../decode/answer.ts';
 import { readAhead } from '../flow/read-ahead.ts';
@@ -34,7 +35,9 @@ export type ScanTrouble =
   /** Fewer records than a `total_records` that held still, at the front of a repetition too. */
   | 'short'
   /** Still reordered or short after the last repetition: records may have been missed. */
-  | 'unsettled';
+  | 'unsettled'
+  /** The API refuses offsets from some place on, or seems to show no record behind one: those are only found by polls. */
+  | 'cut';
 
 /** What {@link pages} needs. */
 export interface PagesOptions {
@@ -62,6 +65,11 @@ export interface PagesOptions {
    * Default none: a page is asked for when the one before has come.
    */
   readonly ahead?: ReadAhead<Answer>;
+  /**
+   * Whether the scan ends where the API refuses an offset (400, 416 or 422) after it has accepted others, with the trouble `cut`. Default
+   * false: that is an error.
+   */
+  readonly endsAtCut?: boolean;
   /** Told of what may cost records or time, with the offset of the page. */
   readonly onTrouble?: (trouble: ScanTrouble, offset: number) => void;
 }
@@ -104,7 +112,12 @@ export interface PagesOptions {
  */
 export function pages(options: PagesOptions): Observable<ScanPage> {
   const { request, keyOf, permit = () => of(undefined), onTrouble } = options;
-  const { leftOut = newLeftOut(), contents = contentDigests(), ahead = { most: 0 } } = options;
+  const {
+    endsAtCut = false,
+    leftOut = newLeftOut(),
+    contents = contentDigests(),
+    ahead = { most: 0 },
+  } = options;
   const from = options.from ?? BEGINNING;
   const pageSize = Math.max(2, options.pageSize ?? 1_000);
 
@@ -115,11 +128,14 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
     let reordered = false;
     let short = false;
     let emptyAt: number | undefined;
+    /** The newest answer that was not the list's first page. */
+    let newest: Answer | undefined;
     let still = standstill();
     leftOut.add(from.leftOut ?? []);
 
     const take = (at: Position, answer: Answer): ScanPage => {
       const { pagination } = answer;
+      if (at.offset > 0) newest = answer;
       const records = recordsOf(answer);
       const isNews = tally?.add(records, pagination.total_records);
       const missing = tally?.missing();
@@ -169,6 +185,12 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       permit().pipe(
         switchMap(() => asked.take(at)),
         map((answer) => take(at, answer)),
+        catchError((error: unknown) => {
+          if (!endsAtCut || !newest || !isRefusal(error)) return throwError(() => error);
+          onTrouble?.('cut', at.offset);
+          const nothing = { data: [], records: new PageRecords([]) };
+          return of({ answer: { ...newest, ...nothing }, offset: at.offset, next: undefined });
+        }),
       );
     return read(from).pipe(
       expand(({ next }) => (next ? read(next) : EMPTY)),
@@ -181,6 +203,17 @@ const lookAhead = ({ pagination, elapsedMs = 0 }: Answer) => ({
   total: pagination.total_records,
   elapsedMs,
 });
+
+/** Statuses of an API that serves offsets up to a limit only: `result window is too large`. */
+const REFUSALS: readonly unknown[] = [400, 416, 422];
+
+function isRefusal(error: unknown): boolean {
+  return (
+    error instanceof CellarstreamError &&
+    error.code === 'API_STATUS' &&
+    REFUSALS.includes(error.context.status)
+  );
+}
 
 /** Times a scan that did not add up is repeated, each with five times the overlap. */
 const REPEATS = 2;

@@ -1,25 +1,26 @@
 import type { Position } from './anchors.ts';
+import { provingPairs, provingWith } from './absence-proof.ts';
+import type { ProvingPair, ProvingReading } from './absence-proof.ts';
+import { isMass } from './deletion-limit.ts';
+import type { HeldBack } from './deletion-limit.ts';
+import { isByKey, NO_ORDER, orderAfter } from './list-order.ts';
+import type { ListOrder } from './list-order.ts';
 import type { ScanPage } from './pages.ts';
 import { recordsOf } from '../decode/answer.ts';
 import { countsAfter, NOTHING_COUNTED, sizeOf } from './reading-counts.ts';
 import type { ReadingCounts } from './reading-counts.ts';
 
 /**
- * What a sweep has shown. `complete`: the whole list was read, and it was not empty. `exact`: with
- * as many distinct keys as a `total_records` that held still. `doubtful`: it was read to its end, but
- * did not add up, however often it was read, or not at one go. `nothing`: none of it.
+ * What a sweep has shown. `complete`: the whole list was read, and it was not empty. `anchored`: each record that stood still was read, as
+ * pages joined each other and the list kept its order, and a record that moved would have been met otherwise. `exact`: with as many
+ * distinct keys as a `total_records` that held still. `doubtful`: it was read to its end, but did not add up, however often it was
+ * read, or not at one go. `nothing`: none of it.
  */
-export type Proof = 'nothing' | 'doubtful' | 'complete' | 'exact';
-
-/** A sweep that was exact, and when that was known: ms on the local clock. */
-export interface ExactSweep {
-  readonly number: number;
-  readonly at: number;
-}
+export type Proof = 'nothing' | 'doubtful' | 'complete' | 'anchored' | 'exact';
 
 /**
- * How far the sweeps of a list have come: complete readings, one after the other, each with the
- * next number. Plain JSON: it is kept beside the marks that tell which sweep saw a key last.
+ * How far the sweeps of a list have come: complete readings, one after the other, each with the next number. Plain JSON: it is kept
+ * beside the marks that tell which sweep saw a key last. Fields that an older version has not written begin anew.
  */
 export interface SweepProgress {
   /** Of the newest sweep; 0 before the first. */
@@ -35,18 +36,32 @@ export interface SweepProgress {
   readonly distinct: number;
   /** What it has met beside those; null where an older version has read a part of it. */
   readonly counts: ReadingCounts | null;
+  /** How its records are sorted. */
+  readonly order: ListOrder;
   /** Of the newest sweep that was read to its end. */
   readonly proof: Proof;
-  /** Exact sweeps that a proof may begin with, the oldest first: none since has shown nothing. */
-  readonly row: readonly ExactSweep[];
+  /** Readings that a pair of readings which proves an absence may consist of, the oldest first. */
+  readonly proving: readonly ProvingReading[];
+  /** The newest sweep as one of them; null if it can't be one, or is not read to its end. */
+  readonly newest: ProvingReading | null;
+  /** Whether polls have yet to look at all that changed during it, before it proves something. */
+  readonly awaitsPolls: boolean;
+  /** Whether unchanged records have ever changed places: then anchors prove nothing. */
+  readonly isUnordered: boolean;
+  /** The highest total that a complete reading has ended with; of a list that has lost a mass, since then. */
+  readonly peak: number | null;
+  /** The list's last record, and the first of the complete readings in a row that ended with it. */
+  readonly end: { readonly key: string; readonly since: number } | null;
+  /** The newest sweep whose missing keys were held against the limit. */
+  readonly judged: number;
+  /** Keys that are missing and must not be deleted, as too many of them vanished at once. */
+  readonly heldBack: readonly HeldBack[];
   /** Up to which key the missing ones have been asked for once; null before the first. */
   readonly askedUpTo: string | null;
   /** When all of them had been, ms on the local clock; null before. */
   readonly askedAt: number | null;
   /** Whether another process read a part of it, or this one before a failure. */
   readonly interrupted: boolean;
-  /** Deletions that sweeps have led to, since a time (ms on the local clock). */
-  readonly removed: { readonly count: number; readonly since: number };
   /** When all this was kept, ms on the local clock. */
   readonly keptAt: number;
 }
@@ -60,21 +75,21 @@ export const NO_SWEEP: SweepProgress = {
   total: 'not known yet',
   distinct: 0,
   counts: null,
+  order: NO_ORDER,
   proof: 'nothing',
-  row: [],
+  proving: [],
+  newest: null,
+  awaitsPolls: false,
+  isUnordered: false,
+  peak: null,
+  end: null,
+  judged: 0,
+  heldBack: [],
   askedUpTo: null,
   askedAt: null,
   interrupted: false,
-  removed: { count: 0, since: 0 },
   keptAt: 0,
 };
-
-const AN_HOUR_MS = 3_600_000;
-
-/** Deletions of the last hour, or of a little more. */
-export function removedLately({ removed }: SweepProgress, now: number): number {
-  return now - removed.since < AN_HOUR_MS ? removed.count : 0;
-}
 
 /** What {@link takenOver} has to know. */
 export interface TakeOver {
@@ -96,33 +111,34 @@ export function takenOver(
   sweep: SweepProgress,
   { canBeAsked, now, byOthers }: TakeOver,
 ): SweepProgress {
-  const { phase, row, askedAt, keptAt } = sweep;
+  const { phase, proving, newest, askedAt, keptAt } = sweep;
   const away = now - keptAt;
+  const later = (each: ProvingReading) => ({
+    ...each,
+    beganAt: each.beganAt + away,
+    at: each.at + away,
+  });
   const over: SweepProgress = {
     ...sweep,
-    row: row.map(({ number, at }) => ({ number, at: at + away })),
+    proving: proving.map(later),
+    newest: newest && later(newest),
     askedAt: askedAt === null ? null : askedAt + away,
-    ...(byOthers && { row: [], askedUpTo: null, askedAt: null }),
+    ...(byOthers && { proving: [], newest: null, end: null, askedUpTo: null, askedAt: null }),
     keptAt: now,
   };
   if (phase === 'reading') return { ...over, interrupted: true };
   return phase === 'done' || canBeAsked ? over : { ...over, phase: 'done' };
 }
 
-/** The sweep after more deletions. */
-export function withRemoved(sweep: SweepProgress, count: number, now: number): SweepProgress {
-  if (count === 0) return sweep;
-  const before = removedLately(sweep, now);
-  const since = before > 0 ? sweep.removed.since : now;
-  return { ...sweep, removed: { count: before + count, since } };
-}
-
 /** The next sweep, whose first page was asked for at a time. */
 export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
-  const { number, proof, row, removed } = last;
-  const counts = NOTHING_COUNTED;
-  const begun = { number: number + 1, beganAt, phase: 'reading', counts } as const;
-  return { ...NO_SWEEP, ...begun, proof, row, removed };
+  const { number, proof, proving, isUnordered, peak, end, judged, heldBack, order } = last;
+  return {
+    ...NO_SWEEP,
+    ...{ number: number + 1, beganAt, phase: 'reading', counts: NOTHING_COUNTED },
+    ...{ proof, proving, isUnordered, peak, end, judged, heldBack },
+    order: { ...NO_ORDER, keepsPlaces: order.keepsPlaces },
+  };
 }
 
 /** What a page comes to, beside what it says. */
@@ -133,8 +149,14 @@ export interface SweptPage {
   readonly leftOut: number;
   /** Where on the page what has no key of its own stands. */
   readonly rejectedAt: readonly number[];
+  /** Whether a record of the page that has changed stands in front of one that has not. */
+  readonly keepsPlaces: boolean;
   /** False when the list did not add up and was not read to the end of its doubts. */
   readonly settled: boolean;
+  /** False once unchanged records have changed places. */
+  readonly ordered: boolean;
+  /** Whether polls read what has changed, too. */
+  readonly isPolled: boolean;
   /** ms on the local clock. */
   readonly now: number;
   /** How long what is absent has to stay so, ms. */
@@ -145,63 +167,115 @@ export interface SweptPage {
 export function sweepAfter(
   sweep: SweepProgress,
   { answer, offset, next }: ScanPage,
-  { fresh, leftOut, rejectedAt, settled, now, proofMs }: SweptPage,
+  page: SweptPage,
 ): SweepProgress {
+  const { fresh, leftOut, rejectedAt, keepsPlaces, settled, ordered, now } = page;
   const { total_records } = answer.pagination;
   const still = sweep.total === 'not known yet' || sweep.total === total_records;
-  const total = still ? total_records : 'moved';
-  const distinct = sweep.distinct + fresh;
-  const { length } = recordsOf(answer);
+  const records = recordsOf(answer);
+  const { length } = records;
   const { serverTime } = answer;
   const at = { first: serverTime ?? sweep.beganAt, later: serverTime ?? now };
-  const page = { offset, length, at, rejectedAt, leftOut, settled };
-  const counts = sweep.counts && countsAfter(sweep.counts, page);
-  if (next) return { ...sweep, total, distinct, counts, position: next };
+  const order = orderAfter(sweep.order, records);
+  const isUnordered = sweep.isUnordered || !ordered;
+  const read: SweepProgress = {
+    ...sweep,
+    total: still ? total_records : 'moved',
+    distinct: sweep.distinct + fresh,
+    counts:
+      sweep.counts &&
+      countsAfter(sweep.counts, { offset, length, at, rejectedAt, leftOut, settled }),
+    order: { ...order, keepsPlaces: order.keepsPlaces || keepsPlaces },
+    isUnordered,
+    // What was proven by anchors before was not.
+    ...(isUnordered && !sweep.isUnordered && { proving: [] }),
+  };
+  if (next) return { ...read, position: next };
+  return readToEnd({ ...read, phase: 'removing', position: null }, total_records, {
+    ...page,
+    isAtEnd: offset + length === total_records,
+    isEmpty: length === 0,
+  });
+}
+
+/** A sweep whose last page has come, with what it has shown. */
+function readToEnd(
+  sweep: SweepProgress,
+  total: number,
+  page: SweptPage & { readonly isAtEnd: boolean; readonly isEmpty: boolean },
+): SweepProgress {
+  const { number, distinct } = sweep;
+  const { settled, isAtEnd, isPolled, now, proofMs } = page;
   // A list that is suddenly empty proves nothing: such an answer is more likely than the fact. It
   // may be so in the middle of a sweep, too: then the last page is the empty one.
-  const isEmpty = distinct === 0 || length === 0;
-  const isExact = total === distinct;
-  const isDoubtful = !settled || sweep.interrupted;
-  const proof = isEmpty ? 'nothing' : isDoubtful ? 'doubtful' : isExact ? 'exact' : 'complete';
+  if (distinct === 0 || page.isEmpty) return { ...sweep, proof: 'nothing', proving: [] };
+  if (!settled || sweep.interrupted) return { ...sweep, proof: 'doubtful' };
+  const peak =
+    sweep.peak === null || isMass(sweep.peak - total, sweep.peak, MASS_PERCENT)
+      ? total
+      : Math.max(sweep.peak, total);
+  const last = isAtEnd ? sweep.order.last : null;
+  const end = last && (sweep.end?.key === last.key ? sweep.end : { key: last.key, since: number });
+  const proof =
+    sweep.total === distinct ? 'exact' : isAnchored(sweep, page) ? 'anchored' : 'complete';
+  const read: SweepProgress = { ...sweep, proof, peak, end };
+  if (proof === 'complete') return read;
+  const newest: ProvingReading = {
+    ...{ number, beganAt: sweep.beganAt, at: now, total },
+    order: isAtEnd ? sweep.order : null,
+    lastSince: end?.since ?? number,
+  };
+  return proof === 'anchored' && isPolled
+    ? { ...read, newest, awaitsPolls: true }
+    : proven(read, newest, proofMs);
+}
+
+/** Of the peak of a list's totals, in percent: one that is so much lower is another list's, or that of another server. */
+const MASS_PERCENT = 5;
+
+/**
+ * Whether a reading with a total that moved has all that stood still, and what has moved can't be missing from it: polls find that, or nothing
+ * ever moves. A record without a key may be any of those that are missing.
+ */
+function isAnchored(
+  { isUnordered, order, counts }: SweepProgress,
+  { isAtEnd, isPolled }: Pick<SweptPage, 'isPolled'> & { readonly isAtEnd: boolean },
+): boolean {
+  if (isUnordered || !isAtEnd || counts?.rejected !== 0) return false;
+  return isPolled || isByKey(order);
+}
+
+function proven(sweep: SweepProgress, newest: ProvingReading, proofMs: number): SweepProgress {
+  const proving = provingWith(sweep.proving, newest, proofMs);
+  return { ...sweep, newest, awaitsPolls: false, proving };
+}
+
+/** An anchored sweep once polls that began after it have looked at all that has changed. */
+export function polledAfter(sweep: SweepProgress, now: number, proofMs: number): SweepProgress {
+  const { newest } = sweep;
+  return newest ? proven(sweep, { ...newest, at: now }, proofMs) : sweep;
+}
+
+/** The sweep once its missing keys were held against the limit. */
+export function judgedSweep(
+  sweep: SweepProgress,
+  { heldBack, hasRecovered }: { heldBack: readonly HeldBack[]; hasRecovered: boolean },
+): SweepProgress {
   return {
     ...sweep,
-    phase: 'removing',
-    position: null,
-    total,
-    distinct,
-    counts,
-    proof,
-    row: rowAfter(sweep, proof, now, proofMs),
+    judged: sweep.number,
+    heldBack,
+    ...(hasRecovered && { proving: [] }),
   };
 }
 
 /** After the last page of an initial snapshot. */
 export function snapshotDone(sweep: SweepProgress, now: number): SweepProgress {
   // The first sweep is due an interval after it, and no proof begins with it.
-  return { ...sweep, phase: 'done', beganAt: now, row: [] };
+  return { ...sweep, phase: 'done', beganAt: now, proving: [] };
 }
 
-/** The row is kept short: of the sweeps within the time of a proof about so many. */
-const SWEEPS_A_PROOF = 10;
-
-/** One that is not exact adds nothing to the row; one that shows nothing ends it. */
-function rowAfter(sweep: SweepProgress, proof: Proof, now: number, proofMs: number): ExactSweep[] {
-  if (proof === 'nothing') return [];
-  const { number, row } = sweep;
-  const newest = row.at(-1);
-  const isDue = !newest || now - newest.at >= proofMs / SWEEPS_A_PROOF;
-  const more = proof === 'exact' && isDue ? [{ number, at: now }] : [];
-  // Whatever is gone since an earlier one is gone since the newest that is old enough.
-  const begin = row.findLastIndex((each) => isOldEnough(each, sweep, proofMs));
-  return [...row.slice(Math.max(0, begin)), ...more];
-}
-
-/** Whether a sweep was asked for only after a proof that began with another one. */
-function isOldEnough({ at }: ExactSweep, { beganAt }: SweepProgress, proofMs: number): boolean {
-  return at + proofMs <= beganAt;
-}
-
-const AGREEING: ReadonlySet<Proof> = new Set<Proof>(['complete', 'exact']);
+const AGREEING: ReadonlySet<Proof> = new Set<Proof>(['complete', 'anchored', 'exact']);
 
 /**
  * Whether what the newest sweep has not seen may be gone. Where a record can be asked for by its key
@@ -222,17 +296,15 @@ export function hasReadAll({ distinct, counts }: SweepProgress, images: number):
 }
 
 /**
- * Where nothing can be asked for: the number of the sweep since which a key must have been seen, or it
- * is gone; undefined when that can't be told yet.
+ * Where nothing can be asked for: the pairs of readings by which a key may be gone, the newest first.
  *
- * A key has to be absent from an exact sweep, from another that began `proofMs` later, and from each
- * in between. An index that is wrong for less shows itself to one of the two at most. Were the other not
- * exact, it could have missed the key in a list that moves.
+ * A key has to be absent from a reading that proves something, from another that began `proofMs` later, and from each in between. An index
+ * that is wrong for less shows itself to one of the two at most.
  */
-export function seenSince(sweep: SweepProgress, proofMs: number): number | undefined {
-  const { phase, number, proof, row } = sweep;
-  if (phase !== 'removing' || proof !== 'exact') return undefined;
-  return row.findLast((each) => each.number < number && isOldEnough(each, sweep, proofMs))?.number;
+export function absencePairs(sweep: SweepProgress, proofMs: number): readonly ProvingPair[] {
+  const { proving, newest, awaitsPolls } = sweep;
+  const isKept = newest === null || proving.at(-1)?.number === newest.number;
+  return provingPairs(isKept || awaitsPolls ? proving : [...proving, newest], proofMs);
 }
 
 /** How long what was asked for once still has to stay gone before it is asked for again, ms. */

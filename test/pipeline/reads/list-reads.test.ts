@@ -27,7 +27,9 @@ import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { NO_SWEEP } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
-import type { KnownRecords, SweepStep } from '../../../src/streams/paging/sweeps.ts';
+import type { SweptRecords } from '../../../src/pipeline/reads/sweep-reads.ts';
+import type { ProvingReading } from '../../../src/streams/paging/absence-proof.ts';
+import type { SweepStep } from '../../../src/streams/paging/sweeps.ts';
 import { during } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
@@ -82,7 +84,7 @@ interface More extends Partial<Pick<ListReadsOptions, 'keyFields' | 'resyncs$' |
   /** Whether the initial snapshot is done by now. Default it is. */
   readonly isDone?: () => boolean;
   readonly sweep?: () => SweepProgress;
-  readonly records?: KnownRecords;
+  readonly records?: Omit<SweptRecords, 'sweep'>;
   readonly poll?: Partial<Config['poll']>;
   /** Default {@link LATENCY_MS}. */
   readonly latencyMs?: number;
@@ -92,7 +94,15 @@ interface More extends Partial<Pick<ListReadsOptions, 'keyFields' | 'resyncs$' |
   readonly hasNextPage?: (query: ListQuery) => boolean;
 }
 
-const NOTHING: KnownRecords = { count: () => 0, unseen: () => ({ keys: [], next: undefined }) };
+/** Records of which none has been seen since sweep 6, except by it. */
+const known = (count: number, ...keys: string[]): Omit<SweptRecords, 'sweep'> => ({
+  count: () => count,
+  unseen: () => ({ keys, next: undefined }),
+  isUnseen: (_, since) => since > 6,
+  unread: (asked, since) => (since > 6 ? asked.length : 0),
+  text: () => undefined,
+});
+const NOTHING = known(0);
 
 /** Reads in virtual time from a list that answers a query with these records. */
 function reading(
@@ -379,12 +389,11 @@ describe('the sweeps of a resource', () => {
     number: 7,
     phase: 'removing',
     proof: 'exact',
-    row: [{ number: 6, at: -1e6 }],
   } as const;
-  const unseen = (...keys: string[]) => ({
-    count: () => 1_000,
-    unseen: () => ({ keys, next: undefined }),
+  const provingAt = (number: number, at: number): ProvingReading => ({
+    ...{ number, beganAt: at, at, total: 0, order: null, lastSince: 0 },
   });
+  const unseen = (...keys: string[]) => known(1_000, ...keys);
   const inShort = ({ lane, step, keyed, gone, spared }: Seen) => ({
     lane,
     ...(step && { step: kindOf(step) }),
@@ -491,8 +500,9 @@ describe('the sweeps of a resource', () => {
           found.push(inShort(page));
           const { number } = sweep;
           if (kindOf(page.step) === 'page') {
-            const row = [{ number, at: -PROOF_MS }];
-            sweep = { ...removing, number: number + 1, beganAt: 0, row };
+            const [first, newest] = [provingAt(number, -PROOF_MS), provingAt(number + 1, 0)];
+            const proving = [{ ...first, total: -1 }];
+            sweep = { ...removing, number: number + 1, beganAt: 0, peak: 1, proving, newest };
           }
           if (kindOf(page.step) === 'end') {
             ends += 1;

@@ -1,6 +1,12 @@
 import { jsonsOf } from '../../support/records.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
-import { NO_SWEEP, nextSweep, sweepAfter } from '../../../src/streams/paging/sweep-progress.ts';
+import {
+  judgedSweep,
+  NO_SWEEP,
+  nextSweep,
+  polledAfter,
+  sweepAfter,
+} from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
 import type { KnownRecords, SweepStep, Unseen } from '../../../src/streams/paging/sweeps.ts';
 import { keyOfId } from './moving-list.ts';
@@ -15,7 +21,12 @@ interface Mark {
 export class SweepLedger implements KnownRecords {
   progress: SweepProgress = NO_SWEEP;
   readonly #marks = new Map<string, Mark>();
+  readonly #texts = new Map<string, string>();
   readonly #stretch: number;
+  /** Whether the list has polls. */
+  isPolled = false;
+  /** `updated_at` of each key's image, epoch ms. */
+  readonly times = new Map<string, number>();
 
   /** @param stretch How many keys are looked at at once. */
   constructor(keys: Iterable<string> = [], stretch = 500) {
@@ -38,13 +49,18 @@ export class SweepLedger implements KnownRecords {
   #deal(step: SweepStep, now: number, proofMs: number): string[] {
     switch (step.kind) {
       case 'page': {
-        const { page, settled, beganAt } = step;
+        const { page, settled, ordered, beganAt } = step;
         const sweep =
           this.progress.phase === 'reading' ? this.progress : nextSweep(this.progress, beganAt);
-        const keys = keysIn(jsonsOf(page.answer.data));
+        const records = jsonsOf(page.answer.data);
+        const keys = keysIn(records);
+        const keepsPlaces = this.#showsChangeInPlace(records);
         const fresh = [...keys].filter((key) => !this.#isRead(key, sweep.number)).length;
         this.#progressTo(
-          sweepAfter(sweep, page, { fresh, leftOut: 0, rejectedAt: [], settled, now, proofMs }),
+          sweepAfter(sweep, page, {
+            ...{ fresh, leftOut: 0, rejectedAt: [], keepsPlaces },
+            ...{ settled, ordered, isPolled: this.isPolled, now, proofMs },
+          }),
         );
         for (const key of keys) this.#mark(key, true);
         return [];
@@ -53,6 +69,12 @@ export class SweepLedger implements KnownRecords {
         return this.#hear(step);
       case 'asked-once':
         this.#progressTo({ ...this.progress, askedAt: now });
+        return [];
+      case 'judged':
+        this.#progressTo(judgedSweep(this.progress, step.verdict));
+        return [];
+      case 'polled':
+        this.#progressTo(polledAfter(this.progress, now, proofMs));
         return [];
       case 'absent':
         return this.#forget(step.keys, step.since);
@@ -72,6 +94,19 @@ export class SweepLedger implements KnownRecords {
     return [];
   }
 
+  /** Keeps the records of a page; whether one that has changed stands in front of one that has not. */
+  #showsChangeInPlace(records: readonly JsonValue[]): boolean {
+    const states = records.flatMap((record) => {
+      const key = keyOfId(record);
+      if (key === undefined) return [];
+      const [text, old] = [JSON.stringify(record), this.#texts.get(key)];
+      this.#texts.set(key, text);
+      return old === undefined ? [] : [old === text ? 'same' : 'changed'];
+    });
+    const first = states.indexOf('changed');
+    return first >= 0 && states.lastIndexOf('same') > first;
+  }
+
   keys(): string[] {
     return [...this.#marks.keys()];
   }
@@ -85,21 +120,29 @@ export class SweepLedger implements KnownRecords {
       .sort()
       .filter((key) => key > after);
     const looked = rest.slice(0, this.#stretch);
-    const keys = looked.filter((key) => this.#isUnseen(key, since));
+    const keys = looked.filter((key) => this.isUnseen(key, since));
     return { keys, next: rest.length > looked.length ? looked.at(-1) : undefined };
+  }
+
+  unread(keys: readonly string[], since: number): number {
+    return keys.filter((key) => (this.#marks.get(key)?.read ?? 0) < since).length;
+  }
+
+  timeOf(key: string): number | null {
+    return this.times.get(key) ?? null;
   }
 
   #isRead(key: string, sweep: number): boolean {
     return this.#marks.get(key)?.read === sweep;
   }
 
-  #isUnseen(key: string, since: number): boolean {
+  isUnseen(key: string, since: number): boolean {
     const mark = this.#marks.get(key);
     return mark !== undefined && mark.seen < since;
   }
 
   #forget(keys: readonly string[], since: number): string[] {
-    const gone = keys.filter((key) => this.#isUnseen(key, since));
+    const gone = keys.filter((key) => this.isUnseen(key, since));
     for (const key of gone) this.#marks.delete(key);
     return gone;
   }

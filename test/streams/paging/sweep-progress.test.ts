@@ -1,19 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { BEGINNING } from '../../../src/streams/paging/anchors.ts';
 import {
+  absencePairs,
   hasReadAll,
   NO_SWEEP,
   nextSweep,
   proofLeft,
-  removedLately,
-  seenSince,
   showsAbsence,
   sweepAfter,
   takenOver,
-  withRemoved,
 } from '../../../src/streams/paging/sweep-progress.ts';
 import { NOTHING_COUNTED } from '../../../src/streams/paging/reading-counts.ts';
-import type { Proof, SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
+import type {
+  Proof as AnyProof,
+  SweepProgress,
+} from '../../../src/streams/paging/sweep-progress.ts';
 import { answer } from './moving-list.ts';
 
 /** A page as it counts for a sweep: the list's total, keys not read before, whether it is the last. */
@@ -25,6 +26,9 @@ interface Told {
   /** Records of the page. Default one. */
   readonly records?: number;
 }
+
+/** What a reading without an order comes to. */
+type Proof = Exclude<AnyProof, 'anchored'>;
 
 const PROOF_MS = 60_000;
 /** When pages are kept. */
@@ -45,8 +49,8 @@ function readAt(now: number, sweep: SweepProgress, ...pages: Told[]): SweepProgr
       next: last ? undefined : { ...BEGINNING, offset: before.distinct + fresh },
     };
     return sweepAfter(before, page, {
-      ...{ fresh, leftOut: 0, rejectedAt: [] },
-      ...{ settled, now, proofMs: PROOF_MS },
+      ...{ fresh, leftOut: 0, rejectedAt: [], keepsPlaces: false },
+      ...{ settled, ordered: true, isPolled: false, now, proofMs: PROOF_MS },
     });
   }, sweep);
 }
@@ -64,11 +68,16 @@ function sweepOf(proof: Proof, last: SweepProgress, beganAt = 1_000): SweepProgr
   return { ...readAt(beganAt + 500, sweep, ...pages), phase: 'removing' };
 }
 
+/** The sweep since which a key must have been seen, or it is gone. */
+function seenSince(sweep: SweepProgress): number | undefined {
+  return absencePairs(sweep, PROOF_MS)[0]?.first.number;
+}
+
 /** Sweeps that begin at these times, and what each says of who has not been seen since when. */
 function sweepsAt(...sweeps: readonly [beganAt: number, proof: Proof][]) {
   let sweep = NO_SWEEP;
   const since = sweeps.map(([beganAt, proof]) =>
-    seenSince((sweep = sweepOf(proof, sweep, beganAt)), PROOF_MS),
+    seenSince((sweep = sweepOf(proof, sweep, beganAt))),
   );
   return { since, sweep };
 }
@@ -86,8 +95,10 @@ describe('a sweep', () => {
       beganAt: 2_000,
       ...begun,
       proof: 'exact',
-      row: [{ number: 1, at: KEPT_AT }],
+      proving: [exact.newest],
+      peak: 2,
     });
+    expect(exact.newest).toMatchObject({ number: 1, beganAt: 1_000, at: KEPT_AT, total: 2 });
   });
 
   it('keeps the position and the distinct keys of each page until the last', () => {
@@ -174,7 +185,7 @@ describe('a sweep', () => {
   ])('proves: %s, by %s', (proof, _, pages) => {
     expect(read(first, ...pages)).toMatchObject({
       proof,
-      row: proof === 'exact' ? [{ number: 1, at: KEPT_AT }] : [],
+      proving: proof === 'exact' ? [{ number: 1, at: KEPT_AT }] : [],
     });
   });
 
@@ -227,13 +238,13 @@ describe('takenOver', () => {
     const now = 20_500 + away;
     const over = takenOver(kept, { ...here, now });
     expect(over).toMatchObject({
-      row: [{ number: 1, at: now - 20_000 }],
+      proving: [{ number: 1, at: now - 20_000 }],
       askedAt: now - 20_000,
       keptAt: now,
     });
     expect(proofLeft(over, now, PROOF_MS)).toBe(40_000);
-    expect(seenSince(sweepOf('exact', over, now + 39_999), PROOF_MS)).toBeUndefined();
-    expect(seenSince(sweepOf('exact', over, now + 40_000), PROOF_MS)).toBe(1);
+    expect(seenSince(sweepOf('exact', over, now + 39_999))).toBeUndefined();
+    expect(seenSince(sweepOf('exact', over, now + 40_000))).toBe(1);
     // What is taken over again at once is as it was.
     expect(takenOver(over, { ...here, now })).toEqual(over);
   });
@@ -241,8 +252,8 @@ describe('takenOver', () => {
   it('begins all proofs anew where others may have seen what is missing', () => {
     const kept: SweepProgress = { ...removing, askedUpTo: 'k', askedAt: 500 };
     const over = takenOver(kept, { ...here, byOthers: true });
-    expect(over).toMatchObject({ row: [], askedUpTo: null, askedAt: null });
-    expect(seenSince(sweepOf('exact', over, 99_000), PROOF_MS)).toBeUndefined();
+    expect(over).toMatchObject({ proving: [], askedUpTo: null, askedAt: null });
+    expect(seenSince(sweepOf('exact', over, 99_000))).toBeUndefined();
   });
 });
 
@@ -314,7 +325,8 @@ describe('seenSince', () => {
       [150_000, 'exact'],
       [220_000, 'complete'],
     );
-    expect(since).toEqual([undefined, undefined, undefined, 1, undefined]);
+    expect(since.slice(0, 3)).toEqual([undefined, undefined, undefined]);
+    expect(since.slice(3)).toEqual([1, 1]); // the exact ones, though another came in between or after
   });
 
   it.each<[Proof, (number | undefined)[]]>([
@@ -333,23 +345,24 @@ describe('seenSince', () => {
 
   it('keeps of however many sweeps only few', () => {
     const often = Array.from({ length: 1_000 }, (_, k) => [k * 600, 'exact'] as [number, Proof]);
-    expect(sweepsAt(...often).sweep.row.length).toBeLessThan(13);
+    expect(sweepsAt(...often).sweep.proving.length).toBeLessThan(24);
     const daily = Array.from(
       { length: 50 },
       (_, k) => [k * 86_400_000, 'exact'] as [number, Proof],
     );
-    expect(sweepsAt(...daily).sweep.row).toHaveLength(2);
+    expect(sweepsAt(...daily).sweep.proving).toHaveLength(3);
   });
 
   it('says nothing before the first sweep', () => {
-    expect(seenSince({ ...NO_SWEEP, phase: 'removing', proof: 'exact' }, 0)).toBeUndefined();
+    expect(seenSince({ ...NO_SWEEP, phase: 'removing', proof: 'exact' })).toBeUndefined();
   });
 
   it('needs two sweeps also where no time is asked for', () => {
+    const since = (sweep: SweepProgress) => absencePairs(sweep, 0)[0]?.first.number;
     const first = sweepOf('exact', NO_SWEEP, 1_000);
-    expect(seenSince(first, 0)).toBeUndefined();
-    expect(seenSince({ ...first, beganAt: 5_000 }, 0)).toBeUndefined(); // however late it is kept
-    expect(seenSince(sweepOf('exact', first, 1_500), 0)).toBe(1);
+    expect(since(first)).toBeUndefined();
+    expect(since({ ...first, beganAt: 5_000 })).toBeUndefined(); // however late it is kept
+    expect(since(sweepOf('exact', first, 1_500))).toBe(1);
   });
 });
 
@@ -361,30 +374,5 @@ describe('proofLeft', () => {
       0, 60_000, 10_000, 0,
     ]);
     expect([left(100, 99_999), left(99_999, 100)]).toEqual([0, 60_000]);
-  });
-});
-
-describe('deletions of the last hour', () => {
-  const HOUR = 3_600_000;
-  const at = 1_000;
-  const some = withRemoved(NO_SWEEP, 3, at);
-
-  it('are none before the first', () => {
-    expect(NO_SWEEP.removed).toEqual({ count: 0, since: 0 });
-    expect(withRemoved(NO_SWEEP, 0, at)).toBe(NO_SWEEP);
-  });
-
-  it('add up, and are forgotten together an hour after the first of them', () => {
-    const more = withRemoved(some, 4, at + HOUR - 1);
-    expect(removedLately(some, at)).toBe(3);
-    expect(removedLately(more, at + HOUR - 1)).toBe(7);
-    expect(removedLately(more, at + HOUR)).toBe(0);
-    expect(removedLately(withRemoved(more, 2, at + HOUR), at + HOUR)).toBe(2);
-    expect(withRemoved(more, 2, at + HOUR).removed.since).toBe(at + HOUR);
-  });
-
-  it('change nothing else of a sweep, and outlive it', () => {
-    expect(some).toEqual({ ...NO_SWEEP, removed: { count: 3, since: at } });
-    expect(nextSweep(some, 2_000).removed).toEqual(some.removed);
   });
 });

@@ -2,6 +2,7 @@ import { concatMap, defer, delay, map, of, takeWhile, tap, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import type { Answer } from '../../../src/streams/decode/answer.ts';
+import type { ProvingReading } from '../../../src/streams/paging/absence-proof.ts';
 import { permits } from '../../../src/streams/flow/permits.ts';
 import { NO_SWEEP, takenOver } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
@@ -78,14 +79,14 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
     const place = permits(1);
     sweeps({
       progress: () => ledger.progress,
-      scan: (from, onUnsettled) =>
+      scan: (from, onTrouble) =>
         pages({
           request,
           keyOf: keyOfId,
           pageSize: PAGE_SIZE,
           permit: () => place.acquire,
           from,
-          onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled(),
+          onTrouble,
         }),
       permits: place,
       records: ledger,
@@ -124,6 +125,10 @@ export function inWords(step: SweepStep): string {
       return `asked${step.again ? ' again' : ''} since ${step.since}: ${step.key}`;
     case 'asked-once':
       return 'asked once';
+    case 'judged':
+      return `judged, ${step.verdict.heldBack.reduce((sum, { gone }) => sum + gone, 0)} held back`;
+    case 'polled':
+      return 'polled';
     case 'end':
       return 'end';
   }
@@ -137,10 +142,14 @@ export const sweepsEnded = (ends: number) => {
 /** A ledger as if the keys had been read by sweeps 1 and 2, both exact. */
 export function afterTwo(all: readonly string[], stretch?: number): SweepLedger {
   const ledger = new SweepLedger(all, stretch);
-  ledger.progress = { ...NO_SWEEP, number: 2, proof: 'exact' };
+  ledger.progress = { ...NO_SWEEP, number: 2, proof: 'exact', judged: 2, peak: all.length };
   ledger.see(all);
   return ledger;
 }
+/** A reading that proves something, at the beginning of time. */
+export const provingAt = (number: number): ProvingReading => ({
+  ...{ number, beganAt: 0, at: 0, total: 0, order: null, lastSince: 0 },
+});
 /** The same after two more sweeps, 3 and 4, that have not seen the keys. */
 export function removing(all: readonly string[], stretch?: number): SweepLedger {
   const ledger = afterTwo(all, stretch);
@@ -149,7 +158,10 @@ export function removing(all: readonly string[], stretch?: number): SweepLedger 
     number: 4,
     phase: 'removing',
     proof: 'exact',
-    row: [{ number: 3, at: 0 }],
+    judged: 2,
+    peak: all.length,
+    proving: [provingAt(3)],
+    newest: provingAt(4),
   };
   return ledger;
 }
