@@ -64,7 +64,7 @@ export class Api {
     token: string | undefined,
     fault?: PageFault,
   ): Promise<Answer> {
-    const { readings, sort, shuffleTies } = this.#settings;
+    const { readings, sort, shuffleTies, totalCap, totalStep } = this.#settings;
     if (token === undefined || !(await this.#tokens.accepts(token))) {
       return complaint(readings.unauthorized, 'Missing, invalid or expired token');
     }
@@ -72,7 +72,7 @@ export class Api {
     if (typeof query === 'string') return complaint(400, query);
     const hidden = this.#hidden.of(resource);
     const body = listPage(this.#store.table(resource), query, {
-      sort,
+      ...{ sort, totalCap, totalStep },
       ...(shuffleTies && { shuffle: ++this.#lists }),
       ...(hidden && { hidden }),
       ...(fault && { fault: { ...fault, random: this.#random } }),

@@ -15,24 +15,29 @@ const RECORD_BYTES = 3_072;
 
 /** How a list is shown, whatever is asked of it. */
 export interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
+  /** Most records that a query shows and counts. */
+  readonly totalCap: number;
+  /** The total is rounded to a multiple of this. */
+  readonly totalStep: number;
   /** What goes wrong with this page, and what decides which of its records it befalls. */
   readonly fault?: PageFault & { readonly random: Random };
 }
 
 /** The JSON text of a list's answer: `{"data":[...],"pagination":{...}}`. */
 export function listPage(table: Table, query: ListQuery, view: ListView): Buffer {
-  const { fault, ...how } = view;
+  const { fault, totalCap, totalStep, ...how } = view;
   const { ids, total } =
     query.number === undefined
       ? selectPage(table, {
           offset: query.offset,
-          limit: query.pageSize,
+          limit: Math.max(0, Math.min(query.pageSize, totalCap - query.offset)),
           ...how,
           ...(query.window && { window: query.window }),
         })
       : selectOne(table, query, query.number, how.hidden);
   const shown = fault?.kind === 'empty' ? [] : ids;
-  const counted = fault?.kind === 'empty' && fault.pagination === 'empty' ? 0 : total;
+  const told = Math.round(Math.min(total, totalCap) / totalStep) * totalStep;
+  const counted = fault?.kind === 'empty' && fault.pagination === 'empty' ? 0 : told;
   const repeated = fault?.kind === 'repeat' ? someOf(ids, fault.records ?? 1, fault.random) : NONE;
   const out = new ByteWriter(ids.length * RECORD_BYTES + 512);
   out.text('{"data":[');

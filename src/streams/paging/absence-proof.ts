@@ -74,6 +74,8 @@ export interface Reach {
   /** The highest total that a complete reading has ended with. */
   readonly peak: number | null;
   readonly marks: KeyMarks;
+  /** Whether the key is of a mass that the operator lets go: a new cap looks like one, but then nobody would. */
+  readonly isConfirmed: (key: string) => boolean;
 }
 
 /**
@@ -85,11 +87,15 @@ export interface Reach {
  * - its place by key or `updated_at`, whichever the list is sorted by, is in front of the last record that was read; or
  * - the list has ended with the same record ever since a reading had this one: nothing was pushed out at its end.
  */
-export function isInReach(key: string, reading: ProvingReading, { peak, marks }: Reach): boolean {
+export function isInReach(key: string, reading: ProvingReading, reach: Reach): boolean {
+  const { peak, marks } = reach;
   const { total, order, lastSince } = reading;
-  if (peak !== null && total < peak) return true;
+  if ((peak !== null && total < peak) || reach.isConfirmed(key)) return true;
   if (!order?.last) return false;
-  return isInFront({ key, time: marks.timeOf(key) }, order) || marks.unread([key], lastSince + 1) === 0;
+  // A reading comes to its last record last: one that only the first of those readings has read may have moved behind it since.
+  return (
+    isInFront({ key, time: marks.timeOf(key) }, order) || marks.unread([key], lastSince + 1) === 0
+  );
 }
 
 /** Whether a key is gone by one of the pairs. */

@@ -10,6 +10,8 @@ export interface HeldBack {
   readonly gone: number;
   /** Number of records that the list had in reading `from`. */
   readonly known: number;
+  /** Whether the operator has raised the limit since, so that the keys may be deleted. */
+  readonly isConfirmed: boolean;
 }
 
 /** Keys whose absence a complete reading shows, counted by when they vanished. */
@@ -47,8 +49,9 @@ export interface SeenMarks {
   isUnseen(key: string, since: number): boolean;
 }
 
-export function isHeldBack(key: string, heldBack: readonly HeldBack[], marks: SeenMarks): boolean {
-  return heldBack.some(({ from, to }) => marks.isUnseen(key, to) && !marks.isUnseen(key, from));
+/** Whether a key vanished with one of these masses. */
+export function isIn(key: string, masses: readonly HeldBack[], marks: SeenMarks): boolean {
+  return masses.some(({ from, to }) => marks.isUnseen(key, to) && !marks.isUnseen(key, from));
 }
 
 /**
@@ -73,7 +76,8 @@ export function judgeMissing(
   const { judged, number, heldBack, limitPercent } = at;
   const counted = heldBack.map((each, nth) => ({ ...each, gone: missing.heldBack[nth]! }));
   const known = at.known - (missing.all - missing.fresh); // the older ones were missing in the reading before, too
-  const fresh = { from: judged, to: number, found: number, gone: missing.fresh, known };
+  const range = { from: judged, to: number, found: number, isConfirmed: false };
+  const fresh: HeldBack = { ...range, gone: missing.fresh, known };
   const isOver = (each: HeldBack) => isMass(each.gone, each.known, limitPercent);
   const isBefore = (each: HeldBack) => each.found === judged && isOver(each);
   const masses = counted.some(isBefore)
@@ -81,8 +85,13 @@ export function judgeMissing(
         isBefore(each) ? { ...each, to: number, gone: each.gone + fresh.gone } : each,
       )
     : [...counted, fresh];
+  /** Whether nothing of a mass came back: if it is within the limit now, that is another limit. */
+  const isWhole = (each: HeldBack) =>
+    each.gone > 0 && heldBack.some(({ from, gone }) => from === each.from && each.gone >= gone);
   return {
-    heldBack: masses.filter(isOver),
+    heldBack: masses
+      .filter((each) => isOver(each) || isWhole(each))
+      .map((each) => ({ ...each, isConfirmed: !isOver(each) })),
     hasRecovered: counted.some((each, nth) => each.gone < heldBack[nth]!.gone && !isOver(each)),
   };
 }

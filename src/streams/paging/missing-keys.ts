@@ -2,7 +2,7 @@ import { concatMap, defer, EMPTY, from, of, reduce, repeat, switchMap, timer } f
 import type { Observable, SchedulerLike } from 'rxjs';
 import { isProvenGone } from './absence-proof.ts';
 import type { KeyMarks } from './absence-proof.ts';
-import { isHeldBack } from './deletion-limit.ts';
+import { isIn } from './deletion-limit.ts';
 import type { MissingKeys } from './deletion-limit.ts';
 import { absencePairs } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
@@ -69,11 +69,17 @@ export function missingKeys(options: MissingKeysOptions): NewestMissing {
         repeat({ delay: () => (after === undefined ? EMPTY : of(undefined)) }),
       );
     });
-  const isFree = (key: string) => !isHeldBack(key, progress().heldBack, records);
+  const massesThat = (areConfirmed: boolean) =>
+    progress().heldBack.filter((each) => each.isConfirmed === areConfirmed);
+  const isFree = (key: string) => !isIn(key, massesThat(false), records);
   const sumOf = (count: (keys: readonly string[]) => number) =>
     stretches((keys) => of(count(keys))).pipe(reduce((sum, more) => sum + more, 0));
   const pairsNow = () => absencePairs(progress(), proofMs);
-  const reach = () => ({ peak: progress().peak, marks: records });
+  const reach = () => ({
+    peak: progress().peak,
+    marks: records,
+    isConfirmed: (key: string) => isIn(key, massesThat(true), records),
+  });
 
   return {
     count: () =>
@@ -87,8 +93,7 @@ export function missingKeys(options: MissingKeysOptions): NewestMissing {
               fresh: sum.fresh + keys.filter((key) => !records.isUnseen(key, judged)).length,
               heldBack: heldBack.map(
                 (each, nth) =>
-                  sum.heldBack[nth]! +
-                  keys.filter((key) => isHeldBack(key, [each], records)).length,
+                  sum.heldBack[nth]! + keys.filter((key) => isIn(key, [each], records)).length,
               ),
             }),
             none,

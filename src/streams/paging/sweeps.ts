@@ -200,7 +200,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       const known = records.count();
       const at = { judged, number, known, heldBack, limitPercent };
       const verdict = judgeMissing(counted, at);
-      held = verdict.heldBack.reduce((sum, { gone }) => sum + gone, 0);
+      held = verdict.heldBack.reduce((sum, each) => sum + (each.isConfirmed ? 0 : each.gone), 0);
       if (held > 0) onHeld?.({ gone: held, known });
       return step(of({ kind: 'judged', verdict }));
     }),

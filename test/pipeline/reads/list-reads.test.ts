@@ -94,12 +94,12 @@ interface More extends Partial<Pick<ListReadsOptions, 'keyFields' | 'resyncs$' |
   readonly hasNextPage?: (query: ListQuery) => boolean;
 }
 
-/** Records of which none has been seen since sweep 6, except by it. */
+/** Records of which none has been seen by a sweep. */
 const known = (count: number, ...keys: string[]): Omit<SweptRecords, 'sweep'> => ({
   count: () => count,
   unseen: () => ({ keys, next: undefined }),
-  isUnseen: (_, since) => since > 6,
-  unread: (asked, since) => (since > 6 ? asked.length : 0),
+  isUnseen: (_, since) => since > 0,
+  unread: (asked) => asked.length,
   text: () => undefined,
 });
 const NOTHING = known(0);
@@ -431,7 +431,7 @@ describe('the sweeps of a resource', () => {
     const found: ReturnType<typeof inShort>[] = [];
     let sweep: SweepProgress = removing;
     let missing = ['7', '8', 'W-9'];
-    const records = { count: () => 1_000, unseen: () => ({ keys: missing, next: undefined }) };
+    const records = { ...known(1_000), unseen: () => ({ keys: missing, next: undefined }) };
     const query = ({ orderNumber }: ListQuery) => (orderNumber === '8' ? [order(8)] : []);
     reading(
       query,
@@ -460,6 +460,7 @@ describe('the sweeps of a resource', () => {
       { sweep: () => sweep, records, poll: { intervalMs: 60_000 } },
     );
     expect(found).toEqual([
+      { lane: 'sweep', step: 'judged' },
       { lane: 'sweep', step: 'asked' },
       { lane: 'sweep', step: 'asked', records: ['8'], spared: ['8'] },
       { lane: 'sweep', step: 'asked-once' },
@@ -476,11 +477,14 @@ describe('the sweeps of a resource', () => {
       () => [],
       ({ batches$, at }) => {
         const found: Seen[] = [];
-        const reading$ = batches$.subscribe((page) => page.step && found.push(page));
+        const reading$ = batches$.subscribe((page) => {
+          if (page.step) found.push(page);
+          if (page.step && kindOf(page.step) === 'judged') page.settle();
+        });
         at(500, () => {
-          expect(found.map(({ step }) => kindOf(step))).toEqual(['asked']);
-          expect(found[0]!.gone).toBeUndefined();
-          expect(found[0]!.spared).toEqual(spared);
+          expect(found.map(({ step }) => kindOf(step))).toEqual(['judged', 'asked']);
+          expect(found[1]!.gone).toBeUndefined();
+          expect(found[1]!.spared).toEqual(spared);
           reading$.unsubscribe();
         });
       },
@@ -526,9 +530,11 @@ describe('the sweeps of a resource', () => {
     expect(found).toEqual([
       { lane: 'first-read', records: ['1', '2'] },
       { lane: 'sweep', step: 'page', records: ['1', '2'] },
+      { lane: 'sweep', step: 'judged' },
       { lane: 'sweep', step: 'absent', gone: gone(1) },
       { lane: 'sweep', step: 'end' },
       { lane: 'sweep', step: 'page', records: ['1', '2'] },
+      { lane: 'sweep', step: 'judged' },
       { lane: 'sweep', step: 'absent', gone: gone(2) },
       { lane: 'sweep', step: 'end' },
     ]);
