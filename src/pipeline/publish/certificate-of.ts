@@ -50,11 +50,8 @@ export function certificateOf(reading: Reading): Certificate {
     const position = Number(live.ends[partition] ?? 0);
     return [String(partition), { position, ...tally.toJSON() }] as const;
   });
-  // At its highest a total may be a cap on what the API shows: then records that are published were not read.
-  const isCredible =
-    sweep.peak === null ||
-    (typeof total === 'number' && total < sweep.peak) ||
-    all.toJSON().records <= read;
+  // A list that is cut off lacks records that are published.
+  const isCredible = sweep.cut === null || all.toJSON().records <= read;
   return {
     account,
     resource,

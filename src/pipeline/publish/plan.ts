@@ -108,12 +108,9 @@ export function planning(
         : [];
     const messages = [...publication.messages, ...acknowledgement];
     const now = scheduler.now();
-    const reached = sweepAt(difference, {
-      checkpoint,
-      now,
-      proofMs: config.poll.deleteProofMs,
-      isPolled: rules.windowed,
-    });
+    const { deleteProofMs: proofMs, pageSize } = config.poll;
+    const isPolled = rules.windowed;
+    const reached = sweepAt(read, { checkpoint, now, proofMs, pageSize, isPolled });
     const sweep = { ...withSettled(reached, difference, publication), keptAt: now };
     const texts = textsOf(difference, images);
     const ids = runs.map(({ run }) => run.id);
@@ -227,17 +224,13 @@ function withSettled(
 
 /** How far sweeps have come with a batch. */
 function sweepAt(
-  difference: Difference<ComparedBatch>,
-  at: {
+  { batch, keys, runs, leftOut }: ComparedBatch,
+  at: Pick<SweptPage, 'now' | 'proofMs' | 'pageSize' | 'isPolled'> & {
     readonly checkpoint: Pick<Checkpoint, 'sweep' | 'unread' | 'run'>;
-    readonly now: number;
-    readonly proofMs: number;
-    /** Whether the list has polls. */
-    readonly isPolled: boolean;
   },
 ): SweepProgress {
-  const { batch, keys, runs, leftOut } = difference.read;
-  const { checkpoint, now, proofMs, isPolled } = at;
+  const { checkpoint, ...how } = at;
+  const { now, proofMs } = how;
   const { sweep } = checkpoint;
   const afterPage = (
     next: SweepProgress,
@@ -248,9 +241,7 @@ function sweepAt(
     const inRuns = runs.filter(isFresh).reduce((sum, { size }) => sum + size, 0);
     const fresh = checkpoint.unread(keys, next.number) + inRuns;
     const left = leftOut.length > 0 ? checkpoint.unread(leftOut, next.number) : 0;
-    const keepsPlaces = !sweep.order.keepsPlaces && showsChangeInPlace(difference);
-    const counted = { fresh, leftOut: left, keepsPlaces };
-    return sweepAfter(next, page, { ...more, ...counted, isPolled, now, proofMs });
+    return sweepAfter(next, page, { ...more, ...how, fresh, leftOut: left });
   };
   if (batch.lane === 'first-read') {
     const { page, snapshot, isWhole } = batch;
@@ -280,15 +271,6 @@ function sweepAt(
     case 'absent':
       return sweep;
   }
-}
-
-/** Whether a page shows a record that has changed since it was read last in front of one that has not. */
-function showsChangeInPlace({ changes, same, read }: Difference<ComparedBatch>): boolean {
-  const changed = new Set(changes.filter(({ op }) => op === 'u').map(({ key }) => key));
-  if (changed.size === 0) return false;
-  const first = read.records.findIndex(({ key }) => changed.has(key));
-  const unchanged = new Set(same);
-  return read.records.slice(first + 1).some((each) => unchanged.has(each));
 }
 
 /** An initial snapshot with the first of its pages here: one that goes on was begun by somebody else. */

@@ -10,6 +10,8 @@ import { MAX_BACK_MS, serverClock } from '../../streams/http/server-clock.ts';
 import { leftOut } from '../../streams/paging/left-out.ts';
 import { poll, window } from '../../streams/paging/poll.ts';
 import { proofLeft } from '../../streams/paging/sweep-progress.ts';
+import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
+import type { KnownRecords } from '../../streams/paging/sweeps.ts';
 import { keyOfFields } from '../../streams/records/key-of.ts';
 import { hastened } from '../../streams/quota/hastened.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
@@ -25,7 +27,6 @@ import { resyncReads } from './resync-reads.ts';
 import { singleRecords } from './single-records.ts';
 import { snapshotReads } from './snapshot-reads.ts';
 import { sweepReads } from './sweep-reads.ts';
-import type { SweptRecords } from './sweep-reads.ts';
 
 export interface ListReadsOptions {
   readonly task: Pick<
@@ -39,7 +40,7 @@ export interface ListReadsOptions {
   /** How far reads have come by now. */
   readonly progress: () => Pick<Cursor, 'firstRead' | 'since'>;
   /** What is published, and how far sweeps have come by now. */
-  readonly checkpoint: SweptRecords;
+  readonly checkpoint: KnownRecords & { readonly sweep: SweepProgress };
   /** Pages of the initial snapshot that may be under way at once. Default 2: one asked for, one committed. */
   readonly pagesUnderWay?: number;
   /** What is to be published again, once the initial snapshot is done. Default nothing. */

@@ -7,24 +7,18 @@ import type { Span } from '../../streams/http/logical-clock.ts';
 import { sweeps } from '../../streams/paging/sweeps.ts';
 import type { KnownRecords, SweepStep } from '../../streams/paging/sweeps.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
-import type { Checkpoint } from '../checkpoint/checkpoint.ts';
 import type { Task } from '../task.ts';
 import type { AskedReadings } from './certify-asked.ts';
 import type { Brought, ReadLane, SweepBatch } from './read-batch.ts';
 import type { SingleRecords } from './single-records.ts';
 import type { SnapshotReads } from './snapshot-reads.ts';
 
-/** What is published, and how far sweeps have come. */
-export interface SweptRecords extends Omit<KnownRecords, 'timeOf'>, Pick<Checkpoint, 'text'> {
-  readonly sweep: SweepProgress;
-}
-
 export interface SweepReadsOptions {
   readonly task: Pick<Task, 'rules' | 'config' | 'hooks' | 'scheduler'>;
   readonly lane: ReadLane;
   readonly lanes: Pick<Lanes, 'ask' | 'paceMs'>;
   /** What is published, and how far sweeps have come by now. */
-  readonly checkpoint: SweptRecords;
+  readonly checkpoint: KnownRecords & { readonly sweep: SweepProgress };
   readonly single: SingleRecords;
   /** When the first sweep may begin. */
   readonly done$: SnapshotReads['done$'];
@@ -47,13 +41,6 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
   const { config, hooks, scheduler } = task;
   const { windowed, byKey } = task.rules;
   const { intervalMs, sweepIntervalMs, deleteLimitPercent, deleteProofMs } = config.poll;
-  const records: KnownRecords = {
-    count: () => checkpoint.count(),
-    unseen: (since, after) => checkpoint.unseen(since, after),
-    isUnseen: (key, since) => checkpoint.isUnseen(key, since),
-    unread: (keys, since) => checkpoint.unread(keys, since),
-    timeOf: (key) => (windowed ? (checkpoint.text(key)?.updatedAt ?? null) : null),
-  };
   const asking$ = certify$.pipe(tap(asked.ask), ignoreElements());
   const swept$ = done$.pipe(
     take(1),
@@ -65,7 +52,7 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
           return lane.scan({}, { from: position, endsAtCut: true, onTrouble });
         },
         permits: lane.permits,
-        records,
+        records: checkpoint,
         ...(byKey && { single: { ...single, ask: (key) => single.ask(key, lanes.ask) } }),
         ...(polled$ && { polled$ }),
         moment,
@@ -79,7 +66,7 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
           proofMs: deleteProofMs,
           limitPercent: deleteLimitPercent,
           onHeld: (held) => hooks.onHeld({ ...held, limitPercent: deleteLimitPercent }),
-          onCut: ({ total }) => hooks.onTrouble({ trouble: 'cut', offset: total }),
+          onCut: (total) => hooks.onTrouble({ trouble: 'cut', offset: total }),
         },
         scheduler,
       }),

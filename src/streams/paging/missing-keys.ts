@@ -1,10 +1,8 @@
 import { concatMap, defer, EMPTY, from, of, reduce, repeat, switchMap, timer } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import { isProvenGone } from './absence-proof.ts';
-import type { KeyMarks } from './absence-proof.ts';
 import { isIn } from './deletion-limit.ts';
-import type { MissingKeys } from './deletion-limit.ts';
-import { absencePairs } from './sweep-progress.ts';
+import type { MissingKeys, SeenMarks } from './deletion-limit.ts';
+import { seenSince } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
 
 /** Keys that are known, and have not been seen since a certain sweep. */
@@ -15,7 +13,7 @@ export interface Unseen {
 }
 
 /** What is known of the records that are published, as far as sweeps need it. */
-export interface KnownRecords extends KeyMarks {
+export interface KnownRecords extends SeenMarks {
   /** How many there are. */
   count(): number;
   /** A stretch of the keys behind `after`: so many that the caller is not held up for long. */
@@ -46,8 +44,6 @@ export interface NewestMissing {
   readonly each: <T>(work: (key: string) => Observable<T>, after?: string) => Observable<T>;
   /** Gives keys whose absence is proven to `work`, as {@link each} does. */
   readonly proven: <T>(work: (gone: ProvenGone) => Observable<T>) => Observable<T>;
-  /** Number of keys that have been missing for long enough, and of which it can't be told whether the list is cut off before them. */
-  readonly countBehindCut: () => Observable<number>;
 }
 
 export function missingKeys(options: MissingKeysOptions): NewestMissing {
@@ -69,17 +65,10 @@ export function missingKeys(options: MissingKeysOptions): NewestMissing {
         repeat({ delay: () => (after === undefined ? EMPTY : of(undefined)) }),
       );
     });
-  const massesThat = (areConfirmed: boolean) =>
-    progress().heldBack.filter((each) => each.isConfirmed === areConfirmed);
-  const isFree = (key: string) => !isIn(key, massesThat(false), records);
-  const sumOf = (count: (keys: readonly string[]) => number) =>
-    stretches((keys) => of(count(keys))).pipe(reduce((sum, more) => sum + more, 0));
-  const pairsNow = () => absencePairs(progress(), proofMs);
-  const reach = () => ({
-    peak: progress().peak,
-    marks: records,
-    isConfirmed: (key: string) => isIn(key, massesThat(true), records),
-  });
+  const isFree = (key: string) => {
+    const held = progress().heldBack.filter((each) => !each.isConfirmed);
+    return !isIn(key, held, records);
+  };
 
   return {
     count: () =>
@@ -100,28 +89,20 @@ export function missingKeys(options: MissingKeysOptions): NewestMissing {
           ),
         );
       }),
-    countFree: () => sumOf((keys) => keys.filter(isFree).length),
+    countFree: () =>
+      stretches((keys) => of(keys.filter(isFree).length)).pipe(
+        reduce((sum, more) => sum + more, 0),
+      ),
     each: (work, after) =>
       stretches((keys) => from(keys.filter(isFree)).pipe(concatMap(work)), after),
     proven: (work) =>
       defer(() => {
-        const pairs = pairsNow();
-        if (pairs.length === 0) return EMPTY;
-        // A key that anything sees from now on is seen in this sweep, so any earlier number tells as much.
-        const since = Math.max(...pairs.map(({ first }) => first.number));
+        const since = seenSince(progress(), proofMs);
+        if (since === undefined) return EMPTY;
         return stretches((keys) => {
-          const gone = keys.filter((key) => isFree(key) && isProvenGone(key, pairs, reach()));
+          const gone = keys.filter((key) => isFree(key) && records.isUnseen(key, since));
           return gone.length > 0 ? work({ keys: gone, since }) : EMPTY;
         });
-      }),
-    countBehindCut: () =>
-      defer(() => {
-        const newest = pairsNow()[0];
-        if (!newest) return of(0);
-        return sumOf(
-          (keys) =>
-            keys.filter((key) => isFree(key) && records.isUnseen(key, newest.first.number)).length,
-        );
       }),
   };
 }

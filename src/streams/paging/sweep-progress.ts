@@ -1,14 +1,14 @@
 import type { Position } from './anchors.ts';
-import { provingPairs, provingWith } from './absence-proof.ts';
-import type { ProvingPair, ProvingReading } from './absence-proof.ts';
-import { isMass } from './deletion-limit.ts';
+import { provenSince, provingWith } from './absence-proof.ts';
+import type { ProvingReading } from './absence-proof.ts';
 import type { HeldBack } from './deletion-limit.ts';
-import { isByKey, NO_ORDER, orderAfter } from './list-order.ts';
-import type { ListOrder } from './list-order.ts';
+import { keyOrderAfter } from './key-order.ts';
+import type { KeyOrder } from './key-order.ts';
 import type { ScanPage } from './pages.ts';
 import { recordsOf } from '../decode/answer.ts';
 import { countsAfter, NOTHING_COUNTED, sizeOf } from './reading-counts.ts';
 import type { ReadingCounts } from './reading-counts.ts';
+import { mayBeCut } from './total-cap.ts';
 
 /**
  * What a sweep has shown. `complete`: the whole list was read, and it was not empty. `anchored`: each record that stood still was read, as
@@ -36,22 +36,23 @@ export interface SweepProgress {
   readonly distinct: number;
   /** What it has met beside those; null where an older version has read a part of it. */
   readonly counts: ReadingCounts | null;
-  /** How its records are sorted. */
-  readonly order: ListOrder;
+  readonly keyOrder: KeyOrder;
   /** Of the newest sweep that was read to its end. */
   readonly proof: Proof;
-  /** Readings that a pair of readings which proves an absence may consist of, the oldest first. */
+  /** Readings that the proof of an absence may begin with, the oldest first. */
   readonly proving: readonly ProvingReading[];
-  /** The newest sweep as one of them; null if it can't be one, or is not read to its end. */
+  /** The newest sweep as a reading that proves something; null if it proves nothing, or is not read to its end. */
   readonly newest: ProvingReading | null;
   /** Whether polls have yet to look at all that changed during it, before it proves something. */
   readonly awaitsPolls: boolean;
   /** Whether unchanged records have ever changed places: then anchors prove nothing. */
   readonly isUnordered: boolean;
-  /** The highest total that a complete reading has ended with; of a list that has lost a mass, since then. */
-  readonly peak: number | null;
-  /** The list's last record, and the first of the complete readings in a row that ended with it. */
-  readonly end: { readonly key: string; readonly since: number } | null;
+  /** The highest total that its pages have told. */
+  readonly top: number;
+  /** The highest total that pages of any sweep have told. */
+  readonly peak: number;
+  /** The total at which the list may be cut off, and since when complete readings have shown it, ms on the local clock; null if it is whole. */
+  readonly cut: { readonly total: number; readonly since: number } | null;
   /** The newest sweep whose missing keys were held against the limit. */
   readonly judged: number;
   /** Keys that are missing and must not be deleted, as too many of them vanished at once. */
@@ -75,14 +76,15 @@ export const NO_SWEEP: SweepProgress = {
   total: 'not known yet',
   distinct: 0,
   counts: null,
-  order: NO_ORDER,
+  keyOrder: null,
   proof: 'nothing',
   proving: [],
   newest: null,
   awaitsPolls: false,
   isUnordered: false,
-  peak: null,
-  end: null,
+  top: 0,
+  peak: 0,
+  cut: null,
   judged: 0,
   heldBack: [],
   askedUpTo: null,
@@ -111,7 +113,7 @@ export function takenOver(
   sweep: SweepProgress,
   { canBeAsked, now, byOthers }: TakeOver,
 ): SweepProgress {
-  const { phase, proving, newest, askedAt, keptAt } = sweep;
+  const { phase, proving, newest, cut, askedAt, keptAt } = sweep;
   const away = now - keptAt;
   const later = (each: ProvingReading) => ({
     ...each,
@@ -122,8 +124,9 @@ export function takenOver(
     ...sweep,
     proving: proving.map(later),
     newest: newest && later(newest),
+    cut: cut && { ...cut, since: cut.since + away },
     askedAt: askedAt === null ? null : askedAt + away,
-    ...(byOthers && { proving: [], newest: null, end: null, askedUpTo: null, askedAt: null }),
+    ...(byOthers && { proving: [], newest: null, askedUpTo: null, askedAt: null }),
     keptAt: now,
   };
   if (phase === 'reading') return { ...over, interrupted: true };
@@ -132,12 +135,11 @@ export function takenOver(
 
 /** The next sweep, whose first page was asked for at a time. */
 export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
-  const { number, proof, proving, isUnordered, peak, end, judged, heldBack, order } = last;
+  const { number, proof, proving, isUnordered, peak, cut, judged, heldBack } = last;
   return {
     ...NO_SWEEP,
     ...{ number: number + 1, beganAt, phase: 'reading', counts: NOTHING_COUNTED },
-    ...{ proof, proving, isUnordered, peak, end, judged, heldBack },
-    order: { ...NO_ORDER, keepsPlaces: order.keepsPlaces },
+    ...{ proof, proving, isUnordered, peak, cut, judged, heldBack },
   };
 }
 
@@ -149,14 +151,14 @@ export interface SweptPage {
   readonly leftOut: number;
   /** Where on the page what has no key of its own stands. */
   readonly rejectedAt: readonly number[];
-  /** Whether a record of the page that has changed stands in front of one that has not. */
-  readonly keepsPlaces: boolean;
   /** False when the list did not add up and was not read to the end of its doubts. */
   readonly settled: boolean;
   /** False once unchanged records have changed places. */
   readonly ordered: boolean;
   /** Whether polls read what has changed, too. */
   readonly isPolled: boolean;
+  /** Records a page that are asked for. */
+  readonly pageSize: number;
   /** ms on the local clock. */
   readonly now: number;
   /** How long what is absent has to stay so, ms. */
@@ -169,14 +171,13 @@ export function sweepAfter(
   { answer, offset, next }: ScanPage,
   page: SweptPage,
 ): SweepProgress {
-  const { fresh, leftOut, rejectedAt, keepsPlaces, settled, ordered, now } = page;
+  const { fresh, leftOut, rejectedAt, settled, ordered, pageSize, now } = page;
   const { total_records } = answer.pagination;
   const still = sweep.total === 'not known yet' || sweep.total === total_records;
   const records = recordsOf(answer);
   const { length } = records;
   const { serverTime } = answer;
   const at = { first: serverTime ?? sweep.beganAt, later: serverTime ?? now };
-  const order = orderAfter(sweep.order, records);
   const isUnordered = sweep.isUnordered || !ordered;
   const read: SweepProgress = {
     ...sweep,
@@ -185,64 +186,65 @@ export function sweepAfter(
     counts:
       sweep.counts &&
       countsAfter(sweep.counts, { offset, length, at, rejectedAt, leftOut, settled }),
-    order: { ...order, keepsPlaces: order.keepsPlaces || keepsPlaces },
+    keyOrder: keyOrderAfter(sweep.keyOrder, records),
+    top: Math.max(sweep.top, total_records),
+    peak: Math.max(sweep.peak, total_records),
     isUnordered,
     // What was proven by anchors before was not.
     ...(isUnordered && !sweep.isUnordered && { proving: [] }),
   };
   if (next) return { ...read, position: next };
-  return readToEnd({ ...read, phase: 'removing', position: null }, total_records, {
-    ...page,
-    isAtEnd: offset + length === total_records,
-    isEmpty: length === 0,
-  });
+  return readToEnd(
+    { ...read, phase: 'removing', position: null },
+    {
+      ...page,
+      isAtEnd: offset + length === total_records,
+      isEmpty: length === 0,
+      fitsOnePage: offset === 0 && length < pageSize,
+    },
+  );
+}
+
+/** The last page of a reading. */
+interface LastPage extends SweptPage {
+  /** Whether it ends where `total_records` says. */
+  readonly isAtEnd: boolean;
+  readonly isEmpty: boolean;
+  /** Whether it is the first one, too, and has room for more records. */
+  readonly fitsOnePage: boolean;
 }
 
 /** A sweep whose last page has come, with what it has shown. */
-function readToEnd(
-  sweep: SweepProgress,
-  total: number,
-  page: SweptPage & { readonly isAtEnd: boolean; readonly isEmpty: boolean },
-): SweepProgress {
-  const { number, distinct } = sweep;
-  const { settled, isAtEnd, isPolled, now, proofMs } = page;
+function readToEnd(sweep: SweepProgress, page: LastPage): SweepProgress {
+  const { number, beganAt, distinct, top, peak, heldBack } = sweep;
+  const { settled, isPolled, now, proofMs } = page;
   // A list that is suddenly empty proves nothing: such an answer is more likely than the fact. It
   // may be so in the middle of a sweep, too: then the last page is the empty one.
   if (distinct === 0 || page.isEmpty) return { ...sweep, proof: 'nothing', proving: [] };
   if (!settled || sweep.interrupted) return { ...sweep, proof: 'doubtful' };
-  const peak =
-    sweep.peak === null || isMass(sweep.peak - total, sweep.peak, MASS_PERCENT)
-      ? total
-      : Math.max(sweep.peak, total);
-  const last = isAtEnd ? sweep.order.last : null;
-  const end = last && (sweep.end?.key === last.key ? sweep.end : { key: last.key, since: number });
+  const lacksMass = heldBack.some(({ isConfirmed }) => !isConfirmed);
+  const isCut = mayBeCut({ top, peak, lacksMass, fitsOnePage: page.fitsOnePage });
+  const since = sweep.cut?.total === top ? sweep.cut.since : now;
   const proof =
     sweep.total === distinct ? 'exact' : isAnchored(sweep, page) ? 'anchored' : 'complete';
-  const read: SweepProgress = { ...sweep, proof, peak, end };
-  if (proof === 'complete') return read;
-  const newest: ProvingReading = {
-    ...{ number, beganAt: sweep.beganAt, at: now, total },
-    order: isAtEnd ? sweep.order : null,
-    lastSince: end?.since ?? number,
-  };
+  const read: SweepProgress = { ...sweep, proof, cut: isCut ? { total: top, since } : null };
+  if (proof === 'complete' || isCut) return read;
+  const newest: ProvingReading = { number, beganAt, at: now };
   return proof === 'anchored' && isPolled
     ? { ...read, newest, awaitsPolls: true }
     : proven(read, newest, proofMs);
 }
-
-/** Of the peak of a list's totals, in percent: one that is so much lower is another list's, or that of another server. */
-const MASS_PERCENT = 5;
 
 /**
  * Whether a reading with a total that moved has all that stood still, and what has moved can't be missing from it: polls find that, or nothing
  * ever moves. A record without a key may be any of those that are missing.
  */
 function isAnchored(
-  { isUnordered, order, counts }: SweepProgress,
-  { isAtEnd, isPolled }: Pick<SweptPage, 'isPolled'> & { readonly isAtEnd: boolean },
+  { isUnordered, keyOrder, counts }: SweepProgress,
+  { isAtEnd, isPolled }: Pick<LastPage, 'isAtEnd' | 'isPolled'>,
 ): boolean {
   if (isUnordered || !isAtEnd || counts?.rejected !== 0) return false;
-  return isPolled || isByKey(order);
+  return isPolled || keyOrder === 'asc' || keyOrder === 'desc';
 }
 
 function proven(sweep: SweepProgress, newest: ProvingReading, proofMs: number): SweepProgress {
@@ -296,15 +298,16 @@ export function hasReadAll({ distinct, counts }: SweepProgress, images: number):
 }
 
 /**
- * Where nothing can be asked for: the pairs of readings by which a key may be gone, the newest first.
+ * Where nothing can be asked for: the number of the sweep since which a key must have been seen, or it
+ * is gone; undefined when that can't be told yet.
  *
  * A key has to be absent from a reading that proves something, from another that began `proofMs` later, and from each in between. An index
  * that is wrong for less shows itself to one of the two at most.
  */
-export function absencePairs(sweep: SweepProgress, proofMs: number): readonly ProvingPair[] {
-  const { proving, newest, awaitsPolls } = sweep;
-  const isKept = newest === null || proving.at(-1)?.number === newest.number;
-  return provingPairs(isKept || awaitsPolls ? proving : [...proving, newest], proofMs);
+export function seenSince(sweep: SweepProgress, proofMs: number): number | undefined {
+  const { phase, proving, newest, awaitsPolls } = sweep;
+  if (phase !== 'removing' || newest === null || awaitsPolls) return undefined;
+  return provenSince(proving, newest, proofMs);
 }
 
 /** How long what was asked for once still has to stay gone before it is asked for again, ms. */

@@ -74,13 +74,6 @@ export interface Held {
   readonly known: number;
 }
 
-/** Keys that are missing from a list that may be cut off before them. */
-export interface BehindCut {
-  /** The total at which the list seems to be cut off. */
-  readonly total: number;
-  readonly missing: number;
-}
-
 /** Single records, asked for by their keys. */
 export interface SingleReads {
   /** Asks for the record of a key: emits once; undefined when it can't be told. */
@@ -110,8 +103,8 @@ export interface DeletionRules {
   readonly limitPercent: number;
   /** Called after each sweep that holds deletions back. */
   readonly onHeld?: (held: Held) => void;
-  /** Called after each sweep that leaves keys undeleted because the list may be cut off before them. */
-  readonly onCut?: (cut: BehindCut) => void;
+  /** Called with the total after each sweep of a list that may have been cut off at it for `proofMs`, if keys are missing. */
+  readonly onCut?: (total: number) => void;
 }
 
 /** What {@link sweeps} needs. */
@@ -143,7 +136,7 @@ const MAX_DOUBLED = 4;
 
 /**
  * Reads a list whole, again and again, and tells what is gone from it. Where records can be asked for, what is missing is asked for, and
- * is gone if it was twice, the time of a proof apart; of all else {@link absencePairs} and `isInReach` say when that can be told. Never
+ * is gone if it was twice, the time of a proof apart; of all else `seenSince` says when that can be told. Never
  * completes. After a failure it goes on where `progress` says.
  *
  * What is told here is on its way to be a deletion, not one yet: an answer for a single record is judged in
@@ -233,11 +226,9 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     );
     const left = stepsDone$.pipe(
       switchMap(() => missing.countFree()),
-      tap((count) => (waiting = count)),
-      switchMap(() => missing.countBehindCut()),
-      tap((behindCut) => {
+      tap((count) => {
+        waiting = count;
         inVain = isProven ? 0 : Math.min(MAX_DOUBLED, inVain + 1);
-        if (behindCut > 0) onCut?.({ total: progress().peak ?? 0, missing: behindCut });
       }),
       ignoreElements(),
     );
@@ -262,13 +253,21 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     );
     return concat(once, again);
   };
+  const tellCut = () => {
+    const { cut } = progress();
+    if (cut && cut.since + proofMs <= scheduler.now()) onCut?.(cut.total);
+  };
   const remove: Observable<SweepStep> = stepsDone$.pipe(
     switchMap(() => {
       held = 0;
       waiting = 0;
       if (!showsAbsence(progress(), single !== undefined)) return EMPTY;
       if (hasReadAll(progress(), records.count())) return EMPTY;
-      return concat(judged, ifMissing(single ? asked(single) : absent));
+      const prove = defer(() => {
+        tellCut();
+        return single ? asked(single) : absent;
+      });
+      return concat(judged, ifMissing(prove));
     }),
   );
   const end = step(defer(() => of({ kind: 'end', held } as const)));

@@ -223,7 +223,7 @@ describe('a task that is taken over', () => {
       value: Buffer.from(JSON.stringify(cursor)),
     };
     const keptAt = 1_000;
-    const third = { number: 3, beganAt: 800, at: 900, total: 9, order: null, lastSince: 3 };
+    const third = { number: 3, beganAt: 800, at: 900 };
     const proving = [third];
     const remembered = (sweep: object, sweepGeneration?: number): TaskMemory => ({
       ...{ home: '4 cluster wine.orders', ends: {}, cursorEnd: '1', whole: 0, found: 0 },

@@ -27,9 +27,8 @@ import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { NO_SWEEP } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
-import type { SweptRecords } from '../../../src/pipeline/reads/sweep-reads.ts';
 import type { ProvingReading } from '../../../src/streams/paging/absence-proof.ts';
-import type { SweepStep } from '../../../src/streams/paging/sweeps.ts';
+import type { KnownRecords, SweepStep } from '../../../src/streams/paging/sweeps.ts';
 import { during } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
@@ -84,7 +83,7 @@ interface More extends Partial<Pick<ListReadsOptions, 'keyFields' | 'resyncs$' |
   /** Whether the initial snapshot is done by now. Default it is. */
   readonly isDone?: () => boolean;
   readonly sweep?: () => SweepProgress;
-  readonly records?: Omit<SweptRecords, 'sweep'>;
+  readonly records?: KnownRecords;
   readonly poll?: Partial<Config['poll']>;
   /** Default {@link LATENCY_MS}. */
   readonly latencyMs?: number;
@@ -95,12 +94,10 @@ interface More extends Partial<Pick<ListReadsOptions, 'keyFields' | 'resyncs$' |
 }
 
 /** Records of which none has been seen by a sweep. */
-const known = (count: number, ...keys: string[]): Omit<SweptRecords, 'sweep'> => ({
+const known = (count: number, ...keys: string[]): KnownRecords => ({
   count: () => count,
   unseen: () => ({ keys, next: undefined }),
   isUnseen: (_, since) => since > 0,
-  unread: (asked) => asked.length,
-  text: () => undefined,
 });
 const NOTHING = known(0);
 
@@ -391,7 +388,7 @@ describe('the sweeps of a resource', () => {
     proof: 'exact',
   } as const;
   const provingAt = (number: number, at: number): ProvingReading => ({
-    ...{ number, beganAt: at, at, total: 0, order: null, lastSince: 0 },
+    ...{ number, beganAt: at, at },
   });
   const unseen = (...keys: string[]) => known(1_000, ...keys);
   const inShort = ({ lane, step, keyed, gone, spared }: Seen) => ({
@@ -505,8 +502,7 @@ describe('the sweeps of a resource', () => {
           const { number } = sweep;
           if (kindOf(page.step) === 'page') {
             const [first, newest] = [provingAt(number, -PROOF_MS), provingAt(number + 1, 0)];
-            const proving = [{ ...first, total: -1 }];
-            sweep = { ...removing, number: number + 1, beganAt: 0, peak: 1, proving, newest };
+            sweep = { ...removing, number: number + 1, beganAt: 0, proving: [first], newest };
           }
           if (kindOf(page.step) === 'end') {
             ends += 1;

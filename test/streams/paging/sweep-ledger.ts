@@ -21,12 +21,11 @@ interface Mark {
 export class SweepLedger implements KnownRecords {
   progress: SweepProgress = NO_SWEEP;
   readonly #marks = new Map<string, Mark>();
-  readonly #texts = new Map<string, string>();
   readonly #stretch: number;
   /** Whether the list has polls. */
   isPolled = false;
-  /** `updated_at` of each key's image, epoch ms. */
-  readonly times = new Map<string, number>();
+  /** Records a page. */
+  pageSize = 4;
 
   /** @param stretch How many keys are looked at at once. */
   constructor(keys: Iterable<string> = [], stretch = 500) {
@@ -52,14 +51,12 @@ export class SweepLedger implements KnownRecords {
         const { page, settled, ordered, beganAt } = step;
         const sweep =
           this.progress.phase === 'reading' ? this.progress : nextSweep(this.progress, beganAt);
-        const records = jsonsOf(page.answer.data);
-        const keys = keysIn(records);
-        const keepsPlaces = this.#showsChangeInPlace(records);
+        const keys = keysIn(jsonsOf(page.answer.data));
         const fresh = [...keys].filter((key) => !this.#isRead(key, sweep.number)).length;
         this.#progressTo(
           sweepAfter(sweep, page, {
-            ...{ fresh, leftOut: 0, rejectedAt: [], keepsPlaces },
-            ...{ settled, ordered, isPolled: this.isPolled, now, proofMs },
+            ...{ fresh, leftOut: 0, rejectedAt: [] },
+            ...{ settled, ordered, isPolled: this.isPolled, pageSize: this.pageSize, now, proofMs },
           }),
         );
         for (const key of keys) this.#mark(key, true);
@@ -94,19 +91,6 @@ export class SweepLedger implements KnownRecords {
     return [];
   }
 
-  /** Keeps the records of a page; whether one that has changed stands in front of one that has not. */
-  #showsChangeInPlace(records: readonly JsonValue[]): boolean {
-    const states = records.flatMap((record) => {
-      const key = keyOfId(record);
-      if (key === undefined) return [];
-      const [text, old] = [JSON.stringify(record), this.#texts.get(key)];
-      this.#texts.set(key, text);
-      return old === undefined ? [] : [old === text ? 'same' : 'changed'];
-    });
-    const first = states.indexOf('changed');
-    return first >= 0 && states.lastIndexOf('same') > first;
-  }
-
   keys(): string[] {
     return [...this.#marks.keys()];
   }
@@ -122,14 +106,6 @@ export class SweepLedger implements KnownRecords {
     const looked = rest.slice(0, this.#stretch);
     const keys = looked.filter((key) => this.isUnseen(key, since));
     return { keys, next: rest.length > looked.length ? looked.at(-1) : undefined };
-  }
-
-  unread(keys: readonly string[], since: number): number {
-    return keys.filter((key) => (this.#marks.get(key)?.read ?? 0) < since).length;
-  }
-
-  timeOf(key: string): number | null {
-    return this.times.get(key) ?? null;
   }
 
   #isRead(key: string, sweep: number): boolean {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { BEGINNING } from '../../../src/streams/paging/anchors.ts';
 import {
-  absencePairs,
   hasReadAll,
   NO_SWEEP,
   nextSweep,
   proofLeft,
+  seenSince,
   showsAbsence,
   sweepAfter,
   takenOver,
@@ -49,8 +49,8 @@ function readAt(now: number, sweep: SweepProgress, ...pages: Told[]): SweepProgr
       next: last ? undefined : { ...BEGINNING, offset: before.distinct + fresh },
     };
     return sweepAfter(before, page, {
-      ...{ fresh, leftOut: 0, rejectedAt: [], keepsPlaces: false },
-      ...{ settled, ordered: true, isPolled: false, now, proofMs: PROOF_MS },
+      ...{ fresh, leftOut: 0, rejectedAt: [] },
+      ...{ settled, ordered: true, isPolled: false, pageSize: 10, now, proofMs: PROOF_MS },
     });
   }, sweep);
 }
@@ -58,26 +58,21 @@ function readAt(now: number, sweep: SweepProgress, ...pages: Told[]): SweepProgr
 /** A sweep that is read in two pages, the last of which says what it proves; it takes half a second. */
 function sweepOf(proof: Proof, last: SweepProgress, beganAt = 1_000): SweepProgress {
   const sweep = nextSweep(last, beganAt);
-  const total = { exact: 30, complete: 31, doubtful: 30, nothing: 30 }[proof];
+  const total = { exact: 33, complete: 34, doubtful: 33, nothing: 33 }[proof];
   const settled = proof !== 'doubtful';
   const records = proof === 'nothing' ? 0 : 1;
   const pages = [
-    { total: 30, fresh: 20 },
+    { total: 33, fresh: 23 },
     { total, fresh: 10, last: true, settled, records },
   ];
   return { ...readAt(beganAt + 500, sweep, ...pages), phase: 'removing' };
-}
-
-/** The sweep since which a key must have been seen, or it is gone. */
-function seenSince(sweep: SweepProgress): number | undefined {
-  return absencePairs(sweep, PROOF_MS)[0]?.first.number;
 }
 
 /** Sweeps that begin at these times, and what each says of who has not been seen since when. */
 function sweepsAt(...sweeps: readonly [beganAt: number, proof: Proof][]) {
   let sweep = NO_SWEEP;
   const since = sweeps.map(([beganAt, proof]) =>
-    seenSince((sweep = sweepOf(proof, sweep, beganAt))),
+    seenSince((sweep = sweepOf(proof, sweep, beganAt)), PROOF_MS),
   );
   return { since, sweep };
 }
@@ -98,7 +93,7 @@ describe('a sweep', () => {
       proving: [exact.newest],
       peak: 2,
     });
-    expect(exact.newest).toMatchObject({ number: 1, beganAt: 1_000, at: KEPT_AT, total: 2 });
+    expect(exact.newest).toEqual({ number: 1, beganAt: 1_000, at: KEPT_AT });
   });
 
   it('keeps the position and the distinct keys of each page until the last', () => {
@@ -243,8 +238,8 @@ describe('takenOver', () => {
       keptAt: now,
     });
     expect(proofLeft(over, now, PROOF_MS)).toBe(40_000);
-    expect(seenSince(sweepOf('exact', over, now + 39_999))).toBeUndefined();
-    expect(seenSince(sweepOf('exact', over, now + 40_000))).toBe(1);
+    expect(seenSince(sweepOf('exact', over, now + 39_999), PROOF_MS)).toBeUndefined();
+    expect(seenSince(sweepOf('exact', over, now + 40_000), PROOF_MS)).toBe(1);
     // What is taken over again at once is as it was.
     expect(takenOver(over, { ...here, now })).toEqual(over);
   });
@@ -253,7 +248,7 @@ describe('takenOver', () => {
     const kept: SweepProgress = { ...removing, askedUpTo: 'k', askedAt: 500 };
     const over = takenOver(kept, { ...here, byOthers: true });
     expect(over).toMatchObject({ proving: [], askedUpTo: null, askedAt: null });
-    expect(seenSince(sweepOf('exact', over, 99_000))).toBeUndefined();
+    expect(seenSince(sweepOf('exact', over, 99_000), PROOF_MS)).toBeUndefined();
   });
 });
 
@@ -325,8 +320,7 @@ describe('seenSince', () => {
       [150_000, 'exact'],
       [220_000, 'complete'],
     );
-    expect(since.slice(0, 3)).toEqual([undefined, undefined, undefined]);
-    expect(since.slice(3)).toEqual([1, 1]); // the exact ones, though another came in between or after
+    expect(since).toEqual([undefined, undefined, undefined, 1, undefined]);
   });
 
   it.each<[Proof, (number | undefined)[]]>([
@@ -345,24 +339,23 @@ describe('seenSince', () => {
 
   it('keeps of however many sweeps only few', () => {
     const often = Array.from({ length: 1_000 }, (_, k) => [k * 600, 'exact'] as [number, Proof]);
-    expect(sweepsAt(...often).sweep.proving.length).toBeLessThan(24);
+    expect(sweepsAt(...often).sweep.proving.length).toBeLessThan(13);
     const daily = Array.from(
       { length: 50 },
       (_, k) => [k * 86_400_000, 'exact'] as [number, Proof],
     );
-    expect(sweepsAt(...daily).sweep.proving).toHaveLength(3);
+    expect(sweepsAt(...daily).sweep.proving).toHaveLength(2);
   });
 
   it('says nothing before the first sweep', () => {
-    expect(seenSince({ ...NO_SWEEP, phase: 'removing', proof: 'exact' })).toBeUndefined();
+    expect(seenSince({ ...NO_SWEEP, phase: 'removing', proof: 'exact' }, 0)).toBeUndefined();
   });
 
   it('needs two sweeps also where no time is asked for', () => {
-    const since = (sweep: SweepProgress) => absencePairs(sweep, 0)[0]?.first.number;
     const first = sweepOf('exact', NO_SWEEP, 1_000);
-    expect(since(first)).toBeUndefined();
-    expect(since({ ...first, beganAt: 5_000 })).toBeUndefined(); // however late it is kept
-    expect(since(sweepOf('exact', first, 1_500))).toBe(1);
+    expect(seenSince(first, 0)).toBeUndefined();
+    expect(seenSince({ ...first, beganAt: 5_000 }, 0)).toBeUndefined(); // however late it is kept
+    expect(seenSince(sweepOf('exact', first, 1_500), 0)).toBe(1);
   });
 });
 

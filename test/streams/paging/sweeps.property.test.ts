@@ -13,7 +13,7 @@ import type { Observable } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import type { Answer } from '../../../src/streams/decode/answer.ts';
 import { permits } from '../../../src/streams/flow/permits.ts';
-import { absencePairs, showsAbsence } from '../../../src/streams/paging/sweep-progress.ts';
+import { seenSince, showsAbsence } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
 import type { SweepStep } from '../../../src/streams/paging/sweeps.ts';
 import { answer, MovingList, pagesOf, randomOf, SORTS } from './moving-list.ts';
@@ -71,7 +71,7 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
   const keep = (step: SweepStep) => {
     const { progress } = ledger;
     const asked = showsAbsence(progress, true) ? progress.number : undefined;
-    const since = canAsk ? asked : absencePairs(progress, 0)[0]?.first.number;
+    const since = canAsk ? asked : seenSince(progress, 0);
     const gone = ledger.keep(step, 0);
     const there = truth();
     expect(

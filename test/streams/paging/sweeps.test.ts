@@ -260,7 +260,6 @@ describe('where they can not', () => {
 
   it('nothing is, where no sweep was exact', () => {
     const ledger = new SweepLedger(keys(1, 9));
-    ledger.progress = { ...NO_SWEEP, peak: 9 };
     // Its total moves between any two pages.
     const moving = (at: number) => (at % 16 < 8 ? ids(1, 6) : ids(1, 7));
     const { gone, ledger: after } = swept({ list: moving, ledger, until: sweepsEnded(6) });
@@ -505,11 +504,7 @@ describe('the time between sweeps', () => {
 });
 
 describe('memory', () => {
-  const marks = {
-    isUnseen: (_: string, since: number) => since > 1,
-    unread: () => 0,
-    timeOf: () => null,
-  };
+  const marks = { isUnseen: (_: string, since: number) => since > 1 };
   const phase: SweepProgress = {
     ...NO_SWEEP,
     number: 2,
@@ -536,8 +531,6 @@ describe('memory', () => {
         return ledger.unseen(since, after);
       },
       isUnseen: (key: string, since: number) => ledger.isUnseen(key, since),
-      unread: (keys: readonly string[], since: number) => ledger.unread(keys, since),
-      timeOf: () => null,
     };
     let told = 0;
     const scheduler = virtualTime();

@@ -142,13 +142,13 @@ export const sweepsEnded = (ends: number) => {
 /** A ledger as if the keys had been read by sweeps 1 and 2, both exact. */
 export function afterTwo(all: readonly string[], stretch?: number): SweepLedger {
   const ledger = new SweepLedger(all, stretch);
-  ledger.progress = { ...NO_SWEEP, number: 2, proof: 'exact', judged: 2, peak: all.length };
+  ledger.progress = { ...NO_SWEEP, number: 2, proof: 'exact', judged: 2 };
   ledger.see(all);
   return ledger;
 }
 /** A reading that proves something, at the beginning of time. */
 export const provingAt = (number: number): ProvingReading => ({
-  ...{ number, beganAt: 0, at: 0, total: 0, order: null, lastSince: 0 },
+  ...{ number, beganAt: 0, at: 0 },
 });
 /** The same after two more sweeps, 3 and 4, that have not seen the keys. */
 export function removing(all: readonly string[], stretch?: number): SweepLedger {
@@ -159,7 +159,6 @@ export function removing(all: readonly string[], stretch?: number): SweepLedger 
     phase: 'removing',
     proof: 'exact',
     judged: 2,
-    peak: all.length,
     proving: [provingAt(3)],
     newest: provingAt(4),
   };
