@@ -100,7 +100,15 @@ describe('a sweep', () => {
     const half = read(first, { total: 50, fresh: 20 }, { total: 50, fresh: 15 });
     const position = { ...BEGINNING, offset: 35 };
     const { counts } = half;
-    expect(half).toEqual({ ...first, total: 50, distinct: 35, counts, position });
+    expect(half).toEqual({
+      ...first,
+      total: 50,
+      top: 50,
+      peak: 50,
+      distinct: 35,
+      counts,
+      position,
+    });
     const done = read(half, { total: 50, fresh: 15, last: true });
     expect(done).toMatchObject({ phase: 'removing', position: null, distinct: 50, proof: 'exact' });
   });

@@ -258,10 +258,10 @@ describe('where they can not', () => {
     expect(swept({ list: () => [1, 2], ledger }).gone).toEqual(['3']);
   });
 
-  it('nothing is, where no sweep was exact', () => {
+  it('nothing is, where no sweep was exact, and the list is not sorted by its keys', () => {
     const ledger = new SweepLedger(keys(1, 9));
     // Its total moves between any two pages.
-    const moving = (at: number) => (at % 16 < 8 ? ids(1, 6) : ids(1, 7));
+    const moving = (at: number) => [2, 1, ...ids(3, at % 16 < 8 ? 6 : 7)];
     const { gone, ledger: after } = swept({ list: moving, ledger, until: sweepsEnded(6) });
     expect(after.progress).toMatchObject({ proof: 'complete', proving: [] });
     expect(gone).toEqual([]);
@@ -569,7 +569,7 @@ describe('memory', () => {
     expect(lookups).toEqual(
       asking
         ? [...counted(0), ...counted(0), ...dealtWith(4, 0), ...counted(60), ...dealtWith(4, 60)]
-        : [...counted(0), ...counted(0), ...dealtWith(4, 0), ...counted(60), ...counted(60)],
+        : [...counted(0), ...counted(0), ...dealtWith(3, 0), ...counted(60)],
     );
   });
 

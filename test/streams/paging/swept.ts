@@ -27,6 +27,8 @@ export const keys = (from: number, to: number) => ids(from, to).map(String);
 export interface Run extends Partial<SweepPace>, Partial<DeletionRules> {
   /** The ids in the list as it is at a time, ms. */
   readonly list: (at: number) => readonly number[];
+  /** The list shows and counts no more records than this. Default no limit. */
+  readonly cap?: number;
   readonly ledger?: SweepLedger;
   /** Which records can be asked for by their keys. Default none. */
   readonly canBeAsked?: (key: string) => boolean;
@@ -39,8 +41,8 @@ export interface Run extends Partial<SweepPace>, Partial<DeletionRules> {
 }
 
 /** Sweeps a list in virtual time: each request takes 5 ms, and each step 3 ms until it is kept. */
-export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...rest }: Run) {
-  const { keepMs = () => COMMIT_MS, polled, spacingMs = () => 0 } = rest;
+export function swept({ ledger = new SweepLedger(), canBeAsked, until, ...rest }: Run) {
+  const { list, cap = Infinity, keepMs = () => COMMIT_MS, polled, spacingMs = () => 0 } = rest;
   const { intervalMs = 0, proofMs = 0, limitPercent = 100 } = rest;
   const scheduler = virtualTime();
   const events: string[] = [];
@@ -49,6 +51,7 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
   const gone: string[] = [];
   const goneAt: number[] = [];
   const held: Held[] = [];
+  const cuts: number[] = [];
   let kept = 0;
   const isEnough = until ?? (({ kind }) => kind === 'end');
   // Its clock begins again, the ledger's times go on from there.
@@ -63,7 +66,8 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
       return timer(REQUEST_MS, scheduler).pipe(map(() => work(list(scheduler.now()))));
     });
   const request = ({ offset }: { offset: number }): Observable<Answer> =>
-    query(`page ${offset}`, (listed) => {
+    query(`page ${offset}`, (all) => {
+      const listed = all.slice(0, cap);
       const data = listed.slice(offset, offset + PAGE_SIZE).map((id) => ({ id }));
       const has_next_page = offset + PAGE_SIZE < listed.length;
       return answer(data, { total_records: listed.length, has_next_page });
@@ -93,7 +97,11 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
       ...(canBeAsked && { single: { ask, canBeAsked } }),
       moment: () => ({ begin: 98, end: 99 }),
       pace: { intervalMs, spacingMs },
-      deletions: { proofMs, limitPercent, onHeld: (found) => held.push(found) },
+      deletions: {
+        ...{ proofMs, limitPercent },
+        onHeld: (found) => held.push(found),
+        onCut: (total) => cuts.push(total),
+      },
       scheduler,
     })
       .pipe(
@@ -112,7 +120,7 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
       )
       .subscribe();
   });
-  return { events, startsAt, spans, gone, goneAt, held, ledger };
+  return { events, startsAt, spans, gone, goneAt, held, cuts, ledger };
 }
 
 export function inWords(step: SweepStep): string {
