@@ -274,14 +274,10 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     const fitsOnePage = size < pageSize;
     return mayBeCut({ top: size, peak: size, lacksMass: false, fitsOnePage });
   };
-  let hasGrown = false;
   while (!problem) {
     const calmFor = time.now() - calmAt;
     if (calmFor > most || (calmFor > LEAST_CALM_MS && isWell())) break;
-    if (calmFor > LEAST_CALM_MS && !hasGrown && mayBeCutOff()) {
-      hasGrown = true;
-      api.list.grow();
-    }
+    if (calmFor > LEAST_CALM_MS && mayBeCutOff()) api.list.grow();
     await time.pass(STEP_MS);
     replace(SAFE);
   }
