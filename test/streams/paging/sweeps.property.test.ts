@@ -28,7 +28,7 @@ const MOVING_SWEEPS = 5;
 const STILL_SWEEPS = 3;
 /** A process lives for so many steps at most, and polls at least every so many. */
 const MAX_STEPS = 60;
-const MAX_STEPS_BETWEEN_POLLS = 8;
+const MAX_STEPS_BETWEEN_POLLS = 16;
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -87,7 +87,7 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
       const untold = ledger.keys().filter((key) => (sweepThere.get(key) ?? 0) < since);
       expect(untold, `${label}, sweep ${number}`).toEqual([]);
     }
-    if (++unpolled === MAX_STEPS_BETWEEN_POLLS || random(3) === 0) poll(there);
+    if (++unpolled === MAX_STEPS_BETWEEN_POLLS || random(8) === 0) poll(there);
   };
   const isDone = (sweep: number) =>
     ledger.progress.number >= sweep && ledger.progress.phase === 'done';

@@ -569,7 +569,7 @@ describe('memory', () => {
     expect(lookups).toEqual(
       asking
         ? [...counted(0), ...counted(0), ...dealtWith(4, 0), ...counted(60), ...dealtWith(4, 60)]
-        : [...counted(0), ...counted(0), ...dealtWith(3, 0), ...counted(60)],
+        : [...counted(0), ...counted(0), ...dealtWith(4, 0), ...counted(60)],
     );
   });
 
