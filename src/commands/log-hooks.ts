@@ -1,4 +1,5 @@
 import { CellarstreamError } from '../core/errors.ts';
+import { cutText } from '../observe/cut-text.ts';
 import type { Hooks } from '../observe/hooks.ts';
 import type { LineLogger } from '../observe/log.ts';
 import { lossText } from '../observe/lost-events.ts';
@@ -113,7 +114,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
       doubts.delete(resource); // it is said again after as long
       logger.warn(
         { event: 'deletions-unknown', resource, records, proof },
-        'no sweep has read as many keys as total_records says: deletions from this list are not published',
+        'no sweep has read as many keys as total_records says, nor can the order of the list prove that it has read all: deletions from this list are not published',
       );
     },
     onCertified: ({ resource, certificate }) => {
@@ -150,7 +151,7 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
       const quiet = trouble === 'stepped-back' || !isTroubleDue(`${resource} ${trouble}`);
       logger[quiet ? 'debug' : 'warn'](
         { event: 'scan-trouble', resource, trouble, offset },
-        'the list moved under the reader, or does not add up',
+        trouble === 'cut' ? cutText(offset) : 'the list moved under the reader, or does not add up',
       );
     },
     onStale: ({ resource, held, ageMs }) =>

@@ -66,7 +66,7 @@ export class Api {
     token: string | undefined,
     fault?: PageFault,
   ): Promise<Answer> {
-    const { readings, sort, shuffleTies, replicaLagMs } = this.#settings;
+    const { readings, sort, shuffleTies, replicaLagMs, totalCap, totalStep } = this.#settings;
     if (token === undefined || !(await this.#tokens.accepts(token))) {
       return unauthorized(readings.unauthorized);
     }
@@ -77,7 +77,7 @@ export class Api {
     const isOfReplica = replicaLagMs > 0 && this.#lists % 2 === 0;
     const table = isOfReplica ? this.#store.replica(resource) : this.#store.table(resource);
     const body = listPage(table, query, {
-      sort,
+      ...{ sort, totalCap, totalStep },
       readings,
       ...(shuffleTies && { shuffle: this.#lists }),
       ...(hidden && { hidden }),

@@ -18,13 +18,17 @@ const RECORD_BYTES = 3_072;
 export interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'> {
   /** Default: the page that was asked for, honestly. */
   readonly readings?: Pick<Readings, 'echo' | 'behindEnd' | 'hasNextPage'>;
+  /** Most records that a query shows and counts. Default: all. */
+  readonly totalCap?: number;
+  /** The total is rounded to a multiple of this. Default 1. */
+  readonly totalStep?: number;
   /** What goes wrong with this page, and what decides which of its records it befalls. */
   readonly fault?: PageFault & { readonly random: Random };
 }
 
 /** The JSON text of a list's answer: `{"data":[...],"pagination":{...}}`. */
 export function listPage(table: Table, query: ListQuery, view: ListView): Buffer {
-  const { fault, readings } = view;
+  const { fault, readings, totalCap = Infinity, totalStep = 1 } = view;
   const selected = selectIds(table, query, view);
   const { total } = selected;
   const isWrapped =
@@ -32,7 +36,8 @@ export function listPage(table: Table, query: ListQuery, view: ListView): Buffer
   const begin = isWrapped ? 0 : query.offset;
   const { ids } = isWrapped ? selectIds(table, { ...query, offset: 0 }, view) : selected;
   const shown = fault?.kind === 'empty' ? [] : ids;
-  const counted = fault?.kind === 'empty' && fault.pagination === 'empty' ? 0 : total;
+  const told = Math.round(Math.min(total, totalCap) / totalStep) * totalStep;
+  const counted = fault?.kind === 'empty' && fault.pagination === 'empty' ? 0 : told;
   const repeated = fault?.kind === 'repeat' ? someOf(ids, fault.records ?? 1, fault.random) : NONE;
   const out = new ByteWriter(ids.length * RECORD_BYTES + 512);
   out.text('{"data":[');
@@ -61,12 +66,13 @@ export function listPage(table: Table, query: ListQuery, view: ListView): Buffer
 export function selectIds(
   table: Table,
   query: ListQuery,
-  { sort, shuffle, hidden }: Pick<ListView, 'sort' | 'shuffle' | 'hidden'>,
+  view: Pick<ListView, 'sort' | 'shuffle' | 'hidden' | 'totalCap'>,
 ): { readonly ids: readonly number[]; readonly total: number } {
+  const { sort, shuffle, hidden, totalCap = Infinity } = view;
   if (query.number !== undefined) return selectOne(table, query, query.number, hidden);
   return selectPage(table, {
     offset: query.offset,
-    limit: query.pageSize,
+    limit: Math.max(0, Math.min(query.pageSize, totalCap - query.offset)),
     sort,
     ...(shuffle !== undefined && { shuffle }),
     ...(hidden && { hidden }),

@@ -111,6 +111,13 @@ export interface SandboxOptions {
    * keys have no ties. Default false.
    */
   readonly shuffleTies?: boolean;
+  /**
+   * Most records that a query shows and counts, as search engines do: `total_records` and `has_next_page` tell of no more.
+   * Default: no limit.
+   */
+  readonly totalCap?: number;
+  /** `total_records` is an estimate: rounded to a multiple of this. Default 1. */
+  readonly totalStep?: number;
   /** List requests in any window. Default 100. */
   readonly quotaPerMinute?: number;
   /** Logins in any window. Default 10. */
@@ -181,6 +188,8 @@ const DEFAULTS = {
   driftEvery: 0,
   sort: 'key-asc',
   shuffleTies: false,
+  totalCap: Infinity,
+  totalStep: 1,
   quotaPerMinute: 100,
   loginQuotaPerMinute: 10,
   windowMs: 60_000,
@@ -268,6 +277,8 @@ function problems(settings: Settings): string[] {
   atLeast('changesPerSecond', 0);
   const { driftEvery } = settings;
   expect('driftEvery', Number.isInteger(driftEvery) && driftEvery >= 0, 'an integer >= 0');
+  atLeast('totalCap', 1);
+  atLeast('totalStep', 1);
   atLeast('quotaPerMinute', 1);
   atLeast('loginQuotaPerMinute', 1);
   atLeast('windowMs', 1);

@@ -96,6 +96,11 @@ export class SimList {
     return new Map([...this.#rows].map(([key, { json }]) => [String(key), json]));
   }
 
+  /** A record is added. */
+  grow(): void {
+    this.#commit([this.#newKey()], 'new');
+  }
+
   /** Something happens to the list. */
   change(): void {
     const lot = this.#chance.next();

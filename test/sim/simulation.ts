@@ -1,5 +1,6 @@
 import { RESOURCES } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
+import { mayBeCut } from '../../src/streams/paging/total-cap.ts';
 import { Chance } from './chance.ts';
 import { draw, LOOKBACK_MS, PROOF_MS, SAFE } from './draw.ts';
 import type { Draw } from './draw.ts';
@@ -307,9 +308,16 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     isTruth(published(), api.list) &&
     areAnswered(broker.read(SIGNALS)) &&
     isWellCertified();
+  /** Whether its deletions may wait until its total moves. */
+  const mayBeCutOff = () => {
+    const { size } = api.list.truth();
+    const fitsOnePage = size < pageSize;
+    return mayBeCut({ top: size, peak: size, lacksMass: false, fitsOnePage });
+  };
   while (!problem) {
     const calmFor = time.now() - calmAt;
     if (calmFor > most || (calmFor > LEAST_CALM_MS && isWell())) break;
+    if (calmFor > LEAST_CALM_MS && mayBeCutOff()) api.list.grow();
     await time.pass(STEP_MS);
     replace(SAFE);
   }

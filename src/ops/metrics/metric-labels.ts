@@ -61,7 +61,7 @@ export const LABELS = {
     values: [...new Set<string>(Object.values(STATUS_FIELDS).flat())],
   },
   trouble: {
-    help: '`stepped-back`: no anchor in a page, the one before is read again; `adrift`: too many steps back, the scan begins again; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing; `endless`: the server claims a next page for ever, the reading ends; `gap`: a record was left out, as every page with it fails; `misplaced`: the server moves `offset`, the list is read in whole pages; `blind`: these can not overlap; `smaller`: large pages fail, smaller ones are asked for',
+    help: '`stepped-back`: no anchor in a page, the one before is read again; `adrift`: too many steps back, the scan begins again; `reordered`: the list has no total order; `short`: fewer records than `total_records`; `unsettled`: still so after the last repetition, records may be missing; `endless`: the server claims a next page for ever, the reading ends; `gap`: a record was left out, as every page with it fails; `misplaced`: the server moves `offset`, the list is read in whole pages; `blind`: these can not overlap; `smaller`: large pages fail, smaller ones are asked for; `cut`: the list seems to be cut off, so that its last records are found by polls alone',
     values: every<ScanTrouble>({
       'stepped-back': 0,
       adrift: 0,
@@ -73,6 +73,7 @@ export const LABELS = {
       misplaced: 0,
       blind: 0,
       smaller: 0,
+      cut: 0,
     }),
   },
   service: {

@@ -55,6 +55,7 @@ const DOUBTS: Readonly<Partial<Record<Warning['kind'], string>>> = {
   'deletions-held': 'deletions are held back',
   'deletions-unknown': 'deletions may be missing',
   'list-unsettled': 'records may be missing',
+  'list-cut': 'a list seems to be cut off',
   'dead-letters': 'some records could not be published',
 };
 

@@ -35,5 +35,5 @@ export function tellsWhatIsGone({
   proof,
   canBeAsked,
 }: Pick<Parameters<Required<Hooks>['onSwept']>[0], 'proof' | 'canBeAsked'>): boolean {
-  return canBeAsked ? proof !== 'nothing' : proof === 'exact';
+  return canBeAsked ? proof !== 'nothing' : proof === 'exact' || proof === 'anchored';
 }

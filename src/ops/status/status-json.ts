@@ -44,6 +44,8 @@ export interface Warning {
     | 'list-moved'
     /** However often it is read: records may be missing. */
     | 'list-unsettled'
+    /** The API does not seem to show the list's last records. */
+    | 'list-cut'
     /** Fields differ in every answer. */
     | 'volatile-fields'
     /** Date parameters do not do what they say: polls ask in another way, or not at all. */

@@ -1,3 +1,4 @@
+import { cutText } from '../../observe/cut-text.ts';
 import type { Hooks } from '../../observe/hooks.ts';
 import { datesText } from '../../streams/paging/dates-text.ts';
 import type { ScanTrouble } from '../../streams/paging/pages.ts';
@@ -102,7 +103,7 @@ export function warnings(now: () => number): WarningsModel {
           resource,
           forMs: Infinity,
           text: () =>
-            'no sweep has read as many keys as total_records says: deletions from this list are not published',
+            'no sweep has read as many keys as total_records says, nor can the order of the list prove that it has read all: deletions from this list are not published',
         });
       },
       onRefused: ({ resource, error }) =>
@@ -121,13 +122,14 @@ export function warnings(now: () => number): WarningsModel {
           text: () =>
             `the stored images were damaged or in doubt, and are rebuilt from Kafka: ${shortened(reason, MAX_ERROR)}`,
         }),
-      onTrouble: ({ resource, trouble }) =>
+      onTrouble: ({ resource, trouble, offset }) =>
         tell({
-          kind: trouble === 'unsettled' ? 'list-unsettled' : 'list-moved',
+          kind: KINDS[trouble] ?? 'list-moved',
           resource,
           of: trouble,
-          forMs: trouble === 'stepped-back' ? A_MINUTE_MS : TEN_MINUTES_MS,
-          text: (count) => `${TROUBLES[trouble]} (${times(count)})`,
+          forMs: FOR_MS[trouble] ?? TEN_MINUTES_MS,
+          text: (count) =>
+            trouble === 'cut' ? cutText(offset) : `${TROUBLES[trouble]} (${times(count)})`,
         }),
       onVolatile: ({ resource, fields }) => {
         const names = fewNames(fields);
@@ -172,7 +174,18 @@ export function warnings(now: () => number): WarningsModel {
   };
 }
 
-const TROUBLES: Readonly<Record<ScanTrouble, string>> = {
+const KINDS: Readonly<Partial<Record<ScanTrouble, Warning['kind']>>> = {
+  unsettled: 'list-unsettled',
+  cut: 'list-cut',
+};
+
+/** A list with dates is read whole once a day or so: between two readings a cut is still there. */
+const FOR_MS: Readonly<Partial<Record<ScanTrouble, number>>> = {
+  'stepped-back': A_MINUTE_MS,
+  cut: 24 * AN_HOUR_MS,
+};
+
+const TROUBLES: Readonly<Record<Exclude<ScanTrouble, 'cut'>, string>> = {
   'stepped-back': 'the list moved while it was read; the reading steps back, and nothing is lost',
   adrift: 'the list moves faster than it is read: the reading begins again',
   reordered: 'records change their places from request to request: the list has no total order',

@@ -50,6 +50,8 @@ export function certificateOf(reading: Reading): Certificate {
     const position = Number(live.ends[partition] ?? 0);
     return [String(partition), { position, ...tally.toJSON() }] as const;
   });
+  // A list that is cut off lacks records that are published.
+  const isCredible = sweep.cut === null || all.toJSON().records <= read;
   return {
     account,
     resource,
@@ -59,7 +61,7 @@ export function certificateOf(reading: Reading): Certificate {
     ended_at: counts?.endedAt ?? now,
     ...facts,
     undecided_keys: [...(inDoubt?.keys ?? []), ...names].slice(0, MAX_NAMED),
-    proof: proofOf(sweep, facts),
+    proof: proofOf(sweep, facts, isCredible),
     ...all.toJSON(),
     partitions: Object.fromEntries(partitions),
   };
@@ -73,12 +75,13 @@ type Facts = Pick<
 function proofOf(
   { counts, proof, interrupted }: SweepProgress,
   { total_records, read, rejected, unpublished, held, undecided }: Facts,
+  isCredible: boolean,
 ): Certificate['proof'] {
   // A list that seems empty may be, if nothing says otherwise; one that ends in an empty page shows nothing.
   const isEmpty = proof === 'nothing' && read === 0;
-  const isWhole = proof === 'exact' || proof === 'complete' || isEmpty;
+  const isWhole = proof === 'exact' || proof === 'anchored' || proof === 'complete' || isEmpty;
   if (!isWhole || interrupted || counts?.settled === false) return 'unsettled';
-  const isExact = counts !== null && read + rejected === total_records;
+  const isExact = counts !== null && isCredible && read + rejected === total_records;
   if (isExact && undecided + held + unpublished === 0) return 'exact';
   return isEmpty ? 'unsettled' : 'complete';
 }

@@ -6,10 +6,11 @@ import type { Unconfirmed } from '../../streams/diff/confirmations.ts';
 import type { Difference } from '../../streams/diff/diff.ts';
 import { countsWith } from '../../streams/paging/reading-counts.ts';
 import {
+  judgedSweep,
   nextSweep,
+  polledAfter,
   snapshotDone,
   sweepAfter,
-  withRemoved,
 } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress, SweptPage } from '../../streams/paging/sweep-progress.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
@@ -110,10 +111,10 @@ export function planning(
         : [];
     const messages = [...publication.messages, ...acknowledgement];
     const now = scheduler.now();
-    const removed = changes.filter(({ op }) => op === 'd').length;
-    const reached = sweepAt(read, { checkpoint, now, proofMs: config.poll.deleteProofMs });
-    const counted = withSettled(reached, difference, publication);
-    const sweep = { ...withRemoved(counted, removed, now), keptAt: now };
+    const { deleteProofMs: proofMs, pageSize } = config.poll;
+    const isPolled = rules.windowed;
+    const reached = sweepAt(read, { checkpoint, now, proofMs, pageSize, isPolled });
+    const sweep = { ...withSettled(reached, difference, publication), keptAt: now };
     const texts = textsOf(difference, images);
     const ids = runs.map(({ run }) => run.id);
     // These get a mark of their own. A repeated record may have been read with its run: its image is written, so it leaves the run.
@@ -228,44 +229,47 @@ function withSettled(
 /** How far sweeps have come with a batch. */
 function sweepAt(
   { batch, keys, runs, leftOut }: ComparedBatch,
-  at: {
+  at: Pick<SweptPage, 'now' | 'proofMs' | 'pageSize' | 'isPolled'> & {
     readonly checkpoint: Pick<Checkpoint, 'sweep' | 'unread' | 'run'>;
-    readonly now: number;
-    readonly proofMs: number;
   },
 ): SweepProgress {
-  const { checkpoint, now, proofMs } = at;
+  const { checkpoint, ...how } = at;
+  const { now, proofMs } = how;
   const { sweep } = checkpoint;
   const afterPage = (
     next: SweepProgress,
     page: ScanPage,
-    more: Pick<SweptPage, 'settled' | 'rejectedAt'>,
+    more: Pick<SweptPage, 'settled' | 'ordered' | 'rejectedAt'>,
   ) => {
     const isFresh = ({ run }: PageRun) => checkpoint.run(run.id)!.read < next.number;
     const inRuns = runs.filter(isFresh).reduce((sum, { size }) => sum + size, 0);
     const fresh = checkpoint.unread(keys, next.number) + inRuns;
     const left = leftOut.length > 0 ? checkpoint.unread(leftOut, next.number) : 0;
-    return sweepAfter(next, page, { ...more, fresh, leftOut: left, now, proofMs });
+    return sweepAfter(next, page, { ...more, ...how, fresh, leftOut: left });
   };
   if (batch.lane === 'first-read') {
     const { page, snapshot, isWhole } = batch;
     if (!isWhole) return snapshot.done ? snapshotDone(sweep, now) : sweep;
     const next = sweep.phase === 'reading' ? sweep : snapshotBegun(sweep, page, now);
-    const after = { ...afterPage(next, page, batch), position: null }; // the cursor has it
+    const after = { ...afterPage(next, page, { ...batch, ordered: true }), position: null }; // the cursor has it
     return snapshot.done ? snapshotDone(after, now) : after;
   }
   if (batch.lane !== 'sweep') return sweep;
   const { step } = batch;
   switch (step.kind) {
     case 'page': {
-      const { page, settled, beganAt } = step;
+      const { page, settled, ordered, beganAt } = step;
       const next = sweep.phase === 'reading' ? sweep : nextSweep(sweep, beganAt);
-      return afterPage(next, page, { settled, rejectedAt: batch.rejectedAt });
+      return afterPage(next, page, { settled, ordered, rejectedAt: batch.rejectedAt });
     }
     case 'asked':
       return step.again ? sweep : { ...sweep, askedUpTo: step.key };
     case 'asked-once':
       return { ...sweep, askedAt: now };
+    case 'judged':
+      return judgedSweep(sweep, step.verdict);
+    case 'polled':
+      return polledAfter(sweep, now, proofMs);
     case 'end':
       return { ...sweep, phase: 'done' };
     case 'absent':

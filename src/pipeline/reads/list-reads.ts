@@ -1,4 +1,16 @@
-import { filter, map, merge, NEVER, skip, switchMap, take, tap } from 'rxjs';
+import {
+  defer,
+  EMPTY,
+  filter,
+  map,
+  merge,
+  NEVER,
+  skip,
+  switchMap,
+  take,
+  takeUntil,
+  tap,
+} from 'rxjs';
 import type { Observable } from 'rxjs';
 import { pageLanes } from '../../account/page-lane.ts';
 import type { Lanes } from '../../account/quotas.ts';
@@ -21,6 +33,7 @@ import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
 import { askedReadings } from './certify-asked.ts';
 import { datedScan } from './dated-scan.ts';
+import { pollRounds } from './poll-rounds.ts';
 import { pollReads } from './poll-reads.ts';
 import type { PollReads } from './poll-reads.ts';
 import { probeLane } from './probe-lane.ts';
@@ -157,11 +170,13 @@ export function listReads(options: ListReadsOptions): ListReads {
     const began = progress().firstRead.startedAt ?? MAX_BACK_MS;
     return from <= (clock.newest() ?? began - MAX_BACK_MS);
   };
+  const rounds = pollRounds(scheduler);
   /** Whether the poll that goes on finds what the initial snapshot has missed: it began behind it. */
   let catchesUp = false;
   const polls = pollReads({
     task,
     clock,
+    rounds,
     open: () => ({
       newest: open(lanes.poll, 2, lists.later),
       back: open(lanes.lookBack, 1, lists.later),
@@ -199,6 +214,12 @@ export function listReads(options: ListReadsOptions): ListReads {
     hold: ({ begin }) => reads.hold(begin),
     asked,
     certify$: options.certify$,
+    // Without polls nothing looks at what has changed, and what waits for that goes on without it.
+    polled$: windowed
+      ? defer(() => (dates.noDates ? EMPTY : rounds.after$)).pipe(
+          takeUntil(noDates$.pipe(filter(Boolean))),
+        )
+      : undefined,
   });
 
   /** Begins before what is wanted: the rest is left out by `updated_at`. */

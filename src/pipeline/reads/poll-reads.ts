@@ -26,6 +26,7 @@ import { poll } from '../../streams/paging/poll.ts';
 import type { PollPage, Window } from '../../streams/paging/poll.ts';
 import type { Task } from '../task.ts';
 import { datedScan, isRefusal } from './dated-scan.ts';
+import type { PollRounds } from './poll-rounds.ts';
 import type { ProbeLane } from './probe-lane.ts';
 import type { PollBatch, ReadLane, RefetchBatch } from './read-batch.ts';
 import { refusedLane } from './refused-lane.ts';
@@ -33,6 +34,7 @@ import { refusedLane } from './refused-lane.ts';
 export interface PollReadsOptions {
   readonly task: Pick<Task, 'rules' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'>;
   readonly clock: ServerClock;
+  readonly rounds: Pick<PollRounds, 'begun' | 'ended'>;
   /** Opens the lanes of polls: for what is new, and to look back far. Each chain of polls has lanes of its own. */
   readonly open: () => { readonly newest: ReadLane; readonly back: ReadLane };
   readonly probe: ProbeLane;
@@ -65,7 +67,7 @@ const SOON_MS = 60_000;
  * new is found, polls go on with other windows from where they were when the dates were last known to be right.
  */
 export function pollReads(options: PollReadsOptions): PollReads {
-  const { task, clock, open, probe, since$, spacingMs, onPoll, catchesUp } = options;
+  const { task, clock, rounds, open, probe, since$, spacingMs, onPoll, catchesUp } = options;
   const { config, hooks, scheduler, phase = 1, pollNow$ } = task;
   const { intervalMs, lookbackMs } = config.poll;
   const noDates$ = new BehaviorSubject(false);
@@ -106,10 +108,14 @@ export function pollReads(options: PollReadsOptions): PollReads {
       return poll({
         scan: (window) => {
           beganAt = now();
+          rounds.begun('newest');
           onPoll(Date.parse(window.modifiedFromDate));
           return scan(window);
         },
-        scanBack,
+        scanBack: (window) => {
+          rounds.begun('back');
+          return scanBack(window);
+        },
         windowOf: (from, latest) => dates.windowOf(from, latest),
         clock,
         since: reached.since,
@@ -121,6 +127,7 @@ export function pollReads(options: PollReadsOptions): PollReads {
       }).pipe(
         map(({ page, since, looksBack }: PollPage): PollBatch => {
           const brought = (looksBack ? lanes.back : lanes.newest).arrived(page.answer);
+          if (page.next === undefined) rounds.ended(looksBack ? 'back' : 'newest');
           if (since !== undefined) {
             reached = { ...reached, since };
             polledAt = beganAt;

@@ -73,7 +73,8 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
     };
     return { lane: 'first-read', ...brought, settle, page, snapshot, isWhole, settled };
   };
-  const onTrouble = (trouble: ScanTrouble) => void (settled &&= trouble !== 'unsettled');
+  const onTrouble = (trouble: ScanTrouble) =>
+    void (settled &&= trouble !== 'unsettled' && trouble !== 'cut');
   /**
    * What is modified later than the window's end is read by polls. The window begins early enough for servers that read it in a time zone of
    * their own; what is older than `START_FROM` is left out by `updated_at`. A list that refuses such a window is read whole.
@@ -81,16 +82,18 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
   const scan = (): Observable<ScanPage> => {
     const from = position;
     if (startFrom === undefined || isWhole || isWindowRefused)
-      return lane.scan({}, { from, onTrouble });
+      return lane.scan({}, { from, endsAtCut: true, onTrouble });
     const now = clock.latest(task.scheduler.now());
-    return lane.scan(window(startFrom - MAX_ZONE_MS - DST_MS, now), { from, onTrouble }).pipe(
-      catchError((error: unknown) => {
-        if (!isRefusal(error)) return throwError(() => error);
-        lane.permits.release(); // the request that failed had taken it
-        isWindowRefused = true;
-        return lane.scan({}, { onTrouble });
-      }),
-    );
+    return lane
+      .scan(window(startFrom - MAX_ZONE_MS - DST_MS, now), { from, endsAtCut: true, onTrouble })
+      .pipe(
+        catchError((error: unknown) => {
+          if (!isRefusal(error)) return throwError(() => error);
+          lane.permits.release(); // the request that failed had taken it
+          isWindowRefused = true;
+          return lane.scan({}, { endsAtCut: true, onTrouble });
+        }),
+      );
   };
   const batches$ = task.account.tokens.token$.pipe(
     take(1),

@@ -36,12 +36,14 @@ export interface SweepReadsOptions {
   readonly asked: AskedReadings;
   /** Requests for certificates. Default none. */
   readonly certify$?: Observable<CertifyAsked> | undefined;
+  /** Emits once polls that began after the subscription have looked at all that has changed; undefined where there are no polls. */
+  readonly polled$?: Observable<unknown> | undefined;
 }
 
 /** Reads the whole list, again and again: rarely beside polls, one after the other where there are none. */
 export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
   const { task, lane, lanes, checkpoint, single, done$, moment, hold, asked } = options;
-  const { certify$ = NEVER } = options;
+  const { certify$ = NEVER, polled$ } = options;
   const { config, hooks, scheduler } = task;
   const { byKey } = task.rules;
   const { isPolled, unpolled$ } = options;
@@ -52,16 +54,14 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
     switchMap(() =>
       sweeps({
         progress: () => checkpoint.sweep,
-        scan: (position, onUnsettled) => {
+        scan: (position, onTrouble) => {
           if (position === null) asked.begin();
-          return lane.scan(
-            {},
-            { from: position, onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled() },
-          );
+          return lane.scan({}, { from: position, endsAtCut: true, onTrouble });
         },
         permits: lane.permits,
         records: checkpoint,
         ...(byKey && { single: { ...single, ask: (key) => single.ask(key, lanes.ask) } }),
+        ...(polled$ && { polled$ }),
         moment,
         pace: {
           get intervalMs() {
@@ -74,6 +74,7 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
           proofMs: deleteProofMs,
           limitPercent: deleteLimitPercent,
           onHeld: (held) => hooks.onHeld({ ...held, limitPercent: deleteLimitPercent }),
+          onCut: (total) => hooks.onTrouble({ trouble: 'cut', offset: total }),
         },
         scheduler,
       }).pipe(
@@ -153,6 +154,8 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
         return { ...batch(step, nothing(span)), gone: { keys, since } };
       }
       case 'asked-once':
+      case 'judged':
+      case 'polled':
         return batch(step, nothing(moment()));
       case 'end': {
         const brought = nothing(moment()); // before nothing is open any more

@@ -1,5 +1,6 @@
-import { defer, EMPTY, expand, finalize, map, of, switchMap } from 'rxjs';
+import { catchError, defer, EMPTY, expand, finalize, map, of, switchMap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
+import { CellarstreamError } from '../../core/errors.ts';
 import { BEGINNING, join, planned } from './anchors.ts';
 import type { Position } from './anchors.ts';
 import { leftOut as newLeftOut } from './left-out.ts';
@@ -8,7 +9,7 @@ import type { ContentDigests } from './content-digests.ts';
 import type { LeftOut } from './left-out.ts';
 import { KeyIndex } from '../records/key-index.ts';
 import type { KeyOf } from '../records/key-of.ts';
-import type { PageRecords } from '../records/page-records.ts';
+import { PageRecords } from '../records/page-records.ts';
 import { recordsOf } from '../decode/answer.ts';
 import type { Answer } from '../decode/answer.ts';
 import { readAhead } from '../flow/read-ahead.ts';
@@ -42,6 +43,8 @@ export type ScanTrouble =
   | 'endless'
   /** A page has a record that no answer holds: each page with it fails. It is left out, and tried again by the next reading. */
   | 'gap'
+  /** The API refuses offsets from some place on, or seems to show no record behind one: those are only found by polls. */
+  | 'cut'
   | PlanFinding;
 
 /** What {@link pages} needs. */
@@ -72,6 +75,11 @@ export interface PagesOptions {
    * Default none: a page is asked for when the one before has come.
    */
   readonly ahead?: ReadAhead<Answer>;
+  /**
+   * Whether the scan ends where the API refuses an offset (400, 416 or 422) after it has accepted others, with the trouble `cut`. Default
+   * false: that is an error.
+   */
+  readonly endsAtCut?: boolean;
   /** Told of what may cost records or time, with the offset of the page. */
   readonly onTrouble?: (trouble: ScanTrouble, offset: number) => void;
 }
@@ -119,6 +127,7 @@ export interface PagesOptions {
 export function pages(options: PagesOptions): Observable<ScanPage> {
   const { request, keyOf, permit = () => of(undefined), onTrouble } = options;
   const {
+    endsAtCut = false,
     leftOut = newLeftOut(),
     plan = new PagePlan(),
     contents = contentDigests(),
@@ -135,6 +144,8 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
     let short = false;
     let emptyAt: number | undefined;
     let isFixed = plan.isFixed;
+    /** The newest answer that was not the list's first page. */
+    let newest: Answer | undefined;
     let still = standstill();
     const idle = idleness();
     leftOut.add(from.leftOut ?? []);
@@ -143,6 +154,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
     const take = (asked: Position, place: PagePlace, answer: Answer): ScanPage => {
       const { pagination, reported } = answer;
       const at = { ...asked, offset: answer.offset ?? place.offset };
+      if (at.offset > 0) newest = answer;
       const records = recordsOf(answer);
       const { length } = records;
       const isNews = tally?.add(records, pagination.total_records);
@@ -237,6 +249,12 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
           };
           return askedAhead.take(place, after).pipe(map((answer) => take(at, place, answer)));
         }),
+        catchError((error: unknown) => {
+          if (!endsAtCut || !newest || !isRefusal(error)) return throwError(() => error);
+          onTrouble?.('cut', at.offset);
+          const nothing = { data: [], records: new PageRecords([]) };
+          return of({ answer: { ...newest, ...nothing }, offset: at.offset, next: undefined });
+        }),
       );
     return read(from).pipe(
       expand(({ next }) => (next ? read(next) : EMPTY)),
@@ -250,6 +268,17 @@ const lookAhead = ({ pagination, elapsedMs = 0 }: Answer) => ({
   total: pagination.total_records ?? (pagination.has_next_page ? Infinity : 0),
   elapsedMs,
 });
+
+/** Statuses of an API that serves offsets up to a limit only: `result window is too large`. */
+const REFUSALS: readonly unknown[] = [400, 416, 422];
+
+function isRefusal(error: unknown): boolean {
+  return (
+    error instanceof CellarstreamError &&
+    error.code === 'API_STATUS' &&
+    REFUSALS.includes(error.context.status)
+  );
+}
 
 /** Times a scan that did not add up is repeated, each with five times the overlap. */
 const REPEATS = 2;

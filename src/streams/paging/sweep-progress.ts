@@ -1,25 +1,26 @@
 import type { Position } from './anchors.ts';
+import { provenSince, provingWith } from './absence-proof.ts';
+import type { ProvingReading } from './absence-proof.ts';
+import type { HeldBack } from './deletion-limit.ts';
+import { keyOrderAfter } from './key-order.ts';
+import type { KeyOrder } from './key-order.ts';
 import type { ScanPage } from './pages.ts';
 import { recordsOf } from '../decode/answer.ts';
 import { countsAfter, NOTHING_COUNTED, sizeOf } from './reading-counts.ts';
 import type { ReadingCounts } from './reading-counts.ts';
+import { mayBeCut } from './total-cap.ts';
 
 /**
- * What a sweep has shown. `complete`: the whole list was read, and it was not empty. `exact`: with
- * as many distinct keys as a `total_records` that held still. `doubtful`: it was read to its end, but
- * did not add up, however often it was read, or not at one go. `nothing`: none of it.
+ * What a sweep has shown. `complete`: the whole list was read, and it was not empty. `anchored`: each record that stood still was read, as
+ * pages joined each other and the list kept its order, and a record that moved would have been met otherwise. `exact`: with as many
+ * distinct keys as a `total_records` that held still. `doubtful`: it was read to its end, but did not add up, however often it was
+ * read, or not at one go. `nothing`: none of it.
  */
-export type Proof = 'nothing' | 'doubtful' | 'complete' | 'exact';
-
-/** A sweep that was exact, and when that was known: ms on the local clock. */
-export interface ExactSweep {
-  readonly number: number;
-  readonly at: number;
-}
+export type Proof = 'nothing' | 'doubtful' | 'complete' | 'anchored' | 'exact';
 
 /**
- * How far the sweeps of a list have come: complete readings, one after the other, each with the
- * next number. Plain JSON: it is kept beside the marks that tell which sweep saw a key last.
+ * How far the sweeps of a list have come: complete readings, one after the other, each with the next number. Plain JSON: it is kept
+ * beside the marks that tell which sweep saw a key last. Fields that an older version has not written begin anew.
  */
 export interface SweepProgress {
   /** Of the newest sweep; 0 before the first. */
@@ -35,18 +36,33 @@ export interface SweepProgress {
   readonly distinct: number;
   /** What it has met beside those; null where an older version has read a part of it. */
   readonly counts: ReadingCounts | null;
+  readonly keyOrder: KeyOrder;
   /** Of the newest sweep that was read to its end. */
   readonly proof: Proof;
-  /** Exact sweeps that a proof may begin with, the oldest first: none since has shown nothing. */
-  readonly row: readonly ExactSweep[];
+  /** Readings that the proof of an absence may begin with, the oldest first. */
+  readonly proving: readonly ProvingReading[];
+  /** The newest sweep as a reading that proves something; null if it proves nothing, or is not read to its end. */
+  readonly newest: ProvingReading | null;
+  /** Whether polls have yet to look at all that changed during it, before it proves something. */
+  readonly awaitsPolls: boolean;
+  /** Whether unchanged records have ever changed places: then anchors prove nothing. */
+  readonly isUnordered: boolean;
+  /** The highest total that its pages have told. */
+  readonly top: number;
+  /** The highest total that pages of any sweep have told. */
+  readonly peak: number;
+  /** The total at which the list may be cut off, and since when complete readings have shown it, ms on the local clock; null if it is whole. */
+  readonly cut: { readonly total: number; readonly since: number } | null;
+  /** The newest sweep whose missing keys were held against the limit. */
+  readonly judged: number;
+  /** Keys that are missing and must not be deleted, as too many of them vanished at once. */
+  readonly heldBack: readonly HeldBack[];
   /** Up to which key the missing ones have been asked for once; null before the first. */
   readonly askedUpTo: string | null;
   /** When all of them had been, ms on the local clock; null before. */
   readonly askedAt: number | null;
   /** Whether another process read a part of it, or this one before a failure. */
   readonly interrupted: boolean;
-  /** Deletions that sweeps have led to, since a time (ms on the local clock). */
-  readonly removed: { readonly count: number; readonly since: number };
   /** When all this was kept, ms on the local clock. */
   readonly keptAt: number;
 }
@@ -60,21 +76,22 @@ export const NO_SWEEP: SweepProgress = {
   total: 'not known yet',
   distinct: 0,
   counts: null,
+  keyOrder: null,
   proof: 'nothing',
-  row: [],
+  proving: [],
+  newest: null,
+  awaitsPolls: false,
+  isUnordered: false,
+  top: 0,
+  peak: 0,
+  cut: null,
+  judged: 0,
+  heldBack: [],
   askedUpTo: null,
   askedAt: null,
   interrupted: false,
-  removed: { count: 0, since: 0 },
   keptAt: 0,
 };
-
-const AN_HOUR_MS = 3_600_000;
-
-/** Deletions of the last hour, or of a little more. */
-export function removedLately({ removed }: SweepProgress, now: number): number {
-  return now - removed.since < AN_HOUR_MS ? removed.count : 0;
-}
 
 /** What {@link takenOver} has to know. */
 export interface TakeOver {
@@ -96,33 +113,34 @@ export function takenOver(
   sweep: SweepProgress,
   { canBeAsked, now, byOthers }: TakeOver,
 ): SweepProgress {
-  const { phase, row, askedAt, keptAt } = sweep;
+  const { phase, proving, newest, cut, askedAt, keptAt } = sweep;
   const away = now - keptAt;
+  const later = (each: ProvingReading) => ({
+    ...each,
+    beganAt: each.beganAt + away,
+    at: each.at + away,
+  });
   const over: SweepProgress = {
     ...sweep,
-    row: row.map(({ number, at }) => ({ number, at: at + away })),
+    proving: proving.map(later),
+    newest: newest && later(newest),
+    cut: cut && { ...cut, since: cut.since + away },
     askedAt: askedAt === null ? null : askedAt + away,
-    ...(byOthers && { row: [], askedUpTo: null, askedAt: null }),
+    ...(byOthers && { proving: [], newest: null, askedUpTo: null, askedAt: null }),
     keptAt: now,
   };
   if (phase === 'reading') return { ...over, interrupted: true };
   return phase === 'done' || canBeAsked ? over : { ...over, phase: 'done' };
 }
 
-/** The sweep after more deletions. */
-export function withRemoved(sweep: SweepProgress, count: number, now: number): SweepProgress {
-  if (count === 0) return sweep;
-  const before = removedLately(sweep, now);
-  const since = before > 0 ? sweep.removed.since : now;
-  return { ...sweep, removed: { count: before + count, since } };
-}
-
 /** The next sweep, whose first page was asked for at a time. */
 export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
-  const { number, proof, row, removed } = last;
-  const counts = NOTHING_COUNTED;
-  const begun = { number: number + 1, beganAt, phase: 'reading', counts } as const;
-  return { ...NO_SWEEP, ...begun, proof, row, removed };
+  const { number, proof, proving, isUnordered, peak, cut, judged, heldBack } = last;
+  return {
+    ...NO_SWEEP,
+    ...{ number: number + 1, beganAt, phase: 'reading', counts: NOTHING_COUNTED },
+    ...{ proof, proving, isUnordered, peak, cut, judged, heldBack },
+  };
 }
 
 /** What a page comes to, beside what it says. */
@@ -135,6 +153,12 @@ export interface SweptPage {
   readonly rejectedAt: readonly number[];
   /** False when the list did not add up and was not read to the end of its doubts. */
   readonly settled: boolean;
+  /** False once unchanged records have changed places. */
+  readonly ordered: boolean;
+  /** Whether polls read what has changed, too. */
+  readonly isPolled: boolean;
+  /** Records a page that are asked for. */
+  readonly pageSize: number;
   /** ms on the local clock. */
   readonly now: number;
   /** How long what is absent has to stay so, ms. */
@@ -145,63 +169,115 @@ export interface SweptPage {
 export function sweepAfter(
   sweep: SweepProgress,
   { answer, offset, next }: ScanPage,
-  { fresh, leftOut, rejectedAt, settled, now, proofMs }: SweptPage,
+  page: SweptPage,
 ): SweepProgress {
+  const { fresh, leftOut, rejectedAt, settled, ordered, pageSize, now } = page;
   const { total_records } = answer.pagination;
   const still = sweep.total === 'not known yet' || sweep.total === total_records;
-  const total = (still ? total_records : undefined) ?? 'moved';
-  const distinct = sweep.distinct + fresh;
-  const { length } = recordsOf(answer);
+  const records = recordsOf(answer);
+  const { length } = records;
   const { serverTime } = answer;
   const at = { first: serverTime ?? sweep.beganAt, later: serverTime ?? now };
-  const page = { offset, length, at, rejectedAt, leftOut, settled };
-  const counts = sweep.counts && countsAfter(sweep.counts, page);
-  if (next) return { ...sweep, total, distinct, counts, position: next };
+  const isUnordered = sweep.isUnordered || !ordered;
+  const read: SweepProgress = {
+    ...sweep,
+    total: (still ? total_records : undefined) ?? 'moved',
+    distinct: sweep.distinct + fresh,
+    counts:
+      sweep.counts &&
+      countsAfter(sweep.counts, { offset, length, at, rejectedAt, leftOut, settled }),
+    keyOrder: keyOrderAfter(sweep.keyOrder, records),
+    top: Math.max(sweep.top, total_records ?? 0),
+    peak: Math.max(sweep.peak, total_records ?? 0),
+    isUnordered,
+    // What was proven by anchors before was not.
+    ...(isUnordered && !sweep.isUnordered && { proving: [] }),
+  };
+  if (next) return { ...read, position: next };
+  return readToEnd(
+    { ...read, phase: 'removing', position: null },
+    {
+      ...page,
+      isAtEnd: offset + length === total_records,
+      isEmpty: length === 0,
+      fitsOnePage: offset === 0 && length < pageSize,
+    },
+  );
+}
+
+/** The last page of a reading. */
+interface LastPage extends SweptPage {
+  /** Whether it ends where `total_records` says. */
+  readonly isAtEnd: boolean;
+  readonly isEmpty: boolean;
+  /** Whether it is the first one, too, and has room for more records. */
+  readonly fitsOnePage: boolean;
+}
+
+/** A sweep whose last page has come, with what it has shown. */
+function readToEnd(sweep: SweepProgress, page: LastPage): SweepProgress {
+  const { number, beganAt, distinct, top, peak, heldBack } = sweep;
+  const { settled, isPolled, now, proofMs } = page;
   // A list that is suddenly empty proves nothing: such an answer is more likely than the fact. It
   // may be so in the middle of a sweep, too: then the last page is the empty one.
-  const isEmpty = distinct === 0 || length === 0;
-  const isExact = total === distinct;
-  const isDoubtful = !settled || sweep.interrupted;
-  const proof = isEmpty ? 'nothing' : isDoubtful ? 'doubtful' : isExact ? 'exact' : 'complete';
+  if (distinct === 0 || page.isEmpty) return { ...sweep, proof: 'nothing', proving: [] };
+  if (!settled || sweep.interrupted) return { ...sweep, proof: 'doubtful' };
+  const lacksMass = heldBack.some(({ isConfirmed }) => !isConfirmed);
+  const isCut = mayBeCut({ top, peak, lacksMass, fitsOnePage: page.fitsOnePage });
+  const since = sweep.cut?.total === top ? sweep.cut.since : now;
+  const proof =
+    sweep.total === distinct ? 'exact' : isAnchored(sweep, page) ? 'anchored' : 'complete';
+  const read: SweepProgress = { ...sweep, proof, cut: isCut ? { total: top, since } : null };
+  if (proof === 'complete' || isCut) return read;
+  const newest: ProvingReading = { number, beganAt, at: now };
+  return proof === 'anchored' && isPolled
+    ? { ...read, newest, awaitsPolls: true }
+    : proven(read, newest, proofMs);
+}
+
+/**
+ * Whether a reading with a total that moved has all that stood still, and what has moved can't be missing from it: polls find that, or nothing
+ * ever moves. A record without a key may be any of those that are missing.
+ */
+function isAnchored(
+  { isUnordered, keyOrder, counts }: SweepProgress,
+  { isAtEnd, isPolled }: Pick<LastPage, 'isAtEnd' | 'isPolled'>,
+): boolean {
+  if (isUnordered || !isAtEnd || counts?.rejected !== 0) return false;
+  return isPolled || keyOrder === 'asc' || keyOrder === 'desc';
+}
+
+function proven(sweep: SweepProgress, newest: ProvingReading, proofMs: number): SweepProgress {
+  const proving = provingWith(sweep.proving, newest, proofMs);
+  return { ...sweep, newest, awaitsPolls: false, proving };
+}
+
+/** An anchored sweep once polls that began after it have looked at all that has changed. */
+export function polledAfter(sweep: SweepProgress, now: number, proofMs: number): SweepProgress {
+  const { newest } = sweep;
+  return newest ? proven(sweep, { ...newest, at: now }, proofMs) : sweep;
+}
+
+/** The sweep once its missing keys were held against the limit. */
+export function judgedSweep(
+  sweep: SweepProgress,
+  { heldBack, hasRecovered }: { heldBack: readonly HeldBack[]; hasRecovered: boolean },
+): SweepProgress {
   return {
     ...sweep,
-    phase: 'removing',
-    position: null,
-    total,
-    distinct,
-    counts,
-    proof,
-    row: rowAfter(sweep, proof, now, proofMs),
+    judged: sweep.number,
+    heldBack,
+    ...(hasRecovered && { proving: [] }),
   };
 }
 
 /** After the last page of an initial snapshot. */
 export function snapshotDone(sweep: SweepProgress, now: number): SweepProgress {
   // The first sweep is due an interval after it, and no proof begins with it.
-  return { ...sweep, phase: 'done', beganAt: now, row: [] };
+  return { ...sweep, phase: 'done', beganAt: now, proving: [] };
 }
 
-/** The row is kept short: of the sweeps within the time of a proof about so many. */
-const SWEEPS_A_PROOF = 10;
-
-/** One that is not exact adds nothing to the row; one that shows nothing ends it. */
-function rowAfter(sweep: SweepProgress, proof: Proof, now: number, proofMs: number): ExactSweep[] {
-  if (proof === 'nothing') return [];
-  const { number, row } = sweep;
-  const newest = row.at(-1);
-  const isDue = !newest || now - newest.at >= proofMs / SWEEPS_A_PROOF;
-  const more = proof === 'exact' && isDue ? [{ number, at: now }] : [];
-  // Whatever is gone since an earlier one is gone since the newest that is old enough.
-  const begin = row.findLastIndex((each) => isOldEnough(each, sweep, proofMs));
-  return [...row.slice(Math.max(0, begin)), ...more];
-}
-
-/** Whether a sweep was asked for only after a proof that began with another one. */
-function isOldEnough({ at }: ExactSweep, { beganAt }: SweepProgress, proofMs: number): boolean {
-  return at + proofMs <= beganAt;
-}
-
-const AGREEING: ReadonlySet<Proof> = new Set<Proof>(['complete', 'exact']);
+const AGREEING: ReadonlySet<Proof> = new Set<Proof>(['complete', 'anchored', 'exact']);
 
 /**
  * Whether what the newest sweep has not seen may be gone. Where a record can be asked for by its key
@@ -225,14 +301,13 @@ export function hasReadAll({ distinct, counts }: SweepProgress, images: number):
  * Where nothing can be asked for: the number of the sweep since which a key must have been seen, or it
  * is gone; undefined when that can't be told yet.
  *
- * A key has to be absent from an exact sweep, from another that began `proofMs` later, and from each
- * in between. An index that is wrong for less shows itself to one of the two at most. Were the other not
- * exact, it could have missed the key in a list that moves.
+ * A key has to be absent from a reading that proves something, from another that began `proofMs` later, and from each in between. An index
+ * that is wrong for less shows itself to one of the two at most.
  */
 export function seenSince(sweep: SweepProgress, proofMs: number): number | undefined {
-  const { phase, number, proof, row } = sweep;
-  if (phase !== 'removing' || proof !== 'exact') return undefined;
-  return row.findLast((each) => each.number < number && isOldEnough(each, sweep, proofMs))?.number;
+  const { phase, proving, newest, awaitsPolls } = sweep;
+  if (phase !== 'removing' || newest === null || awaitsPolls) return undefined;
+  return provenSince(proving, newest, proofMs);
 }
 
 /** How long what was asked for once still has to stay gone before it is asked for again, ms. */

@@ -1,16 +1,14 @@
 import {
   asyncScheduler,
   concat,
-  concatMap,
   defer,
   EMPTY,
   filter,
-  from,
+  ignoreElements,
   map,
   NEVER,
   of,
   race,
-  reduce,
   repeat,
   switchMap,
   take,
@@ -18,14 +16,20 @@ import {
   timer,
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import type { ScanPage } from './pages.ts';
+import { judgeMissing } from './deletion-limit.ts';
+import type { LimitVerdict } from './deletion-limit.ts';
+import { missingKeys } from './missing-keys.ts';
+import type { KnownRecords } from './missing-keys.ts';
+import type { ScanPage, ScanTrouble } from './pages.ts';
 import type { Span } from '../http/logical-clock.ts';
 import { recordsOf } from '../decode/answer.ts';
 import { isStale } from '../http/answer-age.ts';
 import type { Answer } from '../decode/answer.ts';
 import type { Permits } from '../flow/permits.ts';
-import { hasReadAll, proofLeft, removedLately, seenSince, showsAbsence } from './sweep-progress.ts';
+import { hasReadAll, proofLeft, showsAbsence } from './sweep-progress.ts';
 import type { SweepProgress } from './sweep-progress.ts';
+
+export type { KnownRecords, Unseen } from './missing-keys.ts';
 
 /** One thing that a sweep has found out, to be kept before the next. */
 export type SweepStep =
@@ -35,9 +39,15 @@ export type SweepStep =
       readonly page: ScanPage;
       /** Whether the reading has added up so far; false, too, once it has met a record that can't be read. */
       readonly settled: boolean;
+      /** False once unchanged records have changed places. */
+      readonly ordered: boolean;
       /** When this reading of the list began, ms on the local clock. */
       readonly beganAt: number;
     }
+  /** What the limit says of all that is missing. */
+  | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
+  /** Polls that began after the reading have looked at all that has changed. */
+  | { readonly kind: 'polled' }
   /** Keys that no sweep has seen since the one numbered `since`; read like a page at `span`. */
   | {
       readonly kind: 'absent';
@@ -59,22 +69,7 @@ export type SweepStep =
   /** All is dealt with; so many deletions are held back as too many. */
   | { readonly kind: 'end'; readonly held: number };
 
-/** Keys that are known, and have not been seen since a certain sweep. */
-export interface Unseen {
-  readonly keys: readonly string[];
-  /** Where to go on looking; undefined at the end. */
-  readonly next: string | undefined;
-}
-
-/** What is known of the records that are published, as far as sweeps need it. */
-export interface KnownRecords {
-  /** How many there are. */
-  count(): number;
-  /** A stretch of the keys behind `after`: so many that the caller is not held up for long. */
-  unseen(since: number, after: string | undefined): Unseen;
-}
-
-/** More keys are gone at once than may be; with those of the last hour. */
+/** Keys that are held back, as more of them vanished at once than may be. */
 export interface Held {
   readonly gone: number;
   readonly known: number;
@@ -103,12 +98,14 @@ export interface DeletionRules {
   /** How long it has to stay absent before, ms. */
   readonly proofMs: number;
   /**
-   * Above this share of the known records, and above 20, none is removed; nor above a third of them, and
-   * above 2. 0 to 100, which is no limit.
+   * Above this share of a list's records, and above 20, keys that vanish between two complete readings are held back; so are more
+   * than a third of them, and more than 2. 0 to 100, which is no limit.
    */
   readonly limitPercent: number;
-  /** Told when deletions are held back as too many. */
+  /** Called after each sweep that holds deletions back. */
   readonly onHeld?: (held: Held) => void;
+  /** Called with the total after each sweep of a list that may have been cut off at it for `proofMs`, if keys are missing. */
+  readonly onCut?: (total: number) => void;
 }
 
 /** What {@link sweeps} needs. */
@@ -116,12 +113,17 @@ export interface SweepsOptions {
   /** As it was kept with the newest step that was settled. */
   readonly progress: () => SweepProgress;
   /** Reads the list from where a position says, null for its beginning; each page takes one of `permits`. */
-  readonly scan: (from: SweepProgress['position'], onUnsettled: () => void) => Observable<ScanPage>;
+  readonly scan: (
+    from: SweepProgress['position'],
+    onTrouble: (trouble: ScanTrouble) => void,
+  ) => Observable<ScanPage>;
   /** Of one place: a step is kept before the next is taken. */
   readonly permits: Permits;
   readonly records: KnownRecords;
   /** Asks for what is missing. Default: there is no such query, and sweeps decide. */
   readonly single?: SingleReads;
+  /** Emits once polls that began after the subscription have looked at all that has changed. Default: the list has no polls. */
+  readonly polled$?: Observable<unknown>;
   /** When nothing is read: a moment in the order of reads. */
   readonly moment: () => Span;
   readonly pace: SweepPace;
@@ -130,33 +132,37 @@ export interface SweepsOptions {
   readonly scheduler?: SchedulerLike;
 }
 
-/** So many may go of a long list, whatever the limit; of a short one they are most of it. */
-const FEW = 20;
-const FEWEST = 2;
-const MAX_OF_SHORT = 1 / 3;
+/** How often the wait for the next sweep is doubled while missing keys wait for a proof, and none is proven. */
+const MAX_DOUBLED = 4;
 
 /**
- * Reads a list whole, again and again, and tells what is gone from it: what is asked for when it was
- * gone twice, the time of a proof apart; of all else {@link seenSince} says when
- * that can be told. Never completes. After a failure it goes on where `progress` says.
+ * Reads a list whole, again and again, and tells what is gone from it. Where records can be asked for, what is missing is asked for, and
+ * is gone if it was twice, the time of a proof apart; of all else `seenSince` says when that can be told. Never
+ * completes. After a failure it goes on where `progress` says.
  *
  * What is told here is on its way to be a deletion, not one yet: an answer for a single record is judged in
  * `pipeline/reads`, a key that was seen meanwhile is let go (`pipeline/compare.ts`), and so is one that an overlapping read
  * saw alive (`diff`).
  *
- * All that is missing is counted first, proven or not, together with what went within the last hour. If it is more than
- * the limit, none of it is told, and the next sweep counts again: a list that has lost much at once
- * is more likely broken than right.
+ * First all that this reading is the first to miss is held against the limit (`deletion-limit.ts`): a list that has lost much at once is more
+ * likely broken than right.
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
-  const { progress, scan, permits, records, single, scheduler = asyncScheduler } = options;
+  const { progress, scan, permits, records, single, polled$, scheduler = asyncScheduler } = options;
   const { pace } = options;
   const { spacingMs = () => 0, hurry$ = NEVER } = pace;
-  const { proofMs, limitPercent, onHeld } = options.deletions;
+  const { proofMs, limitPercent, onHeld, onCut } = options.deletions;
   let requests = 0;
   let lastRead: Span | undefined;
   let held = 0;
+  /** Keys that wait for the proof of their absence, and sweeps in a row that have proven none. */
+  let waiting = 0;
+  let inVain = 0;
 
+  const missing = missingKeys({
+    ...{ progress, records, proofMs, scheduler },
+    canBeTold: (key) => single === undefined || single.canBeAsked(key),
+  });
   /** Waits until every step that was emitted is dealt with: then its only place is free. */
   const stepsDone$ = defer(() => permits.acquire.pipe(tap(() => permits.release())));
   /** A step of its own place. */
@@ -166,124 +172,129 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     defer(() => {
       let beganAt = scheduler.now();
       let isFirst = true;
-      let addsUp = true;
-      return scan(position, () => (addsUp = false)).pipe(
+      let settled = true;
+      let ordered = true;
+      const onTrouble = (trouble: ScanTrouble) => {
+        if (trouble === 'unsettled' || trouble === 'cut') settled = false;
+        if (trouble === 'reordered') ordered = false;
+      };
+      return scan(position, onTrouble).pipe(
         map((page): SweepStep => {
           requests += 1;
           lastRead = page.answer.span;
           // An unreadable record may be any of those that are missing.
-          if (!recordsOf(page.answer).isReadable) addsUp = false;
+          if (!recordsOf(page.answer).isReadable) settled = false;
           const { age } = page.answer;
           // A reading begins when its first page was made; what is older than that shows what was there before.
           if (isFirst && age && !isStale(age)) beganAt = Math.min(beganAt, age.asOf);
           isFirst = false;
-          if (age && age.asOf < beganAt) addsUp = false;
-          return { kind: 'page', page, settled: addsUp, beganAt };
+          if (age && age.asOf < beganAt) settled = false;
+          return { kind: 'page', page, settled, ordered, beganAt };
         }),
       );
     });
 
-  const isTooMuch = (gone: number, known: number): boolean => {
-    if (limitPercent === 100) return false;
-    const isMuch = gone > FEW && gone > (known * limitPercent) / 100;
-    return isMuch || (gone > FEWEST && gone > known * MAX_OF_SHORT);
-  };
-  const isHeld = (missing: number): boolean => {
-    const before = removedLately(progress(), scheduler.now());
-    const gone = missing + before;
-    const known = records.count() + before;
-    const isMuch = isTooMuch(gone, known);
-    if (isMuch) onHeld?.({ gone, known });
-    held = isMuch ? missing : 0;
-    return isMuch;
-  };
-  /** Works through the unseen keys: a stretch is looked up when the one before is dealt with. */
-  const stretches = <T>(
-    since: number,
-    work: (keys: readonly string[]) => Observable<T>,
-    begin?: string,
-  ): Observable<T> =>
-    defer(() => {
-      let after = begin;
-      return timer(0, scheduler).pipe(
-        switchMap(() => {
-          const { keys, next } = records.unseen(since, after);
-          after = next;
-          return work(keys);
-        }),
-        // Not by recursion: when all of a long list is gone, thousands of stretches are.
-        repeat({ delay: () => (after === undefined ? EMPTY : of(undefined)) }),
-      );
-    });
-  const count = (since: number): Observable<number> =>
-    stretches(since, (keys) => of(keys.filter(canBeTold).length)).pipe(
-      reduce((gone, more) => gone + more, 0),
+  const judged = missing.count().pipe(
+    switchMap((counted) => {
+      const { judged, number, heldBack } = progress();
+      if (counted.all === 0 && heldBack.length === 0) return EMPTY;
+      const known = records.count();
+      const at = { judged, number, known, heldBack, limitPercent };
+      const verdict = judgeMissing(counted, at);
+      held = verdict.heldBack.reduce((sum, each) => sum + (each.isConfirmed ? 0 : each.gone), 0);
+      if (held > 0) onHeld?.({ gone: held, known });
+      return step(of({ kind: 'judged', verdict }));
+    }),
+  );
+  /** Goes on if there is something to prove the absence of. */
+  const ifMissing = (work: Observable<SweepStep>): Observable<SweepStep> =>
+    stepsDone$.pipe(
+      switchMap(() => missing.countFree()),
+      filter((count) => count > 0),
+      switchMap(() => work),
     );
-  const canBeTold = (key: string) => single === undefined || single.canBeAsked(key);
   const absent = defer((): Observable<SweepStep> => {
-    const since = seenSince(progress(), proofMs);
-    if (since === undefined) return EMPTY;
-    const span = lastRead ?? options.moment();
-    return stretches(since, (keys) =>
-      keys.length === 0 ? EMPTY : step(of({ kind: 'absent', keys, since, span })),
+    const polls = defer(() =>
+      progress().awaitsPolls && polled$
+        ? polled$.pipe(
+            take(1),
+            switchMap(() => step(of({ kind: 'polled' }))),
+          )
+        : EMPTY,
     );
+    let isProven = false;
+    const proven = stepsDone$.pipe(
+      switchMap(() =>
+        missing.proven((gone) => {
+          isProven = true;
+          const span = lastRead ?? options.moment();
+          return step(of({ kind: 'absent', ...gone, span }));
+        }),
+      ),
+    );
+    const left = stepsDone$.pipe(
+      switchMap(() => missing.countFree()),
+      tap((count) => {
+        waiting = count;
+        inVain = isProven ? 0 : Math.min(MAX_DOUBLED, inVain + 1);
+      }),
+      ignoreElements(),
+    );
+    return concat(polls, proven, left);
   });
-  const asking = (
-    { ask }: SingleReads,
-    since: number,
-    again: boolean,
-    after?: string,
-  ): Observable<SweepStep> =>
-    stretches(
-      since,
-      (keys) =>
-        from(keys.filter(canBeTold)).pipe(
-          concatMap((key) =>
-            step(ask(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer, again })))),
-          ),
-        ),
-      after,
-    );
   /** Asks once for all that is missing, and when it has stayed so for long enough once more. */
-  const asked = (by: SingleReads, since: number): Observable<SweepStep> => {
+  const asked = ({ ask }: SingleReads): Observable<SweepStep> => {
+    const asking = (again: boolean, after?: string) =>
+      missing.each((key) => {
+        const since = progress().number;
+        return step(ask(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer, again }))));
+      }, after);
     const once = defer(() => {
       const { askedUpTo, askedAt } = progress();
       if (askedAt !== null) return EMPTY;
-      return concat(
-        asking(by, since, false, askedUpTo ?? undefined),
-        step(of({ kind: 'asked-once' })),
-      );
+      return concat(asking(false, askedUpTo ?? undefined), step(of({ kind: 'asked-once' })));
     });
-    const again = stepsDone$.pipe(
-      switchMap(() => count(since)),
-      filter((missing) => missing > 0),
-      switchMap(() => timer(proofLeft(progress(), scheduler.now(), proofMs), scheduler)),
-      switchMap(() => asking(by, since, true)),
+    const again = ifMissing(
+      defer(() => timer(proofLeft(progress(), scheduler.now(), proofMs), scheduler)).pipe(
+        switchMap(() => asking(true)),
+      ),
     );
     return concat(once, again);
+  };
+  const tellCut = () => {
+    const { cut } = progress();
+    if (cut && cut.since + proofMs <= scheduler.now()) onCut?.(cut.total);
   };
   const remove: Observable<SweepStep> = stepsDone$.pipe(
     switchMap(() => {
       held = 0;
-      const { number } = progress();
+      waiting = 0;
       if (!showsAbsence(progress(), single !== undefined)) return EMPTY;
       if (hasReadAll(progress(), records.count())) return EMPTY;
-      return count(number).pipe(
-        filter((missing) => missing > 0 && !isHeld(missing)),
-        switchMap(() => (single ? asked(single, number) : absent)),
-      );
+      const prove = defer(() => {
+        tellCut();
+        return single ? asked(single) : absent;
+      });
+      return concat(judged, ifMissing(prove));
     }),
   );
   const end = step(defer(() => of({ kind: 'end', held } as const)));
 
+  /** How long to wait for the next sweep, ms: what waits for its proof may shorten it. */
+  const pauseLeft = (): number => {
+    const { beganAt } = progress();
+    const now = scheduler.now();
+    const pause = Math.max(pace.intervalMs, requests * spacingMs());
+    const left = Math.min(pause, Math.max(0, beganAt + pause - now));
+    return waiting > 0 ? Math.min(left, proofMs * 2 ** Math.max(0, inVain - 1)) : left;
+  };
+
   return stepsDone$.pipe(
     switchMap(() => {
-      const { phase, position, beganAt } = progress();
+      const { phase, position } = progress();
       if (phase === 'removing') return concat(remove, end);
       if (phase === 'reading') return concat(read(position), remove, end);
-      const pause = Math.max(pace.intervalMs, requests * spacingMs());
-      const wait = Math.min(pause, Math.max(0, beganAt + pause - scheduler.now()));
-      return race(timer(wait, scheduler), hurry$).pipe(
+      return race(timer(pauseLeft(), scheduler), hurry$).pipe(
         take(1),
         switchMap(() => {
           requests = 0;

@@ -223,20 +223,25 @@ describe('a task that is taken over', () => {
       value: Buffer.from(JSON.stringify(cursor)),
     };
     const keptAt = 1_000;
-    const row = [{ number: 3, at: 900 }];
+    const third = { number: 3, beganAt: 800, at: 900 };
+    const proving = [third];
     const remembered = (sweep: object, sweepGeneration?: number): TaskMemory => ({
       ...{ home: '4 cluster wine.orders', ends: {}, cursorEnd: '1', whole: 0, found: 0 },
       ...{ cursor: JSON.stringify(cursor), schemaIds: [], sweep: JSON.stringify(sweep) },
       ...(sweepGeneration !== undefined && { sweepGeneration }),
     });
-    const sweep = { ...NO_SWEEP, number: 3, row, keptAt };
+    const sweep = { ...NO_SWEEP, number: 3, proving, keptAt };
 
     it('goes on with the proofs that were begun', async () => {
       const options = { canBeAsked: false, memory: remembered(sweep, 4) };
       const { log, kept } = await opened(undefined, [message], options);
       const now = log.sweep.keptAt;
       expect(Math.abs(now - Date.now())).toBeLessThan(60_000);
-      expect(log.sweep).toEqual({ ...sweep, row: [{ number: 3, at: now - 100 }], keptAt: now });
+      expect(log.sweep).toEqual({
+        ...sweep,
+        proving: [{ ...third, beganAt: now - 200, at: now - 100 }],
+        keptAt: now,
+      });
       expect(kept.at(-1)).toMatchObject({ sweep: JSON.stringify(log.sweep), sweepGeneration: 5 });
     });
 
@@ -245,12 +250,11 @@ describe('a task that is taken over', () => {
       ['an older version wrote it', remembered({ ...sweep, proofBefore: 'exact' })],
     ])('begins them anew where %s', async (_, memory) => {
       const { log } = await opened(undefined, [message], { canBeAsked: false, memory });
-      expect(log.sweep).toMatchObject({ number: 3, row: [], askedUpTo: null, askedAt: null });
+      expect(log.sweep).toMatchObject({ number: 3, proving: [], askedUpTo: null, askedAt: null });
     });
 
     it('reads the progress that an older version kept', async () => {
-      const { number, beganAt, phase, position, total, distinct, proof, interrupted, removed } =
-        sweep;
+      const { number, beganAt, phase, position, total, distinct, proof, interrupted } = sweep;
       const older = {
         number,
         beganAt,
@@ -261,7 +265,8 @@ describe('a task that is taken over', () => {
         proof,
         proofBefore: proof,
         interrupted,
-        removed,
+        removed: { count: 3, since: 5 },
+        row: [{ number: 3, at: 900 }],
       };
       const { log } = await opened(undefined, [message], { memory: remembered(older, 4) });
       expect(log.sweep).toMatchObject({ ...NO_SWEEP, number: 3, keptAt: log.sweep.keptAt });

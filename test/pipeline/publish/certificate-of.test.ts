@@ -67,6 +67,14 @@ describe('a certificate', () => {
     expect(certified(sweep, counts, more).proof).toBe('complete');
   });
 
+  it('of a list that may be cut off at its total is exact only if each published record was read', () => {
+    const cut = { total: 3, since: 100 };
+    const live = { keys: [tally('a', 'b'), tally('c', 'd')], ends: { 0: '5', 1: '4' } };
+    expect(certified({ cut }, {}, { live }).proof).toBe('complete');
+    expect(certified({ cut }).proof).toBe('exact');
+    expect(certified({}, {}, { live }).proof).toBe('exact'); // d was added since
+  });
+
   it.each<[string, Partial<SweepProgress>, Partial<ReadingCounts>]>([
     ['it was interrupted', { interrupted: true }, {}],
     ['it is in doubt', { proof: 'doubtful' }, {}],

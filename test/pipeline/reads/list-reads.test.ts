@@ -27,6 +27,7 @@ import { logicalClock } from '../../../src/streams/http/logical-clock.ts';
 import type { LogicalClock } from '../../../src/streams/http/logical-clock.ts';
 import { NO_SWEEP } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
+import type { ProvingReading } from '../../../src/streams/paging/absence-proof.ts';
 import type { KnownRecords, SweepStep } from '../../../src/streams/paging/sweeps.ts';
 import { during } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
@@ -92,7 +93,13 @@ interface More extends Partial<Pick<ListReadsOptions, 'keyFields' | 'resyncs$' |
   readonly hasNextPage?: (query: ListQuery) => boolean;
 }
 
-const NOTHING: KnownRecords = { count: () => 0, unseen: () => ({ keys: [], next: undefined }) };
+/** Records of which none has been seen by a sweep. */
+const known = (count: number, ...keys: string[]): KnownRecords => ({
+  count: () => count,
+  unseen: () => ({ keys, next: undefined }),
+  isUnseen: (_, since) => since > 0,
+});
+const NOTHING = known(0);
 
 /** Reads in virtual time from a list that answers a query with these records. */
 function reading(
@@ -486,12 +493,11 @@ describe('the sweeps of a resource', () => {
     number: 7,
     phase: 'removing',
     proof: 'exact',
-    row: [{ number: 6, at: -1e6 }],
   } as const;
-  const unseen = (...keys: string[]) => ({
-    count: () => 1_000,
-    unseen: () => ({ keys, next: undefined }),
+  const provingAt = (number: number, at: number): ProvingReading => ({
+    ...{ number, beganAt: at, at },
   });
+  const unseen = (...keys: string[]) => known(1_000, ...keys);
   const inShort = ({ lane, step, keyed, gone, spared }: Seen) => ({
     lane,
     ...(step && { step: kindOf(step) }),
@@ -529,7 +535,7 @@ describe('the sweeps of a resource', () => {
     const found: ReturnType<typeof inShort>[] = [];
     let sweep: SweepProgress = removing;
     let missing = ['7', '8', 'W-9'];
-    const records = { count: () => 1_000, unseen: () => ({ keys: missing, next: undefined }) };
+    const records = { ...known(1_000), unseen: () => ({ keys: missing, next: undefined }) };
     const query = ({ orderNumber }: ListQuery) => (orderNumber === '8' ? [order(8)] : []);
     reading(
       query,
@@ -558,6 +564,7 @@ describe('the sweeps of a resource', () => {
       { sweep: () => sweep, records, poll: { intervalMs: 60_000 } },
     );
     expect(found).toEqual([
+      { lane: 'sweep', step: 'judged' },
       { lane: 'sweep', step: 'asked' },
       { lane: 'sweep', step: 'asked', records: ['8'], spared: ['8'] },
       { lane: 'sweep', step: 'asked-once' },
@@ -574,11 +581,14 @@ describe('the sweeps of a resource', () => {
       () => [],
       ({ batches$, at }) => {
         const found: Seen[] = [];
-        const reading$ = batches$.subscribe((page) => page.step && found.push(page));
+        const reading$ = batches$.subscribe((page) => {
+          if (page.step) found.push(page);
+          if (page.step && kindOf(page.step) === 'judged') page.settle();
+        });
         at(500, () => {
-          expect(found.map(({ step }) => kindOf(step))).toEqual(['asked']);
-          expect(found[0]!.gone).toBeUndefined();
-          expect(found[0]!.spared).toEqual(spared);
+          expect(found.map(({ step }) => kindOf(step))).toEqual(['judged', 'asked']);
+          expect(found[1]!.gone).toBeUndefined();
+          expect(found[1]!.spared).toEqual(spared);
           reading$.unsubscribe();
         });
       },
@@ -598,8 +608,8 @@ describe('the sweeps of a resource', () => {
           found.push(inShort(page));
           const { number } = sweep;
           if (kindOf(page.step) === 'page') {
-            const row = [{ number, at: -PROOF_MS }];
-            sweep = { ...removing, number: number + 1, beganAt: 0, row };
+            const [first, newest] = [provingAt(number, -PROOF_MS), provingAt(number + 1, 0)];
+            sweep = { ...removing, number: number + 1, beganAt: 0, proving: [first], newest };
           }
           if (kindOf(page.step) === 'end') {
             ends += 1;
@@ -623,9 +633,11 @@ describe('the sweeps of a resource', () => {
     expect(found).toEqual([
       { lane: 'first-read', records: ['1', '2'] },
       { lane: 'sweep', step: 'page', records: ['1', '2'] },
+      { lane: 'sweep', step: 'judged' },
       { lane: 'sweep', step: 'absent', gone: gone(1) },
       { lane: 'sweep', step: 'end' },
       { lane: 'sweep', step: 'page', records: ['1', '2'] },
+      { lane: 'sweep', step: 'judged' },
       { lane: 'sweep', step: 'absent', gone: gone(2) },
       { lane: 'sweep', step: 'end' },
     ]);

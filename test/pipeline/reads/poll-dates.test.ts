@@ -155,6 +155,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
       checkpoint: {
         count: () => rows.size,
         unseen: () => ({ keys: [], next: undefined }),
+        isUnseen: () => false,
         get sweep() {
           return sweep;
         },
@@ -171,7 +172,10 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
       if (batch.lane === 'poll') state = { ...state, since: batch.since ?? state.since };
       if (batch.lane === 'sweep' && batch.step.kind === 'page') {
         const { page } = batch.step;
-        const counts = { settled: true, rejectedAt: [], fresh: 0, leftOut: 0, proofMs: MINUTE };
+        const counts = {
+          ...{ settled: true, ordered: true, isPolled: true, pageSize: 10 },
+          ...{ rejectedAt: [], fresh: 0, leftOut: 0, proofMs: MINUTE },
+        };
         sweep = sweepAfter(sweep, page, { ...counts, now: scheduler.now() });
       }
       if (batch.lane === 'sweep' && batch.step.kind === 'end')

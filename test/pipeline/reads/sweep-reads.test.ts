@@ -31,7 +31,7 @@ describe('sweepBatch', () => {
       ...{ span, serverTime: undefined },
     };
     const scanned = { answer, offset: 0, next: undefined };
-    return { kind: 'page', page: scanned, settled: true, beganAt: 0 };
+    return { kind: 'page', page: scanned, settled: true, ordered: true, beganAt: 0 };
   };
 
   it('lets nobody forget what was read beside its last page, before the sweep has ended', () => {

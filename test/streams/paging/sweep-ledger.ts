@@ -1,6 +1,12 @@
 import { jsonsOf } from '../../support/records.ts';
 import type { JsonValue } from '../../../src/schemas/json/json.ts';
-import { NO_SWEEP, nextSweep, sweepAfter } from '../../../src/streams/paging/sweep-progress.ts';
+import {
+  judgedSweep,
+  NO_SWEEP,
+  nextSweep,
+  polledAfter,
+  sweepAfter,
+} from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
 import type { KnownRecords, SweepStep, Unseen } from '../../../src/streams/paging/sweeps.ts';
 import { keyOfId } from './moving-list.ts';
@@ -16,6 +22,10 @@ export class SweepLedger implements KnownRecords {
   progress: SweepProgress = NO_SWEEP;
   readonly #marks = new Map<string, Mark>();
   readonly #stretch: number;
+  /** Whether the list has polls. */
+  isPolled = false;
+  /** Records a page. */
+  pageSize = 4;
 
   /** @param stretch How many keys are looked at at once. */
   constructor(keys: Iterable<string> = [], stretch = 500) {
@@ -38,13 +48,16 @@ export class SweepLedger implements KnownRecords {
   #deal(step: SweepStep, now: number, proofMs: number): string[] {
     switch (step.kind) {
       case 'page': {
-        const { page, settled, beganAt } = step;
+        const { page, settled, ordered, beganAt } = step;
         const sweep =
           this.progress.phase === 'reading' ? this.progress : nextSweep(this.progress, beganAt);
         const keys = keysIn(jsonsOf(page.answer.data));
         const fresh = [...keys].filter((key) => !this.#isRead(key, sweep.number)).length;
         this.#progressTo(
-          sweepAfter(sweep, page, { fresh, leftOut: 0, rejectedAt: [], settled, now, proofMs }),
+          sweepAfter(sweep, page, {
+            ...{ fresh, leftOut: 0, rejectedAt: [] },
+            ...{ settled, ordered, isPolled: this.isPolled, pageSize: this.pageSize, now, proofMs },
+          }),
         );
         for (const key of keys) this.#mark(key, true);
         return [];
@@ -53,6 +66,12 @@ export class SweepLedger implements KnownRecords {
         return this.#hear(step);
       case 'asked-once':
         this.#progressTo({ ...this.progress, askedAt: now });
+        return [];
+      case 'judged':
+        this.#progressTo(judgedSweep(this.progress, step.verdict));
+        return [];
+      case 'polled':
+        this.#progressTo(polledAfter(this.progress, now, proofMs));
         return [];
       case 'absent':
         return this.#forget(step.keys, step.since);
@@ -85,7 +104,7 @@ export class SweepLedger implements KnownRecords {
       .sort()
       .filter((key) => key > after);
     const looked = rest.slice(0, this.#stretch);
-    const keys = looked.filter((key) => this.#isUnseen(key, since));
+    const keys = looked.filter((key) => this.isUnseen(key, since));
     return { keys, next: rest.length > looked.length ? looked.at(-1) : undefined };
   }
 
@@ -93,13 +112,13 @@ export class SweepLedger implements KnownRecords {
     return this.#marks.get(key)?.read === sweep;
   }
 
-  #isUnseen(key: string, since: number): boolean {
+  isUnseen(key: string, since: number): boolean {
     const mark = this.#marks.get(key);
     return mark !== undefined && mark.seen < since;
   }
 
   #forget(keys: readonly string[], since: number): string[] {
-    const gone = keys.filter((key) => this.#isUnseen(key, since));
+    const gone = keys.filter((key) => this.isUnseen(key, since));
     for (const key of gone) this.#marks.delete(key);
     return gone;
   }

@@ -5,15 +5,16 @@ import {
   NO_SWEEP,
   nextSweep,
   proofLeft,
-  removedLately,
   seenSince,
   showsAbsence,
   sweepAfter,
   takenOver,
-  withRemoved,
 } from '../../../src/streams/paging/sweep-progress.ts';
 import { NOTHING_COUNTED } from '../../../src/streams/paging/reading-counts.ts';
-import type { Proof, SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
+import type {
+  Proof as AnyProof,
+  SweepProgress,
+} from '../../../src/streams/paging/sweep-progress.ts';
 import { answer } from './moving-list.ts';
 
 /** A page as it counts for a sweep: the list's total, keys not read before, whether it is the last. */
@@ -25,6 +26,9 @@ interface Told {
   /** Records of the page. Default one. */
   readonly records?: number;
 }
+
+/** What a reading without an order comes to. */
+type Proof = Exclude<AnyProof, 'anchored'>;
 
 const PROOF_MS = 60_000;
 /** When pages are kept. */
@@ -46,7 +50,7 @@ function readAt(now: number, sweep: SweepProgress, ...pages: Told[]): SweepProgr
     };
     return sweepAfter(before, page, {
       ...{ fresh, leftOut: 0, rejectedAt: [] },
-      ...{ settled, now, proofMs: PROOF_MS },
+      ...{ settled, ordered: true, isPolled: false, pageSize: 10, now, proofMs: PROOF_MS },
     });
   }, sweep);
 }
@@ -54,11 +58,11 @@ function readAt(now: number, sweep: SweepProgress, ...pages: Told[]): SweepProgr
 /** A sweep that is read in two pages, the last of which says what it proves; it takes half a second. */
 function sweepOf(proof: Proof, last: SweepProgress, beganAt = 1_000): SweepProgress {
   const sweep = nextSweep(last, beganAt);
-  const total = { exact: 30, complete: 31, doubtful: 30, nothing: 30 }[proof];
+  const total = { exact: 33, complete: 34, doubtful: 33, nothing: 33 }[proof];
   const settled = proof !== 'doubtful';
   const records = proof === 'nothing' ? 0 : 1;
   const pages = [
-    { total: 30, fresh: 20 },
+    { total: 33, fresh: 23 },
     { total, fresh: 10, last: true, settled, records },
   ];
   return { ...readAt(beganAt + 500, sweep, ...pages), phase: 'removing' };
@@ -86,15 +90,25 @@ describe('a sweep', () => {
       beganAt: 2_000,
       ...begun,
       proof: 'exact',
-      row: [{ number: 1, at: KEPT_AT }],
+      proving: [exact.newest],
+      peak: 2,
     });
+    expect(exact.newest).toEqual({ number: 1, beganAt: 1_000, at: KEPT_AT });
   });
 
   it('keeps the position and the distinct keys of each page until the last', () => {
     const half = read(first, { total: 50, fresh: 20 }, { total: 50, fresh: 15 });
     const position = { ...BEGINNING, offset: 35 };
     const { counts } = half;
-    expect(half).toEqual({ ...first, total: 50, distinct: 35, counts, position });
+    expect(half).toEqual({
+      ...first,
+      total: 50,
+      top: 50,
+      peak: 50,
+      distinct: 35,
+      counts,
+      position,
+    });
     const done = read(half, { total: 50, fresh: 15, last: true });
     expect(done).toMatchObject({ phase: 'removing', position: null, distinct: 50, proof: 'exact' });
   });
@@ -174,7 +188,7 @@ describe('a sweep', () => {
   ])('proves: %s, by %s', (proof, _, pages) => {
     expect(read(first, ...pages)).toMatchObject({
       proof,
-      row: proof === 'exact' ? [{ number: 1, at: KEPT_AT }] : [],
+      proving: proof === 'exact' ? [{ number: 1, at: KEPT_AT }] : [],
     });
   });
 
@@ -227,7 +241,7 @@ describe('takenOver', () => {
     const now = 20_500 + away;
     const over = takenOver(kept, { ...here, now });
     expect(over).toMatchObject({
-      row: [{ number: 1, at: now - 20_000 }],
+      proving: [{ number: 1, at: now - 20_000 }],
       askedAt: now - 20_000,
       keptAt: now,
     });
@@ -241,7 +255,7 @@ describe('takenOver', () => {
   it('begins all proofs anew where others may have seen what is missing', () => {
     const kept: SweepProgress = { ...removing, askedUpTo: 'k', askedAt: 500 };
     const over = takenOver(kept, { ...here, byOthers: true });
-    expect(over).toMatchObject({ row: [], askedUpTo: null, askedAt: null });
+    expect(over).toMatchObject({ proving: [], askedUpTo: null, askedAt: null });
     expect(seenSince(sweepOf('exact', over, 99_000), PROOF_MS)).toBeUndefined();
   });
 });
@@ -333,12 +347,12 @@ describe('seenSince', () => {
 
   it('keeps of however many sweeps only few', () => {
     const often = Array.from({ length: 1_000 }, (_, k) => [k * 600, 'exact'] as [number, Proof]);
-    expect(sweepsAt(...often).sweep.row.length).toBeLessThan(13);
+    expect(sweepsAt(...often).sweep.proving.length).toBeLessThan(13);
     const daily = Array.from(
       { length: 50 },
       (_, k) => [k * 86_400_000, 'exact'] as [number, Proof],
     );
-    expect(sweepsAt(...daily).sweep.row).toHaveLength(2);
+    expect(sweepsAt(...daily).sweep.proving).toHaveLength(2);
   });
 
   it('says nothing before the first sweep', () => {
@@ -363,32 +377,6 @@ describe('proofLeft', () => {
     expect([left(100, 99_999), left(99_999, 100)]).toEqual([0, 60_000]);
   });
 });
-
-describe('deletions of the last hour', () => {
-  const HOUR = 3_600_000;
-  const at = 1_000;
-  const some = withRemoved(NO_SWEEP, 3, at);
-
-  it('are none before the first', () => {
-    expect(NO_SWEEP.removed).toEqual({ count: 0, since: 0 });
-    expect(withRemoved(NO_SWEEP, 0, at)).toBe(NO_SWEEP);
-  });
-
-  it('add up, and are forgotten together an hour after the first of them', () => {
-    const more = withRemoved(some, 4, at + HOUR - 1);
-    expect(removedLately(some, at)).toBe(3);
-    expect(removedLately(more, at + HOUR - 1)).toBe(7);
-    expect(removedLately(more, at + HOUR)).toBe(0);
-    expect(removedLately(withRemoved(more, 2, at + HOUR), at + HOUR)).toBe(2);
-    expect(withRemoved(more, 2, at + HOUR).removed.since).toBe(at + HOUR);
-  });
-
-  it('change nothing else of a sweep, and outlive it', () => {
-    expect(some).toEqual({ ...NO_SWEEP, removed: { count: 3, since: at } });
-    expect(nextSweep(some, 2_000).removed).toEqual(some.removed);
-  });
-});
-
 it.each([
   ['any', [undefined, undefined]],
   ['the first', [undefined, 30]],

@@ -28,7 +28,7 @@ const MOVING_SWEEPS = 5;
 const STILL_SWEEPS = 3;
 /** A process lives for so many steps at most, and polls at least every so many. */
 const MAX_STEPS = 60;
-const MAX_STEPS_BETWEEN_POLLS = 8;
+const MAX_STEPS_BETWEEN_POLLS = 16;
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -87,7 +87,7 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
       const untold = ledger.keys().filter((key) => (sweepThere.get(key) ?? 0) < since);
       expect(untold, `${label}, sweep ${number}`).toEqual([]);
     }
-    if (++unpolled === MAX_STEPS_BETWEEN_POLLS || random(3) === 0) poll(there);
+    if (++unpolled === MAX_STEPS_BETWEEN_POLLS || random(8) === 0) poll(there);
   };
   const isDone = (sweep: number) =>
     ledger.progress.number >= sweep && ledger.progress.phase === 'done';
@@ -96,13 +96,13 @@ async function swept(list: ListOptions, pageSize: number, canAsk: boolean): Prom
     let left = steps;
     const sweep$ = sweeps({
       progress: () => ledger.progress,
-      scan: (from, onUnsettled) =>
+      scan: (from, onTrouble) =>
         pagesOf(moving, {
           pageSize,
           overlap: [10, 5, 3, 1][list.seed % 4]!,
           permit: () => place.acquire,
           from,
-          onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled(),
+          onTrouble,
         }),
       permits: place,
       records: ledger,

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { ScanPage } from '../../../src/streams/paging/pages.ts';
 import { permits } from '../../../src/streams/flow/permits.ts';
 import { NOTHING_COUNTED } from '../../../src/streams/paging/reading-counts.ts';
-import { NO_SWEEP, withRemoved } from '../../../src/streams/paging/sweep-progress.ts';
+import { NO_SWEEP, takenOver } from '../../../src/streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
 import type { Held, SweepStep } from '../../../src/streams/paging/sweeps.ts';
@@ -19,6 +19,7 @@ import {
   ids,
   inWords,
   keys,
+  provingAt,
   removing,
   REQUEST_MS,
   requests,
@@ -78,11 +79,11 @@ describe('a sweep', () => {
       let scans = 0;
       sweeps({
         progress: () => NO_SWEEP,
-        scan: (_, onUnsettled) => {
+        scan: (_, onTrouble) => {
           const isFirst = scans++ === 0;
           return of(scanPage(false), scanPage(true)).pipe(
             concatMap((page) => place.acquire.pipe(map(() => page))),
-            tap(({ next }) => isFirst && !next && onUnsettled()),
+            tap(({ next }) => isFirst && !next && onTrouble('unsettled')),
           );
         },
         permits: place,
@@ -166,7 +167,7 @@ describe('after a restart', () => {
 
   it('what is gone is told without reading the list again', () => {
     const { events, gone, spans } = swept({ list: () => [], ledger: removing(keys(1, 3)) });
-    expect(steps(events)).toEqual(['absent since 3: 1,2,3', 'end']);
+    expect(steps(events)).toEqual(['judged, 0 held back', 'absent since 3: 1,2,3', 'end']);
     expect(requests(events)).toEqual([]);
     expect(gone).toEqual(keys(1, 3));
     expect(spans).toEqual([{ begin: 98, end: 99 }]); // of the moment: no page was read
@@ -179,9 +180,9 @@ describe('after a restart', () => {
       requests(
         swept({ list: () => [], ledger, canBeAsked, until: (_, kept) => kept === after }).events,
       );
-    expect(stopped(3)).toEqual(['key 1', 'key 2', 'key 3']);
-    expect(stopped(5)).toEqual(['key 4', 'key 5', 'key 6', 'key 1']); // and that all were asked for once
-    expect(stopped(6)).toEqual(['key 2', 'key 3', 'key 4', 'key 5', 'key 6']);
+    expect(stopped(4)).toEqual(['key 1', 'key 2', 'key 3']); // after the verdict of the limit
+    expect(stopped(6)).toEqual(['key 4', 'key 5', 'key 6', 'key 1']); // and that all were asked for once
+    expect(stopped(7)).toEqual(['key 2', 'key 3', 'key 4', 'key 5', 'key 6']);
   });
 });
 
@@ -240,9 +241,11 @@ describe('where they can not', () => {
     const ledger = afterTwo(keys(1, 5));
     const list = () => [1, 2, 4];
     const first = swept({ list, ledger });
-    expect(steps(first.events)).toEqual(['page 0', 'end']);
+    expect(steps(first.events)).toEqual(['page 0', 'judged, 0 held back', 'end']);
     const second = swept({ list, ledger });
-    expect(steps(second.events)).toEqual(['page 0', 'absent since 3: 3,5', 'end']);
+    expect(steps(second.events)).toEqual([
+      ...['page 0', 'judged, 0 held back', 'absent since 3: 3,5', 'end'],
+    ]);
     expect(second.gone).toEqual(['3', '5']);
     expect(second.spans).toEqual([{ begin: 1, end: 2 }]); // of the last page
   });
@@ -255,12 +258,12 @@ describe('where they can not', () => {
     expect(swept({ list: () => [1, 2], ledger }).gone).toEqual(['3']);
   });
 
-  it('nothing is, where no sweep was exact', () => {
+  it('nothing is, where no sweep was exact, and the list is not sorted by its keys', () => {
     const ledger = new SweepLedger(keys(1, 9));
     // Its total moves between any two pages.
-    const moving = (at: number) => (at % 16 < 8 ? ids(1, 6) : ids(1, 7));
+    const moving = (at: number) => [2, 1, ...ids(3, at % 16 < 8 ? 6 : 7)];
     const { gone, ledger: after } = swept({ list: moving, ledger, until: sweepsEnded(6) });
-    expect(after.progress).toMatchObject({ proof: 'complete', row: [] });
+    expect(after.progress).toMatchObject({ proof: 'complete', proving: [] });
     expect(gone).toEqual([]);
     const still = () => swept({ list: () => ids(1, 7), ledger }).gone;
     expect([still(), still()]).toEqual([[], ['8', '9']]);
@@ -370,42 +373,52 @@ describe('when much is gone at once', () => {
     expect(held).toEqual(goes ? [] : [{ gone: known - left, known }]);
   });
 
-  it('what waits for its proof counts too, each sweep anew', () => {
-    // One goes after the other: at the fourth of 9 that is more than a third.
-    const list = (at: number) => ids(1, 9 - Math.min(4, Math.floor(at / 100)));
-    const ledger = new SweepLedger(keys(1, 9));
-    const { held, gone } = swept({
-      list,
-      ledger,
-      intervalMs: 50,
-      proofMs: 1_000,
-      limitPercent: 5,
-      until: sweepsEnded(60),
-    });
-    expect(gone).toEqual([]);
-    expect(new Set(held.map(({ gone, known }) => `${gone} of ${known}`))).toEqual(
-      new Set(['4 of 9']),
-    );
-  });
-
-  it('what went within the last hour counts too, and no longer', () => {
-    const after = (ms: number) => {
-      const ledger = new SweepLedger(keys(1, 115));
-      ledger.progress = withRemoved({ ...NO_SWEEP, beganAt: -ms }, 10, -ms);
-      return swept({ list, ledger, canBeAsked: () => true, limitPercent: 5 });
+  describe('or one after the other, so that many wait for their proof', () => {
+    /** A list of 100, of which one record goes every 100 ms; until `stillFrom` its total moves during each reading. */
+    const dwindling = (gone: number, stillFrom: number) => (at: number) => {
+      const first = Math.min(gone, Math.floor(at / 100)) + 1;
+      const isMoved = at < stillFrom && at % 8 >= 4;
+      return [...ids(first, 100), ...(isMoved ? [999] : [])];
     };
-    expect(after(3_599_000).held).toEqual([{ gone: 25, known: 125 }]);
-    expect(after(3_600_000)).toMatchObject({
-      held: [],
-      gone: expect.objectContaining({ length: 15 }),
-    });
-  });
+    const sweep = (list: Run['list'], ledger: SweepLedger, ends: number, limitPercent = 5) =>
+      swept({
+        ...{ list, ledger, limitPercent },
+        ...{ intervalMs: 50, proofMs: 1_000, until: sweepsEnded(ends) },
+      });
+    const hundred = () => {
+      const ledger = new SweepLedger(keys(1, 100));
+      ledger.progress = { ...NO_SWEEP, peak: 101 };
+      return ledger;
+    };
+    const known = (gone: readonly string[]) =>
+      gone.map(Number).filter((id) => id <= 100).sort((a, b) => a - b); // prettier-ignore
 
-  it('nothing is held where nothing more is gone, whatever went before', () => {
-    const ledger = new SweepLedger(keys(1, 100));
-    ledger.progress = withRemoved({ ...NO_SWEEP, beganAt: -1_000 }, 30, -1_000);
-    const { held } = swept({ list, ledger, canBeAsked: () => true, limitPercent: 5 });
-    expect(held).toEqual([]);
+    it('none is held back, though more than the limit wait: all go once readings are exact', () => {
+      const { held, gone } = sweep(dwindling(30, 3_500), hundred(), 20);
+      expect(held).toEqual([]);
+      expect(known(gone)).toEqual(ids(1, 30));
+    });
+
+    it('a mass that goes beside them is held back alone, however long', () => {
+      const isThere = (id: number, at: number) =>
+        at < 1_200 || (id < 70 && (id !== 50 || at < 3_000));
+      const list = (at: number) => dwindling(10, 1_500)(at).filter((id) => isThere(id, at));
+      const { held, gone } = sweep(list, hundred(), 30);
+      expect(held.at(-1)).toMatchObject({ gone: 33 }); // with two that went in the reading that it began in
+      expect(known(gone)).toEqual(expect.arrayContaining([...ids(1, 8), 50]));
+    });
+
+    it('what is held back stays so in another process, until the limit is another', () => {
+      const ledger = hundred();
+      expect(sweep(() => ids(1, 100), ledger, 2).held).toEqual([]);
+      expect(sweep(() => ids(1, 60), ledger, 2).held).not.toEqual([]);
+      const now = 5_000;
+      ledger.progress = takenOver(ledger.progress, { canBeAsked: false, now, byOthers: true });
+      const again = sweep(() => ids(1, 60), ledger, 10);
+      expect([again.held.at(-1), again.gone]).toEqual([{ gone: 40, known: 100 }, []]);
+      const allowed = sweep(() => ids(1, 60), ledger, 10, 100);
+      expect([allowed.held, known(allowed.gone)]).toEqual([[], ids(61, 100)]);
+    });
   });
 
   it('what can never go does not count', () => {
@@ -491,12 +504,14 @@ describe('the time between sweeps', () => {
 });
 
 describe('memory', () => {
+  const marks = { isUnseen: (_: string, since: number) => since > 1 };
   const phase: SweepProgress = {
     ...NO_SWEEP,
     number: 2,
     phase: 'removing',
     proof: 'exact',
-    row: [{ number: 1, at: 0 }],
+    proving: [provingAt(1)],
+    newest: provingAt(2),
   };
   const options = {
     progress: () => phase,
@@ -515,6 +530,7 @@ describe('memory', () => {
         lookups.push(`since ${since} after ${after}, ${told} told`);
         return ledger.unseen(since, after);
       },
+      isUnseen: (key: string, since: number) => ledger.isUnseen(key, since),
     };
     let told = 0;
     const scheduler = virtualTime();
@@ -552,8 +568,8 @@ describe('memory', () => {
       ends.map((after, k) => `since ${since} after ${after}, ${told + 10 * k} told`);
     expect(lookups).toEqual(
       asking
-        ? [...counted(0), ...dealtWith(4, 0), ...counted(60), ...dealtWith(4, 60)]
-        : [...counted(0), ...dealtWith(3, 0)],
+        ? [...counted(0), ...counted(0), ...dealtWith(4, 0), ...counted(60), ...dealtWith(4, 60)]
+        : [...counted(0), ...counted(0), ...dealtWith(4, 0), ...counted(60)],
     );
   });
 
@@ -568,6 +584,7 @@ describe('memory', () => {
         records: {
           count: () => 60,
           unseen: () => expect.unreachable(),
+          ...marks,
         },
         scheduler,
       })
@@ -588,7 +605,7 @@ describe('memory', () => {
       sweeps({
         ...options,
         permits: place,
-        records: { count: () => 5_000_000, unseen },
+        records: { count: () => 5_000_000, unseen, ...marks },
         deletions: { proofMs: 0, limitPercent: 5, onHeld: (found) => held.push(found) },
         scheduler,
       })

@@ -2,6 +2,7 @@ import { concatMap, defer, delay, map, of, takeWhile, tap, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import type { Answer } from '../../../src/streams/decode/answer.ts';
+import type { ProvingReading } from '../../../src/streams/paging/absence-proof.ts';
 import { permits } from '../../../src/streams/flow/permits.ts';
 import { NO_SWEEP, takenOver } from '../../../src/streams/paging/sweep-progress.ts';
 import { sweeps } from '../../../src/streams/paging/sweeps.ts';
@@ -26,6 +27,8 @@ export const keys = (from: number, to: number) => ids(from, to).map(String);
 export interface Run extends Partial<SweepPace>, Partial<DeletionRules> {
   /** The ids in the list as it is at a time, ms. */
   readonly list: (at: number) => readonly number[];
+  /** The list shows and counts no more records than this. Default no limit. */
+  readonly cap?: number;
   readonly ledger?: SweepLedger;
   /** Which records can be asked for by their keys. Default none. */
   readonly canBeAsked?: (key: string) => boolean;
@@ -38,8 +41,8 @@ export interface Run extends Partial<SweepPace>, Partial<DeletionRules> {
 }
 
 /** Sweeps a list in virtual time: each request takes 5 ms, and each step 3 ms until it is kept. */
-export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...rest }: Run) {
-  const { keepMs = () => COMMIT_MS, polled, spacingMs = () => 0 } = rest;
+export function swept({ ledger = new SweepLedger(), canBeAsked, until, ...rest }: Run) {
+  const { list, cap = Infinity, keepMs = () => COMMIT_MS, polled, spacingMs = () => 0 } = rest;
   const { intervalMs = 0, proofMs = 0, limitPercent = 100 } = rest;
   const scheduler = virtualTime();
   const events: string[] = [];
@@ -48,6 +51,7 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
   const gone: string[] = [];
   const goneAt: number[] = [];
   const held: Held[] = [];
+  const cuts: number[] = [];
   let kept = 0;
   const isEnough = until ?? (({ kind }) => kind === 'end');
   // Its clock begins again, the ledger's times go on from there.
@@ -62,7 +66,8 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
       return timer(REQUEST_MS, scheduler).pipe(map(() => work(list(scheduler.now()))));
     });
   const request = ({ offset }: { offset: number }): Observable<Answer> =>
-    query(`page ${offset}`, (listed) => {
+    query(`page ${offset}`, (all) => {
+      const listed = all.slice(0, cap);
       const data = listed.slice(offset, offset + PAGE_SIZE).map((id) => ({ id }));
       const has_next_page = offset + PAGE_SIZE < listed.length;
       return answer(data, { total_records: listed.length, has_next_page });
@@ -78,21 +83,25 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
     const place = permits(1);
     sweeps({
       progress: () => ledger.progress,
-      scan: (from, onUnsettled) =>
+      scan: (from, onTrouble) =>
         pages({
           request,
           keyOf: keyOfId,
           pageSize: PAGE_SIZE,
           permit: () => place.acquire,
           from,
-          onTrouble: (trouble) => trouble === 'unsettled' && onUnsettled(),
+          onTrouble,
         }),
       permits: place,
       records: ledger,
       ...(canBeAsked && { single: { ask, canBeAsked } }),
       moment: () => ({ begin: 98, end: 99 }),
       pace: { intervalMs, spacingMs },
-      deletions: { proofMs, limitPercent, onHeld: (found) => held.push(found) },
+      deletions: {
+        ...{ proofMs, limitPercent },
+        onHeld: (found) => held.push(found),
+        onCut: (total) => cuts.push(total),
+      },
       scheduler,
     })
       .pipe(
@@ -111,7 +120,7 @@ export function swept({ list, ledger = new SweepLedger(), canBeAsked, until, ...
       )
       .subscribe();
   });
-  return { events, startsAt, spans, gone, goneAt, held, ledger };
+  return { events, startsAt, spans, gone, goneAt, held, cuts, ledger };
 }
 
 export function inWords(step: SweepStep): string {
@@ -124,6 +133,10 @@ export function inWords(step: SweepStep): string {
       return `asked${step.again ? ' again' : ''} since ${step.since}: ${step.key}`;
     case 'asked-once':
       return 'asked once';
+    case 'judged':
+      return `judged, ${step.verdict.heldBack.reduce((sum, { gone }) => sum + gone, 0)} held back`;
+    case 'polled':
+      return 'polled';
     case 'end':
       return 'end';
   }
@@ -137,10 +150,14 @@ export const sweepsEnded = (ends: number) => {
 /** A ledger as if the keys had been read by sweeps 1 and 2, both exact. */
 export function afterTwo(all: readonly string[], stretch?: number): SweepLedger {
   const ledger = new SweepLedger(all, stretch);
-  ledger.progress = { ...NO_SWEEP, number: 2, proof: 'exact' };
+  ledger.progress = { ...NO_SWEEP, number: 2, proof: 'exact', judged: 2 };
   ledger.see(all);
   return ledger;
 }
+/** A reading that proves something, at the beginning of time. */
+export const provingAt = (number: number): ProvingReading => ({
+  ...{ number, beganAt: 0, at: 0 },
+});
 /** The same after two more sweeps, 3 and 4, that have not seen the keys. */
 export function removing(all: readonly string[], stretch?: number): SweepLedger {
   const ledger = afterTwo(all, stretch);
@@ -149,7 +166,9 @@ export function removing(all: readonly string[], stretch?: number): SweepLedger 
     number: 4,
     phase: 'removing',
     proof: 'exact',
-    row: [{ number: 3, at: 0 }],
+    judged: 2,
+    proving: [provingAt(3)],
+    newest: provingAt(4),
   };
   return ledger;
 }
