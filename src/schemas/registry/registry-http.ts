@@ -63,11 +63,21 @@ const SERVER = {
   unreachable: 'REGISTRY_UNREACHABLE',
 } as const;
 
-/** What to do about it. */
-const ADVICE: Readonly<Record<number, string>> = {
-  401: 'check the login: SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD, SCHEMA_REGISTRY_TOKEN, or SCHEMA_REGISTRY_OAUTH_*',
-  403: 'the account needs the right to read and register schemas',
-};
+/** What to do about a refusal, by its status, with the settings of the login that was sent. */
+function adviceOn(status: number, token: RegistryOptions['token']): string | undefined {
+  const [account, login] =
+    token === undefined
+      ? ['SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD']
+      : typeof token === 'string'
+        ? ['SCHEMA_REGISTRY_TOKEN', 'SCHEMA_REGISTRY_TOKEN']
+        : [
+            'SCHEMA_REGISTRY_OAUTH_CLIENT_ID',
+            'SCHEMA_REGISTRY_OAUTH_SCOPE, and the issuers that the registry trusts',
+          ];
+  if (status === 401) return `check ${login}`;
+  return status === 403 ? `${account} needs the right to read and register schemas` : undefined;
+}
+
 /** A proxy, most of the time, or a registry whose API is at another path. */
 const UNKNOWN = 'no word that a registry would use';
 
@@ -152,7 +162,7 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
       ? ifTls(SERVER.address)
       : isElsewhere
         ? pathAdvice(base)
-        : ADVICE[status];
+        : adviceOn(status, token);
     const said = [words ?? (isElsewhere ? UNKNOWN : undefined), advice].filter(
       (part) => part !== undefined,
     );

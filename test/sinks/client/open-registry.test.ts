@@ -97,7 +97,7 @@ it('asks for no third token when the registry refuses each of them', async () =>
 
   expect(error).toBeInstanceOf(CellarstreamError);
   expect(error).toMatchObject({ code: 'REGISTRY_REFUSED' });
-  expect((error as Error).message).toContain('unknown issuer: check the login: ');
+  expect((error as Error).message).toContain('unknown issuer: check SCHEMA_REGISTRY_OAUTH_SCOPE');
   expect(endpoint.requests).toHaveLength(2);
 });
 
