@@ -10,6 +10,7 @@ import {
   take,
   takeUntil,
   tap,
+  timer,
 } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { pageLanes } from '../../account/page-lane.ts';
@@ -87,6 +88,12 @@ export interface ListReads {
   /** Takes what each batch has published. */
   readonly published: PollReads['published'];
 }
+
+/**
+ * How long a sweep waits for the polls that look at what changed beside it, in ms; at least three intervals of polls. Too small: an
+ * anchored sweep proves nothing. Too large: polls that the API refuses hold up sweeps.
+ */
+const POLLS_PATIENCE_MS = 5 * 60_000;
 
 /** A bound of dates may be exclusive, or cut to the second. */
 const BOUND_MS = 1_000;
@@ -171,6 +178,7 @@ export function listReads(options: ListReadsOptions): ListReads {
     return from <= (clock.newest() ?? began - MAX_BACK_MS);
   };
   const rounds = pollRounds(scheduler);
+  const pollsPatienceMs = Math.max(POLLS_PATIENCE_MS, 3 * (config.poll.intervalMs ?? 0));
   /** Whether the poll that goes on finds what the initial snapshot has missed: it began behind it. */
   let catchesUp = false;
   const polls = pollReads({
@@ -218,6 +226,7 @@ export function listReads(options: ListReadsOptions): ListReads {
     polled$: windowed
       ? defer(() => (dates.noDates ? EMPTY : rounds.after$)).pipe(
           takeUntil(noDates$.pipe(filter(Boolean))),
+          takeUntil(timer(pollsPatienceMs, scheduler)),
         )
       : undefined,
   });

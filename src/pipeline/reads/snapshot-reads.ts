@@ -35,8 +35,10 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
   const { firstRead, since: polledUntil } = begun;
   const { startFrom } = task.config.poll;
   const began$ = new ReplaySubject<number>(1);
-  // Of the clock that stamps records a new process has seen nothing yet.
-  if (firstRead.startedAt !== null) began$.next(firstRead.startedAt - MAX_BACK_MS);
+  /** Whether an earlier process has begun the snapshot; without `Date` it could not tell when. */
+  const isResumed = firstRead.startedAt !== null || firstRead.done || firstRead.position !== null;
+  // A new process has seen nothing yet of the clock that stamps records.
+  if (isResumed) began$.next((firstRead.startedAt ?? MAX_BACK_MS) - MAX_BACK_MS);
   const done$ = new ReplaySubject<void>(1);
   if (firstRead.done) done$.next();
 
@@ -44,7 +46,7 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
   let settled = true;
   let { startedAt, position } = firstRead;
   /** Whether polls have begun beside it. */
-  let hasBegun = firstRead.startedAt !== null;
+  let hasBegun = isResumed;
   let isWindowRefused = false;
   const batch = (page: ScanPage): SnapshotBatch => {
     // A server may never tell its time: then nobody can say what was made after the beginning.
