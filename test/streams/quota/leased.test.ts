@@ -49,7 +49,12 @@ describe('a request whose time is over', () => {
       response.end();
     });
     onTestFinished(() => server.close());
-    expect(await asked(server.url, leased(agent(), () => true))).toBe(200);
+    expect(
+      await asked(
+        server.url,
+        leased(agent(), () => true),
+      ),
+    ).toBe(200);
   });
 
   it('never leaves when it runs out in the middle of a TLS connect', async () => {
