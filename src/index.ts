@@ -28,6 +28,7 @@ export type {
   LogLevel,
   Need,
   PiiConfig,
+  RegistryAuth,
   RegistryConfig,
   Resource,
   RESOURCES,

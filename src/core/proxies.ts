@@ -15,7 +15,7 @@ export interface Proxies {
   readonly http?: ProxyServer | undefined;
   /** For `https://` addresses. */
   readonly https?: ProxyServer | undefined;
-  /** Hosts that are reached directly, in the syntax of `NO_PROXY`; see {@link isDirect}. */
+  /** Hosts that are reached directly, in the syntax of `NO_PROXY`. */
   readonly noProxy?: string | undefined;
 }
 

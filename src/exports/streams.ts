@@ -32,7 +32,14 @@ export type {
 export { listRequest } from '../streams/decode/list-request.ts';
 export type { ListRequestOptions } from '../streams/decode/list-request.ts';
 export type { PageRequestOptions } from '../streams/http/page-request.ts';
-export type { Answer, ListRequest, Pagination } from '../streams/decode/answer.ts';
+export type { Answer, ListRequest, Pagination, ReportedPlace } from '../streams/decode/answer.ts';
+export type {
+  NextPlace,
+  PagePlace,
+  PagePlan,
+  PlanFinding,
+  SeenPage,
+} from '../streams/http/page-plan.ts';
 export type { ListQuery } from '../streams/http/list-query.ts';
 export type { AnswerSeen, RequestHooks } from '../streams/http/http.ts';
 export type { Body, BodyPool } from '../streams/http/body.ts';

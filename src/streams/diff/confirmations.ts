@@ -21,7 +21,7 @@ export interface Unconfirmed {
   readonly from: number;
 }
 
-/** What {@link confirmations} needs. */
+/** What {@link Confirmations} needs. */
 export interface ConfirmationsOptions {
   /** Local time, ms. */
   readonly now: () => number;
@@ -48,20 +48,20 @@ interface Replaced {
 const MAX_WAITING = 50_000;
 /** Keys of published deletions that are remembered, the newest; some 100 bytes each. */
 const MAX_DELETED = 50_000;
-/** Keys whose replaced images are remembered for {@link MAX_LAG_MS}, the newest; some 3 KB each. */
+/** Keys whose replaced images are remembered for `MAX_LAG_MS`, the newest; some 3 KB each. */
 const MAX_REPLACED = 1_000;
 /** Replaced images of one key. */
 const MAX_IMAGES = 4;
 
 /**
  * Keeps a read replica that lags, or a cache, from setting a record back: a record that goes back is published only when a request that was
- * sent {@link MAX_LAG_MS} or more after it was first seen so shows the same, and no answer in between has shown the published image.
+ * sent `MAX_LAG_MS` or more after it was first seen so shows the same, and no answer in between has shown the published image.
  *
  * A record goes back if its `updated_at` is earlier than that of the published image, or, after a deletion, not later than that of the
- * deleted one. Where `updated_at` is equal or missing, it goes back if it equals an image that was replaced less than {@link MAX_LAG_MS}
- * before the answer was made, or if the answer is older than that ({@link isStale}).
+ * deleted one. Where `updated_at` is equal or missing, it goes back if it equals an image that was replaced less than `MAX_LAG_MS`
+ * before the answer was made, or if the answer is older than that (`isStale`).
  *
- * What an earlier process replaced or deleted is not known. So until {@link MAX_LAG_MS} after the start each such state with an equal or
+ * What an earlier process replaced or deleted is not known. So until `MAX_LAG_MS` after the start each such state with an equal or
  * missing `updated_at` counts as going back, and a record without an image does if a cache shows it as it was before the start.
  *
  * All of it is in memory, and bounded. A sighting that finds no room is held back as well, so the published image stays.
@@ -91,6 +91,7 @@ export class Confirmations {
     return this.#waiting.size > 0;
   }
 
+  /** Whether a record waits for the read that confirms an earlier state of it. */
   isWaiting(key: string): boolean {
     return this.#waiting.has(key);
   }

@@ -40,6 +40,7 @@ export interface DatedAnswer {
 
 /** Tells the ages of the answers of one API. */
 export interface AnswerAges {
+  /** The age of an answer, by its headers and those of earlier answers. */
   readonly of: (answer: DatedAnswer) => AnswerAge & {
     /** How far the answer's `Date` is behind those of other answers, ms; 0 if it is not. */
     readonly dateLagMs: number;

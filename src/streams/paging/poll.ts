@@ -37,7 +37,7 @@ export interface PollOptions {
   readonly scan: (window: Window) => Observable<ScanPage>;
   /** The same to look back far, beside the other. Default `scan`. */
   readonly scanBack?: (window: Window) => Observable<ScanPage>;
-  /** Writes a window's bounds as the list reads them: from an instant to at least the latest time known, ms. Default {@link window}. */
+  /** Writes a window's bounds as the list reads them: from an instant to at least the latest time known, ms. Default ISO 8601, to two days ahead. */
   readonly windowOf?: (from: number, latest: number) => SentWindow;
   /** Told of every page that is read. Default one of its own; reads beside the polls share it. */
   readonly clock?: ServerClock;
