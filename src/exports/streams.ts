@@ -92,6 +92,7 @@ export type { STATUS_FIELDS, StatusChange, StatusField } from '../resources/orde
 export type {
   Confirmations,
   ConfirmationsOptions,
+  ReplacedImage,
   Sighting,
   Unconfirmed,
 } from '../streams/diff/confirmations.ts';

@@ -1,5 +1,13 @@
+import type { ImageCodec } from '../records/image-codec.ts';
 import { isStale, MAX_LAG_MS } from '../http/answer-age.ts';
 import type { AnswerAge } from '../http/answer-age.ts';
+
+/** An image that another has replaced. */
+export interface ReplacedImage {
+  readonly bytes: Buffer;
+  /** The codec of its schema, which may have grown since. */
+  readonly codec: ImageCodec;
+}
 
 /** A record that differs from the image published under its key, or that has none. */
 export interface Sighting {
@@ -10,8 +18,8 @@ export interface Sighting {
   readonly age: AnswerAge;
   /** The published image's `updated_at`; undefined when no image is published. */
   readonly published: number | null | undefined;
-  /** Whether the record equals an image. */
-  readonly equals: (image: Buffer) => boolean;
+  /** Whether the record equals an image that was replaced. */
+  readonly equals: (image: ReplacedImage) => boolean;
 }
 
 /** A record whose state has to be read again before it is published. */
@@ -40,7 +48,7 @@ interface Waiting {
 }
 
 interface Replaced {
-  readonly image: Buffer;
+  readonly image: ReplacedImage;
   readonly at: number;
 }
 
@@ -119,7 +127,7 @@ export class Confirmations {
   }
 
   /** A record is published; `replaced` is the image before it, unless its `updated_at` was earlier. */
-  published(key: string, replaced: Buffer | undefined): void {
+  published(key: string, replaced: ReplacedImage | undefined): void {
     this.#deleted.delete(key);
     if (!replaced && this.#replaced.size === 0) return;
     const now = this.#now();

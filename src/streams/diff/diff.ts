@@ -7,7 +7,7 @@ import { changedPaths } from './changed-paths.ts';
 import type { ImageCodec } from '../records/image-codec.ts';
 import type { Identities } from './identity.ts';
 import type { NewestReads, Verdict } from './newest.ts';
-import type { Confirmations, Unconfirmed } from './confirmations.ts';
+import type { Confirmations, ReplacedImage, Unconfirmed } from './confirmations.ts';
 import { isStale } from '../http/answer-age.ts';
 import type { AnswerAge } from '../http/answer-age.ts';
 import type { Span } from '../http/logical-clock.ts';
@@ -161,7 +161,11 @@ export function diff<In extends ReadRecords>(
       const change = new DecodedChange({ key, op, images: pair, updatedAt }, decode, identities);
       if (confirmations && age) {
         const published = change.before ? updatedAtOf(change.before) : undefined;
-        const equals = (image: Buffer) => image.equals(after) || isRefreshed(image, after);
+        const equals = (image: ReplacedImage) => {
+          const bytes =
+            image.codec === codec ? image.bytes : codec.encode(image.codec.decode(image.bytes));
+          return bytes.equals(after) || isRefreshed(bytes, after);
+        };
         const from = confirmations.confirmableFrom({ key, updatedAt, age, published, equals });
         if (from !== undefined) {
           unconfirmed.push({ key, from });
@@ -169,7 +173,7 @@ export function diff<In extends ReadRecords>(
         }
         const isLater =
           typeof published === 'number' && updatedAt !== null && updatedAt > published;
-        confirmations.published(key, isLater ? undefined : before);
+        confirmations.published(key, isLater || !before ? undefined : { bytes: before, codec });
       }
       if (span) newest?.saw(key, span, updatedAt, false);
       page.set(key, after);

@@ -1,9 +1,12 @@
+import type { ImageCodec } from '../../../src/streams/records/image-codec.ts';
 import { describe, expect, it } from 'vitest';
 import { Confirmations } from '../../../src/streams/diff/confirmations.ts';
 import type { ConfirmationsOptions, Sighting } from '../../../src/streams/diff/confirmations.ts';
 import { MAX_LAG_MS } from '../../../src/streams/http/answer-age.ts';
 
 const [OLDER, PUBLISHED] = [0, 5_000];
+const codec: ImageCodec = { encode: () => IMAGE, decode: () => ({}) };
+const replaced = (bytes: Buffer) => ({ bytes, codec });
 const IMAGE = Buffer.from('the image before');
 
 /** Confirmations, and sightings of a record at times that are given in ms. */
@@ -22,7 +25,7 @@ function sightings(options: Omit<ConfirmationsOptions, 'now'> = {}) {
           updatedAt: OLDER,
           age: { asOf: at - staleMs, staleMs },
           published: PUBLISHED,
-          equals: (image) => image.equals(IMAGE),
+          equals: (image) => image.bytes.equals(IMAGE),
           ...rest,
         }) !== undefined
       );
@@ -95,9 +98,9 @@ describe('a record with the same updated_at as the published one, or with none',
 
   it.each(stamps)('is held where it is what was replaced a moment ago: %o', (stamp) => {
     const { isHeld, confirmations } = sightings();
-    confirmations.published('k', IMAGE);
+    confirmations.published('k', replaced(IMAGE));
     const other = Buffer.from('another state');
-    expect(isHeld(1_000, { ...stamp, equals: (image) => image.equals(other) })).toBe(false);
+    expect(isHeld(1_000, { ...stamp, equals: (image) => image.bytes.equals(other) })).toBe(false);
     expect(isHeld(1_000, stamp)).toBe(true);
     expect(isHeld(MAX_LAG_MS - 1, stamp)).toBe(true);
     expect(isHeld(MAX_LAG_MS + 1, { ...stamp, staleMs: 2 })).toBe(true);
@@ -114,12 +117,12 @@ describe('a record with the same updated_at as the published one, or with none',
 
   it('is remembered for a few images back, and no longer than a replica lags', () => {
     const { isHeld, confirmations, at } = sightings();
-    confirmations.published('k', IMAGE);
+    confirmations.published('k', replaced(IMAGE));
     at(1_000);
-    confirmations.published('k', Buffer.from('the next one'));
+    confirmations.published('k', replaced(Buffer.from('the next one')));
     expect(isHeld(2_000, { updatedAt: null })).toBe(true);
     at(MAX_LAG_MS + 500);
-    confirmations.published('k', Buffer.from('one more'));
+    confirmations.published('k', replaced(Buffer.from('one more')));
     expect(isHeld(MAX_LAG_MS + 600, { updatedAt: null })).toBe(false);
   });
 });
