@@ -11,7 +11,7 @@ import { ListDates } from '../streams/paging/list-dates.ts';
 
 const A_MINUTE_MS = 60_000;
 
-/** What the date parameters of a list do. */
+/** Findings about the date parameters of a list. */
 export interface DatesChecked {
   readonly text: string;
   /** Whether polls have to ask in another way than usual, or can't at all. */

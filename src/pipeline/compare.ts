@@ -34,7 +34,7 @@ export interface ComparingOptions {
   /** The last published images, in the current schema. */
   readonly images: Images;
   readonly clock: LogicalClock;
-  /** Of records that go back; made anew with the task. */
+  /** Sightings of earlier states that wait for a second read; made anew with the task. */
   readonly confirmations: Confirmations;
   readonly volatile: VolatileFields | undefined;
   /** The initial snapshot as it is known now. */

@@ -38,7 +38,7 @@ export interface ServerParts {
 /** A request on its way to the account that answers it. */
 interface Call {
   readonly account: Account;
-  /** What it asks for; undefined for a login. */
+  /** The page that is asked for; undefined for a login. */
   readonly asked?: Asked;
   /** What the account answers when neither quota nor fault is in the way. */
   readonly answer: (fault: PageFault | undefined) => Answer | Promise<Answer>;

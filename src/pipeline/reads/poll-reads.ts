@@ -141,7 +141,7 @@ export function pollReads(options: PollReadsOptions): PollReads {
         }),
       );
     });
-  /** What to do about a refused poll; then polls go on. */
+  /** Probes for dates that the list accepts after a poll was refused; then polls go on. */
   const negotiating = (refused: Window, error: unknown): Observable<PollBatch | RefetchBatch> =>
     probe(dateNegotiation(dates, refused, { now: now(), newest: clock.newestStamp() })).pipe(
       concatMap((step) => {

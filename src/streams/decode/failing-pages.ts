@@ -44,7 +44,7 @@ export function mayBeOfPage(error: unknown): boolean {
   return error.code === 'API_STATUS' && (status >= 500 || STATUSES.has(status));
 }
 
-function isRefusal(error: unknown): boolean {
+function isPageRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
 }
 
@@ -317,7 +317,7 @@ export function failingPages(
           ),
           catchError((failure: unknown) => {
             if (!(failure instanceof PageFailure)) return throwError(() => failure);
-            return isRefusal(failure.error) ? of(false) : elsewhere();
+            return isPageRefused(failure.error) ? of(false) : elsewhere();
           }),
         );
       };

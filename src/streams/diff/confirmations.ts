@@ -14,7 +14,7 @@ export interface Sighting {
   readonly key: string;
   /** The record's `updated_at` in ms since the epoch; null when it has none. */
   readonly updatedAt: number | null;
-  /** Of the answer that showed it. */
+  /** Age of the answer that showed the record. */
   readonly age: AnswerAge;
   /** The published image's `updated_at`; undefined when no image is published. */
   readonly published: number | null | undefined;

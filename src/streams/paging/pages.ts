@@ -250,7 +250,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
           return askedAhead.take(place, after).pipe(map((answer) => take(at, place, answer)));
         }),
         catchError((error: unknown) => {
-          if (!endsAtCut || !newest || !isRefusal(error)) return throwError(() => error);
+          if (!endsAtCut || !newest || !isOffsetRefused(error)) return throwError(() => error);
           onTrouble?.('cut', at.offset);
           const nothing = { data: [], records: new PageRecords([]) };
           return of({ answer: { ...newest, ...nothing }, offset: at.offset, next: undefined });
@@ -272,7 +272,7 @@ const lookAhead = ({ pagination, elapsedMs = 0 }: Answer) => ({
 /** Statuses of an API that serves offsets up to a limit only: `result window is too large`. */
 const REFUSALS: readonly unknown[] = [400, 416, 422];
 
-function isRefusal(error: unknown): boolean {
+function isOffsetRefused(error: unknown): boolean {
   return (
     error instanceof CellarstreamError &&
     error.code === 'API_STATUS' &&
