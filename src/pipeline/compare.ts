@@ -8,6 +8,7 @@ import type { LogicalClock } from '../streams/http/logical-clock.ts';
 import type { ImageCodec } from '../streams/records/image-codec.ts';
 import type { KeyedRecord } from '../streams/records/page-record.ts';
 import type { PageRun } from '../streams/records/page-run.ts';
+import type { PersonalFields } from '../streams/records/personal-fields.ts';
 import type { VolatileFields } from '../streams/records/volatile-fields.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import type { InitialSnapshot } from './checkpoint/cursor.ts';
@@ -37,6 +38,7 @@ export interface ComparingOptions {
   /** Sightings of earlier states that wait for a second read; made anew with the task. */
   readonly confirmations: Confirmations;
   readonly volatile: VolatileFields | undefined;
+  readonly personal: PersonalFields | undefined;
   /** The initial snapshot as it is known now. */
   readonly snapshot: () => InitialSnapshot;
   /** Whether the list was empty when it was first looked at: all that is in it now is new. */
@@ -48,7 +50,7 @@ export function comparing(
   options: ComparingOptions,
 ): OperatorFunction<ReadBatch, Difference<ComparedBatch>> {
   const { task, checkpoint, evolution, images, clock, volatile, snapshot, wasEmpty } = options;
-  const { confirmations } = options;
+  const { confirmations, personal } = options;
   const { identities, windowed } = task.rules;
   const { startFrom } = task.config.poll;
 
@@ -120,6 +122,7 @@ export function comparing(
       isNew,
       newest: newestReads(clock),
       confirmations,
+      personal,
       ...(identities && { identities }),
       volatile,
     }),

@@ -64,6 +64,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   const list = account.list(rules, { onUnseen: (field) => hooks.onUnseen({ field }) });
   // Where there are none, images need not be read to pass over them.
   const volatile = list.volatile.pointers.length > 0 ? list.volatile : undefined;
+  const { personal } = list;
   const decode = decoders({ keyFields, keyOf, evolution, checkpoint });
   const reads = listReads({
     task,
@@ -94,13 +95,12 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     inherited: { updates: sequence > 0, deletions: begun.done },
   });
   const compared = comparing({
-    ...{ task, checkpoint, evolution, images, volatile, confirmations },
+    ...{ task, checkpoint, evolution, images, volatile, personal, confirmations },
     clock: list.clock,
     snapshot: () => progress.firstRead,
     wasEmpty: key.wasEmpty,
   });
   const resync = resyncs && resyncEvents({ resyncs, codec: () => evolution.values, images, hooks });
-  const { personal } = list;
   const planOf = planning({ task, checkpoint, evolution, keyFields, personal, volatile, resync });
   let isOver = false;
   /** A commit of the checkpoint, and what is told of it. */

@@ -300,8 +300,9 @@ describe("the page of a fleet's instance", () => {
       await work();
       return longestTaskMs(await browser.stopTracing());
     };
+    // Long, as a part of it only is the thread's own time on a busy machine.
     const standing = `new Promise((done) => setTimeout(() => {
-      for (const end = performance.now() + 200; performance.now() < end; );
+      for (const end = performance.now() + 2_000; performance.now() < end; );
       done();
     }))`;
     expect(await longestOf(() => page.evaluate(standing))).toBeGreaterThan(FRAME_MS); // it would be noticed

@@ -53,7 +53,7 @@ describe('a page whose turn has come', () => {
           },
           evolution: { values: codec },
           images: { get: (key) => codec.encode({ id: Number(key), text: 't' }) },
-          ...{ clock, volatile: undefined, wasEmpty: false },
+          ...{ clock, volatile: undefined, personal: undefined, wasEmpty: false },
           confirmations: new Confirmations({ now: () => 0 }),
           snapshot: () => ({ startedAt: 0, position: null, done: true }),
         }),

@@ -20,6 +20,8 @@ export interface Sighting {
   readonly published: number | null | undefined;
   /** Whether the record equals an image that was replaced. */
   readonly equals: (image: ReplacedImage) => boolean;
+  /** Whether it differs from the published image only because other personal fields are hidden since a restart. */
+  readonly isHiddenAnew: () => boolean;
 }
 
 /** A record whose state has to be read again before it is published. */
@@ -70,7 +72,7 @@ const MAX_IMAGES = 4;
  * before the answer was made, or if the answer is older than that (`isStale`).
  *
  * What an earlier process replaced or deleted is not known. So until `MAX_LAG_MS` after the start each such state with an equal or
- * missing `updated_at` counts as going back, and a record without an image does if a cache shows it as it was before the start.
+ * missing `updated_at` counts as going back, unless the difference is of hidden fields alone, and a record without an image does if a cache shows it as it was before the start.
  *
  * All of it is in memory, and bounded. A sighting that finds no room is held back as well, so the published image stays.
  */
@@ -152,7 +154,7 @@ export class Confirmations {
     this.#deleted.delete(oldest!);
   }
 
-  #goesBack({ key, updatedAt, age, published, equals }: Sighting): boolean {
+  #goesBack({ key, updatedAt, age, published, equals, isHiddenAnew }: Sighting): boolean {
     const isNew = published === undefined;
     const last = isNew ? this.#deleted.get(key) : published;
     if (last === undefined) {
@@ -160,7 +162,8 @@ export class Confirmations {
     }
     if (updatedAt !== null && last !== null && updatedAt !== last) return updatedAt < last;
     if (isNew || isStale(age)) return true;
-    if (this.#inherited.updates && age.asOf < this.#startedAt + MAX_LAG_MS) return true;
+    const isInherited = this.#inherited.updates && age.asOf < this.#startedAt + MAX_LAG_MS;
+    if (isInherited && !isHiddenAnew()) return true;
     return (this.#replaced.get(key) ?? []).some(
       ({ image, at }) => age.asOf < at + MAX_LAG_MS && equals(image),
     );

@@ -1,8 +1,16 @@
-import type { ImageCodec } from '../../../src/streams/records/image-codec.ts';
+import { firstValueFrom, map, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
+import { canonicalJson } from '../../../src/schemas/json/json.ts';
+import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { Confirmations } from '../../../src/streams/diff/confirmations.ts';
 import type { ConfirmationsOptions, Sighting } from '../../../src/streams/diff/confirmations.ts';
+import { diff } from '../../../src/streams/diff/diff.ts';
 import { MAX_LAG_MS } from '../../../src/streams/http/answer-age.ts';
+import type { ImageCodec } from '../../../src/streams/records/image-codec.ts';
+import { keyOfFields } from '../../../src/streams/records/key-of.ts';
+import { personalFields } from '../../../src/streams/records/personal-fields.ts';
+import type { PersonalFields } from '../../../src/streams/records/personal-fields.ts';
+import { keyRecords } from '../../../src/streams/records/records.ts';
 
 const [OLDER, PUBLISHED] = [0, 5_000];
 const codec: ImageCodec = { encode: () => IMAGE, decode: () => ({}) };
@@ -26,6 +34,7 @@ function sightings(options: Omit<ConfirmationsOptions, 'now'> = {}) {
           age: { asOf: at - staleMs, staleMs },
           published: PUBLISHED,
           equals: (image) => image.bytes.equals(IMAGE),
+          isHiddenAnew: () => false,
           ...rest,
         }) !== undefined
       );
@@ -175,6 +184,26 @@ describe('after a restart, which forgets what was replaced and deleted', () => {
     const same = { updatedAt: PUBLISHED };
     expect(sightings({ inherited }).isHeld(MAX_LAG_MS, same)).toBe(false);
     expect(sightings().isHeld(0, same)).toBe(false);
+  });
+
+  it('the same state with other fields hidden than before the restart does not wait', async () => {
+    const masked = personalFields([{ path: ['class'], way: 'mask' }]);
+    const stored = { id: 1, class: 'in full' };
+    const readAgain = (json: JsonObject, personal?: PersonalFields) =>
+      firstValueFrom(
+        of({ ...keyRecords([json], keyOfFields(['id'])), age: { asOf: 0, staleMs: 0 } }).pipe(
+          map(({ keyed, age }) => ({ records: keyed, age })),
+          diff({
+            images: { get: () => Buffer.from(canonicalJson(stored)) },
+            confirmations: new Confirmations({ now: () => 0, inherited }),
+            personal,
+          }),
+          map(({ unconfirmed }) => unconfirmed.length),
+        ),
+      );
+    expect(await readAgain({ id: 1, class: '***' }, masked)).toBe(0);
+    expect(await readAgain({ id: 1, class: '***', more: true }, masked)).toBe(1);
+    expect(await readAgain({ id: 1, class: 'another' })).toBe(1);
   });
 
   it('a later updated_at does not wait, and neither does a new record', () => {

@@ -183,7 +183,7 @@ describe('exchange', () => {
     const sending = await request(trickle, { dispatcher: connections });
     const failed = failureOf(exchange(sending));
     const [socket] = (await once(server!.arrivals, 'request')) as [Socket];
-    const closed = once(socket, 'close');
+    const closed = new Promise((resolve) => socket.once('close', resolve)); // reset perhaps
     const error = await failed;
     expect(error).toMatchObject({ code: 'API_UNREACHABLE' });
     expect(describeError(error)).toMatch(
