@@ -5,6 +5,7 @@ import type { AccessTokensOptions, GrantedToken } from './access-tokens.ts';
 import { CellarstreamError } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
 import { httpError } from './http-error.ts';
+import { objectIn } from './json-object.ts';
 import type { Secret } from './secret.ts';
 import { USER_AGENT } from './version.ts';
 
@@ -230,14 +231,4 @@ async function limitedText(body: AsyncIterable<Buffer>): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
-}
-
-function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
-  } catch {
-    // a web page, say
-  }
-  return undefined;
 }

@@ -1,5 +1,6 @@
 import { catchError, defer, EMPTY, map, ReplaySubject, switchMap, take, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
+import { isRefusal } from '../../core/errors.ts';
 import { isStale } from '../../streams/http/answer-age.ts';
 import { DST_MS, MAX_BACK_MS, MAX_ZONE_MS } from '../../streams/http/server-clock.ts';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
@@ -8,7 +9,6 @@ import { recordsOf } from '../../streams/decode/answer.ts';
 import { window } from '../../streams/paging/poll.ts';
 import type { Cursor, InitialSnapshot } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
-import { isRefusal } from './dated-scan.ts';
 import type { ReadLane, SnapshotBatch } from './read-batch.ts';
 import { refusedLane } from './refused-lane.ts';
 

@@ -1,9 +1,9 @@
 import { CellarstreamError } from '../../core/errors.ts';
 import { httpConnections } from '../../core/http-connections.ts';
 import { httpError, ifTls } from '../../core/http-error.ts';
+import { objectIn } from '../../core/json-object.ts';
 import type { Proxies } from '../../core/proxies.ts';
 import { USER_AGENT } from '../../core/version.ts';
-import { objectIn } from '../json/json.ts';
 
 /** Where a registry is, and how to log in. */
 export interface RegistryOptions {

@@ -1,5 +1,5 @@
 import { CellarstreamError } from '../../core/errors.ts';
-import { objectIn } from '../../schemas/json/json.ts';
+import { objectIn } from '../../core/json-object.ts';
 import { where } from './http.ts';
 import type { HttpAnswer } from './http.ts';
 
