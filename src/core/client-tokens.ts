@@ -19,7 +19,7 @@ export interface ClientCredentials {
 
 /** The names and codes that errors of a token endpoint use. */
 export interface TokenErrors {
-  /** What the names of its settings begin with: `KAFKA_OAUTH`. */
+  /** Prefix of the names of its settings, such as `KAFKA_OAUTH`. */
   readonly settings: string;
   /** The setting that names the file with its authority's certificate. */
   readonly ca: string;

@@ -78,8 +78,8 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
   const onTrouble = (trouble: ScanTrouble) =>
     void (settled &&= trouble !== 'unsettled' && trouble !== 'cut');
   /**
-   * What is modified later than the window's end is read by polls. The window begins early enough for servers that read it in a time zone of
-   * their own; what is older than `START_FROM` is left out by `updated_at`. A list that refuses such a window is read whole.
+   * Scans the window of the initial snapshot. Polls read the records modified after its end. The window begins early enough for servers that
+   * read it in a time zone of their own; records older than `START_FROM` are left out by `updated_at`. A list that refuses such a window is read whole.
    */
   const scan = (): Observable<ScanPage> => {
     const from = position;

@@ -35,7 +35,7 @@ export interface BearerTokens {
   readonly forget: (value: string) => void;
 }
 
-/** What a registry answered: a 2xx, or 404 in its own words. */
+/** A registry's answer: a 2xx, or a 404 with the registry's own `error_code`. */
 export interface RegistryAnswer {
   readonly found: boolean;
   readonly body: Readonly<Record<string, unknown>>;
@@ -63,7 +63,7 @@ const SERVER = {
   unreachable: 'REGISTRY_UNREACHABLE',
 } as const;
 
-/** What to do about a refusal, by its status, with the settings of the login that was sent. */
+/** Advice about a refusal by its status; names the settings of the login that was sent. */
 function adviceOn(status: number, token: RegistryOptions['token']): string | undefined {
   const [account, login] =
     token === undefined

@@ -140,7 +140,7 @@ function refusedWishes(
     replication.length > 0 &&
     (errorCode === INVALID_REPLICATION_FACTOR || /replication/i.test(text))
   ) {
-    // As many copies in sync were wished for that many copies.
+    // `min.insync.replicas` was chosen for the wanted number of replicas, so it is left out together with that number.
     return [...replication, ...wishes.filter(({ name }) => name === IN_SYNC)];
   }
   if (errorCode === INVALID_REPLICATION_FACTOR) return [];

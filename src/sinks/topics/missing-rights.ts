@@ -26,7 +26,7 @@ const TOPIC_AUTHORIZATION_FAILED = 29;
 const GROUP_AUTHORIZATION_FAILED = 30;
 
 /**
- * What this user may not do with topics that are there, and needs to. Nothing where the brokers do not tell rights (KIP-430).
+ * Rights on existing topics that this user needs and lacks. Empty where the brokers do not report rights (KIP-430).
  *
  * @throws CellarstreamError as {@link askBrokers} does.
  */

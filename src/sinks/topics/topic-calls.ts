@@ -86,7 +86,7 @@ export interface NewTopic {
 /** Lets the brokers choose the replication factor (KIP-464). */
 export const BROKER_DEFAULT = -1;
 
-/** What became of a topic that was to be created. */
+/** Result of the request to create one topic. */
 export interface TopicAnswer {
   readonly topic: string;
   readonly errorCode: number;

@@ -67,7 +67,7 @@ export function pagePatience(
   };
 }
 
-/** What {@link failingPages} needs. */
+/** Options of {@link failingPages}. */
 export interface FailingPagesOptions {
   /** Asks for another page; errors with a {@link PageFailure}: at once if hurried, else after some tries. */
   readonly ask: (query: ListQuery, isHurried: boolean) => Observable<Answer>;

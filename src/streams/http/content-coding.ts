@@ -42,7 +42,7 @@ export async function withoutCoding(
   return body;
 }
 
-/** What a declared coding makes of a body; undefined where the body is text that was never compressed. */
+/** Decompresses a body by its declared coding; undefined where the body is text that was never compressed. */
 async function tried(coding: string, body: Buffer, options: ZlibOptions) {
   try {
     return await decompress[coding === 'br' ? 'br' : 'deflate'](body, options);
