@@ -60,6 +60,7 @@ export interface RegistryHttp {
 const SERVER = {
   address: 'SCHEMA_REGISTRY_URL',
   ca: 'SCHEMA_REGISTRY_CA_FILE',
+  clientCertificate: { cert: 'SCHEMA_REGISTRY_CERT_FILE', key: 'SCHEMA_REGISTRY_KEY_FILE' },
   unreachable: 'REGISTRY_UNREACHABLE',
 } as const;
 
