@@ -2,6 +2,7 @@ import { decodeJwt } from 'jose';
 import type { Dispatcher } from 'undici';
 import { AccessTokens } from './access-tokens.ts';
 import type { AccessTokensOptions, GrantedToken } from './access-tokens.ts';
+import { basicAuth } from './basic-auth.ts';
 import { CellarstreamError } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
 import { httpError } from './http-error.ts';
@@ -194,8 +195,7 @@ function words(value: unknown, { clientSecret }: ClientCredentials): string | un
  * encoding are therefore left as they are.
  */
 function basic(clientId: string, secret: string): string {
-  const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(secret)}`;
-  return `Basic ${Buffer.from(pair).toString('base64')}`;
+  return basicAuth(encodeURIComponent(clientId), encodeURIComponent(secret));
 }
 
 /**

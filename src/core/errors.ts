@@ -1,4 +1,4 @@
-import { isNetworkError } from './network-error.ts';
+import { codeOf, isNetworkError } from './network-error.ts';
 
 /**
  * What can go wrong, by a code that stays the same from release to release. Match on the code,
@@ -176,10 +176,6 @@ export function describeError(error: unknown): string {
     at = at instanceof Error ? (at.cause ?? firstOf(at)) : undefined;
   }
   return parts.join(': ').replace(/\s+/g, ' ').trim();
-}
-
-function codeOf(error: Error): string | undefined {
-  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
 /** Of several: also of those that a library gathers in a class of its own. */

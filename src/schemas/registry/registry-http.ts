@@ -1,3 +1,4 @@
+import { basicAuth } from '../../core/basic-auth.ts';
 import { CellarstreamError } from '../../core/errors.ts';
 import { httpConnections } from '../../core/http-connections.ts';
 import { httpError, ifTls } from '../../core/http-error.ts';
@@ -93,7 +94,7 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
   const where = `the schema registry at ${origin}${base}`; // an address may carry a password
   const server = { ...SERVER, who: where, protocol };
   const { token, headers } = options;
-  const login = basic(
+  const login = loginOf(
     options.username ?? decodeURIComponent(username),
     options.password ?? decodeURIComponent(password),
   );
@@ -190,9 +191,8 @@ async function bearerOf(token: RegistryOptions['token']): Promise<string | undef
   return typeof token === 'object' ? (await token.get()).value : token;
 }
 
-function basic(username: string, password: string): string | undefined {
-  if (username === '' && password === '') return undefined;
-  return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+function loginOf(username: string, password: string): string | undefined {
+  return username === '' && password === '' ? undefined : basicAuth(username, password);
 }
 
 /** The registry's explanation: Confluent and Apicurio call it `message`, Karapace `reason` or `detail` where a login or a right is missing. */

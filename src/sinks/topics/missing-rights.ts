@@ -4,7 +4,7 @@ import { protocolError } from '../client/protocol-errors.ts';
 import { describeGroup } from '../membership/group-calls.ts';
 import { askBrokers } from '../producer/ask-brokers.ts';
 import type { Asked } from '../producer/ask-brokers.ts';
-import { describeTopics } from './topic-calls.ts';
+import { describeTopics, TOPIC_AUTHORIZATION_FAILED } from './topic-calls.ts';
 
 /** Rights that this user lacks on one resource of Kafka, in the words of `kafka-acls.sh`. */
 export interface MissingRights {
@@ -22,7 +22,6 @@ const GROUP_MS = 10_000;
 /** Kafka's numbers of operations: the bits of what a user may do. */
 const OPERATIONS = { Read: 3, Write: 4, Describe: 8 } as const;
 type Operation = keyof typeof OPERATIONS;
-const TOPIC_AUTHORIZATION_FAILED = 29;
 const GROUP_AUTHORIZATION_FAILED = 30;
 
 /**

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, crc32, gunzip, inflate, inflateRaw, inflateRawSync } from 'node:zlib';
 import type { ZlibOptions } from 'node:zlib';
-import { codeOf } from '../../core/tls-error.ts';
+import { codeOf } from '../../core/network-error.ts';
 
 /** Codings around each other that are taken off: some servers compress what is compressed already. */
 const MAX_LAYERS = 3;
