@@ -1,4 +1,4 @@
-import { isRefusal } from '../pipeline/reads/dated-scan.ts';
+import { isRefusal } from '../core/errors.ts';
 import { recordsOf } from '../streams/decode/answer.ts';
 import type { Answer } from '../streams/decode/answer.ts';
 import { serverClock } from '../streams/http/server-clock.ts';

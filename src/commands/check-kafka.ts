@@ -20,8 +20,8 @@ interface KafkaChecks {
 }
 
 /**
- * What `run` does with Kafka beside its topics: rights, a transaction, and the group of a fleet. A line for each right that is
- * missing.
+ * Checks the Kafka operations of `run` other than its topics: rights, a transaction, and the group of a fleet. Returns a finding for each
+ * missing right.
  */
 export async function checkRights(checks: KafkaChecks): Promise<readonly Finding[]> {
   const [rights, transactions, group] = await Promise.all([

@@ -1,6 +1,5 @@
-import { isIPv4 } from 'node:net';
 import type { ConfigOptions } from './load-config.ts';
-import { loginUrlOf } from './config-of.ts';
+import { clearTextWarnings } from './clear-text.ts';
 import type { Config } from './config.ts';
 import { describedType } from '../resources/described-type.ts';
 import { RULES } from '../resources/resources.ts';
@@ -12,18 +11,18 @@ import { WAYS } from '../streams/records/personal-fields.ts';
 import { volatileItem } from './volatile-fields-of.ts';
 
 /**
- * What is allowed in the settings, but may be a slip: a field that nobody has described, a key sent in clear, a
+ * Warnings about settings that are allowed but may be mistakes: a field that the schema does not have, a secret sent in clear text, a
  * former name, a value in quotes. The `source` is where the settings of `config` came from.
  */
 export function settingWarnings(
-  config: Pick<Config, 'api' | 'pii' | 'volatileFields'>,
+  config: Pick<Config, 'api' | 'kafka' | 'registry' | 'pii' | 'volatileFields'>,
   source: Pick<ConfigOptions<never>, 'env' | 'cwd'>,
 ): SettingProblem[] {
   const texts = settingTexts(source.env, source.cwd, []);
   return [
     ...formerNames(texts),
     ...quoted(texts),
-    ...clearText(config.api),
+    ...clearTextWarnings(config),
     ...undescribed(config),
   ];
 }
@@ -45,29 +44,6 @@ function formerNames(texts: SettingTexts): SettingProblem[] {
           ? `has a new name: set ${name} in its place`
           : `is not used: its new name ${name} is set to another value. Remove ${former}`,
     }));
-}
-
-function clearText(api: Config['api']): SettingProblem[] {
-  if (!api) return [];
-  const isOwnLogin = api.loginUrl !== loginUrlOf(api.baseUrl);
-  const addresses = {
-    API_BASE_URL: api.baseUrl,
-    ...(isOwnLogin && { API_LOGIN_URL: api.loginUrl }),
-  };
-  return Object.entries(addresses)
-    .filter(([, address]) => isClearText(new URL(address)))
-    .map(([name]) => ({
-      name,
-      advice: 'begins with http://: the API key or its tokens cross the network in clear text',
-    }));
-}
-
-function isClearText({ protocol, hostname }: URL): boolean {
-  const isLoopback =
-    /^(.+\.)?localhost$/.test(hostname) ||
-    (isIPv4(hostname) && hostname.startsWith('127.')) ||
-    hostname === '[::1]';
-  return protocol === 'http:' && !isLoopback;
 }
 
 function undescribed({ pii, volatileFields }: Pick<Config, 'pii' | 'volatileFields'>) {

@@ -234,7 +234,7 @@ export const SCHEMA = z.object({
   SCHEMA_REGISTRY_USERNAME: z.string().optional(),
   SCHEMA_REGISTRY_PASSWORD: secret.optional(),
   SCHEMA_REGISTRY_TOKEN: secret.optional(),
-  SCHEMA_REGISTRY_OAUTH_TOKEN_URL: address.optional(),
+  SCHEMA_REGISTRY_OAUTH_TOKEN_URL: httpAddress(true).optional(),
   SCHEMA_REGISTRY_OAUTH_CLIENT_ID: z.string().optional(),
   SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET: secret.optional(),
   SCHEMA_REGISTRY_OAUTH_SCOPE: z.string().optional(),

@@ -2,9 +2,11 @@ import { decodeJwt } from 'jose';
 import type { Dispatcher } from 'undici';
 import { AccessTokens } from './access-tokens.ts';
 import type { AccessTokensOptions, GrantedToken } from './access-tokens.ts';
+import { basicAuth } from './basic-auth.ts';
 import { CellarstreamError } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
 import { httpError } from './http-error.ts';
+import { objectIn } from './json-object.ts';
 import type { Secret } from './secret.ts';
 import { USER_AGENT } from './version.ts';
 
@@ -18,7 +20,7 @@ export interface ClientCredentials {
 
 /** The names and codes that errors of a token endpoint use. */
 export interface TokenErrors {
-  /** What the names of its settings begin with: `KAFKA_OAUTH`. */
+  /** Prefix of the names of its settings, such as `KAFKA_OAUTH`. */
   readonly settings: string;
   /** The setting that names the file with its authority's certificate. */
   readonly ca: string;
@@ -193,8 +195,7 @@ function words(value: unknown, { clientSecret }: ClientCredentials): string | un
  * encoding are therefore left as they are.
  */
 function basic(clientId: string, secret: string): string {
-  const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(secret)}`;
-  return `Basic ${Buffer.from(pair).toString('base64')}`;
+  return basicAuth(encodeURIComponent(clientId), encodeURIComponent(secret));
 }
 
 /**
@@ -230,14 +231,4 @@ async function limitedText(body: AsyncIterable<Buffer>): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
-}
-
-function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
-  } catch {
-    // a web page, say
-  }
-  return undefined;
 }

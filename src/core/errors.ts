@@ -1,4 +1,4 @@
-import { isNetworkError } from './network-error.ts';
+import { codeOf, isNetworkError } from './network-error.ts';
 
 /**
  * What can go wrong, by a code that stays the same from release to release. Match on the code,
@@ -143,6 +143,16 @@ export function isRetryableAtApi(error: unknown): boolean {
 }
 
 /**
+ * Whether the API has refused what a request asks for, rather than the caller or its token. Errors that can pass are retried where they
+ * occur and never get here.
+ */
+export function isRefusal(error: unknown): boolean {
+  if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return false;
+  const status = Number(error.context.status);
+  return status !== 401 && status !== 403;
+}
+
+/**
  * Whether other resources can go on after an error of one that can't pass. What Kafka refuses concerns
  * one where the context names what of Kafka it `concerns`: a `topic`.
  */
@@ -166,10 +176,6 @@ export function describeError(error: unknown): string {
     at = at instanceof Error ? (at.cause ?? firstOf(at)) : undefined;
   }
   return parts.join(': ').replace(/\s+/g, ' ').trim();
-}
-
-function codeOf(error: Error): string | undefined {
-  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
 /** Of several: also of those that a library gathers in a class of its own. */

@@ -1,3 +1,9 @@
+/** Node's code of an error; undefined where it has none. */
+export function codeOf(error: unknown): string | undefined {
+  const code = (error as { readonly code?: unknown } | null)?.code;
+  return typeof code === 'string' ? code : undefined;
+}
+
 /** Node's and undici's codes of a server that is not there (yet), does not answer, or is gone in the middle of it. */
 const CODES: ReadonlySet<unknown> = new Set([
   ...['EAI_AGAIN', 'ENOTFOUND', 'ENETDOWN', 'ENETUNREACH', 'EHOSTDOWN', 'EHOSTUNREACH'],

@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net';
+import { basicAuth } from './basic-auth.ts';
 import { Secret } from './secret.ts';
 
 /** An HTTP proxy. */
@@ -45,8 +46,7 @@ export function readProxy(text: string): ProxyServer | undefined {
   if (pathname !== '/' || search !== '' || hash !== '') return undefined;
   if (username === '' && password === '') return { origin };
   try {
-    const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-    const basic = `Basic ${Buffer.from(credentials).toString('base64')}`;
+    const basic = basicAuth(decodeURIComponent(username), decodeURIComponent(password));
     return { origin, authorization: new Secret(basic) };
   } catch {
     return undefined; // a percent sign that is not part of an escape

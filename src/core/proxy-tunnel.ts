@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { buildConnector } from 'undici';
-import { codeOf } from './tls-error.ts';
+import { codeOf } from './network-error.ts';
 import { portOf } from './proxies.ts';
 import type { ChosenProxy } from './proxies.ts';
 

@@ -1,5 +1,6 @@
 import { CellarstreamError } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
+import { codeOf } from './network-error.ts';
 
 /** A server, as errors speak of it, and the settings that say how to reach it. */
 export interface TlsServer {
@@ -130,12 +131,6 @@ function clientMessage(
     why &&
     `${who} refuses the client certificate in ${cert} (${why}): give ${cert} and ${key} another pair`
   );
-}
-
-/** Node's code of an error; undefined where it has none. */
-export function codeOf(error: unknown): string | undefined {
-  const code = (error as { readonly code?: unknown } | null)?.code;
-  return typeof code === 'string' ? code : undefined;
 }
 
 function textOf(error: unknown): string {

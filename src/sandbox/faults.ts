@@ -76,7 +76,7 @@ export function pageFault(fault: FaultKind | undefined): PageFault | undefined {
   return fault?.kind === 'repeat' || fault?.kind === 'empty' ? fault : undefined;
 }
 
-/** What a list request asks for, as far as faults look at it. */
+/** The parts of a list request that decide which faults strike it. */
 export interface Asked {
   readonly offset: number;
   readonly pageSize: number;
@@ -107,7 +107,7 @@ export class Faults {
   }
 
   /**
-   * What is to go wrong with this request: the first fault that strikes.
+   * The first fault that strikes this request; undefined if none does.
    *
    * @param asked undefined for a login.
    */

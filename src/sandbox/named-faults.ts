@@ -3,7 +3,7 @@ import type { Readings, SandboxOptions } from './options.ts';
 
 /** A way in which real APIs differ from the description, known by name: for the flag `--fault`. */
 export interface NamedFault {
-  /** What the API does, for the table of docs/sandbox.md. */
+  /** Description of the API's behaviour, for the table of docs/sandbox.md. */
   readonly meaning: string;
   /** Name of the value, and its default; absent if the fault takes none. */
   readonly value?: { readonly name: string; readonly default: string };

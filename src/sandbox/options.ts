@@ -53,8 +53,8 @@ export interface Readings {
   /** Page sizes that the server uses, least and most; a `pageSize` outside is clamped. Default [1, 1000]. */
   readonly pageSizes: readonly [least: number, most: number];
   /**
-   * What `current_offset` and `page_size` say when the server used other values than the request's:
-   * those it used, those of the request, or nothing (the fields are missing). Default `used`.
+   * Values of `current_offset` and `page_size` when the server did not use the request's: those it used, those of the request, or none
+   * (the fields are missing). Default `used`.
    */
   readonly echo: 'used' | 'asked' | 'missing';
   /** Answer to an offset behind the end: no records, or the first page with `has_next_page: true`. Default `empty`. */

@@ -47,6 +47,84 @@ it.each<[string, string | undefined, readonly string[]]>([
   );
 });
 
+const KAFKA_OAUTH = {
+  KAFKA_BROKERS: 'kafka.example:9093',
+  KAFKA_SSL: 'true',
+  KAFKA_SASL_MECHANISM: 'oauthbearer',
+  KAFKA_OAUTH_TOKEN_URL: 'https://idp.example/token',
+  KAFKA_OAUTH_CLIENT_ID: 'cellarstream',
+  KAFKA_OAUTH_CLIENT_SECRET: 'planted',
+};
+const KAFKA_PLAIN = {
+  KAFKA_BROKERS: 'kafka.example:9092',
+  KAFKA_SASL_MECHANISM: 'plain',
+  KAFKA_SASL_USERNAME: 'cellarstream',
+  KAFKA_SASL_PASSWORD: 'planted',
+};
+const REGISTRY_OAUTH = {
+  SCHEMA_REGISTRY_URL: 'https://registry.example',
+  SCHEMA_REGISTRY_OAUTH_TOKEN_URL: 'https://idp.example/token?tenant=a',
+  SCHEMA_REGISTRY_OAUTH_CLIENT_ID: 'cellarstream',
+  SCHEMA_REGISTRY_OAUTH_CLIENT_SECRET: 'planted',
+};
+const AT_TOKEN_ENDPOINT =
+  'begins with http://: the client secret and the tokens cross the network in clear text';
+const AT_REGISTRY =
+  'SCHEMA_REGISTRY_URL begins with http://: the credentials cross the network in clear text';
+const PLAIN_HTTP = { SCHEMA_REGISTRY_URL: 'http://registry.example:8081' };
+
+it.each<[string, Record<string, string>, readonly string[]]>([
+  ['tokens for Kafka over TLS', KAFKA_OAUTH, []],
+  [
+    "Kafka's token endpoint",
+    { ...KAFKA_OAUTH, KAFKA_OAUTH_TOKEN_URL: 'http://idp.example/token' },
+    [`KAFKA_OAUTH_TOKEN_URL ${AT_TOKEN_ENDPOINT}`],
+  ],
+  [
+    'a token endpoint on this machine',
+    { ...KAFKA_OAUTH, KAFKA_OAUTH_TOKEN_URL: 'http://127.0.0.1:8080/token' },
+    [],
+  ],
+  [
+    'a token to the brokers',
+    { ...KAFKA_OAUTH, KAFKA_SSL: 'false' },
+    [
+      'KAFKA_SASL_MECHANISM oauthbearer without KAFKA_SSL=true: the token crosses the network in clear text',
+    ],
+  ],
+  [
+    'a password to the brokers',
+    KAFKA_PLAIN,
+    [
+      'KAFKA_SASL_MECHANISM plain without KAFKA_SSL=true: the password crosses the network in clear text',
+    ],
+  ],
+  ['a password over TLS', { ...KAFKA_PLAIN, KAFKA_SSL: 'true' }, []],
+  ['a password to a broker here', { ...KAFKA_PLAIN, KAFKA_BROKERS: 'LocalHost:9092,127.0.0.1:9093' }, []],
+  ['SCRAM', { ...KAFKA_PLAIN, KAFKA_SASL_MECHANISM: 'scram-sha-512' }, []],
+  ['tokens for the registry over TLS', REGISTRY_OAUTH, []],
+  [
+    "the registry's token endpoint",
+    { ...REGISTRY_OAUTH, SCHEMA_REGISTRY_OAUTH_TOKEN_URL: 'http://idp.example/token' },
+    [`SCHEMA_REGISTRY_OAUTH_TOKEN_URL ${AT_TOKEN_ENDPOINT}`],
+  ],
+  ['tokens to the registry', { ...REGISTRY_OAUTH, ...PLAIN_HTTP }, [AT_REGISTRY]],
+  ['a token to the registry', { ...PLAIN_HTTP, SCHEMA_REGISTRY_TOKEN: 'planted' }, [AT_REGISTRY]],
+  [
+    'a password to the registry',
+    { ...PLAIN_HTTP, SCHEMA_REGISTRY_USERNAME: 'user', SCHEMA_REGISTRY_PASSWORD: 'planted' },
+    [AT_REGISTRY],
+  ],
+  [
+    'a header to the registry',
+    { ...PLAIN_HTTP, SCHEMA_REGISTRY_HEADERS: 'X-Key: planted' },
+    [AT_REGISTRY],
+  ],
+  ['a registry without a login', PLAIN_HTTP, []],
+])('doubts credentials in clear text beyond this machine: %s', (_, env, warnings) => {
+  expect(doubted(env)).toEqual(warnings);
+});
+
 it('takes a former name, and names the new one', () => {
   const env = { FIRST_READ_PERCENT: '40' };
   expect(shareOf(env)).toBe(40);

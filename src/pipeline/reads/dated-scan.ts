@@ -1,7 +1,6 @@
 import { concat, map } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { PageLane } from '../../account/page-lane.ts';
-import { CellarstreamError } from '../../core/errors.ts';
 import { BEGINNING } from '../../streams/paging/anchors.ts';
 import type { ListDates } from '../../streams/paging/list-dates.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
@@ -29,14 +28,4 @@ export function datedScan(
       .pipe(map((page) => (page.next ? page : { ...page, next: BEGINNING })));
   };
   return concat(...starts.map(part));
-}
-
-/**
- * Whether the API has refused what a request asks for, rather than the caller or its token. Errors that can pass are retried where they
- * occur and never get here.
- */
-export function isRefusal(error: unknown): boolean {
-  if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return false;
-  const status = Number(error.context.status);
-  return status !== 401 && status !== 403;
 }

@@ -16,6 +16,7 @@ import {
   timer,
 } from 'rxjs';
 import type { Observable } from 'rxjs';
+import { isRefusal } from '../../core/errors.ts';
 import type { Published } from '../../observe/hooks.ts';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
 import { dateNegotiation, written } from '../../streams/paging/date-negotiation.ts';
@@ -25,7 +26,7 @@ import { ListDates } from '../../streams/paging/list-dates.ts';
 import { poll } from '../../streams/paging/poll.ts';
 import type { PollPage, Window } from '../../streams/paging/poll.ts';
 import type { Task } from '../task.ts';
-import { datedScan, isRefusal } from './dated-scan.ts';
+import { datedScan } from './dated-scan.ts';
 import type { PollRounds } from './poll-rounds.ts';
 import type { ProbeLane } from './probe-lane.ts';
 import type { PollBatch, ReadLane, RefetchBatch } from './read-batch.ts';

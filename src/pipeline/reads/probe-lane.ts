@@ -13,11 +13,11 @@ import {
   timer,
 } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
+import { isRefusal } from '../../core/errors.ts';
 import { recordsOf } from '../../streams/decode/answer.ts';
 import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
 import type { ProbeDates } from '../../streams/paging/date-negotiation.ts';
 import type { ProbeReply } from '../../streams/paging/date-probe.ts';
-import { isRefusal } from './dated-scan.ts';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
 
 export interface ProbeLaneOptions {

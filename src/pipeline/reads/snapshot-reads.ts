@@ -1,5 +1,6 @@
 import { catchError, defer, EMPTY, map, ReplaySubject, switchMap, take, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
+import { isRefusal } from '../../core/errors.ts';
 import { isStale } from '../../streams/http/answer-age.ts';
 import { DST_MS, MAX_BACK_MS, MAX_ZONE_MS } from '../../streams/http/server-clock.ts';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
@@ -8,7 +9,6 @@ import { recordsOf } from '../../streams/decode/answer.ts';
 import { window } from '../../streams/paging/poll.ts';
 import type { Cursor, InitialSnapshot } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
-import { isRefusal } from './dated-scan.ts';
 import type { ReadLane, SnapshotBatch } from './read-batch.ts';
 import { refusedLane } from './refused-lane.ts';
 
@@ -78,8 +78,8 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
   const onTrouble = (trouble: ScanTrouble) =>
     void (settled &&= trouble !== 'unsettled' && trouble !== 'cut');
   /**
-   * What is modified later than the window's end is read by polls. The window begins early enough for servers that read it in a time zone of
-   * their own; what is older than `START_FROM` is left out by `updated_at`. A list that refuses such a window is read whole.
+   * Scans the window of the initial snapshot. Polls read the records modified after its end. The window begins early enough for servers that
+   * read it in a time zone of their own; records older than `START_FROM` are left out by `updated_at`. A list that refuses such a window is read whole.
    */
   const scan = (): Observable<ScanPage> => {
     const from = position;

@@ -42,18 +42,6 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
   );
 }
 
-/** The object (or array) that a text holds as plain JSON; undefined for any other text. */
-export function objectIn(text: string): Record<string, unknown> | undefined {
-  try {
-    const value = JSON.parse(text) as unknown;
-    return typeof value === 'object' && value !== null
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined; // not JSON; the caller knows what should have been
-  }
-}
-
 /** Sets an own property whatever its name: assigning to `__proto__` would set the prototype. */
 export function setOwn(object: JsonObject, key: string, value: JsonValue): void {
   if (key !== '__proto__') object[key] = value;

@@ -1,9 +1,10 @@
+import { basicAuth } from '../../core/basic-auth.ts';
 import { CellarstreamError } from '../../core/errors.ts';
 import { httpConnections } from '../../core/http-connections.ts';
 import { httpError, ifTls } from '../../core/http-error.ts';
+import { objectIn } from '../../core/json-object.ts';
 import type { Proxies } from '../../core/proxies.ts';
 import { USER_AGENT } from '../../core/version.ts';
-import { objectIn } from '../json/json.ts';
 
 /** Where a registry is, and how to log in. */
 export interface RegistryOptions {
@@ -35,7 +36,7 @@ export interface BearerTokens {
   readonly forget: (value: string) => void;
 }
 
-/** What a registry answered: a 2xx, or 404 in its own words. */
+/** A registry's answer: a 2xx, or a 404 with the registry's own `error_code`. */
 export interface RegistryAnswer {
   readonly found: boolean;
   readonly body: Readonly<Record<string, unknown>>;
@@ -60,10 +61,11 @@ export interface RegistryHttp {
 const SERVER = {
   address: 'SCHEMA_REGISTRY_URL',
   ca: 'SCHEMA_REGISTRY_CA_FILE',
+  clientCertificate: { cert: 'SCHEMA_REGISTRY_CERT_FILE', key: 'SCHEMA_REGISTRY_KEY_FILE' },
   unreachable: 'REGISTRY_UNREACHABLE',
 } as const;
 
-/** What to do about a refusal, by its status, with the settings of the login that was sent. */
+/** Advice about a refusal by its status; names the settings of the login that was sent. */
 function adviceOn(status: number, token: RegistryOptions['token']): string | undefined {
   const [account, login] =
     token === undefined
@@ -92,7 +94,7 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
   const where = `the schema registry at ${origin}${base}`; // an address may carry a password
   const server = { ...SERVER, who: where, protocol };
   const { token, headers } = options;
-  const login = basic(
+  const login = loginOf(
     options.username ?? decodeURIComponent(username),
     options.password ?? decodeURIComponent(password),
   );
@@ -189,9 +191,8 @@ async function bearerOf(token: RegistryOptions['token']): Promise<string | undef
   return typeof token === 'object' ? (await token.get()).value : token;
 }
 
-function basic(username: string, password: string): string | undefined {
-  if (username === '' && password === '') return undefined;
-  return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+function loginOf(username: string, password: string): string | undefined {
+  return username === '' && password === '' ? undefined : basicAuth(username, password);
 }
 
 /** The registry's explanation: Confluent and Apicurio call it `message`, Karapace `reason` or `detail` where a login or a right is missing. */

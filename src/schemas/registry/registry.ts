@@ -1,8 +1,8 @@
 import { boundedMap } from '../../core/bounded-map.ts';
 import type { BoundedMap } from '../../core/bounded-map.ts';
 import { CellarstreamError } from '../../core/errors.ts';
+import { objectIn } from '../../core/json-object.ts';
 import type { RecordSchema } from '../avro/avro-schema.ts';
-import { objectIn } from '../json/json.ts';
 import { createRegistryHttp } from './registry-http.ts';
 import type { RegistryAnswer, RegistryOptions } from './registry-http.ts';
 

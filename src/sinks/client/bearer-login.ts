@@ -8,7 +8,7 @@ export interface BearerLoginOptions {
   readonly tokens: Pick<AccessTokens, 'get' | 'forget'>;
   /** Sent with each token. */
   readonly extensions: Readonly<Record<string, string>>;
-  /** What to check when brokers refuse a token. */
+  /** Advice in the error when brokers refuse a token: the settings and rights to check. */
   readonly advice: string;
   /** Time in ms. Default {@link steadyScheduler}'s. */
   readonly now?: () => number;

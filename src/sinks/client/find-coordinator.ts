@@ -4,7 +4,7 @@ import { protocolError } from './protocol-errors.ts';
 import { int8, string } from './protocol-writer.ts';
 import { metadata } from '../producer/calls.ts';
 
-/** What a broker may coordinate: the number of its kind, and the brokers' own topic that keeps it. */
+/** Kinds of coordinator: the key type in FindCoordinator, and the internal topic that holds their state. */
 const KINDS = {
   group: { number: 0, topic: '__consumer_offsets' },
   transaction: { number: 1, topic: '__transaction_state' },

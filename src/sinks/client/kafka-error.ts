@@ -156,13 +156,13 @@ function whoOf(error: Error): string {
     : 'Kafka';
 }
 
-/** What is said where kafkajs' text tells how a connection failed. */
+/** Message for a connection that failed; undefined where the text of kafkajs' error does not say how. */
 function unansweredText(errors: readonly Error[]): string | undefined {
   const known = HINTS.find(([pattern]) => errors.some(({ message }) => pattern.test(message)));
   return known && `no answer from Kafka (${known[1]})`;
 }
 
-/** What is said where a broker has answered that it can't do it now. */
+/** Message for an error that a broker answered with; undefined where no broker did. */
 function answeredText(errors: readonly Error[]): string | undefined {
   const type = errors.map(typeOf).find(Boolean);
   if (type === undefined) return undefined;

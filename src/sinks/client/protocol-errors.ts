@@ -74,7 +74,7 @@ export function meaningOf(code: number): Meaning {
   return ERRORS.get(code)?.[1] ?? 'abort';
 }
 
-/** What is answered to others than producers: to members of groups (`sinks/membership`), and about topics (`sinks/topics`). */
+/** Names of the error codes that only clients other than producers receive: group members (`sinks/membership`) and topic calls (`sinks/topics`). */
 const OTHERS: ReadonlyMap<number, string> = new Map([
   [22, 'ILLEGAL_GENERATION'],
   [23, 'INCONSISTENT_GROUP_PROTOCOL'],

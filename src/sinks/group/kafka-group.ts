@@ -108,7 +108,7 @@ export async function takePart(options: GroupOptions): Promise<void> {
 /** How long brokers are asked why there is no coordinator, ms. */
 const ASKED_MS = 2_000;
 
-/** What the brokers answer to the search for a coordinator, where kafkajs has given that up and keeps their answer to itself. */
+/** Replaces kafkajs' error about a missing coordinator, which lacks the brokers' answer, with one that contains it. */
 async function withReason(error: unknown, kafka: Kafka, group: string): Promise<unknown> {
   if (!isWithoutCoordinator(error)) return error;
   const search = askBrokers({ kafka }, ASKED_MS, (brokers) =>

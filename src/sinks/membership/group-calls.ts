@@ -120,7 +120,7 @@ function placeBytes({ group, generation, memberId }: Place): Buffer {
   return Buffer.concat([string(group), int32(generation), string(memberId)]);
 }
 
-/** What the coordinator says of a group. */
+/** The coordinator's answer about a group. */
 export interface DescribedGroup {
   readonly errorCode: number;
   /** Bits of the operations that this user may do with it (KIP-430). */

@@ -6,7 +6,12 @@ import { kafkaError } from '../client/kafka-error.ts';
 import { nameOfError, protocolError } from '../client/protocol-errors.ts';
 import { askBrokers } from '../producer/ask-brokers.ts';
 import type { Asked } from '../producer/ask-brokers.ts';
-import { BROKER_DEFAULT, createTopicsCall, describeTopics } from './topic-calls.ts';
+import {
+  BROKER_DEFAULT,
+  createTopicsCall,
+  describeTopics,
+  TOPIC_AUTHORIZATION_FAILED,
+} from './topic-calls.ts';
 import type { NewTopic, TopicAnswer } from './topic-calls.ts';
 
 export interface CreationOptions extends Asked {
@@ -76,7 +81,6 @@ interface Wish {
 const TOPIC_ALREADY_EXISTS = 36; // another instance was quicker
 const DONE: ReadonlySet<number> = new Set([0, TOPIC_ALREADY_EXISTS]);
 const INVALID_TOPIC_EXCEPTION = 17;
-const TOPIC_AUTHORIZATION_FAILED = 29;
 const CLUSTER_AUTHORIZATION_FAILED = 31;
 const INVALID_PARTITIONS = 37;
 const INVALID_REPLICATION_FACTOR = 38;
@@ -140,7 +144,7 @@ function refusedWishes(
     replication.length > 0 &&
     (errorCode === INVALID_REPLICATION_FACTOR || /replication/i.test(text))
   ) {
-    // As many copies in sync were wished for that many copies.
+    // `min.insync.replicas` was chosen for the wanted number of replicas, so it is left out together with that number.
     return [...replication, ...wishes.filter(({ name }) => name === IN_SYNC)];
   }
   if (errorCode === INVALID_REPLICATION_FACTOR) return [];

@@ -4,7 +4,7 @@ import { protocolError } from '../client/protocol-errors.ts';
 import { describeGroup } from '../membership/group-calls.ts';
 import { askBrokers } from '../producer/ask-brokers.ts';
 import type { Asked } from '../producer/ask-brokers.ts';
-import { describeTopics } from './topic-calls.ts';
+import { describeTopics, TOPIC_AUTHORIZATION_FAILED } from './topic-calls.ts';
 
 /** Rights that this user lacks on one resource of Kafka, in the words of `kafka-acls.sh`. */
 export interface MissingRights {
@@ -22,11 +22,10 @@ const GROUP_MS = 10_000;
 /** Kafka's numbers of operations: the bits of what a user may do. */
 const OPERATIONS = { Read: 3, Write: 4, Describe: 8 } as const;
 type Operation = keyof typeof OPERATIONS;
-const TOPIC_AUTHORIZATION_FAILED = 29;
 const GROUP_AUTHORIZATION_FAILED = 30;
 
 /**
- * What this user may not do with topics that are there, and needs to. Nothing where the brokers do not tell rights (KIP-430).
+ * Rights on existing topics that this user needs and lacks. Empty where the brokers do not report rights (KIP-430).
  *
  * @throws CellarstreamError as {@link askBrokers} does.
  */

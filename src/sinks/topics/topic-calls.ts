@@ -83,10 +83,12 @@ export interface NewTopic {
   readonly configEntries: readonly { readonly name: string; readonly value: string }[];
 }
 
+/** Error code of topics that the user may not see, make or use. */
+export const TOPIC_AUTHORIZATION_FAILED = 29;
 /** Lets the brokers choose the replication factor (KIP-464). */
 export const BROKER_DEFAULT = -1;
 
-/** What became of a topic that was to be created. */
+/** Result of the request to create one topic. */
 export interface TopicAnswer {
   readonly topic: string;
   readonly errorCode: number;

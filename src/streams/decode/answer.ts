@@ -14,7 +14,7 @@ import type { Limit } from '../quota/token-bucket.ts';
 
 export type { Pagination };
 
-/** What the server says about the place of a page. It may repeat the request, whatever it served. */
+/** Place of a page as its answer states it. Some servers repeat the request here, whatever page they served. */
 export interface ReportedPlace {
   /** `current_offset`. */
   readonly offset?: number;

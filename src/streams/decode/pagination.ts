@@ -8,8 +8,8 @@ export interface Pagination {
   readonly has_next_page: boolean;
 }
 
-/** Where a page stands in its list. */
-export interface PagePlace {
+/** The part of a list that a page was answered with. */
+export interface PageExtent {
   readonly offset: number;
   /** Number of its records. */
   readonly length: number;
@@ -20,8 +20,8 @@ export interface PagePlace {
  * nothing to say (PHP), or no pagination at all. Without `has_next_page` a list goes on until its total is reached, or until
  * a page is empty.
  */
-export function paginationOf(pagination: JsonValue | undefined, place: PagePlace): Pagination {
-  const { offset, length } = place;
+export function paginationOf(pagination: JsonValue | undefined, extent: PageExtent): Pagination {
+  const { offset, length } = extent;
   const told = isJsonObject(pagination) ? pagination : {};
   const total_records = countIn(told.total_records);
   const { current_offset = offset } = told;

@@ -31,12 +31,13 @@ export interface Unconfirmed {
   readonly from: number;
 }
 
-/** What {@link Confirmations} needs. */
+/** Options of {@link Confirmations}. */
 export interface ConfirmationsOptions {
   /** Local time, ms. */
   readonly now: () => number;
   /**
-   * What an earlier process may have published shortly before: updates, and deletions once the initial snapshot was done. Default nothing.
+   * Kinds of events that an earlier process may have published shortly before: updates, and deletions once the initial snapshot was done.
+   * Default: none.
    */
   readonly inherited?: { readonly updates: boolean; readonly deletions: boolean };
   /** Most sightings that wait for a second one. Default 50,000. */
@@ -71,7 +72,7 @@ const MAX_IMAGES = 4;
  * deleted one. Where `updated_at` is equal or missing, it goes back if it equals an image that was replaced less than `MAX_LAG_MS`
  * before the answer was made, or if the answer is older than that (`isStale`).
  *
- * What an earlier process replaced or deleted is not known. So until `MAX_LAG_MS` after the start each such state with an equal or
+ * The records that an earlier process replaced or deleted are not known. So until `MAX_LAG_MS` after the start each such state with an equal or
  * missing `updated_at` counts as going back, unless the difference is of hidden fields alone, and a record without an image does if a cache shows it as it was before the start.
  *
  * All of it is in memory, and bounded. A sighting that finds no room is held back as well, so the published image stays.

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, crc32, gunzip, inflate, inflateRaw, inflateRawSync } from 'node:zlib';
 import type { ZlibOptions } from 'node:zlib';
-import { codeOf } from '../../core/tls-error.ts';
+import { codeOf } from '../../core/network-error.ts';
 
 /** Codings around each other that are taken off: some servers compress what is compressed already. */
 const MAX_LAYERS = 3;
@@ -42,7 +42,7 @@ export async function withoutCoding(
   return body;
 }
 
-/** What a declared coding makes of a body; undefined where the body is text that was never compressed. */
+/** Decompresses a body by its declared coding; undefined where the body is text that was never compressed. */
 async function tried(coding: string, body: Buffer, options: ZlibOptions) {
   try {
     return await decompress[coding === 'br' ? 'br' : 'deflate'](body, options);

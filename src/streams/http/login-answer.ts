@@ -1,5 +1,5 @@
 import { CellarstreamError } from '../../core/errors.ts';
-import { objectIn } from '../../schemas/json/json.ts';
+import { objectIn } from '../../core/json-object.ts';
 import { where } from './http.ts';
 import type { HttpAnswer } from './http.ts';
 
@@ -15,7 +15,7 @@ export interface Token {
   readonly serverTime: number | undefined;
 }
 
-/** What the documentation promises a token: 30 minutes. */
+/** Life of a token by the API's documentation, in ms. Assumed where the answer states none. */
 const DOCUMENTED_LIFE_MS = 30 * 60_000;
 /** A shorter life is believed only if nothing else in the answer says more: clocks that disagree look like this. */
 const LEAST_LIFE_MS = 10_000;

@@ -21,7 +21,7 @@ export interface SeenPage {
   readonly place: PagePlace;
   readonly length: number;
   readonly hasNext: boolean;
-  /** What the server says of the page. */
+  /** Page size that the answer states; undefined where it states none. */
   readonly reported: { readonly pageSize?: number } | undefined;
 }
 
@@ -36,7 +36,7 @@ const SMOOTH = 7;
  * Decides which `offset` and `pageSize` to ask for, by what the server of a list has been seen to do with them. One per list,
  * shared by all its lanes; a new process finds out anew, or from the `pageSize` of a stored position.
  *
- * As long as the server does what it is asked, a page is asked for at the wanted offset with the wanted size.
+ * While the server serves pages as requested, each request has the wanted offset and the wanted size.
  *
  * **Whole pages.** Some servers round `offset` to a multiple of `pageSize`, or refuse any other. Pages still have to overlap. A
  * whole page is one with `offset = k * s` and `pageSize = s`, and all servers agree about it. To begin at or a little before a

@@ -210,7 +210,7 @@ interface Failures {
   since: number | undefined;
 }
 
-/** What an answer without a page says about its token; undefined where it says nothing. */
+/** Conclusion about the token from an answer without a page; undefined where the answer allows none. */
 function outcomeOf(answer: HttpAnswer, error: Error, query: ListQuery): TokenOutcome | undefined {
   const { status } = answer;
   if (status === 429) return undefined;

@@ -75,7 +75,7 @@ export function serverClock(): ServerClock {
   /** The smallest lag of a stamp behind `Date`, in ms: of all, and of changes that polls read as they happened. */
   const lag = { far: Infinity, near: Infinity };
 
-  /** What an offset below 0 takes from each stamp, and an hour: the zone's own offset changes twice a year. */
+  /** Correction of each stamp in ms: a negative offset, and an hour more because a zone with daylight saving changes it twice a year. */
   const earlier = () => (offset < 0 ? offset - DST_MS : 0);
   const see = (at: number): void => {
     if (date !== undefined && at > date) {

@@ -50,7 +50,7 @@ export class TokenLife {
   #previous: TokenEvidence | undefined;
   #isLoggingIn = false;
   #isLoginWanted = false;
-  /** By list: how many tokens in a row it refused, each after all its tries. */
+  /** Number of tokens in a row that a list refused, each after all its tries, by the name of the list. */
   readonly #refusals = new Map<string, { readonly tokens: number; readonly last: TokenEvidence }>();
 
   constructor(pace: LoginPace) {

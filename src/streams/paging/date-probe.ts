@@ -1,7 +1,7 @@
 /** A request of a probe: the list's first page, or a closed window of modification dates, in ms. */
 export type ProbeQuestion = 'undated' | { readonly from: number; readonly to: number };
 
-/** What a probe learns from an answer. */
+/** The content of an answer that a probe evaluates. */
 export interface ProbeReply {
   /** `updated_at` of the records, in ms; null where there is none. */
   readonly stamps: readonly (number | null)[];

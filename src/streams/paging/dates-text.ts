@@ -1,6 +1,6 @@
 import type { DatesFound, NoDates } from './list-dates.ts';
 
-/** What was found out about the date parameters of a list, in words; undefined where they do what they say. */
+/** Describes the findings about the date parameters of a list; undefined where they work as documented. */
 export function datesText(found: DatesFound): string | undefined {
   const { form, offsetMs, longestMs, noDates, isUsualForm } = found;
   if (noDates !== null) {

@@ -14,7 +14,7 @@ export interface DateForm {
 /** Why a list cannot be polled by dates: each dated request is refused, answered whatever its dates are, or answered with nothing. */
 export type NoDates = 'refused' | 'ignored' | 'empty';
 
-/** What is known of a list's date parameters, as far as it differs from the usual. */
+/** Findings about a list's date parameters: how they differ from the documented behaviour. */
 export interface DatesFound {
   /** The form that works; null while none does. */
   readonly form: string | null;
@@ -39,7 +39,7 @@ const FORMS: readonly DateForm[] = (['ms', 'seconds', 'offset', 'day'] as const)
 export const SHORTEST_MS = 86_400_000;
 
 /**
- * What a process has found out about the date parameters of one list, and the windows that follow from it. Requests begin with
+ * Findings of this process about the date parameters of one list, and the windows that follow from them. Requests begin with
  * the first form; each refusal leads to the next one.
  */
 export class ListDates {

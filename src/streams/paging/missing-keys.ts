@@ -12,7 +12,7 @@ export interface Unseen {
   readonly next: string | undefined;
 }
 
-/** What is known of the records that are published, as far as sweeps need it. */
+/** The published records, as far as sweeps need them. */
 export interface KnownRecords extends SeenMarks {
   /** How many there are. */
   count(): number;

@@ -11,7 +11,7 @@ import type { ReadingCounts } from './reading-counts.ts';
 import { mayBeCut } from './total-cap.ts';
 
 /**
- * What a sweep has shown. `complete`: the whole list was read, and it was not empty. `anchored`: each record that stood still was read, as
+ * Degree of proof that a sweep has reached. `complete`: the whole list was read, and it was not empty. `anchored`: each record that stood still was read, as
  * pages joined each other and the list kept its order, and a record that moved would have been met otherwise. `exact`: with as many
  * distinct keys as a `total_records` that held still. `doubtful`: it was read to its end, but did not add up, however often it was
  * read, or not at one go. `nothing`: none of it.
@@ -190,7 +190,7 @@ export function sweepAfter(
     top: Math.max(sweep.top, total_records ?? 0),
     peak: Math.max(sweep.peak, total_records ?? 0),
     isUnordered,
-    // What was proven by anchors before was not.
+    // Anchors rely on the order of the list: the proofs by anchors so far are void.
     ...(isUnordered && !sweep.isUnordered && { proving: [] }),
   };
   if (next) return { ...read, position: next };

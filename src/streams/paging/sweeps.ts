@@ -44,7 +44,7 @@ export type SweepStep =
       /** When this reading of the list began, ms on the local clock. */
       readonly beganAt: number;
     }
-  /** What the limit says of all that is missing. */
+  /** The deletion limit's judgement of all missing keys. */
   | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
   /** Polls that began after the reading have looked at all that has changed. */
   | { readonly kind: 'polled' }

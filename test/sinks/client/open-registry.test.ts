@@ -1,5 +1,6 @@
 import { createServer } from 'node:https';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer as createTcpServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { afterEach, expect, it } from 'vitest';
@@ -139,4 +140,23 @@ it('presents a client certificate', async () => {
 
   expect(await registry.latest('a')).toBeUndefined();
   expect(presented).toEqual([true]);
+});
+
+/** TLS alerts (RFC 5246, section 7.2) by their numbers. Java's servers send the first one to clients without a certificate. */
+it.each([
+  ['wants a client certificate: set SCHEMA_REGISTRY_CERT_FILE and SCHEMA_REGISTRY_KEY_FILE', 42],
+  ['refuses the client certificate in SCHEMA_REGISTRY_CERT_FILE', 48],
+])('names the settings of the client certificate when the registry %s', async (text, alert) => {
+  const server = createTcpServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => socket.end(Buffer.from([0x15, 3, 3, 0, 2, 2, alert])));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  open.push(() => new Promise((resolve) => server.close(resolve)));
+  const registry = registryAt(`https://127.0.0.1:${(server.address() as AddressInfo).port}`, {});
+
+  await expect(registry.latest('a')).rejects.toMatchObject({
+    code: 'TLS_REFUSED',
+    message: expect.stringContaining(text) as string,
+  });
 });

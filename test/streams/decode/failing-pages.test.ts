@@ -23,6 +23,7 @@ function serverOf(
   texts: readonly string[],
   fails: (offset: number, pageSize: number, nth: number) => Reply,
   options: Partial<ListOptions> = {},
+  headersOf: (offset: number) => Record<string, string> = () => ({}),
 ) {
   const met: string[] = [];
   const { scheduler, waits } = hurriedTime();
@@ -36,7 +37,7 @@ function serverOf(
     if (status === 'drop')
       return Promise.reject(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
     const text = status === undefined ? pageText(texts, offset, pageSize) : '<h1>oops</h1>';
-    return Promise.resolve({ status: status ?? 200, headers: {}, text });
+    return Promise.resolve({ status: status ?? 200, headers: headersOf(offset), text });
   });
   const list = listOf({
     url: new URL('http://list.test/v1/orders'),
@@ -164,6 +165,16 @@ describe('a page that fails because of one record', () => {
   });
 });
 
+it('a page read around a failing record is as old as the oldest part, which came from a cache', async () => {
+  for (const cached of [0, 96]) {
+    const age = (offset: number) => ({ ...(offset === cached && { age: '60' }) });
+    const { list } = serverOf(records(200), poisoned(95), {}, age);
+    const answer = await firstValueFrom(list({ offset: 0, pageSize: 200 }, limit));
+    expect(answer.hasGap).toBe(true);
+    expect(answer.age?.staleMs).toBe(60_000);
+  }
+});
+
 describe('pages that fail because they are large', () => {
   it.each([504, 413, 400, 'drop'] as const)('become smaller, and grow again: %s', async (reply) => {
     let most = 500;
@@ -234,10 +245,11 @@ it('a page behind the end is empty where the server answers it with an error', a
 
 it('an offset that must be a multiple of pageSize is made one', async () => {
   const plan = new PagePlan();
+  const clock = logicalClock();
   const { list, met } = serverOf(
     records(1_000),
     (offset, pageSize) => (offset % pageSize === 0 ? undefined : 400),
-    { plan },
+    { plan, logicalClock: clock },
   );
   const answer = await firstValueFrom(list({ offset: 95, pageSize: 100 }, limit));
   expect(plan.isWhole).toBe(true);
@@ -245,4 +257,20 @@ it('an offset that must be a multiple of pageSize is made one', async () => {
   const begin = answer.offset ?? 95;
   expect(shownIn(answer)[0]).toEqual({ id: begin });
   expect(begin).toBeLessThanOrEqual(95);
+  clock.settle(answer.span.begin);
+  expect(clock.oldest()).toBe(Infinity);
+});
+
+it('a page that has to be made a whole one leaves no read open', async () => {
+  const plan = new PagePlan();
+  plan.foundWhole();
+  const clock = logicalClock();
+  const { list } = serverOf(
+    records(1_000),
+    (offset, pageSize) => (offset % pageSize === 0 ? undefined : 400),
+    { plan, logicalClock: clock },
+  );
+  const answer = await firstValueFrom(list({ offset: 95, pageSize: 100 }, limit));
+  clock.settle(answer.span.begin);
+  expect(clock.oldest()).toBe(Infinity);
 });

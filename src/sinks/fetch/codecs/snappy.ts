@@ -4,7 +4,7 @@ import { MalformedBytes, Packed, Unpacked } from './unpacked.ts';
 
 /** Beginning of a stream of snappy-java, which the brokers and the Java client write. */
 const JAVA_MAGIC = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0]);
-/** What follows it: its version, and the oldest version that reads it. */
+/** Length of the two version numbers that follow the magic: of the format, and of the oldest reader that supports it. */
 const JAVA_VERSION_BYTES = 8;
 /** Literals of up to 60 bytes have their length in the tag; behind larger numbers it is in 1 to 4 bytes. */
 const SHORT_LITERAL = 60;

@@ -1,0 +1,153 @@
+import { catchError, concatMap, from, map, of, switchMap, throwError, toArray } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { stringifyJson } from '../../schemas/json/json.ts';
+import type { PagePlan } from '../http/page-plan.ts';
+import { PageRecord } from '../records/page-record.ts';
+import type { Answer } from './answer.ts';
+import type { FailingPlaces } from './failing-places.ts';
+import { recordsIn } from './page-attempts.ts';
+import type { PageAttempts } from './page-attempts.ts';
+import { probe } from './page-placement.ts';
+
+/** Failing records side by side, at most: more of them are no fault of the records. */
+const MAX_IN_A_ROW = 10;
+/** Records behind a failing one that a page has to show, so that the next page can begin behind it too. */
+const LEAST_BEHIND = 20;
+
+/** Reads one page around a record that makes it fail. */
+export interface AroundFailing {
+  /** Around the record at an offset, which was found to fail. Adds its place to the known ones. */
+  readonly at: (offset: number) => Observable<Answer>;
+  /** Around the first known place in the page; undefined if none is known, or its neighbours have changed. */
+  readonly known: () => Observable<Answer | undefined>;
+}
+
+/**
+ * Reads a page as the part before the failing records, a gap, and the part behind them. The answer ends where the part behind does,
+ * which may be before the end of the page.
+ */
+export function aroundFailing(
+  attempts: PageAttempts,
+  plan: PagePlan,
+  places: FailingPlaces,
+): AroundFailing {
+  const { offset, pageSize } = attempts.query;
+  const { isDated } = attempts;
+  const end = offset + pageSize;
+
+  /** The part behind the failing records. Adds those that follow the first one directly to `row`. */
+  const behind = (row: number[], at: number, most: number): Observable<Answer[]> => {
+    const part = plan.from(at, Math.max(1, most));
+    return attempts.attempt(part).pipe(
+      switchMap((answer) => {
+        if (answer) return more([answer], part.offset + part.pageSize, part.pageSize);
+        if (part.pageSize > 1) return behind(row, at, Math.ceil(part.pageSize / 2));
+        if (row.push(at) > MAX_IN_A_ROW) return attempts.failed();
+        return probe(attempts).pipe(
+          switchMap((other) => (other ? behind(row, at + 1, end - at - 1) : attempts.failed())),
+        );
+      }),
+    );
+  };
+  /** Whole pages may be as short as one record just behind the failing one: then several. */
+  const more = (answers: Answer[], at: number, length: number): Observable<Answer[]> => {
+    const isEnough = length >= LEAST_BEHIND || !answers.at(-1)!.pagination.has_next_page;
+    if (!plan.isWhole || isEnough) return of(answers);
+    const part = plan.from(at, pageSize);
+    return attempts
+      .attempt(part)
+      .pipe(
+        switchMap((answer) =>
+          answer
+            ? more([...answers, answer], part.offset + part.pageSize, length + part.pageSize)
+            : of(answers),
+        ),
+      );
+  };
+  /** The part from the page's begin to the failing record at `at`: several whole pages, if one can't show it all. */
+  const front = (at: number, read: readonly Answer[] = []): Observable<readonly Answer[]> => {
+    const begins = offset + recordsIn(read).length;
+    if (begins >= at) return of(read);
+    const part = plan.from(begins, at - begins);
+    return attempts
+      .attempt(part)
+      .pipe(
+        switchMap((answer) =>
+          answer?.data.length === part.pageSize ? front(at, [...read, answer]) : attempts.failed(),
+        ),
+      );
+  };
+  const joined = (
+    before: readonly Answer[],
+    row: readonly number[],
+    after: readonly Answer[],
+  ): Answer => {
+    const text = gapText(isDated, recordsIn(before).at(-1)?.key);
+    const gap = row.map((at) => PageRecord.unreadable(text, at));
+    return attempts.joined(before, gap, after);
+  };
+  /** Asks for the failing records once more, each alone. */
+  const again = (row: readonly number[]): Observable<readonly (Answer | undefined)[]> =>
+    from(row).pipe(
+      concatMap((each) => attempts.attempt({ offset: each, pageSize: 1 })),
+      toArray(),
+    );
+
+  const at = (failing: number): Observable<Answer> => {
+    const row = [failing];
+    return behind(row, failing + 1, end - failing - 1).pipe(
+      switchMap((after) =>
+        front(failing).pipe(
+          switchMap((before) =>
+            again(row).pipe(
+              switchMap((answers) => {
+                if (answers.some((each) => each !== undefined)) return attempts.failed();
+                if (row.length === 1) {
+                  const [last, next] = [recordsIn(before).at(-1), after[0]!.data[0]];
+                  places.add(isDated, { at: failing, after: last?.key, before: next?.key });
+                }
+                return of(joined(before, row, after));
+              }),
+            ),
+          ),
+        ),
+      ),
+    );
+  };
+
+  const known = (): Observable<Answer | undefined> => {
+    const found = places.find(isDated, offset, pageSize);
+    if (!found) return of(undefined);
+    const { place, until } = found;
+    const part = plan.from(place.at + 1, Math.max(1, until - place.at - 1));
+    return attempts.attempt(part).pipe(
+      switchMap((answer) => {
+        if (!answer || answer.data[0]?.key !== place.before) return of(undefined);
+        return more([answer], part.offset + part.pageSize, part.pageSize).pipe(
+          switchMap((after) =>
+            front(place.at).pipe(
+              map((before) => {
+                const last = recordsIn(before).at(-1);
+                const isSame = last === undefined || last.key === place.after;
+                return isSame ? joined(before, [place.at], after) : undefined;
+              }),
+            ),
+          ),
+        );
+      }),
+      catchError((failure: unknown) =>
+        failure === attempts.error ? of(undefined) : throwError(() => failure),
+      ),
+    );
+  };
+  return { at, known };
+}
+
+/**
+ * Text of a dead letter about a record that no answer holds. It stays the same as long as its place does, so it is reported
+ * once; in windows of dates neighbours change, and are left out.
+ */
+function gapText(isDated: boolean, key: string | undefined): string {
+  const where = isDated ? { query: 'modified since a date' } : { after: key ?? null };
+  return stringifyJson({ unanswered: 'every page that holds the record fails', ...where });
+}

@@ -1,0 +1,115 @@
+import { catchError, of, tap, throwError } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { oldestOf } from '../http/answer-age.ts';
+import type { ListQuery } from '../http/list-query.ts';
+import type { LogicalClock } from '../http/logical-clock.ts';
+import type { PagePlace, PagePlan } from '../http/page-plan.ts';
+import type { PageRecord } from '../records/page-record.ts';
+import type { Answer } from './answer.ts';
+import { PageFailure } from './page-failure.ts';
+
+export interface PageAttemptsOptions {
+  /** Asks for another page; errors with a {@link PageFailure}: at once if hurried, else after some tries. */
+  readonly ask: (query: ListQuery, isHurried: boolean) => Observable<Answer>;
+  readonly plan: PagePlan;
+  readonly clock: LogicalClock;
+}
+
+/** The query of a page. */
+export type PageQuery = ListQuery & PagePlace;
+
+/**
+ * The requests by which one failed page is read in another way, and the reads that they open: `settle` closes all of them but the one
+ * whose answer was handed over.
+ */
+export class PageAttempts {
+  readonly query: PageQuery;
+  /** The error of the failed page. */
+  readonly error: unknown;
+  readonly #options: PageAttemptsOptions;
+  /** The read that a joined answer has; it begins before those of its parts. */
+  readonly #begin: number;
+  readonly #unsettled = new Map<number, Answer>();
+  #isJoined = false;
+
+  constructor(options: PageAttemptsOptions, query: PageQuery, error: unknown) {
+    this.#options = options;
+    this.query = query;
+    this.error = error;
+    this.#begin = options.clock.begin();
+  }
+
+  /** Whether the page is one of a window of dates. */
+  get isDated(): boolean {
+    return this.query.modifiedFromDate !== undefined;
+  }
+
+  /** Another page of the same list; errors with a {@link PageFailure} if it fails. */
+  ask(part: PagePlace, isHurried = true): Observable<Answer> {
+    return this.#options
+      .ask({ ...this.query, ...part }, isHurried)
+      .pipe(tap((answer) => this.#unsettled.set(answer.span.begin, answer)));
+  }
+
+  /**
+   * Another page of the same list; undefined if it fails. When the server is first seen to move pages, errors as the failed page did:
+   * that page is then tried again in whole pages.
+   */
+  attempt(part: PagePlace, isHurried = true): Observable<Answer | undefined> {
+    const { plan } = this.#options;
+    return this.ask(part, isHurried).pipe(
+      tap((answer) => {
+        if (plan.isWhole || !isElsewhere(answer, part)) return;
+        plan.foundWhole();
+        throw this.error;
+      }),
+      catchError((failure: unknown) =>
+        failure instanceof PageFailure ? of(undefined) : throwError(() => failure),
+      ),
+    );
+  }
+
+  /** Gives up: errors as the failed page did, so its reader tries again later. */
+  failed(): Observable<never> {
+    return throwError(() => this.error);
+  }
+
+  /** One answer of the parts before and after a gap, as old as its oldest part. */
+  joined(before: readonly Answer[], gap: readonly PageRecord[], after: readonly Answer[]): Answer {
+    this.#isJoined = true;
+    const data = [...recordsIn(before), ...gap, ...recordsIn(after)];
+    const { serverTime, elapsedMs = 0 } = after[0]!;
+    const { pagination } = after.at(-1)!;
+    const age = oldestOf([...before, ...after].map((part) => part.age));
+    const span = this.#options.clock.answered(this.#begin);
+    return { span, serverTime, elapsedMs, age, data, pagination, hasGap: true };
+  }
+
+  /** From now on the reader of this answer settles its read. */
+  handOver({ span }: Answer): void {
+    this.#unsettled.delete(span.begin);
+  }
+
+  /** Settles the reads of the other answers. */
+  settle(): void {
+    const { clock } = this.#options;
+    for (const answer of this.#unsettled.values()) {
+      clock.settle(answer.span.begin);
+      if (!this.#isJoined) answer.records?.settle(); // a joined answer still reads the bodies of its parts
+    }
+    if (!this.#isJoined) clock.settle(this.#begin);
+  }
+}
+
+/** Whether the server says that a page begins elsewhere than asked. */
+export function isElsewhere(
+  { data, reported }: Answer,
+  { offset }: Pick<PagePlace, 'offset'>,
+): boolean {
+  return data.length > 0 && reported?.offset !== undefined && reported.offset !== offset;
+}
+
+/** The records of several answers, in their order. */
+export function recordsIn(answers: readonly Answer[]): readonly PageRecord[] {
+  return answers.flatMap(({ data }) => data);
+}
