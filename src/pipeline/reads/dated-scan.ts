@@ -1,7 +1,9 @@
 import { concat, map } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { PageLane } from '../../account/page-lane.ts';
-import { CellarstreamError } from '../../core/errors.ts';
+import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
+import { whyGivenUp } from '../../streams/decode/dated-patience.ts';
+import type { GivenUp } from '../../streams/decode/dated-patience.ts';
 import { BEGINNING } from '../../streams/paging/anchors.ts';
 import type { ListDates } from '../../streams/paging/list-dates.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
@@ -32,11 +34,10 @@ export function datedScan(
 }
 
 /**
- * Whether the API has refused what a request asks for, rather than the caller or its token. Errors that can pass are retried where they
- * occur and never get here.
+ * Why a request with dates failed for good: `refused` by a status that does not pass, or given up (`dated-patience.ts`). Undefined for other
+ * errors. Only a request without dates shows whether the dates are to blame, or the API, the key, or the token.
  */
-export function isRefusal(error: unknown): boolean {
-  if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return false;
-  const status = Number(error.context.status);
-  return status !== 401 && status !== 403;
+export function whyRefused(error: unknown): GivenUp | undefined {
+  if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return undefined;
+  return whyGivenUp(error) ?? (isRetryableAtApi(error) ? undefined : 'refused');
 }

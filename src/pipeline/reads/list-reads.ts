@@ -162,7 +162,8 @@ export function listReads(options: ListReadsOptions): ListReads {
 
   const begun = progress();
   const isDone = () => progress().firstRead.done;
-  const snapshot = snapshotReads({ task, lane: snapshotLane, clock, begun });
+  const isPolled = (): boolean => windowed && !polls.isUnpolled();
+  const snapshot = snapshotReads({ task, lane: snapshotLane, clock, begun, isPolled });
 
   let isResyncing = false;
   const beside = () => {
@@ -193,19 +194,18 @@ export function listReads(options: ListReadsOptions): ListReads {
       lane: open(lanes.poll, 1, lists.later),
       request: lists.later,
       pageSize: config.poll.pageSize,
-      scheduler,
     }),
     since$: snapshot.began$.pipe(map((began) => begun.since ?? began)),
     spacingMs: () => lanes.spacingMs(beside()),
     onPoll: (from) => (catchesUp = isDone() && reaches(from)),
     catchesUp: () => catchesUp,
   });
-  const { dates, noDates$ } = polls;
+  const { dates, unpolled$ } = polls;
   /** Without polls complete readings follow one another, and have what polls would have. */
   const withoutPolls = hastened({
     usual: forSweeps,
     hurried: lanes.whole,
-    haste$: noDates$.pipe(filter(Boolean)),
+    haste$: unpolled$.pipe(filter(Boolean)),
   });
   const sweepLane = open(windowed ? withoutPolls : lanes.whole, 1, lists.later);
 
@@ -215,8 +215,8 @@ export function listReads(options: ListReadsOptions): ListReads {
     lanes,
     checkpoint,
     single,
-    isPolled: () => windowed && dates.noDates === undefined,
-    unpolled$: noDates$.pipe(skip(1), filter(Boolean)),
+    isPolled,
+    unpolled$: unpolled$.pipe(skip(1), filter(Boolean)),
     done$: snapshot.done$,
     moment,
     hold: ({ begin }) => reads.hold(begin),
@@ -224,8 +224,8 @@ export function listReads(options: ListReadsOptions): ListReads {
     certify$: options.certify$,
     // Without polls nothing looks at what has changed, and what waits for that goes on without it.
     polled$: windowed
-      ? defer(() => (dates.noDates ? EMPTY : rounds.after$)).pipe(
-          takeUntil(noDates$.pipe(filter(Boolean))),
+      ? defer(() => (isPolled() ? rounds.after$ : EMPTY)).pipe(
+          takeUntil(unpolled$.pipe(filter(Boolean))),
           takeUntil(timer(pollsPatienceMs, scheduler)),
         )
       : undefined,
@@ -245,7 +245,7 @@ export function listReads(options: ListReadsOptions): ListReads {
       resyncReads({
         requests$: options.resyncs$ ?? NEVER,
         scan: (since) => {
-          const isWhole = since === null || !windowed || dates.noDates !== undefined;
+          const isWhole = since === null || !isPolled();
           return isWhole ? resyncLane.scan({}) : scanFrom(since);
         },
         single: byKey && single,

@@ -16,7 +16,7 @@ export type TokenOutcome =
 /** A request that was sent with a token. */
 export interface TokenUse {
   readonly token: Token;
-  /** Names the list that was asked; requests to the same list use the same name. */
+  /** Names the list that was asked and the kind of query: the whole list, by dates, or by number. The server may refuse one kind alone. */
   readonly list: string;
   /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
