@@ -4,13 +4,18 @@ import { CellarstreamError, describeError } from '../../core/errors.ts';
 /** Why a request with modification dates was given up: the server refuses it, or fails and answers nothing that could be read. */
 export type GivenUp = 'refused' | 'unanswered';
 
-/** Failures in a row before a query is given up. One alone may be a cut connection. */
-const LEAST_FAILURES = { refused: 3, unanswered: 2 } as const;
+/** What a failure speaks of: the request, the token that it was sent with, or the server. */
+type Blamed = 'request' | 'token' | 'server';
+
 /**
- * Time from the first failure to the newest before a query is given up, in ms. Too small: each short outage costs a few requests
- * without dates. Too large: changes wait that long before sweeps take over from polls.
+ * Failures in a row, and time from the first to the newest in ms, before a query is given up. Too small: each short outage costs a few requests
+ * without dates. Too large: changes wait that much longer before sweeps take over from polls. A token has time to become valid.
  */
-const LEAST_MS = { refused: 5_000, unanswered: 60_000 } as const;
+const PATIENCE: Readonly<Record<Blamed, { readonly failures: number; readonly ms: number }>> = {
+  request: { failures: 3, ms: 5_000 },
+  token: { failures: 4, ms: 15_000 },
+  server: { failures: 2, ms: 60_000 },
+};
 /** Statuses below 500 that speak of the server's state. */
 const STATES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
 
@@ -40,9 +45,10 @@ export class DatedPatience {
     this.#failures += 1;
     const now = this.#scheduler.now();
     this.#since ??= now;
-    const why = isRefusal(error) ? 'refused' : 'unanswered';
-    const isOver = this.#failures >= LEAST_FAILURES[why] && now - this.#since >= LEAST_MS[why];
-    if (isOver) this.#givenUp = why;
+    const blamed = blamedBy(error);
+    const { failures, ms } = PATIENCE[blamed];
+    const isOver = this.#failures >= failures && now - this.#since >= ms;
+    if (isOver) this.#givenUp = blamed === 'server' ? 'unanswered' : 'refused';
     return isOver;
   }
 
@@ -72,9 +78,11 @@ export function whyGivenUp(error: unknown): GivenUp | undefined {
   return givenUp === 'refused' || givenUp === 'unanswered' ? givenUp : undefined;
 }
 
-/** Whether a failure that may pass speaks of the request: a 404, a redirect, or the page of a firewall. Refused tokens have patience of their own. */
-function isRefusal(error: unknown): boolean {
-  if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return false;
+/** What a failure that may pass speaks of. A 404, a redirect and the page of a firewall speak of the request. */
+function blamedBy(error: unknown): Blamed {
+  if (!(error instanceof CellarstreamError)) return 'server';
+  if (error.code === 'TOKEN_REJECTED') return 'token';
   const status = Number(error.context.status);
-  return status >= 300 && status < 500 && !STATES.has(status);
+  const isOfRequest = status >= 300 && status < 500 && !STATES.has(status);
+  return error.code === 'API_STATUS' && isOfRequest ? 'request' : 'server';
 }

@@ -135,7 +135,9 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
         maxBytes: maxPageBytes,
         bodies,
       } as const;
-      const use = { token, list: kindOf(url, query), sentAt: askedAt, failedSince: failures.since };
+      const list = kindOf(url, query);
+      const isSelective = list !== url.href;
+      const use = { token, list, isSelective, sentAt: askedAt, failedSince: failures.since };
       const elapsed = () => scheduler.now() - askedAt;
       return exchange(request).pipe(
         tap({
