@@ -1,4 +1,5 @@
 import {
+  catchError,
   defer,
   EMPTY,
   filter,
@@ -10,6 +11,7 @@ import {
   take,
   takeUntil,
   tap,
+  throwError,
   timer,
 } from 'rxjs';
 import type { Observable } from 'rxjs';
@@ -33,7 +35,7 @@ import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
 import { askedReadings } from './certify-asked.ts';
-import { datedScan } from './dated-scan.ts';
+import { datedScan, whyRefused } from './dated-scan.ts';
 import { pollRounds } from './poll-rounds.ts';
 import { pollReads } from './poll-reads.ts';
 import type { PollReads } from './poll-reads.ts';
@@ -231,11 +233,17 @@ export function listReads(options: ListReadsOptions): ListReads {
       : undefined,
   });
 
-  /** Begins before what is wanted: the rest is left out by `updated_at`. */
+  /** Begins before what is wanted: the rest is left out by `updated_at`. A list that refuses the dates is read whole. */
   const scanFrom = (since: number) => {
     const now = clock.latest(scheduler.now());
     const { dates: window } = dates.windowOf(dates.fromStamp(since - BOUND_MS), now);
-    return datedScan(resyncLane, dates, window, now);
+    return datedScan(resyncLane, dates, window, now).pipe(
+      catchError((error: unknown) => {
+        if (whyRefused(error) === undefined) return throwError(() => error);
+        resyncLane.permits.release(); // the request that failed had taken it
+        return resyncLane.scan({});
+      }),
+    );
   };
   const again = refetches({ single, ...refetchLane, arrived: refetchLane.seen, scheduler });
 
