@@ -158,7 +158,8 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
       let isUnwise = false as boolean;
       const finding = await attempt(resource, async () => {
         const { poll } = quota.lanes(resource, false);
-        const list = api.list(RULES[resource]).pages();
+        const { plan, pages } = api.list(RULES[resource]);
+        const list = pages();
         const ask = (query: ProbeDates & Partial<PagePlace>) =>
           first(resource, list({ offset: 0, pageSize: PAGE_SIZE, ...query }, poll));
         const answer = await ask({});
@@ -173,6 +174,7 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
         const paging = await checkPaging(answer, ask, {
           pageSize: config.poll.pageSize,
           keyFields: keyFields ?? [],
+          plan,
         });
         const dates = RULES[resource].windowed
           ? await checkDates(answer, ask, () => scheduler.now())

@@ -1,4 +1,5 @@
-import { isRefusal } from '../core/errors.ts';
+import { describeError, isRetryableAtApi } from '../core/errors.ts';
+import { whyRefused } from '../pipeline/reads/dated-scan.ts';
 import { recordsOf } from '../streams/decode/answer.ts';
 import type { Answer } from '../streams/decode/answer.ts';
 import { serverClock } from '../streams/http/server-clock.ts';
@@ -19,7 +20,8 @@ export interface DatesChecked {
 }
 
 /**
- * Asks a list with dates as polls do, and probes what they mean: one or two requests where they do what they say.
+ * Asks a list with dates as polls do, and probes what they mean: one or two requests where they do what they say. A request with dates that
+ * fails until `ask` gives up counts as unanswered if one without dates is answered.
  *
  * @param first The list's first page.
  * @param ask Asks for a page of the list with these dates.
@@ -33,14 +35,18 @@ export async function checkDates(
   clock.tell(first.serverTime, localTime());
   clock.see(recordsOf(first).updatedAt());
   const dates = new ListDates({ clock, localTime });
+  let reason: string | undefined;
   const replyTo = async (question: ProbeDates): Promise<ProbeReply> => {
     try {
       const answer = await ask(question);
       const stamps = recordsOf(answer).updatedAt();
       return { stamps, isWhole: !answer.pagination.has_next_page, isRefused: false };
     } catch (error) {
-      if (question.modifiedFromDate === undefined || !isRefusal(error)) throw error;
-      return { stamps: [], isWhole: false, isRefused: true };
+      const why = whyRefused(error) ?? (isRetryableAtApi(error) ? 'unanswered' : undefined);
+      if (question.modifiedFromDate === undefined || why === undefined) throw error;
+      reason ??= describeError(error);
+      const isUnanswered = why === 'unanswered';
+      return { stamps: [], isWhole: false, isRefused: true, isUnanswered };
     }
   };
   const resultOf = async <T>(steps: Generator<ProbeDates, T, ProbeReply>): Promise<T> => {
@@ -52,7 +58,7 @@ export async function checkDates(
   const newest = clock.newestStamp();
   const { dates: window } = dates.windowOf(now - A_MINUTE_MS, now);
   if ((await replyTo(window)).isRefused) {
-    await resultOf(dateNegotiation(dates, window, { now, newest }));
+    await resultOf(dateNegotiation(dates, window, { now, newest, reason }));
   }
   let isProbed = true;
   if (!dates.noDates) {

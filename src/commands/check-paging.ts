@@ -1,5 +1,5 @@
 import type { Answer } from '../streams/decode/answer.ts';
-import type { PagePlace } from '../streams/http/page-plan.ts';
+import type { PagePlace, PagePlan } from '../streams/http/page-plan.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 
 /** An offset that is no multiple of any page size but 1 and 3: shows whether pages begin where they are asked for. */
@@ -10,6 +10,8 @@ export interface PagingToCheck {
   /** `PAGE_SIZE`. */
   readonly pageSize: number;
   readonly keyFields: readonly string[];
+  /** The plan that `ask` goes by: whole pages once the API has refused others. */
+  readonly plan: Pick<PagePlan, 'isWhole'>;
 }
 
 /**
@@ -21,7 +23,7 @@ export interface PagingToCheck {
 export async function checkPaging(
   first: Answer,
   ask: (place: PagePlace) => Promise<Answer>,
-  { pageSize, keyFields }: PagingToCheck,
+  { pageSize, keyFields, plan }: PagingToCheck,
 ): Promise<readonly string[]> {
   const { total_records: total } = first.pagination;
   if (total === undefined || total <= ODD_OFFSET) return [];
@@ -29,9 +31,12 @@ export async function checkPaging(
   const keyOf = keyOfFields(keyFields);
   const [begin, oddBegin] = [first, odd].map(({ data }) => data[0] && keyOf(data[0].json));
   // A list may move between the two requests, but hardly so that its first record comes after three others.
-  const isMoved = odd.offset !== undefined || (begin !== undefined && begin === oddBegin);
+  const isMoved =
+    plan.isWhole || odd.offset !== undefined || (begin !== undefined && begin === oddBegin);
   const { length } = odd.data;
-  const isCapped = length < Math.min(pageSize, total - ODD_OFFSET) && odd.pagination.has_next_page;
+  // The plan asks for smaller pages where they have to be whole.
+  const isShort = !plan.isWhole && length < Math.min(pageSize, total - ODD_OFFSET);
+  const isCapped = isShort && odd.pagination.has_next_page;
   return [
     ...(isMoved
       ? [

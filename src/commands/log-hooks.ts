@@ -164,12 +164,12 @@ export function logHooks(logger: LineLogger): Required<Omit<Hooks, Measured>> {
         { event: 'volatile-fields', resource, fields: fewNames(fields) },
         'these fields differ in every answer, so anchors leave them out. If their change alone shall be no event, name them in VOLATILE_FIELDS',
       ),
-    onDates: ({ resource, form, offsetMs, longestMs, noDates, isUsualForm }) => {
-      const found = { form, offsetMs, longestMs, noDates, isUsualForm };
+    onDates: ({ resource, ...found }) => {
+      const { form, offsetMs, longestMs, noDates, reason } = found;
       const text = datesText(found);
       const level = text === undefined ? 'info' : 'warn';
       logger[level](
-        { event: 'dates', resource, form, offsetMs, longestMs, noDates },
+        { event: 'dates', resource, form, offsetMs, longestMs, noDates, reason },
         text ?? 'modification dates do what they say again',
       );
     },

@@ -143,16 +143,6 @@ export function isRetryableAtApi(error: unknown): boolean {
 }
 
 /**
- * Whether the API has refused what a request asks for, rather than the caller or its token. Errors that can pass are retried where they
- * occur and never get here.
- */
-export function isRefusal(error: unknown): boolean {
-  if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return false;
-  const status = Number(error.context.status);
-  return status !== 401 && status !== 403;
-}
-
-/**
  * Whether other resources can go on after an error of one that can't pass. What Kafka refuses concerns
  * one where the context names what of Kafka it `concerns`: a `topic`.
  */

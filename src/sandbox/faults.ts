@@ -18,6 +18,8 @@ export type FaultSpec = FaultKind & {
   readonly pageSizeOver?: number;
   /** Only requests with at least this `offset`. Default: any. */
   readonly offsetFrom?: number;
+  /** Only requests with modification dates. Default: any. */
+  readonly dated?: boolean;
 };
 
 /** What can go wrong with a request. */
@@ -80,6 +82,8 @@ export function pageFault(fault: FaultKind | undefined): PageFault | undefined {
 export interface Asked {
   readonly offset: number;
   readonly pageSize: number;
+  /** Whether it has modification dates. */
+  readonly dated: boolean;
   /** Whether its page holds the record of a key. */
   readonly holds: (key: RecordKey) => boolean;
 }
@@ -129,10 +133,11 @@ export class Faults {
 
 /** Whether a request is one of those that a fault is limited to. */
 function concerns(
-  { holding, pageSizeOver, offsetFrom }: FaultSpec,
+  { holding, pageSizeOver, offsetFrom, dated }: FaultSpec,
   asked: Asked | undefined,
 ): boolean {
   if (pageSizeOver !== undefined && !(asked && asked.pageSize > pageSizeOver)) return false;
   if (offsetFrom !== undefined && !(asked && asked.offset >= offsetFrom)) return false;
+  if (dated === true && asked?.dated !== true) return false;
   return holding === undefined || asked?.holds(holding) === true;
 }

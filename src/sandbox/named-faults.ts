@@ -11,6 +11,13 @@ export interface NamedFault {
   readonly options: (value: string) => SandboxOptions;
 }
 
+const GATEWAY_TIMEOUT = {
+  kind: 'status',
+  status: 504,
+  body: '<html><h1>504 Gateway Time-out</h1></html>',
+  headers: { 'content-type': 'text/html' },
+} as const;
+
 /** All named faults. To add one: a line here, and a row in docs/sandbox.md. */
 export const NAMED_FAULTS: Readonly<Record<string, NamedFault>> = {
   'offset-rounded': {
@@ -83,6 +90,21 @@ export const NAMED_FAULTS: Readonly<Record<string, NamedFault>> = {
     meaning: 'ignores the date parameters',
     options: () => reading({ dates: 'ignored' }),
   },
+  'dates-refused': {
+    meaning: 'answers with this status to requests with dates, whatever they are',
+    value: { name: 'status', default: '403' },
+    options: (value) =>
+      fault({ kind: 'status', status: whole(value), body: { message: 'refused' }, dated: true }),
+  },
+  'dates-504': {
+    meaning: 'answers 504 with HTML to requests with dates',
+    options: () => fault({ ...GATEWAY_TIMEOUT, dated: true }),
+  },
+  'dates-blocked': {
+    meaning:
+      'answers 403 with HTML to requests with dates, as a firewall that dislikes a parameter does',
+    options: () => fault({ kind: 'firewall', dated: true }),
+  },
   'range-refused': {
     meaning: 'answers 400 to a window of more than so many days',
     value: { name: 'days', default: '7' },
@@ -120,14 +142,7 @@ export const NAMED_FAULTS: Readonly<Record<string, NamedFault>> = {
   'large-page-504': {
     meaning: 'answers 504 with HTML to pages of more than so many records',
     value: { name: 'records', default: '200' },
-    options: (value) =>
-      fault({
-        kind: 'status',
-        status: 504,
-        body: '<html><h1>504 Gateway Time-out</h1></html>',
-        headers: { 'content-type': 'text/html' },
-        pageSizeOver: whole(value),
-      }),
+    options: (value) => fault({ ...GATEWAY_TIMEOUT, pageSizeOver: whole(value) }),
   },
 };
 

@@ -166,6 +166,7 @@ export class Server {
       asked: {
         offset: Number(params.get('offset') ?? 0),
         pageSize: Number(params.get('pageSize') ?? 1_000),
+        dated: params.has('modifiedFromDate') || params.has('modifiedToDate'),
         holds: (key) => account.api.holds(resource, params, key),
       },
       answer: (fault) => account.api.list(resource, params, token, fault),

@@ -2,7 +2,8 @@ import { expect, it, onTestFinished } from 'vitest';
 import { checkDates } from '../../src/commands/check-dates.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import type { Readings } from '../../src/sandbox/options.ts';
+import { withFault } from '../../src/sandbox/named-faults.ts';
+import type { Readings, SandboxOptions } from '../../src/sandbox/options.ts';
 import type { Answer } from '../../src/streams/decode/answer.ts';
 import { keyOfFields } from '../../src/streams/records/key-of.ts';
 import { connect, handClock } from '../sandbox/client.ts';
@@ -10,9 +11,10 @@ import type { Page } from '../sandbox/client.ts';
 import { records } from '../support/records.ts';
 
 /** What `check` says of the dates of a sandbox's orders, and the requests that it took. */
-async function checked(readings: Partial<Readings>) {
+async function checked(readings: Partial<Readings>, ...faults: string[]) {
   const clock = handClock();
-  const sandbox = await startSandbox({ now: clock.now, quotaPerMinute: 10_000, readings });
+  const plain: SandboxOptions = { now: clock.now, quotaPerMinute: 10_000, readings };
+  const sandbox = await startSandbox(faults.reduce(withFault, plain));
   onTestFinished(() => sandbox.close());
   const { get } = await connect(sandbox);
   let requests = 0;
@@ -71,6 +73,23 @@ it.each<[string, Partial<Readings>, RegExp]>([
   expect(found.text).toMatch(text);
   expect(found.isUnusual).toBe(true);
   expect(found.requests).toBeLessThan(40);
+});
+
+it.each([
+  ['dates-refused', 'the list refuses modification dates in every form (answered 403)'],
+  ['dates-refused=414', 'the list refuses modification dates in every form (answered 414)'],
+  ['dates-504', 'requests with modification dates fail or have no answer'],
+  ['dates-refused=429', 'requests with modification dates fail or have no answer'],
+])('check says that a list with the fault %s will be swept, not polled', async (fault, text) => {
+  const found = await checked({}, fault);
+  expect(found.text).toContain(text);
+  expect(found.text).toContain('the list is not polled, but read whole again and again');
+  expect(found.isUnusual).toBe(true);
+  expect(found.requests).toBeLessThan(40);
+});
+
+it('check fails as before where requests without dates fail too', async () => {
+  await expect(checked({}, 'page-capped', 'large-page-504=10')).rejects.toThrow('answered 504');
 });
 
 it('check is not misled by dates that are cut to the day', async () => {

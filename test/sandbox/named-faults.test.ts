@@ -23,8 +23,8 @@ async function serving(...faults: string[]) {
     options('--orders', '230', '--rate', '0', '--latency', '0', ...words),
   );
   const client = await connect(sandbox);
-  return async (offset: number, pageSize: number) => {
-    const answer = await client.get('orders', { offset, pageSize });
+  return async (offset: number, pageSize: number, dates: Record<string, string> = {}) => {
+    const answer = await client.get('orders', { offset, pageSize, ...dates });
     if (answer.status !== 200) return answer.status;
     const { data, pagination } = (await answer.json()) as {
       data: { order_number: number }[];
@@ -82,6 +82,16 @@ describe('--fault', () => {
     const page = await serving('large-page-504=100');
     expect(await page(0, 101)).toBe(504);
     expect(await page(0, 100)).toMatchObject({ count: 100 });
+  });
+  it.each([
+    ['dates-refused', 403],
+    ['dates-refused=429', 429],
+    ['dates-504', 504],
+    ['dates-blocked', 403],
+  ])('%s', async (fault, status) => {
+    const page = await serving(fault);
+    expect(await page(0, 10)).toMatchObject({ from: 0, count: 10 });
+    expect(await page(0, 10, { modifiedFromDate: '2026-03-05' })).toBe(status);
   });
   it('refuses an unknown name, and a value that does not fit', () => {
     expect(() => options('--fault', 'no-such')).toThrow(

@@ -26,7 +26,9 @@ export const LOOKBACK_MS = 15_000;
 export const PROOF_MS = 6_000;
 export const SAFE: Dangers = { crash: 0, pause: 0, commit: 0 };
 /** What a list may do with date parameters and stamps, other than what is written. */
-const DATES = ['zone', 'local', 'ignored', 'no-future'] as const;
+const DATES = ['zone', 'local', 'ignored', 'no-future', 'failing'] as const;
+/** How requests with dates fail, where they do. */
+const DATED_FAILURES = [400, 401, 403, 429, 504, 'firewall', 'drop'] as const;
 /** Minutes ahead of UTC. */
 const ZONES = [-480, -210, 60, 345, 780];
 const SKEWS = [0, 0, 700, -700, 600_000, -600_000];
@@ -56,6 +58,7 @@ export function draw(chance: Chance): Draw {
       stampZone: dates === 'local' ? chance.pick(ZONES) : null,
       ignoresDates: dates === 'ignored',
       refusesFuture: dates === 'no-future',
+      datedFailure: dates === 'failing' ? chance.pick(DATED_FAILURES) : null,
       latencyMs: chance.pick([20, 200, 2_000]),
       quotaPerMinute: isScarce ? chance.pick([15, 25, 40]) : 1_000,
       loginsPerMinute: isScarce ? 10 : 1_000,

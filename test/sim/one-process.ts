@@ -4,6 +4,7 @@ import { SimLedger } from '../account/ledger/sim-ledger.ts';
 import { Chance } from './chance.ts';
 import { SAFE } from './draw.ts';
 import { DATES_AS_WRITTEN, SimApi } from './sim-api.ts';
+import type { DatedFailure } from './sim-api.ts';
 import { SimBroker } from './sim-broker.ts';
 import { SIM_DESTINATION } from './sim-destination.ts';
 import { SimProcess } from './sim-process.ts';
@@ -20,10 +21,15 @@ export interface OneProcessOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Of list requests, and of logins. */
   readonly perMinute: number;
+  /** Called with each line that is told of it. Default nothing is. */
+  readonly trace?: (line: string) => void;
+  /** What requests with dates are answered with. Default pages. */
+  readonly datedFailure?: DatedFailure;
 }
 
 /** A process that has one list of a well-behaved API, and nothing that fails. */
-export function oneProcess({ seed, resource, env, perMinute }: OneProcessOptions) {
+export function oneProcess(options: OneProcessOptions) {
+  const { seed, resource, env, perMinute, trace, datedFailure = null } = options;
   const chance = new Chance(seed);
   const time = new SimTime(Date.parse('2026-06-01T12:00:00Z'));
   const traits = {
@@ -33,6 +39,7 @@ export function oneProcess({ seed, resource, env, perMinute }: OneProcessOptions
     lateMs: 0,
     stampSkewMs: 0,
     ...DATES_AS_WRITTEN,
+    datedFailure,
     isBulk: false,
     boundsInclude: true,
     dateSkewMs: 0,
@@ -68,8 +75,8 @@ export function oneProcess({ seed, resource, env, perMinute }: OneProcessOptions
     broker,
     registry,
     destination: SIM_DESTINATION,
-    trace: undefined,
+    trace,
   };
-  const { state } = new SimProcess('p1', world, new SimFolder(), SAFE);
-  return { state, time, api, broker, registry, topic };
+  const process = new SimProcess('p1', world, new SimFolder(), SAFE);
+  return { state: process.state, process, time, api, broker, registry, topic };
 }

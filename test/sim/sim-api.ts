@@ -17,6 +17,8 @@ export interface ApiTraits extends ListTraits {
   readonly sendsDate: boolean;
   /** Whether a window that ends later than the server's time is answered with 400. */
   readonly refusesFuture: boolean;
+  /** What each request with dates is answered with in place of a page; null: nothing. */
+  readonly datedFailure: DatedFailure | null;
   /** Most that an answer takes, ms. */
   readonly latencyMs: number;
   /** List requests in any 60 seconds. */
@@ -30,7 +32,12 @@ export const DATES_AS_WRITTEN = {
   stampZone: null,
   ignoresDates: false,
   refusesFuture: false,
+  datedFailure: null,
 } as const;
+
+/** How requests with dates fail, while others are answered: a status, the page of a firewall, or no answer. */
+export type DatedFailure =
+  400 | 401 | 403 | 404 | 414 | 422 | 429 | 431 | 504 | 'firewall' | 'drop';
 
 /** Who asks. */
 export interface SimClient {
@@ -147,6 +154,7 @@ export class SimApi {
   isDown = false;
   /** How long a new token is refused, ms. */
   tokenLagMs = 0;
+  datedFailure: DatedFailure | null;
   deadToken = DEAD_TOKENS[0]!;
   #given = -1;
   #validFrom = 0;
@@ -173,6 +181,7 @@ export class SimApi {
     this.#chance = chance;
     this.#time = time;
     this.dateSkewMs = traits.dateSkewMs;
+    this.datedFailure = traits.datedFailure;
     this.list = new SimList(traits, chance, time, count);
   }
 
@@ -259,6 +268,7 @@ export class SimApi {
 
     const now = this.#time.now() + this.dateSkewMs;
     const query = queryOf(new URL(String(path), 'http://sim').searchParams, now);
+    if (query.window && this.datedFailure !== null) return this.#failed(this.datedFailure);
     const latest = Math.max(...(query.window ?? [0])) - this.traits.parameterZone * 60_000;
     if (this.traits.refusesFuture && latest > now) return this.#answer(400, '{}');
     const cached = this.#fromCache(String(path));
@@ -298,6 +308,12 @@ export class SimApi {
       this.#cached.set(String(path), kept);
     }
     return { answer, shown };
+  }
+
+  #failed(failure: DatedFailure): Reply {
+    if (failure === 'drop') return 'drop';
+    if (failure === 'firewall') return this.#answer(403, '<h1>Request blocked</h1>');
+    return this.#answer(failure, failure === 504 ? '<h1>Gateway Time-out</h1>' : '{}');
   }
 
   #fromCache(path: string): Reply | undefined {

@@ -14,6 +14,7 @@ import { listHooks } from '../../src/observe/list-hooks.ts';
 import type { Hooks } from '../../src/observe/hooks.ts';
 import { listTask } from '../../src/pipeline/list-task.ts';
 import { RULES } from '../../src/resources/resources.ts';
+import { datesText } from '../../src/streams/paging/dates-text.ts';
 import type { TransactionalLog } from '../../src/sinks/transactional-log.ts';
 import { resyncRequests } from '../../src/account/resync-requests.ts';
 import type { SimLedger } from '../account/ledger/sim-ledger.ts';
@@ -218,6 +219,7 @@ export class SimProcess {
         if (trace) for (const { op, key } of changes) tell(`${lane} publishes ${op} ${key}`);
       },
       onResync: ({ id, status, events }) => tell(`request ${id} is ${status}, ${events} events`),
+      onDates: (found) => tell(`finds dates: ${datesText(found) ?? 'as written'}`),
       onVolatile: ({ fields }) => tell(`finds volatile: ${fields.join()}`),
       onTrouble: ({ trouble, offset }) => tell(`${trouble} at ${offset}`),
       onDropped: ({ offset }) => {

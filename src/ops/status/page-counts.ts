@@ -1,6 +1,7 @@
 import type { Hooks, Published } from '../../observe/hooks.ts';
 import { RULES } from '../../resources/resources.ts';
 import type { Resource } from '../../resources/resources.ts';
+import type { DatesFound } from '../../streams/paging/list-dates.ts';
 import type { Operation } from '../../streams/diff/change.ts';
 
 /** What a page came to: records that were read, and events by what they say. */
@@ -21,13 +22,21 @@ export function countPage({ lane, changes, unchanged }: Published): PageCounts {
   return { read, events };
 }
 
-/**
- * Whether with this page somebody has found out, from beginning to end, what is new in its list: by a poll
- * where there are polls, else by a reading of the whole list.
- */
-export function isLook({ resource, lane, completes }: Published): boolean {
-  const polled = RULES[resource as Resource].windowed;
-  return completes && (polled ? lane === 'poll' : lane === 'first-read' || lane === 'sweep');
+/** Which pages end a reading that finds everything new in its list. */
+export class Looks {
+  readonly #unpolled = new Set<string>();
+
+  /** Takes what was found out about the dates of a list: without them it is not polled. */
+  dates({ resource, noDates }: Pick<DatesFound, 'noDates'> & { readonly resource: string }): void {
+    if (noDates === null) this.#unpolled.delete(resource);
+    else this.#unpolled.add(resource);
+  }
+
+  /** Whether the page is the last of a poll; in a list without polls, of a reading of the whole list. */
+  isLook({ resource, lane, completes }: Published): boolean {
+    const isPolled = RULES[resource as Resource].windowed && !this.#unpolled.has(resource);
+    return completes && (isPolled ? lane === 'poll' : lane === 'first-read' || lane === 'sweep');
+  }
 }
 
 /** Whether a sweep has read enough to tell what is gone: less where what is missing is asked for. */

@@ -2,7 +2,7 @@ import { describeError } from '../../core/errors.ts';
 import type { Hooks } from '../../observe/hooks.ts';
 import { RULES } from '../../resources/resources.ts';
 import type { Resource } from '../../resources/resources.ts';
-import { isLook } from './page-counts.ts';
+import { Looks } from './page-counts.ts';
 
 /** Why a service is not ready: a code that stays the same from release to release. */
 export type Cause =
@@ -83,7 +83,7 @@ interface ResourceState {
  * *Caught up* is a resource once somebody has looked, from beginning to end, what is new in it, and
  * all of that is committed: from then on a change is published soon after it can be seen. For a list
  * that is polled that is the first complete poll. Its initial snapshot may run on: it brings what is old,
- * and what is new does not wait for it. For a list without dates only a reading of the whole list
+ * and what is new does not wait for it. For a list without dates, or one whose dates are of no use, only a reading of the whole list
  * tells what is new, so it is the first one that comes to its end: the initial snapshot or a sweep. An
  * empty list has nothing to catch up with.
  *
@@ -94,6 +94,7 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
   const { resources, now, pollIntervalMs = 0, stalePolls = 3, leastStaleMs = 60_000 } = options;
   const { graceMs = 2_000, maxCommitMs = 10_000 } = options;
 
+  const looks = new Looks();
   let isLoggedIn = false;
   let login: Trouble | undefined;
   /** Of Kafka or the registry, for all resources: none is taken over before, or asked while the ledger can't be written. */
@@ -132,11 +133,12 @@ export function readiness(options: ReadinessOptions): ReadinessModel {
       update(resource, { isOpen: true, openedAt: now() });
     },
     onEmpty: ({ resource }) => looked(resource),
+    onDates: (found) => looks.dates(found),
     onCommit: ({ resource }) => update(resource, { commitAt: now() }),
     onPublished: (published) => {
       connection = undefined;
       update(published.resource, { trouble: undefined, commitAt: undefined });
-      if (isLook(published)) looked(published.resource);
+      if (looks.isLook(published)) looked(published.resource);
     },
     onRetry: ({ what, resource, error }) => {
       if (what === 'login') login = troubled(login, 'login', error);

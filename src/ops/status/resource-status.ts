@@ -3,7 +3,7 @@ import type { Resource } from '../../resources/resources.ts';
 import { durations, quantile } from './durations.ts';
 import { snapshotPace } from './snapshot-pace.ts';
 import { newUpdatedAt } from './freshness.ts';
-import { countPage, isLook } from './page-counts.ts';
+import { countPage, Looks } from './page-counts.ts';
 import { errorLine } from './shortened.ts';
 import type {
   CertifiedStatus,
@@ -31,6 +31,7 @@ export interface ResourceStatusModel {
     | 'onRequest'
     | 'onReady'
     | 'onEmpty'
+    | 'onDates'
     | 'onSchema'
     | 'onProgress'
     | 'onPublished'
@@ -76,6 +77,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
   const lags = timeSlots({ everyMs: A_MINUTE_MS, count: 4, now, empty: durations });
   const firstRead = snapshotPace(now);
   const deadLetters: Record<string, number> = {};
+  const looks = new Looks();
 
   let isOpen = false;
   /** Whether anything but the initial snapshot has brought a reading to its end. */
@@ -127,6 +129,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
         known = 0;
         lookedAt = now();
       },
+      onDates: (found) => looks.dates(found),
       onSchema: (schema) => ({ schemaId } = schema),
       onProgress: (progress) => {
         const { read, total, done } = progress;
@@ -137,7 +140,7 @@ export function resourceStatus(options: ResourceStatusOptions): ResourceStatusMo
         if (isMendedBy(lane)) mended();
         ({ known } = published);
         if (completes || lane === 'sweep') follows = true;
-        if (isLook(published)) lookedAt = now();
+        if (looks.isLook(published)) lookedAt = now();
         const { read } = countPage(published);
         for (const slot of [seconds.current(), series.current()]) {
           slot.records += read;

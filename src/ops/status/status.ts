@@ -77,6 +77,7 @@ export function statusModel(options: StatusOptions): StatusModel {
     onRequest: (request) => of(request.what)?.onRequest(request),
     onReady: (ready) => of(ready.resource)?.onReady(ready),
     onEmpty: (empty) => of(empty.resource)?.onEmpty(empty),
+    onDates: (found) => of(found.resource)?.onDates(found),
     onSchema: (schema) => of(schema.resource)?.onSchema(schema),
     onProgress: (progress) => of(progress.resource)?.onProgress(progress),
     onCommit: (begun) => of(begun.resource)?.onCommit(begun),

@@ -1,6 +1,9 @@
 import { concat, map } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { PageLane } from '../../account/page-lane.ts';
+import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
+import { whyGivenUp } from '../../streams/decode/dated-patience.ts';
+import type { GivenUp } from '../../streams/decode/dated-patience.ts';
 import { BEGINNING } from '../../streams/paging/anchors.ts';
 import type { ListDates } from '../../streams/paging/list-dates.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
@@ -28,4 +31,13 @@ export function datedScan(
       .pipe(map((page) => (page.next ? page : { ...page, next: BEGINNING })));
   };
   return concat(...starts.map(part));
+}
+
+/**
+ * Why a request with dates failed for good: `refused` by a status that does not pass, or given up (`dated-patience.ts`). Undefined for other
+ * errors. Only a request without dates shows whether the dates are to blame, or the API, the key, or the token.
+ */
+export function whyRefused(error: unknown): GivenUp | undefined {
+  if (!(error instanceof CellarstreamError) || error.code !== 'API_STATUS') return undefined;
+  return whyGivenUp(error) ?? (isRetryableAtApi(error) ? undefined : 'refused');
 }

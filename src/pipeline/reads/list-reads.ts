@@ -1,4 +1,5 @@
 import {
+  catchError,
   defer,
   EMPTY,
   filter,
@@ -10,6 +11,7 @@ import {
   take,
   takeUntil,
   tap,
+  throwError,
   timer,
 } from 'rxjs';
 import type { Observable } from 'rxjs';
@@ -33,7 +35,7 @@ import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
 import { askedReadings } from './certify-asked.ts';
-import { datedScan } from './dated-scan.ts';
+import { datedScan, whyRefused } from './dated-scan.ts';
 import { pollRounds } from './poll-rounds.ts';
 import { pollReads } from './poll-reads.ts';
 import type { PollReads } from './poll-reads.ts';
@@ -162,7 +164,8 @@ export function listReads(options: ListReadsOptions): ListReads {
 
   const begun = progress();
   const isDone = () => progress().firstRead.done;
-  const snapshot = snapshotReads({ task, lane: snapshotLane, clock, begun });
+  const isPolled = (): boolean => windowed && !polls.isUnpolled();
+  const snapshot = snapshotReads({ task, lane: snapshotLane, clock, begun, isPolled });
 
   let isResyncing = false;
   const beside = () => {
@@ -193,19 +196,18 @@ export function listReads(options: ListReadsOptions): ListReads {
       lane: open(lanes.poll, 1, lists.later),
       request: lists.later,
       pageSize: config.poll.pageSize,
-      scheduler,
     }),
     since$: snapshot.began$.pipe(map((began) => begun.since ?? began)),
     spacingMs: () => lanes.spacingMs(beside()),
     onPoll: (from) => (catchesUp = isDone() && reaches(from)),
     catchesUp: () => catchesUp,
   });
-  const { dates, noDates$ } = polls;
+  const { dates, unpolled$ } = polls;
   /** Without polls complete readings follow one another, and have what polls would have. */
   const withoutPolls = hastened({
     usual: forSweeps,
     hurried: lanes.whole,
-    haste$: noDates$.pipe(filter(Boolean)),
+    haste$: unpolled$.pipe(filter(Boolean)),
   });
   const sweepLane = open(windowed ? withoutPolls : lanes.whole, 1, lists.later);
 
@@ -215,8 +217,8 @@ export function listReads(options: ListReadsOptions): ListReads {
     lanes,
     checkpoint,
     single,
-    isPolled: () => windowed && dates.noDates === undefined,
-    unpolled$: noDates$.pipe(skip(1), filter(Boolean)),
+    isPolled,
+    unpolled$: unpolled$.pipe(skip(1), filter(Boolean)),
     done$: snapshot.done$,
     moment,
     hold: ({ begin }) => reads.hold(begin),
@@ -224,18 +226,24 @@ export function listReads(options: ListReadsOptions): ListReads {
     certify$: options.certify$,
     // Without polls nothing looks at what has changed, and what waits for that goes on without it.
     polled$: windowed
-      ? defer(() => (dates.noDates ? EMPTY : rounds.after$)).pipe(
-          takeUntil(noDates$.pipe(filter(Boolean))),
+      ? defer(() => (isPolled() ? rounds.after$ : EMPTY)).pipe(
+          takeUntil(unpolled$.pipe(filter(Boolean))),
           takeUntil(timer(pollsPatienceMs, scheduler)),
         )
       : undefined,
   });
 
-  /** Begins before what is wanted: the rest is left out by `updated_at`. */
+  /** Begins before what is wanted: the rest is left out by `updated_at`. A list that refuses the dates is read whole. */
   const scanFrom = (since: number) => {
     const now = clock.latest(scheduler.now());
     const { dates: window } = dates.windowOf(dates.fromStamp(since - BOUND_MS), now);
-    return datedScan(resyncLane, dates, window, now);
+    return datedScan(resyncLane, dates, window, now).pipe(
+      catchError((error: unknown) => {
+        if (whyRefused(error) === undefined) return throwError(() => error);
+        resyncLane.permits.release(); // the request that failed had taken it
+        return resyncLane.scan({});
+      }),
+    );
   };
   const again = refetches({ single, ...refetchLane, arrived: refetchLane.seen, scheduler });
 
@@ -245,7 +253,7 @@ export function listReads(options: ListReadsOptions): ListReads {
       resyncReads({
         requests$: options.resyncs$ ?? NEVER,
         scan: (since) => {
-          const isWhole = since === null || !windowed || dates.noDates !== undefined;
+          const isWhole = since === null || !isPolled();
           return isWhole ? resyncLane.scan({}) : scanFrom(since);
         },
         single: byKey && single,

@@ -7,7 +7,6 @@ import {
   map,
   merge,
   of,
-  repeat,
   startWith,
   Subject,
   switchMap,
@@ -16,21 +15,22 @@ import {
   timer,
 } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { isRefusal } from '../../core/errors.ts';
+import { describeError } from '../../core/errors.ts';
 import type { Published } from '../../observe/hooks.ts';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
-import { dateNegotiation, written } from '../../streams/paging/date-negotiation.ts';
-import { dateProbe } from '../../streams/paging/date-probe.ts';
-import type { ProbeFinding } from '../../streams/paging/date-probe.ts';
+import { dateNegotiation } from '../../streams/paging/date-negotiation.ts';
+import { whyGivenUp } from '../../streams/decode/dated-patience.ts';
+import type { GivenUp } from '../../streams/decode/dated-patience.ts';
 import { ListDates } from '../../streams/paging/list-dates.ts';
+import type { NoDates } from '../../streams/paging/list-dates.ts';
 import { poll } from '../../streams/paging/poll.ts';
 import type { PollPage, Window } from '../../streams/paging/poll.ts';
 import type { Task } from '../task.ts';
-import { datedScan } from './dated-scan.ts';
-import type { PollRounds } from './poll-rounds.ts';
+import { dateChecks } from './date-checks.ts';
+import { datedScan, whyRefused } from './dated-scan.ts';
+import type { PollChain, PollRounds } from './poll-rounds.ts';
 import type { ProbeLane } from './probe-lane.ts';
 import type { PollBatch, ReadLane, RefetchBatch } from './read-batch.ts';
-import { refusedLane } from './refused-lane.ts';
 
 export interface PollReadsOptions {
   readonly task: Pick<Task, 'rules' | 'config' | 'hooks' | 'scheduler' | 'phase' | 'pollNow$'>;
@@ -51,27 +51,34 @@ export interface PollReadsOptions {
 export interface PollReads {
   readonly batches$: Observable<PollBatch | RefetchBatch>;
   readonly dates: ListDates;
-  /** Whether the list is read as one without dates: the present state, then each change. */
-  readonly noDates$: Observable<boolean>;
+  /** Whether polls find nothing for now, so that sweeps have to: the present state, then each change. */
+  readonly unpolled$: Observable<boolean>;
+  /** The present state of `unpolled$`. */
+  readonly isUnpolled: () => boolean;
   /** Takes what a batch has published: a change that polls should have read before leads to a new probe. */
   readonly published: (published: Pick<Published, 'lane' | 'changes'>) => void;
 }
 
 const AN_HOUR_MS = 3_600_000;
-/** How long after the first poll the first probe begins, in ms: the first requests of a process are for records. Polls that a probe proves wrong are repeated. */
-const FIRST_PROBE_MS = 2_000;
-/** Least time between two probes, in ms: suspicions come in numbers. */
-const SOON_MS = 60_000;
+/**
+ * Pause before polls are tried again that were refused, in ms; it doubles from try to try, to an hour at most. Too small: requests are spent on
+ * a list that does not take dates. Too large: a list whose trouble has passed is swept for that much longer.
+ */
+const TRY_AGAIN_MS = 5 * 60_000;
+/** Scans of one chain in a row that fail although their first page is accepted when it is asked for again. One may be an outage. */
+const MAX_FAILED_SCANS = 2;
 
 /**
- * Polls window by window, and finds out beside them whether the list's date parameters do what they say: see `date-probe.ts`. When something
- * new is found, polls go on with other windows from where they were when the dates were last known to be right.
+ * Polls window by window. Probes beside the polls find out whether the list's date parameters do what they say (`date-checks.ts`).
+ *
+ * A poll that is refused, or fails for a while, ends no other lane: if the list answers without dates, another form of dates is looked for.
+ * Where none works polls are given up and tried again later, and sweeps find what is new until a poll has come to its end.
  */
 export function pollReads(options: PollReadsOptions): PollReads {
   const { task, clock, rounds, open, probe, since$, spacingMs, onPoll, catchesUp } = options;
   const { config, hooks, scheduler, phase = 1, pollNow$ } = task;
   const { intervalMs, lookbackMs } = config.poll;
-  const noDates$ = new BehaviorSubject(false);
+  const unpolled$ = new BehaviorSubject(false);
   const dates = new ListDates({
     clock,
     localTime: () => scheduler.now(),
@@ -79,33 +86,47 @@ export function pollReads(options: PollReadsOptions): PollReads {
   });
   const now = () => clock.now(scheduler.now()) ?? clock.latest(scheduler.now());
   const restart$ = new Subject<void>();
-  const suspect$ = new Subject<void>();
   /** Where polls began, and have come to, ms. */
   let reached = { first: Infinity, since: -Infinity };
   /** The server's time when the last poll began that has come to its end: what was stamped before it has been asked for. */
   let polledAt = -Infinity;
-  /** Where they were when the dates were last known to be right. */
-  let rightSince = -Infinity;
-  let suspected: number | undefined;
-  let emptyProbes = 0;
+  /** Scans in a row that failed although their first page was accepted afterwards, by chain. */
+  const failedScans = { newest: 0, back: 0 };
+  /** Pauses in a row before polls that were given up are tried again. */
+  let pauses = 0;
 
-  const restart = (from?: number) => {
-    if (from !== undefined) reached = { ...reached, since: Math.min(reached.since, from) };
-    noDates$.next(dates.noDates !== undefined);
+  const tellUnpolled = (isUnpolled: boolean) => {
+    if (isUnpolled !== unpolled$.value) unpolled$.next(isUnpolled);
+  };
+  const restart = (from: number) => {
+    reached = { ...reached, since: Math.min(reached.since, from) };
+    if (dates.noDates) tellUnpolled(true);
     restart$.next();
+  };
+  const scanEnded = (chain: PollChain) => {
+    rounds.ended(chain);
+    failedScans[chain] = 0;
+    pauses = 0;
+    if (!unpolled$.value) return;
+    dates.formWorks();
+    tellUnpolled(false);
   };
 
   const polling = (): Observable<PollBatch | RefetchBatch> =>
     defer(() => {
+      if (isTriedAgain(dates.noDates)) return pollingLater();
       if (dates.noDates) return EMPTY;
       const lanes = open();
-      let asked: Window | undefined;
+      let failed: { readonly window: Window; readonly chain: PollChain } | undefined;
       let beganAt = -Infinity;
-      const scanning = (lane: ReadLane) => (window: Window) => {
-        asked = window;
-        return datedScan(lane, dates, window, now());
-      };
-      const [scan, scanBack] = [scanning(lanes.newest), scanning(lanes.back)];
+      const scanning = (chain: PollChain) => (window: Window) =>
+        datedScan(lanes[chain], dates, window, now()).pipe(
+          catchError((error: unknown) => {
+            failed = { window, chain };
+            return throwError(() => error);
+          }),
+        );
+      const [scan, scanBack] = [scanning('newest'), scanning('back')];
       return poll({
         scan: (window) => {
           beganAt = now();
@@ -127,8 +148,9 @@ export function pollReads(options: PollReadsOptions): PollReads {
         scheduler,
       }).pipe(
         map(({ page, since, looksBack }: PollPage): PollBatch => {
-          const brought = (looksBack ? lanes.back : lanes.newest).arrived(page.answer);
-          if (page.next === undefined) rounds.ended(looksBack ? 'back' : 'newest');
+          const chain = looksBack ? 'back' : 'newest';
+          const brought = lanes[chain].arrived(page.answer);
+          if (page.next === undefined) scanEnded(chain);
           if (since !== undefined) {
             reached = { ...reached, since };
             polledAt = beganAt;
@@ -137,91 +159,63 @@ export function pollReads(options: PollReadsOptions): PollReads {
           return { lane: 'poll', ...brought, page, since, catchesUp: isCaughtUp };
         }),
         catchError((error: unknown) => {
-          if (!asked || !isRefusal(error)) return throwError(() => error);
-          return negotiating(asked, error);
+          const why = whyRefused(error);
+          if (!failed || !why) return throwError(() => error);
+          return negotiating({ ...failed, why, error });
         }),
       );
     });
-  /** Probes for dates that the list accepts after a poll was refused; then polls go on. */
-  const negotiating = (refused: Window, error: unknown): Observable<PollBatch | RefetchBatch> =>
-    probe(dateNegotiation(dates, refused, { now: now(), newest: clock.newestStamp() })).pipe(
-      concatMap((step) => {
-        if (step.lane !== 'found') return of(step);
-        if (!step.finding) return throwError(() => error);
-        noDates$.next(dates.noDates !== undefined);
+  /** Polls again after a pause, with the usual form of dates first. */
+  const pollingLater = (): Observable<PollBatch | RefetchBatch> => {
+    const pauseMs = Math.min(AN_HOUR_MS, TRY_AGAIN_MS * 2 ** Math.min(pauses, 10));
+    pauses += 1;
+    return timer(pauseMs, scheduler).pipe(
+      switchMap(() => {
+        dates.tryAgain();
         return polling();
       }),
     );
-
-  const conclude = (finding: ProbeFinding, since: number): void => {
-    if (finding.kind !== 'no-dates' || finding.why !== 'empty') emptyProbes = 0;
-    if (finding.kind === 'offset') {
-      const isNew = finding.offsetMs !== dates.offsetMs || dates.noDates !== undefined;
-      if (dates.noDates) dates.tryAgain();
-      dates.offsetFound(finding.offsetMs);
-      dates.formWorks();
-      if (isNew) restart(rightSince);
-      else rightSince = since;
-    } else if (finding.kind === 'no-dates' && finding.why === 'ignored') {
-      dates.without('ignored');
-      restart(rightSince);
-    } else if (finding.kind === 'no-dates') {
-      emptyProbes += 1;
-      // An index that is being rebuilt shows nothing for a while.
-      if (emptyProbes < 2 || dates.noDates) return;
-      dates.nextForm('empty', 'text');
-      restart(rightSince);
-    }
   };
-  let hasAsked = false;
-  const probing = defer((): Observable<RefetchBatch> => {
-    const { since } = reached;
-    const stamp = suspected ?? clock.newestStamp();
-    suspected = undefined;
-    // A list that shows no modification time is asked for one once.
-    if (stamp === undefined && hasAsked) return EMPTY;
-    hasAsked = true;
-    if (dates.noDates === 'refused') {
-      dates.tryAgain();
-      restart();
-    }
-    return probe(written(dateProbe(stamp, dates.offsetMs), dates)).pipe(
+  /** Probes for dates that the list accepts after a poll was refused; then polls go on. Errors if the list refuses requests without dates too. */
+  const negotiating = (refused: Refused): Observable<PollBatch | RefetchBatch> => {
+    const { window, chain, why, error } = refused;
+    const reason = describeError(error);
+    const start = {
+      now: now(),
+      newest: clock.newestStamp(),
+      reason,
+      // A refusal at once is followed by the answers to other forms at once; a server that fails keeps polls waiting.
+      onConfirmed: () => whyGivenUp(error) && tellUnpolled(true),
+    };
+    return probe(dateNegotiation(dates, window, start)).pipe(
       concatMap((step) => {
         if (step.lane !== 'found') return of(step);
-        conclude(step.finding, since);
-        return EMPTY;
+        if (!step.finding) failedScans[chain] += 1;
+        if (failedScans[chain] >= MAX_FAILED_SCANS) dates.without(why, reason);
+        if (dates.noDates) tellUnpolled(true);
+        return polling();
       }),
     );
+  };
+
+  const checks = dateChecks({
+    ...{ task, clock, dates, probe, restart },
+    reached: () => reached,
+    isPaused: () => isTriedAgain(dates.noDates) || (unpolled$.value && !dates.noDates),
   });
-  const pauseMs = () =>
-    emptyProbes > 0 || clock.newestStamp() === undefined ? SOON_MS : AN_HOUR_MS;
-  const probes$ = probing.pipe(
-    refusedLane({ task, goesAlone: () => dates.noDates === undefined }),
-    repeat({
-      delay: () => {
-        const beganAt = scheduler.now();
-        const suspected$ = suspect$.pipe(
-          take(1),
-          switchMap(() => timer(Math.max(0, beganAt + SOON_MS - scheduler.now()), scheduler)),
-        );
-        return merge(timer(pauseMs(), scheduler), suspected$).pipe(take(1));
-      },
-    }),
-  );
 
   return {
     batches$: since$.pipe(
       take(1),
       switchMap((since) => {
         reached = { first: since, since };
-        rightSince = since;
         const polls$ = restart$.pipe(startWith(undefined), switchMap(polling));
-        const begun$ = timer(FIRST_PROBE_MS, scheduler);
-        return merge(polls$, begun$.pipe(switchMap(() => probes$)));
+        return merge(polls$, checks.probes$);
       }),
     ),
     dates,
-    noDates$,
+    unpolled$,
+    isUnpolled: () => unpolled$.value,
     published: ({ lane, changes }) => {
       if (lane === 'poll' || dates.noDates) return;
       const until = polledAt - 2 * lookbackMs;
@@ -229,9 +223,20 @@ export function pollReads(options: PollReadsOptions): PollReads {
         ({ op, updatedAt }) =>
           op !== 'd' && updatedAt !== null && updatedAt >= reached.first && updatedAt <= until,
       );
-      if (!missed) return;
-      suspected = missed.updatedAt ?? undefined;
-      suspect$.next();
+      if (missed) checks.suspect(missed.updatedAt!);
     },
   };
+}
+
+/** A scan that failed for good. */
+interface Refused {
+  readonly window: Window;
+  readonly chain: PollChain;
+  readonly why: GivenUp;
+  readonly error: unknown;
+}
+
+/** Whether polls that are given up for this reason are tried again; a list that ignores dates, or shows nothing for them, is probed. */
+function isTriedAgain(noDates: NoDates | undefined): boolean {
+  return noDates === 'refused' || noDates === 'unanswered';
 }

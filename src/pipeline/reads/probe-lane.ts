@@ -5,26 +5,24 @@ import {
   EMPTY,
   finalize,
   map,
-  merge,
   of,
   switchMap,
   take,
   throwError,
-  timer,
 } from 'rxjs';
-import type { Observable, SchedulerLike } from 'rxjs';
-import { isRefusal } from '../../core/errors.ts';
+import type { Observable } from 'rxjs';
 import { recordsOf } from '../../streams/decode/answer.ts';
 import type { Answer, ListRequest } from '../../streams/decode/answer.ts';
 import type { ProbeDates } from '../../streams/paging/date-negotiation.ts';
 import type { ProbeReply } from '../../streams/paging/date-probe.ts';
+import { whyGivenUp } from '../../streams/decode/dated-patience.ts';
+import { whyRefused } from './dated-scan.ts';
 import type { ReadLane, RefetchBatch } from './read-batch.ts';
 
 export interface ProbeLaneOptions {
   readonly lane: ReadLane;
   readonly request: ListRequest;
   readonly pageSize: number;
-  readonly scheduler: SchedulerLike;
 }
 
 /** A step of a series of questions: an answer's records on their way to be published, or what the series has found. */
@@ -38,12 +36,7 @@ export type ProbeLane = <Finding>(
 
 /** Records of an answer that a probe looks at. */
 const PAGE_SIZE = 100;
-/**
- * How long a dated request may go without an answer, in ms, tries included. If a request without dates is then answered, the dates are to
- * blame. Too small: an API that is slow for a moment counts as one that does not know the form.
- */
-const STUCK_MS = 60_000;
-const NOTHING: ProbeReply = { stamps: [], isWhole: false, isRefused: false };
+const REFUSED: ProbeReply = { stamps: [], isWhole: false, isRefused: true };
 
 interface Asked {
   readonly reply: ProbeReply;
@@ -51,7 +44,7 @@ interface Asked {
 }
 
 export function probeLane(options: ProbeLaneOptions): ProbeLane {
-  const { lane, request, scheduler } = options;
+  const { lane, request } = options;
   const pageSize = Math.min(PAGE_SIZE, options.pageSize);
 
   const arrived = (answer: Answer): Asked => {
@@ -65,30 +58,26 @@ export function probeLane(options: ProbeLaneOptions): ProbeLane {
     lane.permits.acquire.pipe(
       switchMap(() => {
         let isArrived = false;
-        const answer$ = request({ ...dates, offset: 0, pageSize }, lane.limit).pipe(
+        return request({ ...dates, offset: 0, pageSize }, lane.limit).pipe(
           map((answer) => {
             isArrived = true;
             return arrived(answer);
           }),
-        );
-        const stuck$ = timer(STUCK_MS, scheduler).pipe(map((): Asked => ({ reply: NOTHING })));
-        return merge(answer$, stuck$).pipe(
           take(1),
           finalize(() => !isArrived && lane.permits.release()),
         );
       }),
     );
-  const refused: Asked = { reply: { ...NOTHING, isRefused: true } };
-  const dated = (dates: ProbeDates): Observable<Asked> =>
-    sent(dates).pipe(
-      catchError((error: unknown) => (isRefusal(error) ? of(refused) : throwError(() => error))),
-    );
   const asked = (dates: ProbeDates): Observable<Asked> => {
     if (dates.modifiedFromDate === undefined) return sent(dates);
-    return dated(dates).pipe(
-      switchMap((one) => {
-        if (one.batch || one.reply.isRefused) return of(one);
-        return sent({}).pipe(map(({ batch }) => (batch ? { batch, reply: refused.reply } : one)));
+    return sent(dates).pipe(
+      catchError((error: unknown) => {
+        const why = whyRefused(error);
+        if (why === undefined) return throwError(() => error);
+        const refused = { reply: { ...REFUSED, isUnanswered: why === 'unanswered' } };
+        if (whyGivenUp(error) === undefined) return of(refused);
+        // Dates are to blame only if a request without them is answered.
+        return sent({}).pipe(map(({ batch }) => ({ ...refused, ...(batch && { batch }) })));
       }),
     );
   };

@@ -1,6 +1,5 @@
 import { catchError, defer, EMPTY, map, ReplaySubject, switchMap, take, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { isRefusal } from '../../core/errors.ts';
 import { isStale } from '../../streams/http/answer-age.ts';
 import { DST_MS, MAX_BACK_MS, MAX_ZONE_MS } from '../../streams/http/server-clock.ts';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
@@ -9,6 +8,7 @@ import { recordsOf } from '../../streams/decode/answer.ts';
 import { window } from '../../streams/paging/poll.ts';
 import type { Cursor, InitialSnapshot } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
+import { whyRefused } from './dated-scan.ts';
 import type { ReadLane, SnapshotBatch } from './read-batch.ts';
 import { refusedLane } from './refused-lane.ts';
 
@@ -18,6 +18,8 @@ export interface SnapshotReadsOptions {
   readonly clock: ServerClock;
   /** How far reads had come when the task was opened. */
   readonly begun: Pick<Cursor, 'firstRead' | 'since'>;
+  /** Whether polls read what is new. */
+  readonly isPolled: () => boolean;
 }
 
 export interface SnapshotReads {
@@ -31,7 +33,7 @@ export interface SnapshotReads {
 
 /** Reads the list from where the initial snapshot has come to, to its end. */
 export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
-  const { task, lane, clock, begun } = options;
+  const { task, lane, clock, begun, isPolled } = options;
   const { firstRead, since: polledUntil } = begun;
   const { startFrom } = task.config.poll;
   const began$ = new ReplaySubject<number>(1);
@@ -90,7 +92,7 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
       .scan(window(startFrom - MAX_ZONE_MS - DST_MS, now), { from, endsAtCut: true, onTrouble })
       .pipe(
         catchError((error: unknown) => {
-          if (!isRefusal(error)) return throwError(() => error);
+          if (whyRefused(error) === undefined) return throwError(() => error);
           lane.permits.release(); // the request that failed had taken it
           isWindowRefused = true;
           return lane.scan({}, { endsAtCut: true, onTrouble });
@@ -107,7 +109,7 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
         map(batch),
         refusedLane({
           task,
-          goesAlone: () => task.rules.windowed && hasBegun,
+          goesAlone: () => hasBegun && isPolled(),
           onRefused: () => lane.permits.release(), // the request that failed had taken it
         }),
       );

@@ -35,6 +35,7 @@ import { isBroken } from './broken-answer.ts';
 import type { BrokenAnswer, BrokenPage } from './broken-answer.ts';
 import { brokenPages } from './broken-pages.ts';
 import { parsing } from './decoder.ts';
+import { DatedPatience } from './dated-patience.ts';
 import type { Decoder } from './decoder.ts';
 import { failingPages } from './failing-pages.ts';
 import { FailingPlaces } from './failing-places.ts';
@@ -78,18 +79,19 @@ export interface DecodedListOptions {
  * Pages as records: each page is taken apart and decoded once its request is over, outside its place in the quota. What
  * is no page is asked for again with back-off, for ever. A record that is no JSON comes as an unreadable one when that
  * has not passed after a few tries; around one that keeps its page from being read, see `broken-pages.ts`. A page whose request
- * fails again and again is read in another way if the API answers other pages, see `failing-pages.ts`.
+ * fails again and again is read in another way if the API answers other pages, see `failing-pages.ts`. A query with modification dates
+ * is given up after a while, see `dated-patience.ts`.
  */
 export function decodedList(options: DecodedListOptions): ListRequest {
   const { request, url, decode = parsing(), texts = unreadableTexts() } = options;
   const { logicalClock, scheduler = asyncScheduler, random, hooks: { onRetry } = {} } = options;
   const { look, hide, places = new FailingPlaces(), plan = new PagePlan() } = options;
-  const retrying = {
+  const retryingFor = (patience: DatedPatience | undefined) => ({
     scheduler,
-    canPass: isRetryableAtApi,
+    canPass: (error: unknown) => isRetryableAtApi(error) && patience?.fails(error) !== true,
     ...(random && { random }),
     ...(onRetry && { onRetry }),
-  };
+  });
 
   /** Errors with `API_ANSWER` when it is no page, or may be another the next time, and with what `decode` throws. */
   const pageIn = (
@@ -147,67 +149,88 @@ export function decodedList(options: DecodedListOptions): ListRequest {
         }),
       );
     });
-  /** What is no JSON is tried so often before it is taken for what the API has to say. */
-  const asking = (
-    query: ListQuery,
-    limit: Limit,
-    tries: number,
-    isGivenUp?: (error: unknown) => boolean,
-  ) => {
-    let left = tries;
-    const isLastTry = () => --left <= 0;
-    const raw$ = isGivenUp
-      ? request(query, limit, isGivenUp).pipe(
-          catchError((error: unknown) =>
-            throwError(() => (mayBeOfPage(error) ? new PageFailure(error) : error)),
-          ),
-        )
-      : request(query, limit);
-    return raw$.pipe(
-      switchMap((raw) => decoded(raw, query, isLastTry)),
-      backoff(retrying),
-    );
-  };
+  /** The ways to read a page; with `patience` its tries end. */
+  const readingWith = (patience?: DatedPatience) => {
+    const retrying = retryingFor(patience);
+    /** What is no JSON is tried so often before it is taken for what the API has to say. */
+    const asking = (
+      query: ListQuery,
+      limit: Limit,
+      tries: number,
+      isGivenUp?: (error: unknown) => boolean,
+    ) => {
+      let left = tries;
+      const isLastTry = () => --left <= 0;
+      const raw$ = isGivenUp
+        ? request(
+            query,
+            limit,
+            (error) => patience?.fails(error) === true || isGivenUp(error),
+          ).pipe(
+            catchError((error: unknown) =>
+              throwError(() => (mayBeOfPage(error) ? new PageFailure(error) : error)),
+            ),
+          )
+        : request(query, limit, (error) => patience?.fails(error) === true);
+      return raw$.pipe(
+        switchMap((raw) => decoded(raw, query, isLastTry)),
+        tap(() => patience?.works()),
+        backoff(retrying),
+      );
+    };
 
-  /** The page, or what can be read around its broken records; errors with a `PageFailure` if the requests are given up. */
-  const reading = (
-    query: ListQuery,
-    limit: Limit,
-    isGivenUp?: (error: unknown) => boolean,
-  ): Observable<Answer> => {
-    const around = brokenPages({
-      url,
-      ask: (part) => asking(part, limit, 1),
-      texts,
-      settle: ({ begin }) => logicalClock.settle(begin),
-    });
-    return defer(() => asking(query, limit, TRIES, isGivenUp)).pipe(
-      switchMap((answer) => (isBroken(answer) ? around(query, answer) : of(answer))),
-      backoff({ ...retrying, firstMs: AROUND_AGAIN_MS }),
-    );
-  };
-  /** A page, read in another way once its requests were given up. */
-  const page = (query: ListQuery & PagePlace, limit: Limit): Observable<Answer> =>
-    defer(() => {
-      let isHurried = plan.isTrying || places.size > 0;
-      const narrowed = failingPages({
-        ask: (part, hurried) => reading(part, limit, pagePatience(scheduler, hurried)),
-        plan,
-        places,
-        clock: logicalClock,
+    /** The page, or what can be read around its broken records; errors with a `PageFailure` if the requests are given up. */
+    const reading = (
+      query: ListQuery,
+      limit: Limit,
+      isGivenUp?: (error: unknown) => boolean,
+    ): Observable<Answer> => {
+      const around = brokenPages({
+        url,
+        ask: (part) => asking(part, limit, 1),
+        texts,
+        settle: ({ begin }) => logicalClock.settle(begin),
       });
-      return defer(() => reading(query, limit, pagePatience(scheduler, isHurried))).pipe(
-        catchError((failure: unknown) => {
-          if (!(failure instanceof PageFailure)) return throwError(() => failure);
-          isHurried = true;
-          return narrowed(query, failure.error);
-        }),
+      return defer(() => asking(query, limit, TRIES, isGivenUp)).pipe(
+        switchMap((answer) => (isBroken(answer) ? around(query, answer) : of(answer))),
         backoff({ ...retrying, firstMs: AROUND_AGAIN_MS }),
       );
+    };
+    /** A page, read in another way once its requests were given up. */
+    const page = (query: ListQuery & PagePlace, limit: Limit): Observable<Answer> =>
+      defer(() => {
+        let isHurried = plan.isTrying || places.size > 0;
+        const narrowed = failingPages({
+          ask: (part, hurried) => reading(part, limit, pagePatience(scheduler, hurried)),
+          plan,
+          places,
+          clock: logicalClock,
+        });
+        return defer(() => reading(query, limit, pagePatience(scheduler, isHurried))).pipe(
+          catchError((failure: unknown) => {
+            if (!(failure instanceof PageFailure)) return throwError(() => failure);
+            isHurried = true;
+            return narrowed(query, failure.error);
+          }),
+          backoff({ ...retrying, firstMs: AROUND_AGAIN_MS }),
+        );
+      });
+    return (query: ListQuery, limit: Limit) =>
+      isPage(query) ? page(query, limit) : reading(query, limit);
+  };
+  const patiently = readingWith();
+  const asked: ListRequest = (query, limit) => {
+    if (query.modifiedFromDate === undefined) return patiently(query, limit);
+    return defer(() => {
+      const patience = new DatedPatience(scheduler, where(url));
+      return readingWith(patience)(query, limit).pipe(
+        catchError((error: unknown) => throwError(() => patience.errorOf(error))),
+      );
     });
+  };
 
   return (query, limit) =>
-    (isPage(query) ? page(query, limit) : reading(query, limit)).pipe(
+    asked(query, limit).pipe(
       map((answer) => {
         look?.(answer, query);
         if (!hide) return answer;

@@ -96,7 +96,6 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     bodies,
   } = options;
 
-  const list = url.href;
   /** The error of an answer that is neither a page nor "no such record"; what it says about the token is reported. */
   const failure = (answer: HttpAnswer, use: TokenUse, query: ListQuery): Error => {
     const { status } = answer;
@@ -107,7 +106,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     if (!outcome) return error;
     const { isFinal, pauseMs } = tokens.report(use, outcome);
     const isRefusal = outcome === 'refused' || outcome === 'forbidden';
-    if (isFinal && isRefusal) return forbiddenError(url, status, offset);
+    if (isFinal && isRefusal) return forbiddenError(url, status, query);
     if (isFinal || pauseMs === undefined) return error;
     const text = isRefusal
       ? `refused the token (${status})`
@@ -136,7 +135,9 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
         maxBytes: maxPageBytes,
         bodies,
       } as const;
-      const use = { token, list, sentAt: askedAt, failedSince: failures.since };
+      const list = kindOf(url, query);
+      const isSelective = list !== url.href;
+      const use = { token, list, isSelective, sentAt: askedAt, failedSince: failures.since };
       const elapsed = () => scheduler.now() - askedAt;
       return exchange(request).pipe(
         tap({
@@ -220,12 +221,23 @@ function outcomeOf(answer: HttpAnswer, error: Error, query: ListQuery): TokenOut
   return namesParameter(answer, query) ? undefined : 'failed-for-good';
 }
 
-function forbiddenError(url: URL, status: number, offset: number | undefined): CellarstreamError {
+function forbiddenError(url: URL, status: number, query: ListQuery): CellarstreamError {
+  const { offset, modifiedFromDate } = query;
+  const advice =
+    modifiedFromDate === undefined
+      ? 'the API key may have no right to read this list. Give it the right, or leave the list out of RESOURCES'
+      : 'the API key may have no right to read this list by modification dates. Give it the right';
   return new CellarstreamError(
     'API_STATUS',
-    `${where(url)} answered ${status} to fresh tokens too: the API key may have no right to read this list. Give it the right, or leave the list out of RESOURCES`,
+    `${where(url)} answered ${status} to fresh tokens too: ${advice}`,
     { context: { status, offset } },
   );
+}
+
+/** The list, and by which parameters its records are chosen: a server may refuse dates, or numbers, to a token that may read the list. */
+function kindOf({ href }: URL, { modifiedFromDate, orderNumber }: ListQuery): string {
+  if (orderNumber !== undefined) return `${href} by number`;
+  return modifiedFromDate === undefined ? href : `${href} by date`;
 }
 
 /** Whether a refusal names a parameter of its query, as in "offset must be a multiple of pageSize": the token is not to blame. */

@@ -16,8 +16,10 @@ export type TokenOutcome =
 /** A request that was sent with a token. */
 export interface TokenUse {
   readonly token: Token;
-  /** Names the list that was asked; requests to the same list use the same name. */
+  /** Names the list that was asked and the kind of query: the whole list, by dates, or by number. The server may refuse one kind alone. */
   readonly list: string;
+  /** Whether the query chooses records by date or number: what it asks for can be read without, so its refusal may be final sooner. Default false. */
+  readonly isSelective?: boolean;
   /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
   /** When the first failed try of the same query was sent; undefined for a first try. */
@@ -28,6 +30,8 @@ export interface TokenUse {
 export interface Trouble {
   /** Refusals, counting requests that were in flight together as one. */
   readonly count: number;
+  /** When the first of them was sent, in ms on the scheduler's clock. */
+  readonly since: number;
   /** When the list may try the token again, in ms on the scheduler's clock. */
   readonly retryAt: number;
 }
@@ -93,7 +97,12 @@ export class TokenEvidence {
 
   /** Whether a request has succeeded that was sent after the first try of this failing query. */
   hasWorkedBeside({ sentAt, failedSince = sentAt }: TokenUse): boolean {
-    return [...this.#worked.values()].some((at) => at > failedSince);
+    return this.hasWorkedSince(failedSince);
+  }
+
+  /** Whether a request has succeeded that was sent after a time, in ms on the scheduler's clock. */
+  hasWorkedSince(time: number): boolean {
+    return [...this.#worked.values()].some((at) => at > time);
   }
 
   works({ list, sentAt }: TokenUse): void {
@@ -110,11 +119,11 @@ export class TokenEvidence {
 
   /** Records a refusal, and gives the pause before the list's next try. */
   refuses({ list, sentAt }: TokenUse, now: number): Trouble {
-    const before = this.#troubles.get(list) ?? { count: 0, retryAt: -Infinity };
+    const before = this.#troubles.get(list) ?? { count: 0, since: sentAt, retryAt: -Infinity };
     if (sentAt < before.retryAt) return before;
     const count = before.count + 1;
     const retryAt = now + Math.min(FIRST_PAUSE_MS * 2 ** (count - 1), MAX_PAUSE_MS);
-    const trouble = { count, retryAt };
+    const trouble = { ...before, count, retryAt };
     this.#troubles.set(list, trouble);
     return trouble;
   }

@@ -40,7 +40,8 @@ const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false }
  * - A token that never worked is *young*: a server with several replicas may know it a few seconds later. A list that refuses it
  *   tries it again after 1, 2 and 4 s; only then is there another login.
  * - A token that worked for a list and is refused by it is dead.
- * - A list that refuses a token which other lists accept is forbidden.
+ * - A list that refuses a token which other lists accept is forbidden. So are queries by date or number that the list refuses while it accepts
+ *   the token without them.
  * - A token that brought nothing but failures for five seconds, or a failure that would be final, may be a dead token that is
  *   reported in another way. One login shows it; {@link LoginPace} makes the gaps between such logins grow.
  */
@@ -145,6 +146,8 @@ export class TokenLife {
 
     if (newest.state === 'dead') return again(0);
     if (isAlive && !isRefusal) return FINAL;
+    const isOfQuery = use.isSelective === true && newest.hasWorkedSince(trouble.since);
+    if (isOfQuery && isTooOld(trouble)) return FINAL;
     if (isKnown ? isAlive : !isTooOld(trouble)) return again(pauseMs);
 
     const refusedTokens = this.#countRefused(use.list, newest);

@@ -9,23 +9,36 @@ export type ProbeDates = Partial<Window>;
 
 const A_MINUTE_MS = 60_000;
 
+/** What a negotiation begins with. */
+export interface NegotiationStart {
+  /** The server's time, in ms. */
+  readonly now: number;
+  /** The newest stamp seen, in ms. */
+  readonly newest: number | undefined;
+  /** The error of the refused request, on one line. */
+  readonly reason?: string | undefined;
+  /** Called once a request without dates was answered, and the refused one failed again. Default nothing. */
+  readonly onConfirmed?: () => void;
+}
+
 /**
  * Finds out why a dated request was refused, by requests without dates, with the same dates, and with those of a minute; moves on from form to
- * form until one is accepted, and halves the longest window where only long ones are refused. Ends with `dates` changed, unless the
- * refusal has nothing to do with dates.
+ * form until one is accepted, and halves the longest window where only long ones are refused. If the server fails rather than refuses, other
+ * forms are not tried. Ends with `dates` changed, unless the refusal has nothing to do with dates, or has passed.
  *
- * @param at The server's time, and the newest stamp seen, ms.
- * @returns Whether the same request may be made again with other dates.
+ * @returns Whether `dates` are changed; if not, the same request is accepted by now.
  */
 export function* dateNegotiation(
   dates: ListDates,
   refused: Window,
-  at: { readonly now: number; readonly newest: number | undefined },
+  start: NegotiationStart,
 ): Generator<ProbeDates, boolean, ProbeReply> {
-  const { now, newest } = at;
+  const { now, newest, reason, onConfirmed } = start;
   yield {}; // what refuses this too is not about dates, and errors
   const again = yield refused;
   if (!again.isRefused) return false;
+  onConfirmed?.();
+  const { isUsualForm } = dates.found;
   const inForm = () => dates.windowOf(dates.fromStamp(now - A_MINUTE_MS), now).dates;
   const short = yield inForm();
   if (!short.isRefused) {
@@ -36,6 +49,10 @@ export function* dateNegotiation(
       return true;
     }
   }
+  if (again.isUnanswered && short.isUnanswered) {
+    dates.without('unanswered', reason);
+    return true;
+  }
   // A bound may lie in the server's future only because of the zone that it is read in.
   const finding = yield* written(dateProbe(newest, dates.offsetMs), dates);
   if (finding.kind === 'offset' && finding.offsetMs !== dates.offsetMs) {
@@ -43,10 +60,13 @@ export function* dateNegotiation(
     const shifted = yield inForm();
     if (!shifted.isRefused) return true;
   }
-  while (dates.nextForm('refused')) {
+  while (dates.nextForm('refused', 'form', reason)) {
     const reply = yield inForm();
     if (reply.isRefused) continue;
-    dates.formWorks();
+    // The usual form is kept if its refusal has passed meanwhile.
+    const usual = isUsualForm ? yield refused : reply;
+    if (isUsualForm && !usual.isRefused) dates.tryAgain();
+    else dates.formWorks();
     return true;
   }
   return true;

@@ -7,8 +7,10 @@ export interface ProbeReply {
   readonly stamps: readonly (number | null)[];
   /** Whether these are all records of the window. */
   readonly isWhole: boolean;
-  /** Whether the request was refused, or had no answer while others had one. */
+  /** Whether the request was refused, or had no answer while one without dates had one. */
   readonly isRefused: boolean;
+  /** Whether a refused request had no answer: what it asks for may be fine. Default false. */
+  readonly isUnanswered?: boolean;
 }
 
 export type ProbeFinding =

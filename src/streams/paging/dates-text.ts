@@ -2,9 +2,10 @@ import type { DatesFound, NoDates } from './list-dates.ts';
 
 /** Describes the findings about the date parameters of a list; undefined where they work as documented. */
 export function datesText(found: DatesFound): string | undefined {
-  const { form, offsetMs, longestMs, noDates, isUsualForm } = found;
+  const { form, offsetMs, longestMs, noDates, isUsualForm, reason } = found;
   if (noDates !== null) {
-    return `${NO_DATES[noDates]}: the list is not polled, but read whole again and again`;
+    const why = reason === undefined ? '' : ` (${reason})`;
+    return `${NO_DATES[noDates]}${why}: the list is not polled, but read whole again and again`;
   }
   const parts: string[] = [];
   if (offsetMs !== 0) {
@@ -22,6 +23,8 @@ export function datesText(found: DatesFound): string | undefined {
 
 const NO_DATES: Readonly<Record<NoDates, string>> = {
   refused: 'the list refuses modification dates in every form',
+  unanswered:
+    'requests with modification dates fail or have no answer, although those without are answered',
   ignored: 'the list ignores modification dates',
   empty: 'the list shows nothing when it is asked with modification dates',
 };

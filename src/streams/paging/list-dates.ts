@@ -11,8 +11,11 @@ export interface DateForm {
   readonly text: 'ms' | 'seconds' | 'offset' | 'day';
 }
 
-/** Why a list cannot be polled by dates: each dated request is refused, answered whatever its dates are, or answered with nothing. */
-export type NoDates = 'refused' | 'ignored' | 'empty';
+/**
+ * Why a list cannot be polled by dates: each dated request is refused, fails although requests without dates are answered, is answered
+ * whatever its dates are, or is answered with nothing.
+ */
+export type NoDates = 'refused' | 'unanswered' | 'ignored' | 'empty';
 
 /** Findings about a list's date parameters: how they differ from the documented behaviour. */
 export interface DatesFound {
@@ -26,6 +29,8 @@ export interface DatesFound {
   readonly longestMs: number | null;
   /** Set while the list is read as one without dates. */
   readonly noDates: NoDates | null;
+  /** The error because of which `noDates` is set, on one line; undefined where there was none. */
+  readonly reason?: string | undefined;
 }
 
 /** Forms in the order in which they are tried. A bare date as the end would leave out its own day. */
@@ -50,6 +55,7 @@ export class ListDates {
   #offsetMs = 0;
   #longestMs = Infinity;
   #noDates: NoDates | undefined;
+  #reason: string | undefined;
 
   constructor(options: {
     readonly clock: Pick<ServerClock, 'now' | 'newest' | 'shift'>;
@@ -86,6 +92,7 @@ export class ListDates {
       offsetMs: this.#offsetMs,
       longestMs: this.#longestMs === Infinity ? null : this.#longestMs,
       noDates: this.#noDates ?? null,
+      ...(this.#noDates && this.#reason !== undefined && { reason: this.#reason }),
     };
   }
 
@@ -140,12 +147,12 @@ export class ListDates {
   }
 
   /** The form in use is refused, or read as nothing. @returns whether there is another one to try. */
-  nextForm(why: NoDates, what: 'form' | 'text' = 'form'): boolean {
+  nextForm(why: NoDates, what: 'form' | 'text' = 'form', reason?: string): boolean {
     const { text } = this.form;
     const next = FORMS.findIndex(
       (form, place) => place > this.#form && (what === 'form' || form.text !== text),
     );
-    if (next < 0) return (this.without(why), false);
+    if (next < 0) return (this.without(why, reason), false);
     this.#form = next;
     return true;
   }
@@ -161,10 +168,11 @@ export class ListDates {
     this.#tell();
   }
 
-  /** Dates are of no use: the list is read as one without. */
-  without(why: NoDates): void {
+  /** Dates are of no use: the list is read as one without. @param reason The error that says so, on one line. */
+  without(why: NoDates, reason?: string): void {
     if (this.#noDates === why) return;
     this.#noDates = why;
+    this.#reason = reason;
     this.#tell();
   }
 
@@ -177,7 +185,7 @@ export class ListDates {
 
   #told = '';
   #tell(): void {
-    const text = JSON.stringify(this.found);
+    const text = JSON.stringify({ ...this.found, reason: undefined });
     if (text === this.#told || (this.#told === '' && !this.isUnusual)) return;
     this.#told = text;
     this.#onFound(this.found);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import type { Lane, Published } from '../../../src/observe/hooks.ts';
+import type { NoDates } from '../../../src/streams/paging/list-dates.ts';
 import { readiness } from '../../../src/ops/status/readiness.ts';
 import type { ReadinessOptions } from '../../../src/ops/status/readiness.ts';
 
@@ -14,7 +15,8 @@ const READY = { ready: true, reasons: [], causes: [] };
 function service(options: Partial<ReadinessOptions> = {}) {
   let at = START;
   const model = readiness({ resources: ['orders', 'inventory'], now: () => at, ...options });
-  const { onLogin, onReady, onPublished, onRetry, onCommit, onFailed, onEmpty } = model.hooks;
+  const { onLogin, onReady, onPublished, onRetry, onCommit, onFailed, onEmpty, onDates } =
+    model.hooks;
   const page = (resource: string, lane: Lane, completes: boolean): Published => ({
     resource,
     lane,
@@ -36,6 +38,10 @@ function service(options: Partial<ReadinessOptions> = {}) {
     empty: (resource: string) => onEmpty!({ resource }),
     retry: (what: string, resource?: string, error: unknown = REFUSED) =>
       onRetry!({ what, ...(resource !== undefined && { resource }), error, count: 1, delayMs: 9 }),
+    dates: (resource: string, noDates: NoDates | null) => {
+      const form = noDates === null ? 'usual' : null;
+      onDates!({ resource, form, isUsualForm: true, offsetMs: 0, longestMs: null, noDates });
+    },
     fail: (resource: string, error: unknown) => onFailed!({ resource, error, delayMs: 60_000 }),
   };
 }
@@ -93,6 +99,30 @@ describe('readiness', () => {
     empty('inventory');
     expect(check()).toEqual(READY);
   });
+
+  it.each(['refused', 'unanswered', 'ignored', 'empty'] as const)(
+    'comes and stays with the sweeps of a list whose dates are %s, which has no polls any more',
+    (noDates) => {
+      const { check, complete, dates, login, pass, takenOver } = service();
+      login();
+      takenOver('orders', 'inventory');
+      complete('inventory', 'first-read');
+      complete('orders', 'sweep');
+      expect(check().reasons).toEqual(['orders: not caught up yet']);
+      dates('orders', noDates);
+      for (let minute = 0; minute < 5; minute += 1) {
+        complete('orders', 'sweep');
+        complete('inventory', 'sweep');
+        expect(check()).toEqual(READY);
+        pass(50_000);
+      }
+      dates('orders', null);
+      pass(120_000);
+      complete('orders', 'sweep');
+      complete('inventory', 'sweep');
+      expect(check().causes).toEqual(['stale']);
+    },
+  );
 
   it('goes while Kafka is waited for: since when, for what, and the error', () => {
     const { check, pass, retry, takenOver, page } = readyService();

@@ -471,6 +471,18 @@ describe('a lane that the API refuses for good', () => {
     expect(retries).toBeGreaterThan(2);
   });
 
+  it('ends the reading where polls are refused, and requests without dates too', () => {
+    let failure: unknown;
+    reading(
+      () => {
+        throw refusal;
+      },
+      ({ batches$ }) => void batches$.subscribe({ error: (error: unknown) => (failure = error) }),
+      isDone,
+    );
+    expect(failure).toBe(refusal);
+  });
+
   it('ends the reading where the first page of all is refused, or a list without polls', () => {
     for (const resource of ['orders', 'inventory'] as const) {
       let failure: unknown;

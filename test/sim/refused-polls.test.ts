@@ -1,0 +1,100 @@
+import { describe, expect, it, vi } from 'vitest';
+import { oneProcess } from './one-process.ts';
+import { chainsOf } from './published.ts';
+import type { DatedFailure } from './sim-api.ts';
+
+vi.setConfig({ testTimeout: 240_000 }); // hours of virtual time take seconds, and more where the machine is busy
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+/** Before all keys that the list begins with. */
+const KEY = 1;
+
+const FAILURES: readonly DatedFailure[] = [
+  ...([400, 401, 403, 404, 414, 429, 504] as const),
+  'firewall',
+  'drop',
+];
+
+/** Orders of a well-behaved API that are polled, and swept once a day. */
+function story(datedFailure?: DatedFailure) {
+  const lines: string[] = [];
+  const { process, time, api, broker, registry, topic } = oneProcess({
+    seed: 3,
+    resource: 'orders',
+    env: { PAGE_SIZE: '100' },
+    perMinute: 100,
+    trace: (line) => lines.push(line),
+    ...(datedFailure !== undefined && { datedFailure }),
+  });
+  const versions = () =>
+    (chainsOf(broker.read(topic), registry).get(String(KEY)) ?? []).map((event) =>
+      event === 'tombstone' ? undefined : event.record?.note,
+    );
+  let changes = 0;
+  /** How long a change takes to be published, ms; Infinity if it is not by then. */
+  const lag = async (withinMs: number) => {
+    const note = `change ${(changes += 1)}`;
+    const at = time.now();
+    api.list.alter(KEY, { note });
+    while (time.now() - at < withinMs) {
+      await time.pass(SECOND);
+      if (versions().includes(note)) return time.now() - at;
+    }
+    return Infinity;
+  };
+  const lags = async (count: number, withinMs: number) => {
+    const all: number[] = [];
+    for (let n = 0; n < count; n += 1) all.push(await lag(withinMs));
+    return Math.max(...all);
+  };
+  const told = (word: string) => lines.filter((line) => line.includes(word));
+  const logins = () => api.arrivals.filter(({ what }) => what === 'login').length;
+  return { process, time, api, lag, lags, told, logins };
+}
+
+describe.each(FAILURES)('a list whose requests with dates are answered with %s', (failure) => {
+  it('from the start: goes on with sweeps, says so, and is polled again once dates are taken', async () => {
+    const { process, time, api, lag, lags, told, logins } = story(failure);
+    expect(await lag(5 * MINUTE)).toBeLessThan(5 * MINUTE);
+    await time.pass(5 * MINUTE);
+    expect(await lags(10, 2 * MINUTE)).toBeLessThan(20 * SECOND);
+    expect([process.state, told('fails:')]).toEqual(['running', []]);
+    expect(told('finds dates').at(-1)).toMatch(/is not polled, but read whole again and again$/);
+    expect(logins()).toBeLessThanOrEqual(4);
+
+    await time.pass(10 * MINUTE); // in which polls are tried once more
+    expect(told('finds dates').length).toBe(1);
+    api.datedFailure = null;
+    await time.pass(25 * MINUTE);
+    expect(told('finds dates').at(-1)).toMatch(/as written$/);
+    const before = api.arrivals.length;
+    expect(await lags(5, MINUTE)).toBeLessThan(10 * SECOND);
+    expect(api.arrivals.length).toBeGreaterThan(before);
+    expect([process.state, told('fails:')]).toEqual(['running', []]);
+  });
+
+  it('after polls have worked: changes come in bounded time', async () => {
+    const { process, time, api, lag, lags, told, logins } = story();
+    await time.pass(3 * MINUTE);
+    expect(await lags(3, MINUTE)).toBeLessThan(10 * SECOND);
+    const before = logins();
+    api.datedFailure = failure;
+    expect(await lag(5 * MINUTE)).toBeLessThan(5 * MINUTE);
+    await time.pass(5 * MINUTE);
+    expect(await lags(10, 2 * MINUTE)).toBeLessThan(20 * SECOND);
+    expect(logins() - before).toBeLessThanOrEqual(3);
+    expect([process.state, told('fails:')]).toEqual(['running', []]);
+  });
+});
+
+it('an outage of the whole API for ten minutes is no reason to give polls up', async () => {
+  const { process, time, api, lags, told } = story();
+  await time.pass(3 * MINUTE);
+  api.isDown = true;
+  await time.pass(10 * MINUTE);
+  api.isDown = false;
+  await time.pass(2 * MINUTE);
+  expect(await lags(5, MINUTE)).toBeLessThan(10 * SECOND);
+  expect([process.state, told('finds dates'), told('fails:')]).toEqual(['running', [], []]);
+});
