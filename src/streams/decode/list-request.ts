@@ -98,9 +98,10 @@ export function decodedList(options: DecodedListOptions): ListRequest {
   ): Observable<Page | BrokenPage> => {
     if (raw.isNotFound) return of(NOTHING);
     if (raw.isEmpty) return of(EMPTY_PAGE);
-    const failed = (what: string) =>
+    /** `isNoPage`: nothing of the answer can be read, so another page may be answered better. */
+    const failed = (what: string, isNoPage: boolean) =>
       new CellarstreamError('API_ANSWER', `${where(url)} sent ${what}`, {
-        context: { offset: query.offset },
+        context: { offset: query.offset, ...(isNoPage && { isNoPage }) },
       });
     const around = (error: Error): Observable<Page | BrokenPage> =>
       stepwise(() => pageAround(raw.body, { query, decode, texts }), scheduler).pipe(
@@ -109,7 +110,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
           if (!found || !isTried) {
             // The parser's own message quotes the text, which may hold personal fields.
             const kind = error instanceof RangeError ? ' (RangeError)' : '';
-            throw failed(`an answer that is not JSON${kind}`);
+            throw failed(`an answer that is not JSON${kind}`, !found);
           }
           const { page, place, rest } = found;
           if (!page) return { broken: { place, rest } };
@@ -120,7 +121,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     return stepwise(() => decodedPage(raw, decode, query.offset), scheduler).pipe(
       map((page) => {
         if (page) return page;
-        throw failed('no page: it has no list of records in "data"');
+        throw failed('no page: it has no list of records in "data"', true);
       }),
       catchError((error: unknown) => {
         if (!isNoJson(error)) throw error;
@@ -155,15 +156,23 @@ export function decodedList(options: DecodedListOptions): ListRequest {
   ) => {
     let left = tries;
     const isLastTry = () => --left <= 0;
-    const raw$ = isGivenUp
-      ? request(query, limit, isGivenUp).pipe(
+    if (!isGivenUp) {
+      const read = (raw: RawPage) => decoded(raw, query, isLastTry);
+      return request(query, limit).pipe(switchMap(read), backoff(retrying));
+    }
+    return request(query, limit, isGivenUp).pipe(
+      catchError((error: unknown) =>
+        throwError(() => (mayBeOfPage(error) ? new PageFailure(error) : error)),
+      ),
+      switchMap((raw) =>
+        decoded(raw, query, isLastTry).pipe(
           catchError((error: unknown) =>
-            throwError(() => (mayBeOfPage(error) ? new PageFailure(error) : error)),
+            throwError(() =>
+              isNoPage(error) && isGivenUp(error) ? new PageFailure(error) : error,
+            ),
           ),
-        )
-      : request(query, limit);
-    return raw$.pipe(
-      switchMap((raw) => decoded(raw, query, isLastTry)),
+        ),
+      ),
       backoff(retrying),
     );
   };
@@ -215,6 +224,10 @@ export function decodedList(options: DecodedListOptions): ListRequest {
         return { ...answer, data, records: new PageRecords(data) };
       }),
     );
+}
+
+function isNoPage(error: unknown): boolean {
+  return error instanceof CellarstreamError && error.context.isNoPage === true;
 }
 
 function isPage(query: ListQuery): query is ListQuery & PagePlace {
