@@ -40,7 +40,7 @@ import { FailingPlaces } from './failing-places.ts';
 import type { Decoder } from './decoder.ts';
 import { isNoJson, pageAround } from './page-around.ts';
 import type { AroundPage } from './page-around.ts';
-import { isEmptyPage } from './pagination.ts';
+import { isEmptyPage, saysFailure } from './pagination.ts';
 import { stepwise } from './stepwise.ts';
 import { unreadableTexts } from './unreadable-texts.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
@@ -249,7 +249,13 @@ export function* decodedPage(
 ): Generator<void, Page | undefined> {
   const { body } = page;
   const parts = yield* pageElements(body.bytes, (at) => decode(body, at));
-  if (parts) return pageOf(parseJson(parts.rest), parts.elements, { offset, body });
+  if (parts) {
+    const envelope = parseJson(parts.rest);
+    if (parts.elements.length === 0 && isJsonObject(envelope) && saysFailure(envelope)) {
+      return undefined;
+    }
+    return pageOf(envelope, parts.elements, { offset, body });
+  }
   // Of another layout: each element is written as it would stand in a page, and decoded from that.
   const whole = parseJson(jsonText(body.bytes));
   const data = isJsonObject(whole) ? whole.data : undefined;
