@@ -37,7 +37,7 @@ export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause between two tries of a refused token, in ms. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long a failure that was a query's own speaks for the next one, in ms. Too small: a search through many queries has each of them
+ * How long a failure that was a query's own speaks for those that follow, in ms. Too small: a search through many queries has each of them
  * tried again and again. Too large: a token that dies is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;

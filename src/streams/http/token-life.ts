@@ -41,8 +41,8 @@ const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false }
  *   tries it again after 1, 2 and 4 s; only then is there another login.
  * - A token that worked for a list and is refused by it is dead.
  * - A list that refuses a token which other lists accept is forbidden.
- * - Once a failure that would be final was found to be the query's own, and the list has answered another query since, the next
- *   such failure is final at once: the search for dates that a list accepts asks a dozen such queries.
+ * - Once a failure that would be final was found to be the query's own, and the list has answered another query since, further
+ *   ones are final at once for a minute: the search for dates that a list accepts asks a dozen such queries.
  * - A token that brought nothing but failures for five seconds, or a failure that would be final, may be a dead token that is
  *   reported in another way. One login shows it; {@link LoginPace} makes the gaps between such logins grow.
  */
@@ -105,9 +105,10 @@ export class TokenLife {
     if (outcome === 'worked') return this.#works(newest, use);
     newest.fails(use, now);
     if (outcome === 'failed') return this.#fails(newest, use, now);
-    const isByQuery = outcome === 'failed-for-good' && newest.isFineBesideFailures(use, now);
-    const verdict = isByQuery ? FINAL : this.#refuses(newest, use, outcome, now);
-    if (outcome === 'failed-for-good' && verdict.isFinal) newest.failsByQuery(use, now);
+    const mayBeQuery = outcome === 'failed-for-good';
+    if (mayBeQuery && newest.isFineBesideFailures(use, now)) return FINAL;
+    const verdict = this.#refuses(newest, use, outcome, now);
+    if (mayBeQuery && verdict.isFinal) newest.failsByQuery(use, now);
     return verdict;
   }
 
