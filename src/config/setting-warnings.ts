@@ -4,16 +4,16 @@ import { loginUrlOf } from './config-of.ts';
 import type { Config } from './config.ts';
 import { describedType } from '../resources/described-type.ts';
 import { RULES } from '../resources/resources.ts';
-import { FORMER_NAMES, SETTINGS, settingTexts } from './setting-texts.ts';
+import { FORMER_NAMES, SECRETS, SETTINGS, settingTexts } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
-import { isQuoted, QUOTED } from './settings-file.ts';
+import { isQuoted, isSpaced, QUOTED, SPACED } from './settings-file.ts';
 import type { FieldPointer } from './settings.ts';
 import { WAYS } from '../streams/records/personal-fields.ts';
 import { volatileItem } from './volatile-fields-of.ts';
 
 /**
  * What is allowed in the settings, but may be a slip: a field that nobody has described, a key sent in clear, a
- * former name, a value in quotes. The `source` is where the settings of `config` came from.
+ * former name, a value in quotes, a secret with white space at an end. The `source` is where the settings of `config` came from.
  */
 export function settingWarnings(
   config: Pick<Config, 'api' | 'pii' | 'volatileFields'>,
@@ -23,6 +23,7 @@ export function settingWarnings(
   return [
     ...formerNames(texts),
     ...quoted(texts),
+    ...spaced(texts),
     ...clearText(config.api),
     ...undescribed(config),
   ];
@@ -32,6 +33,13 @@ function quoted(texts: SettingTexts): SettingProblem[] {
   return SETTINGS.filter((name) => isQuoted(texts[name] ?? '')).map((name) => ({
     name,
     advice: QUOTED,
+  }));
+}
+
+function spaced(texts: SettingTexts): SettingProblem[] {
+  return SECRETS.filter((name) => isSpaced(texts[name] ?? '')).map((name) => ({
+    name,
+    advice: SPACED,
   }));
 }
 
