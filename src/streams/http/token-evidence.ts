@@ -52,7 +52,7 @@ export class TokenEvidence {
   /** Send time of the newest request that succeeded, by list. */
   readonly #worked = new Map<string, number>();
   readonly #troubles = new Map<string, Trouble>();
-  /** When a list's failure was last found to be that of its query, by list. */
+  /** When a list's failure was found to be that of its query, by list: the first time of a minute. */
   readonly #ownFailures = new Map<string, number>();
   #failingSince: number | undefined;
 
@@ -105,14 +105,15 @@ export class TokenEvidence {
 
   /** Records that a failure for good was the query's own fault, and not the token's. */
   failsByQuery({ list }: TokenUse, now: number): void {
-    this.#ownFailures.set(list, now);
+    const isKnown = now - (this.#ownFailures.get(list) ?? -Infinity) < OWN_FAILURE_MS;
+    if (!isKnown) this.#ownFailures.set(list, now);
   }
 
   /** Whether such a failure has been found of late, and the list has answered with a page since. */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
     const worked = this.#worked.get(list) ?? -Infinity;
     const failed = this.#ownFailures.get(list) ?? -Infinity;
-    return worked > failed && now - failed < OWN_FAILURE_MS;
+    return worked >= failed && now - failed < OWN_FAILURE_MS;
   }
 
   works({ list, sentAt }: TokenUse): void {
