@@ -16,7 +16,7 @@ export interface SettingProblem {
 }
 
 /** May be in a file that `<name>_FILE` names. */
-const SECRETS = [
+export const SECRETS = [
   'API_KEY',
   'KAFKA_SSL_KEY_PASSWORD',
   'KAFKA_SASL_PASSWORD',

@@ -3,16 +3,16 @@ import { clearTextWarnings } from './clear-text.ts';
 import type { Config } from './config.ts';
 import { describedType } from '../resources/described-type.ts';
 import { RULES } from '../resources/resources.ts';
-import { FORMER_NAMES, SETTINGS, settingTexts } from './setting-texts.ts';
+import { FORMER_NAMES, SECRETS, SETTINGS, settingTexts } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
-import { isQuoted, QUOTED } from './settings-file.ts';
+import { isQuoted, isSpaced, QUOTED, SPACED } from './settings-file.ts';
 import type { FieldPointer } from './settings.ts';
 import { WAYS } from '../streams/records/personal-fields.ts';
 import { volatileItem } from './volatile-fields-of.ts';
 
 /**
  * Warnings about settings that are allowed but may be mistakes: a field that the schema does not have, a secret sent in clear text, a
- * former name, a value in quotes. The `source` is where the settings of `config` came from.
+ * former name, a value in quotes, a secret with white space at an end. The `source` is where the settings of `config` came from.
  */
 export function settingWarnings(
   config: Pick<Config, 'api' | 'kafka' | 'registry' | 'pii' | 'volatileFields'>,
@@ -22,6 +22,7 @@ export function settingWarnings(
   return [
     ...formerNames(texts),
     ...quoted(texts),
+    ...spaced(texts),
     ...clearTextWarnings(config),
     ...undescribed(config),
   ];
@@ -31,6 +32,13 @@ function quoted(texts: SettingTexts): SettingProblem[] {
   return SETTINGS.filter((name) => isQuoted(texts[name] ?? '')).map((name) => ({
     name,
     advice: QUOTED,
+  }));
+}
+
+function spaced(texts: SettingTexts): SettingProblem[] {
+  return SECRETS.filter((name) => isSpaced(texts[name] ?? '')).map((name) => ({
+    name,
+    advice: SPACED,
   }));
 }
 

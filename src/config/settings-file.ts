@@ -30,3 +30,12 @@ export function isQuoted(text: string): boolean {
 /** Advice for a setting whose value {@link isQuoted}. */
 export const QUOTED =
   'holds its quotes: docker run --env-file and Kubernetes keep them, so remove them there';
+
+/** Whether a secret holds white space that is rarely part of one: at an end, or a line break. */
+export function isSpaced(text: string): boolean {
+  return text !== text.trim() || /[\r\n\u200b]/.test(text);
+}
+
+/** Advice for a secret that {@link isSpaced}. */
+export const SPACED =
+  'begins or ends with a space, or has a line break in it: it is sent so, so remove that unless it belongs to the secret';

@@ -36,8 +36,15 @@ const WAIT_MS = 3_000;
 /** Least time between a failed request and the next, in ms. Smaller: an endpoint that refuses is asked at every login. */
 const PAUSE_MS = 1_000;
 
+/**
+ * Age below which a token that a server refused is kept, in ms: servers may know a token only some seconds after its issue. Too small:
+ * such a server refuses one new token after the other. Too large: a token that was issued in vain is sent for as long.
+ */
+const YOUNG_MS = 6_000;
+
 interface Held extends AccessToken {
   readonly renewAt: number;
+  readonly youngUntil: number;
 }
 type State =
   | { readonly name: 'idle'; readonly held?: Held | undefined }
@@ -81,9 +88,10 @@ export class AccessTokens {
     }
   }
 
-  /** A server refused this token: the next call asks for another. */
+  /** A server refused this token: the next call asks for another, unless this one is so young that the server may not know it yet. */
   forget(value: string): void {
-    if (this.#state.held?.value !== value) return;
+    const { held } = this.#state;
+    if (held?.value !== value || this.#now() < held.youngUntil) return;
     this.#state = { ...this.#state, held: undefined };
   }
 
@@ -106,7 +114,12 @@ export class AccessTokens {
   async #request(): Promise<Held> {
     const now = this.#now();
     const { value, lifeMs } = await this.#options.request(now);
-    return { value, expiresAt: now + lifeMs, renewAt: now + RENEW_AT * lifeMs };
+    return {
+      value,
+      expiresAt: now + lifeMs,
+      renewAt: now + RENEW_AT * lifeMs,
+      youngUntil: now + YOUNG_MS,
+    };
   }
 
   /** The request goes on when its time here is over: the next call has its answer. */

@@ -70,6 +70,21 @@ it.each([`"${KEY}"`, `'${KEY}'`])('warns of a secret that is still in quotes: %s
   expect(settingWarnings(load({ API_KEY }), source)).toEqual([{ name: 'API_KEY', advice: QUOTED }]);
 });
 
+it.each([`${KEY} `, ` ${KEY}`, `${KEY}\t`, `${KEY}\u00a0`, `\u200b${KEY}`, `${KEY}\n${KEY}`])(
+  'warns of a secret with white space that is hardly part of it: %j',
+  (text) => {
+    write('key', Buffer.from(`${text}\r\n`));
+    const API_KEY_FILE = join(cwd, 'key');
+    const warnings = settingWarnings(load({ API_KEY_FILE }), {
+      env: { ...API, API_KEY_FILE },
+      cwd,
+    });
+    expect(warnings.map(({ name }) => name)).toEqual(['API_KEY']);
+    expect(warnings[0]!.advice).toMatch(/^begins or ends with a space, or has a line break in it/);
+    expect(keyOf({ API_KEY_FILE })).toBe(text);
+  },
+);
+
 it('says of a wrong value in quotes that the quotes are part of it', () => {
   expect(() => load({ API_KEY: KEY, HTTP_PORT: '"9464"' })).toThrow(
     `- HTTP_PORT must be a whole number from 0 to 65535; it ${QUOTED}`,

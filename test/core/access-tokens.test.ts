@@ -72,6 +72,7 @@ describe('an access token', () => {
     endpoint.auth = 'post';
     const { tokens } = tokensOf();
     const { value } = await tokens.get();
+    now += 10_000;
     tokens.forget(value);
     await tokens.get();
     const ways = endpoint.requests.map(({ headers }) => headers.authorization?.split(' ')[0]);
@@ -113,9 +114,19 @@ describe('an access token', () => {
     expect(await tokens.get()).not.toEqual(first);
   });
 
+  it('is tried again for some seconds by a server that refuses it at first', async () => {
+    const { tokens } = tokensOf();
+    const { value } = await tokens.get();
+    now += 5_000;
+    tokens.forget(value);
+    expect((await tokens.get()).value).toBe(value);
+    expect(endpoint.requests).toHaveLength(1);
+  });
+
   it('is not used again once a server has refused it', async () => {
     const { tokens } = tokensOf();
     const { value } = await tokens.get();
+    now += 10_000;
     tokens.forget('another');
     expect((await tokens.get()).value).toBe(value);
     tokens.forget(value);
@@ -229,6 +240,7 @@ describe('a token endpoint that gives no token is named with the setting to chec
     const { tokens } = tokensOf();
     const { value } = await tokens.get();
     endpoint.answer = () => ({ status: 404, text: 'no route' });
+    now += 10_000;
     tokens.forget(value);
     expect(await errorOf(tokens)).toMatchObject({ code: 'KAFKA_UNREACHABLE' });
   });

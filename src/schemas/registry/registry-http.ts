@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { basicAuth } from '../../core/basic-auth.ts';
 import { CellarstreamError } from '../../core/errors.ts';
 import { httpConnections } from '../../core/http-connections.ts';
@@ -32,7 +33,7 @@ export interface RegistryOptions {
 export interface BearerTokens {
   /** A valid token; called before each request. */
   readonly get: () => Promise<{ readonly value: string }>;
-  /** Called when the registry has refused a token: the next call of `get` gives another. */
+  /** Called when the registry has refused a token: the next call of `get` gives another, or the same if it is only some seconds old. */
   readonly forget: (value: string) => void;
 }
 
@@ -82,6 +83,12 @@ function adviceOn(status: number, token: RegistryOptions['token']): string | und
 
 /** A proxy, most of the time, or a registry whose API is at another path. */
 const UNKNOWN = 'no word that a registry would use';
+
+/**
+ * Pauses before a request is repeated whose token was refused, in ms: a registry may know a token only some seconds after its issue. Longer
+ * in all: a token that will never be accepted is reported later.
+ */
+const REFUSED_PAUSES_MS = [1_000, 2_000, 4_000] as const;
 
 const TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
@@ -145,7 +152,9 @@ export function createRegistryHttp(options: RegistryOptions): RegistryHttp {
     const send = () =>
       exchange(method, path, body, bearer === undefined ? login : `Bearer ${bearer}`);
     let answer = await send();
-    if (answer.status === 401 && typeof token === 'object' && bearer !== undefined) {
+    for (const pauseMs of REFUSED_PAUSES_MS) {
+      if (answer.status !== 401 || typeof token !== 'object' || bearer === undefined) break;
+      await pause(pauseMs);
       token.forget(bearer); // revoked, or over by the registry's clock
       bearer = await bearerOf(token);
       answer = await send();

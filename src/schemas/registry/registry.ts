@@ -77,11 +77,11 @@ export function createRegistry(options: RegistryOptions): Registry {
 
   /** The subject's own compatibility level, else the registry's; undefined where the registry does not know the subject, or tells no level. */
   const subjectLevel = async (subject: string): Promise<string | undefined> =>
-    levelIn(await orForbidden(ask('GET', `${configOf(subject)}?defaultToGlobal=true`, subject)));
+    levelIn(await orUntold(ask('GET', `${configOf(subject)}?defaultToGlobal=true`, subject)));
 
   /** The level of subjects that have none of their own. Apicurio and Karapace do not tell it for a subject without a schema. */
   const globalLevel = async (subject: string): Promise<string | undefined> =>
-    levelIn(await orForbidden(ask('GET', '/config', subject)));
+    levelIn(await orUntold(ask('GET', '/config', subject)));
 
   const makeCompatible = async (subject: string): Promise<void> => {
     const own = await subjectLevel(subject);
@@ -96,6 +96,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       const inForce = own ?? (await globalLevel(subject));
       if (inForce === COMPATIBILITY) return;
       const { context } = error;
+      if (inForce === undefined && NO_SUCH_PATH.includes(context.status)) throw error; // the address is wrong
       throw new CellarstreamError('REGISTRY_REFUSED', `${error.message}: ${levelAdvice(inForce)}`, {
         cause: error,
         context,
@@ -201,10 +202,15 @@ function isForbidden(error: unknown): error is CellarstreamError {
   return status === 401 || status === 403 || errorCode === READ_ONLY;
 }
 
-/** The answer; undefined where the account may not ask. */
-function orForbidden<T>(answer: Promise<T>): Promise<T | undefined> {
+/** Statuses of a path that is not there, such as a gateway's that passes on only some paths of a registry. */
+const NO_SUCH_PATH: readonly unknown[] = [404, 405, 501];
+
+/** The level that was asked for; undefined where the account may not ask, or where levels can't be asked for. */
+function orUntold<T>(answer: Promise<T>): Promise<T | undefined> {
   return answer.catch((error: unknown) => {
-    if (isForbidden(error)) return undefined;
+    const isNowhere =
+      error instanceof CellarstreamError && NO_SUCH_PATH.includes(error.context.status);
+    if (isNowhere || isForbidden(error)) return undefined;
     throw error;
   });
 }

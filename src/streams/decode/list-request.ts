@@ -42,7 +42,7 @@ import { FailingPlaces } from './failing-places.ts';
 import { isNoJson, pageAround } from './page-around.ts';
 import type { AroundPage } from './page-around.ts';
 import { mayBeOfPage, PageFailure, pagePatience } from './page-failure.ts';
-import { isEmptyPage } from './pagination.ts';
+import { isEmptyPage, saysFailure } from './pagination.ts';
 import { stepwise } from './stepwise.ts';
 import { unreadableTexts } from './unreadable-texts.ts';
 import type { UnreadableTexts } from './unreadable-texts.ts';
@@ -101,9 +101,10 @@ export function decodedList(options: DecodedListOptions): ListRequest {
   ): Observable<Page | BrokenPage> => {
     if (raw.isNotFound) return of(NOTHING);
     if (raw.isEmpty) return of(EMPTY_PAGE);
-    const failed = (what: string) =>
+    /** `isNoPage`: nothing of the answer can be read, so another page may be answered better. */
+    const failed = (what: string, isNoPage: boolean) =>
       new CellarstreamError('API_ANSWER', `${where(url)} sent ${what}`, {
-        context: { offset: query.offset },
+        context: { offset: query.offset, ...(isNoPage && { isNoPage }) },
       });
     const around = (error: Error): Observable<Page | BrokenPage> =>
       stepwise(() => pageAround(raw.body, { query, decode, texts }), scheduler).pipe(
@@ -112,7 +113,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
           if (!found || !isTried) {
             // The parser's own message quotes the text, which may hold personal fields.
             const kind = error instanceof RangeError ? ' (RangeError)' : '';
-            throw failed(`an answer that is not JSON${kind}`);
+            throw failed(`an answer that is not JSON${kind}`, !found);
           }
           const { page, place, rest } = found;
           if (!page) return { broken: { place, rest } };
@@ -123,7 +124,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     return stepwise(() => decodedPage(raw, decode, query.offset), scheduler).pipe(
       map((page) => {
         if (page) return page;
-        throw failed('no page: it has no list of records in "data"');
+        throw failed('no page: it has no list of records in "data"', true);
       }),
       catchError((error: unknown) => {
         if (!isNoJson(error)) throw error;
@@ -161,19 +162,19 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     ) => {
       let left = tries;
       const isLastTry = () => --left <= 0;
-      const raw$ = isGivenUp
-        ? request(
-            query,
-            limit,
-            (error) => patience?.fails(error) === true || isGivenUp(error),
-          ).pipe(
-            catchError((error: unknown) =>
-              throwError(() => (mayBeOfPage(error) ? new PageFailure(error) : error)),
-            ),
-          )
-        : request(query, limit, (error) => patience?.fails(error) === true);
-      return raw$.pipe(
-        switchMap((raw) => decoded(raw, query, isLastTry)),
+      const isEnough = (error: unknown) =>
+        patience?.fails(error) === true || isGivenUp?.(error) === true;
+      const asFailureIf = <T>(isOfPage: (error: unknown) => boolean) =>
+        catchError<T, Observable<never>>((error: unknown) =>
+          throwError(() => (isGivenUp && isOfPage(error) ? new PageFailure(error) : error)),
+        );
+      return request(query, limit, isEnough).pipe(
+        asFailureIf(mayBeOfPage),
+        switchMap((raw) =>
+          decoded(raw, query, isLastTry).pipe(
+            asFailureIf((error) => isNoPage(error) && isGivenUp!(error)),
+          ),
+        ),
         tap(() => patience?.works()),
         backoff(retrying),
       );
@@ -241,6 +242,10 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     );
 }
 
+function isNoPage(error: unknown): boolean {
+  return error instanceof CellarstreamError && error.context.isNoPage === true;
+}
+
 function isPage(query: ListQuery): query is ListQuery & PagePlace {
   return (
     query.offset !== undefined && query.pageSize !== undefined && query.orderNumber === undefined
@@ -260,7 +265,13 @@ export function* decodedPage(
 ): Generator<void, Page | undefined> {
   const { body } = page;
   const parts = yield* pageElements(body.bytes, (at) => decode(body, at));
-  if (parts) return pageOf(parseJson(parts.rest), parts.elements, { offset, body });
+  if (parts) {
+    const envelope = parseJson(parts.rest);
+    if (parts.elements.length === 0 && isJsonObject(envelope) && saysFailure(envelope)) {
+      return undefined;
+    }
+    return pageOf(envelope, parts.elements, { offset, body });
+  }
   // Of another layout: each element is written as it would stand in a page, and decoded from that.
   const whole = parseJson(jsonText(body.bytes));
   const data = isJsonObject(whole) ? whole.data : undefined;

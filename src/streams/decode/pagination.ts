@@ -1,5 +1,5 @@
 import { isJsonObject } from '../../schemas/json/json.ts';
-import type { JsonValue } from '../../schemas/json/json.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json/json.ts';
 
 /** Number of records and end of the list, as a page tells them. */
 export interface Pagination {
@@ -51,13 +51,28 @@ function flagIn(value: JsonValue | undefined): boolean | undefined {
 
 /**
  * Whether a body without a list of records is the page of an empty list: `data` is null, or left out beside a pagination. A body that
- * speaks of an error is none.
+ * speaks of a failure is none.
  */
 export function isEmptyPage(body: JsonValue): boolean {
-  if (!isJsonObject(body)) return false;
-  const { data, pagination, error, errors } = body;
-  if (isSaid(error) || isSaid(errors)) return false;
+  if (!isJsonObject(body) || saysFailure(body)) return false;
+  const { data, pagination } = body;
   return data === null || (data === undefined && pagination !== undefined);
+}
+
+/**
+ * Whether a body without records speaks of a failure: some APIs answer an expired token with status 200, and an empty list beside
+ * the error. A message in place of the pagination is taken for one, unless success is stated.
+ */
+export function saysFailure(body: JsonObject): boolean {
+  const { error, errors, success, ok, status, code, statusCode, message, pagination } = body;
+  if (isSaid(error) || isSaid(errors) || success === false || ok === false) return true;
+  if ([status, code, statusCode].some(isFailureCode)) return true;
+  return isSaid(message) && pagination === undefined && success !== true;
+}
+
+function isFailureCode(value: JsonValue | undefined): boolean {
+  if (typeof value === 'string') return /^(error|fail(ed|ure)?|[45]\d\d)$/i.test(value);
+  return typeof value === 'number' && value >= 400 && value < 600;
 }
 
 function isSaid(value: JsonValue | undefined): boolean {

@@ -19,7 +19,7 @@ const decompress = {
  * that is none of these is given as it is.
  *
  * @param declared `Content-Encoding`, with commas between several codings.
- * @throws Error of zlib for a body that is cut off or damaged, and for one of more than `maxBytes` without its coding.
+ * @throws Error of zlib for a body that is cut off or damaged, Error for one in zstd, and for one of more than `maxBytes` without its coding.
  */
 export async function withoutCoding(
   sent: Buffer,
@@ -35,7 +35,11 @@ export async function withoutCoding(
     else {
       const outermost = marked.pop(); // codings are listed in the order in which they were applied
       const inner = outermost && (await tried(outermost, body, options));
-      if (!inner) return body;
+      if (!inner) {
+        if (isZstd(body))
+          throw new Error('it is in the content coding zstd, which is not supported');
+        return body;
+      }
       body = inner;
     }
   }
@@ -125,6 +129,12 @@ function isZlib(body: Buffer): boolean {
   );
 }
 
+/** A frame of Zstandard (RFC 8878, 3.1.1). `node:zlib` decompresses them from Node 22.15 on. */
+function isZstd(body: Buffer): boolean {
+  return body.subarray(0, 4).equals(ZSTD_MAGIC);
+}
+
+const ZSTD_MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 const TEXT_BYTES = 100;
 
 function isText(body: Buffer): boolean {

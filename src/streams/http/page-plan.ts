@@ -45,10 +45,15 @@ const SMOOTH = 7;
  * where the end of what was read is a multiple of all allowed sizes there is none: such a page is blind, and only the count of
  * keys shows that nothing was missed. That is the case at every page if the server ignores `pageSize`.
  *
+ * **Half pages.** A server may round `offset` to a step that has nothing to do with `pageSize`, so that whole pages begin elsewhere, too. Then
+ * pages of the limit are asked for at multiples of half of it. They show the list without gaps for any step up to the limit, although
+ * it is not known where each begins.
+ *
  * **Smaller pages.** If large pages fail, `tooLarge` halves the size, and successes double it again after a while.
  */
 export class PagePlan {
   #isWhole = false;
+  #isHalf = false;
   /** Bounds of the page sizes that the server uses, as far as they were seen. They count for whole pages only. */
   #least = 1;
   #most = Infinity;
@@ -98,6 +103,7 @@ export class PagePlan {
   /** The whole page that begins closest before an offset. */
   wholeAt(offset: number, wanted: number): PagePlace {
     const limit = this.limit(wanted);
+    if (this.#isHalf) return halfPage(offset, limit);
     let best: PagePlace = { offset: 0, pageSize: limit };
     for (const size of this.#sizes(limit)) {
       const begin = offset - (offset % size);
@@ -114,6 +120,7 @@ export class PagePlan {
   next(end: number, overlap: number, wanted: number): NextPlace {
     const limit = this.limit(wanted);
     if (!this.#isWhole) return { offset: end - overlap, pageSize: limit, isBlind: false };
+    if (this.#isHalf) return { ...halfPage(Math.max(0, end - overlap), limit), isBlind: false };
     for (let back = Math.max(1, overlap); back >= 1; back = Math.floor(back / 2)) {
       const found = this.#reaching(end, back, limit);
       if (found) return { ...found, isBlind: false };
@@ -152,6 +159,11 @@ export class PagePlan {
     if (this.#short !== undefined) this.#most = Math.min(this.#most, this.#short);
     this.#findings.push('misplaced');
     if (this.isFixed) this.#findings.push('blind');
+  }
+
+  /** Whole pages were seen to begin elsewhere than asked. */
+  foundHalf(): void {
+    this.#isHalf = true;
   }
 
   /** A page was answered. */
@@ -217,6 +229,11 @@ export class PagePlan {
     while (size > 1 && offset % size !== 0) size -= 1;
     return size;
   }
+}
+
+/** The page of `limit` records that begins closest before an offset, at a multiple of half the limit. */
+function halfPage(offset: number, limit: number): PagePlace {
+  return { offset: offset - (offset % Math.max(1, Math.floor(limit / 2))), pageSize: limit };
 }
 
 function isSmooth(size: number): boolean {

@@ -40,6 +40,11 @@ export interface Trouble {
 export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause between two tries of a refused token, in ms. */
 const MAX_PAUSE_MS = 30_000;
+/**
+ * How long a failure that was a query's own speaks for those that follow, in ms. Too small: a search through many queries has each of them
+ * tried again and again. Too large: a token that dies is noticed later.
+ */
+const OWN_FAILURE_MS = 60_000;
 /** Tries after 1, 2 and 4 s; a token refused once more is not merely young. Replicas lag for up to about 5 s. */
 const YOUNG_TRIES = 3;
 
@@ -51,6 +56,8 @@ export class TokenEvidence {
   /** Send time of the newest request that succeeded, by list. */
   readonly #worked = new Map<string, number>();
   readonly #troubles = new Map<string, Trouble>();
+  /** When a list's failure was found to be that of its query, by list: the first time of a minute. */
+  readonly #ownFailures = new Map<string, number>();
   #failingSince: number | undefined;
 
   constructor(token: Token) {
@@ -103,6 +110,19 @@ export class TokenEvidence {
   /** Whether a request has succeeded that was sent after a time, in ms on the scheduler's clock. */
   hasWorkedSince(time: number): boolean {
     return [...this.#worked.values()].some((at) => at > time);
+  }
+
+  /** Records that a failure for good was the query's own fault, and not the token's. */
+  failsByQuery({ list }: TokenUse, now: number): void {
+    const isKnown = now - (this.#ownFailures.get(list) ?? -Infinity) < OWN_FAILURE_MS;
+    if (!isKnown) this.#ownFailures.set(list, now);
+  }
+
+  /** Whether such a failure has been found of late, and the list has answered with a page since. */
+  isFineBesideFailures({ list }: TokenUse, now: number): boolean {
+    const worked = this.#worked.get(list) ?? -Infinity;
+    const failed = this.#ownFailures.get(list) ?? -Infinity;
+    return worked >= failed && now - failed < OWN_FAILURE_MS;
   }
 
   works({ list, sentAt }: TokenUse): void {

@@ -42,6 +42,8 @@ const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false }
  * - A token that worked for a list and is refused by it is dead.
  * - A list that refuses a token which other lists accept is forbidden. So are queries by date or number that the list refuses while it accepts
  *   the token without them.
+ * - Once a failure that would be final was found to be the query's own, and the list has answered another query since, further
+ *   ones are final at once for a minute: the search for dates that a list accepts asks a dozen such queries.
  * - A token that brought nothing but failures for five seconds, or a failure that would be final, may be a dead token that is
  *   reported in another way. One login shows it; {@link LoginPace} makes the gaps between such logins grow.
  */
@@ -103,9 +105,12 @@ export class TokenLife {
     if (use.token.text !== newest?.token.text) return this.#reportOld(use, outcome, now);
     if (outcome === 'worked') return this.#works(newest, use);
     newest.fails(use, now);
-    return outcome === 'failed'
-      ? this.#fails(newest, use, now)
-      : this.#refuses(newest, use, outcome, now);
+    if (outcome === 'failed') return this.#fails(newest, use, now);
+    const mayBeQuery = outcome === 'failed-for-good';
+    if (mayBeQuery && newest.isFineBesideFailures(use, now)) return FINAL;
+    const verdict = this.#refuses(newest, use, outcome, now);
+    if (mayBeQuery && verdict.isFinal) newest.failsByQuery(use, now);
+    return verdict;
   }
 
   #works(newest: TokenEvidence, use: TokenUse): TokenVerdict {

@@ -170,6 +170,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       const isStuck = idle.isStuck(at, records, joint.anchored);
       const wasWhole = plan.isWhole;
       if (!wasWhole && (isElsewhere || isStuck)) plan.foundWhole();
+      if (wasWhole && isStuck) plan.foundHalf();
       plan.findings().forEach(tell);
       if (plan.isFixed && !isFixed) {
         isFixed = true;
@@ -200,7 +201,13 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
         pageSize,
       });
       if (isOver) tell('endless');
-      const last = !pagination.has_next_page || isAtEmpty || isOver;
+      // A server may take a page for full that it has cut short: its total knows better, as long as pages bring something new.
+      const isCutShort =
+        length < place.pageSize &&
+        end < (pagination.total_records ?? 0) &&
+        (tally?.isCounting() ? isNews === true : !isIdle(at, records));
+      const hasNext = pagination.has_next_page || isCutShort;
+      const last = !hasNext || isAtEmpty || isOver;
       const repeated = round > 0;
       if (repeated && missing === 0) return page(undefined);
       if (repeated && missing && !short && (last || isNews === false)) {

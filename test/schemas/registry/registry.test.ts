@@ -130,6 +130,19 @@ describe('register', () => {
     ]);
   });
 
+  it.each([
+    ['no registry would use', 404, '<html>'],
+    ['without an error code', 404, { message: 'no' }],
+    ['of a method', 405, { message: 'no' }],
+  ])('sets the level where asking for it is refused in words %s', async (_, status, body) => {
+    const { registry, lines } = await fake(({ line }) => {
+      if (line.startsWith('GET')) return { status, body };
+      return { body: line.startsWith('POST') ? { id: 7 } : {} };
+    });
+    expect(await registry.register('s', schema)).toBe(7);
+    expect(lines().map((line) => line.split(' ')[0])).toEqual(['GET', 'PUT', 'POST']);
+  });
+
   it('asks once for all who ask, then and later', async () => {
     const { registry, lines } = await fake(registering);
     const both = await Promise.all([

@@ -71,6 +71,20 @@ it('asks an identity provider for one token, and sends it with each request', as
   expect(endpoint.requests.map(({ form }) => form.scope)).toEqual(['registry']);
 });
 
+it('keeps a new token that the registry refuses at first', async () => {
+  const { endpoint, auth } = await identityProvider();
+  let refusals = 2;
+  const server = await serve((request, response) => {
+    if ((refusals -= 1) < 0) return notFound(request, response);
+    response.writeHead(401).end('<html>not yet</html>');
+  });
+  open.push(() => server.close());
+  const registry = registryAt(server.url.href, { auth });
+
+  expect(await registry.latest('a')).toBeUndefined();
+  expect(endpoint.requests).toHaveLength(1);
+}, 15_000);
+
 it('asks for another token when the registry refuses one before its end', async () => {
   const { endpoint, auth } = await identityProvider();
   const revoked = new Set<string | undefined>();
@@ -85,7 +99,7 @@ it('asks for another token when the registry refuses one before its end', async 
 
   expect(await registry.latest('a')).toBeUndefined();
   expect(endpoint.requests).toHaveLength(2);
-});
+}, 20_000);
 
 it('asks for no third token when the registry refuses each of them', async () => {
   const { endpoint, auth } = await identityProvider();
@@ -100,7 +114,7 @@ it('asks for no third token when the registry refuses each of them', async () =>
   expect(error).toMatchObject({ code: 'REGISTRY_REFUSED' });
   expect((error as Error).message).toContain('unknown issuer: check SCHEMA_REGISTRY_OAUTH_SCOPE');
   expect(endpoint.requests).toHaveLength(2);
-});
+}, 20_000);
 
 it('names the settings of the token endpoint when that refuses the client', async () => {
   const { endpoint, auth } = await identityProvider();

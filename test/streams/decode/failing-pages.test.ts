@@ -16,9 +16,11 @@ const limit: Limit = (source) => source;
 const records = (count: number) => Array.from({ length: count }, (_, n) => `{"id":${n}}`);
 const keyOf = (json: JsonValue) => String((json as { id: number }).id);
 
-type Reply = number | 'drop' | undefined;
+/** Answers with 200 that are no page. */
+const NO_PAGES = { html: '<h1>oops</h1>', nothing: '', error: '{"success":false}' } as const;
+type Reply = number | 'drop' | keyof typeof NO_PAGES | undefined;
 
-/** A list whose requests fail as `fails` says: with a status, or without an answer. */
+/** A list whose requests fail as `fails` says: with a status, without an answer, or with one that is no page. */
 function serverOf(
   texts: readonly string[],
   fails: (offset: number, pageSize: number, nth: number) => Reply,
@@ -36,6 +38,9 @@ function serverOf(
     const status = fails(offset, pageSize, met.length);
     if (status === 'drop')
       return Promise.reject(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+    if (typeof status === 'string') {
+      return Promise.resolve({ status: 200, headers: {}, text: NO_PAGES[status] });
+    }
     const text = status === undefined ? pageText(texts, offset, pageSize) : '<h1>oops</h1>';
     return Promise.resolve({ status: status ?? 200, headers: headersOf(offset), text });
   });
@@ -69,6 +74,9 @@ describe('a page that fails because of one record', () => {
     ['the last', 999, 500],
     ['without an answer', 95, 'drop'],
     ['refused for good', 95, 400],
+    ['a page of HTML with status 200', 95, 'html'],
+    ['an empty body with status 200', 95, 'nothing'],
+    ['an error in JSON with status 200', 95, 'error'],
   ] as const)('is read around it: %s', async (_, at, reply) => {
     const fails = (offset: number, pageSize: number) =>
       holds(at)(offset, pageSize) ? reply : undefined;
@@ -176,35 +184,38 @@ it('a page read around a failing record is as old as the oldest part, which came
 });
 
 describe('pages that fail because they are large', () => {
-  it.each([504, 413, 400, 'drop'] as const)('become smaller, and grow again: %s', async (reply) => {
-    let most = 500;
-    const plan = new PagePlan();
-    const { list, met } = serverOf(
-      records(5_000),
-      (offset, pageSize) => (pageSize > most && offset >= 2_000 ? reply : undefined),
-      { plan },
-    );
-    const page = (offset: number) =>
-      firstValueFrom(list({ offset, pageSize: plan.limit(1_000) }, limit)).then((answer) => {
-        const { length } = answer.data;
-        plan.saw({
-          place: { offset, pageSize: length },
-          length,
-          hasNext: true,
-          reported: undefined,
+  it.each([504, 413, 400, 'drop', 'html'] as const)(
+    'become smaller, and grow again: %s',
+    async (reply) => {
+      let most = 500;
+      const plan = new PagePlan();
+      const { list, met } = serverOf(
+        records(5_000),
+        (offset, pageSize) => (pageSize > most && offset >= 2_000 ? reply : undefined),
+        { plan },
+      );
+      const page = (offset: number) =>
+        firstValueFrom(list({ offset, pageSize: plan.limit(1_000) }, limit)).then((answer) => {
+          const { length } = answer.data;
+          plan.saw({
+            place: { offset, pageSize: length },
+            length,
+            hasNext: true,
+            reported: undefined,
+          });
+          return length;
         });
-        return length;
-      });
-    expect(await page(0)).toBe(1_000);
-    expect(await page(2_000)).toBe(500);
-    expect(plan.findings()).toEqual(['smaller']);
-    met.length = 0;
-    for (let n = 0; n < 9; n += 1) expect(await page(2_000)).toBe(500);
-    expect(met).toHaveLength(9);
-    most = 1_000;
-    await page(2_000);
-    expect(await page(2_000)).toBe(1_000);
-  });
+      expect(await page(0)).toBe(1_000);
+      expect(await page(2_000)).toBe(500);
+      expect(plan.findings()).toEqual(['smaller']);
+      met.length = 0;
+      for (let n = 0; n < 9; n += 1) expect(await page(2_000)).toBe(500);
+      expect(met).toHaveLength(9);
+      most = 1_000;
+      await page(2_000);
+      expect(await page(2_000)).toBe(1_000);
+    },
+  );
 });
 
 describe('an API that is away', () => {

@@ -109,3 +109,8 @@ describe('an answer that is not whole is an error', () => {
     await expect(withoutCoding(body, declared, LIMIT)).rejects.toThrow();
   });
 });
+
+it.each([undefined, 'zstd', 'gzip'])('zstd is named, declared as %s', async (declared) => {
+  const body = Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x24, 0, 1, 0, 0]);
+  await expect(withoutCoding(body, declared, LIMIT)).rejects.toThrow('zstd');
+});

@@ -369,6 +369,42 @@ describe('a query that the API refuses', () => {
   });
 });
 
+describe('a search through many queries that the API refuses without a reason', () => {
+  const search = async () => {
+    const all = polling([], (api) => {
+      api.inPlace = (_, query) => (query.get('orderNumber') === '5' ? json(400, {}) : undefined);
+    });
+    const { time, one } = all;
+    const ask = async (orderNumber: string, ms: number) => {
+      one('orders', orderNumber).subscribe();
+      await time.pass(ms);
+    };
+    await ask('1', SECOND);
+    one('orders', '5').subscribe(); // two lanes at once
+    await ask('5', 10 * SECOND);
+    await ask('1', SECOND);
+    for (let nth = 0; nth < 4; nth += 1) await ask('5', SECOND);
+    await ask('1', SECOND);
+    return { ...all, ask };
+  };
+
+  it('takes a second for each but the first, and one login', async () => {
+    const { api, failed } = await search();
+    expect(failed).toEqual(Array(6).fill('orders 5: http://api/v1/orders answered 400'));
+    expect(api.logins).toHaveLength(2);
+  });
+
+  it('keeps no token that dies later in the same way', async () => {
+    const { time, api, failed, ask } = await search();
+    await time.pass(MINUTE);
+    api.deadToken = json(400, {});
+    api.revoke();
+    await ask('1', 10 * SECOND);
+    expect(failed).toHaveLength(6);
+    expect(api.logins).toHaveLength(3);
+  });
+});
+
 describe('half of the requests refused by one backend of two', () => {
   it.each([json(401, {}), json(500, {}), json(403, {}), json(400, {})])(
     'with $status: few logins',

@@ -19,6 +19,10 @@ interface Server {
   readonly echo?: 'used' | 'asked' | 'missing' | 'zero';
   readonly wraps?: boolean;
   readonly claimsNext?: boolean;
+  /** Offsets are rounded to multiples of this instead of the page size. */
+  readonly step?: number;
+  /** `has_next_page` is worked out from the size that was asked for. */
+  readonly trustsAsked?: boolean;
 }
 
 const ids = (first: number, last: number): JsonValue[] =>
@@ -26,9 +30,11 @@ const ids = (first: number, last: number): JsonValue[] =>
 
 function serve(list: readonly JsonValue[], asked: PagePlace, server: Server): Answer {
   const { offsets = 'exact', sizes = [1, 1_000], echo = 'used', wraps, claimsNext } = server;
+  const { trustsAsked = false } = server;
   const size = Math.min(Math.max(asked.pageSize, sizes[0]), sizes[1]);
   const round = { exact: (x: number) => x, down: Math.floor, nearest: Math.round }[offsets];
-  let begin = offsets === 'exact' ? asked.offset : round(asked.offset / size) * size;
+  const step = server.step ?? size;
+  let begin = offsets === 'exact' ? asked.offset : round(asked.offset / step) * step;
   const isWrapped = wraps === true && begin >= list.length;
   if (isWrapped) begin = 0;
   const reported = {
@@ -40,7 +46,10 @@ function serve(list: readonly JsonValue[], asked: PagePlace, server: Server): An
   return {
     ...answer(list.slice(begin, begin + size), {
       total_records: list.length,
-      has_next_page: claimsNext === true || isWrapped || begin + size < list.length,
+      has_next_page:
+        claimsNext === true ||
+        isWrapped ||
+        begin + (trustsAsked ? asked.pageSize : size) < list.length,
     }),
     reported,
   };
@@ -108,10 +117,14 @@ describe.each(ECHOES)('a server that moves offset, and says of it: %s', (echo) =
     ['rounds down and ignores pageSize', { offsets: 'down', sizes: [50, 50] }],
     ['caps the page', { sizes: [1, 40] }],
     ['ignores pageSize', { sizes: [50, 50] }],
+    ['rounds down to 50, whatever the page size', { offsets: 'down', step: 50 }],
+    ['rounds down to 64, whatever the page size', { offsets: 'down', step: 64 }],
+    ['rounds to the nearest 20, whatever the page size', { offsets: 'nearest', step: 20 }],
+    ['caps the page, and ends too early by its word', { sizes: [1, 25], trustsAsked: true }],
   ] as const)('has its 1,000 records read, and the reading ends: %s', (_, server) => {
     const outcome = read([ids(1, 1_000)], { ...server, echo });
     expect(outcome.read.size).toBe(1_000);
-    expect(outcome.requests.length).toBeLessThan(80);
+    expect(outcome.requests.length).toBeLessThan(100);
     expect(outcome.troubles).not.toContain('unsettled');
   });
 
