@@ -4,6 +4,7 @@ import { SimLedger } from '../account/ledger/sim-ledger.ts';
 import { Chance } from './chance.ts';
 import { SAFE } from './draw.ts';
 import { DATES_AS_WRITTEN, SimApi } from './sim-api.ts';
+import type { SORTS } from './sim-list.ts';
 import { SimBroker } from './sim-broker.ts';
 import { SIM_DESTINATION } from './sim-destination.ts';
 import { SimProcess } from './sim-process.ts';
@@ -20,15 +21,18 @@ export interface OneProcessOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Of list requests, and of logins. */
   readonly perMinute: number;
+  /** Default `key-asc`. */
+  readonly sort?: (typeof SORTS)[number];
 }
 
-/** A process that has one list of a well-behaved API, and nothing that fails. */
-export function oneProcess({ seed, resource, env, perMinute }: OneProcessOptions) {
+/** A process that has one list of a well-behaved API, and nothing that fails; `lines` is what it does. */
+export function oneProcess(options: OneProcessOptions) {
+  const { seed, resource, env, perMinute, sort = 'key-asc' } = options;
   const chance = new Chance(seed);
   const time = new SimTime(Date.parse('2026-06-01T12:00:00Z'));
   const traits = {
     resource,
-    sort: 'key-asc',
+    sort,
     resolutionMs: 1,
     lateMs: 0,
     stampSkewMs: 0,
@@ -58,6 +62,7 @@ export function oneProcess({ seed, resource, env, perMinute }: OneProcessOptions
     needs: ['api', 'kafka', 'registry'],
   });
   const quota = { ...config.quota, perMinute, loginsPerMinute: perMinute };
+  const lines: string[] = [];
   const world = {
     config: { ...config, quota },
     isScarce: false,
@@ -68,8 +73,9 @@ export function oneProcess({ seed, resource, env, perMinute }: OneProcessOptions
     broker,
     registry,
     destination: SIM_DESTINATION,
-    trace: undefined,
+    trace: (line: string) => lines.push(line),
   };
-  const { state } = new SimProcess('p1', world, new SimFolder(), SAFE);
-  return { state, time, api, broker, registry, topic };
+  const process = new SimProcess('p1', world, new SimFolder(), SAFE);
+  const { state } = process;
+  return { state, process, lines, time, api, broker, registry, topic };
 }

@@ -17,9 +17,11 @@ import { stringifyJson } from '../../schemas/json/json.ts';
 import type { ListQuery } from '../http/list-query.ts';
 import type { LogicalClock, Span } from '../http/logical-clock.ts';
 import type { PagePlace, PagePlan } from '../http/page-plan.ts';
+import type { PagePatience } from '../http/page-request.ts';
 import { PageRecord } from '../records/page-record.ts';
 import type { Answer } from './answer.ts';
 import type { FailingPlaces } from './failing-places.ts';
+import { OffsetLimit } from './offset-limit.ts';
 
 /** A page's request failed in a way that may depend on what it asked for; `error` says how. */
 export class PageFailure extends Error {
@@ -52,28 +54,36 @@ function isPageRefused(error: unknown): boolean {
 const LEAST_FAILURES = 3;
 const LEAST_MS = 5_000;
 
-/** Counts the failures of one page. Its result says after each whether the page is given up, to be read in another way. */
-export function pagePatience(
-  scheduler: SchedulerLike,
-  isHurried: boolean,
-): (error: unknown) => boolean {
+/**
+ * How a page is asked for. `some`: a few times. `one`: once. `probe`: once too, as a page that other lanes read as well, so that a refusal says
+ * something about the token.
+ */
+export type PageTries = 'some' | 'one' | 'probe';
+
+/** Counts the failures of one page, and says after each whether the page is given up, to be read in another way. */
+export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePatience {
   let failures = 0;
   let since: number | undefined;
-  return (error) => {
-    if (!mayBeOfPage(error)) return false;
-    failures += 1;
-    since ??= scheduler.now();
-    return isHurried || (failures >= LEAST_FAILURES && scheduler.now() - since >= LEAST_MS);
+  return {
+    isSuspect: tries !== 'probe',
+    isGivenUp: (error) => {
+      if (!mayBeOfPage(error)) return false;
+      failures += 1;
+      since ??= scheduler.now();
+      if (tries !== 'some') return tries === 'one' || !isPageRefused(error);
+      return failures >= LEAST_FAILURES && scheduler.now() - since >= LEAST_MS;
+    },
   };
 }
 
 /** What {@link failingPages} needs. */
 export interface FailingPagesOptions {
-  /** Asks for another page; errors with a {@link PageFailure}: at once if hurried, else after some tries. */
-  readonly ask: (query: ListQuery, isHurried: boolean) => Observable<Answer>;
+  /** Asks for another page; errors with a {@link PageFailure} after its tries. */
+  readonly ask: (query: ListQuery, tries: PageTries) => Observable<Answer>;
   readonly plan: PagePlan;
   readonly places: FailingPlaces;
   readonly clock: LogicalClock;
+  readonly scheduler: SchedulerLike;
 }
 
 /** Failing records side by side, at most: more of them are no fault of the records. */
@@ -91,11 +101,16 @@ const LEAST_BEHIND = 20;
  * that record is asked for, then the page behind it, the one before it, and the record again. If it failed both times it has not
  * moved, and the parts are one page with a gap: an unreadable record, whose text says after which key it stands. So a page takes
  * some 20 requests once, and three whenever it is read later (see {@link FailingPlaces}).
+ *
+ * If every record from some place on fails, the API serves the list up to there only (see {@link OffsetLimit}): the answer has the
+ * page's records in front of that place, and says that the list is cut. The place is remembered by the plan, and costs some seven
+ * requests when it is met again.
  */
 export function failingPages(
   options: FailingPagesOptions,
 ): (query: ListQuery & PagePlace, error: unknown) => Observable<Answer> {
-  const { ask, plan, places, clock } = options;
+  const { ask, plan, places, clock, scheduler } = options;
+  const limit = new OffsetLimit(scheduler);
 
   const narrowed = (query: ListQuery & PagePlace, error: unknown): Observable<Answer> =>
     defer(() => {
@@ -109,8 +124,8 @@ export function failingPages(
         if (!isUsed) answer.records?.settle(); // a joined page still reads the bodies of its parts
       };
       /** The page there; undefined if it fails. */
-      const attempt = (part: PagePlace, isHurried = true): Observable<Answer | undefined> =>
-        ask({ ...query, ...part }, isHurried).pipe(
+      const attempt = (part: PagePlace, tries: PageTries = 'one'): Observable<Answer | undefined> =>
+        ask({ ...query, ...part }, tries).pipe(
           tap((answer) => {
             unsettled.set(answer.span.begin, answer);
             if (plan.isWhole || !isElsewhere(answer, part)) return;
@@ -124,7 +139,7 @@ export function failingPages(
       const failed = () => throwError(() => error);
       /** Odd offsets; the first one outside of the page. */
       const [outside, ...inside] = offset > 0 ? [1, 5] : [pageSize | 1, 1, 5];
-      const probe = () => attempt({ offset: outside, pageSize: 1 });
+      const probe = () => attempt({ offset: outside, pageSize: 1 }, 'probe');
 
       const split = (
         page: PagePlace,
@@ -156,9 +171,36 @@ export function failingPages(
         return one(0, front, good);
       };
       const alone = (at: number, front: Answer | undefined): Observable<Answer> =>
-        attempt({ offset: at, pageSize: 1 }, false).pipe(
-          switchMap((answer) => (answer ? of(front ?? answer) : across(at))),
+        attempt({ offset: at, pageSize: 1 }, 'some').pipe(
+          switchMap((answer) => (answer ? of(front ?? answer) : limited(at))),
+          switchMap((answer) => (answer ? of(answer) : across(at))),
         );
+
+      /** The page up to an offset from which on the API serves nothing. */
+      const limitedTo = (at: number, { pagination, serverTime, elapsedMs = 0 }: Answer) =>
+        front(at).pipe(
+          map((data): Answer => {
+            isUsed = true;
+            plan.limitFound(at);
+            const span = clock.answered(begin);
+            const nothingBehind = { ...pagination, has_next_page: false };
+            return { span, serverTime, elapsedMs, data, pagination: nothingBehind, isCut: true };
+          }),
+        );
+      /** The page up to an offset if the API serves nothing from there on, and `other` elsewhere; undefined if it does. */
+      const limitedBy = (other: Answer, at: number, isKnown = false) => {
+        if (at === 0) return of(undefined);
+        const { total_records: total } = other.pagination;
+        return limit.isAt({ attempt, at, total, pageSize }).pipe(
+          switchMap((isLimit) => {
+            if (!isLimit) return of(undefined);
+            const isBelieved = isKnown || limit.isLasting(isPageRefused(error));
+            return isBelieved ? limitedTo(at, other) : failed();
+          }),
+        );
+      };
+      const limited = (at: number, isKnown = false): Observable<Answer | undefined> =>
+        probe().pipe(switchMap((other) => (other ? limitedBy(other, at, isKnown) : failed())));
 
       const behind = (row: number[], at: number, most: number): Observable<Answer[]> => {
         const part = plan.from(at, Math.max(1, most));
@@ -265,6 +307,16 @@ export function failingPages(
           ),
         );
       };
+      /** The page up to where the API was seen to serve the list, if that is still so; undefined if not. */
+      const asLimited = (): Observable<Answer | undefined> => {
+        const at = Math.max(offset, plan.servedTo);
+        if (at >= offset + pageSize) return of(undefined);
+        return limited(at, true).pipe(
+          tap((answer) => {
+            if (!answer) plan.limitFound(Infinity);
+          }),
+        );
+      };
       const search = (): Observable<Answer> => {
         places.forget(isDated, offset, pageSize);
         return probe().pipe(
@@ -273,6 +325,16 @@ export function failingPages(
             const { total_records: total } = other.pagination;
             if (offset > 0 && total !== undefined && total <= offset)
               return of(nothingBehind(other));
+            // Whole pages keep their size: a part of it has to be one as well.
+            const size = plan.isWhole
+              ? pageSize
+              : Math.min(pageSize, Math.max(1, (total ?? Infinity) - offset));
+            const inParts = () =>
+              (size < pageSize ? attempt({ offset, pageSize: size }) : of(undefined)).pipe(
+                switchMap((found) =>
+                  found ? of(found) : split({ offset, pageSize: size }, undefined, 0),
+                ),
+              );
             return (
               pageSize > 1 && !plan.isWhole && !plan.isTrying
                 ? placed(outside, inside, other)
@@ -285,11 +347,9 @@ export function failingPages(
               switchMap((found) => {
                 if (found) return of(found);
                 if (!isAligned()) return aligned();
-                // Whole pages keep their size: a part of it has to be one as well.
-                const size = plan.isWhole
-                  ? pageSize
-                  : Math.min(pageSize, Math.max(1, (total ?? Infinity) - offset));
-                return split({ offset, pageSize: size }, undefined, 0);
+                return limitedBy(other, offset).pipe(
+                  switchMap((answer) => (answer ? of(answer) : inParts())),
+                );
               }),
             );
           }),
@@ -310,7 +370,7 @@ export function failingPages(
         };
         const record = single?.data[0];
         if (!record) return elsewhere();
-        return ask({ ...query, offset: at, pageSize: 2 }, true).pipe(
+        return ask({ ...query, offset: at, pageSize: 2 }, 'one').pipe(
           tap((answer) => unsettled.set(answer.span.begin, answer)),
           switchMap((answer) =>
             of(!isElsewhere(answer, { offset: at }) && answer.data[0]?.key === record.key),
@@ -336,6 +396,7 @@ export function failingPages(
 
       if (!isAligned()) return aligned();
       return asBefore().pipe(
+        switchMap((answer) => (answer ? of(answer) : asLimited())),
         switchMap((answer) => (answer ? of(answer) : search())),
         tap(({ span }) => unsettled.delete(span.begin)),
         finalize(() => {

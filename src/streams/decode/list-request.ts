@@ -23,7 +23,12 @@ import type { ListQuery } from '../http/list-query.ts';
 import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
 import { pageRequest } from '../http/page-request.ts';
-import type { PageRequest, PageRequestOptions, RawPage } from '../http/page-request.ts';
+import type {
+  PagePatience,
+  PageRequest,
+  PageRequestOptions,
+  RawPage,
+} from '../http/page-request.ts';
 import { PagePlan } from '../http/page-plan.ts';
 import type { PagePlace } from '../http/page-plan.ts';
 import type { Limit } from '../quota/token-bucket.ts';
@@ -147,16 +152,11 @@ export function decodedList(options: DecodedListOptions): ListRequest {
       );
     });
   /** What is no JSON is tried so often before it is taken for what the API has to say. */
-  const asking = (
-    query: ListQuery,
-    limit: Limit,
-    tries: number,
-    isGivenUp?: (error: unknown) => boolean,
-  ) => {
+  const asking = (query: ListQuery, limit: Limit, tries: number, patience?: PagePatience) => {
     let left = tries;
     const isLastTry = () => --left <= 0;
-    const raw$ = isGivenUp
-      ? request(query, limit, isGivenUp).pipe(
+    const raw$ = patience
+      ? request(query, limit, patience).pipe(
           catchError((error: unknown) =>
             throwError(() => (mayBeOfPage(error) ? new PageFailure(error) : error)),
           ),
@@ -169,18 +169,14 @@ export function decodedList(options: DecodedListOptions): ListRequest {
   };
 
   /** The page, or what can be read around its broken records; errors with a `PageFailure` if the requests are given up. */
-  const reading = (
-    query: ListQuery,
-    limit: Limit,
-    isGivenUp?: (error: unknown) => boolean,
-  ): Observable<Answer> => {
+  const reading = (query: ListQuery, limit: Limit, patience?: PagePatience): Observable<Answer> => {
     const around = brokenPages({
       url,
       ask: (part) => asking(part, limit, 1),
       texts,
       settle: ({ begin }) => logicalClock.settle(begin),
     });
-    return defer(() => asking(query, limit, TRIES, isGivenUp)).pipe(
+    return defer(() => asking(query, limit, TRIES, patience)).pipe(
       switchMap((answer) => (isBroken(answer) ? around(query, answer) : of(answer))),
       backoff({ ...retrying, firstMs: AROUND_AGAIN_MS }),
     );
@@ -190,12 +186,15 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     defer(() => {
       let isHurried = plan.isTrying || places.size > 0;
       const narrowed = failingPages({
-        ask: (part, hurried) => reading(part, limit, pagePatience(scheduler, hurried)),
+        ask: (part, tries) => reading(part, limit, pagePatience(scheduler, tries)),
         plan,
         places,
         clock: logicalClock,
+        scheduler,
       });
-      return defer(() => reading(query, limit, pagePatience(scheduler, isHurried))).pipe(
+      return defer(() =>
+        reading(query, limit, pagePatience(scheduler, isHurried ? 'one' : 'some')),
+      ).pipe(
         catchError((failure: unknown) => {
           if (!(failure instanceof PageFailure)) return throwError(() => failure);
           isHurried = true;
