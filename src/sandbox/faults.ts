@@ -18,6 +18,8 @@ export type FaultSpec = FaultKind & {
   readonly pageSizeOver?: number;
   /** Only requests with at least this `offset`. Default: any. */
   readonly offsetFrom?: number;
+  /** Only requests whose `offset` and `pageSize` add up to more than this. Default: any. */
+  readonly endOver?: number;
 };
 
 /** What can go wrong with a request. */
@@ -129,10 +131,11 @@ export class Faults {
 
 /** Whether a request is one of those that a fault is limited to. */
 function concerns(
-  { holding, pageSizeOver, offsetFrom }: FaultSpec,
+  { holding, pageSizeOver, offsetFrom, endOver }: FaultSpec,
   asked: Asked | undefined,
 ): boolean {
   if (pageSizeOver !== undefined && !(asked && asked.pageSize > pageSizeOver)) return false;
   if (offsetFrom !== undefined && !(asked && asked.offset >= offsetFrom)) return false;
+  if (endOver !== undefined && !(asked && asked.offset + asked.pageSize > endOver)) return false;
   return holding === undefined || asked?.holds(holding) === true;
 }
