@@ -65,7 +65,7 @@ export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePa
   let failures = 0;
   let since: number | undefined;
   return {
-    isSuspect: tries !== 'probe',
+    isOfPage: (error) => tries !== 'probe' && isPageRefused(error),
     isGivenUp: (error) => {
       if (!mayBeOfPage(error)) return false;
       failures += 1;

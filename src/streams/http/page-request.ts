@@ -39,8 +39,8 @@ export interface RawPage extends Pick<HttpAnswer, 'body' | 'text'> {
 export interface PagePatience {
   /** Called with each error that can pass: true ends the tries with that error. */
   readonly isGivenUp: (error: unknown) => boolean;
-  /** Whether the page may be the cause of a refusal such as 400: then it says nothing about the token. */
-  readonly isSuspect: boolean;
+  /** Whether the page may be the cause of a refusal, such as a 400, and the caller looks into that: it then says nothing about the token. */
+  readonly isOfPage: (error: unknown) => boolean;
 }
 
 /**
@@ -54,7 +54,7 @@ export type PageRequest = (
   patience?: PagePatience,
 ) => Observable<RawPage>;
 
-const ENDLESS: PagePatience = { isGivenUp: () => false, isSuspect: false };
+const ENDLESS: PagePatience = { isGivenUp: () => false, isOfPage: () => false };
 
 /** How pages are asked for: where, with which token, and what is told of it. */
 export interface PageRequestOptions {
@@ -112,14 +112,14 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     answer: HttpAnswer,
     use: TokenUse,
     query: ListQuery,
-    isSuspect: boolean,
+    isOfPage: PagePatience['isOfPage'],
   ): Error => {
     const { status } = answer;
     const { offset } = query;
     const isBlocked = status === 403 && !isJson(answer);
     const error = (isBlocked ? blockedError : statusError)(url, answer, { offset });
     const outcome = outcomeOf(answer, error, query);
-    if (!outcome || (isSuspect && outcome === 'failed-for-good')) return error;
+    if (!outcome || (outcome === 'failed-for-good' && isOfPage(error))) return error;
     const { isFinal, pauseMs } = tokens.report(use, outcome);
     const isRefusal = outcome === 'refused' || outcome === 'forbidden';
     if (isFinal && isRefusal) return forbiddenError(url, status, offset);
@@ -138,7 +138,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     query: ListQuery,
     waitedMs: number,
     failures: Failures,
-    isSuspect: boolean,
+    isOfPage: PagePatience['isOfPage'],
   ): Observable<RawPage> =>
     defer(() => {
       const begin = logicalClock.begin();
@@ -164,7 +164,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
           const isNone = isNotFound(answer, query);
           if (!isSuccess(answer.status) && !isNone) {
             failures.since ??= askedAt;
-            throw failure(answer, use, query, isSuspect);
+            throw failure(answer, use, query, isOfPage);
           }
           const { date, ageMs } = answer;
           const dated = { askedAt, elapsedMs, date, ageMs };
@@ -192,12 +192,12 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
       );
     });
 
-  return (query, limit, { isGivenUp, isSuspect } = ENDLESS) => {
+  return (query, limit, { isGivenUp, isOfPage } = ENDLESS) => {
     const sent = (waitsSince: number, failures: Failures) =>
       defer(() => {
         const token = tokens.current(); // after the wait: fresh as it is sent
         if (!token) return of(undefined);
-        return send(token, query, scheduler.now() - waitsSince, failures, isSuspect);
+        return send(token, query, scheduler.now() - waitsSince, failures, isOfPage);
       });
     const attempt = (failures: Failures): Observable<RawPage> =>
       defer(() =>
