@@ -20,7 +20,7 @@ export interface PageLane {
   /** The list's pages, by a query's dates; default from the beginning. */
   readonly scan: (
     query: object,
-    more?: Pick<PagesOptions, 'from' | 'endsAtCut' | 'onTrouble'>,
+    more?: Pick<PagesOptions, 'from' | 'onTrouble'>,
   ) => Observable<ScanPage>;
   /** What settles a read of this lane. */
   readonly settling: (span: Span) => () => void;

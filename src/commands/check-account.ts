@@ -31,6 +31,7 @@ import { checkRights } from './check-kafka.ts';
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
 import { checkDates } from './check-dates.ts';
 import { checkPaging } from './check-paging.ts';
+import { checkTotal } from './check-total.ts';
 import { attempt } from './findings.ts';
 import type { Finding } from './findings.ts';
 import { oneAccount } from './one-account.ts';
@@ -109,9 +110,12 @@ function isRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && error.code === 'KAFKA_REFUSED';
 }
 
-/** A login, and the requests of each list: its first page, one that begins elsewhere and, where the list takes dates, two with dates. */
+/**
+ * A login, and the requests of each list: its first page, one that begins elsewhere, its end and what is behind it and, where the list takes dates,
+ * four with dates.
+ */
 function batchesOf({ quota, resources }: ConfigWith<'api'>): Record<string, number> {
-  const counts = resources.map((resource) => (RULES[resource].windowed ? 4 : 2));
+  const counts = resources.map((resource) => (RULES[resource].windowed ? 8 : 4));
   if (quota.scope === 'key') return { [LOGIN]: 1, [ALL]: counts.reduce((sum, n) => sum + n, 0) };
   return {
     [LOGIN]: 1,
@@ -179,8 +183,15 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
         const dates = RULES[resource].windowed
           ? await checkDates(answer, ask, () => scheduler.now())
           : undefined;
-        isUnwise = dates?.isUnusual === true || paging.length > 0;
-        const found = [...paging, ...(dates ? [dates.text] : [])].map((text) => `; ${text}`);
+        const cut = await checkTotal(answer, ask, {
+          pageSize: config.poll.pageSize,
+          keyFields: keyFields ?? [],
+          takesDates: dates?.isUnusual === false,
+          now: scheduler.now(),
+        });
+        const warnings = [...paging, ...(cut === undefined ? [] : [cut])];
+        isUnwise = dates?.isUnusual === true || warnings.length > 0;
+        const found = [...warnings, ...(dates ? [dates.text] : [])].map((text) => `; ${text}`);
         return `${total} records, ${key}${hidden}${found.join('')}`;
       });
       return { ...finding, ...(isUnwise && { isUnwise }) };

@@ -136,7 +136,7 @@ export function makeAccount(
   for (const spec of settings.faults) faults.add(spec);
   const drift = new RandomDrift(store, faults, seed);
   const traffic = new Traffic(store, drift, settings, trade.apart(seed));
-  const hidden = new Hidden(seed);
+  const hidden = new Hidden(settings, clock);
   const controls: SandboxAccount = {
     name,
     apiKey,

@@ -3,6 +3,7 @@ import type { PageFault } from './faults.ts';
 import type { Hidden } from './hidden.ts';
 import { listPage, selectIds } from './list-page.ts';
 import { parseListQuery } from './list-query.ts';
+import type { ListQuery } from './list-query.ts';
 import type { Readings, Settings } from './options.ts';
 import { Random } from './random.ts';
 import { RULES } from './resources.ts';
@@ -28,6 +29,8 @@ export class Api {
   /** For what goes wrong with pages. */
   readonly #random: Random;
   #lists = 0;
+  /** The newest count of each whole list. */
+  readonly #counts = new Map<Resource, { readonly at: number; readonly total: number }>();
 
   /** @param clock the server's clock, in epoch ms. */
   constructor(
@@ -66,7 +69,7 @@ export class Api {
     token: string | undefined,
     fault?: PageFault,
   ): Promise<Answer> {
-    const { readings, sort, shuffleTies, replicaLagMs, totalCap, totalStep } = this.#settings;
+    const { readings, sort, shuffleTies, replicaLagMs, totalCap } = this.#settings;
     if (token === undefined || !(await this.#tokens.accepts(token))) {
       return unauthorized(readings.unauthorized);
     }
@@ -77,7 +80,8 @@ export class Api {
     const isOfReplica = replicaLagMs > 0 && this.#lists % 2 === 0;
     const table = isOfReplica ? this.#store.replica(resource) : this.#store.table(resource);
     const body = listPage(table, query, {
-      ...{ sort, totalCap, totalStep },
+      ...{ sort, totalCap },
+      estimate: (total) => this.#estimate(resource, query, total),
       readings,
       ...(shuffleTies && { shuffle: this.#lists }),
       ...(hidden && { hidden }),
@@ -88,6 +92,18 @@ export class Api {
     const headers = { 'content-type': `application/json; charset=${readings.charset}` };
     const status = readings.success === 'ok' ? 200 : 203;
     return { status, headers, body: inCharset(inEnvelope(shown, readings), readings) };
+  }
+
+  /** `total_records` for the true number of records that match a query. */
+  #estimate(resource: Resource, query: ListQuery, total: number): number {
+    const { totalStep, totalAgeMs } = this.#settings;
+    const now = this.#clock();
+    const isWhole = query.window === undefined && query.number === undefined;
+    let count = { at: now, total };
+    const last = this.#counts.get(resource);
+    if (isWhole && last && now - last.at < totalAgeMs) count = last;
+    else if (isWhole) this.#counts.set(resource, count);
+    return Math.round(count.total / totalStep) * totalStep;
   }
 
   /** Whether the answer to a request would hold a record, as far as can be told without shuffled ties. */

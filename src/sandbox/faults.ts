@@ -20,6 +20,8 @@ export type FaultSpec = FaultKind & {
   readonly offsetFrom?: number;
   /** Only requests with modification dates. Default: any. */
   readonly dated?: boolean;
+  /** Only requests whose `offset` and `pageSize` add up to more than this. Default: any. */
+  readonly endOver?: number;
 };
 
 /** What can go wrong with a request. */
@@ -133,11 +135,12 @@ export class Faults {
 
 /** Whether a request is one of those that a fault is limited to. */
 function concerns(
-  { holding, pageSizeOver, offsetFrom, dated }: FaultSpec,
+  { holding, pageSizeOver, offsetFrom, endOver, dated }: FaultSpec,
   asked: Asked | undefined,
 ): boolean {
   if (pageSizeOver !== undefined && !(asked && asked.pageSize > pageSizeOver)) return false;
   if (offsetFrom !== undefined && !(asked && asked.offset >= offsetFrom)) return false;
   if (dated === true && asked?.dated !== true) return false;
+  if (endOver !== undefined && !(asked && asked.offset + asked.pageSize > endOver)) return false;
   return holding === undefined || asked?.holds(holding) === true;
 }

@@ -20,15 +20,15 @@ export interface ListView extends Pick<Selection, 'sort' | 'shuffle' | 'hidden'>
   readonly readings?: Pick<Readings, 'echo' | 'behindEnd' | 'hasNextPage'>;
   /** Most records that a query shows and counts. Default: all. */
   readonly totalCap?: number;
-  /** The total is rounded to a multiple of this. Default 1. */
-  readonly totalStep?: number;
+  /** `total_records` for the true number of records. Default the same. */
+  readonly estimate?: (total: number) => number;
   /** What goes wrong with this page, and what decides which of its records it befalls. */
   readonly fault?: PageFault & { readonly random: Random };
 }
 
 /** The JSON text of a list's answer: `{"data":[...],"pagination":{...}}`. */
 export function listPage(table: Table, query: ListQuery, view: ListView): Buffer {
-  const { fault, readings, totalCap = Infinity, totalStep = 1 } = view;
+  const { fault, readings, totalCap = Infinity, estimate = (total) => total } = view;
   const selected = selectIds(table, query, view);
   const { total } = selected;
   const isWrapped =
@@ -36,7 +36,8 @@ export function listPage(table: Table, query: ListQuery, view: ListView): Buffer
   const begin = isWrapped ? 0 : query.offset;
   const { ids } = isWrapped ? selectIds(table, { ...query, offset: 0 }, view) : selected;
   const shown = fault?.kind === 'empty' ? [] : ids;
-  const told = Math.round(Math.min(total, totalCap) / totalStep) * totalStep;
+  const told = Math.min(estimate(total), totalCap);
+  const hasNext = query.offset + query.pageSize < Math.min(total, totalCap);
   const counted = fault?.kind === 'empty' && fault.pagination === 'empty' ? 0 : told;
   const repeated = fault?.kind === 'repeat' ? someOf(ids, fault.records ?? 1, fault.random) : NONE;
   const out = new ByteWriter(ids.length * RECORD_BYTES + 512);
@@ -56,6 +57,7 @@ export function listPage(table: Table, query: ListQuery, view: ListView): Buffer
     ...paginationOf(begin, query.pageSize, counted),
     current_offset: readings?.echo === 'missing' ? undefined : shownAs.offset,
     page_size: readings?.echo === 'missing' ? undefined : shownAs.pageSize,
+    ...(counted > 0 && { has_next_page: hasNext }),
     ...((isWrapped || readings?.hasNextPage === 'always') && { has_next_page: true }),
   };
   out.text(`],"pagination":${JSON.stringify(pagination)}}`);

@@ -18,6 +18,13 @@ const GATEWAY_TIMEOUT = {
   headers: { 'content-type': 'text/html' },
 } as const;
 
+/** A search engine's answer to a page that is too far behind. */
+const TOO_LARGE = {
+  kind: 'status',
+  status: 400,
+  body: { statusCode: 400, message: 'Result window is too large' },
+} as const;
+
 /** All named faults. To add one: a line here, and a row in docs/sandbox.md. */
 export const NAMED_FAULTS: Readonly<Record<string, NamedFault>> = {
   'offset-rounded': {
@@ -59,6 +66,33 @@ export const NAMED_FAULTS: Readonly<Record<string, NamedFault>> = {
   'total-missing': {
     meaning: 'sends no `total_records`',
     options: () => reading({ envelope: 'no-totals' }),
+  },
+  'total-capped': {
+    meaning: 'shows and counts at most so many records, as search engines do',
+    value: { name: 'records', default: '500' },
+    options: (value) => ({ totalCap: whole(value) }),
+  },
+  'total-estimated': {
+    meaning:
+      'rounds `total_records` to a multiple of so many records, and counts anew once a minute',
+    value: { name: 'records', default: '10' },
+    options: (value) => ({ totalStep: whole(value), totalAgeMs: 60_000 }),
+  },
+  'wrong-index': {
+    meaning:
+      'leaves out a twentieth of the records for so many ms, a minute after the start and every ten minutes from then on',
+    value: { name: 'ms', default: '5000' },
+    options: (value) => ({ wrongIndexMs: whole(value) }),
+  },
+  'offset-limited': {
+    meaning: 'answers 400 to an `offset` of so many records or more',
+    value: { name: 'records', default: '500' },
+    options: (value) => fault({ ...TOO_LARGE, offsetFrom: whole(value) }),
+  },
+  'window-limited': {
+    meaning: 'answers 400 to pages that reach behind so many records',
+    value: { name: 'records', default: '500' },
+    options: (value) => fault({ ...TOO_LARGE, endOver: whole(value) }),
   },
   'status-other': {
     meaning: 'answers 201 to the login, and 203 with pages',

@@ -118,6 +118,13 @@ export interface SandboxOptions {
   readonly totalCap?: number;
   /** `total_records` is an estimate: rounded to a multiple of this. Default 1. */
   readonly totalStep?: number;
+  /** `total_records` of a whole list is counted anew only once the count is this old, in ms. Default 0: with each request. */
+  readonly totalAgeMs?: number;
+  /**
+   * How long lists leave out a twentieth of their records, in ms, as a search index that lags: a minute after the start, and every
+   * ten minutes from then on. Default 0: never.
+   */
+  readonly wrongIndexMs?: number;
   /** List requests in any window. Default 100. */
   readonly quotaPerMinute?: number;
   /** Logins in any window. Default 10. */
@@ -190,6 +197,8 @@ const DEFAULTS = {
   shuffleTies: false,
   totalCap: Infinity,
   totalStep: 1,
+  totalAgeMs: 0,
+  wrongIndexMs: 0,
   quotaPerMinute: 100,
   loginQuotaPerMinute: 10,
   windowMs: 60_000,
@@ -279,6 +288,8 @@ function problems(settings: Settings): string[] {
   expect('driftEvery', Number.isInteger(driftEvery) && driftEvery >= 0, 'an integer >= 0');
   atLeast('totalCap', 1);
   atLeast('totalStep', 1);
+  atLeast('totalAgeMs', 0);
+  atLeast('wrongIndexMs', 0);
   atLeast('quotaPerMinute', 1);
   atLeast('loginQuotaPerMinute', 1);
   atLeast('windowMs', 1);

@@ -28,18 +28,37 @@ async function serving(...faults: string[]) {
     if (answer.status !== 200) return answer.status;
     const { data, pagination } = (await answer.json()) as {
       data: { order_number: number }[];
-      pagination: { current_offset?: number; page_size?: number; has_next_page: boolean };
+      pagination: {
+        current_offset?: number;
+        page_size?: number;
+        has_next_page: boolean;
+        total_records: number;
+      };
     };
     const [first] = data;
     const { current_offset: at, page_size: size, has_next_page: more } = pagination;
-    return { from: first && first.order_number - 100_001, count: data.length, at, size, more };
+    const { total_records: total } = pagination;
+    return {
+      from: first && first.order_number - 100_001,
+      count: data.length,
+      at,
+      size,
+      more,
+      total,
+    };
   };
 }
 
 describe('--fault', () => {
   it('offset-rounded', async () => {
     const page = await serving('offset-rounded');
-    expect(await page(90, 100)).toEqual({ from: 0, count: 100, at: 0, size: 100, more: true });
+    expect(await page(90, 100)).toMatchObject({
+      from: 0,
+      count: 100,
+      at: 0,
+      size: 100,
+      more: true,
+    });
     expect(await page(190, 100)).toMatchObject({ from: 100, at: 100 });
   });
   it('offset-nearest', async () => {
@@ -92,6 +111,39 @@ describe('--fault', () => {
     const page = await serving(fault);
     expect(await page(0, 10)).toMatchObject({ from: 0, count: 10 });
     expect(await page(0, 10, { modifiedFromDate: '2026-03-05' })).toBe(status);
+  });
+  it('total-capped', async () => {
+    const page = await serving('total-capped=200');
+    expect(await page(100, 100)).toMatchObject({ count: 100, total: 200, more: false });
+    expect(await page(200, 100)).toMatchObject({ count: 0, total: 200 });
+  });
+  it('total-estimated', async () => {
+    const page = await serving('total-estimated=100');
+    expect(await page(0, 230)).toMatchObject({ count: 230, total: 200, more: false });
+    expect(await page(0, 220)).toMatchObject({ total: 200, more: true });
+    for (let n = 0; n < 60; n++) sandbox!.create('orders');
+    expect(await page(0, 300)).toMatchObject({ count: 290, total: 200 });
+  });
+  it('wrong-index', async () => {
+    const page = await serving('wrong-index=5000');
+    expect(await page(0, 300)).toMatchObject({ count: 230, total: 230 });
+    sandbox!.skewClock(61_000);
+    const { count, total } = (await page(0, 300)) as { count: number; total: number };
+    expect(count).toBeGreaterThan(200);
+    expect(count).toBeLessThan(230);
+    expect(total).toBe(count);
+    sandbox!.skewClock(66_000);
+    expect(await page(0, 300)).toMatchObject({ count: 230, total: 230 });
+  });
+  it('offset-limited', async () => {
+    const page = await serving('offset-limited=100');
+    expect(await page(99, 100)).toMatchObject({ from: 99, count: 100 });
+    expect(await page(100, 1)).toBe(400);
+  });
+  it('window-limited', async () => {
+    const page = await serving('window-limited=100');
+    expect(await page(50, 50)).toMatchObject({ from: 50, count: 50 });
+    expect(await page(50, 51)).toBe(400);
   });
   it('refuses an unknown name, and a value that does not fit', () => {
     expect(() => options('--fault', 'no-such')).toThrow(

@@ -81,6 +81,20 @@ export function checkPoisoned(
     .map(({ number }) => `certificate ${number} is exact, and lacks ${key}`);
 }
 
+/** No certificate is exact whose reading lay within the time in which the API refused to show the list's end, if it lacks records. */
+export function checkCut(
+  certificates: readonly Issued[],
+  { list, traits, dateSkewMs }: Pick<SimApi, 'list' | 'traits' | 'dateSkewMs'>,
+  limitedUntil: number,
+): string[] {
+  if (dateSkewMs !== traits.dateSkewMs) return [];
+  const skewMs = traits.sendsDate ? dateSkewMs : 0;
+  return certificates
+    .filter(({ proof, at }) => proof === 'exact' && at < limitedUntil)
+    .filter(({ read, began_at, at }) => read < list.leastSize(began_at - skewMs, at))
+    .map(({ number }) => `certificate ${number} is exact, and lacks the end of the list`);
+}
+
 /**
  * Whether a certificate says of a list that stands still what it is: all of it, and nothing else. Where a field differs in every answer
  * two answers at once can't be told apart.

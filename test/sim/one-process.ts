@@ -5,6 +5,7 @@ import { Chance } from './chance.ts';
 import { SAFE } from './draw.ts';
 import { DATES_AS_WRITTEN, SimApi } from './sim-api.ts';
 import type { DatedFailure } from './sim-api.ts';
+import type { SORTS } from './sim-list.ts';
 import { SimBroker } from './sim-broker.ts';
 import { SIM_DESTINATION } from './sim-destination.ts';
 import { SimProcess } from './sim-process.ts';
@@ -25,16 +26,18 @@ export interface OneProcessOptions {
   readonly trace?: (line: string) => void;
   /** What requests with dates are answered with. Default pages. */
   readonly datedFailure?: DatedFailure;
+  /** Default `key-asc`. */
+  readonly sort?: (typeof SORTS)[number];
 }
 
-/** A process that has one list of a well-behaved API, and nothing that fails. */
+/** A process that has one list of a well-behaved API, and nothing that fails; `lines` is what it does. */
 export function oneProcess(options: OneProcessOptions) {
-  const { seed, resource, env, perMinute, trace, datedFailure = null } = options;
+  const { seed, resource, env, perMinute, trace, datedFailure = null, sort = 'key-asc' } = options;
   const chance = new Chance(seed);
   const time = new SimTime(Date.parse('2026-06-01T12:00:00Z'));
   const traits = {
     resource,
-    sort: 'key-asc',
+    sort,
     resolutionMs: 1,
     lateMs: 0,
     stampSkewMs: 0,
@@ -65,6 +68,7 @@ export function oneProcess(options: OneProcessOptions) {
     needs: ['api', 'kafka', 'registry'],
   });
   const quota = { ...config.quota, perMinute, loginsPerMinute: perMinute };
+  const lines: string[] = [];
   const world = {
     config: { ...config, quota },
     isScarce: false,
@@ -75,8 +79,12 @@ export function oneProcess(options: OneProcessOptions) {
     broker,
     registry,
     destination: SIM_DESTINATION,
-    trace,
+    trace: (line: string) => {
+      lines.push(line);
+      trace?.(line);
+    },
   };
   const process = new SimProcess('p1', world, new SimFolder(), SAFE);
-  return { state: process.state, process, time, api, broker, registry, topic };
+  const { state } = process;
+  return { state, process, lines, time, api, broker, registry, topic };
 }

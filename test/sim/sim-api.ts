@@ -7,7 +7,7 @@ import type { Chance } from './chance.ts';
 import { keyField, SimList } from './sim-list.ts';
 import type { ListTraits, SimQuery, SimRecord } from './sim-list.ts';
 import { paginationOf, PAGING_AS_WRITTEN, placeOf } from './sim-paging.ts';
-import type { Paging, Poison } from './sim-paging.ts';
+import type { Paging, Place, Poison } from './sim-paging.ts';
 import type { SimTime } from './sim-time.ts';
 
 /** What of the API a run draws by its seed. */
@@ -278,11 +278,16 @@ export class SimApi {
     const place = isPage ? placeOf(query, this.paging) : query;
     if (place === 400) return this.#answer(400, JSON.stringify({ message: 'bad request' }));
     if (place === 504) return this.#answer(504, '<h1>Gateway Time-out</h1>');
-    const asked = this.list.page({ ...query, ...place }, behindMs);
-    const { total } = asked;
+    const { cap } = isPage ? this.paging : { cap: Infinity };
+    const within = ({ offset, pageSize }: Place) => ({
+      offset,
+      pageSize: Math.max(0, Math.min(pageSize, cap - offset)),
+    });
+    const asked = this.list.page({ ...query, ...within(place) }, behindMs);
+    const total = Math.min(asked.total, cap);
     const isWrapped = this.paging.wraps && isPage && place.offset > 0 && place.offset >= total;
     const used = isWrapped ? { ...place, offset: 0 } : place;
-    const { rows } = isWrapped ? this.list.page({ ...query, ...used }, behindMs) : asked;
+    const { rows } = isWrapped ? this.list.page({ ...query, ...within(used) }, behindMs) : asked;
     if (rows.some((row) => this.#isPoison(row)))
       return this.#answer(500, JSON.stringify({ message: 'oops' }));
     const pagination = paginationOf({ asked: query, used }, total, this.paging);

@@ -1,5 +1,10 @@
 import { checkArrivals } from './check-arrivals.ts';
-import { certificatesIn, checkCertificates, checkPoisoned } from './check-certificates.ts';
+import {
+  certificatesIn,
+  checkCertificates,
+  checkCut,
+  checkPoisoned,
+} from './check-certificates.ts';
 import { checkChains, checkTruth } from './check-chains.ts';
 import type { Volatility } from './check-chains.ts';
 import { checkHeard } from './check-heard.ts';
@@ -28,6 +33,10 @@ export interface Finished {
   readonly volatility: Volatility;
   /** How old some answers were, from a replica that lagged or from a cache, ms; 0 if none was. */
   readonly behindMs: number;
+  /** Until when the API did not show the end of a long list; before all times if it always did. */
+  readonly cutUntil: number;
+  /** The same where it refused offsets, so that it is plain that the list has an end that is not shown. */
+  readonly limitedUntil: number;
 }
 
 export interface Verdict {
@@ -45,6 +54,8 @@ export function check({
   isScarce,
   volatility,
   behindMs,
+  cutUntil,
+  limitedUntil,
 }: Finished): Verdict {
   const { resource } = api.traits;
   const events = broker.read(`sim.${resource}`);
@@ -68,9 +79,10 @@ export function check({
     ...checkSignatures(chains, api),
     ...(resource === 'orders' ? checkStatuses(chains, statuses) : []),
     ...checkInstances(cursors, events, processes),
-    ...checkResyncs(chains, signals, api, behindMs),
+    ...checkResyncs(chains, signals, api, { behindMs, cutUntil }),
     ...checkCertificates(certificates, { broker, registry, topic: `sim.${resource}` }),
     ...checkPoisoned(certificates, api),
+    ...checkCut(certificates, api, limitedUntil),
     ...checkCertifyRequests(signals, certificates),
     ...(isScarce ? checkArrivals(api.arrivals, api.traits) : []),
     ...(isSafe ? checkHeard(chains, api) : []),

@@ -163,6 +163,13 @@ export class SimList {
     return (Number(key) % 3 > 0 && this.#wrong) || { from: Infinity, to: -Infinity };
   }
 
+  /** The least number of records that the list had at any time between. */
+  leastSize(from: number, to: number): number {
+    const times = [...this.history.values()].flatMap((sights) => sights.map(({ at }) => at));
+    const between = times.filter((at) => at > from && at <= to);
+    return Math.min(...[from, ...between].map((at) => this.#rowsAt(at).size));
+  }
+
   #rowsAt(time: number): ReadonlyMap<number, SimRecord> {
     const at = Math.max(time, this.#beganAt);
     const rows = new Map<number, SimRecord>();

@@ -13,6 +13,10 @@ export interface Paging {
   readonly total: 'number' | 'text' | 'missing';
   /** Pages of more records, at this offset or behind it, are answered with 504. */
   readonly large: { readonly offset: number; readonly pageSize: number } | undefined;
+  /** Offset from which on nothing is served. `offset`: such an offset is answered with 400; `end`: so is a page that reaches behind it. */
+  readonly limit: { readonly at: number; readonly of: 'offset' | 'end' } | undefined;
+  /** Most records that a query shows and counts. */
+  readonly cap: number;
 }
 
 /** A record by which each page that holds it fails with 500, for a while. Times are in ms since the epoch. */
@@ -30,6 +34,8 @@ export const PAGING_AS_WRITTEN: Paging = {
   wraps: false,
   total: 'number',
   large: undefined,
+  limit: undefined,
+  cap: Infinity,
 };
 
 /** Divisor of the seed: a prime that no other fault is drawn by. */
@@ -55,6 +61,9 @@ function ways(pageSize: number): readonly (Partial<Paging> | 'poison')[] {
     { total: 'missing' },
     { total: 'text' },
     'poison',
+    { limit: { at: Math.ceil(1.5 * pageSize), of: 'offset' } },
+    { limit: { at: Math.ceil(1.5 * pageSize), of: 'end' } },
+    { cap: Math.ceil(pageSize / 10) * 10 },
   ];
 }
 
@@ -75,10 +84,11 @@ export interface Place {
 }
 
 /** The place that is used for the one that is asked for, or the status of a refusal. */
-export function placeOf(asked: Place, { offsets, most, large }: Paging): Place | 400 | 504 {
+export function placeOf(asked: Place, { offsets, most, large, limit }: Paging): Place | 400 | 504 {
   const { offset } = asked;
   const pageSize = Math.min(asked.pageSize, most);
   if (large && offset >= large.offset && pageSize > large.pageSize) return 504;
+  if (limit && (limit.of === 'end' ? offset + pageSize > limit.at : offset >= limit.at)) return 400;
   if (offsets === 'exact') return { offset, pageSize };
   if (offsets === 'multiples') return offset % pageSize === 0 ? { offset, pageSize } : 400;
   const round = offsets === 'rounded' ? Math.floor : Math.round;

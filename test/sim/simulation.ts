@@ -280,8 +280,15 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   api.faultiness = 0;
   api.isDown = false;
   [api.replica, api.cache] = [undefined, undefined];
-  // Without a total no deletion is proven.
-  if (api.paging.total === 'missing') api.paging = { ...api.paging, total: 'number' };
+  // Without a total no deletion is proven; behind a limit or a cap nothing can be read.
+  const { total, limit, cap } = api.paging;
+  const limitedUntil = limit ? time.now() : -Infinity;
+  const cutUntil = cap < Infinity ? time.now() : limitedUntil;
+  api.paging = {
+    ...api.paging,
+    total: total === 'missing' ? 'number' : total,
+    ...{ limit: undefined, cap: Infinity },
+  };
   if (isLossy) {
     // Whoever has the task dies: that the beginning of a topic is gone is seen when it is taken over.
     process.dangers = { ...SAFE, crash: 1 };
@@ -341,6 +348,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     isScarce,
     volatility,
     behindMs,
+    ...{ cutUntil, limitedUntil },
   });
   return { violations: problem ? [problem, ...violations] : violations, draw: drawn, sums };
 }

@@ -93,3 +93,18 @@ it('of a record that is no JSON nothing is published but how long it was and a h
   }
   expect(JSON.stringify(letters)).not.toContain(PERSONAL);
 });
+
+it('a list with a record that no answer holds loses no record until that one can be read', async () => {
+  const { time, api, broker, topic } = oneProcess({
+    ...{ seed: 4, resource: 'inventory', env, perMinute: 1_000 },
+  });
+  const tombstones = () => broker.read(topic).filter(({ value }) => value === null);
+  await time.pass(CALM_MS);
+  const [poisoned, removed] = [...api.list.truth().keys()].map(Number).slice(40);
+  api.poison = { key: poisoned!, from: time.now(), to: time.now() + 5 * ODD_MS };
+  api.list.remove(removed!);
+  await time.pass(5 * ODD_MS);
+  expect(tombstones()).toEqual([]);
+  await time.pass(ODD_MS);
+  expect(tombstones().map(({ key }) => key)).toEqual([String(removed)]);
+});

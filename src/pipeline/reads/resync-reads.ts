@@ -6,6 +6,7 @@ import type { Outcome, Resync } from '../../account/resync-requests.ts';
 import type { SingleRecords } from './single-records.ts';
 import type { ScanPage } from '../../streams/paging/pages.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
+import { recordsOf } from '../../streams/decode/answer.ts';
 import type { Answer } from '../../streams/decode/answer.ts';
 import type { Permits } from '../../streams/flow/permits.ts';
 import type { Limit } from '../../streams/quota/token-bucket.ts';
@@ -50,10 +51,14 @@ export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch
         return { lane: 'resync', ...arrived(answer), step: { resync, outcome } };
       }),
     );
-  const list = (resync: Resync): Observable<ResyncBatch> =>
-    scan(resync.since).pipe(
+  const list = (resync: Resync): Observable<ResyncBatch> => {
+    let cutAt: number | undefined;
+    return scan(resync.since).pipe(
       map((page): ResyncBatch => {
-        const step = page.next ? { resync } : { resync, outcome: done(null) };
+        const { answer, offset } = page;
+        if (answer.isCut) cutAt = offset + recordsOf(answer).length;
+        const outcome = cutAt === undefined ? done(null) : cut(cutAt);
+        const step = page.next ? { resync } : { resync, outcome };
         return { lane: 'resync', ...arrived(page.answer), page, step };
       }),
       catchError((error: unknown) =>
@@ -63,6 +68,7 @@ export function resyncReads(options: ResyncReadsOptions): Observable<ResyncBatch
           : throwError(() => error),
       ),
     );
+  };
   return requests$.pipe(
     concatMap((resync) =>
       defer(() => {
@@ -79,6 +85,11 @@ const done = (message: string | null): Outcome => ({ status: 'done', message });
 const refused = (resource: string): Outcome => ({
   status: 'refused',
   message: `an order number is of orders: the API can't be asked for one of ${resource}`,
+});
+
+const cut = (offset: number): Outcome => ({
+  status: 'failed',
+  message: `the API serves no record behind the first ${offset} of the list: those in front of it are published again`,
 });
 
 const unknown = (number: string): Outcome => ({

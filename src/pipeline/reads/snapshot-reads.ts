@@ -86,18 +86,16 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
   const scan = (): Observable<ScanPage> => {
     const from = position;
     if (startFrom === undefined || isWhole || isWindowRefused)
-      return lane.scan({}, { from, endsAtCut: true, onTrouble });
+      return lane.scan({}, { from, onTrouble });
     const now = clock.latest(task.scheduler.now());
-    return lane
-      .scan(window(startFrom - MAX_ZONE_MS - DST_MS, now), { from, endsAtCut: true, onTrouble })
-      .pipe(
-        catchError((error: unknown) => {
-          if (whyRefused(error) === undefined) return throwError(() => error);
-          lane.permits.release(); // the request that failed had taken it
-          isWindowRefused = true;
-          return lane.scan({}, { endsAtCut: true, onTrouble });
-        }),
-      );
+    return lane.scan(window(startFrom - MAX_ZONE_MS - DST_MS, now), { from, onTrouble }).pipe(
+      catchError((error: unknown) => {
+        if (whyRefused(error) === undefined) return throwError(() => error);
+        lane.permits.release(); // the request that failed had taken it
+        isWindowRefused = true;
+        return lane.scan({}, { onTrouble });
+      }),
+    );
   };
   const batches$ = task.account.tokens.token$.pipe(
     take(1),

@@ -56,7 +56,7 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
         progress: () => checkpoint.sweep,
         scan: (position, onTrouble) => {
           if (position === null) asked.begin();
-          return lane.scan({}, { from: position, endsAtCut: true, onTrouble });
+          return lane.scan({}, { from: position, onTrouble });
         },
         permits: lane.permits,
         records: checkpoint,

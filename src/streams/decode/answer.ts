@@ -35,6 +35,8 @@ export interface Answer {
   readonly offset?: number;
   /** The page has an unreadable record that no answer holds: every page with it fails. */
   readonly hasGap?: true;
+  /** The API serves no record behind this page, although the list has more: the page ends at that place. */
+  readonly isCut?: true;
   /** When the request was under way, in the order of things; see {@link LogicalClock}. */
   readonly span: Span;
   /** The server's clock at about the time of asking, never later: ms; undefined if it never told. */

@@ -20,6 +20,8 @@ export interface AroundFailing {
   readonly at: (offset: number) => Observable<Answer>;
   /** Around the first known place in the page; undefined if none is known, or its neighbours have changed. */
   readonly known: () => Observable<Answer | undefined>;
+  /** The answers that show the page up to an offset in it; errors as the page did if they can't be had. */
+  readonly front: (end: number) => Observable<readonly Answer[]>;
 }
 
 /**
@@ -140,7 +142,7 @@ export function aroundFailing(
       ),
     );
   };
-  return { at, known };
+  return { at, known, front: (place) => front(place) };
 }
 
 /**

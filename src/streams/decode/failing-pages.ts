@@ -1,8 +1,9 @@
 import { defer, finalize, map, of, switchMap, tap } from 'rxjs';
-import type { Observable } from 'rxjs';
+import type { Observable, SchedulerLike } from 'rxjs';
 import type { Answer } from './answer.ts';
 import { aroundFailing } from './around-failing.ts';
 import type { FailingPlaces } from './failing-places.ts';
+import { OffsetLimit, upToLimit } from './offset-limit.ts';
 import { PageAttempts } from './page-attempts.ts';
 import type { PageAttemptsOptions, PageQuery } from './page-attempts.ts';
 import { beginsWhereAsked, probe } from './page-placement.ts';
@@ -11,6 +12,7 @@ import { splitPage } from './page-split.ts';
 /** Options of {@link failingPages}. */
 export interface FailingPagesOptions extends PageAttemptsOptions {
   readonly places: FailingPlaces;
+  readonly scheduler: SchedulerLike;
 }
 
 /**
@@ -23,17 +25,23 @@ export interface FailingPagesOptions extends PageAttemptsOptions {
  * that record is asked for, then the page behind it, the one before it, and the record again. If it failed both times it has not
  * moved, and the parts are one page with a gap: an unreadable record, whose text says after which key it stands. So a page takes
  * some 20 requests once, and three whenever it is read later (see {@link FailingPlaces}).
+ *
+ * If every record from some place on fails, the API serves the list up to there only (see {@link OffsetLimit}): the answer has the
+ * page's records in front of that place, and says that the list is cut. The plan remembers the place, which costs some seven
+ * requests when it is met again.
  */
 export function failingPages(
   options: FailingPagesOptions,
 ): (query: PageQuery, error: unknown) => Observable<Answer> {
-  const { plan, places } = options;
+  const { plan, places, scheduler } = options;
+  const limit = new OffsetLimit(scheduler);
 
   const narrowed = (query: PageQuery, error: unknown): Observable<Answer> =>
     defer(() => {
       const { offset, pageSize } = query;
       const attempts = new PageAttempts(options, query, error);
       const around = aroundFailing(attempts, plan, places);
+      const limited = upToLimit(attempts, plan, limit, around.front);
 
       const isAligned = () => !plan.isWhole || offset % pageSize === 0;
       /** The whole page that begins at the offset or before it. */
@@ -60,13 +68,20 @@ export function failingPages(
           switchMap((found) => {
             if (found) return of(found);
             if (!isAligned()) return aligned();
-            // Whole pages keep their size: a part of it has to be one as well.
-            const size = plan.isWhole
-              ? pageSize
-              : Math.min(pageSize, Math.max(1, (total ?? Infinity) - offset));
-            const failing = { offset, pageSize: size };
-            return splitPage({ attempts, plan, around: around.at }, failing);
+            return limited
+              .beside(other, offset)
+              .pipe(switchMap((answer) => (answer ? of(answer) : inParts(total))));
           }),
+        );
+      };
+      /** Smaller pages; the first one ends where the list does. */
+      const inParts = (total = Infinity): Observable<Answer> => {
+        // Whole pages keep their size: a part of it has to be one as well.
+        const size = plan.isWhole ? pageSize : Math.min(pageSize, Math.max(1, total - offset));
+        const failing = { offset, pageSize: size };
+        const options = { attempts, plan, upToLimit: limited.at, around: around.at };
+        return (size < pageSize ? attempts.attempt(failing) : of(undefined)).pipe(
+          switchMap((answer) => (answer ? of(answer) : splitPage(options, failing))),
         );
       };
       const search = (): Observable<Answer> => {
@@ -77,7 +92,10 @@ export function failingPages(
       };
 
       const answer$ = isAligned()
-        ? around.known().pipe(switchMap((answer) => (answer ? of(answer) : search())))
+        ? around.known().pipe(
+            switchMap((answer) => (answer ? of(answer) : limited.known())),
+            switchMap((answer) => (answer ? of(answer) : search())),
+          )
         : aligned();
       return answer$.pipe(
         tap((answer) => attempts.handOver(answer)),

@@ -23,7 +23,12 @@ import type { ListQuery } from '../http/list-query.ts';
 import { logicalClock as newLogicalClock } from '../http/logical-clock.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
 import { pageRequest } from '../http/page-request.ts';
-import type { PageRequest, PageRequestOptions, RawPage } from '../http/page-request.ts';
+import type {
+  PagePatience,
+  PageRequest,
+  PageRequestOptions,
+  RawPage,
+} from '../http/page-request.ts';
 import { PagePlan } from '../http/page-plan.ts';
 import type { PagePlace } from '../http/page-plan.ts';
 import type { Limit } from '../quota/token-bucket.ts';
@@ -150,32 +155,29 @@ export function decodedList(options: DecodedListOptions): ListRequest {
         }),
       );
     });
-  /** The ways to read a page; with `patience` its tries end. */
-  const readingWith = (patience?: DatedPatience) => {
-    const retrying = retryingFor(patience);
+  /** The ways to read a page; with `dated` its tries end. */
+  const readingWith = (dated?: DatedPatience) => {
+    const retrying = retryingFor(dated);
     /** What is no JSON is tried so often before it is taken for what the API has to say. */
-    const asking = (
-      query: ListQuery,
-      limit: Limit,
-      tries: number,
-      isGivenUp?: (error: unknown) => boolean,
-    ) => {
+    const asking = (query: ListQuery, limit: Limit, tries: number, patience?: PagePatience) => {
       let left = tries;
       const isLastTry = () => --left <= 0;
-      const isEnough = (error: unknown) =>
-        patience?.fails(error) === true || isGivenUp?.(error) === true;
+      const both: PagePatience = {
+        isOfPage: (error) => patience?.isOfPage(error) === true,
+        isGivenUp: (error) => dated?.fails(error) === true || patience?.isGivenUp(error) === true,
+      };
       const asFailureIf = <T>(isOfPage: (error: unknown) => boolean) =>
         catchError<T, Observable<never>>((error: unknown) =>
-          throwError(() => (isGivenUp && isOfPage(error) ? new PageFailure(error) : error)),
+          throwError(() => (patience && isOfPage(error) ? new PageFailure(error) : error)),
         );
-      return request(query, limit, isEnough).pipe(
+      return request(query, limit, both).pipe(
         asFailureIf(mayBeOfPage),
         switchMap((raw) =>
           decoded(raw, query, isLastTry).pipe(
-            asFailureIf((error) => isNoPage(error) && isGivenUp!(error)),
+            asFailureIf((error) => isNoPage(error) && patience!.isGivenUp(error)),
           ),
         ),
-        tap(() => patience?.works()),
+        tap(() => dated?.works()),
         backoff(retrying),
       );
     };
@@ -184,7 +186,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
     const reading = (
       query: ListQuery,
       limit: Limit,
-      isGivenUp?: (error: unknown) => boolean,
+      patience?: PagePatience,
     ): Observable<Answer> => {
       const around = brokenPages({
         url,
@@ -192,7 +194,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
         texts,
         settle: ({ begin }) => logicalClock.settle(begin),
       });
-      return defer(() => asking(query, limit, TRIES, isGivenUp)).pipe(
+      return defer(() => asking(query, limit, TRIES, patience)).pipe(
         switchMap((answer) => (isBroken(answer) ? around(query, answer) : of(answer))),
         backoff({ ...retrying, firstMs: AROUND_AGAIN_MS }),
       );
@@ -202,12 +204,15 @@ export function decodedList(options: DecodedListOptions): ListRequest {
       defer(() => {
         let isHurried = plan.isTrying || places.size > 0;
         const narrowed = failingPages({
-          ask: (part, hurried) => reading(part, limit, pagePatience(scheduler, hurried)),
+          ask: (part, tries) => reading(part, limit, pagePatience(scheduler, tries)),
           plan,
           places,
           clock: logicalClock,
+          scheduler,
         });
-        return defer(() => reading(query, limit, pagePatience(scheduler, isHurried))).pipe(
+        return defer(() =>
+          reading(query, limit, pagePatience(scheduler, isHurried ? 'one' : 'some')),
+        ).pipe(
           catchError((failure: unknown) => {
             if (!(failure instanceof PageFailure)) return throwError(() => failure);
             isHurried = true;

@@ -7,10 +7,11 @@ import type { PagePlace, PagePlan } from '../http/page-plan.ts';
 import type { PageRecord } from '../records/page-record.ts';
 import type { Answer } from './answer.ts';
 import { PageFailure } from './page-failure.ts';
+import type { PageTries } from './page-failure.ts';
 
 export interface PageAttemptsOptions {
-  /** Asks for another page; errors with a {@link PageFailure}: at once if hurried, else after some tries. */
-  readonly ask: (query: ListQuery, isHurried: boolean) => Observable<Answer>;
+  /** Asks for another page; errors with a {@link PageFailure} after its tries. */
+  readonly ask: (query: ListQuery, tries: PageTries) => Observable<Answer>;
   readonly plan: PagePlan;
   readonly clock: LogicalClock;
 }
@@ -45,9 +46,9 @@ export class PageAttempts {
   }
 
   /** Another page of the same list; errors with a {@link PageFailure} if it fails. */
-  ask(part: PagePlace, isHurried = true): Observable<Answer> {
+  ask(part: PagePlace, tries: PageTries = 'one'): Observable<Answer> {
     return this.#options
-      .ask({ ...this.query, ...part }, isHurried)
+      .ask({ ...this.query, ...part }, tries)
       .pipe(tap((answer) => this.#unsettled.set(answer.span.begin, answer)));
   }
 
@@ -55,9 +56,9 @@ export class PageAttempts {
    * Another page of the same list; undefined if it fails. When the server is first seen to move pages, errors as the failed page did:
    * that page is then tried again in whole pages.
    */
-  attempt(part: PagePlace, isHurried = true): Observable<Answer | undefined> {
+  attempt(part: PagePlace, tries: PageTries = 'one'): Observable<Answer | undefined> {
     const { plan } = this.#options;
-    return this.ask(part, isHurried).pipe(
+    return this.ask(part, tries).pipe(
       tap((answer) => {
         if (plan.isWhole || !isElsewhere(answer, part)) return;
         plan.foundWhole();
@@ -83,6 +84,17 @@ export class PageAttempts {
     const age = oldestOf([...before, ...after].map((part) => part.age));
     const span = this.#options.clock.answered(this.#begin);
     return { span, serverTime, elapsedMs, age, data, pagination, hasGap: true };
+  }
+
+  /** The records in front of an offset from which on the API serves nothing; `other` is a page elsewhere. */
+  cutOff(before: readonly Answer[], other: Answer): Answer {
+    this.#isJoined = true;
+    const { pagination, serverTime, elapsedMs = 0 } = other;
+    const age = oldestOf([...before, other].map((part) => part.age));
+    const span = this.#options.clock.answered(this.#begin);
+    const nothingBehind = { ...pagination, has_next_page: false };
+    const data = recordsIn(before);
+    return { span, serverTime, elapsedMs, age, data, pagination: nothingBehind, isCut: true };
   }
 
   /** From now on the reader of this answer settles its read. */

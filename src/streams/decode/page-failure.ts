@@ -1,5 +1,6 @@
 import type { SchedulerLike } from 'rxjs';
 import { CellarstreamError } from '../../core/errors.ts';
+import type { PagePatience } from '../http/page-request.ts';
 
 /** A page's request failed in a way that may depend on what it asked for; `error` says how. */
 export class PageFailure extends Error {
@@ -24,8 +25,8 @@ export function mayBeOfPage(error: unknown): boolean {
   return error.code === 'API_STATUS' && (status >= 500 || STATUSES.has(status));
 }
 
-/** Whether the server refused the page, so that asking for it again is pointless. */
-export function isPageRefused({ error }: PageFailure): boolean {
+/** Whether the server refused the page, so that asking for it again is pointless; of the error itself, not of its {@link PageFailure}. */
+export function isPageRefused(error: unknown): boolean {
   return error instanceof CellarstreamError && REFUSALS.has(Number(error.context.status));
 }
 
@@ -33,17 +34,24 @@ export function isPageRefused({ error }: PageFailure): boolean {
 const LEAST_FAILURES = 3;
 const LEAST_MS = 5_000;
 
-/** Counts the failures of one page. Its result says after each whether the page is given up, to be read in another way. */
-export function pagePatience(
-  scheduler: SchedulerLike,
-  isHurried: boolean,
-): (error: unknown) => boolean {
+/**
+ * How a page is asked for. `some`: a few times. `one`: once. `probe`: once too, as a page that other lanes read as well, so that a refusal says
+ * something about the token.
+ */
+export type PageTries = 'some' | 'one' | 'probe';
+
+/** Counts the failures of one page, and says after each whether the page is given up, to be read in another way. */
+export function pagePatience(scheduler: SchedulerLike, tries: PageTries): PagePatience {
   let failures = 0;
   let since: number | undefined;
-  return (error) => {
-    if (!mayBeOfPage(error)) return false;
-    failures += 1;
-    since ??= scheduler.now();
-    return isHurried || (failures >= LEAST_FAILURES && scheduler.now() - since >= LEAST_MS);
+  return {
+    isOfPage: (error) => tries !== 'probe' && isPageRefused(error),
+    isGivenUp: (error) => {
+      if (!mayBeOfPage(error)) return false;
+      failures += 1;
+      since ??= scheduler.now();
+      if (tries !== 'some') return tries === 'one' || !isPageRefused(error);
+      return failures >= LEAST_FAILURES && scheduler.now() - since >= LEAST_MS;
+    },
   };
 }

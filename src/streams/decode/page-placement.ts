@@ -12,7 +12,7 @@ function oddOffsets({ offset, pageSize }: PageQuery): readonly [number, ...numbe
 
 /** A page of one record outside of the failed page; undefined if the API fails there as well. */
 export function probe(attempts: PageAttempts): Observable<Answer | undefined> {
-  return attempts.attempt({ offset: oddOffsets(attempts.query)[0], pageSize: 1 });
+  return attempts.attempt({ offset: oddOffsets(attempts.query)[0], pageSize: 1 }, 'probe');
 }
 
 /**
@@ -41,7 +41,7 @@ export function beginsWhereAsked(attempts: PageAttempts, probed: Answer): Observ
       ),
       catchError((failure: unknown) => {
         if (!(failure instanceof PageFailure)) return throwError(() => failure);
-        return isPageRefused(failure) ? of(false) : elsewhere();
+        return isPageRefused(failure.error) ? of(false) : elsewhere();
       }),
     );
   };

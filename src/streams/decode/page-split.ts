@@ -8,6 +8,8 @@ import type { PageAttempts } from './page-attempts.ts';
 export interface PageSplitOptions {
   readonly attempts: PageAttempts;
   readonly plan: PagePlan;
+  /** Reads the failed page up to an offset, if the API serves nothing from there on. */
+  readonly upToLimit: (at: number) => Observable<Answer | undefined>;
   /** Reads the failed page around the one record that makes it fail. */
   readonly around: (at: number) => Observable<Answer>;
 }
@@ -18,7 +20,7 @@ export interface PageSplitOptions {
  * fail, unless it can be had alone.
  */
 export function splitPage(options: PageSplitOptions, failing: PagePlace): Observable<Answer> {
-  const { attempts, plan, around } = options;
+  const { attempts, plan, upToLimit, around } = options;
 
   /**
    * @param front The answer to the first part of the failed page, once there is one.
@@ -46,9 +48,10 @@ export function splitPage(options: PageSplitOptions, failing: PagePlace): Observ
     return one(0, front, good);
   };
   const alone = (at: number, front: Answer | undefined): Observable<Answer> =>
-    attempts
-      .attempt({ offset: at, pageSize: 1 }, false)
-      .pipe(switchMap((answer) => (answer ? of(front ?? answer) : around(at))));
+    attempts.attempt({ offset: at, pageSize: 1 }, 'some').pipe(
+      switchMap((answer) => (answer ? of(front ?? answer) : upToLimit(at))),
+      switchMap((answer) => (answer ? of(answer) : around(at))),
+    );
 
   return split(failing, undefined, 0);
 }

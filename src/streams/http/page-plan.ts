@@ -49,6 +49,8 @@ const SMOOTH = 7;
  * pages of the limit are asked for at multiples of half of it. They show the list without gaps for any step up to the limit, although
  * it is not known where each begins.
  *
+ * **A limit.** Some servers serve no record behind a certain offset. No page is then asked for ahead behind it.
+ *
  * **Smaller pages.** If large pages fail, `tooLarge` halves the size, and successes double it again after a while.
  */
 export class PagePlan {
@@ -61,6 +63,7 @@ export class PagePlan {
   #short: number | undefined;
   /** Largest size to ask for since larger pages failed. */
   #usable = Infinity;
+  #servedTo = Infinity;
   #isTrying = false;
   #answered = 0;
   #growAfter = GROW_AFTER;
@@ -79,6 +82,11 @@ export class PagePlan {
   /** Whether the size was just raised, so that a failure speaks of the size. */
   get isTrying(): boolean {
     return this.#isTrying;
+  }
+
+  /** Offset from which on the server was seen to serve no record; Infinity while none is known. */
+  get servedTo(): number {
+    return this.#servedTo;
   }
 
   /** Findings since the last call. */
@@ -166,8 +174,14 @@ export class PagePlan {
     this.#isHalf = true;
   }
 
+  /** Nothing is served from an offset on; Infinity ends an earlier finding. */
+  limitFound(offset: number): void {
+    this.#servedTo = offset;
+  }
+
   /** A page was answered. */
   saw({ place, length, hasNext, reported }: SeenPage): void {
+    if (place.offset + length > this.#servedTo) this.#servedTo = Infinity;
     const wasFixed = this.isFixed;
     const reportedSize = reported?.pageSize;
     if (length > place.pageSize) this.#least = Math.max(this.#least, length);

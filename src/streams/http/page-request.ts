@@ -35,16 +35,26 @@ export interface RawPage extends Pick<HttpAnswer, 'body' | 'text'> {
   readonly reportPage: (isPage: boolean) => void;
 }
 
+/** How long a page is asked for that may be the cause of its own failures. */
+export interface PagePatience {
+  /** Called with each error that can pass: true ends the tries with that error. */
+  readonly isGivenUp: (error: unknown) => boolean;
+  /** Whether the page may be the cause of a refusal, such as a 400, and the caller looks into that: it then says nothing about the token. */
+  readonly isOfPage: (error: unknown) => boolean;
+}
+
 /**
  * Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes.
  *
- * @param isGivenUp called with each error that can pass: true ends the tries with that error. Default: tries go on for ever.
+ * @param patience Default: tries go on for ever.
  */
 export type PageRequest = (
   query: ListQuery,
   limit: Limit,
-  isGivenUp?: (error: unknown) => boolean,
+  patience?: PagePatience,
 ) => Observable<RawPage>;
+
+const ENDLESS: PagePatience = { isGivenUp: () => false, isOfPage: () => false };
 
 /** How pages are asked for: where, with which token, and what is told of it. */
 export interface PageRequestOptions {
@@ -97,13 +107,18 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
   } = options;
 
   /** The error of an answer that is neither a page nor "no such record"; what it says about the token is reported. */
-  const failure = (answer: HttpAnswer, use: TokenUse, query: ListQuery): Error => {
+  const failure = (
+    answer: HttpAnswer,
+    use: TokenUse,
+    query: ListQuery,
+    isOfPage: PagePatience['isOfPage'],
+  ): Error => {
     const { status } = answer;
     const { offset } = query;
     const isBlocked = status === 403 && !isJson(answer);
     const error = (isBlocked ? blockedError : statusError)(url, answer, { offset });
     const outcome = outcomeOf(answer, error, query);
-    if (!outcome) return error;
+    if (!outcome || (outcome === 'failed-for-good' && isOfPage(error))) return error;
     const { isFinal, pauseMs } = tokens.report(use, outcome);
     const isRefusal = outcome === 'refused' || outcome === 'forbidden';
     if (isFinal && isRefusal) return forbiddenError(url, status, query);
@@ -122,6 +137,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     query: ListQuery,
     waitedMs: number,
     failures: Failures,
+    isOfPage: PagePatience['isOfPage'],
   ): Observable<RawPage> =>
     defer(() => {
       const begin = logicalClock.begin();
@@ -149,7 +165,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
           const isNone = isNotFound(answer, query);
           if (!isSuccess(answer.status) && !isNone) {
             failures.since ??= askedAt;
-            throw failure(answer, use, query);
+            throw failure(answer, use, query, isOfPage);
           }
           const { date, ageMs } = answer;
           const dated = { askedAt, elapsedMs, date, ageMs };
@@ -177,12 +193,12 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
       );
     });
 
-  return (query, limit, isGivenUp = () => false) => {
+  return (query, limit, { isGivenUp, isOfPage } = ENDLESS) => {
     const sent = (waitsSince: number, failures: Failures) =>
       defer(() => {
         const token = tokens.current(); // after the wait: fresh as it is sent
         if (!token) return of(undefined);
-        return send(token, query, scheduler.now() - waitsSince, failures);
+        return send(token, query, scheduler.now() - waitsSince, failures, isOfPage);
       });
     const attempt = (failures: Failures): Observable<RawPage> =>
       defer(() =>

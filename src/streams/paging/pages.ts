@@ -1,6 +1,5 @@
-import { catchError, defer, EMPTY, expand, finalize, map, of, switchMap, throwError } from 'rxjs';
+import { defer, EMPTY, expand, finalize, map, of, switchMap } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { CellarstreamError } from '../../core/errors.ts';
 import { BEGINNING, join, planned } from './anchors.ts';
 import type { Position } from './anchors.ts';
 import { leftOut as newLeftOut } from './left-out.ts';
@@ -75,11 +74,6 @@ export interface PagesOptions {
    * Default none: a page is asked for when the one before has come.
    */
   readonly ahead?: ReadAhead<Answer>;
-  /**
-   * Whether the scan ends where the API refuses an offset (400, 416 or 422) after it has accepted others, with the trouble `cut`. Default
-   * false: that is an error.
-   */
-  readonly endsAtCut?: boolean;
   /** Told of what may cost records or time, with the offset of the page. */
   readonly onTrouble?: (trouble: ScanTrouble, offset: number) => void;
 }
@@ -127,7 +121,6 @@ export interface PagesOptions {
 export function pages(options: PagesOptions): Observable<ScanPage> {
   const { request, keyOf, permit = () => of(undefined), onTrouble } = options;
   const {
-    endsAtCut = false,
     leftOut = newLeftOut(),
     plan = new PagePlan(),
     contents = contentDigests(),
@@ -144,8 +137,6 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
     let short = false;
     let emptyAt: number | undefined;
     let isFixed = plan.isFixed;
-    /** The newest answer that was not the list's first page. */
-    let newest: Answer | undefined;
     let still = standstill();
     const idle = idleness();
     leftOut.add(from.leftOut ?? []);
@@ -154,7 +145,6 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
     const take = (asked: Position, place: PagePlace, answer: Answer): ScanPage => {
       const { pagination, reported } = answer;
       const at = { ...asked, offset: answer.offset ?? place.offset };
-      if (at.offset > 0) newest = answer;
       const records = recordsOf(answer);
       const { length } = records;
       const isNews = tally?.add(records, pagination.total_records);
@@ -163,6 +153,10 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       const page = (next: Position | undefined): ScanPage => ({ answer, offset: at.offset, next });
       const tell = (trouble: ScanTrouble) => onTrouble?.(trouble, at.offset);
 
+      if (answer.isCut && (length === 0 || joint.anchored)) {
+        onTrouble?.('cut', at.offset + length);
+        return page(undefined);
+      }
       if (answer.hasGap) tell('gap');
       else plan.saw({ place, length, hasNext: pagination.has_next_page, reported });
       const isElsewhere =
@@ -249,18 +243,16 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       permit().pipe(
         switchMap(() => {
           const place = placeOf(at);
-          const after = ({ offset, pageSize: size }: PagePlace): PagePlace | undefined => {
+          const placeAfter = ({ offset, pageSize: size }: PagePlace): PagePlace | undefined => {
             if (!plan.isWhole) return at.step > 0 ? plan.at(offset + at.step, pageSize) : undefined;
             const next = plan.next(offset + size, overlap, pageSize);
             return { offset: next.offset, pageSize: next.pageSize };
           };
+          const after = (each: PagePlace): PagePlace | undefined => {
+            const next = placeAfter(each);
+            return next && next.offset < plan.servedTo ? next : undefined;
+          };
           return askedAhead.take(place, after).pipe(map((answer) => take(at, place, answer)));
-        }),
-        catchError((error: unknown) => {
-          if (!endsAtCut || !newest || !isOffsetRefused(error)) return throwError(() => error);
-          onTrouble?.('cut', at.offset);
-          const nothing = { data: [], records: new PageRecords([]) };
-          return of({ answer: { ...newest, ...nothing }, offset: at.offset, next: undefined });
         }),
       );
     return read(from).pipe(
@@ -275,17 +267,6 @@ const lookAhead = ({ pagination, elapsedMs = 0 }: Answer) => ({
   total: pagination.total_records ?? (pagination.has_next_page ? Infinity : 0),
   elapsedMs,
 });
-
-/** Statuses of an API that serves offsets up to a limit only: `result window is too large`. */
-const REFUSALS: readonly unknown[] = [400, 416, 422];
-
-function isOffsetRefused(error: unknown): boolean {
-  return (
-    error instanceof CellarstreamError &&
-    error.code === 'API_STATUS' &&
-    REFUSALS.includes(error.context.status)
-  );
-}
 
 /** Times a scan that did not add up is repeated, each with five times the overlap. */
 const REPEATS = 2;

@@ -123,6 +123,21 @@ describe('resyncReads', () => {
     expect(outcomes()).toMatchObject([{ status: 'refused' }]);
   });
 
+  it('fails a request whose list the API does not serve to its end', () => {
+    const cut: ScanPage = { ...page(false), offset: 99 };
+    const { requests$, outcomes } = reading(() =>
+      of({ ...cut, answer: { ...cut.answer, isCut: true } }),
+    );
+    requests$.next(resync('a'));
+    expect(outcomes()).toEqual([
+      {
+        status: 'failed',
+        message:
+          'the API serves no record behind the first 100 of the list: those in front of it are published again',
+      },
+    ]);
+  });
+
   it('fails a request that the API has something against, and goes on with the next', () => {
     const refusal = new CellarstreamError('API_STATUS', 'orders answered 400', {
       context: { status: 400 },

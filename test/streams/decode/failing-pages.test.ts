@@ -218,6 +218,79 @@ describe('pages that fail because they are large', () => {
   );
 });
 
+describe('an API that serves no record behind the 400th of 1,000', () => {
+  const behind = (offset: number) => (offset >= 400 ? 400 : undefined);
+  const reachingBehind = (offset: number, pageSize: number) =>
+    offset + pageSize > 400 ? 400 : undefined;
+  const page = (list: ReturnType<typeof serverOf>['list'], offset: number) =>
+    firstValueFrom(list({ offset, pageSize: 100 }, limit));
+
+  it.each([
+    ['offsets from there on are refused', behind, 395, 100],
+    ['pages that reach behind it are refused', reachingBehind, 390, 10],
+    ['pages that reach behind it are refused, and it begins there', reachingBehind, 400, 0],
+  ] as const)('has its list end there: %s', async (_, fails, offset, length) => {
+    const plan = new PagePlan();
+    const { list, met } = serverOf(records(1_000), fails, { plan });
+    const last = await page(list, offset);
+    expect(last.data).toHaveLength(length);
+    const cut = length === 100 ? await page(list, offset + 95) : last;
+    expect(cut).toMatchObject({
+      isCut: true,
+      pagination: { total_records: 1_000, has_next_page: false },
+    });
+    expect(cut.hasGap).toBeUndefined();
+    expect(cut.data.some(({ unreadableAt }) => unreadableAt !== undefined)).toBe(false);
+    expect(met.length).toBeLessThan(30);
+    expect(plan.findings()).toEqual([]);
+    met.length = 0;
+    expect(await page(list, length === 100 ? offset + 95 : offset)).toMatchObject({ isCut: true });
+    expect(met.length).toBeLessThanOrEqual(7);
+  });
+
+  it('has it go on once the limit is lifted', async () => {
+    let isLimited = true;
+    const plan = new PagePlan();
+    const { list, met } = serverOf(
+      records(1_000),
+      (offset, pageSize) => (isLimited ? reachingBehind(offset, pageSize) : undefined),
+      { plan },
+    );
+    expect(await page(list, 390)).toMatchObject({ isCut: true });
+    isLimited = false;
+    met.length = 0;
+    expect((await page(list, 390)).data).toHaveLength(100);
+    expect(met).toEqual(['390+100']);
+  });
+
+  it.each([500, 404, 'drop'] as const)(
+    'has its list end there only after ten minutes where the failures may pass: %s',
+    async (reply) => {
+      const { list, met, waits } = serverOf(records(1_000), (offset) =>
+        offset >= 400 ? reply : undefined,
+      );
+      expect(await page(list, 390)).toMatchObject({ data: { length: 100 } });
+      expect(await page(list, 480)).toMatchObject({ isCut: true, data: [] });
+      const waited = waits.reduce((sum, ms) => sum + ms, 0);
+      expect(waited).toBeGreaterThan(10 * 60_000);
+      expect(met.length).toBeLessThan(400);
+    },
+  );
+
+  it('reads to the end where only pages that reach behind it are refused', async () => {
+    const plan = new PagePlan();
+    const { list } = serverOf(
+      records(400),
+      (offset, pageSize) => (offset + pageSize > 400 ? 400 : undefined),
+      { plan },
+    );
+    const last = await page(list, 390);
+    expect(last.data).toHaveLength(10);
+    expect(last.isCut).toBeUndefined();
+    expect(plan.limit(100)).toBe(100);
+  });
+});
+
 describe('an API that is away', () => {
   it('is waited for with one request more in each round, and nothing is left out', async () => {
     let isAway = true;

@@ -1,5 +1,4 @@
 import type { Answer } from '../../../src/streams/decode/answer.ts';
-import { CellarstreamError } from '../../../src/core/errors.ts';
 import { answer, randomOf } from './moving-list.ts';
 
 /** In which order a list is served; `value` is a field that changes, `ties` an order with ties that differ in each answer. */
@@ -82,13 +81,16 @@ export class AttackedList {
     return this.#view(at).filter(({ version }) => version.updatedAt >= since);
   }
 
-  /** @throws CellarstreamError `API_STATUS` for an offset beyond the cap, where those are refused. */
+  /** A page; behind the cap an empty one that says so, as `listRequest` makes of refused offsets. */
   page(offset: number, pageSize: number, at: number): Answer {
     const { cap, capped, lagMs, estimate, hasTimes } = this.#attack;
     this.#moveTo(at);
     this.#requests += 1;
     if (capped === 'offset' && offset >= cap)
-      throw new CellarstreamError('API_STATUS', 'too deep', { context: { status: 400 } });
+      return {
+        ...answer([], { total_records: this.#view(at).length, has_next_page: false }),
+        isCut: true,
+      };
     const of = this.#requests % 2 === 0 ? at - lagMs : at;
     const all = this.#sorted(this.#view(of));
     const shown = all.slice(0, cap).slice(offset, offset + pageSize);

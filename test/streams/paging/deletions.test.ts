@@ -45,6 +45,22 @@ describe('a list that is cut off at 40 while it has more, the newest first, with
   });
 });
 
+it.each([
+  ['stands still', () => 40],
+  ['grows by steps of ten', (at: number) => 40 + 10 * Math.floor(at / (4 * A_MINUTE_MS))],
+  ['grows by one step after long', (at: number) => (at < 12 * A_MINUTE_MS ? 40 : 100)],
+] as const)(
+  'a total that %s while new keys come in and none is deleted proves that none is gone',
+  (_, cap) => {
+    const all = (at: number) => ids(1, 60 + Math.floor(at / (A_MINUTE_MS / 2))).reverse();
+    const { gone } = swept({
+      ...{ list: all, ledger: new SweepLedger(keys(21, 60)), cap, limitPercent: 100 },
+      ...{ intervalMs: 20_000, proofMs: A_MINUTE_MS, until: sweepsEnded(60) },
+    });
+    expect(gone).toEqual([]);
+  },
+);
+
 describe('a list that never holds still while its records are deleted one or two at a time', () => {
   const PROOF_MS = 10_000;
   const STILL_FROM = 60_000;

@@ -76,7 +76,6 @@ function swept(attack: Attack, { isPolled, pageSize, untilMs }: Swept): Outcome 
         overlap: 3,
         permit: () => place.acquire,
         from,
-        endsAtCut: true,
         onTrouble,
       }),
     permits: place,

@@ -299,6 +299,46 @@ describe('poll', () => {
     expect(unknown.asked[0]!.to).toBe(7 * DAY);
   });
 
+  describe('a window with a record that can not be had', () => {
+    const withGap = (gapUntil: number) => (scheduler: TestScheduler) => (): Observable<ScanPage> =>
+      defer(() => {
+        const page = scanPage(true, NOON + scheduler.now());
+        const hasGap = scheduler.now() < gapUntil;
+        return of(hasGap ? { ...page, answer: { ...page.answer, hasGap: true as const } } : page);
+      }).pipe(delay(5, scheduler));
+    /** Where the windows begin, by when they were asked for: minutes. */
+    const windows = (gapUntil: number, forMs: number) => {
+      const scheduler = virtualTime();
+      const begins: [at: number, from: number][] = [];
+      scheduler.run(() => {
+        const read = withGap(gapUntil)(scheduler);
+        poll({
+          scan: ({ modifiedFromDate }) => {
+            begins.push([scheduler.now() / MINUTE, (Date.parse(modifiedFromDate) - NOON) / MINUTE]);
+            return read();
+          },
+          clock: punctualClock(),
+          since: NOON,
+          lookbackMs: 0,
+          intervalMs: MINUTE,
+          scheduler,
+        }).subscribe();
+        scheduler.maxFrames = forMs;
+      });
+      return begins;
+    };
+
+    it('is read again from where it began until the record comes', () => {
+      const begins = windows(4 * MINUTE, 6.5 * MINUTE);
+      expect(begins.map(([, from]) => from)).toEqual([0, 0, 0, 0, 0, 4, 5]);
+    });
+
+    it('is given up after ten minutes', () => {
+      const held = windows(Infinity, 13 * MINUTE).filter(([, from]) => from === 0);
+      expect(held.map(([at]) => at)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    });
+  });
+
   describe('the time between polls', () => {
     const starts = (forMs: number, options: Parameters<typeof polled>[1]) =>
       polled(forMs, { lookbackMs: 0, ...options }).newest.map(({ at }) => at);

@@ -27,8 +27,8 @@ export const keys = (from: number, to: number) => ids(from, to).map(String);
 export interface Run extends Partial<SweepPace>, Partial<DeletionRules> {
   /** The ids in the list as it is at a time, ms. */
   readonly list: (at: number) => readonly number[];
-  /** The list shows and counts no more records than this. Default no limit. */
-  readonly cap?: number;
+  /** The list shows and counts no more records than this, by the time, ms. Default no limit. */
+  readonly cap?: number | ((at: number) => number);
   readonly ledger?: SweepLedger;
   /** Which records can be asked for by their keys. Default none. */
   readonly canBeAsked?: (key: string) => boolean;
@@ -67,7 +67,7 @@ export function swept({ ledger = new SweepLedger(), canBeAsked, until, ...rest }
     });
   const request = ({ offset }: { offset: number }): Observable<Answer> =>
     query(`page ${offset}`, (all) => {
-      const listed = all.slice(0, cap);
+      const listed = all.slice(0, typeof cap === 'number' ? cap : cap(scheduler.now()));
       const data = listed.slice(offset, offset + PAGE_SIZE).map((id) => ({ id }));
       const has_next_page = offset + PAGE_SIZE < listed.length;
       return answer(data, { total_records: listed.length, has_next_page });

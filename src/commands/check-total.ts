@@ -1,0 +1,89 @@
+import { whyRefused } from '../pipeline/reads/dated-scan.ts';
+import { recordsOf } from '../streams/decode/answer.ts';
+import type { Answer } from '../streams/decode/answer.ts';
+import type { PagePlace } from '../streams/http/page-plan.ts';
+import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
+import { window } from '../streams/paging/poll.ts';
+import { mayBeCut } from '../streams/paging/total-cap.ts';
+import { keyOfFields } from '../streams/records/key-of.ts';
+
+/** Records at the end of a list that are asked for. */
+const TAIL = 3;
+const A_DAY_MS = 86_400_000;
+/** Records by which two windows must exceed the total of the whole list. Too small: a list that grows during the check looks capped. */
+const MARGIN = 20;
+
+/** The list whose total is checked. */
+export interface TotalToCheck {
+  /** `PAGE_SIZE`. */
+  readonly pageSize: number;
+  readonly keyFields: readonly string[];
+  /** Whether the list reads modification dates as written. */
+  readonly takesDates: boolean;
+  /** ms on the local clock. */
+  readonly now: number;
+}
+
+/**
+ * Finds out whether a list is shown to its end, by one to four requests: its last records are asked for, then the record behind its total, then
+ * two windows of dates that together must not have more records than the whole list. A list on one page is not asked.
+ *
+ * @param first The list's first page.
+ * @returns What is wrong, or may be; undefined if the list is shown whole.
+ */
+export async function checkTotal(
+  first: Answer,
+  ask: (query: ProbeDates & Partial<PagePlace>) => Promise<Answer>,
+  list: TotalToCheck,
+): Promise<string | undefined> {
+  const { total_records: total, has_next_page: hasNext } = first.pagination;
+  if (total === undefined || (!hasNext && first.data.length >= total)) return undefined;
+  const tail = await ask({ offset: Math.max(0, total - TAIL), pageSize: TAIL });
+  if (tail.isCut || recordsOf(tail).length === 0) {
+    return `the API shows no record at the end of its total of ${total}: the list is cut off, and run publishes no deletion of it`;
+  }
+  if (!mayBeCut({ top: total, peak: total, lacksMass: false, fitsOnePage: total < list.pageSize }))
+    return undefined;
+  const keyOf = keyOfFields(list.keyFields);
+  const known = new Set([first, tail].flatMap(({ data }) => data.map(({ json }) => keyOf(json))));
+  const behind = await ask({ offset: total, pageSize: 1 });
+  const isMore = behind.data.some(({ json }) => !known.has(keyOf(json)));
+  const inWindows = isMore ? undefined : await countInWindows([first, tail], ask, list);
+  if (isMore || (inWindows !== undefined && inWindows > total + MARGIN)) {
+    return `total_records is capped at ${total}, and the list has more: run publishes no deletion until the total falls below that`;
+  }
+  if (inWindows !== undefined && inWindows >= total - MARGIN) return undefined;
+  return `total_records may be capped at ${total}: run publishes no deletion until the total changes`;
+}
+
+/** The totals of two windows that have no record in common; undefined if that can't be told. */
+async function countInWindows(
+  pages: readonly Answer[],
+  ask: (dates: ProbeDates) => Promise<Answer>,
+  { takesDates, now }: TotalToCheck,
+): Promise<number | undefined> {
+  const [one, other] = pages.map((page) => {
+    const stamps = recordsOf(page)
+      .updatedAt()
+      .filter((at) => at !== null)
+      .sort((a, b) => a - b);
+    return stamps[stamps.length >> 1];
+  });
+  if (!takesDates || one === undefined || other === undefined) return undefined;
+  const middle = (one + other) / 2;
+  // A server may read dates as whole days: the windows are two days apart.
+  const early = { ...window(0, 0), modifiedToDate: window(middle - A_DAY_MS, 0).modifiedFromDate };
+  const late = window(middle + A_DAY_MS, now);
+  try {
+    const totals = [await ask(early), await ask(late)].map(
+      ({ pagination }) => pagination.total_records,
+    );
+    return totals.reduce<number | undefined>(
+      (sum, each) => (sum === undefined || each === undefined ? undefined : sum + each),
+      0,
+    );
+  } catch (error) {
+    if (whyRefused(error) !== undefined) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,79 @@
+import { firstValueFrom, of } from 'rxjs';
+import { afterEach, describe, expect, it } from 'vitest';
+import { checkTotal } from '../../src/commands/check-total.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
+import { withFault } from '../../src/sandbox/named-faults.ts';
+import { listRequest } from '../../src/streams/decode/list-request.ts';
+import { tokenOf } from '../sandbox/client.ts';
+import { hurriedTime } from '../support/hurried-time.ts';
+
+let sandbox: Sandbox;
+afterEach(() => sandbox.close());
+
+/** What `check` says of the total of a list, and the requests that it took. */
+async function checked(resource: 'orders' | 'inventory', records: number, ...faults: string[]) {
+  sandbox = await startSandbox(
+    faults.reduce(withFault, { records: { [resource]: records }, quotaPerMinute: 100_000 }),
+  );
+  const text = await tokenOf(sandbox);
+  const token = { text, askedAt: 0, lifeMs: 1e9, serverTime: undefined };
+  const list = listRequest({
+    url: new URL(`${sandbox.url}/v1/${resource}`),
+    tokens: {
+      token$: of(token),
+      current: () => token,
+      report: () => ({ isFinal: false, pauseMs: undefined, logsIn: false }),
+    },
+    scheduler: hurriedTime().scheduler,
+  });
+  const ask = (query: object) =>
+    firstValueFrom(list({ offset: 0, pageSize: 100, ...query }, (source) => source));
+  const first = await ask({});
+  const before = sandbox.truth.requests(resource).length;
+  const found = await checkTotal(first, ask, {
+    pageSize: 100,
+    keyFields: resource === 'orders' ? ['order_number'] : ['sku'],
+    takesDates: resource === 'orders',
+    now: Date.now(),
+  });
+  return { found, requests: sandbox.truth.requests(resource).length - before };
+}
+
+describe('a total that stops at 500', () => {
+  it('is found before run where windows of dates have more records together', async () => {
+    const { found, requests } = await checked('orders', 1_000, 'total-capped=500');
+    expect(found).toContain('total_records is capped at 500, and the list has more');
+    expect(requests).toBe(4);
+  });
+
+  it('may be one where the list takes no dates', async () => {
+    const { found, requests } = await checked('inventory', 1_000, 'total-capped=500');
+    expect(found).toContain('total_records may be capped at 500');
+    expect(requests).toBe(2);
+  });
+
+  it('is one where the list goes on behind it', async () => {
+    const { found } = await checked('inventory', 520, 'total-estimated=500');
+    expect(found).toContain('total_records is capped at 500');
+  });
+});
+
+it.each(['offset-limited=500', 'window-limited=500'])(
+  'a list whose end the API refuses is found before run: %s',
+  async (fault) => {
+    const { found, requests } = await checked('inventory', 1_000, fault);
+    expect(found).toContain('no record at the end of its total of 1000: the list is cut off');
+    expect(requests).toBeLessThan(12);
+  },
+);
+
+it.each([
+  ['orders', 1_000, 4],
+  ['orders', 987, 1],
+  ['inventory', 987, 1],
+  ['inventory', 80, 0],
+] as const)('a whole list of %s with %d records is whole, by %d requests', async (...list) => {
+  const [resource, records, requests] = list;
+  expect(await checked(resource, records)).toEqual({ found: undefined, requests });
+});
