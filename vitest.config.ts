@@ -33,6 +33,8 @@ const LONGEST = [
   'demo-fleet',
   'group',
   'lifecycle',
+  'managed',
+  'managed-kafka',
   'fleet-commands',
   'lost-topic',
   'resources',
@@ -64,6 +66,7 @@ const ON_KAFKA = [
   ],
   ...['resync', 'dead-letters', 'registry', 'evolution'],
   ...['resume', 'written-since', 'compacted', 'secured'],
+  ...['managed', 'managed-kafka'],
   ...['replay', 'replay-cli', 'replay-outage', 'replay-pressure', 'table', 'group', 'group-kill'],
 ].map((name) => `test/integration/${name}.test.ts`);
 /** Those that put something in the place of a module: what one file puts there is seen by no other. */
@@ -105,6 +108,9 @@ export default defineConfig({
             ...MOCKED,
             '**/*.property.test.ts',
             'test/{bench,docs,sandbox}/**',
+            // Pure computing in virtual time.
+            'test/{sim,pipeline,account,fleet}/**',
+            'test/streams/{paging,quota,diff}/**',
           ],
           isolate: false,
           testTimeout: 20_000,

@@ -122,7 +122,7 @@ export function comparing(
       isNew,
       newest: newestReads(clock),
       confirmations,
-      personal,
+      hideStored: personal?.hideStored,
       ...(identities && { identities }),
       volatile,
     }),

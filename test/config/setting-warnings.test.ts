@@ -100,7 +100,11 @@ it.each<[string, Record<string, string>, readonly string[]]>([
     ],
   ],
   ['a password over TLS', { ...KAFKA_PLAIN, KAFKA_SSL: 'true' }, []],
-  ['a password to a broker here', { ...KAFKA_PLAIN, KAFKA_BROKERS: 'LocalHost:9092,127.0.0.1:9093' }, []],
+  [
+    'a password to a broker here',
+    { ...KAFKA_PLAIN, KAFKA_BROKERS: 'LocalHost:9092,127.0.0.1:9093' },
+    [],
+  ],
   ['SCRAM', { ...KAFKA_PLAIN, KAFKA_SASL_MECHANISM: 'scram-sha-512' }, []],
   ['tokens for the registry over TLS', REGISTRY_OAUTH, []],
   [

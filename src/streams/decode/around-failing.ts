@@ -84,8 +84,8 @@ export function aroundFailing(
     row: readonly number[],
     after: readonly Answer[],
   ): Answer => {
-    const text = gapText(isDated, recordsIn(before).at(-1)?.key);
-    const gap = row.map((at) => PageRecord.unreadable(text, at));
+    const last = recordsIn(before).at(-1)?.key;
+    const gap = row.map((place, nth) => PageRecord.unreadable(gapText(isDated, last, nth), place));
     return attempts.joined(before, gap, after);
   };
   /** Asks for the failing records once more, each alone. */
@@ -148,8 +148,11 @@ export function aroundFailing(
 /**
  * Text of a dead letter about a record that no answer holds. It stays the same as long as its place does, so it is reported
  * once; in windows of dates neighbours change, and are left out.
+ *
+ * @param nth Failing records between the neighbour and this one.
  */
-function gapText(isDated: boolean, key: string | undefined): string {
+function gapText(isDated: boolean, key: string | undefined, nth: number): string {
   const where = isDated ? { query: 'modified since a date' } : { after: key ?? null };
-  return stringifyJson({ unanswered: 'every page that holds the record fails', ...where });
+  const place = nth > 0 ? { ...where, skip: nth } : where;
+  return stringifyJson({ unanswered: 'every page that holds the record fails', ...place });
 }

@@ -12,7 +12,6 @@ import { isStale } from '../http/answer-age.ts';
 import type { AnswerAge } from '../http/answer-age.ts';
 import type { Span } from '../http/logical-clock.ts';
 import type { KeyedRecord } from '../records/page-record.ts';
-import type { PersonalFields } from '../records/personal-fields.ts';
 import type { PageRun } from '../records/page-run.ts';
 import { updatedAtOf } from '../records/updated-at.ts';
 import type { VolatileFields } from '../records/volatile-fields.ts';
@@ -66,8 +65,8 @@ export interface DiffOptions {
   readonly newest?: NewestReads;
   /** Needed where an answer may be behind an earlier one: a lagging replica, or a cache. */
   readonly confirmations?: Confirmations;
-  /** Needed with `confirmations` where the fields that are hidden may change between two runs. Default none is hidden. */
-  readonly personal?: PersonalFields | undefined;
+  /** Hides personal fields of a published record; needed with `confirmations` where others may be hidden after a restart. Default none is hidden. */
+  readonly hideStored?: ((record: JsonObject) => JsonObject) | undefined;
   readonly identities?: Identities;
   /** Fields whose change alone is none. Default none. */
   readonly volatile?: VolatileFields | undefined;
@@ -101,7 +100,7 @@ export interface DiffOptions {
 export function diff<In extends ReadRecords>(
   options: DiffOptions = {},
 ): OperatorFunction<In, Difference<In>> {
-  const { isNew = () => true, newest, confirmations, personal, identities, volatile } = options;
+  const { isNew = () => true, newest, confirmations, hideStored, identities, volatile } = options;
   const kept = new Map<string, Buffer>();
   const images = options.images ?? kept;
 
@@ -170,7 +169,7 @@ export function diff<In extends ReadRecords>(
           return bytes.equals(after) || isRefreshed(bytes, after);
         };
         const isHiddenAnew = () => {
-          const hidden = personal && change.before && personal.hideStored(change.before);
+          const hidden = hideStored && change.before && hideStored(change.before);
           if (!hidden || hidden === change.before) return false;
           const bytes = codec.encode(hidden);
           return bytes.equals(after) || isRefreshed(bytes, after);

@@ -163,6 +163,14 @@ describe('a page that fails because of one record', () => {
     );
   });
 
+  it('tells of two side by side in two texts, so that each is reported', async () => {
+    const { list } = serverOf(records(100), poisoned(40, 41));
+    const { data } = await firstValueFrom(list({ offset: 0, pageSize: 100 }, limit));
+    const texts = data.filter((each) => each.unreadableAt !== undefined).map(({ json }) => json);
+    expect(texts).toHaveLength(2);
+    expect(new Set(texts).size).toBe(2);
+  });
+
   it('holds up no read that is open', async () => {
     const clock = logicalClock();
     const { list } = serverOf(records(100), poisoned(95), { logicalClock: clock });

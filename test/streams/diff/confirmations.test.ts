@@ -196,7 +196,7 @@ describe('after a restart, which forgets what was replaced and deleted', () => {
           diff({
             images: { get: () => Buffer.from(canonicalJson(stored)) },
             confirmations: new Confirmations({ now: () => 0, inherited }),
-            personal,
+            hideStored: personal?.hideStored,
           }),
           map(({ unconfirmed }) => unconfirmed.length),
         ),
