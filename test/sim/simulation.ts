@@ -120,8 +120,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   const time = new SimTime(START);
   const api = new SimApi(traits, chance, time, drawn.records);
   api.isPersonal = seed % 3 === 0; // drawn, it would change what all seeds are
-  // Requests with dates that fail use up the logins that a doubtful token may have: a status that is final for a request would then fail the list.
-  api.deadToken = DEAD_TOKENS[traits.datedFailure === null ? seed % DEAD_TOKENS.length : 0]!;
+  api.deadToken = DEAD_TOKENS[seed % DEAD_TOKENS.length]!;
   api.tokenLagMs = TOKEN_LAGS_MS[seed % TOKEN_LAGS_MS.length]!;
   const volatility = ([, , 'told', , , 'untold'] as const)[seed % VOLATILE_EACH];
   api.isVolatile = volatility !== undefined;

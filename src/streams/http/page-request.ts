@@ -164,8 +164,12 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
           const isNone = isNotFound(answer, query);
           if (!isSuccess(answer.status) && !isNone) {
-            failures.since ??= askedAt;
-            throw failure(answer, use, query, isOfPage);
+            if (failures.status !== answer.status) {
+              failures.status = answer.status;
+              failures.since = askedAt;
+            }
+            const failing = { ...use, failedSince: failures.since };
+            throw failure(answer, failing, query, isOfPage);
           }
           const { date, ageMs } = answer;
           const dated = { askedAt, elapsedMs, date, ageMs };
@@ -222,8 +226,9 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
   };
 }
 
-/** When the first of a query's failed tries was sent, in ms on the scheduler's clock. */
+/** The newest of a query's failed tries that had the same status: that status, and when the first of them was sent, in ms on the scheduler's clock. */
 interface Failures {
+  status?: number;
   since: number | undefined;
 }
 

@@ -23,8 +23,6 @@ const MARGIN_MS = 2_000;
 const MARGIN_PART = 0.05;
 /** A token that brought nothing but failures for this long is worth a login, in ms. */
 const FAILING_MS = 5_000;
-/** A failure that would be final needs no other token than one of this age, in ms. */
-const FRESH_MS = 60_000;
 /** Tokens in a row that a list refuses, each after all its tries, before the list itself counts as forbidden. */
 const MAX_REFUSED_TOKENS = 3;
 
@@ -158,8 +156,6 @@ export class TokenLife {
     const refusedTokens = this.#countRefused(use.list, newest);
     const isFineForOthers = newest.state === 'proven' && !isKnown;
     if (isFineForOthers && (outcome === 'forbidden' || refusedTokens > 1)) return FINAL;
-    const isFresh = newest.state !== 'proven' && now - newest.token.askedAt < FRESH_MS;
-    if (isFresh && !isRefusal) return FINAL;
     const isDead = isRefusal && !isFineForOthers;
     if (this.#isLoginComing) {
       if (isDead) newest.dies();
@@ -169,7 +165,7 @@ export class TokenLife {
       if (isDead) newest.dies();
       return this.#logsIn(again(isDead ? 0 : FIRST_PAUSE_MS), now);
     }
-    const isOwn = isRefusal ? refusedTokens >= MAX_REFUSED_TOKENS : !isKnown;
+    const isOwn = isRefusal ? refusedTokens >= MAX_REFUSED_TOKENS : refusedTokens > 1 && !isKnown;
     return isOwn ? FINAL : again(pauseMs);
   }
 

@@ -288,6 +288,39 @@ describe.each([
   );
 });
 
+describe('a token that dies early, reported with a status that is final otherwise', () => {
+  const final = ['400', '419', '440', '498', '422'];
+  const styles = STYLES.filter(([name]) => final.includes(name));
+
+  it.each(styles)('before its first page, as %s: no list fails', async (_, deadToken) => {
+    const { time, api, failed, pagesAfter } = polling(SIX, (api) => {
+      api.deadToken = deadToken;
+      api.lagMs = SECOND;
+    });
+    await time.pass(SECOND / 2);
+    api.revoke();
+    await time.pass(30 * SECOND);
+    expect(failed).toEqual([]);
+    expect(api.logins).toHaveLength(2);
+    for (const list of SIX) expect(pagesAfter(20 * SECOND, list).length).toBeGreaterThan(5);
+  });
+
+  it.each(styles)('while a query fails with 500, as %s: it does not fail', async (_, deadToken) => {
+    const { time, api, failed, pagesAfter, one } = polling(['orders'], (api) => {
+      api.deadToken = deadToken;
+      api.inPlace = (list) => (list === 'orders' ? json(500, {}) : undefined);
+    });
+    await time.pass(SECOND / 2);
+    one('customers', '1').subscribe(); // works, after the first 500 of orders
+    await time.pass(SECOND / 2);
+    api.inPlace = () => undefined;
+    api.revoke();
+    await time.pass(MINUTE);
+    expect(failed).toEqual([]);
+    expect(pagesAfter(40 * SECOND).length).toBeGreaterThan(5);
+  });
+});
+
 describe('an API that fails for an hour, whatever the token', () => {
   const some = ['401', '400', '500', '200 with an error', '403 with HTML'];
   it.each(STYLES.filter(([name]) => some.includes(name)))(
