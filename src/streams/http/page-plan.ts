@@ -46,8 +46,8 @@ const SMOOTH = 7;
  * keys shows that nothing was missed. That is the case at every page if the server ignores `pageSize`.
  *
  * **Half pages.** A server may round `offset` to a step that has nothing to do with `pageSize`, so that whole pages begin elsewhere, too. Then
- * pages of the limit are asked for at multiples of half of it. They show the list without gaps for any step up to the limit, although
- * it is not known where each begins.
+ * pages of the limit are asked for at multiples of half of it. They overlap for any step below the limit, although it is not known where
+ * each begins.
  *
  * **A limit.** Some servers serve no record behind a certain offset. No page is then asked for ahead behind it.
  *
@@ -169,9 +169,9 @@ export class PagePlan {
     if (this.isFixed) this.#findings.push('blind');
   }
 
-  /** Whole pages were seen to begin elsewhere than asked. */
-  foundHalf(): void {
-    this.#isHalf = true;
+  /** Pages did not join although they were whole: half pages are asked for from now on; or whole ones again, where half pages did not join. */
+  foundStuck(): void {
+    this.#isHalf = !this.#isHalf;
   }
 
   /** Nothing is served from an offset on; Infinity ends an earlier finding. */

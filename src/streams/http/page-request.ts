@@ -164,9 +164,8 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
           const isNone = isNotFound(answer, query);
           if (!isSuccess(answer.status) && !isNone) {
-            if (failures.status !== answer.status) {
-              failures.status = answer.status;
-              failures.since = askedAt;
+            if (failures.status !== answer.status || failures.token !== token) {
+              Object.assign(failures, { status: answer.status, token, since: askedAt });
             }
             const failing = { ...use, failedSince: failures.since };
             throw failure(answer, failing, query, isOfPage);
@@ -226,9 +225,10 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
   };
 }
 
-/** The newest of a query's failed tries that had the same status: that status, and when the first of them was sent, in ms on the scheduler's clock. */
+/** The newest of a query's failed tries that had the same status and token, and when the first of them was sent, in ms on the scheduler's clock. */
 interface Failures {
   status?: number;
+  token?: Token;
   since: number | undefined;
 }
 

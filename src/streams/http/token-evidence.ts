@@ -22,7 +22,7 @@ export interface TokenUse {
   readonly isSelective?: boolean;
   /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
-  /** When the first of the query's newest tries that failed in the same way was sent; undefined for a first try. */
+  /** When the first of the query's newest tries that failed with this token in the same way was sent; undefined for a first try. */
   readonly failedSince?: number | undefined;
 }
 
@@ -102,7 +102,7 @@ export class TokenEvidence {
     return this.#worked.has(list);
   }
 
-  /** Whether a request has succeeded that was sent after this query began to fail as it does. */
+  /** Whether a request has succeeded that was sent after this query began to fail as it does with this token. */
   hasWorkedBeside({ sentAt, failedSince = sentAt }: TokenUse): boolean {
     return this.hasWorkedSince(failedSince);
   }

@@ -164,7 +164,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       const isStuck = idle.isStuck(at, records, joint.anchored);
       const wasWhole = plan.isWhole;
       if (!wasWhole && (isElsewhere || isStuck)) plan.foundWhole();
-      if (wasWhole && isStuck) plan.foundHalf();
+      if (wasWhole && isStuck) plan.foundStuck();
       plan.findings().forEach(tell);
       if (plan.isFixed && !isFixed) {
         isFixed = true;
