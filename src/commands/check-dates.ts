@@ -3,9 +3,8 @@ import { whyRefused } from '../pipeline/reads/dated-scan.ts';
 import { recordsOf } from '../streams/decode/answer.ts';
 import type { Answer } from '../streams/decode/answer.ts';
 import { serverClock } from '../streams/http/server-clock.ts';
-import { dateNegotiation, written } from '../streams/paging/date-negotiation.ts';
+import { dateNegotiation, probedDates } from '../streams/paging/date-negotiation.ts';
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
-import { dateProbe } from '../streams/paging/date-probe.ts';
 import type { ProbeReply } from '../streams/paging/date-probe.ts';
 import { datesText } from '../streams/paging/dates-text.ts';
 import { ListDates } from '../streams/paging/list-dates.ts';
@@ -20,7 +19,7 @@ export interface DatesChecked {
 }
 
 /**
- * Asks a list with dates as polls do, and probes what they mean: one or two requests where they do what they say. A request with dates that
+ * Asks a list with dates as polls do, and probes what they mean: three requests where they do what they say. A request with dates that
  * fails until `ask` gives up counts as unanswered if one without dates is answered.
  *
  * @param first The list's first page.
@@ -62,8 +61,7 @@ export async function checkDates(
   }
   let isProbed = true;
   if (!dates.noDates) {
-    const finding = await resultOf(written(dateProbe(newest, dates.offsetMs), dates));
-    if (finding.kind === 'offset') dates.offsetFound(finding.offsetMs);
+    const finding = await resultOf(probedDates(dates, newest));
     if (finding.kind === 'no-dates') dates.without(finding.why);
     isProbed = finding.kind !== 'unknown';
   }

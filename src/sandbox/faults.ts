@@ -20,6 +20,8 @@ export type FaultSpec = FaultKind & {
   readonly offsetFrom?: number;
   /** Only requests with modification dates. Default: any. */
   readonly dated?: boolean;
+  /** Only requests with a `modifiedToDate` later than the server's clock. Default: any. */
+  readonly endsInFuture?: boolean;
   /** Only requests whose `offset` and `pageSize` add up to more than this. Default: any. */
   readonly endOver?: number;
 };
@@ -86,6 +88,8 @@ export interface Asked {
   readonly pageSize: number;
   /** Whether it has modification dates. */
   readonly dated: boolean;
+  /** Whether its `modifiedToDate` is later than the server's clock. */
+  readonly endsInFuture: boolean;
   /** Whether its page holds the record of a key. */
   readonly holds: (key: RecordKey) => boolean;
 }
@@ -135,12 +139,13 @@ export class Faults {
 
 /** Whether a request is one of those that a fault is limited to. */
 function concerns(
-  { holding, pageSizeOver, offsetFrom, endOver, dated }: FaultSpec,
+  { holding, pageSizeOver, offsetFrom, endOver, dated, endsInFuture }: FaultSpec,
   asked: Asked | undefined,
 ): boolean {
   if (pageSizeOver !== undefined && !(asked && asked.pageSize > pageSizeOver)) return false;
   if (offsetFrom !== undefined && !(asked && asked.offset >= offsetFrom)) return false;
   if (dated === true && asked?.dated !== true) return false;
+  if (endsInFuture === true && asked?.endsInFuture !== true) return false;
   if (endOver !== undefined && !(asked && asked.offset + asked.pageSize > endOver)) return false;
   return holding === undefined || asked?.holds(holding) === true;
 }

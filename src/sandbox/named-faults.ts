@@ -120,6 +120,15 @@ export const NAMED_FAULTS: Readonly<Record<string, NamedFault>> = {
     meaning: 'answers 400 to a `modifiedToDate` later than its clock',
     options: () => reading({ futureEnd: 'refuse' }),
   },
+  'end-in-future-empty': {
+    meaning: 'shows nothing if `modifiedToDate` is later than its clock',
+    options: () => fault({ kind: 'empty', pagination: 'empty', endsInFuture: true }),
+  },
+  'end-in-future-500': {
+    meaning: 'answers 500 to a `modifiedToDate` later than its clock',
+    options: () =>
+      fault({ kind: 'status', status: 500, body: { message: 'oops' }, endsInFuture: true }),
+  },
   'dates-ignored': {
     meaning: 'ignores the date parameters',
     options: () => reading({ dates: 'ignored' }),

@@ -167,6 +167,7 @@ export class Server {
         offset: Number(params.get('offset') ?? 0),
         pageSize: Number(params.get('pageSize') ?? 1_000),
         dated: params.has('modifiedFromDate') || params.has('modifiedToDate'),
+        endsInFuture: Date.parse(params.get('modifiedToDate') ?? '') > this.#parts.serverClock(),
         holds: (key) => account.api.holds(resource, params, key),
       },
       answer: (fault) => account.api.list(resource, params, token, fault),

@@ -37,11 +37,11 @@ async function checked(readings: Partial<Readings>, ...faults: string[]) {
   return { ...found, requests: requests - 1 };
 }
 
-it('check says that dates are read as written, for two requests', async () => {
+it('check says that dates are read as written, for three requests', async () => {
   expect(await checked({})).toEqual({
     text: 'dates are read as written',
     isUnusual: false,
-    requests: 2,
+    requests: 3,
   });
 });
 
@@ -74,6 +74,16 @@ it.each<[string, Partial<Readings>, RegExp]>([
   expect(found.isUnusual).toBe(true);
   expect(found.requests).toBeLessThan(40);
 });
+
+it.each(['end-in-future-empty', 'end-in-future-500'])(
+  'check says which end a list takes that has the fault %s',
+  async (fault) => {
+    const found = await checked({}, fault);
+    expect(found.text).toMatch(/takes modifiedToDate at the server's time/);
+    expect(found.isUnusual).toBe(true);
+    expect(found.requests).toBeLessThan(20);
+  },
+);
 
 it.each([
   ['dates-refused', 'the list refuses modification dates in every form (answered 403)'],

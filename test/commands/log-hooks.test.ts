@@ -64,7 +64,7 @@ describe('logHooks', () => {
     onDates({ ...found, resource: 'orders', isUsualForm: false, offsetMs: 0 });
     onDates({ ...found, resource: 'orders', isUsualForm: true, longestMs: null, offsetMs: 0 });
     expect(lines).toEqual([
-      'warn dates 0 the list refuses dates as usual, and takes no modifiedToDate; windows of more than 2 days are read in parts',
+      'warn dates 0 the list refuses or misreads the usual dates, and takes no modifiedToDate; windows of more than 2 days are read in parts',
       'info dates 0 modification dates do what they say again',
     ]);
   });

@@ -112,6 +112,20 @@ describe('--fault', () => {
     expect(await page(0, 10)).toMatchObject({ from: 0, count: 10 });
     expect(await page(0, 10, { modifiedFromDate: '2026-03-05' })).toBe(status);
   });
+  it.each([
+    ['end-in-future-empty', { count: 0, total: 0 }],
+    ['end-in-future-500', 500],
+  ])('%s', async (fault, shown) => {
+    const page = await serving(fault);
+    const ending = (ms: number) => ({
+      modifiedFromDate: '1990-01-01',
+      modifiedToDate: new Date(Date.now() + ms).toISOString(),
+    });
+    expect(await page(0, 10, ending(-1_000))).toMatchObject({ from: 0, count: 10 });
+    const answer = await page(0, 10, ending(60_000));
+    if (typeof shown === 'number') expect(answer).toBe(shown);
+    else expect(answer).toMatchObject(shown);
+  });
   it('total-capped', async () => {
     const page = await serving('total-capped=200');
     expect(await page(100, 100)).toMatchObject({ count: 100, total: 200, more: false });

@@ -26,7 +26,9 @@ export const LOOKBACK_MS = 15_000;
 export const PROOF_MS = 6_000;
 export const SAFE: Dangers = { crash: 0, pause: 0, commit: 0 };
 /** What a list may do with date parameters and stamps, other than what is written. */
-const DATES = ['zone', 'local', 'ignored', 'no-future', 'failing'] as const;
+const DATES = ['zone', 'local', 'ignored', 'future', 'failing'] as const;
+/** Answers to a window that ends in the future, where that is not read as written. */
+const FUTURE_ENDS = [400, 500, 'empty'] as const;
 /** How requests with dates fail, where they do. */
 const DATED_FAILURES = [400, 401, 403, 429, 504, 'firewall', 'drop'] as const;
 /** Minutes ahead of UTC. */
@@ -57,7 +59,7 @@ export function draw(chance: Chance): Draw {
       parameterZone: dates === 'zone' ? chance.pick(ZONES) : 0,
       stampZone: dates === 'local' ? chance.pick(ZONES) : null,
       ignoresDates: dates === 'ignored',
-      refusesFuture: dates === 'no-future',
+      futureEnd: dates === 'future' ? chance.pick(FUTURE_ENDS) : 'as written',
       datedFailure: dates === 'failing' ? chance.pick(DATED_FAILURES) : null,
       latencyMs: chance.pick([20, 200, 2_000]),
       quotaPerMinute: isScarce ? chance.pick([15, 25, 40]) : 1_000,

@@ -4,7 +4,7 @@ import { SimLedger } from '../account/ledger/sim-ledger.ts';
 import { Chance } from './chance.ts';
 import { SAFE } from './draw.ts';
 import { DATES_AS_WRITTEN, SimApi } from './sim-api.ts';
-import type { DatedFailure } from './sim-api.ts';
+import type { DatedFailure, FutureEnd } from './sim-api.ts';
 import type { SORTS } from './sim-list.ts';
 import { SimBroker } from './sim-broker.ts';
 import { SIM_DESTINATION } from './sim-destination.ts';
@@ -26,6 +26,8 @@ export interface OneProcessOptions {
   readonly trace?: (line: string) => void;
   /** What requests with dates are answered with. Default pages. */
   readonly datedFailure?: DatedFailure;
+  /** Default `as written`. */
+  readonly futureEnd?: FutureEnd;
   /** Default `key-asc`. */
   readonly sort?: (typeof SORTS)[number];
 }
@@ -33,6 +35,7 @@ export interface OneProcessOptions {
 /** A process that has one list of a well-behaved API, and nothing that fails; `lines` is what it does. */
 export function oneProcess(options: OneProcessOptions) {
   const { seed, resource, env, perMinute, trace, datedFailure = null, sort = 'key-asc' } = options;
+  const { futureEnd = 'as written' } = options;
   const chance = new Chance(seed);
   const time = new SimTime(Date.parse('2026-06-01T12:00:00Z'));
   const traits = {
@@ -43,6 +46,7 @@ export function oneProcess(options: OneProcessOptions) {
     stampSkewMs: 0,
     ...DATES_AS_WRITTEN,
     datedFailure,
+    futureEnd,
     isBulk: false,
     boundsInclude: true,
     dateSkewMs: 0,

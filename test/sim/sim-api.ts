@@ -15,8 +15,8 @@ export interface ApiTraits extends ListTraits {
   /** The clock that `Date` comes from, ahead of the true time, ms. */
   readonly dateSkewMs: number;
   readonly sendsDate: boolean;
-  /** Whether a window that ends later than the server's time is answered with 400. */
-  readonly refusesFuture: boolean;
+  /** Answer to a window that ends later than the server's time. */
+  readonly futureEnd: FutureEnd;
   /** What each request with dates is answered with in place of a page; null: nothing. */
   readonly datedFailure: DatedFailure | null;
   /** Most that an answer takes, ms. */
@@ -31,9 +31,12 @@ export const DATES_AS_WRITTEN = {
   parameterZone: 0,
   stampZone: null,
   ignoresDates: false,
-  refusesFuture: false,
+  futureEnd: 'as written',
   datedFailure: null,
 } as const;
+
+/** Answer to a window that ends in the future: its records, a status, or no records. */
+export type FutureEnd = 'as written' | 400 | 500 | 'empty';
 
 /** How requests with dates fail, while others are answered: a status, the page of a firewall, or no answer. */
 export type DatedFailure =
@@ -131,6 +134,8 @@ export interface Oddity {
   /** `cut`: the server ends its answer in the record. */
   readonly way: 'word' | 'brace' | 'quote' | 'cut';
 }
+/** A window that holds no record. */
+const NO_WINDOW = [1, 0] as const;
 /** So many keys apart are the records that it strikes. */
 const ODD_EACH = 9;
 const CUT = '\0';
@@ -267,10 +272,13 @@ export class SimApi {
     if (!isAccepted) return this.#answer(...this.deadToken);
 
     const now = this.#time.now() + this.dateSkewMs;
-    const query = queryOf(new URL(String(path), 'http://sim').searchParams, now);
-    if (query.window && this.datedFailure !== null) return this.#failed(this.datedFailure);
-    const latest = Math.max(...(query.window ?? [0])) - this.traits.parameterZone * 60_000;
-    if (this.traits.refusesFuture && latest > now) return this.#answer(400, '{}');
+    const sent = queryOf(new URL(String(path), 'http://sim').searchParams, now);
+    if (sent.window && this.datedFailure !== null) return this.#failed(this.datedFailure);
+    const { futureEnd, parameterZone } = this.traits;
+    const latest = Math.max(...(sent.window ?? [0])) - parameterZone * 60_000;
+    const isFuture = latest > now && futureEnd !== 'as written';
+    if (isFuture && futureEnd !== 'empty') return this.#answer(futureEnd, '{}');
+    const query = isFuture ? { ...sent, window: NO_WINDOW } : sent;
     const cached = this.#fromCache(String(path));
     if (cached) return cached;
     const behindMs = this.#lagMs();

@@ -1,10 +1,9 @@
 import { concatMap, defer, EMPTY, merge, of, repeat, Subject, switchMap, take, timer } from 'rxjs';
 import type { Observable } from 'rxjs';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
-import { written } from '../../streams/paging/date-negotiation.ts';
-import { dateProbe } from '../../streams/paging/date-probe.ts';
+import { probedDates } from '../../streams/paging/date-negotiation.ts';
 import type { ProbeFinding } from '../../streams/paging/date-probe.ts';
-import type { ListDates } from '../../streams/paging/list-dates.ts';
+import type { DatesFound, ListDates } from '../../streams/paging/list-dates.ts';
 import type { Task } from '../task.ts';
 import type { ProbeLane } from './probe-lane.ts';
 import type { RefetchBatch } from './read-batch.ts';
@@ -53,14 +52,12 @@ export function dateChecks(options: DateChecksOptions): DateChecks {
   let hasAsked = false;
 
   const restartFromRight = () => restart(rightSince ?? reached().first);
-  const conclude = (finding: ProbeFinding, since: number): void => {
+  /** @param before What was known of the dates when the probe began. */
+  const conclude = (finding: ProbeFinding, since: number, before: DatesFound): void => {
     if (finding.kind !== 'no-dates' || finding.why !== 'empty') emptyProbes = 0;
     if (finding.kind === 'offset') {
-      const isNew = finding.offsetMs !== dates.offsetMs || dates.noDates !== undefined;
-      if (dates.noDates) dates.tryAgain();
-      dates.offsetFound(finding.offsetMs);
-      dates.formWorks();
-      if (isNew) restartFromRight();
+      const { form, offsetMs } = dates.found;
+      if (form !== before.form || offsetMs !== before.offsetMs) restartFromRight();
       else rightSince = since;
     } else if (finding.kind === 'no-dates' && finding.why === 'ignored') {
       dates.without('ignored');
@@ -80,10 +77,11 @@ export function dateChecks(options: DateChecksOptions): DateChecks {
     // A list that shows no modification time is asked for one once.
     if ((stamp === undefined && hasAsked) || isPaused()) return EMPTY;
     hasAsked = true;
-    return probe(written(dateProbe(stamp, dates.offsetMs), dates)).pipe(
+    const before = dates.found;
+    return probe(probedDates(dates, stamp)).pipe(
       concatMap((step) => {
         if (step.lane !== 'found') return of(step);
-        conclude(step.finding, since);
+        conclude(step.finding, since, before);
         return EMPTY;
       }),
     );

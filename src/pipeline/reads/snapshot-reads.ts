@@ -1,8 +1,21 @@
-import { catchError, defer, EMPTY, map, ReplaySubject, switchMap, take, throwError } from 'rxjs';
+import {
+  catchError,
+  concat,
+  concatMap,
+  defer,
+  EMPTY,
+  map,
+  of,
+  ReplaySubject,
+  switchMap,
+  take,
+  throwError,
+} from 'rxjs';
 import type { Observable } from 'rxjs';
 import { isStale } from '../../streams/http/answer-age.ts';
 import { DST_MS, MAX_BACK_MS, MAX_ZONE_MS } from '../../streams/http/server-clock.ts';
 import type { ServerClock } from '../../streams/http/server-clock.ts';
+import { BEGINNING } from '../../streams/paging/anchors.ts';
 import type { ScanPage, ScanTrouble } from '../../streams/paging/pages.ts';
 import { recordsOf } from '../../streams/decode/answer.ts';
 import { window } from '../../streams/paging/poll.ts';
@@ -49,7 +62,8 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
   let { startedAt, position } = firstRead;
   /** Whether polls have begun beside it. */
   let hasBegun = isResumed;
-  let isWindowRefused = false;
+  /** Whether the list refuses the window from `START_FROM`, or shows nothing in it. */
+  let isWindowUseless = false;
   const batch = (page: ScanPage): SnapshotBatch => {
     // A server may never tell its time: then nobody can say what was made after the beginning.
     startedAt ??= beginning(page.answer.serverTime, polledUntil);
@@ -81,19 +95,25 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
     void (settled &&= trouble !== 'unsettled' && trouble !== 'cut');
   /**
    * Scans the window of the initial snapshot. Polls read the records modified after its end. The window begins early enough for servers that
-   * read it in a time zone of their own; records older than `START_FROM` are left out by `updated_at`. A list that refuses such a window is read whole.
+   * read it in a time zone of their own; records older than `START_FROM` are left out by `updated_at`. A list that refuses such a window, or
+   * shows nothing in it, is read whole: it may not read its end, in the future, or its beginning, long ago.
    */
   const scan = (): Observable<ScanPage> => {
     const from = position;
-    if (startFrom === undefined || isWhole || isWindowRefused)
+    if (startFrom === undefined || isWhole || isWindowUseless)
       return lane.scan({}, { from, onTrouble });
     const now = clock.latest(task.scheduler.now());
     return lane.scan(window(startFrom - MAX_ZONE_MS - DST_MS, now), { from, onTrouble }).pipe(
       catchError((error: unknown) => {
         if (whyRefused(error) === undefined) return throwError(() => error);
         lane.permits.release(); // the request that failed had taken it
-        isWindowRefused = true;
+        isWindowUseless = true;
         return lane.scan({}, { onTrouble });
+      }),
+      concatMap((page) => {
+        if (isWindowUseless || !isEmptyList(page)) return of(page);
+        isWindowUseless = true;
+        return concat(of({ ...page, next: BEGINNING }), lane.scan({}, { onTrouble }));
       }),
     );
   };
@@ -114,6 +134,11 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
     }),
   );
   return { batches$, began$, done$ };
+}
+
+/** Whether a scan shows nothing at all. */
+function isEmptyList({ offset, next, answer }: ScanPage): boolean {
+  return offset === 0 && next === undefined && recordsOf(answer).updatedAt().length === 0;
 }
 
 /**

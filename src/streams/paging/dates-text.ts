@@ -13,7 +13,7 @@ export function datesText(found: DatesFound): string | undefined {
       `modifiedFromDate is read ${hours(offsetMs)} off the time zone of updated_at: windows are that much wider`,
     );
   }
-  if (!isUsualForm) parts.push(`the list refuses dates as usual, and takes ${form}`);
+  if (!isUsualForm) parts.push(`the list refuses or misreads the usual dates, and takes ${form}`);
   if (longestMs !== null) {
     const days = Math.floor(longestMs / 86_400_000);
     parts.push(`windows of more than ${days} ${days === 1 ? 'day' : 'days'} are read in parts`);

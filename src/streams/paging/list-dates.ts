@@ -48,7 +48,7 @@ export const SHORTEST_MS = 86_400_000;
  * the first form; each refusal leads to the next one.
  */
 export class ListDates {
-  readonly #clock: Pick<ServerClock, 'now' | 'newest' | 'shift'>;
+  readonly #clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
   readonly #localTime: () => number;
   readonly #onFound: (found: DatesFound) => void;
   #form = 0;
@@ -58,7 +58,7 @@ export class ListDates {
   #reason: string | undefined;
 
   constructor(options: {
-    readonly clock: Pick<ServerClock, 'now' | 'newest' | 'shift'>;
+    readonly clock: Pick<ServerClock, 'now' | 'latest' | 'newest' | 'shift'>;
     readonly localTime: () => number;
     /** Called when something found out is new. */
     readonly onFound?: (found: DatesFound) => void;
@@ -82,6 +82,11 @@ export class ListDates {
 
   get form(): DateForm {
     return FORMS[this.#form]!;
+  }
+
+  /** Whether dates are written as in the first form. */
+  get isUsualText(): boolean {
+    return this.form.text === FORMS[0]!.text;
   }
 
   get found(): DatesFound {
@@ -120,6 +125,17 @@ export class ListDates {
     const to = Math.max(now + this.#offsetMs, from);
     const dates = { modifiedFromDate, modifiedToDate: written(to, text) };
     return { dates, until: now - Math.max(0, this.#offsetMs) };
+  }
+
+  /** The server's time, in ms; before its first `Date` the latest time known. */
+  get now(): number {
+    const localTime = this.#localTime();
+    return this.#clock.now(localTime) ?? this.#clock.latest(localTime);
+  }
+
+  /** The window that a poll would ask for, from an instant in ms. */
+  polled(from: number): Window {
+    return this.windowOf(from, this.#clock.latest(this.#localTime())).dates;
   }
 
   /** The parameter's time at which every record stamped at `stamp` or later is still in the window, in ms. */
@@ -172,6 +188,7 @@ export class ListDates {
   without(why: NoDates, reason?: string): void {
     if (this.#noDates === why) return;
     this.#noDates = why;
+    this.#form = 0;
     this.#reason = reason;
     this.#tell();
   }

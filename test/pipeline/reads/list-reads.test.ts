@@ -210,7 +210,7 @@ describe('listReads', () => {
           seen.forEach(({ settle }) => settle());
         });
         at(20_000, () => {
-          expect(asked.length).toBe(stopped + 2);
+          expect(asked.length).toBe(stopped + 3); // two polls, and the probe of their end
           reading$.unsubscribe();
         });
       },

@@ -41,6 +41,9 @@ interface Server {
     now: number,
     query: ListQuery,
   ) => boolean;
+  /** Whether a window that ends then is answered with no records, or with 500 until it is given up. */
+  readonly hides?: (to: number | undefined, now: number) => boolean;
+  readonly fails?: (to: number | undefined, now: number) => boolean;
   readonly defaultEnd?: (now: number) => number;
   readonly ignores?: boolean;
 }
@@ -63,6 +66,7 @@ const localOf = (minutes: (at: number) => number) => (at: number) =>
 function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Run) {
   const { instantOf = (ms: number) => ms, parse = Date.parse, stampOf = isoOf } = server;
   const { refuses = () => false, defaultEnd = (now) => now, ignores = false } = server;
+  const { hides = () => false, fails = () => false } = server;
   const scheduler = virtualTime();
   const now = () => START + scheduler.now();
   const rows = new Map(
@@ -85,6 +89,7 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
     const begin = instantOf(low, now());
     const end = high === undefined ? undefined : instantOf(high, now());
     if (refuses(begin, end, now(), query)) return undefined;
+    if (hides(end, now())) return [];
     return all.filter(({ at }) => at >= begin && at <= (end ?? defaultEnd(now())));
   };
   const list = (query: ListQuery, limit: Limit): Observable<Answer> =>
@@ -94,8 +99,16 @@ function run({ server, forMs = 10 * MINUTE, everyMs = 20 * SECOND, ...more }: Ru
         asked.push(query);
         const begin = clock.begin();
         const serverTime = Math.floor(now() / SECOND) * SECOND;
-        return timer(30, scheduler).pipe(
+        const { modifiedFromDate: from, modifiedToDate: to } = query;
+        const end = to === undefined ? undefined : Date.parse(to);
+        const isFailing = from !== undefined && fails(end, now());
+        return timer(isFailing ? MINUTE : 30, scheduler).pipe(
           map(() => {
+            if (isFailing) {
+              clock.settle(begin);
+              const context = { status: 500, givenUp: 'unanswered' };
+              throw new CellarstreamError('API_STATUS', 'answered 500', { context });
+            }
             const rowsShown = shown(query);
             if (!rowsShown) {
               clock.settle(begin);
@@ -289,6 +302,53 @@ describe('polls of a list that refuses some dates', () => {
     expect(dated.length).toBeGreaterThan(50);
   });
 
+  it.each<[string, Server]>([
+    ['as written', {}],
+    ['in its own time zone', zone(-480)],
+    ['in its own time zone, east of UTC', zone(345)],
+  ])(
+    'end at the time of the server where a later one shows nothing; dates are read %s',
+    (_, server) => {
+      const hides = (to: number | undefined, now: number) => to !== undefined && to > now;
+      const { missed, changes, slowestMs, found } = run({ server: { ...server, hides } });
+      expect([missed, changes]).toEqual([[], 24]);
+      expect(slowestMs).toBeLessThan(25 * SECOND);
+      const { form, noDates } = found.at(-1)!;
+      expect([form, noDates]).toEqual([expect.stringContaining('at the server'), null]);
+    },
+  );
+
+  it('have no end where each shows nothing', () => {
+    const hides = (to: number | undefined, now: number) => to! > now - 5 * SECOND;
+    const { missed, slowestMs, found } = run({ server: { hides } });
+    expect(missed).toEqual([]);
+    expect(slowestMs).toBeLessThan(20 * SECOND);
+    expect(found.at(-1)).toMatchObject({
+      form: expect.stringContaining('no modifiedToDate') as string,
+    });
+  });
+
+  it('end at the time of the server once a later one shows nothing, and lose no change meanwhile', () => {
+    const from = START + 20 * MINUTE;
+    const hides = (to: number | undefined, now: number) => now > from && to! > now;
+    const { missed, found } = run({ server: { hides }, forMs: 90 * MINUTE });
+    expect(missed).toEqual([]);
+    expect(found).toMatchObject([{ form: expect.stringContaining('at the server') as string }]);
+  });
+
+  it.each([
+    ['later one', 'at the server', (to: number | undefined, now: number) => to! > now],
+    ['end', 'no modifiedToDate', (to: number | undefined) => to !== undefined],
+  ])('take another end where each %s is answered with 500', (_, form, fails) => {
+    const { missed, found, lanesSeen } = run({ server: { fails }, forMs: 15 * MINUTE });
+    expect(missed).toEqual([]);
+    expect(found).toMatchObject([
+      { noDates: 'unanswered', reason: 'answered 500' },
+      { noDates: null, form: expect.stringContaining(form) as string },
+    ]);
+    expect(lanesSeen.slice(-10)).toContain('poll');
+  });
+
   it.each([
     ['now', (now: number) => now],
     ['midnight', (now: number) => now - (now % DAY)],
@@ -343,7 +403,7 @@ describe('polls of a list that refuses some dates', () => {
   });
 });
 
-it('polls of a list that reads dates as written cost one more request an hour', () => {
+it('polls of a list that reads dates as written cost two more requests an hour', () => {
   const { asked, found, missed } = run({ server: {} });
   expect([found, missed]).toEqual([[], []]);
   expect(

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { dateProbe } from '../../../src/streams/paging/date-probe.ts';
-import type { ProbeQuestion, ProbeReply } from '../../../src/streams/paging/date-probe.ts';
+import { dateProbe, endProbe } from '../../../src/streams/paging/date-probe.ts';
+import type {
+  ProbeFinding,
+  ProbeQuestion,
+  ProbeReply,
+} from '../../../src/streams/paging/date-probe.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -17,23 +21,32 @@ interface Server {
   readonly parses?: boolean;
   readonly refuses?: (from: number, to: number) => boolean;
   readonly pageSize?: number;
+  /** Whether nothing is shown for a window that ends at this parameter. */
+  readonly hides?: (to: number) => boolean;
+  /** Whether a window that ends at this parameter is shown as the whole list. */
+  readonly drops?: (to: number) => boolean;
 }
 
 /** Puts a probe's questions to a server; tells how many there were. */
-function probed(server: Server, newest?: number, known?: number) {
+function answers<Finding>(
+  server: Server,
+  steps: Generator<ProbeQuestion, Finding, ProbeReply>,
+): { readonly found: Finding; readonly questions: number } {
   const { times, ignores = false, parses = true, refuses = () => false, pageSize = 100 } = server;
   const { instantOf = (ms) => ms, stampOf = (ms) => ms } = server;
+  const { hides = () => false, drops = () => false } = server;
   const answer = (question: ProbeQuestion): ProbeReply => {
+    const from = question === 'undated' ? 0 : question.from;
+    const end = question === 'undated' ? Infinity : question.to;
+    const to = end === 'poll-end' ? NOW + 2 * DAY : end;
     const shown = times.filter((at) => {
-      if (question === 'undated' || ignores) return true;
-      return parses && at >= instantOf(question.from) && at <= instantOf(question.to);
+      if (question === 'undated' || ignores || drops(to)) return true;
+      return parses && !hides(to) && at >= instantOf(from) && at <= instantOf(to);
     });
-    const isRefused =
-      question !== 'undated' && refuses(instantOf(question.from), instantOf(question.to));
+    const isRefused = question !== 'undated' && refuses(instantOf(from), instantOf(to));
     const stamps = isRefused ? [] : shown.slice(0, pageSize).map(stampOf);
     return { stamps, isWhole: !isRefused && shown.length <= pageSize, isRefused };
   };
-  const steps = dateProbe(newest, known);
   let step = steps.next();
   let questions = 0;
   while (!step.done) {
@@ -42,6 +55,10 @@ function probed(server: Server, newest?: number, known?: number) {
     step = steps.next(answer(step.value));
   }
   return { found: step.value, questions };
+}
+
+function probed(server: Server, newest?: number, known?: number) {
+  return answers<ProbeFinding>(server, dateProbe(NOW, newest, known));
 }
 
 const offset = (offsetMs: number) => ({ kind: 'offset', offsetMs });
@@ -132,5 +149,44 @@ describe('dateProbe', () => {
   it('finds the zone of a list whose records were all imported at once', () => {
     const times = Array<number>(500).fill(NOW - 9 * DAY);
     expect(probed({ times, instantOf: zone(-480) }, times[0]).found).toEqual(offset(-8 * HOUR));
+  });
+});
+
+describe('endProbe', () => {
+  const inFuture = (to: number) => to > NOW;
+  const ended = (server: Server, newest?: number, known = 0) =>
+    answers(server, endProbe(NOW, newest, known));
+
+  it('takes one request of a list that reads an end in the future as written', () => {
+    for (const times of [SPARSE, BUSY, [NOW - 9 * 365 * DAY]])
+      expect(ended({ times }, times[0])).toEqual({ found: false, questions: 1 });
+  });
+
+  it.each([
+    ['nothing', { hides: inFuture }],
+    ['the whole list', { drops: inFuture }],
+  ])('finds that an end in the future is answered with %s', (_, server) => {
+    for (const newest of [SPARSE[0], undefined])
+      expect(ended({ times: SPARSE, ...server }, newest).found).toBe(true);
+  });
+
+  it('finds it in a server of another time zone', () => {
+    const server = { times: SPARSE, instantOf: zone(-480), hides: inFuture };
+    expect(ended(server, SPARSE[0], -8 * HOUR).found).toBe(true);
+  });
+
+  it.each<[string, Server, number | undefined]>([
+    ['without records', { times: [] }, undefined],
+    ['whose newest record was deleted', { times: SPARSE.slice(1) }, SPARSE[0]],
+    ['whose newest record was changed', { times: [NOW, ...SPARSE.slice(1)] }, SPARSE[0]],
+    ['that refuses the end', { times: SPARSE, refuses: (_, to) => to > NOW }, SPARSE[0]],
+  ])('finds nothing wrong with a list %s', (_, server, newest) => {
+    expect(ended(server, newest).found).toBe(false);
+  });
+
+  it('is not misled by an index that lags for one answer', () => {
+    let left = 1;
+    const server = { times: SPARSE, hides: (to: number) => inFuture(to) && left-- > 0 };
+    expect(ended(server, SPARSE[0]).found).toBe(false);
   });
 });
