@@ -3,8 +3,8 @@ import { recordsOf } from '../streams/decode/answer.ts';
 import type { Answer } from '../streams/decode/answer.ts';
 import type { PagePlace } from '../streams/http/page-plan.ts';
 import type { ProbeDates } from '../streams/paging/date-negotiation.ts';
-import { window } from '../streams/paging/poll.ts';
-import { mayBeCut } from '../streams/paging/total-cap.ts';
+import { dateText, window } from '../streams/paging/poll.ts';
+import { isUsualCap, mayBeCut } from '../streams/paging/total-cap.ts';
 import { keyOfFields } from '../streams/records/key-of.ts';
 
 /** Records at the end of a list that are asked for. */
@@ -25,7 +25,7 @@ export interface TotalToCheck {
 }
 
 /**
- * Finds out whether a list is shown to its end, by one to four requests: its last records are asked for, then the record behind its total, then
+ * Finds out whether a list is shown to its end, by one to six requests: its last records are asked for, then the record behind its total, then
  * two windows of dates that together must not have more records than the whole list. A list on one page is not asked.
  *
  * @param first The list's first page.
@@ -48,40 +48,45 @@ export async function checkTotal(
   const known = new Set([first, tail].flatMap(({ data }) => data.map(({ json }) => keyOf(json))));
   const behind = await ask({ offset: total, pageSize: 1 });
   const isMore = behind.data.some(({ json }) => !known.has(keyOf(json)));
-  const inWindows = isMore ? undefined : await countInWindows([first, tail], ask, list);
-  if (isMore || (inWindows !== undefined && inWindows > total + MARGIN)) {
-    return `total_records is capped at ${total}, and the list has more: run publishes no deletion until the total falls below that`;
+  const capped = `total_records is capped at ${total}, and the list has more: run publishes no deletion until the total falls below that`;
+  if (isMore) return capped;
+  const middle = middleOf([first, tail]);
+  if (list.takesDates && middle !== undefined) {
+    const inTwo = await countInWindows(ask, middle, middle, list.now);
+    if (inTwo !== undefined && Math.abs(inTwo - total) <= MARGIN) return undefined;
+    // A server may read dates as whole days, and count those of a day twice: two days between the windows rule that out.
+    const inTwoApart = await countInWindows(ask, middle - A_DAY_MS, middle + A_DAY_MS, list.now);
+    if (inTwoApart !== undefined && inTwoApart > total + MARGIN) return capped;
   }
-  if (inWindows !== undefined && inWindows >= total - MARGIN) return undefined;
+  if (!isUsualCap(total)) return undefined;
   return `total_records may be capped at ${total}: run publishes no deletion until the total changes`;
 }
 
-/** The totals of two windows that have no record in common; undefined if that can't be told. */
-async function countInWindows(
-  pages: readonly Answer[],
-  ask: (dates: ProbeDates) => Promise<Answer>,
-  { takesDates, now }: TotalToCheck,
-): Promise<number | undefined> {
+/** An instant between the dates of the first page and of the last one; undefined where a page has none. */
+function middleOf(pages: readonly Answer[]): number | undefined {
   const [one, other] = pages.map((page) => {
     const stamps = recordsOf(page)
       .updatedAt()
       .filter((at) => at !== null)
-      .sort((a, b) => a - b);
+      .sort((x, y) => x - y);
     return stamps[stamps.length >> 1];
   });
-  if (!takesDates || one === undefined || other === undefined) return undefined;
-  const middle = (one + other) / 2;
-  // A server may read dates as whole days: the windows are two days apart.
-  const early = { ...window(0, 0), modifiedToDate: window(middle - A_DAY_MS, 0).modifiedFromDate };
-  const late = window(middle + A_DAY_MS, now);
+  return one === undefined || other === undefined ? undefined : (one + other) / 2;
+}
+
+/** The totals, added up, of the records modified up to an instant and of those from another one on; undefined if that can't be told. */
+async function countInWindows(
+  ask: (dates: ProbeDates) => Promise<Answer>,
+  until: number,
+  from: number,
+  now: number,
+): Promise<number | undefined> {
+  const early = { ...window(0, 0), modifiedToDate: dateText(until) };
   try {
-    const totals = [await ask(early), await ask(late)].map(
+    const [before, after] = [await ask(early), await ask(window(from, now))].map(
       ({ pagination }) => pagination.total_records,
     );
-    return totals.reduce<number | undefined>(
-      (sum, each) => (sum === undefined || each === undefined ? undefined : sum + each),
-      0,
-    );
+    return before === undefined || after === undefined ? undefined : before + after;
   } catch (error) {
     if (whyRefused(error) !== undefined) return undefined;
     throw error;

@@ -29,6 +29,11 @@ export function mayBeCut({ top, peak, lacksMass, fitsOnePage }: ShownTotal): boo
   return (top >= peak || lacksMass) && isPlausibleCap(top) && !fitsOnePage;
 }
 
+/** Whether a total is one at which APIs are known to stop counting: thousands, or a power of two from 1,024 on; or one less. */
+export function isUsualCap(total: number): boolean {
+  return total >= 999 && [total, total + 1].some((each) => each % 1_000 === 0 || isPower(each));
+}
+
 function isPlausibleCap(total: number): boolean {
   if (total < MIN_CAP) return false;
   return total % 10 === 0 || (total + 1) % 1_000 === 0 || isPower(total) || isPower(total + 1);
