@@ -111,8 +111,8 @@ function isRefused(error: unknown): boolean {
 }
 
 /**
- * A login, and the requests of each list: its first page, one that begins elsewhere, its end and what is behind it and, where the list takes dates,
- * four with dates.
+ * A login, and the most requests of each list: its first page, one that begins elsewhere, its end, what is behind that or, where it takes dates,
+ * three for the dates and two for a round total. Further ones wait for permits of their own.
  */
 function batchesOf({ quota, resources }: ConfigWith<'api'>): Record<string, number> {
   const counts = resources.map((resource) => (RULES[resource].windowed ? 8 : 4));

@@ -25,8 +25,8 @@ export interface TotalToCheck {
 }
 
 /**
- * Finds out whether a list is shown to its end, by one to six requests: its last records are asked for, then the record behind its total, then
- * two windows of dates that together must not have more records than the whole list. A list on one page is not asked.
+ * Finds out whether a list is shown to its end, by one to six requests: its last records are asked for, then two windows of dates that together
+ * have as many records as the list. If they have not, the record behind its total, and two windows that are further apart. A list on one page is not asked.
  *
  * @param first The list's first page.
  * @returns What is wrong, or may be; undefined if the list is shown whole.
@@ -44,19 +44,22 @@ export async function checkTotal(
   }
   if (!mayBeCut({ top: total, peak: total, lacksMass: false, fitsOnePage: total < list.pageSize }))
     return undefined;
+  const middle = list.takesDates ? middleOf([first, tail]) : undefined;
+  if (middle !== undefined) {
+    const inTwo = await countInWindows(ask, middle, middle, list.now);
+    if (inTwo !== undefined && Math.abs(inTwo - total) <= MARGIN) return undefined;
+  }
   const keyOf = keyOfFields(list.keyFields);
   const known = new Set([first, tail].flatMap(({ data }) => data.map(({ json }) => keyOf(json))));
   const behind = await ask({ offset: total, pageSize: 1 });
   const isMore = behind.data.some(({ json }) => !known.has(keyOf(json)));
-  const capped = `total_records is capped at ${total}, and the list has more: run publishes no deletion until the total falls below that`;
-  if (isMore) return capped;
-  const middle = middleOf([first, tail]);
-  if (list.takesDates && middle !== undefined) {
-    const inTwo = await countInWindows(ask, middle, middle, list.now);
-    if (inTwo !== undefined && Math.abs(inTwo - total) <= MARGIN) return undefined;
-    // A server may read dates as whole days, and count those of a day twice: two days between the windows rule that out.
-    const inTwoApart = await countInWindows(ask, middle - A_DAY_MS, middle + A_DAY_MS, list.now);
-    if (inTwoApart !== undefined && inTwoApart > total + MARGIN) return capped;
+  // A server may read dates as whole days, and count those of a day twice: two days between the windows rule that out.
+  const inTwoApart =
+    isMore || middle === undefined
+      ? undefined
+      : await countInWindows(ask, middle - A_DAY_MS, middle + A_DAY_MS, list.now);
+  if (isMore || (inTwoApart !== undefined && inTwoApart > total + MARGIN)) {
+    return `total_records is capped at ${total}, and the list has more: run publishes no deletion until the total falls below that`;
   }
   if (!isUsualCap(total)) return undefined;
   return `total_records may be capped at ${total}: run publishes no deletion until the total changes`;

@@ -69,9 +69,9 @@ it.each(['offset-limited=500', 'window-limited=500'])(
 );
 
 it.each([
-  ['orders', 1_000, 4],
+  ['orders', 1_000, 3],
   ['orders', 987, 1],
-  ['orders', 30_000, 4],
+  ['orders', 30_000, 3],
   ['inventory', 987, 1],
   ['inventory', 150, 2],
   ['inventory', 80, 0],
