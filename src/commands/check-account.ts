@@ -7,7 +7,7 @@ import { steadyScheduler } from '../core/clock.ts';
 import type { ConfigWith } from '../config/config.ts';
 import { openKafka, openLinks } from '../sinks/client/open-kafka.ts';
 import { topicsOf } from '../sinks/topics/destination.ts';
-import { CellarstreamError, describeError } from '../core/errors.ts';
+import { CellarstreamError, describeError, isRetryableAtApi } from '../core/errors.ts';
 import { ALL, LOGIN } from '../account/ledger/ledger-record.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { namedFields } from '../account/personal-fields-of.ts';
@@ -183,15 +183,23 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
         const dates = RULES[resource].windowed
           ? await checkDates(answer, ask, () => scheduler.now())
           : undefined;
+        let notes: readonly string[] = [];
         const cut = await checkTotal(answer, ask, {
           pageSize: config.poll.pageSize,
           keyFields: keyFields ?? [],
           takesDates: dates?.isUnusual === false,
           now: scheduler.now(),
+        }).catch((error: unknown) => {
+          // The list can be read: beside a service that uses its whole quota the last questions may wait too long.
+          if (!isRetryableAtApi(error)) throw error;
+          notes = ['whether it is shown to its end was not found out'];
+          return undefined;
         });
         const warnings = [...paging, ...(cut === undefined ? [] : [cut])];
         isUnwise = dates?.isUnusual === true || warnings.length > 0;
-        const found = [...warnings, ...(dates ? [dates.text] : [])].map((text) => `; ${text}`);
+        const found = [...warnings, ...notes, ...(dates ? [dates.text] : [])].map(
+          (text) => `; ${text}`,
+        );
         return `${total} records, ${key}${hidden}${found.join('')}`;
       });
       return { ...finding, ...(isUnwise && { isUnwise }) };
