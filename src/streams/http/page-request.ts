@@ -165,7 +165,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
           const isNone = isNotFound(answer, query);
           if (!isSuccess(answer.status) && !isNone) {
             if (failures.status !== answer.status || failures.token !== token) {
-              Object.assign(failures, { status: answer.status, token, since: askedAt });
+              Object.assign(failures, { status: answer.status, token, since: scheduler.now() });
             }
             const failing = { ...use, failedSince: failures.since };
             throw failure(answer, failing, query, isOfPage);
@@ -225,7 +225,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
   };
 }
 
-/** The newest of a query's failed tries that had the same status and token, and when the first of them was sent, in ms on the scheduler's clock. */
+/** The newest of a query's failed tries that had the same status and token, and when the first of them failed, in ms on the scheduler's clock. */
 interface Failures {
   status?: number;
   token?: Token;

@@ -22,7 +22,7 @@ export interface TokenUse {
   readonly isSelective?: boolean;
   /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
-  /** When the first of the query's newest tries that failed with this token in the same way was sent; undefined for a first try. */
+  /** When the first of the query's newest tries failed that failed with this token in the same way; undefined for a first try. */
   readonly failedSince?: number | undefined;
 }
 
@@ -104,7 +104,7 @@ export class TokenEvidence {
 
   /** Whether a request has succeeded that was sent after this query began to fail as it does with this token. */
   hasWorkedBeside({ sentAt, failedSince = sentAt }: TokenUse): boolean {
-    return this.hasWorkedSince(failedSince);
+    return this.hasWorkedSince(Math.min(sentAt, failedSince));
   }
 
   /** Whether a request has succeeded that was sent after a time, in ms on the scheduler's clock. */

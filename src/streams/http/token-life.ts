@@ -148,7 +148,9 @@ export class TokenLife {
     const pauseMs = this.#usablePrevious(now) ? 0 : Math.max(0, trouble.retryAt - now);
 
     if (newest.state === 'dead') return again(0);
-    if (isAlive && !isRefusal) return FINAL;
+    const isRepeated = use.failedSince !== undefined && use.failedSince < use.sentAt;
+    // A success beside the first failure may have been answered just before the token died.
+    if (isAlive && !isRefusal) return isRepeated ? FINAL : again(FIRST_PAUSE_MS);
     const isOfQuery = use.isSelective === true && newest.hasWorkedSince(trouble.since);
     if (isOfQuery && isTooOld(trouble)) return FINAL;
     if (isKnown ? isAlive : !isTooOld(trouble)) return again(pauseMs);
