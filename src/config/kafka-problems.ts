@@ -2,8 +2,8 @@ import { clientCertificateProblems } from './client-certificate.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 import { itemsOf } from './settings.ts';
 
-/** Settings of each kind of login to Kafka: those it needs, and those it may have. */
 const PASSWORD = { needs: ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'], takes: [] };
+/** Settings of each SASL mechanism: required ones (`needs`) and optional ones (`takes`). */
 const LOGINS: Readonly<Record<string, Readonly<Record<'needs' | 'takes', readonly string[]>>>> = {
   plain: PASSWORD,
   'scram-sha-256': PASSWORD,

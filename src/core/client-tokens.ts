@@ -51,7 +51,8 @@ interface TokenRequest extends TokenEndpoint {
 const TIMEOUT_MS = 10_000;
 /** Largest answer that is read, in bytes; tokens with hundreds of groups have some 50 kB. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
-const MAX_WORDS = 200;
+/** Longest text of an answer in an error message, in characters. */
+const MAX_TEXT_LENGTH = 200;
 
 /** Assumed life of a token that says nothing plausible about it, in ms. */
 const UNKNOWN_LIFE_MS = 60_000;
@@ -186,7 +187,7 @@ function words(value: unknown, { clientSecret }: ClientCredentials): string | un
     value
       .replace(/[\s\p{C}]+/gu, ' ')
       .trim()
-      .slice(0, MAX_WORDS) || undefined
+      .slice(0, MAX_TEXT_LENGTH) || undefined
   );
 }
 

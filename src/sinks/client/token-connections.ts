@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import { httpConnections } from '../../core/http-connections.ts';
 import type { Proxies } from '../../core/proxies.ts';
 
-/** Longest wait of a token endpoint for a connection, and for each part of an answer, ms. */
+/** Longest wait for a connection to a token endpoint, and for each part of its answer, in ms. */
 const TIMEOUT_MS = 10_000;
 
 /**

@@ -105,7 +105,7 @@ const OF_SETTINGS: ReadonlySet<number> = new Set([
 const REPLICATION = 'replication.factor';
 const IN_SYNC = 'min.insync.replicas';
 
-/** @throws kafkajs' error of an answer that is not {@link FINAL}. */
+/** Sends one CreateTopics request. @throws kafkajs' error of an answer that is not {@link FINAL} and that a later try may change. */
 async function askedOnce(
   brokers: Brokers,
   drafts: readonly Draft[],

@@ -17,7 +17,7 @@ export interface MissingRights {
 
 /** How long brokers are asked, ms. */
 const ASKED_MS = 5_000;
-/** The same of the coordinator of a group, which may have to read its log first, ms. */
+/** How long the coordinator of a group is asked, in ms: it may have to read its log first. */
 const GROUP_MS = 10_000;
 /** Kafka's numbers of operations: the bits of what a user may do. */
 const OPERATIONS = { Read: 3, Write: 4, Describe: 8 } as const;
@@ -47,7 +47,11 @@ export async function missingTopicRights(
   });
 }
 
-/** The same of a group whose member this user is to be. @throws also where no broker coordinates groups. */
+/**
+ * Rights that this user needs to join a group, and lacks.
+ *
+ * @throws CellarstreamError as {@link askBrokers} does, also when no broker coordinates the group.
+ */
 export async function missingGroupRights(
   asked: Asked,
   name: string,

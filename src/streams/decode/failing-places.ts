@@ -2,8 +2,9 @@
 export interface FailingPlace {
   /** Offset of the record. */
   readonly at: number;
-  /** Keys of the records in front of it and behind it; undefined where there is none. */
+  /** Key of the record in front of it, so that it stands after this key; undefined where there is none. */
   readonly after: string | undefined;
+  /** Key of the record behind it, so that it stands before this key; undefined where there is none. */
   readonly before: string | undefined;
 }
 

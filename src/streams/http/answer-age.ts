@@ -1,23 +1,23 @@
-/** How old the content of an answer may be. */
+/** Upper bound of the age of an answer's content. */
 export interface AnswerAge {
   /** Earliest local time, in ms, at which the server can have read the content: when the request was sent, less `staleMs`. */
   readonly asOf: number;
-  /** How long before its request the answer was made, in ms, as its headers show; 0 for an ordinary answer. */
+  /** How long before the request the answer was generated, in ms, according to its headers; 0 for an answer that no cache held. */
   readonly staleMs: number;
 }
 
 /**
- * Longest lag of a read replica, in ms, that may pass unnoticed, because nothing in its answers tells of it. If it is too small, a lagging
- * replica makes false events; if it is too large, a record that really went back to an earlier state is published that much later.
+ * Longest assumed lag of a read replica, in ms. The answers of a replica do not show its lag. Too small: a lagging replica causes false
+ * events. Too large: a record that really went back to an earlier state is published that much later.
  */
 export const MAX_LAG_MS = 10_000;
 
-/** Whether an answer comes from a cache: it is older than a replica may lag. */
+/** Whether an answer counts as cached: it is more than {@link MAX_LAG_MS} old, longer than a replica may lag. False for an unknown age. */
 export function isStale(age: AnswerAge | undefined): boolean {
   return age !== undefined && age.staleMs > MAX_LAG_MS;
 }
 
-/** The age of an answer that is made of several: as old as the oldest of them. */
+/** Age of an answer that was joined from several: that of the oldest part. Undefined when no part's age is known. */
 export function oldestOf(ages: readonly (AnswerAge | undefined)[]): AnswerAge | undefined {
   const known = ages.filter((age) => age !== undefined);
   if (known.length === 0) return undefined;
@@ -27,51 +27,57 @@ export function oldestOf(ages: readonly (AnswerAge | undefined)[]): AnswerAge | 
   };
 }
 
-/** The parts of an answer that tell its age. */
+/** The times and headers of an answer from which its age is computed. */
 export interface DatedAnswer {
-  /** When its request was sent, local ms. */
+  /** When its request was sent, in ms on the local clock. */
   readonly askedAt: number;
+  /** Time from the request to the last byte of the answer, in ms. */
   readonly elapsedMs: number;
   /** The `Date` header, ms since the epoch; undefined when there is none. */
   readonly date: number | undefined;
-  /** The `Age` header, ms; undefined when there is none that is plausible. */
+  /** The `Age` header in ms; undefined when it is missing or not plausible. */
   readonly ageMs: number | undefined;
 }
 
-/** Tells the ages of the answers of one API. */
+/** Estimates the ages of the answers of one API. */
 export interface AnswerAges {
-  /** The age of an answer, by its headers and those of earlier answers. */
+  /** Age of an answer, computed from its headers and from the headers of earlier answers. Call it once for each answer. */
   readonly of: (answer: DatedAnswer) => AnswerAge & {
-    /** How far the answer's `Date` is behind those of other answers, ms; 0 if it is not. */
+    /** How far the answer's `Date` is behind the `Date` of other answers, in ms; 0 if it is not behind. */
     readonly dateLagMs: number;
   };
 }
 
-/** `Date` is cut to the second. */
+/** Resolution of the `Date` header, in ms: it has whole seconds. */
 const DATE_STEP_MS = 1_000;
-/** Backends whose clocks are behind that of another one: most of them that are told apart. */
+/** Maximum number of slow backend clocks remembered. Too small: answers of one more slow backend count as cached. */
 const MAX_CLOCKS = 4;
-/** Two answers of one clock differ by no more than this, ms: latency, and the step of `Date`. */
+/** Largest difference, in ms, between the offsets that two answers of one clock show; latency and the resolution of `Date` cause it. */
 const SAME_CLOCK_MS = 3_000;
-/** How long, in ms, and in how many answers a clock has to be behind by the same time before it counts as one. */
+/**
+ * How long, in ms, and in how many answers a `Date` must be behind by a constant amount before it counts as a slow clock and not as a
+ * cache. Too small: a cached page counts as fresh. Too large: answers of a slow backend count as cached for longer.
+ */
 const STEADY_MS = 30_000;
 const STEADY_ANSWERS = 5;
 
 /**
- * Ages by `Age`, and by `Date`: a cache passes on the `Date` of the origin, so the `Date` of a cached answer is behind that of others.
- * A backend whose clock is behind, or a clock that was set back, shows in the same way at first. But such a clock goes on, by the same
- * time behind in each answer; it is known after {@link STEADY_MS}, and its answers are not stale from then on.
+ * Estimates ages from the `Age` header and from `Date`: a cache passes on the `Date` of the origin, so the `Date` of a cached answer is
+ * behind the `Date` of other answers. A backend whose clock is slow, or was set back, looks the same at first. But its `Date` stays behind
+ * by a constant amount, while that of a cached answer falls further behind. After {@link STEADY_MS} such a clock is recognised, and its
+ * answers no longer count as stale.
  */
 export function answerAges(): AnswerAges {
-  /** The server's clock ahead of the local one at least, ms; by the most advanced of its clocks. */
+  /** Lower bound of how far the server's fastest clock is ahead of the local clock, in ms. */
   let ahead = -Infinity;
-  /** Clocks behind that one, the least recently met first. */
+  /** Slower clocks of the server, the least recently seen first. `ahead` as above; `since`: first seen, in ms on the local clock. */
   const clocks: { readonly ahead: number; readonly since: number; answers: number }[] = [];
 
-  const isOfSteadyClock = (most: number, now: number): boolean => {
-    const place = clocks.findIndex((clock) => Math.abs(clock.ahead - most) <= SAME_CLOCK_MS);
+  /** Whether an answer comes from a recognised slow clock. `maxAhead`: upper bound of that clock's lead over the local one, in ms. */
+  const isOfSteadyClock = (maxAhead: number, now: number): boolean => {
+    const place = clocks.findIndex((clock) => Math.abs(clock.ahead - maxAhead) <= SAME_CLOCK_MS);
     const [known] = place < 0 ? [] : clocks.splice(place, 1);
-    const clock = known ?? { ahead: most, since: now, answers: 0 };
+    const clock = known ?? { ahead: maxAhead, since: now, answers: 0 };
     clock.answers += 1;
     clocks.push(clock);
     if (clocks.length > MAX_CLOCKS) clocks.shift();
@@ -79,10 +85,10 @@ export function answerAges(): AnswerAges {
   };
   const dateLag = ({ askedAt, elapsedMs, date }: DatedAnswer): number => {
     if (date === undefined) return 0;
-    const most = date + DATE_STEP_MS - askedAt;
+    const maxAhead = date + DATE_STEP_MS - askedAt;
     ahead = Math.max(ahead, date - elapsedMs - askedAt);
-    const lag = ahead - most;
-    return lag <= MAX_LAG_MS || isOfSteadyClock(most, askedAt) ? 0 : lag;
+    const lag = ahead - maxAhead;
+    return lag <= MAX_LAG_MS || isOfSteadyClock(maxAhead, askedAt) ? 0 : lag;
   };
   return {
     of: (answer) => {

@@ -1,20 +1,20 @@
 import { isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
 
-/** A body whose characters can't be told. */
+/** A body that can't be decoded: its declared charset is unknown, or its bytes are not valid in that charset. */
 export class UnknownCharset extends Error {
   override readonly name = 'UnknownCharset';
 }
 
 /**
- * A body in UTF-8 without a byte order mark, as all that read pages take it; the same memory where nothing is to be done.
+ * Transcodes a body to UTF-8 without a byte order mark. Returns a view of the same memory where nothing has to be transcoded.
  *
- * A mark and the zero bytes of UTF-16 and UTF-32 come before the declared charset, as JSON begins with ASCII. A charset that is not
- * known is taken for UTF-8 if the bytes are valid in it. Bytes that are declared as UTF-8, or not declared, are not looked at here:
- * records that are not UTF-8 are no JSON for whoever decodes them.
+ * A byte order mark, and the zero bytes that UTF-16 and UTF-32 have in the ASCII at the beginning of JSON, take precedence over the
+ * declared charset. A body in an unknown charset is used as it is if it is valid UTF-8. Bytes that are declared as UTF-8, or have no
+ * declaration, are not validated here: the JSON parser reports records that are not UTF-8.
  *
  * @param contentType The `Content-Type` header.
- * @throws UnknownCharset for bytes that are not valid in the declared charset, or when nothing is known of it.
+ * @throws UnknownCharset for an unknown charset, or for bytes that are not valid in the declared one.
  */
 export function inUtf8(body: Buffer, contentType: string | undefined): Buffer {
   if (startsWith(body, 0xef, 0xbb, 0xbf)) return body.subarray(3);
@@ -27,22 +27,22 @@ export function inUtf8(body: Buffer, contentType: string | undefined): Buffer {
     if (isUtf8(body)) return body;
     throw new UnknownCharset(`the charset ${printable(declared)} of Content-Type is not known`);
   }
-  // UTF-16 was found above, if it is: the others are what bytes without a zero are in.
+  // Real UTF-16 was recognised above by its zero bytes, so a body that is only declared as UTF-16 is UTF-8.
   if (decoder.encoding === 'utf-8' || decoder.encoding.startsWith('utf-16')) return body;
   if (decoder.encoding === 'windows-1252') return Buffer.from(windows1252(body));
   return Buffer.from(decode(decoder, body));
 }
 
-/** Names of UTF-8 in use, and of ASCII, for which it stands in: a body that says ASCII and is not is UTF-8 most of the time. */
+/** Charset names read as UTF-8: its own, and those of ASCII, because a body that is declared as ASCII and has other bytes is usually UTF-8. */
 const AS_UTF8 = new Set(['utf-8', 'utf8', 'us-ascii', 'ascii']);
 
 interface WideCharset {
   readonly name: 'utf-16le' | 'utf-16be' | 'utf-32le' | 'utf-32be';
-  /** Length of the byte order mark. */
+  /** Length of the byte order mark in bytes; 0 without one. */
   readonly mark: number;
 }
 
-/** UTF-32 or UTF-16, by its mark or by where the zero bytes of its first two characters are (RFC 4627, 3). */
+/** Recognises UTF-32 and UTF-16 by their byte order mark, or by the positions of the zero bytes in the first characters (RFC 4627, section 3). */
 function wideCharset(body: Buffer): WideCharset | undefined {
   if (startsWith(body, 0xff, 0xfe, 0, 0)) return { name: 'utf-32le', mark: 4 };
   if (startsWith(body, 0, 0, 0xfe, 0xff)) return { name: 'utf-32be', mark: 4 };
@@ -77,7 +77,7 @@ function decoderOf(charset: string): TextDecoder | undefined {
   try {
     return new TextDecoder(charset, { fatal: true });
   } catch {
-    return undefined; // a RangeError: no label of the Encoding Standard
+    return undefined; // a RangeError: the Encoding Standard has no such label
   }
 }
 
@@ -94,8 +94,8 @@ function invalid(charset: string): UnknownCharset {
 }
 
 /**
- * Text in windows-1252, which the Encoding Standard takes ISO-8859-1 for, too. Node's own decoder makes control characters of 0x80 to
- * 0x9F (nodejs/node#56542, in 20.20 as well).
+ * Decodes windows-1252, which the Encoding Standard also uses for ISO-8859-1. Node's own decoder turns 0x80 to 0x9F into control
+ * characters (nodejs/node#56542, present in 20.20); use TextDecoder once every supported Node has the fix.
  */
 function windows1252(bytes: Buffer): string {
   return bytes
@@ -103,9 +103,10 @@ function windows1252(bytes: Buffer): string {
     .replace(/[\x80-\x9f]/g, (char) => FROM_0X80[char.charCodeAt(0) - 0x80]!);
 }
 
+/** Characters 0x80 to 0x9F of windows-1252, in order. */
 const FROM_0X80 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
 
-/** A charset's name as it may be logged: it comes from the server. */
+/** A charset's name from the server, shortened and quoted for a log line. */
 function printable(name: string): string {
   return JSON.stringify(name.slice(0, 40));
 }

@@ -3,7 +3,7 @@ import { brotliDecompress, crc32, gunzip, inflate, inflateRaw, inflateRawSync } 
 import type { ZlibOptions } from 'node:zlib';
 import { codeOf } from '../../core/network-error.ts';
 
-/** Codings around each other that are taken off: some servers compress what is compressed already. */
+/** Maximum number of nested codings that are removed: some servers compress a body that is compressed already. */
 const MAX_LAYERS = 3;
 
 const decompress = {
@@ -14,30 +14,33 @@ const decompress = {
 };
 
 /**
- * The body of an answer without its content coding. The bytes decide, as headers are often wrong: gzip and zlib are known by their
- * first bytes, whatever `Content-Encoding` says; brotli and raw deflate, which have no mark, are tried where they are declared. A body
- * that is none of these is given as it is.
+ * Decompresses the body of an answer. The bytes decide, because headers are often wrong: gzip and zlib are recognised by their first
+ * bytes, whatever `Content-Encoding` says. Brotli and raw deflate have no magic number, so they are tried only where they are declared.
+ * Any other body is returned unchanged.
  *
- * @param declared `Content-Encoding`, with commas between several codings.
- * @throws Error of zlib for a body that is cut off or damaged, Error for one in zstd, and for one of more than `maxBytes` without its coding.
+ * @param declared The `Content-Encoding` header; several codings are separated by commas.
+ * @param maxBytes Largest decompressed body.
+ * @throws Error of zlib for a truncated or damaged body, or for one of more than `maxBytes`; Error for a body in zstd.
  */
 export async function withoutCoding(
   sent: Buffer,
   declared: string | undefined,
   maxBytes: number,
 ): Promise<Buffer> {
-  const marked = [...(declared ?? '').toLowerCase().matchAll(/br|deflate/g)].map(([name]) => name);
+  const unmarked = [...(declared ?? '').toLowerCase().matchAll(/br|deflate/g)].map(
+    ([name]) => name,
+  );
   let body = sent;
   for (let layer = 0; layer < MAX_LAYERS; layer++) {
     const options = { maxOutputLength: maxBytes };
     if (isGzip(body)) body = await unzipped(body, options);
     else if (isZlib(body)) body = await decompress.zlib(body, options);
     else {
-      const outermost = marked.pop(); // codings are listed in the order in which they were applied
-      const inner = outermost && (await tried(outermost, body, options));
+      const outermost = unmarked.pop(); // codings are listed in the order in which they were applied
+      const inner = outermost && (await decompressUnmarked(outermost, body, options));
       if (!inner) {
         if (isZstd(body))
-          throw new Error('it is in the content coding zstd, which is not supported');
+          throw new Error('the body is compressed with zstd, which is not supported');
         return body;
       }
       body = inner;
@@ -47,17 +50,17 @@ export async function withoutCoding(
 }
 
 /** Decompresses a body by its declared coding; undefined where the body is text that was never compressed. */
-async function tried(coding: string, body: Buffer, options: ZlibOptions) {
+async function decompressUnmarked(coding: string, body: Buffer, options: ZlibOptions) {
   try {
     return await decompress[coding === 'br' ? 'br' : 'deflate'](body, options);
   } catch (error) {
-    // Compressed bytes may look like text by chance, so this is asked only of what can't be decompressed.
+    // Compressed bytes may look like text by chance, so only a body that can't be decompressed is checked for text.
     if (isText(body) && codeOf(error) !== TOO_LARGE) return undefined;
     throw error;
   }
 }
 
-/** Some servers and gateways add bytes behind the end of gzip, which zlib refuses: whole members count if their checksums are right. */
+/** Decompresses gzip. Some servers add bytes after its end, which zlib refuses: the complete members before them are used if their checksums match. */
 async function unzipped(body: Buffer, options: ZlibOptions): Promise<Buffer> {
   try {
     return await decompress.gzip(body, options);
@@ -68,18 +71,19 @@ async function unzipped(body: Buffer, options: ZlibOptions): Promise<Buffer> {
   }
 }
 
-/** Result of zlib with the option `info`, which its types do not know. */
+/** Result of zlib with the option `info`, which `@types/node` does not declare. */
 interface Inflated {
   readonly buffer: Buffer;
-  /** `bytesWritten`: how many of the bytes it was given belong to the compressed data. */
+  /** `bytesWritten`: number of input bytes that belong to the compressed data. */
   readonly engine: { readonly bytesWritten: number };
 }
 
+/** Code of zlib's error for content of more than `maxOutputLength` bytes. */
 const TOO_LARGE = 'ERR_BUFFER_TOO_LARGE';
-/** Length of what follows a member's data: its CRC-32 and its length. */
+/** Length of a gzip member's trailer in bytes: CRC-32 and content length. */
 const TRAILER_BYTES = 8;
 
-/** The members of gzip (RFC 1952) at the beginning of a body, up to the first that is none; undefined when there is no whole one. */
+/** Content of the complete gzip members (RFC 1952) at the beginning of a body; undefined when there is none. */
 function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
   const members: Buffer[] = [];
   let at = 0;
@@ -98,17 +102,19 @@ function wholeMembers(body: Buffer, options: ZlibOptions): Buffer | undefined {
     }
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
-    // zlib refuses what follows: no member begins there.
+    // The bytes that follow are no gzip member.
   }
   const [first, ...others] = members;
   return others.length === 0 ? first : Buffer.concat(members);
 }
 
+/** Flags of a gzip header (RFC 1952, section 2.3.1). */
 const FLAG_CRC = 2;
 const FLAG_EXTRA = 4;
 const FLAG_NAME = 8;
 const FLAG_COMMENT = 16;
 
+/** Length of a gzip member's header, in bytes. */
 function headerLength(member: Buffer): number {
   const flags = member[3] ?? 0;
   let at = 10;
@@ -121,7 +127,7 @@ function isGzip(body: Buffer): boolean {
   return body[0] === 0x1f && body[1] === 0x8b;
 }
 
-/** Deflate with a window of at most 32 KiB, and a header whose check is right (RFC 1950); text begins otherwise. */
+/** Whether a body begins with a zlib header (RFC 1950): deflate, a window of 1 to 32 KiB, and a valid header checksum. JSON never does. */
 function isZlib(body: Buffer): boolean {
   const [method = 0, flags = 0] = body;
   return (
@@ -129,12 +135,13 @@ function isZlib(body: Buffer): boolean {
   );
 }
 
-/** A frame of Zstandard (RFC 8878, 3.1.1). `node:zlib` decompresses them from Node 22.15 on. */
+/** Whether a body is a Zstandard frame (RFC 8878, section 3.1.1). It can be decompressed once Node 22.15, whose `node:zlib` has zstd, is the oldest supported. */
 function isZstd(body: Buffer): boolean {
   return body.subarray(0, 4).equals(ZSTD_MAGIC);
 }
 
 const ZSTD_MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+/** Number of leading bytes that are checked for text. */
 const TEXT_BYTES = 100;
 
 function isText(body: Buffer): boolean {

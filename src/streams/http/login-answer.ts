@@ -3,39 +3,40 @@ import { objectIn } from '../../core/json-object.ts';
 import { where } from './http.ts';
 import type { HttpAnswer } from './http.ts';
 
-/** A token, and how long it is good for. */
+/** An access token and its lifetime. */
 export interface Token {
   /** The JWT, as it is sent. */
   readonly text: string;
-  /** When it was asked for: ms, on the scheduler's clock. Its life is counted from here. */
+  /** When the login request was sent, in ms on the scheduler's clock. The token's life is counted from here. */
   readonly askedAt: number;
-  /** Milliseconds from `askedAt` for which the server takes it. */
+  /** How long the server accepts the token, in ms from `askedAt`. */
   readonly lifeMs: number;
-  /** The server's clock at `askedAt`, never later: ms since the epoch; undefined if it did not tell. */
+  /** Lower bound of the server's time at `askedAt`, in ms since the epoch; undefined without a `Date` header or an `iat` claim. */
   readonly serverTime: number | undefined;
 }
 
-/** Life of a token by the API's documentation, in ms. Assumed where the answer states none. */
+/** Lifetime of a token according to the API's documentation, in ms. Assumed where the answer states none. */
 const DOCUMENTED_LIFE_MS = 30 * 60_000;
-/** A shorter life is believed only if nothing else in the answer says more: clocks that disagree look like this. */
+/** Shortest lifetime that is believed at once, in ms. A shorter one usually comes from clocks that disagree, so it is used only if the answer shows no longer one. */
 const LEAST_LIFE_MS = 10_000;
-/** A life that is shorter than a request may take can't be used, so it is not believed. */
+/** Shortest lifetime that is believed at all, in ms: a token with less may expire before a request with it arrives. */
 const LEAST_USABLE_MS = 2_000;
-/** Longest life that is believed: a token is renewed at least once a day, whatever it claims. */
+/** Longest lifetime that is used, in ms: a token is renewed at least once a day. */
 const MAX_LIFE_MS = 24 * 60 * 60_000;
-/** Milliseconds in the units in which `expiresIn` is sent: the documented one first, then s and us. */
+/** Units in which servers send `expiresIn`, in ms, in the order of trial: milliseconds as documented, seconds, microseconds. */
 const UNITS_MS = [1, 1_000, 0.001] as const;
-/** A JWT's times are in seconds; a larger number, which would be beyond the year 5000, is in milliseconds. */
+/** Largest time of a JWT that is read as seconds. A larger one would be after the year 5000, so it is in milliseconds. */
 const LARGEST_SECONDS = 1e11;
 /** Characters that an `Authorization` header can hold. */
 const SENDABLE = /^[\x21-\x7e]+$/;
 
 /**
- * The token in a login's answer.
+ * Reads the token from the answer to a login.
  *
- * @param askedAt when the login was sent, in ms on the scheduler's clock.
- * @param elapsedMs from then until the answer was read.
- * @throws CellarstreamError `API_ANSWER` without a token that can be sent.
+ * @param url Address of the login, for errors.
+ * @param askedAt When the login was sent, in ms on the scheduler's clock.
+ * @param elapsedMs Time from then until the answer was read.
+ * @throws CellarstreamError `API_ANSWER` when the answer has no token, or one that a header can't hold.
  */
 export function tokenIn(url: URL, answer: HttpAnswer, askedAt: number, elapsedMs: number): Token {
   const body = objectIn(answer.text);
@@ -46,7 +47,7 @@ export function tokenIn(url: URL, answer: HttpAnswer, askedAt: number, elapsedMs
   return { text, askedAt, serverTime, lifeMs: lifeOf(exp, [iat, answer.date], body?.expiresIn) };
 }
 
-/** The token as a header holds it: without white space around it, and without a scheme of its own. */
+/** The token as an `Authorization` header holds it: without surrounding white space and without a `Bearer` prefix. */
 function sendable(url: URL, accessToken: unknown): string {
   const text = typeof accessToken === 'string' ? accessToken.trim().replace(/^Bearer\s+/i, '') : '';
   const failed = (what: string) =>
@@ -58,7 +59,7 @@ function sendable(url: URL, accessToken: unknown): string {
   return text;
 }
 
-/** The times in a JWT, in ms since the epoch. Its signature is the server's business. */
+/** The times in a JWT, in ms since the epoch; undefined where it has none. The signature is not verified: only the server can. */
 function claimsOf(token: string): { exp: number | undefined; iat: number | undefined } {
   const claims = objectIn(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
   const ms = (claim: unknown) => {
@@ -69,9 +70,11 @@ function claimsOf(token: string): { exp: number | undefined; iat: number | undef
 }
 
 /**
- * How long a token lives, in ms: by its own `exp`, from its `iat` or from the `Date` of the answer, whichever leaves less (a server
- * may give out a token that it issued earlier) unless that is too little to be true. Else `expiresIn`, in the first unit that
- * makes sense, and last what is documented.
+ * A token's lifetime in ms. It is the time to its own `exp`, counted from its `iat` or from the `Date` of the answer: the shorter one, as a
+ * server may hand out a token that it issued earlier, unless that is implausibly short. Without a usable `exp` it is `expiresIn`, in the
+ * first unit that gives a plausible value, or the documented lifetime.
+ *
+ * @param from `iat` and `Date`, in ms since the epoch.
  */
 function lifeOf(
   exp: number | undefined,

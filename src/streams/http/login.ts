@@ -17,24 +17,24 @@ export type { Token } from './login-answer.ts';
 /** What {@link login} needs. */
 export interface LoginOptions {
   readonly url: URL;
-  /** The setting of that address, for errors. Default `API_BASE_URL`. */
+  /** Name of the setting that `url` comes from, for errors. Default `API_BASE_URL`. */
   readonly setting?: string;
-  /** Called at each login, so that a key read from a rotated file is seen. */
+  /** Returns the API key. Called at each login, so that a key from a rotated file is used. */
   readonly apiKey: () => string;
   /**
-   * A key that was accepted before may be refused for so many ms, by every answer, until it counts as
-   * wrong: a gateway in trouble refuses good keys too. Default 600,000; 0: one refusal is enough.
+   * How long, in ms, every answer must refuse a key that was accepted before until the key counts as wrong: a failing gateway
+   * refuses valid keys, too. Default 600,000; with 0 one refusal is enough.
    */
   readonly keyPatienceMs?: number;
   /** Connections and their timeouts. Default undici's global dispatcher. */
   readonly dispatcher?: Dispatcher;
-  /** Keeps to the logins' own quota. */
+  /** Quota of the logins. */
   readonly limit: Limit;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
   /** Uniform in [0, 1), for the jitter. Default Math.random. */
   readonly random?: () => number;
-  /** Told of logins and of tries. Default nobody is. */
+  /** Called with each answer and each retry. Default: none. */
   readonly hooks?: RequestHooks;
 }
 
@@ -42,11 +42,12 @@ const MAX_LOGIN_BYTES = 1_000_000;
 const KEY_PATIENCE_MS = 600_000;
 
 /**
- * Logs in: emits one token and completes. What can pass is tried again, through the quota: redirects and
- * 404 too, which gateways send while the API behind them is being replaced.
+ * Logs in: emits one token and completes. Temporary errors are retried with back-off, and each try waits for the quota. Redirects
+ * and 404 are retried as well, because gateways send them while the API behind them is being replaced.
  *
- * Errors with `API_KEY_REJECTED` when the API refuses the key (400, as documented, or 401 and 403, each with JSON): at once if
- * it never had a token from this login, else when that has lasted for `keyPatienceMs`. A refusal without JSON is not the API's: it is tried again.
+ * Errors with `API_KEY_REJECTED` when the API refuses the key (400, as documented, or 401 or 403, each with a JSON body): at once if
+ * the key has never been accepted, else once it has been refused for `keyPatienceMs`. A refusal without JSON does not come from the API
+ * and is retried.
  */
 export function login(options: LoginOptions): Observable<Token> {
   const { url, apiKey, limit, scheduler = asyncScheduler, random } = options;
@@ -102,7 +103,7 @@ export function login(options: LoginOptions): Observable<Token> {
   });
 }
 
-/** Whether the API itself refuses the key: it answers in JSON, while firewalls and proxies in front of it send HTML or text. */
+/** Whether the API itself refuses the key. Its answers are JSON, while firewalls and proxies in front of it send HTML or text. */
 function isRejection(answer: HttpAnswer): boolean {
   return [400, 401, 403].includes(answer.status) && isJson(answer);
 }
@@ -116,11 +117,11 @@ function rejection(url: URL, { status }: HttpAnswer, canPass: boolean): Cellarst
   );
 }
 
-/** The error of any other answer without a token, with the setting to look at. */
+/** Error for an answer that neither has a token nor refuses the key; it names the setting to check. */
 function failure(url: URL, setting: string, answer: HttpAnswer): Error {
   const { status } = answer;
-  const isWrongPlace = status === 404 || status === 405;
-  if (!isWrongPlace) {
+  const isWrongAddress = status === 404 || status === 405;
+  if (!isWrongAddress) {
     const error = statusError(url, answer, {}, setting);
     return isRetryableAtApi(error) || isJson(answer) ? error : blockedError(url, answer);
   }

@@ -12,8 +12,7 @@ export interface IdlePage {
   readonly hasNext: boolean;
   /** Offset behind its last record. */
   readonly end: number;
-  /** `total_records`. */
-  /** Undefined where the server tells none. */
+  /** `total_records`; undefined where the server sends none. */
   readonly total: number | undefined;
   /** Records a page, as the scan wants them. */
   readonly pageSize: number;
