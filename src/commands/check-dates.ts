@@ -53,7 +53,7 @@ export async function checkDates(
     while (!step.done) step = steps.next(await replyTo(step.value));
     return step.value;
   };
-  const now = clock.now(localTime()) ?? clock.latest(localTime());
+  const { now } = dates;
   const newest = clock.newestStamp();
   const { dates: window } = dates.windowOf(now - A_MINUTE_MS, now);
   if ((await replyTo(window)).isRefused) {

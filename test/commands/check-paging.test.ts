@@ -16,7 +16,7 @@ const PAGE_SIZE = 100;
 const MOVED = /moves or refuses an offset that is no multiple of pageSize/;
 const CAPPED = /gives at most 50 records a page \(PAGE_SIZE asks for 100\)/;
 
-/** What `check` says of the paging of a sandbox's orders with these faults, and the pages that it asked for beside the first. */
+/** The findings of `check` about the paging of a sandbox's orders with these faults, and the pages that it asked for beside the first. */
 async function checked(orders: number, ...faults: readonly string[]) {
   const plain: SandboxOptions = { quotaPerMinute: 10_000, records: { orders } };
   const sandbox = await startSandbox(faults.reduce(withFault, plain));

@@ -11,7 +11,7 @@ import { hurriedTime } from '../support/hurried-time.ts';
 let sandbox: Sandbox;
 afterEach(() => sandbox.close());
 
-/** What `check` says of the total of a list, and the requests that it took. */
+/** The finding of `check` about the total of a list, and the requests that it took. */
 async function checked(resource: 'orders' | 'inventory', records: number, ...faults: string[]) {
   sandbox = await startSandbox(
     faults.reduce(withFault, { records: { [resource]: records }, quotaPerMinute: 100_000 }),

@@ -25,7 +25,7 @@ export interface DateChecksOptions {
 
 /** Probes of a list's date parameters beside its polls. */
 export interface DateChecks {
-  /** What the probes read; begins when it is subscribed to, and never completes. */
+  /** Records that the probes read; probing begins with the subscription, and the stream never completes. */
   readonly probes$: Observable<RefetchBatch>;
   /** A change with this stamp, in ms, was read by another lane, and not by polls: a reason to probe soon. */
   readonly suspect: (stamp: number) => void;

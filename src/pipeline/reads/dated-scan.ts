@@ -1,5 +1,5 @@
-import { concat, map } from 'rxjs';
-import type { Observable } from 'rxjs';
+import { catchError, concat, map, throwError } from 'rxjs';
+import type { MonoTypeOperatorFunction, Observable } from 'rxjs';
 import type { PageLane } from '../../account/page-lane.ts';
 import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { whyGivenUp } from '../../streams/decode/dated-patience.ts';
@@ -31,6 +31,18 @@ export function datedScan(
       .pipe(map((page) => (page.next ? page : { ...page, next: BEGINNING })));
   };
   return concat(...starts.map(part));
+}
+
+/** Reads the list with `whole`, and leaves no permit behind, where it refuses the dates of a scan. */
+export function orWhole(
+  { permits }: Pick<PageLane, 'permits'>,
+  whole: () => Observable<ScanPage>,
+): MonoTypeOperatorFunction<ScanPage> {
+  return catchError((error: unknown) => {
+    if (whyRefused(error) === undefined) return throwError(() => error);
+    permits.release(); // the request that failed had taken it
+    return whole();
+  });
 }
 
 /**

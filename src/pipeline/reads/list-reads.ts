@@ -1,5 +1,4 @@
 import {
-  catchError,
   defer,
   EMPTY,
   filter,
@@ -11,7 +10,6 @@ import {
   take,
   takeUntil,
   tap,
-  throwError,
   timer,
 } from 'rxjs';
 import type { Observable } from 'rxjs';
@@ -35,7 +33,7 @@ import type { VolatileFields } from '../../streams/records/volatile-fields.ts';
 import type { Cursor } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
 import { askedReadings } from './certify-asked.ts';
-import { datedScan, whyRefused } from './dated-scan.ts';
+import { datedScan, orWhole } from './dated-scan.ts';
 import { pollRounds } from './poll-rounds.ts';
 import { pollReads } from './poll-reads.ts';
 import type { PollReads } from './poll-reads.ts';
@@ -237,13 +235,8 @@ export function listReads(options: ListReadsOptions): ListReads {
   const scanFrom = (since: number) => {
     const now = clock.latest(scheduler.now());
     const { dates: window } = dates.windowOf(dates.fromStamp(since - BOUND_MS), now);
-    return datedScan(resyncLane, dates, window, now).pipe(
-      catchError((error: unknown) => {
-        if (whyRefused(error) === undefined) return throwError(() => error);
-        resyncLane.permits.release(); // the request that failed had taken it
-        return resyncLane.scan({});
-      }),
-    );
+    const whole = () => resyncLane.scan({});
+    return datedScan(resyncLane, dates, window, now).pipe(orWhole(resyncLane, whole));
   };
   const again = refetches({ single, ...refetchLane, arrived: refetchLane.seen, scheduler });
 

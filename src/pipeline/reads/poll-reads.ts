@@ -84,7 +84,6 @@ export function pollReads(options: PollReadsOptions): PollReads {
     localTime: () => scheduler.now(),
     onFound: (found) => hooks.onDates(found),
   });
-  const now = () => clock.now(scheduler.now()) ?? clock.latest(scheduler.now());
   const restart$ = new Subject<void>();
   /** Where polls began, and have come to, ms. */
   let reached = { first: Infinity, since: -Infinity };
@@ -120,7 +119,7 @@ export function pollReads(options: PollReadsOptions): PollReads {
       let failed: { readonly window: Window; readonly chain: PollChain } | undefined;
       let beganAt = -Infinity;
       const scanning = (chain: PollChain) => (window: Window) =>
-        datedScan(lanes[chain], dates, window, now()).pipe(
+        datedScan(lanes[chain], dates, window, dates.now).pipe(
           catchError((error: unknown) => {
             failed = { window, chain };
             return throwError(() => error);
@@ -129,7 +128,7 @@ export function pollReads(options: PollReadsOptions): PollReads {
       const [scan, scanBack] = [scanning('newest'), scanning('back')];
       return poll({
         scan: (window) => {
-          beganAt = now();
+          beganAt = dates.now;
           rounds.begun('newest');
           onPoll(Date.parse(window.modifiedFromDate));
           return scan(window);
@@ -181,7 +180,7 @@ export function pollReads(options: PollReadsOptions): PollReads {
     const { window, chain, why, error } = refused;
     const reason = describeError(error);
     const start = {
-      now: now(),
+      now: dates.now,
       newest: clock.newestStamp(),
       reason,
       // A refusal at once is followed by the answers to other forms at once; a server that fails keeps polls waiting.

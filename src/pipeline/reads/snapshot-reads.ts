@@ -1,16 +1,4 @@
-import {
-  catchError,
-  concat,
-  concatMap,
-  defer,
-  EMPTY,
-  map,
-  of,
-  ReplaySubject,
-  switchMap,
-  take,
-  throwError,
-} from 'rxjs';
+import { concat, concatMap, defer, EMPTY, map, of, ReplaySubject, switchMap, take } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { isStale } from '../../streams/http/answer-age.ts';
 import { DST_MS, MAX_BACK_MS, MAX_ZONE_MS } from '../../streams/http/server-clock.ts';
@@ -21,7 +9,7 @@ import { recordsOf } from '../../streams/decode/answer.ts';
 import { window } from '../../streams/paging/poll.ts';
 import type { Cursor, InitialSnapshot } from '../checkpoint/cursor.ts';
 import type { Task } from '../task.ts';
-import { whyRefused } from './dated-scan.ts';
+import { orWhole } from './dated-scan.ts';
 import type { ReadLane, SnapshotBatch } from './read-batch.ts';
 import { refusedLane } from './refused-lane.ts';
 
@@ -103,17 +91,15 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
     if (startFrom === undefined || isWhole || isWindowUseless)
       return lane.scan({}, { from, onTrouble });
     const now = clock.latest(task.scheduler.now());
+    const whole = () => {
+      isWindowUseless = true;
+      return lane.scan({}, { onTrouble });
+    };
     return lane.scan(window(startFrom - MAX_ZONE_MS - DST_MS, now), { from, onTrouble }).pipe(
-      catchError((error: unknown) => {
-        if (whyRefused(error) === undefined) return throwError(() => error);
-        lane.permits.release(); // the request that failed had taken it
-        isWindowUseless = true;
-        return lane.scan({}, { onTrouble });
-      }),
+      orWhole(lane, whole),
       concatMap((page) => {
         if (isWindowUseless || !isEmptyList(page)) return of(page);
-        isWindowUseless = true;
-        return concat(of({ ...page, next: BEGINNING }), lane.scan({}, { onTrouble }));
+        return concat(of({ ...page, next: BEGINNING }), whole());
       }),
     );
   };

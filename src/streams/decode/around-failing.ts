@@ -142,7 +142,7 @@ export function aroundFailing(
       ),
     );
   };
-  return { at, known, front: (place) => front(place) };
+  return { at, known, front };
 }
 
 /**

@@ -4,7 +4,7 @@ import { CellarstreamError, describeError } from '../../core/errors.ts';
 /** Why a request with modification dates was given up: the server refuses it, or fails and answers nothing that could be read. */
 export type GivenUp = 'refused' | 'unanswered';
 
-/** What a failure speaks of: the request, the token that it was sent with, or the server. */
+/** The likely cause of a failure: the request, the token that it was sent with, or the server. */
 type Blamed = 'request' | 'token' | 'server';
 
 /**
@@ -16,7 +16,7 @@ const PATIENCE: Readonly<Record<Blamed, { readonly failures: number; readonly ms
   token: { failures: 4, ms: 15_000 },
   server: { failures: 2, ms: 60_000 },
 };
-/** Statuses below 500 that speak of the server's state. */
+/** Statuses below 500 that are caused by the server's state. */
 const STATES: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
 
 /**
@@ -78,7 +78,7 @@ export function whyGivenUp(error: unknown): GivenUp | undefined {
   return givenUp === 'refused' || givenUp === 'unanswered' ? givenUp : undefined;
 }
 
-/** What a failure that may pass speaks of. A 404, a redirect and the page of a firewall speak of the request. */
+/** The likely cause of a failure that may pass. A 404, a redirect and the page of a firewall count as caused by the request. */
 function blamedBy(error: unknown): Blamed {
   if (!(error instanceof CellarstreamError)) return 'server';
   if (error.code === 'TOKEN_REJECTED') return 'token';

@@ -158,7 +158,7 @@ export function decodedList(options: DecodedListOptions): ListRequest {
   /** The ways to read a page; with `dated` its tries end. */
   const readingWith = (dated?: DatedPatience) => {
     const retrying = retryingFor(dated);
-    /** What is no JSON is tried so often before it is taken for what the API has to say. */
+    /** @param tries Requests with an answer that is not JSON, before that answer counts. */
     const asking = (query: ListQuery, limit: Limit, tries: number, patience?: PagePatience) => {
       let left = tries;
       const isLastTry = () => --left <= 0;

@@ -1,22 +1,10 @@
 import { concatMap, every, from, map, of, switchMap, tap } from 'rxjs';
 import type { Observable, SchedulerLike } from 'rxjs';
-import type { PagePlace, PagePlan } from '../http/page-plan.ts';
+import type { PagePlan } from '../http/page-plan.ts';
 import type { Answer } from './answer.ts';
 import type { PageAttempts } from './page-attempts.ts';
 import { isPageRefused } from './page-failure.ts';
 import { probe } from './page-placement.ts';
-
-/** What {@link OffsetLimit} needs. */
-export interface OffsetLimitOptions {
-  /** Asks for a page; undefined if it fails. */
-  readonly attempt: (place: PagePlace) => Observable<Answer | undefined>;
-  /** The offset to look at. */
-  readonly at: number;
-  /** `total_records`; undefined if the server tells none. */
-  readonly total: number | undefined;
-  /** Records of the page that failed. */
-  readonly pageSize: number;
-}
 
 /** Distance in records at which a second failure is not one of a few bad records in a row. Too small: bad records are taken for a limit. */
 const APART = 11;
@@ -38,14 +26,18 @@ export class OffsetLimit {
     this.#scheduler = scheduler;
   }
 
-  /** Asks for single records: at the offset, and at some places behind it up to the list's end. Emits whether all of them fail. */
-  isAt({ attempt, at, total = Infinity, pageSize }: OffsetLimitOptions): Observable<boolean> {
-    const last = total === Infinity ? at + 2 * pageSize : total - 1;
+  /**
+   * Asks for single records: at an offset, and at some places behind it up to the list's end. Emits whether all of them fail.
+   *
+   * @param total `total_records`. Default: the server tells none.
+   */
+  isAt(attempts: PageAttempts, at: number, total = Infinity): Observable<boolean> {
+    const last = total === Infinity ? at + 2 * attempts.query.pageSize : total - 1;
     const behind = [at + APART, Math.floor((at + last) / 2), last];
     const places = [...new Set([at, ...behind])].filter((each) => each >= at && each < total);
     if (places.length < 2) return of(false); // a bad record at the very end looks the same
     return from(places).pipe(
-      concatMap((offset) => attempt({ offset, pageSize: 1 })),
+      concatMap((offset) => attempts.attempt({ offset, pageSize: 1 })),
       every((answer) => answer === undefined),
     );
   }
@@ -82,9 +74,7 @@ export function upToLimit(
 
   const beside = (other: Answer, at: number, isKnown = false): Observable<Answer | undefined> => {
     if (at === 0) return of(undefined);
-    const attempt = (place: PagePlace) => attempts.attempt(place);
-    const { total_records: total } = other.pagination;
-    return limit.isAt({ attempt, at, total, pageSize }).pipe(
+    return limit.isAt(attempts, at, other.pagination.total_records).pipe(
       switchMap((isLimit) => {
         if (!isLimit) return of(undefined);
         if (!isKnown && !limit.isLasting(isPageRefused(attempts.error))) return attempts.failed();
@@ -110,5 +100,5 @@ export function upToLimit(
       }),
     );
   };
-  return { at: (place) => at(place), beside: (other, place) => beside(other, place), known };
+  return { at, beside, known };
 }

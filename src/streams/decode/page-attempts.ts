@@ -77,24 +77,24 @@ export class PageAttempts {
 
   /** One answer of the parts before and after a gap, as old as its oldest part. */
   joined(before: readonly Answer[], gap: readonly PageRecord[], after: readonly Answer[]): Answer {
-    this.#isJoined = true;
     const data = [...recordsIn(before), ...gap, ...recordsIn(after)];
-    const { serverTime, elapsedMs = 0 } = after[0]!;
     const { pagination } = after.at(-1)!;
-    const age = oldestOf([...before, ...after].map((part) => part.age));
-    const span = this.#options.clock.answered(this.#begin);
-    return { span, serverTime, elapsedMs, age, data, pagination, hasGap: true };
+    return { ...this.#join(before, after), data, pagination, hasGap: true };
   }
 
   /** The records in front of an offset from which on the API serves nothing; `other` is a page elsewhere. */
   cutOff(before: readonly Answer[], other: Answer): Answer {
+    const pagination = { ...other.pagination, has_next_page: false };
+    return { ...this.#join(before, [other]), data: recordsIn(before), pagination, isCut: true };
+  }
+
+  /** The read of a joined answer, and when it was answered: as the first part behind, and as old as the oldest of all. */
+  #join(before: readonly Answer[], after: readonly Answer[]) {
     this.#isJoined = true;
-    const { pagination, serverTime, elapsedMs = 0 } = other;
-    const age = oldestOf([...before, other].map((part) => part.age));
+    const { serverTime, elapsedMs = 0 } = after[0]!;
+    const age = oldestOf([...before, ...after].map((part) => part.age));
     const span = this.#options.clock.answered(this.#begin);
-    const nothingBehind = { ...pagination, has_next_page: false };
-    const data = recordsIn(before);
-    return { span, serverTime, elapsedMs, age, data, pagination: nothingBehind, isCut: true };
+    return { span, serverTime, elapsedMs, age };
   }
 
   /** From now on the reader of this answer settles its read. */

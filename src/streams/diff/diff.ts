@@ -163,16 +163,12 @@ export function diff<In extends ReadRecords>(
       const change = new DecodedChange({ key, op, images: pair, updatedAt }, decode, identities);
       if (confirmations && age) {
         const published = change.before ? updatedAtOf(change.before) : undefined;
-        const equals = (image: ReplacedImage) => {
-          const bytes =
-            image.codec === codec ? image.bytes : codec.encode(image.codec.decode(image.bytes));
-          return bytes.equals(after) || isRefreshed(bytes, after);
-        };
+        const isAsRead = (bytes: Buffer) => bytes.equals(after) || isRefreshed(bytes, after);
+        const equals = ({ bytes, codec: written }: ReplacedImage) =>
+          isAsRead(written === codec ? bytes : codec.encode(written.decode(bytes)));
         const isHiddenAnew = () => {
           const hidden = hideStored && change.before && hideStored(change.before);
-          if (!hidden || hidden === change.before) return false;
-          const bytes = codec.encode(hidden);
-          return bytes.equals(after) || isRefreshed(bytes, after);
+          return !!hidden && hidden !== change.before && isAsRead(codec.encode(hidden));
         };
         const from = confirmations.confirmableFrom({
           ...{ key, updatedAt, age, published, equals, isHiddenAnew },

@@ -9,7 +9,7 @@ export type ProbeDates = Partial<Window>;
 
 const A_MINUTE_MS = 60_000;
 
-/** What a negotiation begins with. */
+/** Facts that a negotiation begins with. */
 export interface NegotiationStart {
   /** The server's time, in ms. */
   readonly now: number;
