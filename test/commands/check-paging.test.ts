@@ -1,16 +1,14 @@
 import { firstValueFrom } from 'rxjs';
-import { Agent } from 'undici';
 import { expect, it, onTestFinished } from 'vitest';
 import { checkPaging } from '../../src/commands/check-paging.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { withFault } from '../../src/sandbox/named-faults.ts';
 import type { SandboxOptions } from '../../src/sandbox/options.ts';
 import { listRequest } from '../../src/streams/decode/list-request.ts';
-import { login } from '../../src/streams/http/login.ts';
 import { PagePlan } from '../../src/streams/http/page-plan.ts';
 import type { PagePlace } from '../../src/streams/http/page-plan.ts';
-import { tokenSource } from '../../src/streams/http/token.ts';
 import { keyOfFields } from '../../src/streams/records/key-of.ts';
+import { liveTokens } from '../sandbox/live-tokens.ts';
 
 const PAGE_SIZE = 100;
 const MOVED = /moves or refuses an offset that is no multiple of pageSize/;
@@ -21,16 +19,7 @@ async function checked(orders: number, ...faults: readonly string[]) {
   const plain: SandboxOptions = { quotaPerMinute: 10_000, records: { orders } };
   const sandbox = await startSandbox(faults.reduce(withFault, plain));
   onTestFinished(() => sandbox.close());
-  const dispatcher = new Agent();
-  onTestFinished(() => dispatcher.destroy());
-  const unlimited = <T>(source: T): T => source;
-  const url = (path: string) => new URL(`${sandbox.url}/v1/${path}`);
-  const tokens = tokenSource({
-    login: login({
-      ...{ url: url('auth/public/login'), dispatcher, limit: unlimited },
-      apiKey: () => sandbox.apiKey,
-    }),
-  });
+  const { dispatcher, url, tokens, unlimited } = liveTokens(sandbox);
   const keyFields = ['order_number'];
   const plan = new PagePlan();
   const list = listRequest({

@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 120_000 }); // minutes of virtual time takes seconds
 
 const A_MINUTE_MS = 60_000;
 const MINUTES = 12;
-/** Of 80 records in all. */
+/** Records that the list shows, of 80 in all. */
 const LIMIT = 40;
 
 const env = {

@@ -22,9 +22,7 @@ export interface OneProcessOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Of list requests, and of logins. */
   readonly perMinute: number;
-  /** Called with each line that is told of it. Default nothing is. */
-  readonly trace?: (line: string) => void;
-  /** What requests with dates are answered with. Default pages. */
+  /** Answer to requests with dates in place of pages. Default pages. */
   readonly datedFailure?: DatedFailure;
   /** Default `as written`. */
   readonly futureEnd?: FutureEnd;
@@ -34,7 +32,7 @@ export interface OneProcessOptions {
 
 /** A process that has one list of a well-behaved API, and nothing that fails; `lines` is what it does. */
 export function oneProcess(options: OneProcessOptions) {
-  const { seed, resource, env, perMinute, trace, datedFailure = null, sort = 'key-asc' } = options;
+  const { seed, resource, env, perMinute, datedFailure = null, sort = 'key-asc' } = options;
   const { futureEnd = 'as written' } = options;
   const chance = new Chance(seed);
   const time = new SimTime(Date.parse('2026-06-01T12:00:00Z'));
@@ -83,10 +81,7 @@ export function oneProcess(options: OneProcessOptions) {
     broker,
     registry,
     destination: SIM_DESTINATION,
-    trace: (line: string) => {
-      lines.push(line);
-      trace?.(line);
-    },
+    trace: (line: string) => void lines.push(line),
   };
   const process = new SimProcess('p1', world, new SimFolder(), SAFE);
   const { state } = process;

@@ -1,56 +1,29 @@
 import { describe, expect, it, vi } from 'vitest';
-import { oneProcess } from './one-process.ts';
-import { chainsOf } from './published.ts';
+import { polledOrders } from './polled-orders.ts';
 import type { DatedFailure } from './sim-api.ts';
 
 vi.setConfig({ testTimeout: 240_000 }); // hours of virtual time take seconds, and more where the machine is busy
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-/** Before all keys that the list begins with. */
-const KEY = 1;
-
 const FAILURES: readonly DatedFailure[] = [
   ...([400, 401, 403, 404, 414, 429, 504] as const),
   'firewall',
   'drop',
 ];
 
-/** Orders of a well-behaved API that are polled, and swept once a day. */
+/** Orders of a well-behaved API but for requests with dates. */
 function story(datedFailure?: DatedFailure) {
-  const lines: string[] = [];
-  const { process, time, api, broker, registry, topic } = oneProcess({
-    seed: 3,
-    resource: 'orders',
-    env: { PAGE_SIZE: '100' },
-    perMinute: 100,
-    trace: (line) => lines.push(line),
-    ...(datedFailure !== undefined && { datedFailure }),
-  });
-  const versions = () =>
-    (chainsOf(broker.read(topic), registry).get(String(KEY)) ?? []).map((event) =>
-      event === 'tombstone' ? undefined : event.record?.note,
-    );
-  let changes = 0;
-  /** How long a change takes to be published, ms; Infinity if it is not by then. */
-  const lag = async (withinMs: number) => {
-    const note = `change ${(changes += 1)}`;
-    const at = time.now();
-    api.list.alter(KEY, { note });
-    while (time.now() - at < withinMs) {
-      await time.pass(SECOND);
-      if (versions().includes(note)) return time.now() - at;
-    }
-    return Infinity;
-  };
+  const orders = polledOrders(datedFailure === undefined ? {} : { datedFailure });
+  const { api, lag } = orders;
+  /** The longest of several lags, in ms. */
   const lags = async (count: number, withinMs: number) => {
     const all: number[] = [];
     for (let n = 0; n < count; n += 1) all.push(await lag(withinMs));
     return Math.max(...all);
   };
-  const told = (word: string) => lines.filter((line) => line.includes(word));
   const logins = () => api.arrivals.filter(({ what }) => what === 'login').length;
-  return { process, time, api, lag, lags, told, logins };
+  return { ...orders, lags, logins };
 }
 
 describe.each(FAILURES)('a list whose requests with dates are answered with %s', (failure) => {

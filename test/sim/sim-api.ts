@@ -17,7 +17,7 @@ export interface ApiTraits extends ListTraits {
   readonly sendsDate: boolean;
   /** Answer to a window that ends later than the server's time. */
   readonly futureEnd: FutureEnd;
-  /** What each request with dates is answered with in place of a page; null: nothing. */
+  /** Answer to each request with dates in place of a page; null: pages. */
   readonly datedFailure: DatedFailure | null;
   /** Most that an answer takes, ms. */
   readonly latencyMs: number;

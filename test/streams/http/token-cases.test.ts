@@ -9,7 +9,6 @@ import {
   tap,
   timer,
 } from 'rxjs';
-import { Agent } from 'undici';
 import type { Dispatcher } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { describeError } from '../../../src/core/errors.ts';
@@ -18,6 +17,7 @@ import { listRequest } from '../../../src/streams/decode/list-request.ts';
 import { login } from '../../../src/streams/http/login.ts';
 import { tokenSource } from '../../../src/streams/http/token.ts';
 import { tokenBucket } from '../../../src/streams/quota/token-bucket.ts';
+import { liveTokens } from '../../sandbox/live-tokens.ts';
 import { SimTime } from '../../sim/sim-time.ts';
 import { jwt } from '../../support/jwt.ts';
 import { answering } from '../../support/answering.ts';
@@ -545,16 +545,7 @@ describe('a real server', () => {
         readings: { unauthorized },
       });
       onTestFinished(() => sandbox.close());
-      const dispatcher = new Agent();
-      onTestFinished(() => dispatcher.destroy());
-      const unlimited = <T>(source: T): T => source;
-      const url = (path: string) => new URL(`${sandbox.url}/v1/${path}`);
-      const tokens = tokenSource({
-        login: login({
-          ...{ url: url('auth/public/login'), dispatcher, limit: unlimited },
-          apiKey: () => sandbox.apiKey,
-        }),
-      });
+      const { dispatcher, url, tokens, unlimited } = liveTokens(sandbox);
       const read = (path: string) =>
         firstValueFrom(listRequest({ url: url(path), tokens, dispatcher })({}, unlimited));
       const both = () => Promise.all([read('orders'), read('customers')]);
