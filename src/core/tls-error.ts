@@ -114,7 +114,7 @@ function clientMessage(
   code: string,
   { who, clientCertificate: settings }: TlsServer,
 ): string | undefined {
-  const alert = /^ERR_SSL_\w+_ALERT_(\w+)$/.exec(code)?.[1] ?? '';
+  const alert = /^ERR_SSL_[\w/]+_ALERT_(\w+)$/.exec(code)?.[1] ?? '';
   const isWanted = alert === 'CERTIFICATE_REQUIRED' || alert === 'BAD_CERTIFICATE';
   if (!settings) {
     return isWanted

@@ -114,7 +114,13 @@ describe('tlsError', () => {
       'ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE',
       'wants a client certificate: set A and B, or give them a pair that it trusts',
     ],
+    // OpenSSL 3.5, of Node 22 and 24, writes SSL/TLS where OpenSSL 3.0 writes SSLV3.
+    [
+      'ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE',
+      'wants a client certificate: set A and B, or give them a pair that it trusts',
+    ],
     ...[
+      ['SSL/TLS_ALERT_CERTIFICATE_EXPIRED', 'it has expired'],
       ['SSLV3_ALERT_CERTIFICATE_EXPIRED', 'it has expired'],
       ['SSLV3_ALERT_CERTIFICATE_REVOKED', 'it is revoked'],
       ['SSLV3_ALERT_CERTIFICATE_UNKNOWN', 'it does not trust it'],
