@@ -40,7 +40,7 @@ export function splitPage(options: PageSplitOptions, failing: PagePlace): Observ
           const first = before ?? answer;
           const size = Math.max(largest, part.pageSize);
           if (!isLast) return one(nth + 1, first, size);
-          plan.tooLarge(size);
+          plan.tooLarge(size, failing.pageSize);
           return of(first);
         }),
       );

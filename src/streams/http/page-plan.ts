@@ -63,6 +63,8 @@ export class PagePlan {
   #short: number | undefined;
   /** Largest size to ask for since larger pages failed. */
   #usable = Infinity;
+  /** Smallest size that failed since then: once a page of it is answered, the server has recovered. */
+  #failing = Infinity;
   #servedTo = Infinity;
   #isTrying = false;
   #answered = 0;
@@ -196,17 +198,25 @@ export class PagePlan {
     this.#grow(place.pageSize);
   }
 
-  /** A page of a size failed, and one of `good` records did not. */
-  tooLarge(good: number): void {
+  /** A page of `failed` records failed, and one of `good` records did not. */
+  tooLarge(good: number, failed: number): void {
     if (this.#isTrying) this.#growAfter = Math.min(MAX_GROW_AFTER, this.#growAfter * 2);
     else this.#findings.push('smaller');
     this.#usable = Math.max(1, good);
+    this.#failing = failed;
     this.#isTrying = false;
     this.#answered = 0;
   }
 
+  /** A page of a size was answered: after enough of the largest usable size, a larger one is tried. */
   #grow(size: number): void {
-    if (size < this.#usable || this.#usable === Infinity) return;
+    if (size >= this.#failing) {
+      this.#usable = Infinity;
+      this.#failing = Infinity;
+      this.#isTrying = false;
+      return;
+    }
+    if (size < this.#usable) return;
     this.#isTrying = false;
     this.#answered += 1;
     if (this.#answered < this.#growAfter) return;

@@ -220,8 +220,9 @@ describe('pages that fail because they are large', () => {
       for (let n = 0; n < 9; n += 1) expect(await page(2_000)).toBe(500);
       expect(met).toHaveLength(9);
       most = 1_000;
-      await page(2_000);
+      expect(plan.isTrying).toBe(true);
       expect(await page(2_000)).toBe(1_000);
+      expect(plan.isTrying).toBe(false);
     },
   );
 });
