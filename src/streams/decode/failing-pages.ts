@@ -27,7 +27,7 @@ export interface FailingPagesOptions extends PageAttemptsOptions {
  * some 20 requests once, and three whenever it is read later (see {@link FailingPlaces}).
  *
  * If every record from some place on fails, the API serves the list up to there only (see {@link OffsetLimit}): the answer has the
- * page's records in front of that place, and says that the list is cut. The plan remembers the place, which costs some seven
+ * page's records in front of that place, and says that the list is cut. The plan remembers the place, which costs some eight
  * requests when it is met again.
  */
 export function failingPages(

@@ -78,7 +78,9 @@ export function upToLimit(
       switchMap((isLimit) => {
         if (!isLimit) return of(undefined);
         if (!isKnown && !limit.isLasting(isPageRefused(attempts.error))) return attempts.failed();
-        return front(at).pipe(
+        // The page elsewhere once more: the API or the token may have failed since then.
+        return probe(attempts).pipe(
+          switchMap((again) => (again ? front(at) : attempts.failed())),
           map((before) => {
             plan.limitFound(at);
             return attempts.cutOff(before, other);

@@ -254,7 +254,7 @@ describe('an API that serves no record behind the 400th of 1,000', () => {
     expect(plan.findings()).toEqual([]);
     met.length = 0;
     expect(await page(list, length === 100 ? offset + 95 : offset)).toMatchObject({ isCut: true });
-    expect(met.length).toBeLessThanOrEqual(7);
+    expect(met.length).toBeLessThanOrEqual(8);
   });
 
   it('has it go on once the limit is lifted', async () => {
@@ -285,6 +285,20 @@ describe('an API that serves no record behind the 400th of 1,000', () => {
       expect(met.length).toBeLessThan(400);
     },
   );
+
+  it('is not assumed when requests at every place fail by the time it is looked for', async () => {
+    const plan = new PagePlan();
+    const { list, met } = serverOf(
+      records(1_000),
+      // One page elsewhere comes; then the token dies for a while.
+      (offset, _, nth) => (nth < 60 && (nth > 4 || offset >= 400) ? 400 : undefined),
+      { plan },
+    );
+    const failure = firstValueFrom(list({ offset: 480, pageSize: 100 }, limit));
+    await expect(failure).rejects.toMatchObject({ code: 'API_STATUS' });
+    expect(plan.servedTo).toBe(Infinity);
+    expect(met.length).toBeLessThan(60);
+  });
 
   it('reads to the end where only pages that reach behind it are refused', async () => {
     const plan = new PagePlan();
