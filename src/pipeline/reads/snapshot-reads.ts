@@ -17,22 +17,22 @@ export interface SnapshotReadsOptions {
   readonly task: Pick<Task, 'account' | 'rules' | 'config' | 'hooks' | 'scheduler'>;
   readonly lane: ReadLane;
   readonly clock: ServerClock;
-  /** How far reads had come when the task was opened. */
+  /** Progress of the snapshot and of the polls at the time the task was opened. */
   readonly begun: Pick<Cursor, 'firstRead' | 'since'>;
   /** Whether polls read what is new. */
   readonly isPolled: () => boolean;
 }
 
 export interface SnapshotReads {
-  /** Its pages; none when it was done before. */
+  /** Pages of the snapshot; none if it was complete when the task was opened. */
   readonly batches$: Observable<SnapshotBatch>;
-  /** Where the first window begins, once it is known, ms: before all that changes as the snapshot goes on is stamped. */
+  /** Start of the first poll window, in epoch ms: earlier than the stamp of any change made during the snapshot. Emits once it is known. */
   readonly began$: Observable<number>;
-  /** Emits when its last page is dealt with; at once when it was done before. */
+  /** Emits when the last page is settled; at once if the snapshot was complete when the task was opened. */
   readonly done$: Observable<void>;
 }
 
-/** Reads the list from where the initial snapshot has come to, to its end. */
+/** Reads the list for the initial snapshot, from its stored position to the end. */
 export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
   const { task, lane, clock, begun, isPolled } = options;
   const { firstRead, since: polledUntil } = begun;
@@ -53,7 +53,7 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
   /** Whether the list refuses the window from `START_FROM`, or shows nothing in it. */
   let isWindowUseless = false;
   const batch = (page: ScanPage): SnapshotBatch => {
-    // A server may never tell its time: then nobody can say what was made after the beginning.
+    // Undefined while the server sends no `Date`: then no record counts as created after the beginning.
     startedAt ??= beginning(page.answer.serverTime, polledUntil);
     const done = page.next === undefined;
     position = page.next ?? null;
@@ -64,14 +64,14 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
       done,
       caughtUp: false,
     };
-    // As with a sweep: what it may be nobody knows.
+    // A record without a readable key may be any record, so nothing is proven absent.
     settled &&= recordsOf(page.answer).isReadable;
     if (isStale(page.answer.age)) {
       settled = false;
       clock.reachBack(page.answer.age!.staleMs);
     }
     const brought = lane.seen(page.answer);
-    // An empty list tells nothing of the clock that will stamp its first record.
+    // An empty list has no stamp to compare the clocks by: the window begins as early as any clock could need.
     began$.next(clock.mark(clock.newest()) ?? (startedAt ?? MAX_BACK_MS) - MAX_BACK_MS);
     const settle = () => {
       brought.settle();
@@ -128,8 +128,8 @@ function isEmptyList({ offset, next, answer }: ScanPage): boolean {
 }
 
 /**
- * What was made after it is new. An initial snapshot that begins anew, after earlier polls, takes nothing for new
- * that they can have brought: the clock that stamps records may be ahead.
+ * Time from which on created records are reported as new, in epoch ms; null if unknown. A snapshot that starts over after earlier polls
+ * takes the end of those polls: a record they may have published is not new, even if the clock that stamps records runs ahead.
  */
 function beginning(serverTime: number | undefined, since: number | null): number | null {
   return serverTime === undefined ? null : Math.max(serverTime, since ?? -Infinity);

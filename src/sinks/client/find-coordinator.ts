@@ -16,9 +16,9 @@ interface Coordinator extends Address {
 }
 
 /**
- * Who coordinates a group, or the transactions of an id.
+ * Finds the broker that coordinates a group, or the transactions of a transactional id.
  *
- * @throws kafkajs' error with the broker's word, and as {@link Brokers.askAny} does.
+ * @throws kafkajs' KafkaJSProtocolError with the broker's error code, and the errors of {@link Brokers.askAny}.
  */
 export async function findCoordinator(
   brokers: Brokers,
@@ -33,7 +33,7 @@ export async function findCoordinator(
   return found;
 }
 
-/** Why there may be no coordinator: its topic is not there where brokers are fewer than it is to have copies. */
+/** Text for an unavailable coordinator. Its internal topic cannot be created while there are fewer brokers than its replication factor. */
 async function missingText(brokers: Brokers, kind: keyof typeof KINDS): Promise<string> {
   const { topic } = KINDS[kind];
   const what = `no broker coordinates ${kind}s`;

@@ -1,78 +1,93 @@
-/** What is known of the server's time, and of the time that it stamps records with. */
+/**
+ * Estimate of a server's two clocks, from the answers read so far: the one of its `Date` header, and the one that stamps records
+ * (`updated_at`). All times are in epoch ms.
+ */
 export interface ServerClock {
-  /** The newest `updated_at` seen so far that `Date` has passed, in ms; where no `Date` was told, of all. */
+  /** Newest `updated_at` seen that is not later than the server's `Date`; without the header, the newest seen. Undefined before the first. */
   newest(): number | undefined;
-  /** The same as it stands in its record. */
+  /** The same stamp as its record has it, without the correction of {@link ServerClock.shift}. */
   newestStamp(): number | undefined;
   /**
-   * Where the next window has to begin, in ms, after a scan at whose start `newest` was the newest
-   * and whose first answer has been told; undefined, for where it began, if there was none.
+   * Start of the next poll window, to be asked for once `tell` was called with the first answer of the current scan. Undefined if
+   * the window must stay where it is, because no `updated_at` has been seen.
+   *
+   * @param newest Result of `newest()` at the start of the current scan.
+   * @param reach `far` for windows that look back far. Default `near`.
    */
   mark(newest: number | undefined, reach?: 'near' | 'far'): number | undefined;
   /**
-   * The latest time known, for the end of a window, in ms. Until a `Date` was told the local time counts too: what was
-   * seen may be old, and an end that is too late costs nothing.
+   * Latest time that either clock may show, from which the end of a window is computed. Before the first `Date` the local time is
+   * included: stamps seen may be old, and an end that is too late does no harm.
    */
   latest(localTime: number): number;
   /** The server's current time: the newest `Date` plus the local time passed since; never later than the server's own. Undefined before the first `Date`. */
   now(localTime: number): number | undefined;
-  /** Takes the server's time at the start of a request from its answer. `localTime`: when it arrived, ms. */
+  /**
+   * Takes the server's time at the start of a request, from its answer.
+   *
+   * @param localTime Local time at which the answer arrived.
+   */
   tell(serverTime: number | undefined, localTime?: number): void;
   /**
-   * A page was made so many ms before it was asked for, by no poll: what changed in that time it does not show, and the next window
-   * reaches back over it.
+   * Makes the next window begin earlier, because a page that no poll read came from a cache and was `ms` old: changes of that time are
+   * missing in it.
    */
   reachBack(ms: number): void;
-  /** How much earlier than its mark the next window has to begin, ms: asked for once for each window. */
+  /** How much earlier than its mark the next window has to begin, in ms. Resets it, so call it once for each window. */
   takeReach(): number;
-  /** The `updated_at` of records that were read; null where there is none. */
+  /** Takes the `updated_at` of records read; null for a record without one. */
   see(updatedAt: readonly (number | null)[]): void;
   /**
-   * Takes the stamps that a poll has read. The poll before it had read everything up to `newest`, so a newer stamp is that of a
-   * change of this moment, and its lag is that of the clock that stamps records.
+   * Takes the stamps that a poll has read. The previous poll read everything up to `newest`, so a newer stamp belongs to a change made
+   * just now, and its lag behind `Date` is the lag of the clock that stamps records.
    */
   rose(updatedAt: readonly (number | null)[], newest: number): void;
   /**
-   * Sets the offset from stamps to date parameters, in ms: a record stamped `s` is found by the parameter `s + offset`. Stamps
-   * count as that much earlier from then on (an offset above 0 changes nothing: windows then begin early enough as they are).
+   * Sets the offset from stamps to date parameters, in ms: a record stamped `s` is found by the parameter `s + offset`. A negative
+   * offset moves all stamps, those already seen included, that much earlier. A positive one needs no correction: windows then begin
+   * early enough.
    */
   shift(offsetMs: number): void;
 }
 
-/** The clock that stamps records may be this far behind the one that sends dates. */
+/** Largest lag of the clock that stamps records behind the one of `Date`, in ms. Too small: changes are missed. Too large: quiet polls read more records again. */
 const MAX_BEHIND_MS = 15 * 60_000;
-/** No time zone is further from UTC than 14 hours. Smaller: polls miss every change of a server in such a zone. */
+/** Largest distance of a time zone from UTC, in ms. Too small: polls miss every change of a server in such a zone. */
 export const MAX_ZONE_MS = 14 * 3_600_000;
-/** A stamp of local time falls back by this much when daylight saving ends. */
+/** How much a stamp of local time falls back when daylight saving ends, in ms. */
 export const DST_MS = 3_600_000;
+/** Resolutions of `updated_at` that are recognised, in ms. */
 const STEPS_MS = [86_400_000, 3_600_000, 60_000, 1_000];
-/** How far before the server's time a stamp of that moment may be at most: behind, and cut to the day. */
+/** Largest lag of a fresh stamp behind the server's `Date`, in ms: a slow clock and stamps cut to the day. */
 export const MAX_BACK_MS = MAX_BEHIND_MS + STEPS_MS[0]!;
 
 /**
- * Two clocks that nobody promises to agree: the server's `Date`, and the one that `updated_at` comes
- * from. A window begins at the earlier of `Date` and the newest `updated_at` seen, so that neither clock
- * opens a gap by being ahead. An `updated_at` beyond `Date` says nothing until `Date` has passed it: one
- * record stamped in the future would else take a clock that is behind for one that is not. In a quiet time
- * a window begins not further back than 15 minutes and one step of a coarse `updated_at`, or every poll would read again
- * whatever was written last. Where no `updated_at` has been seen the window stays where it is: `Date`
- * alone says nothing of the clock that stamps records. The local clock has no say in where a window begins.
+ * Creates the estimate. A poll window begins at the earlier of `Date` and the newest `updated_at` seen, so neither clock opens a gap by
+ * running ahead of the other:
  *
- * Stamps may be local times behind UTC, so that a change of this moment carries a stamp hours old. The smallest lag of any stamp
- * behind `Date` is an upper bound for that: windows that reach `far` begin that much earlier, and an hour for the end of daylight
- * saving; the others do so once a poll has read a change at such a lag (`rose`).
+ * - An `updated_at` later than `Date` is ignored until `Date` has passed it. Otherwise a single record stamped in the future
+ *   would hide that the clock of stamps runs behind.
+ * - In a quiet time the window begins at most 15 minutes and one step of a coarse `updated_at` before `Date`. Otherwise every poll would
+ *   read the records written last again.
+ * - Before the first `updated_at` the window stays where it is: `Date` says nothing about the clock of stamps.
+ * - The local clock does not influence where a window begins.
+ *
+ * Stamps may be local times behind UTC, so a change made just now may carry a stamp that is hours old. The smallest lag of any stamp behind
+ * `Date` is an upper bound of that offset. Windows that reach `far` begin that much earlier, plus an hour for the end of daylight saving;
+ * `near` windows do so once a poll has read a fresh change with such a lag (`rose`).
  */
 export function serverClock(): ServerClock {
   let date: number | undefined;
   let newest: number | undefined;
-  /** The newest of those beyond `Date`; polls see the others again. */
+  /** Newest `updated_at` later than `Date`. Only one is kept: polls read the records of the others again. */
   let ahead: number | undefined;
   let reachMs = 0;
-  let step = STEPS_MS[0]!; // the coarsest that every time seen is a multiple of
+  /** Resolution of `updated_at`: the coarsest step that all stamps seen are multiples of. */
+  let step = STEPS_MS[0]!;
   /** Local time at which `date` arrived. */
   let toldAt: number | undefined;
   let offset = 0;
-  /** The smallest lag of a stamp behind `Date`, in ms: of all, and of changes that polls read as they happened. */
+  /** Smallest lag of a stamp behind `Date`, in ms. `far`: of all stamps. `near`: of fresh changes read by polls. */
   const lag = { far: Infinity, near: Infinity };
 
   /** Correction of each stamp in ms: a negative offset, and an hour more because a zone with daylight saving changes it twice a year. */
@@ -87,7 +102,7 @@ export function serverClock(): ServerClock {
     const stamp = at - earlier();
     while (stamp % step !== 0) step = STEPS_MS[STEPS_MS.indexOf(step) + 1] ?? 1;
   };
-  /** How far behind UTC the clock that stamps records may be because of its time zone, in ms; 0 where nothing speaks for one. */
+  /** Estimated time-zone lag of stamps behind UTC, in ms; 0 without evidence of one. */
   const zoneOf = (reach: 'near' | 'far'): number => {
     const behindMs = (reach === 'far' ? lag.far : lag.near) - Math.max(0, offset);
     const isZone = behindMs > MAX_BEHIND_MS && behindMs < Infinity;

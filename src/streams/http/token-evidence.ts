@@ -18,11 +18,11 @@ export interface TokenUse {
   readonly token: Token;
   /** Names the list that was asked and the kind of query: the whole list, by dates, or by number. The server may refuse one kind alone. */
   readonly list: string;
-  /** Whether the query chooses records by date or number: what it asks for can be read without, so its refusal may be final sooner. Default false. */
+  /** Whether the query selects records by date or number. Its refusal may be final sooner, since the list can be read without such queries. Default false. */
   readonly isSelective?: boolean;
   /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
-  /** When the first of the query's newest tries failed that failed with this token in the same way; undefined for a first try. */
+  /** When the first try of the query's current series failed; a series is tries in a row that failed with this token in the same way. Undefined for a first try. */
   readonly failedSince?: number | undefined;
 }
 
@@ -41,8 +41,8 @@ export const FIRST_PAUSE_MS = 1_000;
 /** Longest pause between two tries of a refused token, in ms. */
 const MAX_PAUSE_MS = 30_000;
 /**
- * How long a failure that was a query's own speaks for those that follow, in ms. Too small: a search through many queries has each of them
- * tried again and again. Too large: a token that dies is noticed later.
+ * How long after a failure that was the query's own fault further failures of the list are taken for the same, in ms. Too small: when many queries
+ * fail for good, each of them is repeated several times. Too large: a token that dies is noticed later.
  */
 const OWN_FAILURE_MS = 60_000;
 /** Tries after 1, 2 and 4 s; a token refused once more is not merely young. Replicas lag for up to about 5 s. */
@@ -56,7 +56,7 @@ export class TokenEvidence {
   /** Send time of the newest request that succeeded, by list. */
   readonly #worked = new Map<string, number>();
   readonly #troubles = new Map<string, Trouble>();
-  /** When a list's failure was found to be that of its query, by list: the first time of a minute. */
+  /** Time of the first failure in a minute that was found to be the query's own fault, by list. */
   readonly #ownFailures = new Map<string, number>();
   #failingSince: number | undefined;
 
@@ -69,7 +69,7 @@ export class TokenEvidence {
     return this.#token;
   }
 
-  /** Whether another login gave the same token again: only its end brings a new one. */
+  /** Whether a later login issued the same token again. Such a server issues a new token only once this one has expired. */
   get isRepeated(): boolean {
     return this.#isRepeated;
   }
@@ -102,7 +102,7 @@ export class TokenEvidence {
     return this.#worked.has(list);
   }
 
-  /** Whether a request has succeeded that was sent after this query began to fail as it does with this token. */
+  /** Whether a request has succeeded that was sent after the query's current series of failures with this token began. */
   hasWorkedBeside({ sentAt, failedSince = sentAt }: TokenUse): boolean {
     return this.hasWorkedSince(Math.min(sentAt, failedSince));
   }
@@ -118,13 +118,14 @@ export class TokenEvidence {
     if (!isKnown) this.#ownFailures.set(list, now);
   }
 
-  /** Whether such a failure has been found of late, and the list has answered with a page since. */
+  /** Whether a failure of the list was found to be the query's own fault within the last minute, and the list has answered with a page since. */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
     const worked = this.#worked.get(list) ?? -Infinity;
     const failed = this.#ownFailures.get(list) ?? -Infinity;
     return worked >= failed && now - failed < OWN_FAILURE_MS;
   }
 
+  /** Records a success. */
   works({ list, sentAt }: TokenUse): void {
     this.#worked.set(list, Math.max(sentAt, this.#worked.get(list) ?? -Infinity));
     this.#troubles.delete(list);
@@ -148,12 +149,12 @@ export class TokenEvidence {
     return trouble;
   }
 
-  /** The server accepts it no longer. */
+  /** Marks the token as refused for good. */
   dies(): void {
     this.#isDead = true;
   }
 
-  /** A login gave the same token again: its life is a new one, and what is known about it stays. */
+  /** Starts a new life of the token, which a login has issued again. The evidence stays. */
   renews(token: Token): void {
     this.#token = token;
     this.#isDead = false;
