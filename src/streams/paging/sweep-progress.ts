@@ -11,63 +11,67 @@ import type { ReadingCounts } from './reading-counts.ts';
 import { mayBeCut } from './total-cap.ts';
 
 /**
- * Degree of proof that a sweep has reached. `complete`: the whole list was read, and it was not empty. `anchored`: each record that stood still was read, as
- * pages joined each other and the list kept its order, and a record that moved would have been met otherwise. `exact`: with as many
- * distinct keys as a `total_records` that held still. `doubtful`: it was read to its end, but did not add up, however often it was
- * read, or not at one go. `nothing`: none of it.
+ * Degree of proof that a sweep has reached, from weakest to strongest:
+ *
+ * - `nothing`: the list was not read to its end, or was empty;
+ * - `doubtful`: read to its end, but in several goes or with pages that never joined;
+ * - `complete`: the whole list was read;
+ * - `anchored`: each record that stood still was read, as pages joined each other and the list kept its order; a record that moved is
+ *   found by polls, or cannot move;
+ * - `exact`: the number of distinct keys equals a `total_records` that did not change during the sweep.
  */
 export type Proof = 'nothing' | 'doubtful' | 'complete' | 'anchored' | 'exact';
 
 /**
- * How far the sweeps of a list have come: complete readings, one after the other, each with the next number. Plain JSON: it is kept
- * beside the marks that tell which sweep saw a key last. Fields that an older version has not written begin anew.
+ * Progress of the sweeps of a list. A sweep is one complete reading; sweeps follow each other and are numbered from 1. Plain JSON, stored
+ * beside the marks that say which sweep saw a key last. Fields that an older version has not written get the values of {@link NO_SWEEP}.
  */
 export interface SweepProgress {
-  /** Of the newest sweep; 0 before the first. */
+  /** Number of the newest sweep; 0 before the first. */
   readonly number: number;
-  /** When its first page was asked for, ms on the local clock. */
+  /** When the first page of the newest sweep was requested, in epoch ms on the local clock. */
   readonly beganAt: number;
   readonly phase: 'reading' | 'removing' | 'done';
   /** Where the reading goes on. */
   readonly position: Position | null;
-  /** `total_records` for as long as it holds still; `moved` from the first page on that tells another one, or none. */
+  /** `total_records` while all pages of the sweep agree on it; `moved` once a page has another total, or none. */
   readonly total: number | 'not known yet' | 'moved';
-  /** Distinct keys read. */
+  /** Distinct keys read in the newest sweep. */
   readonly distinct: number;
-  /** What it has met beside those; null where an older version has read a part of it. */
+  /** Counts of other records in the newest sweep; null if an older version has read a part of it. */
   readonly counts: ReadingCounts | null;
   readonly keyOrder: KeyOrder;
-  /** Of the newest sweep that was read to its end. */
+  /** Proof of the newest sweep that was read to its end. */
   readonly proof: Proof;
   /** Readings that the proof of an absence may begin with, the oldest first. */
   readonly proving: readonly ProvingReading[];
-  /** The newest sweep as a reading that proves something; null if it proves nothing, or is not read to its end. */
+  /** The newest sweep, if it can be part of a proof of absence; null if not, or if it is not read to its end. */
   readonly newest: ProvingReading | null;
-  /** Whether polls have yet to look at all that changed during it, before it proves something. */
+  /** Whether `newest` counts only once polls have read all changes made during the sweep. */
   readonly awaitsPolls: boolean;
-  /** Whether unchanged records have ever changed places: then anchors prove nothing. */
+  /** Whether unchanged records have ever changed their order. Anchors then prove nothing. */
   readonly isUnordered: boolean;
-  /** The highest total that its pages have told. */
+  /** Highest `total_records` in the newest sweep. */
   readonly top: number;
-  /** The highest total that pages of any sweep have told. */
+  /** Highest `total_records` in any sweep. */
   readonly peak: number;
-  /** The total at which the list may be cut off, and since when complete readings have shown it, ms on the local clock; null if it is whole. */
+  /** Total at which the list seems to be capped, and when a complete reading first had it (epoch ms on the local clock); null if the list seems whole. */
   readonly cut: { readonly total: number; readonly since: number } | null;
-  /** The newest sweep whose missing keys were held against the limit. */
+  /** Number of the newest sweep whose missing keys were checked against the deletion limit. */
   readonly judged: number;
-  /** Keys that are missing and must not be deleted, as too many of them vanished at once. */
+  /** Missing keys that must not be deleted, because too many vanished at once. */
   readonly heldBack: readonly HeldBack[];
-  /** Up to which key the missing ones have been asked for once; null before the first. */
+  /** Last key of the missing ones that were requested by number, in key order; null before the first. */
   readonly askedUpTo: string | null;
-  /** When all of them had been, ms on the local clock; null before. */
+  /** When all missing keys had been requested once, in epoch ms on the local clock; null before. */
   readonly askedAt: number | null;
-  /** Whether another process read a part of it, or this one before a failure. */
+  /** Whether the newest sweep was interrupted: a part was read by another process, or by this one before a failure. */
   readonly interrupted: boolean;
-  /** When all this was kept, ms on the local clock. */
+  /** When this progress was stored, in epoch ms on the local clock. */
   readonly keptAt: number;
 }
 
-/** Where a list stands that no sweep has read. */
+/** Progress of a list that no sweep has read. */
 export const NO_SWEEP: SweepProgress = {
   number: 0,
   beganAt: 0,
@@ -93,21 +97,20 @@ export const NO_SWEEP: SweepProgress = {
   keptAt: 0,
 };
 
-/** What {@link takenOver} has to know. */
+/** Options of {@link takenOver}. */
 export interface TakeOver {
   readonly canBeAsked: boolean;
-  /** ms on the clock of the process that takes it over. */
+  /** Epoch ms on the clock of the process that takes over. */
   readonly now: number;
-  /** Whether others may have read the list since this was kept, of whose sightings nothing is known. */
+  /** Whether other processes may have read the list since the progress was stored. Which keys they saw is unknown. */
   readonly byOthers: boolean;
 }
 
 /**
- * The progress as it counts for a process that takes it over. What was absent then may be there
- * again: a sweep that goes on where it was is not proof enough, and what was to be removed has to be
- * absent from a later sweep, unless it is asked for.
+ * Progress for a process that takes over a list. A record that was absent may have come back in the meantime. So a sweep that is resumed
+ * proves nothing, and removals start over with the next sweep, unless records can be requested by number.
  *
- * The time in which nobody had the list counts for no proof: then a clock that was set meanwhile does no harm.
+ * The time between the two processes does not count towards a proof, so a clock that was changed in the meantime does no harm.
  */
 export function takenOver(
   sweep: SweepProgress,
@@ -133,7 +136,7 @@ export function takenOver(
   return phase === 'done' || canBeAsked ? over : { ...over, phase: 'done' };
 }
 
-/** The next sweep, whose first page was asked for at a time. */
+/** Progress at the start of the next sweep. */
 export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
   const { number, proof, proving, isUnordered, peak, cut, judged, heldBack } = last;
   return {
@@ -143,29 +146,29 @@ export function nextSweep(last: SweepProgress, beganAt: number): SweepProgress {
   };
 }
 
-/** What a page comes to, beside what it says. */
+/** Findings about a page that are not part of its answer. */
 export interface SweptPage {
-  /** How many keys of the page this sweep had not read before. */
+  /** Number of keys that this sweep had not read before. */
   readonly fresh: number;
-  /** How many keys of the page are not wanted, of those that this sweep had not read before. */
+  /** Number of those keys that belong to records left out by a setting. */
   readonly leftOut: number;
-  /** Where on the page what has no key of its own stands. */
+  /** Indexes of records on the page without a readable key. */
   readonly rejectedAt: readonly number[];
-  /** False when the list did not add up and was not read to the end of its doubts. */
+  /** False if pages did not join and re-reading them was given up. */
   readonly settled: boolean;
-  /** False once unchanged records have changed places. */
+  /** False once unchanged records have changed their order. */
   readonly ordered: boolean;
-  /** Whether polls read what has changed, too. */
+  /** Whether polls also read this list's changes. */
   readonly isPolled: boolean;
-  /** Records a page that are asked for. */
+  /** Requested records per page. */
   readonly pageSize: number;
-  /** ms on the local clock. */
+  /** Epoch ms on the local clock. */
   readonly now: number;
-  /** How long what is absent has to stay so, ms. */
+  /** How long a record has to stay absent before its deletion is proven, in ms. */
   readonly proofMs: number;
 }
 
-/** The sweep after one more page. */
+/** Progress after one more page. */
 export function sweepAfter(
   sweep: SweepProgress,
   { answer, offset, next }: ScanPage,
@@ -207,19 +210,19 @@ export function sweepAfter(
 
 /** The last page of a reading. */
 interface LastPage extends SweptPage {
-  /** Whether it ends where `total_records` says. */
+  /** Whether the page ends at `total_records`. */
   readonly isAtEnd: boolean;
   readonly isEmpty: boolean;
-  /** Whether it is the first one, too, and has room for more records. */
+  /** Whether it is also the first page, and shorter than requested. */
   readonly fitsOnePage: boolean;
 }
 
-/** A sweep whose last page has come, with what it has shown. */
+/** Progress after the last page of a sweep, with its proof. */
 function readToEnd(sweep: SweepProgress, page: LastPage): SweepProgress {
   const { number, beganAt, distinct, top, peak, heldBack } = sweep;
   const { settled, isPolled, now, proofMs } = page;
-  // A list that is suddenly empty proves nothing: such an answer is more likely than the fact. It
-  // may be so in the middle of a sweep, too: then the last page is the empty one.
+  // An empty list proves nothing: a faulty answer is more likely than a list that lost all its records. The list may also
+  // turn empty during a sweep; the last page is then the empty one.
   if (distinct === 0 || page.isEmpty) return { ...sweep, proof: 'nothing', proving: [] };
   if (!settled || sweep.interrupted) return { ...sweep, proof: 'doubtful' };
   const lacksMass = heldBack.some(({ isConfirmed }) => !isConfirmed);
@@ -236,8 +239,8 @@ function readToEnd(sweep: SweepProgress, page: LastPage): SweepProgress {
 }
 
 /**
- * Whether a reading with a total that moved has all that stood still, and what has moved can't be missing from it: polls find that, or nothing
- * ever moves. A record without a key may be any of those that are missing.
+ * Whether a sweep with a moving total is anchored: it has all records that stood still, and no record that moved is missed, because polls
+ * find it or because the list is ordered by a key and records never move. A record without a readable key may be any missing one.
  */
 function isAnchored(
   { isUnordered, keyOrder, counts }: SweepProgress,
@@ -252,13 +255,13 @@ function proven(sweep: SweepProgress, newest: ProvingReading, proofMs: number): 
   return { ...sweep, newest, awaitsPolls: false, proving };
 }
 
-/** An anchored sweep once polls that began after it have looked at all that has changed. */
+/** Progress once polls that began after an anchored sweep have read all changes made during it. */
 export function polledAfter(sweep: SweepProgress, now: number, proofMs: number): SweepProgress {
   const { newest } = sweep;
   return newest ? proven(sweep, { ...newest, at: now }, proofMs) : sweep;
 }
 
-/** The sweep once its missing keys were held against the limit. */
+/** Progress once the missing keys of the sweep were checked against the deletion limit. */
 export function judgedSweep(
   sweep: SweepProgress,
   { heldBack, hasRecovered }: { heldBack: readonly HeldBack[]; hasRecovered: boolean },
@@ -271,25 +274,25 @@ export function judgedSweep(
   };
 }
 
-/** After the last page of an initial snapshot. */
+/** Progress after the last page of an initial snapshot. */
 export function snapshotDone(sweep: SweepProgress, now: number): SweepProgress {
-  // The first sweep is due an interval after it, and no proof begins with it.
+  // The first sweep is due one interval later. The snapshot itself is not part of any proof.
   return { ...sweep, phase: 'done', beganAt: now, proving: [] };
 }
 
 const AGREEING: ReadonlySet<Proof> = new Set<Proof>(['complete', 'anchored', 'exact']);
 
 /**
- * Whether what the newest sweep has not seen may be gone. Where a record can be asked for by its key
- * any sweep that has shown something is good enough to ask.
+ * Whether keys that the newest sweep has not seen may be deleted records. If records can be requested by number, any sweep with a
+ * proof other than `nothing` is reason enough to request them.
  */
 export function showsAbsence({ phase, proof }: SweepProgress, canBeAsked: boolean): boolean {
   return phase === 'removing' && (canBeAsked ? proof !== 'nothing' : AGREEING.has(proof));
 }
 
 /**
- * Whether the newest sweep has read the record of each of so many images: then none is missing, and nobody has to look for
- * it key by key. A record that was deleted since it was read may hide a missing one, until the next sweep.
+ * Whether the newest sweep has read the records of all `images` stored images, so that the search for missing keys can be skipped. A
+ * record that was deleted after it was read may hide a missing one until the next sweep.
  */
 export function hasReadAll({ distinct, counts }: SweepProgress, images: number): boolean {
   if (!counts || distinct !== images) return false;
@@ -298,11 +301,11 @@ export function hasReadAll({ distinct, counts }: SweepProgress, images: number):
 }
 
 /**
- * Where nothing can be asked for: the number of the sweep since which a key must have been seen, or it
- * is gone; undefined when that can't be told yet.
+ * For lists whose records cannot be requested by number: a key not seen since the sweep with this number is deleted. Undefined
+ * while nothing is proven.
  *
- * A key has to be absent from a reading that proves something, from another that began `proofMs` later, and from each in between. An index
- * that is wrong for less shows itself to one of the two at most.
+ * A key has to be absent from one proving reading, from another that began `proofMs` later, and from each reading in between. A server
+ * whose index is wrong for less than that time affects at most one of the two.
  */
 export function seenSince(sweep: SweepProgress, proofMs: number): number | undefined {
   const { phase, proving, newest, awaitsPolls } = sweep;
@@ -310,7 +313,7 @@ export function seenSince(sweep: SweepProgress, proofMs: number): number | undef
   return provenSince(proving, newest, proofMs);
 }
 
-/** How long what was asked for once still has to stay gone before it is asked for again, ms. */
+/** Time until the missing keys, requested once, are requested for the second time, in ms. */
 export function proofLeft({ askedAt }: SweepProgress, now: number, proofMs: number): number {
   return askedAt === null ? 0 : Math.min(proofMs, Math.max(0, askedAt + proofMs - now));
 }
