@@ -136,7 +136,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     token: Token,
     query: ListQuery,
     waitedMs: number,
-    failures: Failures,
+    last: FailedTry,
     isOfPage: PagePatience['isOfPage'],
   ): Observable<RawPage> =>
     defer(() => {
@@ -153,7 +153,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
       } as const;
       const list = kindOf(url, query);
       const isSelective = list !== url.href;
-      const use = { token, list, isSelective, sentAt: askedAt, failedSince: failures.since };
+      const use = { token, list, isSelective, sentAt: askedAt };
       const elapsed = () => scheduler.now() - askedAt;
       return exchange(request).pipe(
         tap({
@@ -164,11 +164,11 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
           onAnswer?.({ status: answer.status, elapsedMs, waitedMs });
           const isNone = isNotFound(answer, query);
           if (!isSuccess(answer.status) && !isNone) {
-            if (failures.status !== answer.status || failures.token !== token) {
-              Object.assign(failures, { status: answer.status, token, since: scheduler.now() });
-            }
-            const failing = { ...use, failedSince: failures.since };
-            throw failure(answer, failing, query, isOfPage);
+            const { status } = answer;
+            const isRepeated = last.status === status && last.token === token;
+            const lastTry = isRepeated ? last.sentAt : undefined;
+            Object.assign(last, { status, token, sentAt: askedAt });
+            throw failure(answer, { ...use, lastTry }, query, isOfPage);
           }
           const { date, ageMs } = answer;
           const dated = { askedAt, elapsedMs, date, ageMs };
@@ -197,23 +197,23 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
     });
 
   return (query, limit, { isGivenUp, isOfPage } = ENDLESS) => {
-    const sent = (waitsSince: number, failures: Failures) =>
+    const sent = (waitsSince: number, last: FailedTry) =>
       defer(() => {
         const token = tokens.current(); // after the wait: fresh as it is sent
         if (!token) return of(undefined);
-        return send(token, query, scheduler.now() - waitsSince, failures, isOfPage);
+        return send(token, query, scheduler.now() - waitsSince, last, isOfPage);
       });
-    const attempt = (failures: Failures): Observable<RawPage> =>
+    const attempt = (last: FailedTry): Observable<RawPage> =>
       defer(() =>
         tokens.token$.pipe(
           take(1), // no start is spent while there is no token
-          switchMap(() => during(limit, sent(scheduler.now(), failures))),
+          switchMap(() => during(limit, sent(scheduler.now(), last))),
           // Without one after all that start is over: not to be waited beside.
-          switchMap((page) => (page ? of(page) : attempt(failures))),
+          switchMap((page) => (page ? of(page) : attempt(last))),
         ),
       );
     return defer(() =>
-      attempt({ since: undefined }).pipe(
+      attempt({}).pipe(
         backoff({
           scheduler,
           canPass: (error) => isRetryableAtApi(error) && !isGivenUp(error),
@@ -225,11 +225,12 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
   };
 }
 
-/** The newest of a query's failed tries that had the same status and token, and when the first of them failed, in ms on the scheduler's clock. */
-interface Failures {
+/** The newest failed try of a query. */
+interface FailedTry {
   status?: number;
   token?: Token;
-  since: number | undefined;
+  /** In ms on the scheduler's clock. */
+  sentAt?: number;
 }
 
 /** Conclusion about the token from an answer without a page; undefined where the answer allows none. */

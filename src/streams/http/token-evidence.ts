@@ -22,16 +22,18 @@ export interface TokenUse {
   readonly isSelective?: boolean;
   /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
-  /** When the first try of the query's current series failed; a series is tries in a row that failed with this token in the same way. Undefined for a first try. */
-  readonly failedSince?: number | undefined;
+  /** When the query's previous try was sent, in ms, if it failed with the same token and status; undefined for a first try. */
+  readonly lastTry?: number | undefined;
 }
 
 /** Refusals of a token by one list since its last success there. */
 export interface Trouble {
   /** Refusals, counting requests that were in flight together as one. */
   readonly count: number;
-  /** When the first of them was sent, in ms on the scheduler's clock. */
-  readonly since: number;
+  /** When the newest of them was sent, in ms on the scheduler's clock. */
+  readonly sentAt: number;
+  /** Whether the token was accepted elsewhere before one of them and after it, so that the list itself refuses. */
+  readonly isOwn: boolean;
   /** When the list may try the token again, in ms on the scheduler's clock. */
   readonly retryAt: number;
 }
@@ -55,6 +57,8 @@ export class TokenEvidence {
   #isRepeated = false;
   /** Send time of the newest request that succeeded, by list. */
   readonly #worked = new Map<string, number>();
+  /** Send time of the earliest request that succeeded. */
+  #firstWorked = Infinity;
   readonly #troubles = new Map<string, Trouble>();
   /** Time of the first failure in a minute that was found to be the query's own fault, by list. */
   readonly #ownFailures = new Map<string, number>();
@@ -102,14 +106,17 @@ export class TokenEvidence {
     return this.#worked.has(list);
   }
 
-  /** Whether a request has succeeded that was sent after the query's current series of failures with this token began. */
-  hasWorkedBeside({ sentAt, failedSince = sentAt }: TokenUse): boolean {
-    return this.hasWorkedSince(Math.min(sentAt, failedSince));
+  /** Whether a request has succeeded that was sent after this one, or after the query's previous try. */
+  hasWorkedBeside({ sentAt, lastTry = sentAt }: TokenUse): boolean {
+    return this.#hasWorkedSince(Math.min(sentAt, lastTry));
   }
 
-  /** Whether a request has succeeded that was sent after a time, in ms on the scheduler's clock. */
-  hasWorkedSince(time: number): boolean {
-    return [...this.#worked.values()].some((at) => at > time);
+  /**
+   * Whether the server accepted the token at a time, in ms on the scheduler's clock: requests sent before and after it succeeded. A success on one side proves nothing,
+   * as a token may be young before and dead after.
+   */
+  wasAcceptedAt(time: number): boolean {
+    return this.#firstWorked < time && this.#hasWorkedSince(time);
   }
 
   /** Records that a failure for good was the query's own fault, and not the token's. */
@@ -118,8 +125,12 @@ export class TokenEvidence {
     if (!isKnown) this.#ownFailures.set(list, now);
   }
 
-  /** Whether a failure of the list was found to be the query's own fault within the last minute, and the list has answered with a page since. */
+  /**
+   * Whether a failure of the list was found to be the query's own fault within the last minute, and the list has answered with a page since. False while the
+   * token itself is in doubt.
+   */
   isFineBesideFailures({ list }: TokenUse, now: number): boolean {
+    if (this.#failingSince !== undefined) return false;
     const worked = this.#worked.get(list) ?? -Infinity;
     const failed = this.#ownFailures.get(list) ?? -Infinity;
     return worked >= failed && now - failed < OWN_FAILURE_MS;
@@ -128,6 +139,7 @@ export class TokenEvidence {
   /** Records a success. */
   works({ list, sentAt }: TokenUse): void {
     this.#worked.set(list, Math.max(sentAt, this.#worked.get(list) ?? -Infinity));
+    this.#firstWorked = Math.min(sentAt, this.#firstWorked);
     this.#troubles.delete(list);
     this.#failingSince = undefined;
     this.#isDead = false;
@@ -140,13 +152,18 @@ export class TokenEvidence {
 
   /** Records a refusal, and gives the pause before the list's next try. */
   refuses({ list, sentAt }: TokenUse, now: number): Trouble {
-    const before = this.#troubles.get(list) ?? { count: 0, since: sentAt, retryAt: -Infinity };
-    if (sentAt < before.retryAt) return before;
-    const count = before.count + 1;
+    const before = this.#troubles.get(list);
+    if (before && sentAt < before.retryAt) return before;
+    const count = (before?.count ?? 0) + 1;
+    const isOwn = before !== undefined && (before.isOwn || this.wasAcceptedAt(before.sentAt));
     const retryAt = now + Math.min(FIRST_PAUSE_MS * 2 ** (count - 1), MAX_PAUSE_MS);
-    const trouble = { ...before, count, retryAt };
+    const trouble = { count, sentAt, isOwn, retryAt };
     this.#troubles.set(list, trouble);
     return trouble;
+  }
+
+  #hasWorkedSince(time: number): boolean {
+    return [...this.#worked.values()].some((at) => at > time);
   }
 
   /** Marks the token as refused for good. */

@@ -39,7 +39,7 @@ const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false }
  *   tries it again after 1, 2 and 4 s; only then is there another login.
  * - A token that worked for a list and is refused by it is dead.
  * - A list that refuses a token which other lists accept is forbidden. So are queries by date or number that the list refuses while it accepts
- *   the token without them.
+ *   the token without them. The proof is that requests sent before and after a refusal succeeded.
  * - Once a failure that would be final was found to be the query's own, and the list has answered another query since, further
  *   ones are final at once for a minute: the search for dates that a list accepts asks a dozen such queries.
  * - A token that brought nothing but failures for five seconds, or a failure that would be final, may be a dead token that is
@@ -102,10 +102,10 @@ export class TokenLife {
     const newest = this.#newest;
     if (use.token.text !== newest?.token.text) return this.#reportOld(use, outcome, now);
     if (outcome === 'worked') return this.#works(newest, use);
-    newest.fails(use, now);
-    if (outcome === 'failed') return this.#fails(newest, use, now);
     const mayBeQuery = outcome === 'failed-for-good';
     if (mayBeQuery && newest.isFineBesideFailures(use, now)) return FINAL;
+    newest.fails(use, now);
+    if (outcome === 'failed') return this.#fails(newest, use, now);
     const verdict = this.#refuses(newest, use, outcome, now);
     if (mayBeQuery && verdict.isFinal) newest.failsByQuery(use, now);
     return verdict;
@@ -148,15 +148,13 @@ export class TokenLife {
     const pauseMs = this.#usablePrevious(now) ? 0 : Math.max(0, trouble.retryAt - now);
 
     if (newest.state === 'dead') return again(0);
-    const isRepeated = use.failedSince !== undefined && use.failedSince < use.sentAt;
-    // A success beside the first failure may have been answered just before the token died.
-    if (isAlive && !isRefusal) return isRepeated ? FINAL : again(FIRST_PAUSE_MS);
-    const isOfQuery = use.isSelective === true && newest.hasWorkedSince(trouble.since);
-    if (isOfQuery && isTooOld(trouble)) return FINAL;
+    const isOwn = use.lastTry !== undefined && newest.wasAcceptedAt(use.lastTry);
+    if (isAlive && !isRefusal) return isOwn ? FINAL : again(FIRST_PAUSE_MS);
+    if (use.isSelective === true && trouble.isOwn && isTooOld(trouble)) return FINAL;
     if (isKnown ? isAlive : !isTooOld(trouble)) return again(pauseMs);
 
     const refusedTokens = this.#countRefused(use.list, newest);
-    const isFineForOthers = newest.state === 'proven' && !isKnown;
+    const isFineForOthers = trouble.isOwn && !isKnown;
     if (isFineForOthers && (outcome === 'forbidden' || refusedTokens > 1)) return FINAL;
     const isDead = isRefusal && !isFineForOthers;
     if (this.#isLoginComing) {
@@ -167,8 +165,10 @@ export class TokenLife {
       if (isDead) newest.dies();
       return this.#logsIn(again(isDead ? 0 : FIRST_PAUSE_MS), now);
     }
-    const isOwn = isRefusal ? refusedTokens >= MAX_REFUSED_TOKENS : refusedTokens > 1 && !isKnown;
-    return isOwn ? FINAL : again(pauseMs);
+    const isForbidden = isRefusal
+      ? refusedTokens >= MAX_REFUSED_TOKENS
+      : refusedTokens > 1 && !isKnown;
+    return isForbidden ? FINAL : again(pauseMs);
   }
 
   #countRefused(list: string, newest: TokenEvidence): number {

@@ -321,6 +321,39 @@ describe('a token that dies early, reported with a status that is final otherwis
   });
 });
 
+describe('a token that was accepted only for a moment', () => {
+  it.each([json(403, {}), json(400, {})])(
+    'between being young and dead, reported with $status: no list fails',
+    async (deadToken) => {
+      const { time, api, failed, pagesAfter, one } = polling(['orders'], (api) => {
+        api.deadToken = deadToken;
+        api.lagMs = 6 * SECOND;
+      });
+      await time.pass(6.2 * SECOND);
+      one('customers', '1').subscribe(); // the only success of this token
+      await time.pass(SECOND / 2);
+      api.revoke();
+      await time.pass(2 * MINUTE);
+      expect(failed).toEqual([]);
+      expect(pagesAfter(60 * SECOND).length).toBeGreaterThan(5);
+      expect(api.logins.length).toBeLessThanOrEqual(4);
+    },
+  );
+
+  it('by one kind of query before it died with 403: the list does not fail', async () => {
+    const { time, api, failed, one } = polling([], (api) => {
+      api.deadToken = json(403, {});
+    });
+    one('orders', '1').subscribe();
+    await time.pass(SECOND);
+    api.revoke();
+    one('customers', '1').subscribe();
+    await time.pass(MINUTE);
+    expect(failed).toEqual([]);
+    expect(api.logins).toHaveLength(2);
+  });
+});
+
 describe('an API that fails for an hour, whatever the token', () => {
   const some = ['401', '400', '500', '200 with an error', '403 with HTML'];
   it.each(STYLES.filter(([name]) => some.includes(name)))(
