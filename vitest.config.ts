@@ -10,36 +10,57 @@ const report = process.env.TEST_REPORT;
 const ALL_CORES = '100%';
 
 const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 'test/types/**'];
-const ALONE = ['test/integration/freshness.test.ts'];
-/** Needs Prometheus, and hastened time, which no other test must slow down: the gate runs it by itself. */
-const ALERTS = 'test/integration/alerts.test.ts';
-/** Those that take longest: begun last, they would be waited for. */
-const LONGEST = [
+/** Integration tests that measure time: no other test may run beside them. `alerts` needs Prometheus, too. */
+const ALONE = ['freshness', 'alerts'].map((name) => `test/integration/${name}.test.ts`);
+/**
+ * Integration tests that `npm test` leaves out, slowest first: they wait for minutes of quota, start clusters or fleets, or kill processes. The gate runs
+ * them (`slow-all`). CONTRIBUTING.md names the everyday tests of the same promises.
+ */
+const SLOW = [
   'takeovers',
+  'unknown-commit',
   'resume-quota',
   'permits',
   'outage',
   'producer-cluster',
-  'unknown-commit',
+  'fleet-commands',
+  'resync',
+  'verify',
+  'lost-topic',
   'fleet-apart',
-  'secured',
-  'fleet-handover',
   'state-damage',
   'kill',
-  'cluster',
   'initial-snapshot',
-  'fleet',
-  'group-kill',
-  'demo-fleet',
-  'group',
-  'lifecycle',
-  'managed',
   'managed-kafka',
-  'fleet-commands',
-  'lost-topic',
-  'resources',
+  'fleet',
+  'fleet-handover',
+  'cluster',
+  'demo-fleet',
+  'group-kill',
+  'replay-pressure',
+  'beside',
+  'page-fleet',
+  'resume',
+  'growth',
+  'services',
+  'shared-connections',
+  'replay-outage',
+].map((name) => `test/integration/${name}.test.ts`);
+/** Everyday integration tests that take longest: started last, they would be waited for. */
+const LONG = [
+  'lifecycle',
+  'secured',
   'deletes',
-].map((name) => `/test/integration/${name}.test.ts`);
+  'replay-cli',
+  'resources',
+  'certificates',
+  'managed',
+  'dead-letters',
+  'redaction',
+  'replay',
+  'group',
+].map((name) => `test/integration/${name}.test.ts`);
+const LONGEST = [...SLOW, ...LONG].map((path) => `/${path}`);
 
 /** The longest first, then as vitest knows them. */
 class LongestFirst extends BaseSequencer {
@@ -117,14 +138,14 @@ export default defineConfig({
           maxWorkers: Number(process.env.TEST_WORKERS) || ALL_CORES,
         },
       },
-      // One seed, one run of the whole pipeline: 150 with the other tests, 10,000 by themselves.
+      // One seed, one run of the whole pipeline: 20 with the other tests, 150 in the gate, 10,000 in `npm run test:sim`.
       {
         test: {
           name: 'sim',
           include: ['test/sim/seeds-*.test.ts'],
           env: {
-            SIM_SEEDS: process.env.SIM_SEEDS ?? '150',
-            FLEET_SEEDS: process.env.SIM_SEEDS ?? '50', // each takes longer
+            SIM_SEEDS: process.env.SIM_SEEDS ?? '20',
+            FLEET_SEEDS: process.env.SIM_SEEDS ?? '8', // each takes longer
           },
           maxWorkers: ALL_CORES,
           sequence: { groupOrder: 3 },
@@ -142,7 +163,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          exclude: [...ALONE, ALERTS],
+          exclude: [...SLOW, ...ALONE],
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
@@ -152,7 +173,30 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
-      // The same with the numbers that were promised.
+      // The rest of them: most of the time they wait, so more run at once.
+      {
+        test: {
+          name: 'slow-all',
+          include: SLOW,
+          globalSetup: ['test/integration/services.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 4,
+          isolate: false,
+        },
+      },
+      {
+        test: {
+          name: 'alone-all',
+          include: ALONE,
+          globalSetup: ['test/integration/services.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 }, // after slow-all
+        },
+      },
+      // All of them with the numbers that were promised.
       {
         test: {
           name: 'integration-all',
@@ -194,18 +238,6 @@ export default defineConfig({
           env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '900' },
           hookTimeout: 120_000,
           maxWorkers: 1,
-        },
-      },
-      {
-        test: {
-          // What it measures is the service's own time: nothing else runs beside it.
-          name: 'integration-alone',
-          include: ALONE,
-          globalSetup: ['test/integration/services.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-          maxWorkers: 1,
-          sequence: { groupOrder: 2 },
         },
       },
       {

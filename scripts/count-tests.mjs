@@ -1,8 +1,7 @@
-// `node scripts/count-tests.mjs REPORT [MORE-REPORTS...]`: what vitest's JSON reports say. First each test that
-// failed, with the beginning of its message: in a long log nobody has to look for them. Last one line for
-// people and programs: `N passed, N failed`, and `, N skipped` if there are any. The numbers are those of the
-// first report; failures of the others are added, so that none is hidden. A report that is not there, and a
-// test file that could not be loaded, count as one failure each.
+// `node scripts/count-tests.mjs REPORT... [--again REPORT...]`: summary of vitest's JSON reports. Prints each failed test with the beginning of its
+// message, then one last line for people and programs: `N passed, N failed`, and `, N skipped` if there are any. Reports after `--again` are of
+// tests that ran a second time: only their failures are added. A missing report and a test file that could not be loaded count as
+// one failure each.
 import { existsSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { argv, stdout } from 'node:process';
@@ -57,7 +56,15 @@ function readJson(path) {
   return JSON.parse(readFileSync(path, 'utf8'));
 }
 
-const [first, ...others] = argv.slice(2).map(count);
-const { passed, failed, skipped } = first ?? { passed: 0, failed: 1, skipped: 0 };
-const allFailed = others.reduce((sum, other) => sum + other.failed, failed);
-stdout.write(`${passed} passed, ${allFailed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}\n`);
+const reports = argv.slice(2);
+const end = reports.indexOf('--again');
+const tallies = reports.slice(0, end < 0 ? undefined : end).map(count);
+const again = end < 0 ? [] : reports.slice(end + 1).map(count);
+if (tallies.length === 0) tallies.push({ passed: 0, failed: 1, skipped: 0 });
+/** @param {'passed' | 'failed' | 'skipped'} of @param {typeof tallies} all */
+const sum = (of, all) => all.reduce((total, tally) => total + tally[of], 0);
+const skipped = sum('skipped', tallies);
+const failed = sum('failed', [...tallies, ...again]);
+stdout.write(
+  `${sum('passed', tallies)} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}\n`,
+);

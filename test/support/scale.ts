@@ -1,4 +1,4 @@
-/** So many in `npm test`, which is to take minutes; and as many as was promised in `npm run test:long`. */
+/** Chooses the size of a test: `short` in `npm test` and the gate, `long` in `npm run test:long`. */
 export function scaled<Of>(short: Of, long: Of): Of {
   return process.env.TEST_LONG ? long : short;
 }
