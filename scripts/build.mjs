@@ -1,0 +1,37 @@
+// `npm run build`: dist, with the WebAssembly, the Avro schemas and the status pages. Does nothing if no source has changed since the last build.
+import { spawnSync } from 'node:child_process';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { execPath, exit } from 'node:process';
+
+const ROOT = join(import.meta.dirname, '..');
+/** Files and folders that the build reads. Folders count too: their times tell of files that were removed. */
+const SOURCES = ['src', 'scripts', 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json'];
+/** The file that the build writes last. */
+const LAST = 'dist/ops/fleet.html';
+const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
+const STEPS = [
+  ['scripts/build-transcoder.mjs'],
+  [TSC, '-p', 'tsconfig.build.json'],
+  ['scripts/copy-assets.mjs'],
+  ['scripts/build-page.mjs'],
+];
+
+/** Time of the last change in ms; 0 for a file that does not exist. @param {string} path */
+const changedAt = (path) => statSync(join(ROOT, path), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+
+const isGenerated = (/** @type {string} */ path) => path.includes('.wasm');
+const paths = SOURCES.flatMap((source) => {
+  const isFolder = statSync(join(ROOT, source)).isDirectory();
+  const below = isFolder
+    ? readdirSync(join(ROOT, source), { recursive: true, encoding: 'utf8' })
+    : [];
+  return [source, ...below.map((path) => join(source, path))];
+}).filter((path) => !isGenerated(path));
+
+if (Math.max(...paths.map(changedAt)) >= changedAt(LAST)) {
+  for (const step of STEPS) {
+    const { status } = spawnSync(execPath, step, { cwd: ROOT, stdio: 'inherit' });
+    if (status !== 0) exit(status ?? 1); // it has printed its errors
+  }
+}
