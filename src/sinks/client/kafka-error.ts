@@ -4,20 +4,17 @@ import type { ErrorCode } from '../../core/errors.ts';
 import { tlsError } from '../../core/tls-error.ts';
 import { MalformedBytes } from '../fetch/codecs/unpacked.ts';
 
-/** What the broker calls the end of a producer whose place was taken, or whose transaction ran out of time. */
+/** Error types for a producer that was replaced by a newer one, or whose transaction timed out. */
 const EPOCH_ERRORS = new Set([
   'INVALID_PRODUCER_EPOCH',
   'PRODUCER_FENCED',
   'INVALID_PRODUCER_ID_MAPPING',
 ]);
 
-/**
- * kafkajs says so, in an error of no class of its own, when a broker took the connection but did not
- * tell which versions it speaks in time.
- */
+/** Message of kafkajs' plain `Error` when a broker accepted the connection, but did not answer ApiVersions in time. */
 const NOT_CONNECTED = 'Broker not connected';
 
-/** What no later try can heal, and what to do about it. */
+/** Error types that a retry cannot heal, with advice. */
 const REFUSALS: Readonly<Record<string, string>> = {
   SASL_AUTHENTICATION_FAILED: 'check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
   UNSUPPORTED_SASL_MECHANISM: 'check KAFKA_SASL_MECHANISM',
@@ -53,8 +50,8 @@ const SERVER = {
 } as const;
 
 /**
- * What brokers do when they are spoken to in a way that their port does not understand; those that go
- * away do so too, so that it can pass.
+ * Messages of failed connections, with a hint at a likely setting. Brokers close connections whose protocol they do not expect, but also while
+ * they shut down, so these errors are retried.
  */
 const HINTS: readonly (readonly [RegExp, string])[] = [
   [
@@ -70,11 +67,11 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     'its port takes no login: unset KAFKA_SASL_MECHANISM, or give KAFKA_BROKERS the port that does',
   ],
   [
-    /Connection closed by the server/, // in the middle of a login
+    /Connection closed by the server/, // during a login
     'if this goes on, check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
   ],
   [
-    /Failed to find group coordinator/, // kafkajs keeps to itself that it may not ask for one
+    /Failed to find group coordinator/, // kafkajs does not say when the broker refused the request
     'if this goes on, its ACLs must let this user write with the transactional id cellarstream.*, or read its own group',
   ],
   [
@@ -83,7 +80,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** Types of what brokers answer while they can't do what they were asked, and what to do if that goes on. */
+/** Error types that may pass, with advice in case they do not. */
 const WAITS: Readonly<Record<string, string>> = {
   COORDINATOR_NOT_AVAILABLE:
     "if this goes on, brokers are missing, or the brokers' transaction.state.log.replication.factor, transaction.state.log.min.isr or offsets.topic.replication.factor is more than their number",
@@ -99,16 +96,16 @@ const WAITS: Readonly<Record<string, string>> = {
   THROTTLING_QUOTA_EXCEEDED: "a quota of the brokers' is used up",
 };
 
-/** Brokers have the same words for both. */
+/** Brokers use the same error type for both causes. */
 const OUTDATED = ' (another producer has opened its transactional id since, or its time ran out)';
 
-/** A login that was not refused, but interrupted: kafkajs makes the same error of both. */
+/** Messages of a login that was interrupted, not refused. kafkajs uses the same class for both. */
 const INTERRUPTED = /Closed connection|closed by the server|Connection (error|timeout)|timed out/;
 
 /**
- * kafkajs' errors as ours: `KAFKA_REFUSED` for good where credentials, rights or settings are at
- * fault, `TLS_REFUSED` as {@link tlsError} has it, else `code`, which can pass. Errors that
- * are not kafkajs' stay what they are.
+ * Converts an error of kafkajs to a CellarstreamError. The code is `KAFKA_REFUSED` (final) if credentials, rights or settings are wrong,
+ * `TLS_REFUSED` as decided by {@link tlsError}, `TOPIC_SETTINGS` if a batch is too large for its topic, and otherwise `code`, which is retried.
+ * Other errors are returned unchanged.
  */
 export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'): unknown {
   if (error instanceof CellarstreamError || !isKafkas(error)) return error;
@@ -144,12 +141,12 @@ export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'
   return new CellarstreamError(code, what, { cause: error, context: { epoch } });
 }
 
-/** The error of a login that is ours: of a token, or of a broker that refuses it. */
+/** The first CellarstreamError among the errors: a token could not be fetched, or a broker refused it. */
 function loginErrorIn(errors: readonly Error[]): CellarstreamError | undefined {
   return errors.find((each) => each instanceof CellarstreamError);
 }
 
-/** The broker, where kafkajs says which. */
+/** Name of the broker for messages; `Kafka` if kafkajs does not say which one. */
 function whoOf(error: Error): string {
   return 'broker' in error && typeof error.broker === 'string'
     ? `Kafka at ${error.broker}`
@@ -170,10 +167,7 @@ function answeredText(errors: readonly Error[]): string | undefined {
   return `Kafka answers ${type}${advice ? ` (${advice})` : ''}`;
 }
 
-/**
- * What ended a member of a group, as our error: `KAFKA_UNREACHABLE` where a new member may do, else
- * `KAFKA_REFUSED`.
- */
+/** Converts the error that ended a group member: `KAFKA_UNREACHABLE` if a new member may succeed, else `KAFKA_REFUSED`. */
 export function memberError(error: unknown, groupId: string): unknown {
   const malformed = chain(error).find((each) => each instanceof MalformedBytes);
   if (malformed) {
@@ -195,12 +189,12 @@ export function memberError(error: unknown, groupId: string): unknown {
   );
 }
 
-/** Whether kafkajs found no coordinator of a group: it does not tell what the brokers answered. */
+/** Whether kafkajs found no coordinator of a group. Its error does not have the brokers' answer. */
 export function isWithoutCoordinator(error: unknown): boolean {
   return chain(error).some((each) => each instanceof kafkajs.KafkaJSGroupCoordinatorNotFound);
 }
 
-/** Whether the broker took the producer for an outdated one. */
+/** Whether the broker refused the producer as outdated (fenced). */
 export function isEpochError(error: unknown): boolean {
   return chain(error).some(
     (at) =>
@@ -209,7 +203,7 @@ export function isEpochError(error: unknown): boolean {
   );
 }
 
-/** Whether the brokers do not have a request at all, or not in the version that is in use here. */
+/** Whether the brokers do not support a request, or not the version used here. */
 export function isUnsupported(error: unknown): boolean {
   return chain(error).some((at) => typeOf(at) === 'UNSUPPORTED_VERSION');
 }
@@ -220,7 +214,7 @@ function isKafkas(error: unknown): error is Error {
   return error instanceof Error && (error.message === NOT_CONNECTED || isWithoutMetadata(error));
 }
 
-/** Where no broker that it knows answers kafkajs has no metadata, and trips over that in all that an admin asks of them. */
+/** Whether an admin request of kafkajs failed with a TypeError because no broker answered and it has no metadata (kafkajs 2.2.4). */
 function isWithoutMetadata(error: Error): boolean {
   return (
     error instanceof TypeError &&
@@ -243,7 +237,7 @@ function typeOf(error: Error): string {
   return 'type' in error && typeof error.type === 'string' ? error.type : '';
 }
 
-/** An error, its causes, and the errors that it gathers. */
+/** The error, its causes, and the errors of an aggregate, all flattened. */
 function chain(error: unknown): Error[] {
   if (!(error instanceof Error)) return [];
   const gathered = error instanceof kafkajs.KafkaJSAggregateError ? error.errors : [];
@@ -251,8 +245,8 @@ function chain(error: unknown): Error[] {
 }
 
 /**
- * As kafkajs tells errors apart when it decides whether to begin again; and where a broker did not say
- * who coordinates the group, which kafkajs takes for the last word.
+ * Whether a new member may succeed: the rule by which kafkajs restarts a consumer, extended to a missing coordinator, which kafkajs
+ * treats as final.
  */
 function canPass(error: unknown): boolean {
   if (error instanceof kafkajs.KafkaJSNumberOfRetriesExceeded) return true;
@@ -260,5 +254,5 @@ function canPass(error: unknown): boolean {
   let origin = error;
   while (origin instanceof Error && origin.cause instanceof Error) origin = origin.cause;
   if (origin instanceof kafkajs.KafkaJSError) return origin.retriable;
-  return origin === error; // no answer at all, in words of no class of its own
+  return origin === error; // a plain `Error`: the broker did not answer
 }
