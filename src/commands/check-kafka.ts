@@ -32,7 +32,7 @@ export async function checkRights(checks: KafkaChecks): Promise<readonly Finding
   return [...transactions, ...group, ...rights];
 }
 
-/** A line for each; nothing where none is missing. */
+/** One finding for each missing right; empty if none is missing. */
 async function missing(
   { config }: KafkaChecks,
   work: () => Promise<readonly MissingRights[]>,
@@ -51,8 +51,8 @@ async function missing(
 }
 
 /**
- * Opens a transactional id of its own, so that no running service is fenced: `/` behind a dot stands in no other id
- * (`pipeline/transactional-id.ts`), and the prefix is that for which rights are given.
+ * Opens a transaction with an id that no service uses, so that no running service is fenced: other ids never have `/` after the last dot
+ * (`pipeline/transactional-id.ts`). It has the prefix for which rights are granted.
  */
 async function checkTransactions({ config, topics }: KafkaChecks): Promise<readonly Finding[]> {
   const prefix = `cellarstream.${config.topics.prefix}.`;
@@ -89,7 +89,7 @@ function isNotAllowed(error: unknown): boolean {
   return 'type' in cause && cause.type === 'TRANSACTIONAL_ID_AUTHORIZATION_FAILED';
 }
 
-/** The name that ACLs know this user by, where the settings have it. */
+/** User name for the suggested ACL commands; `NAME` if the settings have none. */
 function userOf({ kafka: { sasl } }: ConfigWith<'kafka'>): string {
   return sasl && 'username' in sasl ? sasl.username : 'NAME';
 }

@@ -18,35 +18,36 @@ import type { Token } from './login.ts';
 import type { TokenSource } from './token.ts';
 import type { TokenOutcome, TokenUse } from './token-life.ts';
 
-/** The body of an answer, before anybody has looked into it. */
+/** An answered page whose body is not decoded yet. */
 export interface RawPage extends Pick<HttpAnswer, 'body' | 'text'> {
-  /** The answer was a 404 that is no page of HTML, to a request for one record: who said it? */
+  /** Whether the answer is a 404 without HTML to a query for one record, which means that the record does not exist. */
   readonly isNotFound: boolean;
-  /** The server said that there is nothing: 204 or 205, which have no body. */
+  /** Whether the answer is a 204 or 205, which have no body: an empty page. Default false. */
   readonly isEmpty?: boolean;
-  /** When the request was under way, in the order of things; see {@link LogicalClock}. */
+  /** Begin and end of the request on the list's {@link LogicalClock}. */
   readonly span: Span;
-  /** The server's clock at about the time that the answer shows, never later: ms; undefined if it never told. */
+  /** Lower bound of the server's time for which the answer is valid, in epoch ms; undefined if the server never sends its time. */
   readonly serverTime: number | undefined;
-  /** How long the answer took, from the request to its last byte, ms. */
+  /** Time from sending the request to the last byte of the answer, in ms. */
   readonly elapsedMs: number;
   readonly age: AnswerAge;
   /** Reports to the token whether the body was a page: nothing else proves that the server accepts the token. */
   readonly reportPage: (isPage: boolean) => void;
 }
 
-/** How long a page is asked for that may be the cause of its own failures. */
+/** When to give up a page that may itself be the cause of its failures. */
 export interface PagePatience {
-  /** Called with each error that can pass: true ends the tries with that error. */
+  /** Called with each retryable error. True ends the retries with that error. */
   readonly isGivenUp: (error: unknown) => boolean;
   /** Whether the page may be the cause of a refusal, such as a 400, and the caller looks into that: it then says nothing about the token. */
   readonly isOfPage: (error: unknown) => boolean;
 }
 
 /**
- * Asks for one page; `limit` is the lane of the quota to wait in. Emits once and completes.
+ * Requests one page. Emits once and completes.
  *
- * @param patience Default: tries go on for ever.
+ * @param limit Lane of the quota in which the request waits.
+ * @param patience Default: retries never end.
  */
 export type PageRequest = (
   query: ListQuery,
@@ -56,16 +57,16 @@ export type PageRequest = (
 
 const ENDLESS: PagePatience = { isGivenUp: () => false, isOfPage: () => false };
 
-/** How pages are asked for: where, with which token, and what is told of it. */
+/** Options of {@link pageRequest}. */
 export interface PageRequestOptions {
   /** The list's address, such as `https://api.example/v1/orders`. */
   readonly url: URL;
   /** Connections and their timeouts. Default undici's global dispatcher. */
   readonly dispatcher?: Dispatcher;
   readonly tokens: TokenSource;
-  /** Orders the requests that may meet the same records: one clock a resource. Default its own. */
+  /** Orders the requests that may return the same records; share one clock per resource. Default a new one. */
   readonly logicalClock?: LogicalClock;
-  /** Tells how old answers are: one for all lists of an API. Default its own. */
+  /** Estimates the age of answers; share one for all lists of an API. Default a new one. */
   readonly ages?: AnswerAges;
   /** Clock and timers. Default {@link asyncScheduler}. */
   readonly scheduler?: SchedulerLike;
@@ -73,20 +74,20 @@ export interface PageRequestOptions {
   readonly random?: () => number;
   /** Largest page accepted, in bytes after decompression. Default 64 MiB. */
   readonly maxPageBytes?: number;
-  /** Where the memory of pages is taken from: whoever deals with a page gives it back. Default new memory. */
+  /** Pool for the memory of page bodies; the consumer of a page gives it back. Default: memory is allocated for each page. */
   readonly bodies?: BodyPool | undefined;
-  /** Told of requests and of tries. Default nobody is. */
+  /** Called for answers and retries. Default none. */
   readonly hooks?: RequestHooks;
 }
 
 /**
- * Makes the list request of one resource: quota, then token, then HTTP. What can pass is tried again with back-off,
- * for ever, and each try waits for the quota: redirects and 404 too, which gateways send while the API behind them is
- * being replaced. Its place in the quota is given back with the answer: what that holds is for later stages.
+ * Makes the list request of one resource, which waits for the quota, takes the token and sends the request. Retryable errors are retried with
+ * back-off without an end, and each retry waits for the quota. Redirects and 404 are retried as well: gateways send them while the API behind
+ * them is replaced. The request's place in the quota is released with the answer, before the page is decoded.
  *
- * The token is taken after the wait for the quota, so that it is fresh when it is sent. When there is none just then, the request
- * gives its start up, and waits for the quota anew once there is a token. If requests kept their starts while they all waited for
- * one login, they would reach the server later than the quota's log says.
+ * The token is taken after the wait for the quota, so that it is fresh when it is sent. If there is none at that moment, the request
+ * gives up its place, and waits for the quota again once there is a token. If requests kept their places while they waited for
+ * a login, they would reach the server later than the quota's log says.
  *
  * Every outcome is reported to the token (see `token-life.ts`), which decides when a refused token (401 or 403) is tried again and when it is renewed. A
  * list that refuses one new token after the other can't be read with this key: it errors with `API_STATUS`, and leaves the token to
