@@ -3,7 +3,11 @@ import { join } from 'node:path';
 import { parse } from 'dotenv';
 import { Kafka, logLevel, Partitioners } from 'kafkajs';
 import { describe, expect, it, vi } from 'vitest';
+import { peekCommand } from '../../src/commands/peek.ts';
+import { replayCommand } from '../../src/commands/replay.ts';
+import { resyncCommand } from '../../src/commands/resync.ts';
 import { fleetMessage } from '../../src/fleet/fleet-record.ts';
+import { commandHere } from './support/command-here.ts';
 import { fleetForTest } from './support/fleet.ts';
 import type { Instance, TestAccount, TestFleet } from './support/fleet.ts';
 import { scaled } from '../support/scale.ts';
@@ -13,6 +17,8 @@ import { cliForTest, folderForTest } from './support/service.ts';
 import type { Env } from './support/service.ts';
 
 const SOON = { timeout: PATIENCE_MS, interval: 200 };
+/** The same where each look starts a process, which takes processor time from the others. */
+const BY_COMMAND = { ...SOON, interval: 2_000 };
 besideEachOther();
 
 interface Ended {
@@ -115,7 +121,7 @@ describe.concurrent('accounts', TIMEOUT, () => {
         names.map((name) => [name, 'without-owner', null]),
       );
       expect(dead.told[0]?.problem).toBe('no instance runs; one ran it last, and is gone');
-    }, SOON);
+    }, BY_COMMAND);
     const table = await command(['accounts'], fleet.env);
     expect(table.stdout.trim().split('\n')).toHaveLength(4);
     expect(table.stdout).not.toContain('sandbox-key');
@@ -152,7 +158,7 @@ describe.concurrent('accounts', TIMEOUT, () => {
             ...[state, owner, new Date(since).toISOString(), problem],
           ]),
         );
-      }, SOON);
+      }, BY_COMMAND);
       expect(await one.cli.end('SIGTERM')).toBe(0);
     },
   );
@@ -169,12 +175,12 @@ describe.concurrent('accounts', TIMEOUT, () => {
     await vi.waitFor(async () => {
       const one = await of(well);
       expect([one?.state, one?.ready, one?.quota?.limit]).toEqual(['running', true, 100]);
-    }, SOON);
+    }, BY_COMMAND);
     await vi.waitFor(async () => {
       const one = await of(refused);
       expect([one?.state, one?.ready]).toEqual(['failed', null]);
       expect(one?.problem).toContain('API key');
-    }, SOON);
+    }, BY_COMMAND);
     const { code, stdout } = await command(['accounts'], fleet.env);
     expect(code).toBe(1);
     expect(stdout).toMatch(/ lag \d+\.\d s {2}orders \d+ of 100\n/);
@@ -183,37 +189,47 @@ describe.concurrent('accounts', TIMEOUT, () => {
 });
 
 /** Holds an account's topic, and a copy of it, against its certificates: with its file, and without, as whoever consumes. */
-async function certified(account: string, owner: Env, consumer: Env): Promise<void> {
+async function certified(
+  account: string,
+  owner: Env,
+  consumer: Env,
+  replayed: string,
+): Promise<void> {
   const verify = (env: Env, ...more: string[]) =>
     command(['verify', 'orders', '--account', account, ...more], env);
   const fresh = await verify(owner, '--fresh', '--timeout', '120');
   expect(fresh.stdout).toMatch(/^orders {2}ok {2}100 of 100 {2}exact /);
   expect(fresh.stderr).toContain('orders: done');
   expect(fresh.code).toBe(0);
-  expect((await verify(consumer)).stdout).toBe(fresh.stdout);
-  const asJson = await verify(consumer, '--json');
+  const [plain, asJson] = await Promise.all([verify(consumer), verify(consumer, '--json')]);
+  expect(plain.stdout).toBe(fresh.stdout);
   expect(JSON.parse(asJson.stdout)).toMatchObject({ account, checked: 'agrees', records: 100 });
 
-  const replayed = await command(['replay', 'orders', '--account', account], consumer);
   const newest = new Map<string, number>();
-  for (const line of replayed.stdout.trim().split('\n')) {
+  for (const line of replayed.trim().split('\n')) {
     const { key, source } = JSON.parse(line) as { key: string; source: { sequence: number } };
     newest.set(key, source.sequence);
   }
   const [left, ...rows] = [...newest].map((row) => row.join(','));
-  const file = join(folderForTest(), 'copy.csv');
-  writeFileSync(file, ['key,sequence', ...rows].join('\n'));
-  const short = await verify(consumer, '--file', file);
+  const folder = folderForTest();
+  const copy = (name: string, lines: readonly string[]) => {
+    const file = join(folder, name);
+    writeFileSync(file, ['key,sequence', ...lines].join('\n'));
+    return verify(consumer, '--file', file);
+  };
+  const nobody = ['verify', 'orders', '--account', 'nobody'];
+  const [short, whole, ...absent] = await Promise.all([
+    copy('short.csv', rows),
+    copy('whole.csv', [left!, ...rows]),
+    command(nobody, consumer),
+    command([...nobody, '--fresh'], consumer),
+  ]);
   expect([short.code, short.stdout]).toEqual([
     1,
     expect.stringContaining(`: 1 missing: ${left!.split(',')[0]}\n`),
   ]);
-  writeFileSync(file, ['key,sequence', left, ...rows].join('\n'));
-  expect((await verify(consumer, '--file', file)).code).toBe(0);
-
-  const nobody = ['verify', 'orders', '--account', 'nobody'];
-  for (const args of [nobody, [...nobody, '--fresh']]) {
-    const { code, stdout, stderr } = await command(args, consumer);
+  expect(whole.code).toBe(0);
+  for (const { code, stdout, stderr } of absent) {
     expect(code).toBe(1);
     expect(stdout + stderr).toMatch(/there is no topic .*\.nobody\.orders: .*--account/);
   }
@@ -239,12 +255,14 @@ describe.concurrent('--account', TIMEOUT, () => {
     expect(JSON.parse(resynced.stdout)).toMatchObject({ account: second, resource: 'orders' });
 
     // With its file; and without, as whoever consumes.
-    const replayed = await command(['replay', 'orders', '--account', second], fleet.env);
-    expect(replayed.stdout.trim().split('\n').length).toBeGreaterThanOrEqual(200); // twice a hundred
     const consumer = without(fleet.env, 'ACCOUNTS_DIR');
-    expect(await command(['replay', 'orders', '--account', second], consumer)).toEqual(replayed);
+    const [replayed, withoutFile] = await Promise.all(
+      [fleet.env, consumer].map((env) => command(['replay', 'orders', '--account', second], env)),
+    );
+    expect(replayed!.stdout.trim().split('\n').length).toBeGreaterThanOrEqual(200); // twice a hundred
+    expect(withoutFile).toEqual(replayed);
 
-    await certified(second, fleet.env, consumer);
+    await certified(second, fleet.env, consumer, withoutFile!.stdout);
 
     const checked = await command(['check', '--account', second], fleet.env);
     expect(checked.stdout).toContain('orders    ok    100 records');
@@ -258,32 +276,6 @@ describe.concurrent('--account', TIMEOUT, () => {
       ...[`${first}  ok`, `${second}  ok`, 'wrong      FAIL', ''],
     ]);
     expect(await instance.cli.end('SIGTERM')).toBe(0);
-  });
-
-  it('is refused in one line where it names none, or is missing in a fleet', async () => {
-    const { env, accounts: made } = await fleetForTest({ prefix: 'fleet-names', accounts: 12 });
-    const first = made[0]!.name;
-    for (const args of [['peek', 'orders'], ['replay', 'orders'], ['resync']]) {
-      const missing = await command(args, env);
-      expect(missing.code).toBe(2);
-      expect(missing.stderr).toMatch(
-        /^cellarstream: --account is needed: the accounts of ACCOUNTS_DIR are .*, and 2 more\n$/,
-      );
-      expect(missing.stderr).toContain(first);
-      const none = await command([...args, '--account', '../x'], env);
-      expect(none.code).toBe(2);
-      expect(none.stderr).toMatch(/^cellarstream: --account \.\.\/x: the accounts of .*\n$/);
-    }
-    const sole = {
-      ...without(env, 'ACCOUNTS_DIR'),
-      API_BASE_URL: 'http://x.example',
-      API_KEY: 'k',
-    };
-    for (const args of [['peek', 'orders'], ['replay', 'orders'], ['resync']]) {
-      const other = await command([...args, '--account', first], sole);
-      expect(other.code).toBe(2);
-      expect(other.stderr).toMatch(/^cellarstream: --account .* one account .*default.*\n$/);
-    }
   });
 });
 
@@ -315,5 +307,39 @@ describe.concurrent('run beside a fleet', TIMEOUT, () => {
     const own = cliForTest(['run'], alone(account!.name));
     await own.logged(isReady);
     expect(await own.end('SIGTERM')).toBe(0);
+  });
+});
+
+describe('--account', () => {
+  const COMMANDS: readonly ((account?: string) => Promise<boolean | void>)[] = [
+    (account) => peekCommand('orders', { ...(account && { account }) }),
+    (account) =>
+      replayCommand('orders', { from: 'beginning', to: 'latest', ...(account && { account }) }),
+    (account) => resyncCommand({ wait: true, timeout: 0, ...(account && { account }) }),
+  ];
+
+  it('is refused in one line where it names none, or is missing in a fleet', async () => {
+    const { env, accounts: made } = await fleetForTest({ prefix: 'fleet-names', accounts: 12 });
+    const first = made[0]!.name;
+    const sole = {
+      ...without(env, 'ACCOUNTS_DIR'),
+      API_BASE_URL: 'http://x.example',
+      API_KEY: 'k',
+    };
+    for (const run of COMMANDS) {
+      const missing = await commandHere(() => run(), env);
+      expect(missing.exit).toBe(2);
+      expect(missing.stderr).toMatch(
+        /^cellarstream: --account is needed: the accounts of ACCOUNTS_DIR are .*, and 2 more\n$/,
+      );
+      expect(missing.stderr).toContain(first);
+      const none = await commandHere(() => run('../x'), env);
+      expect(none.exit).toBe(2);
+      expect(none.stderr).toMatch(/^cellarstream: --account \.\.\/x: the accounts of .*\n$/);
+      const other = await commandHere(() => run(first), sole);
+      expect(other.exit).toBe(2);
+      expect(other.stderr).toMatch(/^cellarstream: --account .* one account .*default.*\n$/);
+    }
+    expect((await command(['resync', '--account', '../x'], env)).code).toBe(2);
   });
 });
