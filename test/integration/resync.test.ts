@@ -270,7 +270,7 @@ describe.concurrent('resync', TIMEOUT, () => {
 });
 
 describe('resync', () => {
-  // By itself: on a busy machine a sweep would find the change before the request does.
+  // Not concurrent: the change must not be published by anything but the request, which needs a quick service.
   it('publishes what has changed meanwhile as u with its status, then as r', async () => {
     const sandbox = await sandboxForTest({ records: { orders: 20 } });
     const env = { ...settings(sandbox, 'resync-changed', folderForTest()), ...SELDOM };
