@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Kafka, logLevel, Partitioners } from 'kafkajs';
-import { describe, expect, inject, it } from 'vitest';
+import { describe, expect, inject, it, vi } from 'vitest';
 import { deleteCompacted } from './support/deleted-records.ts';
+import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import { cliForTest, folderForTest, sandboxForTest, settings } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 import type { Read } from './support/topic-reader.ts';
@@ -9,7 +10,8 @@ import type { Read } from './support/topic-reader.ts';
 const ORDERS = 300;
 const kafka = () => new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });
 const read = (topic: string) => readTopic(inject('brokers'), inject('registryUrl'), topic);
-const POLL = { timeout: 60_000, interval: 500 };
+const POLL = { timeout: PATIENCE_MS, interval: 500 };
+besideEachOther();
 
 /** As somebody reads it who has nothing of the service. */
 interface Certificate {
@@ -61,9 +63,12 @@ function expectTrue(certificates: readonly Certificate[], events: readonly Read[
 }
 
 const moreThan = (prefix: string, count: number) =>
-  expect.poll(async () => (await certificatesOf(prefix)).length, POLL).toBeGreaterThan(count);
+  vi.waitFor(
+    async () => expect((await certificatesOf(prefix)).length).toBeGreaterThan(count),
+    POLL,
+  );
 
-describe('certificates', () => {
+describe.concurrent('certificates', TIMEOUT, () => {
   it('say what is in the topic, while it changes, through a kill and with the folder lost', async () => {
     const prefix = 'certified';
     const sandbox = await sandboxForTest({ records: { orders: ORDERS }, changesPerSecond: 20 });
@@ -124,7 +129,7 @@ describe('certificates', () => {
       (await read(`${prefix}.signals`)).flatMap(({ value }) =>
         value?.type === 'certify-ack' ? [value] : [],
       );
-    await expect.poll(async () => (await acks()).length, POLL).toBe(2);
+    await vi.waitFor(async () => expect(await acks()).toHaveLength(2), POLL);
     expect(await acks()).toEqual(
       expect.arrayContaining([
         expect.objectContaining({ resource: 'orders', status: 'done', number: 2 }),

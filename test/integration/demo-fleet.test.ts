@@ -1,9 +1,11 @@
 import { describe, expect, inject, it, vi } from 'vitest';
 import type { Cli } from './support/cli.ts';
+import { besideEachOther } from './support/running-test.ts';
 import { cliForTest } from './support/service.ts';
 import type { Env } from './support/service.ts';
 
 const SOON = { timeout: 90_000, interval: 100 };
+besideEachOther();
 
 function demo(prefix: string, flags: readonly string[], env: Env = {}): Cli {
   return cliForTest(['demo', '--orders', '20', ...flags], {
@@ -40,7 +42,7 @@ async function whole(cli: Cli, times: number): Promise<string> {
   return timesWhole(cli).at(-1)!;
 }
 
-describe('demo with several instances', { timeout: 240_000 }, () => {
+describe.concurrent('demo with several instances', { timeout: 240_000 }, () => {
   it('shows a kill, the takeover, and the way back; and leaves no process behind', async () => {
     const cli = demo('demo-fleet', ['--accounts', '6', '--instances', '2']);
     await whole(cli, 1);

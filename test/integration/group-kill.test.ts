@@ -19,8 +19,8 @@ const KEYS_EACH = 8;
 /** Groups side by side: of a killed member Kafka hears only when its session is over, 6 s later. */
 const GROUPS = 2;
 /** Of each group; in each all members are killed, one after the other. */
-const ROUNDS = scaled(3, 6);
-const KILLS = scaled(16, 30);
+const ROUNDS = scaled(2, 6);
+const KILLS = scaled(10, 30);
 /** Events that are there to be handled, at least. */
 const LOAD = 600;
 
@@ -64,7 +64,7 @@ class Victims {
 
   /** Two or three members, killed one by one when some events more are handled for the first time. */
   async round(): Promise<void> {
-    const size = this.kills % 5 === 0 ? 3 : 2; // three, two, three, two: eight in three rounds, fifteen in six
+    const size = this.kills % 5 === 0 ? 3 : 2; // three, two, three, two: five in two rounds, fifteen in six
     for (let n = 0; n < size; n++) this.#start();
     await this.#more(150 + this.#chance.below(300));
     const members = this.#chance.shuffled(this.#members.splice(0));

@@ -9,6 +9,7 @@ import { topicsUnder } from '../../src/consumers/topic.ts';
 import { openLinks } from '../../src/sinks/client/open-kafka.ts';
 import { kafkaGroup } from '../../src/sinks/membership/group.ts';
 import { membership } from '../../src/sinks/membership/membership.ts';
+import { scaled } from '../support/scale.ts';
 import { authority } from '../support/certificates.ts';
 import { startTokenEndpoint } from '../support/token-endpoint.ts';
 import { checkOrders, checkStatusChanges } from './support/checker.ts';
@@ -32,8 +33,8 @@ const BESIDE = { ...TIMEOUT, concurrent: true };
 const quiet: logCreator = () => () => undefined;
 
 /** Life of the tokens while orders change, in s, and for how long they do, in ms: more than three lives. */
-const TOKEN_LIFE_S = 10;
-const LOAD_MS = 35_000;
+const TOKEN_LIFE_S = scaled(6, 10);
+const LOAD_MS = scaled(20_000, 35_000);
 
 let managed: ManagedKafka;
 let sandbox: Sandbox;

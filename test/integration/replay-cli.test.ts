@@ -7,7 +7,10 @@ import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
 import { valueSubject } from '../../src/schemas/events/topics.ts';
 import { frame } from '../../src/schemas/registry/wire.ts';
+import { replayCommand } from '../../src/commands/replay.ts';
+import type { ReplayFlags } from '../../src/commands/replay.ts';
 import { runCli } from './support/cli.ts';
+import { commandHere } from './support/command-here.ts';
 import { cliForTest, folderForTest } from './support/service.ts';
 import { clientsForTest, writtenOrders } from './support/written-orders.ts';
 import { numbers, writtenTopic } from './support/written-topic.ts';
@@ -23,7 +26,16 @@ function settings(prefix: string) {
   };
 }
 
-/** Runs it to its end. */
+/** The `replay` command in this process, to its end. */
+async function replayedHere(prefix: string, of: string, flags: Partial<ReplayFlags> = {}) {
+  const { exit, stdout, stderr } = await commandHere(
+    () => replayCommand(of, { from: 'beginning', to: 'latest', ...flags }),
+    settings(prefix),
+  );
+  return { exit, lines: stdout.split('\n').filter(Boolean), stderr };
+}
+
+/** `cellarstream replay ARGS` as a process, to its end. */
 async function replayed(prefix: string, ...args: string[]) {
   const cli = runCli(['replay', ...args], settings(prefix));
   const exit = await cli.ended;
@@ -73,21 +85,28 @@ describe('replay', () => {
 
   it('takes places, keys and limits', async () => {
     await orders('cli-places');
-    const offsets = async (...args: string[]) => {
-      const { exit, lines, stderr } = await replayed('cli-places', 'orders', ...args);
+    const offsets = async (flags: Partial<ReplayFlags>) => {
+      const { exit, lines, stderr } = await replayedHere('cli-places', 'orders', flags);
       expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' });
       return parsed(lines).map(({ offset }) => offset);
     };
-    const all = await offsets();
-    expect(await offsets('--from', 'beginning', '--to', 'latest', '--by-time')).toEqual(all);
-    expect(await offsets('--from', 'latest')).toEqual([]);
-    expect(await offsets('--key', '2')).toEqual([all[1], all[3], all[4]]);
-    expect(await offsets('--limit', '2')).toEqual(all.slice(0, 2));
-    expect(await offsets('--limit', '0')).toEqual([]);
-    expect(await offsets('--from', `0:${Number(all[2])}`)).toEqual(all.slice(2));
-    expect(await offsets('--to', `0:${Number(all[2])}`)).toEqual(all.slice(0, 2));
-    expect(await offsets('--from', '2020-01-31', '--to', '2099-01-31T08:00+02:00')).toEqual(all);
-    expect(await offsets('--to', '2020-01-31T08:00Z')).toEqual([]);
+    const all = await offsets({});
+    expect(all).toHaveLength(5);
+    expect(await offsets({ from: 'beginning', to: 'latest', byTime: true })).toEqual(all);
+    expect(await offsets({ from: 'latest' })).toEqual([]);
+    expect(await offsets({ key: '2' })).toEqual([all[1], all[3], all[4]]);
+    expect(await offsets({ limit: 0 })).toEqual([]);
+    expect(await offsets({ from: `0:${Number(all[2])}` })).toEqual(all.slice(2));
+    expect(await offsets({ to: `0:${Number(all[2])}` })).toEqual(all.slice(0, 2));
+    expect(await offsets({ from: '2020-01-31', to: '2099-01-31T08:00+02:00' })).toEqual(all);
+    expect(await offsets({ to: '2020-01-31T08:00Z' })).toEqual([]);
+    expect(await offsets({ limit: 2 })).toEqual(all.slice(0, 2));
+
+    // Every flag once as it is written.
+    const args = ['--from', 'beginning', '--to', 'latest', '--by-time', '--key', '2'];
+    const { exit, lines } = await replayed('cli-places', 'orders', ...args, '--limit', '2');
+    expect(exit).toBe(0);
+    expect(parsed(lines).map(({ offset }) => offset)).toEqual([all[1], all[3]]);
   });
 
   it('follows until it is told to stop', async () => {
@@ -104,7 +123,7 @@ describe('replay', () => {
   it('prints status changes, and lines for people', async () => {
     const topic = await writtenTopic(clientsForTest(), 'cli-status.order-status-changes', 2);
     await topic.write(1, [7, 15], { at: Date.UTC(2026, 0, 31, 12) });
-    const { lines } = await replayed('cli-status', 'order-status-changes');
+    const { lines } = await replayedHere('cli-status', 'order-status-changes');
     expect(parsed(lines)).toMatchObject([
       {
         key: '7',
@@ -148,13 +167,13 @@ describe('replay', () => {
         value: frame(schemaId, deadLetterCodec.encode({ ...letter, part: 1, parts: 2 })),
       },
     ]);
-    const { exit, lines } = await replayed('cli-letters', 'dead-letters');
+    const { exit, lines } = await replayedHere('cli-letters', 'dead-letters');
     expect(exit).toBe(0);
     expect(parsed(lines)).toMatchObject([
       { key: null, ...letter },
       { key: '7', part: 1 },
     ]);
-    const pretty = await replayed('cli-letters', 'dead-letters', '--pretty');
+    const pretty = await replayedHere('cli-letters', 'dead-letters', { pretty: true });
     expect(pretty.lines.map((line) => line.slice(24))).toEqual([
       ' 0:0        rejected  orders ∅  no-key the record has no usable key',
       ' 0:1        rejected  orders 7  no-key (part 1 of 2) the record has no usable key',
@@ -179,7 +198,7 @@ describe('replay', () => {
     const after = codec.values.encode({ order_number: 7 });
     const event = { before: null, after, op: 'c', ts_ms: 1, changed: [], source } as const;
     await topic.send(0, [{ key: '7', value: frame(id, codec.encode(event)) }]);
-    const { exit, lines } = await replayed('cli-unheard', 'gift-cards');
+    const { exit, lines } = await replayedHere('cli-unheard', 'gift-cards');
     expect(exit).toBe(0);
     expect(parsed(lines)).toMatchObject([{ key: '7', op: 'c', after: { order_number: 7 } }]);
   });
@@ -219,27 +238,30 @@ describe('replay', () => {
 
   it.each([
     [
-      ['orders', '--from', 'yesterday'],
+      'orders',
+      { from: 'yesterday' },
       2,
       /--from yesterday: give beginning, latest, a time with its zone/,
     ],
+    ['orders', { to: '2026-01-31T08:00' }, 2, /--to 2026-01-31T08:00: give latest, a time/],
+    ['orders', { follow: true, to: '2026-01-31' }, 2, /--follow has no end: leave out --to/],
     [
-      ['orders', '--to', '2026-01-31T08:00'],
-      2,
-      /--to 2026-01-31T08:00: give latest, a time with its zone/,
-    ],
-    [['orders', '--follow', '--to', '2026-01-31'], 2, /--follow has no end: leave out --to/],
-    [['orders', '--limit', 'x'], 2, /a whole number is needed/],
-    [
-      ['nothing'],
+      'nothing',
+      {},
       2,
       /nothing: give orders, customers.*no schema of events for cli-nowhere.nothing/,
     ],
-    [['orders'], 1, /there is no topic cli-nowhere.orders/],
-  ] as const)('refuses %j with exit code %i', async (args, code, message) => {
-    const { exit, lines, stderr } = await replayed('cli-nowhere', ...args);
+    ['orders', {}, 1, /there is no topic cli-nowhere.orders/],
+  ] as const)('refuses %s %j with exit code %i', async (of, flags, code, message) => {
+    const { exit, lines, stderr } = await replayedHere('cli-nowhere', of, flags);
     expect({ exit, lines }).toEqual({ exit: code, lines: [] });
     expect(stderr).toMatch(message);
+  });
+
+  it('refuses a limit that is no number with exit code 2', async () => {
+    const { exit, lines, stderr } = await replayed('cli-nowhere', 'orders', '--limit', 'x');
+    expect({ exit, lines }).toEqual({ exit: 2, lines: [] });
+    expect(stderr).toMatch(/a whole number is needed/);
   });
 
   it('refuses an offset that is not there', async () => {

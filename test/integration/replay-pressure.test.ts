@@ -6,20 +6,34 @@ import { topicsUnder } from '../../src/consumers/topic.ts';
 import type { OrderStatusChange } from '../../src/schemas/events/order-status-change.ts';
 import { deleteRecords } from './support/deleted-records.ts';
 import { clientsForTest, countingKafka, numbers, writtenTopic } from './support/written-topic.ts';
+import type { Clients } from './support/written-topic.ts';
 
 const EVENTS = 120_000; // of 80 bytes or so: 10 MB in one partition
 const BATCH = 4_000;
 const MB = 2 ** 20;
 
+/** One topic for all tests, of which the last deletes something. */
+const topic = topicsUnder('pressure').orderStatusChanges;
+let filled: Promise<void> | undefined;
+
+/** Clients of the topic, once it is filled. */
+async function clientsOfIt(): Promise<Clients> {
+  const clients = clientsForTest();
+  await (filled ??= fill(clients));
+  return clients;
+}
+
+async function fill(clients: Clients): Promise<void> {
+  const written = await writtenTopic(clients, topic.name, 1);
+  for (let first = 0; first < EVENTS; first += BATCH) {
+    await written.write(0, numbers(first, first + BATCH - 1));
+  }
+}
+
 it.each(['arrival', 'time'] as const)(
   'fetches no further while what was fetched is not handled: order of %s',
   async (order) => {
-    const { registry, ...clients } = clientsForTest();
-    const topic = topicsUnder(`pressure-${order}`).orderStatusChanges;
-    const written = await writtenTopic({ registry, ...clients }, topic.name, 1);
-    for (let first = 0; first < EVENTS; first += BATCH) {
-      await written.write(0, numbers(first, first + BATCH - 1));
-    }
+    const { registry } = await clientsOfIt();
     const { kafka, received } = countingKafka();
     const goOn = new Subject<void>();
     const first = firstValueFrom(goOn);
@@ -46,18 +60,25 @@ it.each(['arrival', 'time'] as const)(
   },
 );
 
+it('fetches nothing more when nobody listens any longer', async () => {
+  const { registry } = await clientsOfIt();
+  const { kafka, received } = countingKafka();
+  let count = 0;
+  const listening = replay({ kafka, registry, topic }).subscribe(() => {
+    if (++count === 10) listening.unsubscribe();
+  });
+  await vi.waitUntil(() => listening.closed, { timeout: 30_000 });
+  expect(await restingAt(received)).toBeLessThan(5 * MB);
+  expect(count).toBe(10);
+});
+
 it('says so when what is to come was deleted meanwhile', async () => {
-  const { registry, ...clients } = clientsForTest();
-  const topic = topicsUnder('pressure-deleted').orderStatusChanges;
-  const written = await writtenTopic({ registry, ...clients }, topic.name, 1);
-  for (let first = 0; first < EVENTS; first += BATCH) {
-    await written.write(0, numbers(first, first + BATCH - 1));
-  }
+  const clients = await clientsOfIt();
   const goOn = new Subject<void>();
   const first = firstValueFrom(goOn);
   let count = 0;
   const replayed = lastValueFrom(
-    replay({ ...clients, registry, topic }, () => (++count === 1 ? first : [])),
+    replay({ ...clients, topic }, () => (++count === 1 ? first : [])),
     { defaultValue: undefined },
   );
   await vi.waitUntil(() => count === 1, { timeout: 30_000 });
@@ -69,23 +90,6 @@ it('says so when what is to come was deleted meanwhile', async () => {
     message: expect.stringContaining(`begin at ${most} or later`),
   });
   expect(count).toBeLessThan(EVENTS - 5_000);
-});
-
-it('fetches nothing more when nobody listens any longer', async () => {
-  const { registry, ...clients } = clientsForTest();
-  const topic = topicsUnder('pressure-gone').orderStatusChanges;
-  const written = await writtenTopic({ registry, ...clients }, topic.name, 1);
-  for (let first = 0; first < EVENTS; first += BATCH) {
-    await written.write(0, numbers(first, first + BATCH - 1));
-  }
-  const { kafka, received } = countingKafka();
-  let count = 0;
-  const listening = replay({ kafka, registry, topic }).subscribe(() => {
-    if (++count === 10) listening.unsubscribe();
-  });
-  await vi.waitUntil(() => listening.closed, { timeout: 30_000 });
-  expect(await restingAt(received)).toBeLessThan(5 * MB);
-  expect(count).toBe(10);
 });
 
 /** The count once it has stood still for two seconds, but for the empty answers of pauses. */

@@ -12,6 +12,7 @@ import type { OrderStatusChange } from '../../src/schemas/events/order-status-ch
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { deleteRecords } from './support/deleted-records.ts';
 import { clientsForTest, notingKafka, numbers, writtenTopic } from './support/written-topic.ts';
+import type { Clients } from './support/written-topic.ts';
 
 const NOON = Date.UTC(2026, 0, 31, 12);
 
@@ -31,9 +32,22 @@ async function written(prefix: string) {
     }
   }
   await topic.write(4, numbers(90_000, 90_009), { end: 'abort' });
+  return { ...opened(prefix, clients), topic };
+}
+
+function opened(prefix: string, clients: Clients) {
+  const topic = topicsUnder(prefix).orderStatusChanges;
   const replayed = (options: Partial<ReplayOptions<OrderStatusChange>> = {}) =>
-    replay({ ...clients, topic: topicsUnder(prefix).orderStatusChanges, ...options });
-  return { ...clients, topic, name, prefix, replayed };
+    replay({ ...clients, topic, ...options });
+  return { ...clients, name: topic.name, prefix, replayed };
+}
+
+/** The topic of the tests that write nothing to it: filling one takes longer than reading it. */
+let filled: Promise<unknown> | undefined;
+async function toRead() {
+  const prefix = 'replay-shared';
+  await (filled ??= written(prefix));
+  return opened(prefix, clientsForTest());
 }
 
 /** What is in the topic, in each partition in order. */
@@ -53,7 +67,7 @@ const byPartition = (changes: readonly Change[]) =>
 
 describe('replay', () => {
   it('gives what is committed, in order, completes at the end, and takes no group for it', async () => {
-    const { replayed, name } = await written('replay-all');
+    const { replayed, name } = await toRead();
     const { kafka: noting, joined } = notingKafka();
     const changes = await all(replayed({ kafka: noting }));
     expect(byPartition(changes)).toEqual(PUBLISHED);
@@ -68,7 +82,7 @@ describe('replay', () => {
   });
 
   it('reads from a position to another, and goes on from one that was kept', async () => {
-    const { replayed } = await written('replay-position');
+    const { replayed } = await toRead();
     let position: TopicPosition = {};
     const first = await all(replayed().pipe(take(333)));
     for (const change of first) position = positionAfter(position, change);
@@ -87,7 +101,7 @@ describe('replay', () => {
   });
 
   it('reads from an instant to another', async () => {
-    const { replayed } = await written('replay-instant');
+    const { replayed } = await toRead();
     const from = new Date(NOON + 60_000 + 110);
     const to = new Date(NOON + 3 * 60_000);
     const changes = await all(replayed({ from, to }));
@@ -102,7 +116,7 @@ describe('replay', () => {
   });
 
   it('is done at once where there is nothing to read', async () => {
-    const { replayed } = await written('replay-nothing');
+    const { replayed } = await toRead();
     expect(await all(replayed({ from: 'latest' }))).toEqual([]);
     const clients = clientsForTest();
     await writtenTopic(clients, 'replay-empty.order-status-changes', 3);
@@ -154,7 +168,7 @@ describe('replay', () => {
   });
 
   it('merges partitions by time', async () => {
-    const { replayed } = await written('replay-time');
+    const { replayed } = await toRead();
     const changes = await all(replayed({ order: 'time' }));
     expect(byPartition(changes)).toEqual(PUBLISHED);
     const times = changes.map(({ timestamp }) => timestamp);
@@ -162,14 +176,14 @@ describe('replay', () => {
   });
 
   it('gives the messages of a key, or of several', async () => {
-    const { replayed } = await written('replay-key');
+    const { replayed } = await toRead();
     expect(numbersOf(await all(replayed({ key: '2107' })))).toEqual([2_107]);
     const several = await all(replayed({ key: ['2107', '3001', 'none'] }));
     expect(numbersOf(several).sort()).toEqual([2_107, 3_001]);
   });
 
   it('waits for what a handler gives before the next one, and stops when nobody listens', async () => {
-    const { kafka, registry, prefix } = await written('replay-handle');
+    const { kafka, registry, prefix } = await toRead();
     let underWay = 0;
     const seen: number[] = [];
     const handled$ = replay(
@@ -255,8 +269,7 @@ describe('orderStatusChanges', () => {
     [{ order_number: [100, 4_149, 50], to: 'Shipped' }, (n: number) => n === 4_149],
     [{ subject: 'fulfillment' }, () => false],
   ] as const)('lets through %j', async (where, isWanted) => {
-    const prefix = `replay-where-${JSON.stringify(where).length}`;
-    const { kafka, registry } = await written(prefix);
+    const { kafka, registry, prefix } = await toRead();
     const changes = await all(orderStatusChanges({ kafka, registry, prefix, where }));
     expect(numbersOf(changes).sort()).toEqual(PUBLISHED.flat().filter(isWanted).sort());
   });

@@ -280,7 +280,6 @@ describe.concurrent('a list without dates', TIMEOUT, () => {
 describe.concurrent('peek', TIMEOUT, () => {
   it.each([
     ['products', ['--limit', '3'], 3],
-    ['customers', ['--limit', '1'], 1],
     ['inventory', [], FEW.inventory],
   ] as const)('prints events of %s %j', async (resource, flags, count) => {
     const sandbox = await sandboxForTest({ records: FEW });

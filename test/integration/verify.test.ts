@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import { count, lastValueFrom, Subject, tap } from 'rxjs';
 import { describe, expect, inject, it, vi } from 'vitest';
 import type { CheckedCertificate } from '../../src/consumers/check-certificate.ts';
+import { verifyCommand } from '../../src/commands/verify.ts';
+import type { VerifyFlags } from '../../src/commands/verify.ts';
+import type { Resource } from '../../src/resources/resources.ts';
 import { replay } from '../../src/consumers/replay.ts';
 import { subscribeGroup } from '../../src/consumers/subscribe-group.ts';
 import { table } from '../../src/consumers/table.ts';
@@ -12,6 +15,7 @@ import { parseSignal, signalMessage } from '../../src/sinks/signals/signals.ts';
 import type { CertifyRequest } from '../../src/sinks/signals/signals.ts';
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { runCli } from './support/cli.ts';
+import { commandHere } from './support/command-here.ts';
 import { certifiedOrders, clientsForTest } from './support/certified-orders.ts';
 import { deleteRecords } from './support/deleted-records.ts';
 import {
@@ -24,13 +28,28 @@ import {
 import { numbers, writtenTopic } from './support/written-topic.ts';
 import type { Clients } from './support/written-topic.ts';
 
-/** `cellarstream verify ARGS`, to its end. */
-async function verify(prefix: string, ...args: string[]) {
-  const cli = runCli(['verify', ...args], {
-    KAFKA_BROKERS: inject('brokers').join(','),
-    SCHEMA_REGISTRY_URL: inject('registryUrl'),
-    TOPIC_PREFIX: prefix,
-  });
+const connectionsOf = (prefix: string) => ({
+  KAFKA_BROKERS: inject('brokers').join(','),
+  SCHEMA_REGISTRY_URL: inject('registryUrl'),
+  TOPIC_PREFIX: prefix,
+});
+
+/** The `verify` command in this process. */
+async function verify(
+  prefix: string,
+  resources: readonly Resource[],
+  flags: Partial<VerifyFlags> = {},
+) {
+  const { exit, stdout, stderr } = await commandHere(
+    () => verifyCommand(resources, { timeout: 600, ...flags }),
+    connectionsOf(prefix),
+  );
+  return { exit, lines: stdout.split('\n').filter(Boolean), stderr };
+}
+
+/** `cellarstream verify ARGS` as a process, to its end. */
+async function verifyCli(prefix: string, ...args: string[]) {
+  const cli = runCli(['verify', ...args], connectionsOf(prefix));
   const exit = await cli.ended;
   return { exit, lines: cli.stdout().split('\n').filter(Boolean), stderr: cli.stderr() };
 }
@@ -55,13 +74,13 @@ describe('verify', () => {
     await orders.certify({ rejected: 2, read: 28, total_records: 30 });
     await orders.write(1, 2, 40);
     await orders.delete(9);
-    const { exit, lines, stderr } = await verify('verify-ok', 'orders');
+    const { exit, lines, stderr } = await verifyCli('verify-ok', 'orders');
     expect(lines).toEqual([
       'orders  ok  28 of 30  exact  2026-01-31T14:03:07.000Z  2 without a usable key',
     ]);
     expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' });
 
-    const json = await verify('verify-ok', 'orders', '--json');
+    const json = await verifyCli('verify-ok', 'orders', '--json');
     expect(JSON.parse(json.lines[0]!)).toMatchObject({
       ...{ account: 'default', resource: 'orders', checked: 'agrees', why: null, records: 28 },
       certificate: { number: 2, total_records: 30, proof: 'exact' },
@@ -77,19 +96,19 @@ describe('verify', () => {
   it('says what it can not check: no certificate, no topic, no certificates at all', async () => {
     const clients = clientsForTest();
     const orders = await certifiedOrders(clients, 'verify-none');
-    const none = await verify('verify-none', 'orders', 'customers');
+    const none = await verify('verify-none', ['orders', 'customers']);
     expect(none.lines).toEqual([
       expect.stringMatching(/^orders +not checked +there is no certificate yet/),
       expect.stringMatching(/^customers +not checked +there is no topic verify-none.customers/),
     ]);
     expect(none.exit).toBe(1);
     await orders.certify({ resource: 'customers' });
-    const gone = await verify('verify-none', 'customers');
+    const gone = await verify('verify-none', ['customers']);
     expect(gone.lines).toEqual([
       expect.stringMatching(/^customers +not checked +there is no topic verify-none.customers/),
     ]);
     expect(gone.exit).toBe(1);
-    const { exit, stderr, lines } = await verify('verify-nowhere');
+    const { exit, stderr, lines } = await verifyCli('verify-nowhere');
     expect(stderr).toMatch(/^cellarstream: there is no topic verify-nowhere.certificates: .*\n$/);
     expect([exit, lines]).toEqual([1, []]);
   });
@@ -99,14 +118,14 @@ describe('verify', () => {
     const orders = await someOrders(clients, 'verify-gone', DELETING);
     await orders.certify();
     await deleteRecords(clients.kafka, orders.topic, 1, '3');
-    const some = await verify('verify-gone', 'orders');
+    const some = await verify('verify-gone', ['orders']);
     expect(some.lines[0]).toMatch(/disagrees +26 of 28 .*partition 1 has 12 of 14 records/);
     await deleteRecords(clients.kafka, orders.topic, 1, '-1');
-    const all = await verify('verify-gone', 'orders');
+    const all = await verify('verify-gone', ['orders']);
     expect(all.lines[0]).toMatch(/disagrees +14 of 28 .*partition 1 has 0 of 14 records/);
     await orders.write(1, 3);
     await deleteRecords(clients.kafka, orders.topic, 1, '-1');
-    const behind = await verify('verify-gone', 'orders');
+    const behind = await verify('verify-gone', ['orders']);
     expect(behind.lines[0]).toMatch(/not checked +\? of 28 .*partition 1 begins at \d+, after/);
     expect([some.exit, all.exit, behind.exit]).toEqual([1, 1, 1]);
   });
@@ -119,10 +138,10 @@ describe('verify', () => {
     // The same certificate over a topic without the last event, which then goes on.
     const restored = await someOrders(clients, 'verify-earlier');
     await restored.certify({ partitions: certificate.partitions });
-    const short = await verify('verify-earlier', 'orders');
+    const short = await verify('verify-earlier', ['orders']);
     expect(short.lines[0]).toMatch(/disagrees +\? of .*partition 1 ends at \d+, before/);
     await restored.write(3);
-    const other = await verify('verify-earlier', 'orders');
+    const other = await verify('verify-earlier', ['orders']);
     expect(other.lines[0]).toMatch(
       /disagrees +28 of 28 .*partition 1 has 14 records .*other events/,
     );
@@ -133,14 +152,14 @@ describe('verify', () => {
     const clients = clientsForTest();
     const soon = await someOrders(clients, 'verify-compacted', { 'min.compaction.lag.ms': '1' });
     await soon.certify();
-    const { exit, lines } = await verify('verify-compacted', 'orders');
+    const { exit, lines } = await verify('verify-compacted', ['orders']);
     expect(lines[0]).toMatch(/not checked +\? of 28 .*min.compaction.lag.ms/);
     const wider = await someOrders(clients, 'verify-wider');
     await wider.certify();
     await withAdmin(clients.kafka, (admin) =>
       admin.createPartitions({ topicPartitions: [{ topic: wider.topic, count: 3 }] }),
     );
-    const after = await verify('verify-wider', 'orders');
+    const after = await verify('verify-wider', ['orders']);
     expect(after.lines[0]).toMatch(/not checked .*has 3 partitions, the certificate speaks of 2/);
     expect([exit, after.exit]).toEqual([1, 1]);
   });
@@ -156,7 +175,7 @@ describe('verify', () => {
       const file = join(folder, 'copy.csv');
       const text = [...rows].map(([key, sequence]) => `x,"${key}",${sequence}\r\n`).join('');
       writeFileSync(file, `other,key,sequence\r\n${text}`);
-      const { exit, lines } = await verify('verify-copy', 'orders', '--file', file);
+      const { exit, lines } = await verify('verify-copy', ['orders'], { file });
       return [exit, ...lines.slice(1).map((line) => line.replace(`${file}: `, ''))];
     };
     expect(await checked(atCertificate)).toEqual([0, 'ok, 28 rows']);
@@ -178,11 +197,11 @@ describe('verify', () => {
       [['--file', file], /--file is a copy of one list/],
       [['cellars'], /'cellars' is invalid/],
     ] as const) {
-      const { exit, stderr } = await verify('verify-copy', ...args);
+      const { exit, stderr } = await verifyCli('verify-copy', ...args);
       expect([exit, stderr]).toEqual([2, expect.stringMatching(message)]);
     }
     writeFileSync(file, 'id,sequence\n1,2\n');
-    const unnamed = await verify('verify-copy', 'orders', '--file', file);
+    const unnamed = await verify('verify-copy', ['orders'], { file });
     expect([unnamed.exit, unnamed.stderr]).toEqual([2, expect.stringMatching(/the columns key/)]);
   });
 
@@ -193,7 +212,7 @@ describe('verify', () => {
     const { name } = await writtenTopic(clients, 'verify-fresh.signals', 1);
     const signals = kafkaSignals(clients, name);
 
-    const alone = await verify('verify-fresh', 'orders', '--fresh', '--timeout', '1');
+    const alone = await verify('verify-fresh', ['orders'], { fresh: true, timeout: 1 });
     expect(alone.lines[0]).toMatch(/^orders +not checked +no fresh certificate within 1 s/);
     expect(alone.exit).toBe(1);
 
@@ -215,7 +234,7 @@ describe('verify', () => {
           if (signal.type === 'certify') requests.push(signal);
         }),
       );
-    const done = verify('verify-fresh', 'orders', '--fresh');
+    const done = verify('verify-fresh', ['orders'], { fresh: true });
     await vi.waitUntil(() => requests.length > 0, { timeout: 30_000 });
     expect(requests[0]!.id).not.toBe(first.id);
     await orders.write(50);
@@ -239,12 +258,12 @@ it('verify agrees with a running service, and gets a fresh certificate of it', a
   const env = settings(sandbox, 'verify-service', folderForTest());
   const service = cliForTest(['run'], env);
   await firstReadDone(service);
-  const first = await verify('verify-service', 'orders', '--fresh', '--timeout', '60');
+  const first = await verifyCli('verify-service', 'orders', '--fresh', '--timeout', '60');
   expect(first.lines).toEqual([expect.stringMatching(/^orders +ok +60 of 60 +exact /)]);
   sandbox.remove('orders', [...sandbox.truth.keys('orders')][0]!);
   sandbox.create('orders');
   sandbox.create('orders');
-  const { lines, exit } = await verify('verify-service', 'orders', '--fresh', '--timeout', '60');
+  const { lines, exit } = await verifyCli('verify-service', 'orders', '--fresh', '--timeout', '60');
   expect(lines[0]).toMatch(/^orders +ok +6[12] of 6[12] /); // a deletion is proven by two readings
   expect(exit).toBe(0);
 });

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { Kafka, logLevel } from 'kafkajs';
 import type { Producer } from 'kafkajs';
-import { inject, onTestFinished, vi } from 'vitest';
+import { inject, vi } from 'vitest';
 import { orderStatusChangeCodec } from '../../../src/schemas/events/order-status-change.ts';
 import type { RecordSchema } from '../../../src/schemas/avro/avro-schema.ts';
 import { createRegistry } from '../../../src/schemas/registry/registry.ts';
@@ -10,6 +10,7 @@ import { valueSubject } from '../../../src/schemas/events/topics.ts';
 import { frame } from '../../../src/schemas/registry/wire.ts';
 import { withAdmin } from '../../../src/sinks/client/with-admin.ts';
 import { createTopic } from './created-topic.ts';
+import { atEnd } from './running-test.ts';
 
 /** The services of the tests, as clients use them. */
 export interface Clients {
@@ -20,7 +21,7 @@ export interface Clients {
 export function clientsForTest(): Clients {
   const kafka = new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });
   const registry = createRegistry({ url: inject('registryUrl') });
-  onTestFinished(() => registry.close());
+  atEnd(() => registry.close());
   return { kafka, registry };
 }
 
@@ -71,7 +72,7 @@ export async function writtenTopic(
     retry: { initialRetryTime: 20, maxRetryTime: 1_000, retries: 30 },
   });
   await producer.connect();
-  onTestFinished(() => producer.disconnect());
+  atEnd(() => producer.disconnect());
 
   const value = (number: number) => frame(schemaId, orderStatusChangeCodec.encode(change(number)));
   const commit = async (
