@@ -58,7 +58,7 @@ async function story(resource: Resource, way: Oddity['way'], pii = {}) {
 }
 
 describe('a record that is no JSON for a while', () => {
-  // All ways for each list: `unreadable-page.property.test.ts`.
+  // Each way in each order of a list: `unreadable-page.property.test.ts`.
   it.each([
     ['orders', 'word'],
     ['products', 'brace'],
