@@ -8,6 +8,7 @@ import { listRequest } from '../../src/streams/decode/list-request.ts';
 import { PagePlan } from '../../src/streams/http/page-plan.ts';
 import type { PagePlace } from '../../src/streams/http/page-plan.ts';
 import { keyOfFields } from '../../src/streams/records/key-of.ts';
+import { hurriedTime } from '../support/hurried-time.ts';
 import { liveTokens } from '../sandbox/live-tokens.ts';
 
 const PAGE_SIZE = 100;
@@ -27,6 +28,7 @@ async function checked(orders: number, ...faults: readonly string[]) {
     url: url('orders'),
     tokens,
     dispatcher,
+    scheduler: hurriedTime().scheduler, // a page that fails is tried for five seconds and more, and split
     keyOf: keyOfFields(keyFields),
   });
   const asked: PagePlace[] = [];
@@ -58,14 +60,10 @@ it.each<[symptom: string, faults: readonly string[], texts: readonly RegExp[]]>(
   ['large pages are answered with 504', ['large-page-504=50'], [CAPPED]],
   ['an offset behind the end wraps to the first page', ['offset-wraps'], []],
   ['the pagination is written loosely', ['pagination-loose'], []],
-])(
-  'check says what run will do where %s',
-  async (_, faults, texts) => {
-    const { found } = await checked(230, ...faults);
-    expect(found).toEqual(texts.map((text) => expect.stringMatching(text) as string));
-  },
-  120_000, // a page that fails is tried for five seconds and more, and split
-);
+])('check says what run will do where %s', async (_, faults, texts) => {
+  const { found } = await checked(230, ...faults);
+  expect(found).toEqual(texts.map((text) => expect.stringMatching(text) as string));
+});
 
 it.each([
   ['has hardly a record', 3, []],

@@ -8,7 +8,11 @@ let clock: ReturnType<typeof handClock>;
 
 async function start(options: SandboxOptions = {}): Promise<Sandbox> {
   clock = handClock();
-  return (sandbox = await startSandbox({ now: clock.now, ...options }));
+  return (sandbox = await startSandbox({
+    now: clock.now,
+    records: { orders: 200, customers: 100 },
+    ...options,
+  }));
 }
 
 afterEach(() => sandbox.close());
@@ -169,14 +173,14 @@ describe('controls', () => {
 
   it('create with the next key and remove for good', async () => {
     await start();
-    expect(sandbox.create('orders', { notes: 'mine' })).toBe(101_001);
-    expect(order(101_001)).toMatchObject({ order_number: 101_001, notes: 'mine' });
+    expect(sandbox.create('orders', { notes: 'mine' })).toBe(100_201);
+    expect(order(100_201)).toMatchObject({ order_number: 100_201, notes: 'mine' });
     expect(sandbox.create('inventory')).toBe('CS-100201');
-    sandbox.remove('orders', 101_001);
-    expect(sandbox.truth.get('orders', 101_001)).toBeUndefined();
-    expect(() => sandbox.remove('orders', 101_001)).toThrow(RangeError);
-    expect(sandbox.create('orders')).toBe(101_002);
-    expect(sandbox.truth.count('orders')).toBe(1_001);
+    sandbox.remove('orders', 100_201);
+    expect(sandbox.truth.get('orders', 100_201)).toBeUndefined();
+    expect(() => sandbox.remove('orders', 100_201)).toThrow(RangeError);
+    expect(sandbox.create('orders')).toBe(100_202);
+    expect(sandbox.truth.count('orders')).toBe(201);
   });
 
   it('start from nothing', async () => {

@@ -52,7 +52,7 @@ describe('the data', () => {
   it.each(['ms', 'second', 'minute', 'day'] as const)(
     'lies within three years before the start, by a clock of one %s',
     async (updatedAtResolution) => {
-      const { truth } = await start({ records: { orders: 3_000 }, updatedAtResolution });
+      const { truth } = await start({ records: { orders: 1_000 }, updatedAtResolution });
       const begin = Date.parse('2023-03-06T00:00:00.000Z');
       const end = Date.parse('2026-03-05T00:00:00.000Z');
       const unit = { ms: 1, second: 1_000, minute: 60_000, day: 86_400_000 }[updatedAtResolution];
@@ -71,7 +71,7 @@ describe('the data', () => {
   );
 
   it('holds no time after the last change of its order', async () => {
-    const { truth } = await start({ records: { orders: 3_000 } });
+    const { truth } = await start({ records: { orders: 1_000 } });
     for (const order of truth.records('orders') as Iterable<JsonObject>) {
       const stamps = JSON.stringify(order).match(/\d{4}-\d\d-\d\dT[\d:.]+Z/g)!;
       expect(stamps.every((stamp) => stamp <= (order.updated_at as string))).toBe(true);
@@ -79,7 +79,7 @@ describe('the data', () => {
   });
 
   it('shows nothing of how it is made', async () => {
-    const { truth } = await start({ records: { orders: 3_000 } });
+    const { truth } = await start({ records: { orders: 1_000 } });
     for (const resource of RESOURCES) {
       for (const key of truth.keys(resource)) {
         expect(truth.text(resource, key)).not.toMatch(/98765432198|"@|"(22|29)\d\d-/);
@@ -88,7 +88,7 @@ describe('the data', () => {
   });
 
   it('adds up', async () => {
-    const sandbox = await start({ records: { orders: 3_000 } });
+    const sandbox = await start({ records: { orders: 1_000 } });
     sandbox.changeSome(500);
     for (const order of sandbox.truth.records('orders') as Iterable<JsonObject>) {
       const cents = (value: JsonValue | undefined) => Math.round(Number(value ?? 0) * 100);
@@ -116,7 +116,7 @@ describe('the data', () => {
   });
 
   it('has every documented field of an order, of its type, and no other', async () => {
-    const { truth } = await start({ records: { orders: 3_000 } });
+    const { truth } = await start({ records: { orders: 1_000 } });
     const seen = new Set<string>();
     for (const order of truth.records('orders')) note(order, '', seen);
     const found = [...seen].filter(
@@ -134,7 +134,7 @@ describe('the data', () => {
   });
 
   it('is varied: nulls, fields that are absent, empty and long lists, all alphabets', async () => {
-    const { truth } = await start({ records: { orders: 3_000 } });
+    const { truth } = await start({ records: { orders: 1_000 } });
     const orders = [...(truth.records('orders') as Iterable<JsonObject>)];
     const some = (test: (order: JsonObject) => boolean) => expect(orders.some(test)).toBe(true);
     const lengthOf = (value: JsonValue | undefined) => (Array.isArray(value) ? value.length : -1);

@@ -8,7 +8,12 @@ let clock: ReturnType<typeof handClock>;
 
 async function start(options: SandboxOptions = {}): Promise<Sandbox> {
   clock = handClock();
-  return (sandbox = await startSandbox({ now: clock.now, quotaPerMinute: 1_000, ...options }));
+  return (sandbox = await startSandbox({
+    now: clock.now,
+    quotaPerMinute: 1_000,
+    records: RECORDS,
+    ...options,
+  }));
 }
 
 afterEach(() => sandbox.close());
@@ -18,6 +23,9 @@ const order = (number: number) => sandbox.truth.get('orders', number) as JsonObj
 const sinceOf = (record: JsonObject) => (record.loyalty as JsonObject | null | undefined)?.since;
 const changedKeys = (from = 0) => new Set(sandbox.truth.changes.slice(from).map(({ key }) => key));
 const isDated = (resource: Resource) => !['inventory', 'wine-clubs'].includes(resource);
+
+/** Few, of the lists that are long by default. */
+const RECORDS = { orders: 200, customers: 100, 'wine-club-members': 100 };
 
 /** A field of each list that holds a number, and is not its key. */
 const NUMBER: Readonly<Record<Resource, string>> = {

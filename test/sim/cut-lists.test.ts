@@ -60,11 +60,11 @@ async function story(
 }
 
 describe('offsets over 40 that are answered with 400 ("result window is too large")', () => {
-  const rules = ['offset', 'end'] as const;
-  const lists = ['orders', 'customers', 'inventory'] as const;
-  const variants = rules.flatMap((of) => lists.map((resource) => [of, resource] as const));
-
-  it.each(variants)(
+  it.each([
+    ['offset', 'orders'],
+    ['offset', 'inventory'],
+    ['end', 'customers'],
+  ] as const)(
     'end the list there with a warning, and nothing is deleted or taken for whole: by the %s of a page, %s',
     async (of, resource) => {
       const { process, lines, published, versions, tombstones, letters, proofs, requests, logins } =

@@ -2,12 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SimFolder, storeOf } from '../sim/sim-store.ts';
 import { KEYS, length, marksProperty, place, runOf } from '../support/marks-property.ts';
+import { scaled } from '../support/scale.ts';
 import { image, memory, textOf } from '../support/task-memory.ts';
 
 describe('marks and runs', () => {
   const folder = new SimFolder();
   const store = storeOf(folder, () => Promise.resolve()).task('a');
-  marksProperty('in memory', () => store, process.env.TEST_LONG ? 20_000 : 1_000);
+  marksProperty('in memory', () => store, scaled(300, 20_000));
 
   it('leave nothing behind of runs that nobody looks at', async () => {
     await fc.assert(

@@ -34,6 +34,8 @@ export interface HttpServerOptions {
   readonly idleMs?: number;
   /** Who makes no sense is left waiting for so long, ms, and then cut off. Default 5,000. */
   readonly holdMs?: number;
+  /** Longest time that a client may take to send the headers of a request, in ms. Default 5,000. */
+  readonly headersTimeoutMs?: number;
   /** Told of what should not happen: a handler that threw. */
   readonly onError: (error: unknown) => void;
 }
@@ -85,10 +87,9 @@ const MAX_NAME = 255;
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
-/** Who is slow has this long, and no more memory than that. Checked each second. */
+/** Limits of memory and time, in ms, for slow clients. Times are checked each second. */
 const LIMITS: ServerOptions = {
   maxHeaderSize: 8_192,
-  headersTimeout: 5_000,
   requestTimeout: 10_000,
   keepAliveTimeout: 5_000,
   connectionsCheckingInterval: 1_000,
@@ -112,10 +113,10 @@ const REQUESTS_PER_CONNECTION = 1_000;
  * @throws CellarstreamError `SETTINGS` when it can't listen there.
  */
 export async function openHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const { host, port, idleMs = IDLE_MS, holdMs = 5_000 } = options;
+  const { host, port, idleMs = IDLE_MS, holdMs = 5_000, headersTimeoutMs = 5_000 } = options;
   const paced = pace(PER_SECOND, MAX_CONNECTIONS);
   const app = routes(options);
-  const server = createServer(LIMITS);
+  const server = createServer({ ...LIMITS, headersTimeout: headersTimeoutMs });
   const answer = getRequestListener(app.fetch, {
     overrideGlobalObjects: false,
     errorHandler: options.onError,

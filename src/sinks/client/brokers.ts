@@ -23,15 +23,19 @@ export interface Brokers {
   close(): void;
 }
 
-/** How long an answer may take, ms. */
+/** Longest wait for an answer that only the addressed broker can give, in ms. */
 const ANSWER_WITHIN_MS = 10_000;
 /** The same where another broker can be asked as well. */
 const ANY_ANSWER_WITHIN_MS = 3_000;
 
-/** Over a connection of its own to each broker. Connects to nothing yet. */
-export function brokersOf(kafka: Kafka): Brokers {
+/**
+ * Over a connection of its own to each broker. Connects to nothing yet.
+ *
+ * @param answerWithinMs Longest wait for an answer to {@link Brokers.ask}, in ms, where the call names none.
+ */
+export function brokersOf(kafka: Kafka, answerWithinMs = ANSWER_WITHIN_MS): Brokers {
   const connections = connectionsOf(kafka, { perBroker: 1 });
-  const brokers = brokersOver(connections);
+  const brokers = brokersOver(connections, answerWithinMs);
   const close = () => {
     brokers.close();
     connections.close();
@@ -39,8 +43,8 @@ export function brokersOf(kafka: Kafka): Brokers {
   return { ...brokers, close };
 }
 
-/** Over connections that others use as well. */
-export function brokersOver(connections: Connections): Brokers {
+/** Over connections that others use as well. `answerWithinMs` as in {@link brokersOf}. */
+export function brokersOver(connections: Connections, answerWithinMs = ANSWER_WITHIN_MS): Brokers {
   const closing = new AbortController();
   const { signal } = closing;
   setMaxListeners(0, signal); // one for each call that is under way: some to each broker
@@ -65,7 +69,7 @@ export function brokersOver(connections: Connections): Brokers {
   };
 
   return {
-    ask: (address, call, withinMs = ANSWER_WITHIN_MS) =>
+    ask: (address, call, withinMs = answerWithinMs) =>
       connections.ask(address, call, { withinMs, signal }),
     askAny,
     know: (addresses) => {

@@ -43,6 +43,8 @@ export interface KafkaProducerOptions {
    * Default: takes the place of whoever it is.
    */
   readonly own?: ProducerIdentity | undefined;
+  /** Longest wait for a broker's answer, in ms. Default 10,000. */
+  readonly answerWithinMs?: number;
 }
 
 /**
@@ -68,8 +70,10 @@ const ABORT_WITHIN_MS = 2_000;
  * @throws CellarstreamError `KAFKA_UNREACHABLE`; `KAFKA_REFUSED`, `TLS_REFUSED`.
  */
 export async function openKafkaProducer(options: KafkaProducerOptions): Promise<FencedSink> {
-  const { kafka, connections, transactionalId, partitions, own = NOBODY } = options;
-  const brokers = connections ? brokersOver(connections) : brokersOf(kafka);
+  const { kafka, connections, transactionalId, partitions, own = NOBODY, answerWithinMs } = options;
+  const brokers = connections
+    ? brokersOver(connections, answerWithinMs)
+    : brokersOf(kafka, answerWithinMs);
   const leaders = leadersOf(brokers, partitions);
   const coordinator = transactionCoordinator(brokers, transactionalId);
   const patiently = () => patience(PATIENCE_MS, brokers.closed);

@@ -33,9 +33,13 @@ export interface PlainProducer {
 const PATIENCE_MS = 30_000;
 const NO_TRANSACTIONS = { transactionalId: null, transactionTimeoutMs: 0, own: NOBODY } as const;
 
-/** Connects when there is something to send. */
-export function plainProducer(kafka: Kafka): PlainProducer {
-  const brokers = brokersOf(kafka);
+/**
+ * Connects when there is something to send.
+ *
+ * @param answerWithinMs Longest wait for a broker's answer, in ms. Default 10,000.
+ */
+export function plainProducer(kafka: Kafka, answerWithinMs?: number): PlainProducer {
+  const brokers = brokersOf(kafka, answerWithinMs);
   const leaders = leadersOf(brokers);
   let identity: { readonly own: ProducerIdentity; readonly sequences: Sequences } | undefined;
 

@@ -236,11 +236,11 @@ describe('its limits', () => {
   });
 
   it('answers probes before all who flood it', async () => {
-    const flood = Array.from({ length: 100 }, () => get('/status').then((answer) => answer.text()));
+    // What is left of the flood ends with the server.
+    for (let n = 0; n < 100; n++) void get('/status').catch(() => undefined);
     const started = performance.now();
     for (let n = 0; n < 5; n++) expect((await get('/healthz')).status).toBe(200);
     expect(performance.now() - started).toBeLessThan(1_000);
-    await Promise.all(flood);
   });
 
   it('answers nothing more to who asks again before it is answered, and hangs up in the end', async () => {
@@ -282,6 +282,7 @@ describe('its limits', () => {
   });
 
   it('ends connections that send their headers too slowly', async () => {
+    await reopen({ headersTimeoutMs: 500 });
     const socket = await dial('GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: ');
     let said = '';
     socket.on('data', (data: Buffer) => (said += data.toString()));
@@ -302,7 +303,7 @@ describe('its limits', () => {
   it('holds little for who does not read, and lets go of them', async () => {
     let told = 0;
     const status = () => JSON.stringify({ big: 'x'.repeat(4_000_000), told: ++told });
-    await reopen({ idleMs: 2_000, answers: { ...options.answers, status } });
+    await reopen({ idleMs: 500, answers: { ...options.answers, status } });
     const socket = await dial('GET /status/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n');
     socket.pause();
     const closed = new Promise((resolve) => socket.once('close', resolve));

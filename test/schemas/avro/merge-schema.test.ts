@@ -10,6 +10,7 @@ import { orderSchema } from '../../../src/resources/orders/order.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { RESOURCE, steps } from './infer-pages.ts';
 import { inOneForm, oddRecords } from './odd-records.ts';
+import { scaled } from '../../support/scale.ts';
 
 const ENDS: readonly FieldSchema[] = [
   { name: 'nulls', type: { type: 'array', items: 'string' }, default: [] },
@@ -181,7 +182,7 @@ describe('any two schemas', { timeout: 30_000 }, () => {
         // As a registry gives it.
         test(JSON.parse(JSON.stringify(base)) as RecordSchema, described);
       }),
-      { seed, numRuns: 80 },
+      { seed, numRuns: scaled(30, 80) },
     );
   };
 
@@ -230,7 +231,7 @@ describe('any two schemas', { timeout: 30_000 }, () => {
           expect(older.type.fromBuffer(bytes, back)).toBeTruthy();
         }
       }),
-      { seed: 33, numRuns: 80 },
+      { seed: 33, numRuns: scaled(30, 80) },
     );
   });
 });

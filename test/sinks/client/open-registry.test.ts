@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { afterEach, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { RegistryConfig } from '../../../src/config/config.ts';
 import { CellarstreamError } from '../../../src/core/errors.ts';
 import { Secret } from '../../../src/core/secret.ts';
@@ -13,7 +13,7 @@ import { serve } from '../../support/http-server.ts';
 import { CLIENT, startTokenEndpoint } from '../../support/token-endpoint.ts';
 
 const open: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
+afterAll(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
@@ -71,50 +71,53 @@ it('asks an identity provider for one token, and sends it with each request', as
   expect(endpoint.requests.map(({ form }) => form.scope)).toEqual(['registry']);
 });
 
-it('keeps a new token that the registry refuses at first', async () => {
-  const { endpoint, auth } = await identityProvider();
-  let refusals = 2;
-  const server = await serve((request, response) => {
-    if ((refusals -= 1) < 0) return notFound(request, response);
-    response.writeHead(401).end('<html>not yet</html>');
-  });
-  open.push(() => server.close());
-  const registry = registryAt(server.url.href, { auth });
+// They wait for the real pauses between requests, which must outlast the age below which a refused token is kept: all at once.
+describe.concurrent('a token that the registry refuses', () => {
+  it('keeps a new token that the registry refuses at first', async ({ expect }) => {
+    const { endpoint, auth } = await identityProvider();
+    let refusals = 2;
+    const server = await serve((request, response) => {
+      if ((refusals -= 1) < 0) return notFound(request, response);
+      response.writeHead(401).end('<html>not yet</html>');
+    });
+    open.push(() => server.close());
+    const registry = registryAt(server.url.href, { auth });
 
-  expect(await registry.latest('a')).toBeUndefined();
-  expect(endpoint.requests).toHaveLength(1);
-}, 15_000);
+    expect(await registry.latest('a')).toBeUndefined();
+    expect(endpoint.requests).toHaveLength(1);
+  }, 15_000);
 
-it('asks for another token when the registry refuses one before its end', async () => {
-  const { endpoint, auth } = await identityProvider();
-  const revoked = new Set<string | undefined>();
-  const server = await serve((request, response) => {
-    if (!revoked.has(request.headers.authorization)) return notFound(request, response);
-    response.writeHead(401).end(JSON.stringify({ error_code: 401, message: 'revoked' }));
-  });
-  open.push(() => server.close());
-  const registry = registryAt(server.url.href, { auth });
-  await registry.latest('a');
-  revoked.add(server.requests[0]?.headers.authorization);
+  it('asks for another token when the registry refuses one before its end', async ({ expect }) => {
+    const { endpoint, auth } = await identityProvider();
+    const revoked = new Set<string | undefined>();
+    const server = await serve((request, response) => {
+      if (!revoked.has(request.headers.authorization)) return notFound(request, response);
+      response.writeHead(401).end(JSON.stringify({ error_code: 401, message: 'revoked' }));
+    });
+    open.push(() => server.close());
+    const registry = registryAt(server.url.href, { auth });
+    await registry.latest('a');
+    revoked.add(server.requests[0]?.headers.authorization);
 
-  expect(await registry.latest('a')).toBeUndefined();
-  expect(endpoint.requests).toHaveLength(2);
-}, 20_000);
+    expect(await registry.latest('a')).toBeUndefined();
+    expect(endpoint.requests).toHaveLength(2);
+  }, 20_000);
 
-it('asks for no third token when the registry refuses each of them', async () => {
-  const { endpoint, auth } = await identityProvider();
-  const server = await serve((_, response) => {
-    response.writeHead(401).end(JSON.stringify({ error_code: 401, message: 'unknown issuer' }));
-  });
-  open.push(() => server.close());
-  const registry = registryAt(server.url.href, { auth });
-  const error: unknown = await registry.latest('a').catch((reason: unknown) => reason);
+  it('asks for no third token when the registry refuses each of them', async ({ expect }) => {
+    const { endpoint, auth } = await identityProvider();
+    const server = await serve((_, response) => {
+      response.writeHead(401).end(JSON.stringify({ error_code: 401, message: 'unknown issuer' }));
+    });
+    open.push(() => server.close());
+    const registry = registryAt(server.url.href, { auth });
+    const error: unknown = await registry.latest('a').catch((reason: unknown) => reason);
 
-  expect(error).toBeInstanceOf(CellarstreamError);
-  expect(error).toMatchObject({ code: 'REGISTRY_REFUSED' });
-  expect((error as Error).message).toContain('unknown issuer: check SCHEMA_REGISTRY_OAUTH_SCOPE');
-  expect(endpoint.requests).toHaveLength(2);
-}, 20_000);
+    expect(error).toBeInstanceOf(CellarstreamError);
+    expect(error).toMatchObject({ code: 'REGISTRY_REFUSED' });
+    expect((error as Error).message).toContain('unknown issuer: check SCHEMA_REGISTRY_OAUTH_SCOPE');
+    expect(endpoint.requests).toHaveLength(2);
+  }, 20_000);
+});
 
 it('names the settings of the token endpoint when that refuses the client', async () => {
   const { endpoint, auth } = await identityProvider();

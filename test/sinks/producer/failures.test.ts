@@ -134,7 +134,7 @@ describe('EndTxn', () => {
     async (deed) => {
       const cluster = await startCluster();
       const isLost = deed.startsWith('lose');
-      const sink = await openOn(cluster, isLost ? { requestTimeout: SHORT_MS } : {});
+      const sink = await openOn(cluster, isLost ? { answerWithinMs: SHORT_MS } : {});
       cluster.fault({ api: 'EndTxn', deed });
       await expect(sink.commit(messages('1'))).rejects.toMatchObject({
         code: 'COMMIT_FAILED',

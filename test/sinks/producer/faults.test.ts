@@ -116,7 +116,7 @@ describe('what passes is sent again as the same bytes, and is there once', () =>
 
   it('a broker that does not answer is asked again by another connection', async () => {
     const cluster = await startCluster();
-    const sink = await openOn(cluster, { requestTimeout: SHORT_MS });
+    const sink = await openOn(cluster, { answerWithinMs: SHORT_MS });
     cluster.fault({ api: 'Produce', deed: 'lose answer' });
     await sink.commit(messages('1'));
     expect(committed(cluster)).toEqual(each('1'));
@@ -126,7 +126,7 @@ describe('what passes is sent again as the same bytes, and is there once', () =>
 
   it('what is delivered late, after its transaction, is written in no other', async () => {
     const cluster = await startCluster();
-    const sink = await openOn(cluster, { requestTimeout: SHORT_MS });
+    const sink = await openOn(cluster, { answerWithinMs: SHORT_MS });
     const { isOpen, open } = gate();
     cluster.fault({ api: 'Produce', first: () => isOpen });
     await sink.commit(messages('1'));

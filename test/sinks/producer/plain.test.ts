@@ -1,4 +1,3 @@
-import type { KafkaConfig } from 'kafkajs';
 import { expect, it, onTestFinished } from 'vitest';
 import { plainProducer } from '../../../src/sinks/producer/plain-producer.ts';
 import type { ScriptedCluster } from '../../support/scripted-cluster.ts';
@@ -16,8 +15,8 @@ import {
 
 checkServers();
 
-function plainOn(cluster: ScriptedCluster, config: Partial<KafkaConfig> = {}) {
-  const producer = plainProducer(kafkaOf(cluster, config));
+function plainOn(cluster: ScriptedCluster, answerWithinMs?: number) {
+  const producer = plainProducer(kafkaOf(cluster), answerWithinMs);
   onTestFinished(() => producer.close());
   return producer;
 }
@@ -48,7 +47,7 @@ it.each([
   ['replicas that are late', { refuse: 7 }],
 ] as const)('%s: the message is there once', async (_, deed) => {
   const cluster = await startCluster();
-  const producer = plainOn(cluster, { requestTimeout: SHORT_MS });
+  const producer = plainOn(cluster, SHORT_MS);
   await producer.send(TOPIC, message(3, '1'));
   cluster.fault({ api: 'Produce', deed });
   await producer.send(TOPIC, message(3, '2'));

@@ -20,8 +20,8 @@ checkServers();
 const MOST = 3;
 
 /** Producers that share connections, each with an id of its own. */
-function sharing(cluster: ScriptedCluster, config: Parameters<typeof kafkaOf>[1] = {}) {
-  const kafka = kafkaOf(cluster, config);
+function sharing(cluster: ScriptedCluster, answerWithinMs?: number) {
+  const kafka = kafkaOf(cluster);
   const connections = connectionsOf(kafka, { perBroker: MOST });
   onTestFinished(() => connections.close());
   return async (id: string, own?: ProducerIdentity): Promise<FencedSink> => {
@@ -29,6 +29,7 @@ function sharing(cluster: ScriptedCluster, config: Parameters<typeof kafkaOf>[1]
     const sink = await openKafkaProducer({
       ...{ kafka, connections, partitions, own },
       transactionalId: id,
+      ...(answerWithinMs !== undefined && { answerWithinMs }),
     });
     onTestFinished(() => sink.close());
     return sink;
@@ -122,7 +123,7 @@ describe('producers that share connections', () => {
 
   it('send again what was under way where an answer to one of them was late, once each', async () => {
     const cluster = await startCluster();
-    const open = sharing(cluster, { requestTimeout: SHORT_MS });
+    const open = sharing(cluster, SHORT_MS);
     const ids = names(12);
     const sinks = await Promise.all(ids.map((id) => open(id)));
     const { isOpen, open: letGo } = gate();

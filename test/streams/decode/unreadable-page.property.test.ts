@@ -6,7 +6,7 @@ import { keyOfId, MovingList, randomOf, SORTS } from '../paging/moving-list.ts';
 import { END, pageText, requestOf } from './text-list.ts';
 import { scaled } from '../../support/scale.ts';
 
-const SEEDS = scaled(3, 8);
+const SEEDS = scaled(1, 8);
 /** Of the records of a list so many are no JSON: one in. */
 const EACH = 40;
 

@@ -479,9 +479,9 @@ describe('half of the requests refused by one backend of two', () => {
         let nth = 0;
         api.inPlace = () => (++nth % 2 === 0 ? answer : undefined);
       });
-      await time.pass(10 * MINUTE);
+      await time.pass(4 * MINUTE);
       expect(mostLogins()).toBeLessThanOrEqual(4);
-      expect(api.asked.filter(({ status }) => status === 200).length).toBeGreaterThan(300);
+      expect(api.asked.filter(({ status }) => status === 200).length).toBeGreaterThan(120);
     },
   );
 });
@@ -568,27 +568,21 @@ describe('a firewall in front of the API', () => {
   });
 });
 
-describe('a real server', () => {
-  it.each([419, 401] as const)(
-    'with young tokens, dead ones reported as %s: no list fails, one login a token',
-    async (unauthorized) => {
-      const sandbox = await startSandbox({
-        records: { orders: 5, customers: 5 },
-        tokenLagMs: 1_500,
-        readings: { unauthorized },
-      });
-      onTestFinished(() => sandbox.close());
-      const { dispatcher, url, tokens, unlimited } = liveTokens(sandbox);
-      const read = (path: string) =>
-        firstValueFrom(listRequest({ url: url(path), tokens, dispatcher })({}, unlimited));
-      const both = () => Promise.all([read('orders'), read('customers')]);
-      const lengths = async () => (await both()).map(({ data }) => data.length);
-      expect(await lengths()).toEqual([5, 5]);
-      expect(sandbox.truth.requests('login')).toHaveLength(1);
-      sandbox.revokeTokens();
-      expect(await lengths()).toEqual([5, 5]);
-      expect(sandbox.truth.requests('login')).toHaveLength(2);
-    },
-    40_000,
-  );
-});
+it('a real server with young tokens, dead ones reported as 419: no list fails, one login a token', async () => {
+  const sandbox = await startSandbox({
+    records: { orders: 5, customers: 5 },
+    tokenLagMs: 500,
+    readings: { unauthorized: 419 },
+  });
+  onTestFinished(() => sandbox.close());
+  const { dispatcher, url, tokens, unlimited } = liveTokens(sandbox);
+  const read = (path: string) =>
+    firstValueFrom(listRequest({ url: url(path), tokens, dispatcher })({}, unlimited));
+  const both = () => Promise.all([read('orders'), read('customers')]);
+  const lengths = async () => (await both()).map(({ data }) => data.length);
+  expect(await lengths()).toEqual([5, 5]);
+  expect(sandbox.truth.requests('login')).toHaveLength(1);
+  sandbox.revokeTokens();
+  expect(await lengths()).toEqual([5, 5]);
+  expect(sandbox.truth.requests('login')).toHaveLength(2);
+}, 40_000);

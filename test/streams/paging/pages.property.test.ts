@@ -19,15 +19,15 @@ import {
 import type { ListOptions, Sort } from './moving-list.ts';
 import { scaled } from '../../support/scale.ts';
 
-/** Lists in each order: 2,000 in all four, with time. */
-const SEEDS = scaled(200, 500);
+/** Lists in each order. */
+const SEEDS = scaled(40, 500);
 /** Of those, the ones that are read with interruptions. */
-const INTERRUPTED_SEEDS = scaled(100, 200);
-const AHEAD_SEEDS = 60;
-const VOLATILE_SEEDS = 32;
-const CALM_SEEDS = 200;
+const INTERRUPTED_SEEDS = scaled(20, 200);
+const AHEAD_SEEDS = scaled(16, 60);
+const VOLATILE_SEEDS = scaled(8, 32);
+const CALM_SEEDS = scaled(40, 200);
 /** Repeated scans take longer. */
-const SHUFFLED_SEEDS = 100;
+const SHUFFLED_SEEDS = scaled(30, 100);
 
 vi.setConfig({ testTimeout: 60_000 });
 
