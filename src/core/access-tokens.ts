@@ -25,8 +25,6 @@ export interface AccessTokensOptions {
   readonly unreachable: ErrorCode;
   /** Called when a token could not be renewed while the one before is still valid. */
   readonly onRenewalFailed?: (error: unknown, leftMs: number) => void;
-  /** Longest wait for an answer, in ms. Default 3,000. */
-  readonly waitMs?: number;
   /** The time in ms since the epoch. Default {@link steadyScheduler}'s. */
   readonly now?: () => number;
 }
@@ -81,7 +79,7 @@ export class AccessTokens {
     const { held } = this.#state;
     if (held && this.#now() < held.renewAt) return held;
     try {
-      return await this.#within(this.#options.waitMs ?? WAIT_MS, this.#answer());
+      return await this.#within(WAIT_MS, this.#answer());
     } catch (error) {
       const leftMs = held && this.#state.held === held ? held.expiresAt - this.#now() : 0;
       if (!held || leftMs <= 0) throw error;

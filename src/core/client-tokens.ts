@@ -67,7 +67,7 @@ const MAX_LIFE_MS = 86_400_000;
  */
 export function clientTokens(
   endpoint: TokenEndpoint,
-  options: Pick<AccessTokensOptions, 'onRenewalFailed' | 'waitMs' | 'now'> = {},
+  options: Pick<AccessTokensOptions, 'onRenewalFailed' | 'now'> = {},
 ): AccessTokens {
   const { settings, unreachable } = endpoint.errors;
   let auth: ClientAuth = 'basic';

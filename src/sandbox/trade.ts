@@ -34,11 +34,6 @@ const OUTLINES: Readonly<Record<Resource, number>> = {
   products: CATALOGUE,
 };
 
-/** Lists whose outlines are kept in {@link MADE}: fewer would make outlines anew for each sandbox, more would take memory. */
-const MAX_MADE = 2 * Object.keys(OUTLINES).length;
-/** Outlines made by this process, by all that they depend on. They never change, so that sandboxes of the same seed share them. */
-const MADE = new Map<string, readonly Template[]>();
-
 /** When a record is made and of what number. */
 export interface Birth {
   readonly number: number;
@@ -94,17 +89,6 @@ export class Trade {
 
   /** Outlines for the records of a list, those first that came to be in the shortest time. */
   outlines(resource: Resource, seed: number): readonly Template[] {
-    const length = Math.min(OUTLINES[resource], Math.max(FEWEST_OUTLINES, this.#records[resource]));
-    const name = [resource, this.seed, seed, length].join();
-    const made = MADE.get(name) ?? this.#outlinesOf(resource, seed, length);
-    MADE.delete(name);
-    MADE.set(name, made); // the newest last
-    const [oldest] = MADE.keys();
-    if (MADE.size > MAX_MADE) MADE.delete(oldest!);
-    return made;
-  }
-
-  #outlinesOf(resource: Resource, seed: number, length: number): readonly Template[] {
     const at = STAND_IN.createdAt;
     const birth: Birth = {
       number: STAND_IN.number,
@@ -114,6 +98,7 @@ export class Trade {
       updatedAt: STAND_IN.updatedAt,
       buyer: STAND_IN,
     };
+    const length = Math.min(OUTLINES[resource], Math.max(FEWEST_OUTLINES, this.#records[resource]));
     const templates = Array.from({ length }, (_, k) => {
       const random = new Random(seed ^ 0x0071, k * 8 + Object.keys(RULES).indexOf(resource));
       const record = this.make(resource, birth, k, random);

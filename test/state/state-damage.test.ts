@@ -253,7 +253,7 @@ describe.skipIf(process.platform !== 'linux')('an images.mdb, after a process th
   });
 
   it('is kept after more than three that were not in a row', () => {
-    for (let n = 0; n < 2; n++) {
+    for (let n = 0; n < 3; n++) {
       for (let k = 0; k < 2; k++) start({ isKilled: true });
       expect(start()).toEqual(WHOLE);
     }

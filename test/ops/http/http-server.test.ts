@@ -236,11 +236,11 @@ describe('its limits', () => {
   });
 
   it('answers probes before all who flood it', async () => {
-    // What is left of the flood ends with the server.
-    for (let n = 0; n < 100; n++) void get('/status').catch(() => undefined);
+    const flood = Array.from({ length: 100 }, () => get('/status').then((answer) => answer.text()));
     const started = performance.now();
     for (let n = 0; n < 5; n++) expect((await get('/healthz')).status).toBe(200);
     expect(performance.now() - started).toBeLessThan(1_000);
+    await Promise.all(flood);
   });
 
   it('answers nothing more to who asks again before it is answered, and hangs up in the end', async () => {
