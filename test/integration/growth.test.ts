@@ -11,10 +11,12 @@ import { follow } from './support/follow.ts';
 import { checkRecords, envelopeOf, truthOf } from './support/record-checker.ts';
 import { registered } from './support/registered.ts';
 import { swept } from './support/rounds.ts';
+import { besideEachOther, TIMEOUT } from './support/running-test.ts';
 import { cliForTest, folderForTest, sandboxForTest, settings } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';
 
 const PATIENCE = { timeout: 30_000 };
+besideEachOther();
 
 /** One with dates, one without, and one that is described: what is added to that is not. */
 const GROWING = ['customers', 'inventory', 'orders'] as const;
@@ -198,7 +200,7 @@ function readBy(reader: RecordSchema, writer: RecordSchema, message: Buffer) {
   return JSON.parse(JSON.stringify(read)) as { after: Record<string, unknown> };
 }
 
-describe('an initial snapshot', () => {
+describe.concurrent('an initial snapshot', TIMEOUT, () => {
   const PAGE = { PAGE_SIZE: '21' }; // each begins 10 records before the end of the one before
   const LONG_AGO = '2024-03-01T12:00:00.000Z';
   const [ON_PAGE_2, ON_PAGE_3, ON_PAGE_4] = [25, 38, 50];
@@ -245,8 +247,10 @@ describe('an initial snapshot', () => {
 
   it('makes one version of three pages, the same whatever comes first', async () => {
     const rare = { seldom: ON_PAGE_2, hardly_ever: ON_PAGE_3 };
-    const rising = await readOnce(await sandboxWith(rare, 43, 'key-asc'), 'three-rising');
-    const falling = await readOnce(await sandboxWith(rare, 43, 'key-desc'), 'three-falling');
+    const [rising, falling] = await Promise.all([
+      sandboxWith(rare, 43, 'key-asc').then((sandbox) => readOnce(sandbox, 'three-rising')),
+      sandboxWith(rare, 43, 'key-desc').then((sandbox) => readOnce(sandbox, 'three-falling')),
+    ]);
     for (const resource of ['customers', 'inventory']) {
       expect(rising[resource]).toHaveLength(1);
       for (const name of Object.keys(rare))

@@ -127,172 +127,177 @@ describe.skipIf(!canBeSecured)('a secured connection', () => {
 
 const UNTRUSTED = 'is not signed by a trusted authority';
 
-describe.skipIf(!canBeSecured)('what is wrong is one line that names the setting', () => {
-  it.each<[string, () => Env, RegExp]>([
-    [
-      'a wrong password, PLAIN',
-      () => ({ ...kafkaTls(secured, 'BOTH'), ...kafkaLogin('plain', 'wrong') }),
-      /^kafka: Kafka refuses: check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD: .*Invalid username or password$/,
-    ],
-    [
-      'a wrong password, SCRAM',
-      () => ({ ...kafkaTls(secured, 'BOTH'), ...kafkaLogin('scram-sha-512', 'wrong') }),
-      /^kafka: Kafka refuses: check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD: .*invalid credentials/,
-    ],
-    [
-      'an unknown user, PLAIN',
-      () => ({ ...kafkaTls(secured, 'BOTH'), ...kafkaLogin('plain', plainPassword, 'eve') }),
-      /^kafka: Kafka refuses: check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD/,
-    ],
-    [
-      'an unknown user, SCRAM',
-      () => ({
-        ...kafkaTls(secured, 'BOTH'),
-        ...kafkaLogin('scram-sha-256', scramPassword, 'eve'),
-      }),
-      /^kafka: Kafka refuses: check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD/,
-    ],
-    [
-      'a mechanism that the listener does not have',
-      () => ({
-        KAFKA_BROKERS: secured.services.listeners.LOGIN!,
-        ...kafkaLogin('plain', plainPassword),
-      }),
-      /^kafka: Kafka refuses: check KAFKA_SASL_MECHANISM/,
-    ],
-    [
-      'a login to a port that takes none',
-      () => kafkaLogin('plain', plainPassword),
-      /^kafka: no answer from Kafka \(its port takes no login: unset KAFKA_SASL_MECHANISM/,
-    ],
-    [
-      'no login to a port that wants one',
-      () => kafkaTls(secured, 'BOTH'),
-      /^kafka: no answer from Kafka \(if this goes on, .* a login \(KAFKA_SASL_MECHANISM\)\)/,
-    ],
-    [
-      'TLS to a plain port',
-      () => ({ ...kafkaTls(secured, 'TLS'), KAFKA_BROKERS: secured.services.brokers.join() }),
-      /^kafka: no answer from Kafka \(if this goes on, its port may speak no TLS: set KAFKA_SSL to false/,
-    ],
-    [
-      'plain text to a TLS port',
-      () => ({ KAFKA_BROKERS: secured.services.listeners.TLS! }),
-      /^kafka: no answer from Kafka \(if this goes on, its port may want TLS \(KAFKA_SSL\)/,
-    ],
-    [
-      'the wrong CA',
-      () => ({ ...kafkaTls(secured, 'TLS'), KAFKA_SSL_CA_FILE: secured.otherCa }),
-      new RegExp(
-        `^kafka: the certificate of Kafka at 127\\.0\\.0\\.1:\\d+ ${UNTRUSTED}: KAFKA_SSL_CA_FILE must name the file`,
-      ),
-    ],
-    [
-      'no CA at all',
-      () => ({ KAFKA_BROKERS: secured.services.listeners.TLS!, KAFKA_SSL: 'true' }),
-      new RegExp(`^kafka: the certificate of Kafka at \\S+ ${UNTRUSTED}: KAFKA_SSL_CA_FILE must`),
-    ],
-    [
-      'an expired certificate',
-      () => kafkaTls(secured, 'EXPIRED'),
-      /^kafka: the certificate of Kafka at \S+ has expired: it must be renewed there$/,
-    ],
-    [
-      "another host's certificate",
-      () => kafkaTls(secured, 'ELSEWHERE'),
-      /^kafka: the certificate of Kafka at \S+ is for another host: KAFKA_BROKERS .*127\.0\.0\.1 is not in the cert's list\)$/,
-    ],
-    [
-      'a client certificate wanted',
-      () => kafkaTls(secured, 'MUTUAL'),
-      /^kafka: Kafka at \S+ wants a client certificate: set KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE/,
-    ],
-  ])('Kafka: %s', async (_, env, line) => {
-    expect(await wrong(env())).toEqual([expect.stringMatching(line)]);
-  });
+// Some wait for seconds for a port that does not answer: beside each other.
+describe.skipIf(!canBeSecured)(
+  'what is wrong is one line that names the setting',
+  { concurrent: true },
+  () => {
+    it.each<[string, () => Env, RegExp]>([
+      [
+        'a wrong password, PLAIN',
+        () => ({ ...kafkaTls(secured, 'BOTH'), ...kafkaLogin('plain', 'wrong') }),
+        /^kafka: Kafka refuses: check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD: .*Invalid username or password$/,
+      ],
+      [
+        'a wrong password, SCRAM',
+        () => ({ ...kafkaTls(secured, 'BOTH'), ...kafkaLogin('scram-sha-512', 'wrong') }),
+        /^kafka: Kafka refuses: check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD: .*invalid credentials/,
+      ],
+      [
+        'an unknown user, PLAIN',
+        () => ({ ...kafkaTls(secured, 'BOTH'), ...kafkaLogin('plain', plainPassword, 'eve') }),
+        /^kafka: Kafka refuses: check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD/,
+      ],
+      [
+        'an unknown user, SCRAM',
+        () => ({
+          ...kafkaTls(secured, 'BOTH'),
+          ...kafkaLogin('scram-sha-256', scramPassword, 'eve'),
+        }),
+        /^kafka: Kafka refuses: check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD/,
+      ],
+      [
+        'a mechanism that the listener does not have',
+        () => ({
+          KAFKA_BROKERS: secured.services.listeners.LOGIN!,
+          ...kafkaLogin('plain', plainPassword),
+        }),
+        /^kafka: Kafka refuses: check KAFKA_SASL_MECHANISM/,
+      ],
+      [
+        'a login to a port that takes none',
+        () => kafkaLogin('plain', plainPassword),
+        /^kafka: no answer from Kafka \(its port takes no login: unset KAFKA_SASL_MECHANISM/,
+      ],
+      [
+        'no login to a port that wants one',
+        () => kafkaTls(secured, 'BOTH'),
+        /^kafka: no answer from Kafka \(if this goes on, .* a login \(KAFKA_SASL_MECHANISM\)\)/,
+      ],
+      [
+        'TLS to a plain port',
+        () => ({ ...kafkaTls(secured, 'TLS'), KAFKA_BROKERS: secured.services.brokers.join() }),
+        /^kafka: no answer from Kafka \(if this goes on, its port may speak no TLS: set KAFKA_SSL to false/,
+      ],
+      [
+        'plain text to a TLS port',
+        () => ({ KAFKA_BROKERS: secured.services.listeners.TLS! }),
+        /^kafka: no answer from Kafka \(if this goes on, its port may want TLS \(KAFKA_SSL\)/,
+      ],
+      [
+        'the wrong CA',
+        () => ({ ...kafkaTls(secured, 'TLS'), KAFKA_SSL_CA_FILE: secured.otherCa }),
+        new RegExp(
+          `^kafka: the certificate of Kafka at 127\\.0\\.0\\.1:\\d+ ${UNTRUSTED}: KAFKA_SSL_CA_FILE must name the file`,
+        ),
+      ],
+      [
+        'no CA at all',
+        () => ({ KAFKA_BROKERS: secured.services.listeners.TLS!, KAFKA_SSL: 'true' }),
+        new RegExp(`^kafka: the certificate of Kafka at \\S+ ${UNTRUSTED}: KAFKA_SSL_CA_FILE must`),
+      ],
+      [
+        'an expired certificate',
+        () => kafkaTls(secured, 'EXPIRED'),
+        /^kafka: the certificate of Kafka at \S+ has expired: it must be renewed there$/,
+      ],
+      [
+        "another host's certificate",
+        () => kafkaTls(secured, 'ELSEWHERE'),
+        /^kafka: the certificate of Kafka at \S+ is for another host: KAFKA_BROKERS .*127\.0\.0\.1 is not in the cert's list\)$/,
+      ],
+      [
+        'a client certificate wanted',
+        () => kafkaTls(secured, 'MUTUAL'),
+        /^kafka: Kafka at \S+ wants a client certificate: set KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE/,
+      ],
+    ])('Kafka: %s', async (_, env, line) => {
+      expect(await wrong(env())).toEqual([expect.stringMatching(line)]);
+    });
 
-  it.each<[string, () => Env, RegExp]>([
-    [
-      'a wrong password',
-      () => ({ ...registryTls(secured, 'good'), ...registryLogin('wrong') }),
-      /^registry: wrong\.orders-value: .* answered 401: check SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD$/,
-    ],
-    [
-      'no login',
-      () => registryTls(secured, 'good'),
-      /answered 401: check SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD$/,
-    ],
-    [
-      'TLS to a plain port',
-      () => ({ SCHEMA_REGISTRY_URL: secured.services.registryUrl.replace('http:', 'https:') }),
-      /^registry: the schema registry at \S+ speaks no TLS at that port: begin SCHEMA_REGISTRY_URL with http:\/\//,
-    ],
-    [
-      'plain text to a TLS port',
-      () => ({ SCHEMA_REGISTRY_URL: secured.registry.good.replace('https:', 'http:') }),
-      /^registry: no answer from \S+ \S+ \S+ \S+ \S+ \(if it speaks TLS, begin SCHEMA_REGISTRY_URL with https:\/\//,
-    ],
-    [
-      'the wrong CA',
-      () => ({
-        ...registryTls(secured, 'selfSigned'),
-        SCHEMA_REGISTRY_CA_FILE: secured.otherCa,
-      }),
-      new RegExp(`${UNTRUSTED}: SCHEMA_REGISTRY_CA_FILE must name the file`),
-    ],
-    [
-      'an expired certificate',
-      () => registryTls(secured, 'expired'),
-      /^registry: the certificate of the schema registry at \S+ has expired/,
-    ],
-    [
-      "another host's certificate",
-      () => registryTls(secured, 'elsewhere'),
-      /^registry: the certificate of .* is for another host: SCHEMA_REGISTRY_URL must name/,
-    ],
-  ])('the registry: %s', async (_, env, line) => {
-    expect(await wrong(env())).toEqual([expect.stringMatching(line)]);
-  });
+    it.each<[string, () => Env, RegExp]>([
+      [
+        'a wrong password',
+        () => ({ ...registryTls(secured, 'good'), ...registryLogin('wrong') }),
+        /^registry: wrong\.orders-value: .* answered 401: check SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD$/,
+      ],
+      [
+        'no login',
+        () => registryTls(secured, 'good'),
+        /answered 401: check SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD$/,
+      ],
+      [
+        'TLS to a plain port',
+        () => ({ SCHEMA_REGISTRY_URL: secured.services.registryUrl.replace('http:', 'https:') }),
+        /^registry: the schema registry at \S+ speaks no TLS at that port: begin SCHEMA_REGISTRY_URL with http:\/\//,
+      ],
+      [
+        'plain text to a TLS port',
+        () => ({ SCHEMA_REGISTRY_URL: secured.registry.good.replace('https:', 'http:') }),
+        /^registry: no answer from \S+ \S+ \S+ \S+ \S+ \(if it speaks TLS, begin SCHEMA_REGISTRY_URL with https:\/\//,
+      ],
+      [
+        'the wrong CA',
+        () => ({
+          ...registryTls(secured, 'selfSigned'),
+          SCHEMA_REGISTRY_CA_FILE: secured.otherCa,
+        }),
+        new RegExp(`${UNTRUSTED}: SCHEMA_REGISTRY_CA_FILE must name the file`),
+      ],
+      [
+        'an expired certificate',
+        () => registryTls(secured, 'expired'),
+        /^registry: the certificate of the schema registry at \S+ has expired/,
+      ],
+      [
+        "another host's certificate",
+        () => registryTls(secured, 'elsewhere'),
+        /^registry: the certificate of .* is for another host: SCHEMA_REGISTRY_URL must name/,
+      ],
+    ])('the registry: %s', async (_, env, line) => {
+      expect(await wrong(env())).toEqual([expect.stringMatching(line)]);
+    });
 
-  it.each<[string, () => Env, RegExp]>([
-    ['a wrong key', () => ({ API_KEY: 'wrong' }), /refused the API key \(400\): check API_KEY/],
-    [
-      'TLS to a plain port',
-      () => ({ API_BASE_URL: secured.sandbox.url.replace('http:', 'https:') }),
-      /^login: \S+ speaks no TLS at that port: begin API_BASE_URL with http:\/\//,
-    ],
-    [
-      'the wrong CA',
-      () => ({ ...apiTls(secured, 'good'), API_CA_FILE: secured.otherCa }),
-      new RegExp(`^login: the certificate of \\S+ ${UNTRUSTED}: API_CA_FILE must name the file`),
-    ],
-    [
-      'an expired certificate',
-      () => apiTls(secured, 'expired'),
-      /^login: the certificate of \S+ has expired/,
-    ],
-    [
-      'one that is not valid yet',
-      () => apiTls(secured, 'early'),
-      /^login: the certificate of \S+ is not valid yet: the clock/,
-    ],
-    [
-      "another host's certificate",
-      () => apiTls(secured, 'elsewhere'),
-      /^login: the certificate of \S+ is for another host: API_BASE_URL must name/,
-    ],
-    [
-      "another host's certificate, at a login of its own",
-      () => {
-        const { API_BASE_URL: url, ...ca } = apiTls(secured, 'elsewhere');
-        return { ...ca, API_LOGIN_URL: `${url}/v1/auth/public/login` };
-      },
-      /^login: the certificate of \S+ is for another host: API_LOGIN_URL must name/,
-    ],
-  ])('the API: %s', async (_, env, line) => {
-    expect(await wrong(env())).toEqual([expect.stringMatching(line)]);
-  });
-});
+    it.each<[string, () => Env, RegExp]>([
+      ['a wrong key', () => ({ API_KEY: 'wrong' }), /refused the API key \(400\): check API_KEY/],
+      [
+        'TLS to a plain port',
+        () => ({ API_BASE_URL: secured.sandbox.url.replace('http:', 'https:') }),
+        /^login: \S+ speaks no TLS at that port: begin API_BASE_URL with http:\/\//,
+      ],
+      [
+        'the wrong CA',
+        () => ({ ...apiTls(secured, 'good'), API_CA_FILE: secured.otherCa }),
+        new RegExp(`^login: the certificate of \\S+ ${UNTRUSTED}: API_CA_FILE must name the file`),
+      ],
+      [
+        'an expired certificate',
+        () => apiTls(secured, 'expired'),
+        /^login: the certificate of \S+ has expired/,
+      ],
+      [
+        'one that is not valid yet',
+        () => apiTls(secured, 'early'),
+        /^login: the certificate of \S+ is not valid yet: the clock/,
+      ],
+      [
+        "another host's certificate",
+        () => apiTls(secured, 'elsewhere'),
+        /^login: the certificate of \S+ is for another host: API_BASE_URL must name/,
+      ],
+      [
+        "another host's certificate, at a login of its own",
+        () => {
+          const { API_BASE_URL: url, ...ca } = apiTls(secured, 'elsewhere');
+          return { ...ca, API_LOGIN_URL: `${url}/v1/auth/public/login` };
+        },
+        /^login: the certificate of \S+ is for another host: API_LOGIN_URL must name/,
+      ],
+    ])('the API: %s', async (_, env, line) => {
+      expect(await wrong(env())).toEqual([expect.stringMatching(line)]);
+    });
+  },
+);
 
 describe.skipIf(!canBeSecured)('run', () => {
   const start = (env: Env) =>

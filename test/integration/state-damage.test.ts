@@ -7,6 +7,7 @@ import type { Sandbox } from '../../src/sandbox/index.ts';
 import { checkOrders, checkStatusChanges } from './support/checker.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { publishedTruth } from './support/published-truth.ts';
+import { besideEachOther, TIMEOUT } from './support/running-test.ts';
 import {
   cliForTest,
   firstReadDone,
@@ -20,6 +21,8 @@ const ORDERS = 300;
 const FIRST = 100_001;
 /** A marker and its file may be ten seconds apart. */
 const COPY_MS = 11_000;
+
+besideEachOther();
 
 const topic = (name: string) => readTopic(inject('brokers'), inject('registryUrl'), name);
 const isDiscard = ({ event }: LogLine) => event === 'discarded';
@@ -75,7 +78,7 @@ async function supervised(run: () => Cli): Promise<[service: Cli, crashes: numbe
   }
 }
 
-describe('run, with a state folder that something has happened to', () => {
+describe.concurrent('run, with a state folder that something has happened to', TIMEOUT, () => {
   it('is at work again after three crashes at the most when images.mdb was cut off', async () => {
     const { sandbox, images, run } = await stopped('truncated');
     truncateSync(images, 6 * 4_096);

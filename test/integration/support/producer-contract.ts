@@ -5,6 +5,11 @@ import { plainProducer } from '../../../src/sinks/producer/plain-producer.ts';
 import type { Message, TransactionalSink } from '../../../src/sinks/sink.ts';
 import { inEach, readByKafkajs, tailOf, writtenOn } from './producer-topic.ts';
 import type { Written } from './producer-topic.ts';
+import { scaled } from '../../support/scale.ts';
+
+/** Commits in a row. */
+const MANY = scaled(30, 100);
+const SOME = scaled(8, 20);
 
 /** By key, the partition of six that Java's client takes: murmur2 as in its own UtilsTest. */
 const JAVA: Readonly<Record<string, number>> = {
@@ -114,7 +119,7 @@ export function producerContract(name: string, brokersOf: () => readonly string[
       on(`commits again and again until ${until}, and nothing is there twice`, async () => {
         const { open, page, committed } = await fresh();
         const own = await open();
-        const values = Array.from({ length: 100 }, (_, n) => String(n));
+        const values = Array.from({ length: MANY }, (_, n) => String(n));
         for (const value of values) await own.commit(page(value), until);
         expect(await committed(6 * values.length)).toEqual(inEach(...values));
         await own.close();
@@ -124,7 +129,7 @@ export function producerContract(name: string, brokersOf: () => readonly string[
     on('has shown readers what was committed when that is said', async () => {
       const { kafka, topic, open, page } = await fresh();
       const own = await open();
-      for (let count = 6; count <= 120; count += 6) {
+      for (let count = 6; count <= 6 * SOME; count += 6) {
         await own.commit(page('1'), 'committed');
         await own.visible();
         expect(await tailOf(kafka, topic)).toHaveLength(count);
