@@ -195,7 +195,7 @@ export class PagePlan {
       this.#short = length;
     }
     if (!wasFixed && this.isFixed) this.#findings.push('blind');
-    this.#grow(place.pageSize);
+    this.#grow(length);
   }
 
   /** A page of `failed` records failed, and one of `good` records did not. */
@@ -208,7 +208,10 @@ export class PagePlan {
     this.#answered = 0;
   }
 
-  /** A page of a size was answered: after enough of the largest usable size, a larger one is tried. */
+  /**
+   * A page with so many records was answered: after enough of the largest usable size, a larger one is tried. The requested size does not
+   * count, as a page that failed may have been answered in parts.
+   */
   #grow(size: number): void {
     if (size >= this.#failing) {
       this.#usable = Infinity;

@@ -202,17 +202,13 @@ describe('pages that fail because they are large', () => {
         (offset, pageSize) => (pageSize > most && offset >= 2_000 ? reply : undefined),
         { plan },
       );
-      const page = (offset: number) =>
-        firstValueFrom(list({ offset, pageSize: plan.limit(1_000) }, limit)).then((answer) => {
-          const { length } = answer.data;
-          plan.saw({
-            place: { offset, pageSize: length },
-            length,
-            hasNext: true,
-            reported: undefined,
-          });
-          return length;
-        });
+      const page = async (offset: number) => {
+        const pageSize = plan.limit(1_000);
+        const { data } = await firstValueFrom(list({ offset, pageSize }, limit));
+        const { length } = data;
+        plan.saw({ place: { offset, pageSize }, length, hasNext: true, reported: undefined });
+        return length;
+      };
       expect(await page(0)).toBe(1_000);
       expect(await page(2_000)).toBe(500);
       expect(plan.findings()).toEqual(['smaller']);
