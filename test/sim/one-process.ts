@@ -22,6 +22,8 @@ export interface OneProcessOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Of list requests, and of logins. */
   readonly perMinute: number;
+  /** Whether requests are declared in the ledger, and paced by it. Default they are not. */
+  readonly hasLedger?: boolean;
   /** Answer to requests with dates in place of pages. Default pages. */
   readonly datedFailure?: DatedFailure;
   /** Default `as written`. */
@@ -33,7 +35,7 @@ export interface OneProcessOptions {
 /** A process that has one list of a well-behaved API, and nothing that fails; `lines` is what it does. */
 export function oneProcess(options: OneProcessOptions) {
   const { seed, resource, env, perMinute, datedFailure = null, sort = 'key-asc' } = options;
-  const { futureEnd = 'as written' } = options;
+  const { futureEnd = 'as written', hasLedger = false } = options;
   const chance = new Chance(seed);
   const time = new SimTime(Date.parse('2026-06-01T12:00:00Z'));
   const traits = {
@@ -73,7 +75,7 @@ export function oneProcess(options: OneProcessOptions) {
   const lines: string[] = [];
   const world = {
     config: { ...config, quota },
-    isScarce: false,
+    isScarce: hasLedger,
     chance,
     time,
     ledger: new SimLedger(time),

@@ -1,6 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
+import { oneProcess } from './one-process.ts';
 import { polledOrders } from './polled-orders.ts';
 import type { DatedFailure } from './sim-api.ts';
+import { ask } from './sim-signals.ts';
 
 vi.setConfig({ testTimeout: 240_000 }); // hours of virtual time take seconds, and more where the machine is busy
 
@@ -74,4 +76,23 @@ it('an outage of the whole API for ten minutes is no reason to give polls up', a
   await time.pass(2 * MINUTE);
   expect(await lags(5, MINUTE)).toBeLessThan(10 * SECOND);
   expect([process.state, told('finds dates'), told('fails:')]).toEqual(['running', [], []]);
+});
+
+it('a resync of a list that is not polled has its turn among the sweeps, which use the whole quota', async () => {
+  const { process, time, broker, lines } = oneProcess({
+    seed: 3,
+    resource: 'products',
+    env: { PAGE_SIZE: '100' },
+    perMinute: 15,
+    hasLedger: true,
+    datedFailure: 400,
+  });
+  await time.pass(5 * MINUTE);
+  const since = { order_number: null, since: null };
+  const requested_at = new Date(time.now()).toISOString();
+  const resync = { type: 'resync', id: 'r1', account: 'default', ...since } as const;
+  ask(broker, { ...resync, resources: ['products'], requested_at }, time.now());
+  await time.pass(MINUTE);
+  expect(lines.some((line) => line.includes('request r1 is done, 80 events'))).toBe(true);
+  expect(process.state).toBe('running');
 });

@@ -212,6 +212,11 @@ export class SimApi {
     });
   }
 
+  /** Whether the newest token that a login has issued is no longer accepted. */
+  get isTokenDead(): boolean {
+    return this.#given !== this.#token;
+  }
+
   skewDate(ms: number): void {
     this.dateSkewMs += ms;
     this.isDateSetBack ||= this.traits.sendsDate && ms < -MAX_LAG_MS;

@@ -33,6 +33,14 @@ const START = Date.parse('2026-06-01T12:00:00Z');
 /** All that could be seen has to be published within so long of calm, ms; where the quota is scarce. */
 const CALM_MS = 180_000;
 const SCARCE_CALM_MS = 3_600_000;
+/**
+ * The same, in ms, where a reading or a login may take minutes by design. Where large pages fail with 504, each page is tried for some seconds before it is
+ * read in smaller ones, so a reading takes over a minute; the initial snapshot and the two readings of a deletion take one each. Where a dead token is reported as any
+ * other failure, `LoginPace` leaves one minute, then two and more between early logins, and the newest token may be dead as the calm begins.
+ */
+const SLOW_CALM_MS = 600_000;
+/** Statuses that say that a token is dead: the gaps between early logins are shorter than after other failures. */
+const REFUSALS: ReadonlySet<number> = new Set([401, 403]);
 /** Even when all seems well: two sweeps, and what a process that wakes up late might do. */
 const LEAST_CALM_MS = 45_000;
 const STEP_MS = 5_000;
@@ -299,7 +307,9 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   const calmAt = time.now();
   requestCertificate();
   for (const each of processes) each.dangers = SAFE;
-  const most = isScarce ? SCARCE_CALM_MS : CALM_MS;
+  const isSlow =
+    api.paging.large !== undefined || (api.isTokenDead && !REFUSALS.has(api.deadToken[0]));
+  const most = isScarce ? SCARCE_CALM_MS : isSlow ? SLOW_CALM_MS : CALM_MS;
   const published = imagesOf(broker, registry, topic);
   const isWellCertified = () => {
     if (api.list.truth().size === 0) return true; // an empty list is not believed

@@ -158,7 +158,6 @@ export function listReads(options: ListReadsOptions): ListReads {
   const { haste$ } = asked;
   const forSweeps = hastened({ usual: lanes.sweep, hurried: lanes.ask, haste$ });
   const refetchLane = open(lanes.poll, 1, lists.later);
-  const resyncLane = open(windowed ? lanes.ask : lanes.whole, 1, lists.later);
 
   const begun = progress();
   const isDone = () => progress().firstRead.done;
@@ -201,13 +200,16 @@ export function listReads(options: ListReadsOptions): ListReads {
     catchesUp: () => catchesUp,
   });
   const { dates, unpolled$ } = polls;
-  /** Without polls complete readings follow one another, and have what polls would have. */
-  const withoutPolls = hastened({
-    usual: forSweeps,
-    hurried: lanes.whole,
-    haste$: unpolled$.pipe(filter(Boolean)),
-  });
-  const sweepLane = open(windowed ? withoutPolls : lanes.whole, 1, lists.later);
+  /**
+   * The limit of a lane that may read the whole list: `usual` beside polls. Without polls, sweeps follow one another at the pace of the quota and
+   * with the rank of polls, so a lane of a lower rank might never get a request.
+   */
+  const besidePolls = (usual: Limit): Limit =>
+    windowed
+      ? hastened({ usual, hurried: lanes.whole, haste$: unpolled$.pipe(filter(Boolean)) })
+      : lanes.whole;
+  const sweepLane = open(besidePolls(forSweeps), 1, lists.later);
+  const resyncLane = open(besidePolls(lanes.ask), 1, lists.later);
 
   const sweeps$ = sweepReads({
     task,

@@ -1,5 +1,6 @@
 import { catchError, of, tap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
+import { isRetryableAtApi } from '../../core/errors.ts';
 import { oldestOf } from '../http/answer-age.ts';
 import type { ListQuery } from '../http/list-query.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
@@ -55,6 +56,9 @@ export class PageAttempts {
   /**
    * Another page of the same list; undefined if it fails. When the server is first seen to move pages, errors as the failed page did:
    * that page is then tried again in whole pages.
+   *
+   * A `probe` that fails in a way that can pass errors with its own error if the failed page was refused: the refusal alone would be final, but the API may
+   * be away, or the token dead.
    */
   attempt(part: PagePlace, tries: PageTries = 'one'): Observable<Answer | undefined> {
     const { plan } = this.#options;
@@ -64,9 +68,12 @@ export class PageAttempts {
         plan.foundWhole();
         throw this.error;
       }),
-      catchError((failure: unknown) =>
-        failure instanceof PageFailure ? of(undefined) : throwError(() => failure),
-      ),
+      catchError((failure: unknown) => {
+        if (!(failure instanceof PageFailure)) return throwError(() => failure);
+        const isUndecided = isRetryableAtApi(failure.error) && !isRetryableAtApi(this.error);
+        if (tries === 'probe' && isUndecided) return throwError(() => failure.error);
+        return of(undefined);
+      }),
     );
   }
 

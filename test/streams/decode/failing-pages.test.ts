@@ -329,6 +329,17 @@ describe('an API that is away', () => {
     expect(new Set(met)).toEqual(new Set(['0+10']));
   });
 
+  it.each(['drop', 503] as const)(
+    'after it refused a page, as it does with a dead token, is waited for: %s beside the page',
+    async (beside) => {
+      const { list } = serverOf(records(30), (offset, _, nth) =>
+        nth > 20 ? undefined : offset === 0 ? 400 : beside,
+      );
+      const answer = await firstValueFrom(list({ offset: 0, pageSize: 10 }, limit));
+      expect(answer.data).toHaveLength(10);
+    },
+  );
+
   it('a refusal of every page ends the reading with that refusal, as ever', async () => {
     const { list, met } = serverOf(records(10), () => 400);
     const failure = firstValueFrom(list({ offset: 0, pageSize: 10 }, limit));
