@@ -55,9 +55,9 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   const { account, rules, hooks, scheduler, stop$ } = task;
   const { keyFields } = key;
   const isInferred = evolution.current() === undefined;
-  const { firstRead: begun, since, sequence } = checkpoint.cursor;
+  const { firstRead: begun, since, newestStamp, sequence } = checkpoint.cursor;
   const firstRead = { ...begun, startedAt: begun.startedAt ?? key.beganAt };
-  let progress: Progress = { firstRead, since, sequence };
+  let progress: Progress = { firstRead, since, newestStamp, sequence };
   let savedAt = scheduler.now();
 
   const keyOf = keyOfFields(keyFields);

@@ -66,7 +66,10 @@ export function checkCertificates(
   return violations;
 }
 
-/** No certificate is exact whose reading lay within the time in which a record of the list made its pages fail. */
+/**
+ * Rejects an exact certificate whose reading lay within the time in which a record of the list made its pages fail, and in which the index
+ * showed that record: one that a wrong index neither shows nor counts is not missed (see {@link checkCut}).
+ */
 export function checkPoisoned(
   certificates: readonly Issued[],
   { poison, list, traits, dateSkewMs }: Pick<SimApi, 'poison' | 'list' | 'traits' | 'dateSkewMs'>,
@@ -75,13 +78,19 @@ export function checkPoisoned(
   const { key, from, to } = poison;
   const goneAt = list.history.get(String(key))?.find(({ json }) => json === null)?.at ?? Infinity;
   const skewMs = traits.sendsDate ? dateSkewMs : 0;
+  const hidden = list.hidden(String(key));
   return certificates
     .filter(({ proof, at }) => proof === 'exact' && at < Math.min(to, goneAt))
     .filter(({ began_at }) => began_at - skewMs >= from)
+    .filter(({ began_at, at }) => at < hidden.from || began_at - skewMs >= hidden.to)
     .map(({ number }) => `certificate ${number} is exact, and lacks ${key}`);
 }
 
-/** No certificate is exact whose reading lay within the time in which the API refused to show the list's end, if it lacks records. */
+/**
+ * Rejects an exact certificate whose reading ended while the API refused to show the end of the list, if the reading has fewer records than the
+ * list showed and counted at any time of it. Records that a wrong index neither shows nor counts are not missed: "exact" compares the
+ * records read with `total_records` (docs/certificates.md), and the index is wrong in both. Deletions guard against it by their second proof.
+ */
 export function checkCut(
   certificates: readonly Issued[],
   { list, traits, dateSkewMs }: Pick<SimApi, 'list' | 'traits' | 'dateSkewMs'>,
@@ -91,7 +100,7 @@ export function checkCut(
   const skewMs = traits.sendsDate ? dateSkewMs : 0;
   return certificates
     .filter(({ proof, at }) => proof === 'exact' && at < limitedUntil)
-    .filter(({ read, began_at, at }) => read < list.leastSize(began_at - skewMs, at))
+    .filter(({ read, began_at, at }) => read < list.leastShown(began_at - skewMs, at))
     .map(({ number }) => `certificate ${number} is exact, and lacks the end of the list`);
 }
 

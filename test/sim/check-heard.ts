@@ -17,6 +17,9 @@ import { keyField } from './sim-list.ts';
  * And but for a version with an earlier `updated_at` than one before it, as after a clock was set back: it has to be read twice, some time
  * apart, and may be gone by then. So has one with the same `updated_at`, or without one, where `Date` was set back: for a while all answers
  * look as if they came from a cache.
+ *
+ * Answers that only show why a page fails are not owed (`SimApi` marks them): pages of one or two records elsewhere, and what is behind the
+ * front half of a page that is too large. The service reads those records again in smaller pages.
  */
 export function checkHeard(
   chains: Chains,

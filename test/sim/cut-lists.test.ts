@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Resource } from '../../src/config/config.ts';
-import { certificatesIn } from './check-certificates.ts';
+import { certificatesIn, checkCut } from './check-certificates.ts';
 import { oneProcess } from './one-process.ts';
 import type { OneProcessOptions } from './one-process.ts';
 import { chainsOf } from './published.ts';
@@ -103,4 +103,26 @@ describe('a total that stops at 40, the newest first, with one new record a minu
       expect(lines.some((line) => line.includes(': cut at 40'))).toBe(true);
     },
   );
+});
+
+it('takes a certificate for exact whose reading has all records that a wrong index shows in front of the limit', async () => {
+  const { time, api, broker } = oneProcess({
+    ...{ seed: 5, resource: 'orders', perMinute: 100 },
+    env: {
+      ...env,
+      SWEEP_INTERVAL_MS: '10000',
+      CERTIFICATE_INTERVAL_MS: '10000',
+      DELETE_LIMIT_PERCENT: '100',
+    },
+  });
+  api.paging = { ...PAGING_AS_WRITTEN, limit: { at: LIMIT, of: 'end' } };
+  api.list.beWrong(time.now() + A_MINUTE_MS, A_MINUTE_MS - 10_000);
+  await time.pass(3 * A_MINUTE_MS);
+
+  const exact = certificatesIn(broker).filter(({ proof }) => proof === 'exact');
+  expect(exact.length).toBeGreaterThan(0);
+  expect(Math.max(...exact.map(({ read }) => read))).toBeLessThan(LIMIT);
+  expect(checkCut(exact, api, time.now())).toEqual([]);
+  const lacking = exact.map((each) => ({ ...each, read: each.read - 1 }));
+  expect(checkCut(lacking, api, time.now())).toHaveLength(exact.length);
 });

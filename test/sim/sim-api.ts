@@ -134,6 +134,8 @@ export interface Oddity {
   /** `cut`: the server ends its answer in the record. */
   readonly way: 'word' | 'brace' | 'quote' | 'cut';
 }
+/** Most records of a page by which the service probes how the API pages. All pages of a reading are larger. */
+const MOST_PROBED = 2;
 /** A window that holds no record. */
 const NO_WINDOW = [1, 0] as const;
 /** So many keys apart are the records that it strikes. */
@@ -173,6 +175,8 @@ export class SimApi {
   replica: Replica | undefined;
   cache: PageCache | undefined;
   readonly #cached = new Map<string, CachedPage>();
+  /** Back halves of pages that were refused as too large, and all parts of them, by {@link placeText}. */
+  readonly #backParts = new Set<string>();
   #lists = 0;
   /** Of each value of that field the records that were sent with it. */
   readonly signed = new Map<string, readonly SimRecord[]>();
@@ -290,7 +294,10 @@ export class SimApi {
     const isPage = query.orderNumber === null;
     const place = isPage ? placeOf(query, this.paging) : query;
     if (place === 400) return this.#answer(400, JSON.stringify({ message: 'bad request' }));
-    if (place === 504) return this.#answer(504, '<h1>Gateway Time-out</h1>');
+    if (place === 504) {
+      for (const part of partsOf(halvesOf(query)[1])) this.#backParts.add(placeText(part));
+      return this.#answer(504, '<h1>Gateway Time-out</h1>');
+    }
     const { cap } = isPage ? this.paging : { cap: Infinity };
     const within = ({ offset, pageSize }: Place) => ({
       offset,
@@ -316,8 +323,12 @@ export class SimApi {
     const text = whole.split(CUT, 1)[0]!;
     if (fault === 'truncated') return this.#answer(200, text, {}, text.length / 2);
     const shownRows = rows.filter((row) => !this.#isOdd(row));
-    // What was set back by the answer of a replica, or of a cache, need not be published.
-    const shown = { query, rows: shownRows, isOwed: behindMs === 0 };
+    // What was set back by the answer of a replica, or of a cache, need not be published. Nor need pages that only show
+    // why another one fails: one or two records elsewhere (`page-placement.ts`), and what is behind the front half of a page that is too
+    // large (`page-split.ts`): it is read again in smaller pages.
+    const isProbe = isPage && query.pageSize <= MOST_PROBED;
+    const isOwed = behindMs === 0 && !isProbe && !this.#backParts.has(placeText(query));
+    const shown = { query, rows: shownRows, isOwed };
     const { answer } = this.#answer(200, text);
     const isWhole = query.window === null && query.orderNumber === null;
     if (this.cache && isWhole && !this.isVolatile) {
@@ -411,6 +422,26 @@ export class SimApi {
     const cutBy = Object.assign(new Error('closed'), { code: 'UND_ERR_SOCKET' });
     return { answer: { status, headers, text: text.slice(0, cutAt), cutBy } };
   }
+}
+
+/** The two parts that a page is split into. */
+function halvesOf(page: SimQuery): readonly [front: SimQuery, back: SimQuery] {
+  const half = Math.ceil(page.pageSize / 2);
+  const back = { offset: page.offset + half, pageSize: page.pageSize - half };
+  return [
+    { ...page, pageSize: half },
+    { ...page, ...back },
+  ];
+}
+
+/** A page, its halves, their halves, and so on. */
+function partsOf(page: SimQuery): readonly SimQuery[] {
+  return [page, ...(page.pageSize > 1 ? halvesOf(page).flatMap(partsOf) : [])];
+}
+
+/** A place of a page of the whole list, or of a window of dates. */
+function placeText({ offset, pageSize, window }: SimQuery): string {
+  return JSON.stringify([offset, pageSize, window]);
 }
 
 /** @param now Where a window without an end ends. */

@@ -163,11 +163,14 @@ export class SimList {
     return (Number(key) % 3 > 0 && this.#wrong) || { from: Infinity, to: -Infinity };
   }
 
-  /** The least number of records that the list had at any time between. */
-  leastSize(from: number, to: number): number {
+  /** Smallest number of records that the list showed at any time of an interval, in epoch ms. A wrong index shows fewer than there are. */
+  leastShown(from: number, to: number): number {
     const times = [...this.history.values()].flatMap((sights) => sights.map(({ at }) => at));
-    const between = times.filter((at) => at > from && at <= to);
-    return Math.min(...[from, ...between].map((at) => this.#rowsAt(at).size));
+    const { from: wrongFrom, to: wrongTo } = this.#wrong ?? { from, to };
+    const between = [...times, wrongFrom, wrongTo].filter((at) => at > from && at <= to);
+    const shownAt = (at: number) =>
+      [...this.#rowsAt(at).keys()].filter((key) => this.#isShown(String(key), at)).length;
+    return Math.min(...[from, ...between].map(shownAt));
   }
 
   #rowsAt(time: number): ReadonlyMap<number, SimRecord> {
@@ -188,9 +191,9 @@ export class SimList {
     this.#willBeWrong = undefined;
   }
 
-  #isShown(key: string): boolean {
+  #isShown(key: string, at = this.#time.now()): boolean {
     const { from, to } = this.hidden(key);
-    return this.#time.now() < from || this.#time.now() >= to;
+    return at < from || at >= to;
   }
 
   #newKey(): number {

@@ -6,7 +6,6 @@ import { draw, LOOKBACK_MS, PROOF_MS, SAFE } from './draw.ts';
 import type { Draw } from './draw.ts';
 import { SimLedger } from '../account/ledger/sim-ledger.ts';
 import { DEAD_TOKENS, SimApi, VOLATILE } from './sim-api.ts';
-import type { ApiTraits } from './sim-api.ts';
 import { SimBroker } from './sim-broker.ts';
 import { SIM_DESTINATION } from './sim-destination.ts';
 import { CERTIFICATES, certificatesIn, isCertified } from './check-certificates.ts';
@@ -108,14 +107,6 @@ const POISONED_CALM_MS = 25_000;
 const ODD = 3;
 const ODD_WAYS = ['word', 'brace', 'quote', 'cut'] as const;
 
-/**
- * Clocks by which nothing that is published seems to be made later than it was: what comes again would
- * pass for new.
- */
-function withTrueClocks(traits: ApiTraits): ApiTraits {
-  return { ...traits, stampSkewMs: Math.min(traits.stampSkewMs, traits.dateSkewMs) };
-}
-
 /** One run of the whole pipeline of one resource, all of it decided by the seed. */
 export async function simulate(seed: number, tell?: (line: string) => void): Promise<Run> {
   const chance = new Chance(seed);
@@ -124,7 +115,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   const isLossy = !isSafe && seed % LOSSY === 1; // drawn, it would change what all seeds are
   const isCompacted = seed % COMPACTED === 2;
   const isUpgraded = seed % UPGRADED === 3;
-  const traits = isLossy ? withTrueClocks(drawn.traits) : drawn.traits;
+  const { traits } = drawn;
   const time = new SimTime(START);
   const api = new SimApi(traits, chance, time, drawn.records);
   api.isPersonal = seed % 3 === 0; // drawn, it would change what all seeds are

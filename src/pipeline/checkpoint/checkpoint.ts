@@ -69,7 +69,10 @@ export interface TaskNotes extends Notes {
 export interface TaskBatch extends TaskNotes {
   readonly messages: readonly Message[];
   readonly images: readonly ImageUpdate[];
-  readonly cursor: Pick<Cursor, 'sequence' | 'firstRead' | 'since' | 'keyFields' | 'certificate'>;
+  readonly cursor: Pick<
+    Cursor,
+    'sequence' | 'firstRead' | 'since' | 'newestStamp' | 'keyFields' | 'certificate'
+  >;
 }
 
 /**

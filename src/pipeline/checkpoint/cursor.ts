@@ -19,6 +19,11 @@ export interface Cursor {
   readonly firstRead: InitialSnapshot;
   /** Where the next window of modification dates begins (before any lookback): server's ms. */
   readonly since: number | null;
+  /**
+   * Newest `created_at` or `updated_at` of a published record, in epoch ms. The clock that stamps records may run ahead of the server's
+   * `Date`. Absent before the first stamp, and in cursors of older versions.
+   */
+  readonly newestStamp?: number;
   /** What the records' keys are made of; null until that was chosen. Never changes after. */
   readonly keyFields: readonly string[] | null;
   /** The number of partitions that its events were written with. Absent in older cursors. */
@@ -67,6 +72,11 @@ export interface InitialSnapshot {
    * Default true: of older cursors.
    */
   readonly caughtUp?: boolean;
+  /**
+   * The cursor's `newestStamp` when the topic was found to have lost events, in epoch ms: a record created by then may have been published
+   * before the loss, so it is not new. Absent in a first snapshot.
+   */
+  readonly publishedUpTo?: number;
 }
 
 /** The cursor of a task that has read nothing yet. */
@@ -87,8 +97,9 @@ export const NOTHING_READ: InitialSnapshot = { startedAt: null, position: null, 
 
 /** Where a topic is found to have lost events: all is read anew, and what is missing published again. */
 export function readAnew(cursor: Cursor): Cursor {
-  const { losses = 0, sequence } = cursor;
-  return { ...cursor, firstRead: NOTHING_READ, losses: losses + 1, lostSequence: sequence };
+  const { losses = 0, sequence, newestStamp: publishedUpTo } = cursor;
+  const firstRead = { ...NOTHING_READ, ...(publishedUpTo !== undefined && { publishedUpTo }) };
+  return { ...cursor, firstRead, losses: losses + 1, lostSequence: sequence };
 }
 
 /** @throws CellarstreamError `CURSOR_UNREADABLE` when the text is no cursor of this version. */

@@ -50,7 +50,9 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
 }
 
 /** How far a task has come by the commits so far. */
-export type Progress = Pick<Cursor, 'firstRead' | 'since' | 'sequence'>;
+export type Progress = Pick<Cursor, 'firstRead' | 'since' | 'sequence'> & {
+  readonly newestStamp?: number | undefined;
+};
 
 /** What a plan goes by; nothing of it is changed. */
 export interface PlanOptions {
@@ -134,6 +136,8 @@ export function planning(
       keys.some((key) => checkpoint.isUnseen(key, sweep.number)) ||
       ids.some((id) => checkpoint.run(id)!.seen < sweep.number);
     const { firstRead, since } = progressWith(batch, progress);
+    const newestStamp = newestStampOf(difference, progress.newestStamp);
+    const stamped = newestStamp !== undefined && { newestStamp };
     return {
       batch,
       changes,
@@ -143,7 +147,11 @@ export function planning(
       undecided,
       unconfirmed,
       // What is not committed has used no sequence.
-      commit: { messages, images, cursor: { sequence, firstRead, since, keyFields }, ...notes },
+      commit: {
+        ...{ messages, images },
+        cursor: { sequence, firstRead, since, ...stamped, keyFields },
+        ...notes,
+      },
       notes,
       way: mustBeTold ? 'commit' : mustBeKept() ? 'keep' : 'nothing',
     };
@@ -193,7 +201,7 @@ function runsOf(
 function progressWith(
   batch: ReadBatch,
   { firstRead, since }: Progress,
-): Omit<Progress, 'sequence'> {
+): Pick<Progress, 'firstRead' | 'since'> {
   if (batch.lane === 'first-read') return { firstRead: batch.snapshot, since };
   if (batch.lane !== 'poll' && batch.lane !== 'sweep') return { firstRead, since };
   const caughtUp = firstRead.done && batch.catchesUp;
@@ -201,6 +209,20 @@ function progressWith(
     firstRead: caughtUp ? { ...firstRead, caughtUp } : firstRead,
     since: (batch.lane === 'poll' ? batch.since : undefined) ?? since,
   };
+}
+
+/** Newest stamp of a published record once these changes are committed, in epoch ms; undefined before the first one. */
+function newestStampOf(
+  { read, changes }: Difference<ComparedBatch>,
+  before: number | undefined,
+): number | undefined {
+  const changed = new Set(changes.map(({ key }) => key));
+  let newest = before;
+  for (const { key, createdAt, updatedAt } of changed.size > 0 ? read.records : []) {
+    if (!changed.has(key) || (createdAt ?? updatedAt) === null) continue;
+    newest = Math.max(newest ?? -Infinity, createdAt ?? -Infinity, updatedAt ?? -Infinity);
+  }
+  return newest;
 }
 
 /** A sweep that knows what a batch has settled, and what it has not. */

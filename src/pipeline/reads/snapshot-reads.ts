@@ -58,7 +58,9 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
     const done = page.next === undefined;
     position = page.next ?? null;
     hasBegun = true;
+    const { publishedUpTo } = firstRead;
     const snapshot: InitialSnapshot = {
+      ...(publishedUpTo !== undefined && { publishedUpTo }),
       startedAt,
       position,
       done,
