@@ -33,9 +33,8 @@ const START = Date.parse('2026-06-01T12:00:00Z');
 const CALM_MS = 180_000;
 const SCARCE_CALM_MS = 3_600_000;
 /**
- * The same, in ms, where a reading or a login may take minutes by design. Where large pages fail with 504, each page is tried for some seconds before it is
- * read in smaller ones, so a reading takes over a minute; the initial snapshot and the two readings of a deletion take one each. Where a dead token is reported as any
- * other failure, `LoginPace` leaves one minute, then two and more between early logins, and the newest token may be dead as the calm begins.
+ * The same, in ms, if the newest token is dead as the calm begins, and the API reports that as any other failure: `LoginPace` then leaves one minute, later
+ * two and more, between early logins.
  */
 const SLOW_CALM_MS = 600_000;
 /** Statuses that say that a token is dead: the gaps between early logins are shorter than after other failures. */
@@ -298,8 +297,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   const calmAt = time.now();
   requestCertificate();
   for (const each of processes) each.dangers = SAFE;
-  const isSlow =
-    api.paging.large !== undefined || (api.isTokenDead && !REFUSALS.has(api.deadToken[0]));
+  const isSlow = api.isTokenDead && !REFUSALS.has(api.deadToken[0]);
   const most = isScarce ? SCARCE_CALM_MS : isSlow ? SLOW_CALM_MS : CALM_MS;
   const published = imagesOf(broker, registry, topic);
   const isWellCertified = () => {

@@ -101,6 +101,11 @@ export class TokenEvidence {
     return [...this.#troubles.values()].some(({ retryAt }) => retryAt > now);
   }
 
+  /** Whether other lists refuse the token, too. */
+  isRefusedBeside({ list }: TokenUse): boolean {
+    return [...this.#troubles.keys()].some((other) => other !== list);
+  }
+
   /** Whether this list has ever answered with a page to this token. */
   hasWorkedFor(list: string): boolean {
     return this.#worked.has(list);

@@ -165,9 +165,9 @@ export class TokenLife {
       if (isDead) newest.dies();
       return this.#logsIn(again(isDead ? 0 : FIRST_PAUSE_MS), now);
     }
-    const isForbidden = isRefusal
-      ? refusedTokens >= MAX_REFUSED_TOKENS
-      : refusedTokens > 1 && !isKnown;
+    const mayBeToken = newest.state !== 'proven' && newest.isRefusedBeside(use);
+    const most = isRefusal || mayBeToken ? MAX_REFUSED_TOKENS : 2;
+    const isForbidden = refusedTokens >= most && (isRefusal || !isKnown);
     return isForbidden ? FINAL : again(pauseMs);
   }
 
