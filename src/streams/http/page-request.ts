@@ -57,7 +57,7 @@ export type PageRequest = (
 
 const ENDLESS: PagePatience = { isGivenUp: () => false, isOfPage: () => false };
 
-/** Options of {@link pageRequest}. */
+/** Options of a page request. */
 export interface PageRequestOptions {
   /** The list's address, such as `https://api.example/v1/orders`. */
   readonly url: URL;

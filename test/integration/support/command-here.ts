@@ -48,14 +48,13 @@ export async function commandHere(
 
 function capture(stream: NodeJS.WriteStream) {
   let text = '';
-  const spy = vi.spyOn(stream, 'write').mockImplementation(((
-    chunk: string | Uint8Array,
-    ...rest: unknown[]
-  ) => {
-    text += String(chunk);
-    const done = rest.at(-1);
-    if (typeof done === 'function') (done as () => void)();
-    return true;
-  }));
+  const spy = vi
+    .spyOn(stream, 'write')
+    .mockImplementation((chunk: string | Uint8Array, ...rest: unknown[]) => {
+      text += String(chunk);
+      const done = rest.at(-1);
+      if (typeof done === 'function') (done as () => void)();
+      return true;
+    });
   return { spy, text: () => text };
 }
