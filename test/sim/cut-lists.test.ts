@@ -48,7 +48,7 @@ async function story(
     versions: (chains.get(String(first)) ?? []).length,
     tombstones: [...chains.values()].flat().filter((event) => event === 'tombstone').length,
     letters: broker.read('sim.dead-letters').length,
-    /** Of certificates of readings that lack a published record. */
+    /** Proofs of the certificates whose reading lacks a published record. */
     proofs: new Set(
       certificatesIn(broker)
         .filter(({ at }) => at > time.now() - 8 * A_MINUTE_MS)
