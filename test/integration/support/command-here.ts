@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util';
 import { vi } from 'vitest';
 import { CellarstreamError, describeError } from '../../../src/core/errors.ts';
 import type { Env } from './service.ts';
@@ -43,7 +44,12 @@ export async function commandHere(
       }
     });
   }
-  return { exit, stdout: out.text(), stderr: err.text() };
+  // Whether there are colors was decided by the environment in which the tests began, such as `CI`.
+  const [stdout, stderr] = [out.text(), err.text()].map(stripVTControlCharacters) as [
+    string,
+    string,
+  ];
+  return { exit, stdout, stderr };
 }
 
 function capture(stream: NodeJS.WriteStream) {
