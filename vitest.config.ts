@@ -13,38 +13,41 @@ const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 't
 /** Integration tests that measure time: no other test may run beside them. `alerts` needs Prometheus, too. */
 const ALONE = ['freshness', 'alerts'].map((name) => `test/integration/${name}.test.ts`);
 /**
- * Integration tests that `npm test` leaves out, slowest first: they wait for minutes of quota, start clusters or fleets, or kill processes. The gate runs
- * them (`slow-all`). CONTRIBUTING.md names the everyday tests of the same promises.
+ * Integration tests that `npm test` leaves out, slowest first: they start clusters or fleets, or kill processes. The gate runs them (`slow-all`).
+ * CONTRIBUTING.md names the everyday tests of the same promises.
  */
 const SLOW = [
+  'producer-cluster',
+  'fleet-commands',
+  'resync',
+  'lost-topic',
+  'fleet-apart',
+  'fleet',
+  'fleet-handover',
+  'managed-kafka',
+  'verify',
+  'state-damage',
+  'cluster',
+  'page-fleet',
+  'resume',
+  'group-kill',
+  'replay-pressure',
+  'growth',
+  'shared-connections',
+  'replay-outage',
+].map((name) => `test/integration/${name}.test.ts`);
+/** Integration tests of `npm run test:long` alone: they wait for minutes of quota, or do on a larger scale what the chaos run of the gate does. */
+const LARGE = [
   'takeovers',
   'unknown-commit',
   'resume-quota',
   'permits',
   'outage',
-  'producer-cluster',
-  'fleet-commands',
-  'resync',
-  'verify',
-  'lost-topic',
-  'fleet-apart',
-  'state-damage',
   'kill',
   'initial-snapshot',
-  'managed-kafka',
-  'fleet',
-  'fleet-handover',
-  'cluster',
   'demo-fleet',
-  'group-kill',
-  'replay-pressure',
-  'beside',
-  'page-fleet',
-  'resume',
-  'growth',
   'services',
-  'shared-connections',
-  'replay-outage',
+  'beside',
 ].map((name) => `test/integration/${name}.test.ts`);
 /** Everyday integration tests that take longest: started last, they would be waited for. */
 const LONG = [
@@ -60,7 +63,7 @@ const LONG = [
   'replay',
   'group',
 ].map((name) => `test/integration/${name}.test.ts`);
-const LONGEST = [...SLOW, ...LONG].map((path) => `/${path}`);
+const LONGEST = [...LARGE, ...SLOW, ...LONG].map((path) => `/${path}`);
 
 /** The longest first, then as vitest knows them. */
 class LongestFirst extends BaseSequencer {
@@ -163,7 +166,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          exclude: [...SLOW, ...ALONE],
+          exclude: [...LARGE, ...SLOW, ...ALONE],
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
@@ -173,7 +176,6 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
-      // The rest of them: most of the time they wait, so more run at once.
       {
         test: {
           name: 'slow-all',
@@ -181,7 +183,7 @@ export default defineConfig({
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          maxWorkers: 4,
+          maxWorkers: 2,
           isolate: false,
         },
       },

@@ -163,7 +163,8 @@ describe('resync', () => {
     await expect.poll(() => pollsOf(sandbox).length, { timeout: 30_000 }).toBe(1);
     sandbox.setStatus(100_004, 'payment_status', 'refunded');
     const { acks } = await resync(env, '--order', '100004');
-    expect(acks).toMatchObject([{ status: 'done', events: 2 }]);
+    // The update and the repetition; only the latter if a probe of the dates or a late poll has met the change first.
+    expect(acks).toMatchObject([{ status: 'done', events: expect.toBeOneOf([1, 2]) as number }]);
 
     const mine = (await eventsOf('resync-changed')).filter(({ key }) => key === '100004');
     expect(mine.map(({ op }) => op)).toEqual(['r', 'u', 'r']);
