@@ -9,9 +9,11 @@ const report = process.env.TEST_REPORT;
 /** Vitest leaves one core to itself, which of two is half: too much where nothing but they is needed. */
 const ALL_CORES = '100%';
 
+const integrationTest = (name: string) => `test/integration/${name}.test.ts`;
+
 const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 'test/types/**'];
 /** Integration tests that measure time: no other test may run beside them. `alerts` needs Prometheus, too. */
-const ALONE = ['freshness', 'alerts'].map((name) => `test/integration/${name}.test.ts`);
+const ALONE = ['freshness', 'alerts'].map(integrationTest);
 /**
  * Integration tests that `npm test` leaves out, slowest first: they start clusters or fleets, or kill processes. The gate runs them (`slow-all`).
  * CONTRIBUTING.md names the everyday tests of the same promises.
@@ -35,7 +37,7 @@ const SLOW = [
   'growth',
   'shared-connections',
   'replay-outage',
-].map((name) => `test/integration/${name}.test.ts`);
+].map(integrationTest);
 /** Integration tests of `npm run test:long` alone: they wait for minutes of quota, or do on a larger scale what the chaos run of the gate does. */
 const LARGE = [
   'takeovers',
@@ -48,7 +50,7 @@ const LARGE = [
   'demo-fleet',
   'services',
   'beside',
-].map((name) => `test/integration/${name}.test.ts`);
+].map(integrationTest);
 /** Everyday integration tests that take longest: started last, they would be waited for. */
 const LONG = [
   'lifecycle',
@@ -62,8 +64,8 @@ const LONG = [
   'redaction',
   'replay',
   'group',
-].map((name) => `test/integration/${name}.test.ts`);
-const LONGEST = [...LARGE, ...SLOW, ...LONG].map((path) => `/${path}`);
+].map(integrationTest);
+const LONGEST = [...LARGE, ...SLOW, ...LONG];
 
 /** The longest first, then as vitest knows them. */
 class LongestFirst extends BaseSequencer {
@@ -92,7 +94,7 @@ const ON_KAFKA = [
   ...['resume', 'written-since', 'compacted', 'secured'],
   ...['managed', 'managed-kafka'],
   ...['replay', 'replay-cli', 'replay-outage', 'replay-pressure', 'table', 'group', 'group-kill'],
-].map((name) => `test/integration/${name}.test.ts`);
+].map(integrationTest);
 /** Those that put something in the place of a module: what one file puts there is seen by no other. */
 const MOCKED = ['test/**/*.mocked.test.ts'];
 

@@ -60,7 +60,7 @@ it.each(['arrival', 'time'] as const)(
   },
 );
 
-it('fetches nothing more when nobody listens any longer', async () => {
+it('fetches nothing more once it is unsubscribed from', async () => {
   const { registry } = await clientsOfIt();
   const { kafka, received } = countingKafka();
   let count = 0;

@@ -323,9 +323,9 @@ export class SimApi {
     const text = whole.split(CUT, 1)[0]!;
     if (fault === 'truncated') return this.#answer(200, text, {}, text.length / 2);
     const shownRows = rows.filter((row) => !this.#isOdd(row));
-    // What was set back by the answer of a replica, or of a cache, need not be published. Nor need pages that only show
-    // why another one fails: one or two records elsewhere (`page-placement.ts`), and what is behind the front half of a page that is too
-    // large (`page-split.ts`): it is read again in smaller pages.
+    // Three kinds of answers need not be published: stale ones of a replica or a cache; probes of one or two records, which only show why another
+    // page fails (`page-placement.ts`); and parts behind the front half of a page that is too large (`page-split.ts`), which are read
+    // again in smaller pages.
     const isProbe = isPage && query.pageSize <= MOST_PROBED;
     const isOwed = behindMs === 0 && !isProbe && !this.#backParts.has(placeText(query));
     const shown = { query, rows: shownRows, isOwed };

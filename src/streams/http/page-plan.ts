@@ -63,7 +63,7 @@ export class PagePlan {
   #short: number | undefined;
   /** Largest size to ask for since larger pages failed. */
   #usable = Infinity;
-  /** Smallest size that failed since then: once a page of it is answered, the server has recovered. */
+  /** Size of the newest page that was found too large: once a page with as many records is answered, any size is asked for again. */
   #failing = Infinity;
   #servedTo = Infinity;
   #isTrying = false;
