@@ -23,7 +23,7 @@ export interface Cursor {
    * Newest `created_at` or `updated_at` of a published record, in epoch ms. The clock that stamps records may run ahead of the server's
    * `Date`. Absent before the first stamp, and in cursors of older versions.
    */
-  readonly newestStamp?: number;
+  readonly newestStamp?: number | undefined;
   /** What the records' keys are made of; null until that was chosen. Never changes after. */
   readonly keyFields: readonly string[] | null;
   /** The number of partitions that its events were written with. Absent in older cursors. */
@@ -76,7 +76,7 @@ export interface InitialSnapshot {
    * The cursor's `newestStamp` when the topic was found to have lost events, in epoch ms: a record created by then may have been published
    * before the loss, so it is not new. Absent in a first snapshot.
    */
-  readonly publishedUpTo?: number;
+  readonly publishedUpTo?: number | undefined;
 }
 
 /** The cursor of a task that has read nothing yet. */
@@ -98,7 +98,7 @@ export const NOTHING_READ: InitialSnapshot = { startedAt: null, position: null, 
 /** Where a topic is found to have lost events: all is read anew, and what is missing published again. */
 export function readAnew(cursor: Cursor): Cursor {
   const { losses = 0, sequence, newestStamp: publishedUpTo } = cursor;
-  const firstRead = { ...NOTHING_READ, ...(publishedUpTo !== undefined && { publishedUpTo }) };
+  const firstRead = { ...NOTHING_READ, publishedUpTo };
   return { ...cursor, firstRead, losses: losses + 1, lostSequence: sequence };
 }
 

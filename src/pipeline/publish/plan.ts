@@ -50,9 +50,7 @@ export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
 }
 
 /** How far a task has come by the commits so far. */
-export type Progress = Pick<Cursor, 'firstRead' | 'since' | 'sequence'> & {
-  readonly newestStamp?: number | undefined;
-};
+export type Progress = Pick<Cursor, 'firstRead' | 'since' | 'newestStamp' | 'sequence'>;
 
 /** What a plan goes by; nothing of it is changed. */
 export interface PlanOptions {
@@ -137,7 +135,6 @@ export function planning(
       ids.some((id) => checkpoint.run(id)!.seen < sweep.number);
     const { firstRead, since } = progressWith(batch, progress);
     const newestStamp = newestStampOf(difference, progress.newestStamp);
-    const stamped = newestStamp !== undefined && { newestStamp };
     return {
       batch,
       changes,
@@ -148,8 +145,9 @@ export function planning(
       unconfirmed,
       // What is not committed has used no sequence.
       commit: {
-        ...{ messages, images },
-        cursor: { sequence, firstRead, since, ...stamped, keyFields },
+        messages,
+        images,
+        cursor: { sequence, firstRead, since, newestStamp, keyFields },
         ...notes,
       },
       notes,

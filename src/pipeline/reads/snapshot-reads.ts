@@ -60,7 +60,7 @@ export function snapshotReads(options: SnapshotReadsOptions): SnapshotReads {
     hasBegun = true;
     const { publishedUpTo } = firstRead;
     const snapshot: InitialSnapshot = {
-      ...(publishedUpTo !== undefined && { publishedUpTo }),
+      publishedUpTo,
       startedAt,
       position,
       done,
