@@ -32,14 +32,14 @@ it(
     const env = { ...given, API_BASE_URL: sandbox.url, API_KEY: sandbox.apiKey };
     const check = () => cliForTest(['check'], { ...env, STATE_DIR: folderForTest() });
     const beside = check();
-    expect(await beside.ended).toBe(0);
+    await beside.succeeded();
     expect(beside.stdout()).toMatch(
       /^account +warn +instance [0-9a-f-]{36} since .*Z runs default: run would take over/m,
     );
 
     expect(await first.end('SIGTERM')).toBe(0);
     const after = check();
-    expect(await after.ended).toBe(0);
+    await after.succeeded();
     expect(after.stdout()).not.toMatch(/account/);
   },
 );

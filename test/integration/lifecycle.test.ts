@@ -363,7 +363,7 @@ describe.concurrent('check', TIMEOUT, () => {
   it('finds everything fine, changes nothing, and ends with 0', async () => {
     const sandbox = await sandboxForTest({ records: { orders: 10 } });
     const check = cliForTest(['check'], settings(sandbox, 'check', folderForTest()));
-    expect(await check.ended).toBe(0);
+    await check.succeeded();
     for (const what of ['settings', 'login', 'orders', 'kafka', 'registry']) {
       expect(check.stdout()).toMatch(new RegExp(`^${what} +ok`, 'm'));
     }
@@ -379,7 +379,7 @@ describe.concurrent('peek', TIMEOUT, () => {
     const sandbox = await sandboxForTest({ records: { orders: 25 } });
     const env = { API_BASE_URL: sandbox.url, API_KEY: sandbox.apiKey, STATE_DIR: folderForTest() };
     const peek = cliForTest(['peek', 'orders'], env);
-    expect(await peek.ended).toBe(0);
+    await peek.succeeded();
     const events = peek
       .stdout()
       .trim()
@@ -388,7 +388,7 @@ describe.concurrent('peek', TIMEOUT, () => {
     expect(events.map(({ after }) => after)).toEqual([...sandbox.truth.records('orders')]);
 
     const some = cliForTest(['peek', 'orders', '--limit', '3'], env);
-    expect(await some.ended).toBe(0);
+    await some.succeeded();
     expect(some.stdout().trim().split('\n')).toHaveLength(3);
   });
 
@@ -404,7 +404,7 @@ describe.concurrent('peek', TIMEOUT, () => {
     await vi.waitUntil(() => before === (before = asked()), { ...PATIENCE, interval: 1_500 });
     expect(before).toBeLessThan(6); // a pipe holds no more
     stdout!.resume();
-    expect(await peek.ended).toBe(0);
+    await peek.succeeded();
     expect(peek.stdout().trimEnd().split('\n')).toHaveLength(1_000);
   });
 });

@@ -62,12 +62,12 @@ describe.skipIf(!canBeManaged)(
   () => {
     it('serve check, run and replay with one whose key is encrypted', async () => {
       const env = settings('mutual', managed.withCertificate());
-      expect(await cliForTest(['check'], env).ended).toBe(0);
+      await cliForTest(['check'], env).succeeded();
       const service = cliForTest(['run'], env);
       await service.logged(({ event, done }) => event === 'first-read' && done === true);
       expect(await service.end('SIGTERM')).toBe(0);
       const reader = cliForTest(['replay', 'orders'], env);
-      expect(await reader.ended).toBe(0);
+      await reader.succeeded();
       expect(reader.stdout().trim().split('\n')).toHaveLength(20);
     });
 

@@ -172,7 +172,7 @@ it('personal fields are in no topic, no file, no log and no output; and out of w
   const successor = cliForTest(['run'], later);
   await successor.logged(({ event, resource }) => event === 'ready' && resource === 'orders');
   const again = cliForTest(['resync', '--resource', 'orders'], later);
-  expect(await again.ended).toBe(0);
+  await again.succeeded();
   expect(await successor.end('SIGTERM')).toBe(0);
 
   const after = await bytesIn(ends);

@@ -210,7 +210,7 @@ describe.concurrent('the key of a list that nobody has described', TIMEOUT, () =
     expect(await second.end('SIGTERM')).toBe(0);
 
     const checked = cliForTest(['check'], { ...set, STATE_DIR: folderForTest() });
-    expect(await checked.ended).toBe(0);
+    await checked.succeeded();
     expect(checked.stdout()).toMatch(/^customers +ok .*key branch\+number/m);
   });
 
@@ -224,7 +224,7 @@ describe.concurrent('the key of a list that nobody has described', TIMEOUT, () =
     await tells(customers, () => truthOf(sandbox, 'customers'));
 
     const check = cliForTest(['check'], { ...env, STATE_DIR: folderForTest() });
-    expect(await check.ended).toBe(0);
+    await check.succeeded();
     expect(check.stdout()).toMatch(/^products +ok +0 records, no record yet/m);
 
     const created = sandbox.create('products');
@@ -285,7 +285,7 @@ describe.concurrent('peek', TIMEOUT, () => {
     const sandbox = await sandboxForTest({ records: FEW });
     const env = { API_BASE_URL: sandbox.url, API_KEY: sandbox.apiKey, STATE_DIR: folderForTest() };
     const peek = cliForTest(['peek', resource, ...flags], env);
-    expect(await peek.ended).toBe(0);
+    await peek.succeeded();
     const lines = peek.stdout().trimEnd().split('\n');
     const events = lines.map((line) => JSON.parse(line) as { key: string; after: unknown });
     const truth = [...truthOf(sandbox, resource)].slice(0, count);

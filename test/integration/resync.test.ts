@@ -203,7 +203,7 @@ describe('resync', () => {
 
     const second = cliForTest(['run'], env);
     await second.logged(isReady);
-    expect(await waiting.ended).toBe(0);
+    await waiting.succeeded();
     await second.end('SIGKILL');
     const third = cliForTest(['run'], env);
     await third.logged(isReady);
@@ -230,7 +230,7 @@ describe('resync', () => {
     await first.end('SIGKILL');
     sandbox.setLatency(0);
     await cliForTest(['run'], env).logged(isReady);
-    expect(await waiting.ended).toBe(0);
+    await waiting.succeeded();
     expect(acksIn(waiting.stdout())).toMatchObject([{ status: 'done', events: 2_000 }]);
 
     const all = await eventsOf('resync-kill');

@@ -113,12 +113,12 @@ describe.skipIf(!canBeSecured)('a secured connection', () => {
       STATE_DIR: folderForTest(),
     };
     const check = cliForTest(['check'], env);
-    expect(await check.ended).toBe(0);
+    await check.succeeded();
     const service = cliForTest(['run'], env);
     await service.logged(({ event, done }) => event === 'first-read' && done === true);
     expect(await service.end('SIGTERM')).toBe(0);
     const reader = cliForTest(['replay', 'orders'], env);
-    expect(await reader.ended).toBe(0);
+    await reader.succeeded();
     expect(reader.stdout().trim().split('\n')).toHaveLength(20);
     expect(check.stdout()).not.toContain('FAIL');
     expect(service.stderr().split('\n').filter(isTrouble)).toEqual([]);

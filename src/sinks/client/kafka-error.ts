@@ -109,7 +109,7 @@ const INTERRUPTED = /Closed connection|closed by the server|Connection (error|ti
  */
 export function kafkaError(error: unknown, code: ErrorCode = 'KAFKA_UNREACHABLE'): unknown {
   if (error instanceof CellarstreamError || !isKafkas(error)) return error;
-  const all = chain(error);
+  const all = withCauses(error);
   const ours = loginErrorIn(all);
   if (ours && (code === 'KAFKA_UNREACHABLE' || !isRetryable(ours))) return ours;
   const advice = ours ? undefined : all.map(adviceOf).find(Boolean);
@@ -169,7 +169,7 @@ function answeredText(errors: readonly Error[]): string | undefined {
 
 /** Converts the error that ended a group member: `KAFKA_UNREACHABLE` if a new member may succeed, else `KAFKA_REFUSED`. */
 export function memberError(error: unknown, groupId: string): unknown {
-  const malformed = chain(error).find((each) => each instanceof MalformedBytes);
+  const malformed = withCauses(error).find((each) => each instanceof MalformedBytes);
   if (malformed) {
     return new CellarstreamError(
       'KAFKA_REFUSED',
@@ -179,7 +179,7 @@ export function memberError(error: unknown, groupId: string): unknown {
   }
   const known = kafkaError(error);
   const passing = known instanceof CellarstreamError && known.code === 'KAFKA_UNREACHABLE';
-  if (!passing || loginErrorIn(chain(error)) || canPass(error)) return known;
+  if (!passing || loginErrorIn(withCauses(error)) || canPass(error)) return known;
   return new CellarstreamError(
     'KAFKA_REFUSED',
     `Kafka refuses members of the group ${groupId}: see the cause`,
@@ -191,12 +191,12 @@ export function memberError(error: unknown, groupId: string): unknown {
 
 /** Whether kafkajs found no coordinator of a group. Its error does not have the brokers' answer. */
 export function isWithoutCoordinator(error: unknown): boolean {
-  return chain(error).some((each) => each instanceof kafkajs.KafkaJSGroupCoordinatorNotFound);
+  return withCauses(error).some((each) => each instanceof kafkajs.KafkaJSGroupCoordinatorNotFound);
 }
 
 /** Whether the broker refused the producer as outdated (fenced). */
 export function isEpochError(error: unknown): boolean {
-  return chain(error).some(
+  return withCauses(error).some(
     (at) =>
       EPOCH_ERRORS.has(typeOf(at)) ||
       (at instanceof CellarstreamError && at.context.epoch === true),
@@ -205,7 +205,7 @@ export function isEpochError(error: unknown): boolean {
 
 /** Whether the brokers do not support a request, or not the version used here. */
 export function isUnsupported(error: unknown): boolean {
-  return chain(error).some((at) => typeOf(at) === 'UNSUPPORTED_VERSION');
+  return withCauses(error).some((at) => typeOf(at) === 'UNSUPPORTED_VERSION');
 }
 
 function isKafkas(error: unknown): error is Error {
@@ -238,10 +238,10 @@ function typeOf(error: Error): string {
 }
 
 /** The error, its causes, and the errors of an aggregate, all flattened. */
-function chain(error: unknown): Error[] {
+export function withCauses(error: unknown): Error[] {
   if (!(error instanceof Error)) return [];
   const gathered = error instanceof kafkajs.KafkaJSAggregateError ? error.errors : [];
-  return [error, ...gathered.flatMap(chain), ...chain(error.cause)];
+  return [error, ...gathered.flatMap(withCauses), ...withCauses(error.cause)];
 }
 
 /**

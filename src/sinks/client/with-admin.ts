@@ -1,14 +1,14 @@
 import kafkajs from 'kafkajs';
 import type { Admin, Kafka } from 'kafkajs';
 import { defer, firstValueFrom, retry, throwError, timer } from 'rxjs';
-import { kafkaError } from './kafka-error.ts';
+import { kafkaError, withCauses } from './kafka-error.ts';
 
-/** How often brokers are asked about partitions that they don't know yet, ms; and how many times. */
-const ASK_EVERY_MS = 100;
-const MAX_ASKED = 100;
+/** Pause between two attempts, and the time after which no further attempt is begun, ms. */
+const RETRY_AFTER_MS = 100;
+const RETRY_FOR_MS = 10_000;
 /**
- * What brokers say of a topic that was made just now, and of a partition whose leader has moved; kafkajs takes it for
- * the last word in most of what an admin asks.
+ * Error types for a topic that was created a moment ago and for a partition whose leader has moved. kafkajs does not retry most
+ * admin requests that get them; those that it retries fail with an error whose cause has the type.
  */
 const NOT_YET = new Set([
   'UNKNOWN_TOPIC_OR_PARTITION',
@@ -17,8 +17,8 @@ const NOT_YET = new Set([
 ]);
 
 /**
- * Does something with an admin connection that is closed afterwards. Where the brokers don't agree yet on who leads a
- * partition it is begun again, with a new connection that asks for the leaders anew: it must be safe to do twice.
+ * Runs `work` with an admin connection that is closed afterwards. While brokers do not yet know a topic or the leader of a partition, for
+ * up to 10 s, `work` is run again with a new connection, which asks for the leaders anew: it must be safe to do twice.
  *
  * @throws CellarstreamError as {@link kafkaError} makes it of what kafkajs throws.
  */
@@ -26,12 +26,14 @@ export function withAdmin<T>(
   kafka: Pick<Kafka, 'admin'>,
   work: (admin: Admin) => Promise<T>,
 ): Promise<T> {
+  const until = performance.now() + RETRY_FOR_MS;
   return firstValueFrom(
     defer(() => withConnection(kafka.admin(), work)).pipe(
       retry({
-        count: MAX_ASKED,
         delay: (error: unknown) =>
-          isNotYet(error) ? timer(ASK_EVERY_MS) : throwError(() => error),
+          isNotYet(error) && performance.now() < until
+            ? timer(RETRY_AFTER_MS)
+            : throwError(() => error),
       }),
     ),
   ).catch((error: unknown) => {
@@ -49,5 +51,7 @@ async function withConnection<T>(admin: Admin, work: (admin: Admin) => Promise<T
 }
 
 function isNotYet(error: unknown): boolean {
-  return error instanceof kafkajs.KafkaJSProtocolError && NOT_YET.has(error.type);
+  return withCauses(error).some(
+    (each) => each instanceof kafkajs.KafkaJSProtocolError && NOT_YET.has(each.type),
+  );
 }

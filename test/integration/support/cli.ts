@@ -23,6 +23,8 @@ export interface Cli {
   readonly logged: (accept: (line: LogLine) => boolean) => Promise<LogLine>;
   /** Resolves when it has ended, with its code or the name of the signal. */
   readonly ended: Promise<number | NodeJS.Signals>;
+  /** Resolves when it has ended with code 0; otherwise rejects with what it printed. */
+  readonly succeeded: () => Promise<void>;
   /** Sends a signal and waits for the end. */
   readonly end: (signal: NodeJS.Signals) => Promise<number | NodeJS.Signals>;
 }
@@ -71,6 +73,10 @@ export function runCli(
     stderr: () => stderr,
     lines: () => lines,
     ended,
+    succeeded: async () => {
+      const code = await ended;
+      if (code !== 0) throw new Error(`ended with ${code}: ${(stdout + stderr).slice(-4_000)}`);
+    },
     end: (signal) => {
       child.kill(signal);
       return ended;

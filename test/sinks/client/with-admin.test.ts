@@ -41,6 +41,22 @@ describe('work with an admin connection', () => {
     expect(counts).toEqual({ opened: 4, closed: 4 });
   });
 
+  it('is begun again where kafkajs has itself retried in vain', async () => {
+    const { counts, kafka } = cluster();
+    const [inVain, done] = [says(['UNKNOWN_TOPIC_OR_PARTITION']), says([])];
+    const work = () =>
+      counts.opened > 1
+        ? done()
+        : inVain().catch((error: Error) => {
+            throw new kafkajs.KafkaJSNumberOfRetriesExceeded(error, {
+              retryCount: 2,
+              retryTime: 114,
+            });
+          });
+    expect(await withAdmin(kafka, work)).toBe('done');
+    expect(counts).toEqual({ opened: 2, closed: 2 });
+  });
+
   it('finds Kafka away where all brokers go as they are asked for metadata, over which kafkajs trips', async () => {
     const { kafka } = cluster();
     const admin = new kafkajs.Kafka({ brokers: ['127.0.0.1:1'], logLevel: 0 }).admin();
