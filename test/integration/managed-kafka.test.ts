@@ -34,7 +34,9 @@ const quiet: logCreator = () => () => undefined;
 
 /** Life of the tokens while orders change, in s, and for how long they do, in ms: more than three lives. */
 const TOKEN_LIFE_S = scaled(6, 10);
-const LOAD_MS = scaled(20_000, 35_000);
+const LOAD_MS = scaled(25_000, 35_000);
+/** Sessions last longer than a busy machine delays heartbeats, and less than the load, ms. */
+const SESSION_MS = 20_000;
 
 let managed: ManagedKafka;
 let sandbox: Sandbox;
@@ -118,7 +120,7 @@ describe.skipIf(!canBeManaged)('brokers that take OAuth tokens', BESIDE, () => {
           ...links,
           topic: topicsUnder(prefix).orders,
           groupId: `${prefix}-group`,
-          sessionTimeoutMs: 6_000,
+          sessionTimeoutMs: SESSION_MS,
           onRebalance: (partitions) => rebalances.push(partitions),
           stop$,
         },
@@ -130,7 +132,12 @@ describe.skipIf(!canBeManaged)('brokers that take OAuth tokens', BESIDE, () => {
     running.add(
       membership({
         group: kafkaGroup(links.kafka, `${prefix}-members`),
-        ...{ sessionTimeoutMs: 6_000, heartbeatMs: 500, leave$: stop$, rejoin$: new Subject() },
+        ...{
+          sessionTimeoutMs: SESSION_MS,
+          heartbeatMs: 500,
+          leave$: stop$,
+          rejoin$: new Subject(),
+        },
         tell: () => Buffer.from('one'),
         share: (members) => new Map(members.map(({ id }) => [id, Buffer.from('all')])),
         // The first group of a cluster waits for its coordinator.

@@ -89,13 +89,14 @@ export async function startManagedKafka(): Promise<ManagedKafka> {
     writeFileSync(join(folder, name), text);
     return join(folder, name);
   };
+  const ca = file('ca.pem', trusted.cert); // written once: commands read it while others are given theirs
   let certificates = 0;
   const withCertificate = (certificate: Certificate | null = trusted.issue()): Env => {
     const name = `client-${(certificates += 1)}`;
     return {
       KAFKA_BROKERS: listeners.MUTUAL!,
       KAFKA_SSL: 'true',
-      KAFKA_SSL_CA_FILE: file('ca.pem', trusted.cert),
+      KAFKA_SSL_CA_FILE: ca,
       ...(certificate && {
         KAFKA_SSL_CERT_FILE: file(`${name}.pem`, certificate.cert),
         KAFKA_SSL_KEY_FILE: file(`${name}.key`, encrypted(certificate.key)),
