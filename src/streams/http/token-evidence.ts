@@ -13,6 +13,12 @@ export type TokenOutcome =
   /** A status that is final for a request unless the token was to blame: 400, 419, 498. */
   | 'failed-for-good';
 
+/** Times of a request and of its answer, in ms on the scheduler's clock. The server judged the token at some moment between them. */
+export interface Exchange {
+  readonly sentAt: number;
+  readonly answeredAt: number;
+}
+
 /** A request that was sent with a token. */
 export interface TokenUse {
   readonly token: Token;
@@ -22,16 +28,15 @@ export interface TokenUse {
   readonly isSelective?: boolean;
   /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
-  /** When the query's previous try was sent, in ms, if it failed with the same token and status; undefined for a first try. */
-  readonly lastTry?: number | undefined;
+  /** The query's previous try, if it failed with the same token and status; undefined for a first try. */
+  readonly lastTry?: Exchange | undefined;
 }
 
 /** Refusals of a token by one list since its last success there. */
 export interface Trouble {
   /** Refusals, counting requests that were in flight together as one. */
   readonly count: number;
-  /** When the newest of them was sent, in ms on the scheduler's clock. */
-  readonly sentAt: number;
+  readonly newest: Exchange;
   /** Whether the token was accepted elsewhere before one of them and after it, so that the list itself refuses. */
   readonly isOwn: boolean;
   /** When the list may try the token again, in ms on the scheduler's clock. */
@@ -57,7 +62,7 @@ export class TokenEvidence {
   #isRepeated = false;
   /** Send time of the newest request that succeeded, by list. */
   readonly #worked = new Map<string, number>();
-  /** Send time of the earliest request that succeeded. */
+  /** Time of the first answer that was a success. */
   #firstWorked = Infinity;
   readonly #troubles = new Map<string, Trouble>();
   /** Time of the first failure in a minute that was found to be the query's own fault, by list. */
@@ -111,17 +116,18 @@ export class TokenEvidence {
     return this.#worked.has(list);
   }
 
-  /** Whether a request has succeeded that was sent after this one, or after the query's previous try. */
-  hasWorkedBeside({ sentAt, lastTry = sentAt }: TokenUse): boolean {
-    return this.#hasWorkedSince(Math.min(sentAt, lastTry));
+  /** Whether a request has succeeded that was sent after this one, or after the answer to the query's previous try. */
+  hasWorkedBeside({ sentAt, lastTry }: TokenUse): boolean {
+    return this.#hasWorkedSince(lastTry?.answeredAt ?? sentAt);
   }
 
   /**
-   * Whether the server accepted the token at a time, in ms on the scheduler's clock: requests sent before and after it succeeded. A success on one side proves nothing,
-   * as a token may be young before and dead after.
+   * Whether the server accepted the token during an exchange: a request was answered with success before it began, and another one was
+   * sent after it ended and succeeded. A success on one side proves nothing, as a token may be young before and dead after. A request that was under way at the same time
+   * proves nothing either, as the server may have judged it earlier.
    */
-  wasAcceptedAt(time: number): boolean {
-    return this.#firstWorked < time && this.#hasWorkedSince(time);
+  wasAcceptedDuring({ sentAt, answeredAt }: Exchange): boolean {
+    return this.#firstWorked < sentAt && this.#hasWorkedSince(answeredAt);
   }
 
   /** Records that a failure for good was the query's own fault, and not the token's. */
@@ -142,9 +148,9 @@ export class TokenEvidence {
   }
 
   /** Records a success. */
-  works({ list, sentAt }: TokenUse): void {
+  works({ list, sentAt }: TokenUse, now: number): void {
     this.#worked.set(list, Math.max(sentAt, this.#worked.get(list) ?? -Infinity));
-    this.#firstWorked = Math.min(sentAt, this.#firstWorked);
+    this.#firstWorked = Math.min(now, this.#firstWorked);
     this.#troubles.delete(list);
     this.#failingSince = undefined;
     this.#isDead = false;
@@ -160,9 +166,9 @@ export class TokenEvidence {
     const before = this.#troubles.get(list);
     if (before && sentAt < before.retryAt) return before;
     const count = (before?.count ?? 0) + 1;
-    const isOwn = before !== undefined && (before.isOwn || this.wasAcceptedAt(before.sentAt));
+    const isOwn = before !== undefined && (before.isOwn || this.wasAcceptedDuring(before.newest));
     const retryAt = now + Math.min(FIRST_PAUSE_MS * 2 ** (count - 1), MAX_PAUSE_MS);
-    const trouble = { count, sentAt, isOwn, retryAt };
+    const trouble = { count, newest: { sentAt, answeredAt: now }, isOwn, retryAt };
     this.#troubles.set(list, trouble);
     return trouble;
   }

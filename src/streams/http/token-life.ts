@@ -3,7 +3,7 @@ import type { Doubt, LoginPace } from './login-pace.ts';
 import { FIRST_PAUSE_MS, isTooOld, TokenEvidence } from './token-evidence.ts';
 import type { TokenOutcome, TokenUse } from './token-evidence.ts';
 
-export type { TokenOutcome, TokenUse } from './token-evidence.ts';
+export type { Exchange, TokenOutcome, TokenUse } from './token-evidence.ts';
 
 /** How a list goes on after a request. */
 export interface TokenVerdict {
@@ -40,8 +40,8 @@ const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false }
  * - A token that worked for a list and is refused by it is dead.
  * - A list that refuses a token which other lists accept is forbidden. So are queries by date or number that the list refuses while it accepts
  *   the token without them. The proof is that requests sent before and after a refusal succeeded.
- * - Once a failure that would be final was found to be the query's own, and the list has answered another query since, further
- *   ones are final at once for a minute: the search for dates that a list accepts asks a dozen such queries.
+ * - Once a failure of a query by date or number that would be final was found to be the query's own, and the list has answered another
+ *   such query since, further ones are final at once for a minute: the search for dates that a list accepts asks a dozen such queries.
  * - A token that brought nothing but failures for five seconds, or a failure that would be final, may be a dead token that is
  *   reported in another way. One login shows it; {@link LoginPace} makes the gaps between such logins grow.
  */
@@ -101,8 +101,9 @@ export class TokenLife {
   report(use: TokenUse, outcome: TokenOutcome, now: number): TokenVerdict {
     const newest = this.#newest;
     if (use.token.text !== newest?.token.text) return this.#reportOld(use, outcome, now);
-    if (outcome === 'worked') return this.#works(newest, use);
-    const mayBeQuery = outcome === 'failed-for-good';
+    if (outcome === 'worked') return this.#works(newest, use, now);
+    // Only of queries by date or number: the whole list has no other way to be read.
+    const mayBeQuery = outcome === 'failed-for-good' && use.isSelective === true;
     if (mayBeQuery && newest.isFineBesideFailures(use, now)) return FINAL;
     newest.fails(use, now);
     if (outcome === 'failed') return this.#fails(newest, use, now);
@@ -111,8 +112,8 @@ export class TokenLife {
     return verdict;
   }
 
-  #works(newest: TokenEvidence, use: TokenUse): TokenVerdict {
-    newest.works(use);
+  #works(newest: TokenEvidence, use: TokenUse, now: number): TokenVerdict {
+    newest.works(use, now);
     this.#previous = undefined;
     this.#refusals.delete(use.list);
     this.#pace.helped();
@@ -148,7 +149,7 @@ export class TokenLife {
     const pauseMs = this.#usablePrevious(now) ? 0 : Math.max(0, trouble.retryAt - now);
 
     if (newest.state === 'dead') return again(0);
-    const isOwn = use.lastTry !== undefined && newest.wasAcceptedAt(use.lastTry);
+    const isOwn = use.lastTry !== undefined && newest.wasAcceptedDuring(use.lastTry);
     if (isAlive && !isRefusal) return isOwn ? FINAL : again(FIRST_PAUSE_MS);
     if (use.isSelective === true && trouble.isOwn && isTooOld(trouble)) return FINAL;
     if (isKnown ? isAlive : !isTooOld(trouble)) return again(pauseMs);
@@ -165,7 +166,8 @@ export class TokenLife {
       if (isDead) newest.dies();
       return this.#logsIn(again(isDead ? 0 : FIRST_PAUSE_MS), now);
     }
-    const mayBeToken = newest.state !== 'proven' && newest.isRefusedBeside(use);
+    // A token that others accepted only before the refusals may have died since.
+    const mayBeToken = newest.state === 'proven' ? !trouble.isOwn : newest.isRefusedBeside(use);
     const most = isRefusal || mayBeToken ? MAX_REFUSED_TOKENS : 2;
     const isForbidden = refusedTokens >= most && (isRefusal || !isKnown);
     return isForbidden ? FINAL : again(pauseMs);

@@ -16,6 +16,7 @@ import { startSandbox } from '../../../src/sandbox/index.ts';
 import { listRequest } from '../../../src/streams/decode/list-request.ts';
 import { login } from '../../../src/streams/http/login.ts';
 import { tokenSource } from '../../../src/streams/http/token.ts';
+import { TokenEvidence } from '../../../src/streams/http/token-evidence.ts';
 import { tokenBucket } from '../../../src/streams/quota/token-bucket.ts';
 import { liveTokens } from '../../sandbox/live-tokens.ts';
 import { SimTime } from '../../sim/sim-time.ts';
@@ -351,6 +352,24 @@ describe('a token that was accepted only for a moment', () => {
     await time.pass(MINUTE);
     expect(failed).toEqual([]);
     expect(api.logins).toHaveLength(2);
+  });
+});
+
+describe('a refusal of a token', () => {
+  it("is the list's own only beside successes that ended before it and began after it", () => {
+    const token = { text: 't', askedAt: 0, serverTime: undefined, lifeMs: 60 * MINUTE };
+    const evidence = new TokenEvidence(token);
+    const refusal = { sentAt: 200, answeredAt: 900 };
+    evidence.works({ token, list: 'orders', sentAt: 0 }, 300);
+    evidence.works({ token, list: 'orders', sentAt: 901 }, 950);
+    expect(evidence.wasAcceptedDuring(refusal)).toBe(false); // the token may have been young
+
+    const other = new TokenEvidence(token);
+    other.works({ token, list: 'orders', sentAt: 0 }, 100);
+    other.works({ token, list: 'orders', sentAt: 899 }, 950);
+    expect(other.wasAcceptedDuring(refusal)).toBe(false); // it may have died since
+    other.works({ token, list: 'orders', sentAt: 901 }, 960);
+    expect(other.wasAcceptedDuring(refusal)).toBe(true);
   });
 });
 
