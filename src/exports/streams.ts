@@ -15,7 +15,12 @@ export { login } from '../streams/http/login.ts';
 export type { LoginOptions, Token } from '../streams/http/login.ts';
 export { tokenSource } from '../streams/http/token.ts';
 export type { TokenSource, TokenSourceOptions } from '../streams/http/token.ts';
-export type { TokenOutcome, TokenUse, TokenVerdict } from '../streams/http/token-life.ts';
+export type {
+  RequestTimes,
+  TokenOutcome,
+  TokenUse,
+  TokenVerdict,
+} from '../streams/http/token-life.ts';
 
 // Quota
 export { during, tokenBucket } from '../streams/quota/token-bucket.ts';

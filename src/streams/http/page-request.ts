@@ -16,7 +16,7 @@ import { logicalClock as newLogicalClock } from './logical-clock.ts';
 import type { LogicalClock, Span } from './logical-clock.ts';
 import type { Token } from './login.ts';
 import type { TokenSource } from './token.ts';
-import type { Exchange, TokenOutcome, TokenUse } from './token-life.ts';
+import type { RequestTimes, TokenOutcome, TokenUse } from './token-life.ts';
 
 /** An answered page whose body is not decoded yet. */
 export interface RawPage extends Pick<HttpAnswer, 'body' | 'text'> {
@@ -167,9 +167,9 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
           if (!isSuccess(answer.status) && !isNone) {
             const { status } = answer;
             const isRepeated = last.status === status && last.token === token;
-            const lastTry = isRepeated ? last.exchange : undefined;
-            const ended = { sentAt: askedAt, answeredAt: scheduler.now() };
-            Object.assign(last, { status, token, exchange: ended });
+            const lastTry = isRepeated ? last.times : undefined;
+            const times = { sentAt: askedAt, answeredAt: scheduler.now() };
+            Object.assign(last, { status, token, times });
             throw failure(answer, { ...use, lastTry }, query, isOfPage);
           }
           const { date, ageMs } = answer;
@@ -231,7 +231,7 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
 interface FailedTry {
   status?: number;
   token?: Token;
-  exchange?: Exchange;
+  times?: RequestTimes;
 }
 
 /** Conclusion about the token from an answer without a page; undefined where the answer allows none. */

@@ -14,7 +14,7 @@ export type TokenOutcome =
   | 'failed-for-good';
 
 /** Times of a request and of its answer, in ms on the scheduler's clock. The server judged the token at some moment between them. */
-export interface Exchange {
+export interface RequestTimes {
   readonly sentAt: number;
   readonly answeredAt: number;
 }
@@ -29,14 +29,14 @@ export interface TokenUse {
   /** When the request was sent, in ms on the scheduler's clock. */
   readonly sentAt: number;
   /** The query's previous try, if it failed with the same token and status; undefined for a first try. */
-  readonly lastTry?: Exchange | undefined;
+  readonly lastTry?: RequestTimes | undefined;
 }
 
 /** Refusals of a token by one list since its last success there. */
 export interface Trouble {
   /** Refusals, counting requests that were in flight together as one. */
   readonly count: number;
-  readonly newest: Exchange;
+  readonly newest: RequestTimes;
   /** Whether the token was accepted elsewhere before one of them and after it, so that the list itself refuses. */
   readonly isOwn: boolean;
   /** When the list may try the token again, in ms on the scheduler's clock. */
@@ -122,11 +122,11 @@ export class TokenEvidence {
   }
 
   /**
-   * Whether the server accepted the token during an exchange: a request was answered with success before it began, and another one was
+   * Whether the server accepted the token during a request: another one was answered with success before it began, and a third was
    * sent after it ended and succeeded. A success on one side proves nothing, as a token may be young before and dead after. A request that was under way at the same time
    * proves nothing either, as the server may have judged it earlier.
    */
-  wasAcceptedDuring({ sentAt, answeredAt }: Exchange): boolean {
+  wasAcceptedDuring({ sentAt, answeredAt }: RequestTimes): boolean {
     return this.#firstWorked < sentAt && this.#hasWorkedSince(answeredAt);
   }
 

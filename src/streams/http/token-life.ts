@@ -3,7 +3,7 @@ import type { Doubt, LoginPace } from './login-pace.ts';
 import { FIRST_PAUSE_MS, isTooOld, TokenEvidence } from './token-evidence.ts';
 import type { TokenOutcome, TokenUse } from './token-evidence.ts';
 
-export type { Exchange, TokenOutcome, TokenUse } from './token-evidence.ts';
+export type { RequestTimes, TokenOutcome, TokenUse } from './token-evidence.ts';
 
 /** How a list goes on after a request. */
 export interface TokenVerdict {
