@@ -11,10 +11,14 @@ export interface Standstill {
   readonly joined: (end: number, records: PageRecords, anchors: readonly Anchor[]) => void;
   /** A page has not joined. Gives the fields that differ in every answer, once that can be told. */
   readonly failed: (records: PageRecords, leftOut: readonly string[]) => readonly string[];
+  /** Whether so many pages have not joined since the scan last came further that none will: the next one is to be read without an overlap. */
+  readonly isHopeless: () => boolean;
 }
 
 /** Pages that did not join, without one that led further between them. */
 const ENOUGH = 3;
+/** As many that the scan has begun again three times: the overlap may be too small for any anchor to be known again. Later in the scan {@link ENOUGH} do. */
+const HOPELESS = 30;
 
 /**
  * Holds the records that a page had for anchors against what a page that did not join says of them. Only
@@ -24,6 +28,7 @@ const ENOUGH = 3;
 export function standstill(): Standstill {
   let furthest = -1;
   let failures = 0;
+  let most = HOPELESS;
   const kept = new Map<string, JsonObject>();
   let differing: ReadonlySet<string>[] = [];
 
@@ -41,6 +46,7 @@ export function standstill(): Standstill {
     },
     failed: (records, leftOut) => {
       failures += 1;
+      if (failures >= HOPELESS) most = ENOUGH;
       const { without } = volatileFields(leftOut);
       for (const [key, record] of byKey(records, kept)) {
         const [was, is] = [without(kept.get(key)!), without(record)] as [JsonObject, JsonObject];
@@ -51,6 +57,7 @@ export function standstill(): Standstill {
       differing = [];
       return found;
     },
+    isHopeless: () => failures >= most,
   };
 }
 

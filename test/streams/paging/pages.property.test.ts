@@ -109,6 +109,16 @@ describe.each(SORTS)('a list in the order %s that moves while it is paged', (sor
     }
   });
 
+  it('comes to its end where the overlap is too small for such records to be known again', async () => {
+    const small = moving.filter(({ overlap }) => overlap < 5).slice(0, VOLATILE_SEEDS);
+    for (const { seed, list: options, pageSize, overlap } of small) {
+      const list = new MovingList({ ...options, churn: 0, bursts: 0, volatile: 'bare' });
+      const { read } = await scan(list, { pageSize, overlap });
+      expect(lost(list, read), `seed ${seed}`).toEqual([]);
+      expect(list.requests, `seed ${seed}`).toBeLessThan(1_000);
+    }
+  });
+
   it('loses nothing when the scan stops anywhere and goes on from its position', async () => {
     for (const { seed, list: options, pageSize, overlap } of moving.slice(0, INTERRUPTED_SEEDS)) {
       const list = new MovingList(options);
