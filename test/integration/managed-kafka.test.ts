@@ -35,7 +35,7 @@ const quiet: logCreator = () => () => undefined;
 /** Life of the tokens while orders change, in s, and for how long they do, in ms: more than three lives. */
 const TOKEN_LIFE_S = scaled(6, 10);
 const LOAD_MS = scaled(25_000, 35_000);
-/** Sessions last longer than a busy machine delays heartbeats, and less than the load, ms. */
+/** Session timeout of the groups, in ms. Too small: a busy machine delays heartbeats for longer. Too large: a lost session is not noticed during the load. */
 const SESSION_MS = 20_000;
 
 let managed: ManagedKafka;

@@ -205,7 +205,12 @@ export function isEpochError(error: unknown): boolean {
 
 /** Whether the brokers do not support a request, or not the version used here. */
 export function isUnsupported(error: unknown): boolean {
-  return withCauses(error).some((at) => typeOf(at) === 'UNSUPPORTED_VERSION');
+  return hasType(error, ['UNSUPPORTED_VERSION']);
+}
+
+/** Whether the error, or one of its causes, has one of these types of Kafka's protocol, such as `LEADER_NOT_AVAILABLE`. */
+export function hasType(error: unknown, types: readonly string[]): boolean {
+  return withCauses(error).some((at) => types.includes(typeOf(at)));
 }
 
 function isKafkas(error: unknown): error is Error {
@@ -238,7 +243,7 @@ function typeOf(error: Error): string {
 }
 
 /** The error, its causes, and the errors of an aggregate, all flattened. */
-export function withCauses(error: unknown): Error[] {
+function withCauses(error: unknown): Error[] {
   if (!(error instanceof Error)) return [];
   const gathered = error instanceof kafkajs.KafkaJSAggregateError ? error.errors : [];
   return [error, ...gathered.flatMap(withCauses), ...withCauses(error.cause)];

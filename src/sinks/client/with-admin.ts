@@ -1,20 +1,15 @@
-import kafkajs from 'kafkajs';
 import type { Admin, Kafka } from 'kafkajs';
 import { defer, firstValueFrom, retry, throwError, timer } from 'rxjs';
-import { kafkaError, withCauses } from './kafka-error.ts';
+import { hasType, kafkaError } from './kafka-error.ts';
 
-/** Pause between two attempts, and the time after which no further attempt is begun, ms. */
+/** Pause between two attempts, and the time after which no further attempt begins, in ms. */
 const RETRY_AFTER_MS = 100;
 const RETRY_FOR_MS = 10_000;
 /**
  * Error types for a topic that was created a moment ago and for a partition whose leader has moved. kafkajs does not retry most
  * admin requests that get them; those that it retries fail with an error whose cause has the type.
  */
-const NOT_YET = new Set([
-  'UNKNOWN_TOPIC_OR_PARTITION',
-  'LEADER_NOT_AVAILABLE',
-  'NOT_LEADER_FOR_PARTITION',
-]);
+const NOT_YET = ['UNKNOWN_TOPIC_OR_PARTITION', 'LEADER_NOT_AVAILABLE', 'NOT_LEADER_FOR_PARTITION'];
 
 /**
  * Runs `work` with an admin connection that is closed afterwards. While brokers do not yet know a topic or the leader of a partition, for
@@ -31,7 +26,7 @@ export function withAdmin<T>(
     defer(() => withConnection(kafka.admin(), work)).pipe(
       retry({
         delay: (error: unknown) =>
-          isNotYet(error) && performance.now() < until
+          hasType(error, NOT_YET) && performance.now() < until
             ? timer(RETRY_AFTER_MS)
             : throwError(() => error),
       }),
@@ -48,10 +43,4 @@ async function withConnection<T>(admin: Admin, work: (admin: Admin) => Promise<T
   } finally {
     await admin.disconnect().catch(() => undefined); // what came before it says more
   }
-}
-
-function isNotYet(error: unknown): boolean {
-  return withCauses(error).some(
-    (each) => each instanceof kafkajs.KafkaJSProtocolError && NOT_YET.has(each.type),
-  );
 }

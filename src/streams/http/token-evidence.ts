@@ -36,8 +36,9 @@ export interface TokenUse {
 export interface Trouble {
   /** Refusals, counting requests that were in flight together as one. */
   readonly count: number;
+  /** The newest of them. */
   readonly newest: RequestTimes;
-  /** Whether the token was accepted elsewhere before one of them and after it, so that the list itself refuses. */
+  /** Whether the server accepted the token elsewhere both before and after one of them, as {@link TokenEvidence.wasAcceptedDuring} defines it, so that the list itself refuses. */
   readonly isOwn: boolean;
   /** When the list may try the token again, in ms on the scheduler's clock. */
   readonly retryAt: number;

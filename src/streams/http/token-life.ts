@@ -39,7 +39,7 @@ const FINAL: TokenVerdict = { isFinal: true, pauseMs: undefined, logsIn: false }
  *   tries it again after 1, 2 and 4 s; only then is there another login.
  * - A token that worked for a list and is refused by it is dead.
  * - A list that refuses a token which other lists accept is forbidden. So are queries by date or number that the list refuses while it accepts
- *   the token without them. The proof is that requests sent before and after a refusal succeeded.
+ *   the token without them. The proof is one success before the refused request was sent, and one of a request sent after the refusal arrived.
  * - Once a failure of a query by date or number that would be final was found to be the query's own, and the list has answered another
  *   such query since, further ones are final at once for a minute: the search for dates that a list accepts asks a dozen such queries.
  * - A token that brought nothing but failures for five seconds, or a failure that would be final, may be a dead token that is
@@ -102,7 +102,7 @@ export class TokenLife {
     const newest = this.#newest;
     if (use.token.text !== newest?.token.text) return this.#reportOld(use, outcome, now);
     if (outcome === 'worked') return this.#works(newest, use, now);
-    // Only of queries by date or number: the whole list has no other way to be read.
+    // The shortcut is limited to queries by date or number, because the list can be read without them.
     const mayBeQuery = outcome === 'failed-for-good' && use.isSelective === true;
     if (mayBeQuery && newest.isFineBesideFailures(use, now)) return FINAL;
     newest.fails(use, now);
@@ -166,7 +166,7 @@ export class TokenLife {
       if (isDead) newest.dies();
       return this.#logsIn(again(isDead ? 0 : FIRST_PAUSE_MS), now);
     }
-    // A token that others accepted only before the refusals may have died since.
+    // The token may have died since its last success, unless it also succeeded after a refusal.
     const mayBeToken = newest.state === 'proven' ? !trouble.isOwn : newest.isRefusedBeside(use);
     const most = isRefusal || mayBeToken ? MAX_REFUSED_TOKENS : 2;
     const isForbidden = refusedTokens >= most && (isRefusal || !isKnown);

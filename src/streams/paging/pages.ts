@@ -179,7 +179,7 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       if (!joint.anchored) {
         tell(joint.adrift ? 'adrift' : 'stepped-back');
         leftOut.add(still.failed(records, leftOut.fields()));
-        return page(still.isHopeless() ? { ...asked, isBlind: true } : joint.next);
+        return page(still.mustReadBlind() ? { ...asked, isBlind: true } : joint.next);
       }
       // A list may claim a next page that is empty: it ends where nothing was, once it is seen again
       // that nothing moved in front of that place.

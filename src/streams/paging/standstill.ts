@@ -11,14 +11,18 @@ export interface Standstill {
   readonly joined: (end: number, records: PageRecords, anchors: readonly Anchor[]) => void;
   /** A page has not joined. Gives the fields that differ in every answer, once that can be told. */
   readonly failed: (records: PageRecords, leftOut: readonly string[]) => readonly string[];
-  /** Whether so many pages have not joined since the scan last came further that none will: the next one is to be read without an overlap. */
-  readonly isHopeless: () => boolean;
+  /** Whether the scan should read its next page without an overlap, because too many pages have failed to join since it last made progress. */
+  readonly mustReadBlind: () => boolean;
 }
 
-/** Pages that did not join, without one that led further between them. */
+/** Number of pages that failed to join, without progress between them, after which differing fields are looked for. Too small: a changed record passes for such a field. */
 const ENOUGH = 3;
-/** As many that the scan has begun again three times: the overlap may be too small for any anchor to be known again. Later in the scan {@link ENOUGH} do. */
-const HOPELESS = 30;
+/**
+ * Number of pages that failed to join, without progress between them, after which the scan reads a page without an overlap. Too small: a list
+ * that changes quickly is read without overlaps, and has to be read again. Too large: a list whose overlap is too small for any anchor to be
+ * recognized costs more requests. Once it was reached, {@link ENOUGH} failures suffice for the rest of the scan.
+ */
+const MAX_FAILURES = 30;
 
 /**
  * Holds the records that a page had for anchors against what a page that did not join says of them. Only
@@ -28,7 +32,7 @@ const HOPELESS = 30;
 export function standstill(): Standstill {
   let furthest = -1;
   let failures = 0;
-  let most = HOPELESS;
+  let maxFailures = MAX_FAILURES;
   const kept = new Map<string, JsonObject>();
   let differing: ReadonlySet<string>[] = [];
 
@@ -46,7 +50,7 @@ export function standstill(): Standstill {
     },
     failed: (records, leftOut) => {
       failures += 1;
-      if (failures >= HOPELESS) most = ENOUGH;
+      if (failures >= MAX_FAILURES) maxFailures = ENOUGH;
       const { without } = volatileFields(leftOut);
       for (const [key, record] of byKey(records, kept)) {
         const [was, is] = [without(kept.get(key)!), without(record)] as [JsonObject, JsonObject];
@@ -57,7 +61,7 @@ export function standstill(): Standstill {
       differing = [];
       return found;
     },
-    isHopeless: () => failures >= most,
+    mustReadBlind: () => failures >= maxFailures,
   };
 }
 

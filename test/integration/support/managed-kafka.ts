@@ -89,7 +89,7 @@ export async function startManagedKafka(): Promise<ManagedKafka> {
     writeFileSync(join(folder, name), text);
     return join(folder, name);
   };
-  const ca = file('ca.pem', trusted.cert); // written once: commands read it while others are given theirs
+  const ca = file('ca.pem', trusted.cert); // written once, as commands of concurrent tests read it
   let certificates = 0;
   const withCertificate = (certificate: Certificate | null = trusted.issue()): Env => {
     const name = `client-${(certificates += 1)}`;
