@@ -4,12 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import kafkajs from 'kafkajs';
+import { expect, vi } from 'vitest';
 import { cachedJars } from '../../../src/devstack/jar-cache.ts';
 import { findJava } from '../../../src/devstack/java-tools.ts';
 import { startKafka } from '../../../src/devstack/kafka-nodes.ts';
 import type { KafkaLaunch } from '../../../src/devstack/services.ts';
 import { Tethered } from '../../../src/devstack/tethered.ts';
 import { kafkaTools } from './java-tool.ts';
+import { PATIENCE_MS } from './running-test.ts';
 import { serverVersions } from './server-versions.ts';
 
 const run = promisify(execFile);
@@ -117,7 +119,10 @@ async function startBroker(kafka: KafkaLaunch) {
 
 export type Right = 'CREATE' | 'DESCRIBE' | 'DESCRIBE_CONFIGS' | 'READ' | 'WRITE';
 
-/** Lets a user do this with all topics, or transactional ids, whose names begin so. */
+/**
+ * Lets a user do this with all topics, or transactional ids, whose names begin so. Returns when the
+ * broker applies it: the controller answers before brokers have heard of it.
+ */
 export async function grant(
   broker: string,
   user: string,
@@ -127,19 +132,32 @@ export async function grant(
 ): Promise<void> {
   const kafka = new kafkajs.Kafka({ brokers: [broker], logLevel: kafkajs.logLevel.NOTHING });
   const admin = kafka.admin();
+  const rule = {
+    resourceType: AclResourceTypes[of],
+    resourceName: prefix,
+    resourcePatternType: ResourcePatternTypes.PREFIXED,
+    principal: `User:${user}`,
+    host: '*',
+    permissionType: AclPermissionTypes.ALLOW,
+  };
   await admin.connect();
   try {
     await admin.createAcls({
-      acl: rights.map((right) => ({
-        resourceType: AclResourceTypes[of],
-        resourceName: prefix,
-        resourcePatternType: ResourcePatternTypes.PREFIXED,
-        principal: `User:${user}`,
-        host: '*',
-        operation: AclOperationTypes[right],
-        permissionType: AclPermissionTypes.ALLOW,
-      })),
+      acl: rights.map((right) => ({ ...rule, operation: AclOperationTypes[right] })),
     });
+    await vi.waitFor(
+      async () => {
+        const { resources } = await admin.describeAcls({
+          ...rule,
+          operation: AclOperationTypes.ANY,
+        });
+        const applied = resources.flatMap(({ acls }) => acls.map(({ operation }) => operation));
+        expect(applied).toEqual(
+          expect.arrayContaining(rights.map((right) => AclOperationTypes[right])),
+        );
+      },
+      { timeout: PATIENCE_MS, interval: 50 },
+    );
   } finally {
     await admin.disconnect();
   }
