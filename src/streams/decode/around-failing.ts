@@ -20,7 +20,7 @@ export interface AroundFailing {
   readonly at: (offset: number) => Observable<Answer>;
   /** Around the first known place in the page; undefined if none is known, or its neighbours have changed. */
   readonly known: () => Observable<Answer | undefined>;
-  /** The answers that show the page up to an offset in it; errors as the page did if they can't be had. */
+  /** The answers that show the page up to an offset in it; errors with `tryAgain` if they can't be had. */
   readonly front: (end: number) => Observable<readonly Answer[]>;
 }
 
@@ -44,7 +44,7 @@ export function aroundFailing(
       switchMap((answer) => {
         if (answer) return more([answer], part.offset + part.pageSize, part.pageSize);
         if (part.pageSize > 1) return behind(row, at, Math.ceil(part.pageSize / 2));
-        if (row.push(at) > MAX_IN_A_ROW) return attempts.failed();
+        if (row.push(at) > MAX_IN_A_ROW) return attempts.tryAgain();
         return probe(attempts).pipe(
           switchMap((other) => (other ? behind(row, at + 1, end - at - 1) : attempts.failed())),
         );
@@ -75,7 +75,9 @@ export function aroundFailing(
       .attempt(part)
       .pipe(
         switchMap((answer) =>
-          answer?.data.length === part.pageSize ? front(at, [...read, answer]) : attempts.failed(),
+          answer?.data.length === part.pageSize
+            ? front(at, [...read, answer])
+            : attempts.tryAgain(),
         ),
       );
   };
@@ -103,7 +105,7 @@ export function aroundFailing(
           switchMap((before) =>
             again(row).pipe(
               switchMap((answers) => {
-                if (answers.some((each) => each !== undefined)) return attempts.failed();
+                if (answers.some((each) => each !== undefined)) return attempts.tryAgain();
                 if (row.length === 1) {
                   const [last, next] = [recordsIn(before).at(-1), after[0]!.data[0]];
                   places.add(isDated, { at: failing, after: last?.key, before: next?.key });
@@ -138,7 +140,7 @@ export function aroundFailing(
         );
       }),
       catchError((failure: unknown) =>
-        failure === attempts.error ? of(undefined) : throwError(() => failure),
+        attempts.isGivenUp(failure) ? of(undefined) : throwError(() => failure),
       ),
     );
   };

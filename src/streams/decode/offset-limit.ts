@@ -77,7 +77,7 @@ export function upToLimit(
     return limit.isAt(attempts, at, other.pagination.total_records).pipe(
       switchMap((isLimit) => {
         if (!isLimit) return of(undefined);
-        if (!isKnown && !limit.isLasting(isPageRefused(attempts.error))) return attempts.failed();
+        if (!isKnown && !limit.isLasting(isPageRefused(attempts.error))) return attempts.tryAgain();
         // The page elsewhere once more: the API or the token may have failed since then.
         return probe(attempts).pipe(
           switchMap((again) => (again ? front(at) : attempts.failed())),

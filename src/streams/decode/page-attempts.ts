@@ -1,6 +1,6 @@
 import { catchError, of, tap, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { isRetryableAtApi } from '../../core/errors.ts';
+import { CellarstreamError, isRetryableAtApi } from '../../core/errors.ts';
 import { oldestOf } from '../http/answer-age.ts';
 import type { ListQuery } from '../http/list-query.ts';
 import type { LogicalClock } from '../http/logical-clock.ts';
@@ -33,6 +33,7 @@ export class PageAttempts {
   readonly #begin: number;
   readonly #unsettled = new Map<number, Answer>();
   #isJoined = false;
+  #retryableError: CellarstreamError | undefined;
 
   constructor(options: PageAttemptsOptions, query: PageQuery, error: unknown) {
     this.#options = options;
@@ -54,8 +55,8 @@ export class PageAttempts {
   }
 
   /**
-   * Another page of the same list; undefined if it fails. When the server is first seen to move pages, errors as the failed page did:
-   * that page is then tried again in whole pages.
+   * Another page of the same list; undefined if it fails. When the server is first seen to move pages, errors with `tryAgain`:
+   * the failed page is then tried again in whole pages.
    *
    * A `probe` that fails in a way that can pass errors with its own error if the failed page was refused: the refusal alone would be final, but the API may
    * be away, or the token dead.
@@ -66,7 +67,7 @@ export class PageAttempts {
       tap((answer) => {
         if (plan.isWhole || !isElsewhere(answer, part)) return;
         plan.foundWhole();
-        throw this.error;
+        throw this.#retryable();
       }),
       catchError((failure: unknown) => {
         if (!(failure instanceof PageFailure)) return throwError(() => failure);
@@ -77,9 +78,30 @@ export class PageAttempts {
     );
   }
 
-  /** Gives up: errors as the failed page did, so its reader tries again later. */
+  /** Gives up, as pages elsewhere fail too: errors as the failed page did, which is final if it was refused. */
   failed(): Observable<never> {
     return throwError(() => this.error);
+  }
+
+  /** Gives up for now, as the answers do not agree: what failed may have passed. Errors so that the page is tried again later, even if it was refused. */
+  tryAgain(): Observable<never> {
+    return throwError(() => this.#retryable());
+  }
+
+  /** Whether an error is one of those by which `failed` and `tryAgain` give up. */
+  isGivenUp(error: unknown): boolean {
+    return error === this.error || error === this.#retryableError;
+  }
+
+  #retryable(): unknown {
+    const { error } = this;
+    if (isRetryableAtApi(error) || !(error instanceof CellarstreamError)) return error;
+    const { code, message, context } = error;
+    this.#retryableError ??= new CellarstreamError(code, message, {
+      context: { ...context, canPass: true },
+      cause: error,
+    });
+    return this.#retryableError;
   }
 
   /** One answer of the parts before and after a gap, as old as its oldest part. */

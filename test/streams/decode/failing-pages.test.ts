@@ -340,6 +340,16 @@ describe('an API that is away', () => {
     },
   );
 
+  it('that refused one part of the list for a while is read in the end, at whichever request the refusals ended', async () => {
+    for (const refused of Array.from({ length: 40 }, (_, n) => n + 1)) {
+      const { list } = serverOf(records(30), (offset, _, nth) =>
+        nth <= refused && offset === 0 ? 400 : undefined,
+      );
+      const answer = await firstValueFrom(list({ offset: 0, pageSize: 10 }, limit));
+      expect(answer.data.length, `the first ${refused} refused`).toBeGreaterThan(0);
+    }
+  });
+
   it('a refusal of every page ends the reading with that refusal, as ever', async () => {
     const { list, met } = serverOf(records(10), () => 400);
     const failure = firstValueFrom(list({ offset: 0, pageSize: 10 }, limit));
