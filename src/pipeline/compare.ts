@@ -57,16 +57,17 @@ export function comparing(
   /**
    * Whether a record whose key is not known is new (`c`) or old (`r`). It is new if it was made after the initial snapshot began.
    * Once the snapshot is done and all that it may have missed has turned up (`caughtUp`), every such record is new. After a loss of events a
-   * record is old if it was created by the newest stamp published before the loss (`publishedUpTo`). A record that START_FROM
-   * had left out is old. A record that does not say when it was made is new once the snapshot is done, or where the
+   * record is old for good if it was created by the newest stamp published before the loss (`publishedUpTo`): an API that cuts its list
+   * off may show it again at any time. A record that START_FROM had left out is old. A record that does not say when it was made is new once the snapshot is done, or where the
    * list was empty when it was first looked at.
    */
   const isNew = ({ createdAt }: KeyedRecord): boolean => {
     const { done, startedAt, caughtUp = true, publishedUpTo = -Infinity } = snapshot();
     if (createdAt !== null && startFrom !== undefined && createdAt < startFrom) return false;
     if (createdAt === null) return done || wasEmpty;
+    if (createdAt <= publishedUpTo) return false;
     if (done && caughtUp) return true;
-    return startedAt !== null && createdAt >= startedAt && createdAt > publishedUpTo;
+    return startedAt !== null && createdAt >= startedAt;
   };
   /** Readings without dates, or with a wide window, meet what START_FROM leaves out: that stays out until it changes. */
   const wantedOf = (records: readonly KeyedRecord[]): readonly KeyedRecord[] =>

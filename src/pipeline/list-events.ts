@@ -92,7 +92,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   };
   const confirmations = new Confirmations({
     now: () => scheduler.now(),
-    inherited: { updates: sequence > 0, deletions: begun.done },
+    inherited: { updates: sequence > 0, deletions: sequence > 0 && begun.done, newestStamp },
   });
   const compared = comparing({
     ...{ task, checkpoint, evolution, images, volatile, personal, confirmations },

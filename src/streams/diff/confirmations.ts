@@ -36,12 +36,18 @@ export interface ConfirmationsOptions {
   /** Local time, ms. */
   readonly now: () => number;
   /**
-   * Kinds of events that an earlier process may have published shortly before: updates, and deletions once the initial snapshot was done.
-   * Default: none.
+   * What an earlier process may have published shortly before: updates, and deletions once the initial snapshot was done. `newestStamp` is the newest
+   * `updated_at` that it published, in epoch ms; undefined if no record had one. Default: nothing.
    */
-  readonly inherited?: { readonly updates: boolean; readonly deletions: boolean };
+  readonly inherited?: Inherited;
   /** Most sightings that wait for a second one. Default 50,000. */
   readonly maxWaiting?: number;
+}
+
+interface Inherited {
+  readonly updates: boolean;
+  readonly deletions: boolean;
+  readonly newestStamp: number | undefined;
 }
 
 interface Waiting {
@@ -55,6 +61,7 @@ interface Replaced {
   readonly at: number;
 }
 
+const NOTHING: Inherited = { updates: false, deletions: false, newestStamp: undefined };
 /** Some 100 bytes each. */
 const MAX_WAITING = 50_000;
 /** Keys of published deletions that are remembered, the newest; some 100 bytes each. */
@@ -73,7 +80,8 @@ const MAX_IMAGES = 4;
  * before the answer was made, or if the answer is older than that (`isStale`).
  *
  * The records that an earlier process replaced or deleted are not known. So until `MAX_LAG_MS` after the start each such state with an equal or
- * missing `updated_at` counts as going back, unless the difference is of hidden fields alone, and a record without an image does if a cache shows it as it was before the start.
+ * missing `updated_at` counts as going back, unless the difference is of hidden fields alone. So does a record without an image, which may have been deleted,
+ * unless its `updated_at` is later than all that was published.
  *
  * All of it is in memory, and bounded. A sighting that finds no room is held back as well, so the published image stays.
  */
@@ -81,7 +89,7 @@ export class Confirmations {
   readonly #now: () => number;
   readonly #maxWaiting: number;
   readonly #startedAt: number;
-  readonly #inherited: { readonly updates: boolean; readonly deletions: boolean };
+  readonly #inherited: Inherited;
   readonly #waiting = new Map<string, Waiting>();
   /** The `updated_at` of deleted records; a Map keeps the order of insertion: the oldest is its first. */
   readonly #deleted = new Map<string, number | null>();
@@ -89,7 +97,7 @@ export class Confirmations {
   readonly #replaced = new Map<string, readonly Replaced[]>();
 
   constructor(options: ConfirmationsOptions) {
-    const { now, inherited = { updates: false, deletions: false } } = options;
+    const { now, inherited = NOTHING } = options;
     const { maxWaiting = MAX_WAITING } = options;
     this.#now = now;
     this.#startedAt = now();
@@ -159,7 +167,9 @@ export class Confirmations {
     const isNew = published === undefined;
     const last = isNew ? this.#deleted.get(key) : published;
     if (last === undefined) {
-      return this.#inherited.deletions && isStale(age) && age.asOf < this.#startedAt;
+      const { deletions, newestStamp = -Infinity } = this.#inherited;
+      const isLater = updatedAt !== null && updatedAt > newestStamp;
+      return deletions && !isLater && age.asOf < this.#startedAt + MAX_LAG_MS;
     }
     if (updatedAt !== null && last !== null && updatedAt !== last) return updatedAt < last;
     if (isNew || isStale(age)) return true;

@@ -171,7 +171,7 @@ describe('a record that was deleted', () => {
 });
 
 describe('after a restart, which forgets what was replaced and deleted', () => {
-  const inherited = { updates: true, deletions: true };
+  const inherited = { updates: true, deletions: true, newestStamp: PUBLISHED };
 
   it.each([PUBLISHED, null])('a state with the same updated_at (%s) waits', (updatedAt) => {
     const same = { updatedAt, published: updatedAt };
@@ -206,19 +206,35 @@ describe('after a restart, which forgets what was replaced and deleted', () => {
     expect(await readAgain({ id: 1, class: 'another' })).toBe(1);
   });
 
-  it('a later updated_at does not wait, and neither does a new record', () => {
+  it('a later updated_at does not wait', () => {
     const { isHeld } = sightings({ inherited });
     expect(isHeld(0, { updatedAt: PUBLISHED + 1 })).toBe(false);
-    expect(isHeld(0, { published: undefined })).toBe(false);
   });
 
-  it('an unknown record from a cache waits if it was cached before the restart: it may have been deleted', () => {
-    const cached = { published: undefined, staleMs: MAX_LAG_MS + 1 };
+  it('an unknown record does not wait if its updated_at is later than all that was published', () => {
     const { isHeld } = sightings({ inherited });
-    expect(isHeld(500, cached)).toBe(true);
-    expect(isHeld(1_000, { published: undefined })).toBe(false);
-    expect(isHeld(MAX_LAG_MS + 1, { ...cached, key: 'another' })).toBe(false);
-    const snapshot = sightings({ inherited: { updates: true, deletions: false } });
-    expect(snapshot.isHeld(500, cached)).toBe(false);
+    expect(isHeld(0, { published: undefined, updatedAt: PUBLISHED + 1 })).toBe(false);
+  });
+
+  it.each([PUBLISHED, null])(
+    'any other unknown record (updated_at %s) waits, as it may have been deleted',
+    (updatedAt) => {
+      const unknown = { published: undefined, updatedAt };
+      const { isHeld } = sightings({ inherited });
+      expect(isHeld(500, unknown)).toBe(true);
+      expect(isHeld(500 + MAX_LAG_MS, unknown)).toBe(false);
+      expect(isHeld(MAX_LAG_MS, { ...unknown, key: 'shown as it was after the restart' })).toBe(
+        false,
+      );
+      const snapshot = sightings({ inherited: { ...inherited, deletions: false } });
+      expect(snapshot.isHeld(500, unknown)).toBe(false);
+    },
+  );
+
+  it('so does one from a cache that was made within ten seconds of the restart', () => {
+    const cached = { published: undefined, staleMs: MAX_LAG_MS };
+    const { isHeld } = sightings({ inherited });
+    expect(isHeld(2 * MAX_LAG_MS - 1, cached)).toBe(true);
+    expect(isHeld(2 * MAX_LAG_MS, { ...cached, key: 'another' })).toBe(false);
   });
 });
