@@ -35,7 +35,7 @@ export interface ComparingOptions {
   /** The last published images, in the current schema. */
   readonly images: Images;
   readonly clock: LogicalClock;
-  /** Sightings of earlier states that wait for a second read; made anew with the task. */
+  /** Sightings of earlier states that wait for a second read; kept as long as the process has the task. */
   readonly confirmations: Confirmations;
   readonly volatile: VolatileFields | undefined;
   readonly personal: PersonalFields | undefined;

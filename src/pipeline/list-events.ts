@@ -4,7 +4,7 @@ import type { Lanes } from '../account/quotas.ts';
 import type { TaskResyncs } from '../account/resync-requests.ts';
 import type { Committed, Published } from '../observe/hooks.ts';
 import { isEpochError } from '../sinks/client/kafka-error.ts';
-import { Confirmations } from '../streams/diff/confirmations.ts';
+import type { Confirmations } from '../streams/diff/confirmations.ts';
 import type { Images } from '../streams/diff/diff.ts';
 import { isStale } from '../streams/http/answer-age.ts';
 import { gatherFirst } from '../streams/flow/gather-first.ts';
@@ -30,6 +30,8 @@ export interface ListEventsOptions {
   readonly lanes: Lanes;
   readonly evolution: SchemaEvolution;
   readonly checkpoint: Checkpoint;
+  /** Kept from one run to the next: it knows what this process has published. */
+  readonly confirmations: Confirmations;
   /** What the records' keys are made of. */
   readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;
   /** What is to be published again. Default nothing. */
@@ -51,7 +53,7 @@ const PAGES_TO_INFER_FROM = 3;
  * published; ends with `stop$`.
  */
 export function listEvents(options: ListEventsOptions): Observable<Published> {
-  const { task, lanes, evolution, checkpoint, key, resyncs } = options;
+  const { task, lanes, evolution, checkpoint, confirmations, key, resyncs } = options;
   const { account, rules, hooks, scheduler, stop$ } = task;
   const { keyFields } = key;
   const isInferred = evolution.current() === undefined;
@@ -80,6 +82,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     progress: () => progress,
     checkpoint,
     ...(isInferred && { pagesUnderWay: PAGES_TO_INFER_FROM + 1 }),
+    createdLately: () => confirmations.createdLately(),
     resyncs$: resyncs?.requests$,
     certify$: resyncs?.certify$,
   });
@@ -90,10 +93,6 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
       return image && evolution.inCurrent(image);
     },
   };
-  const confirmations = new Confirmations({
-    now: () => scheduler.now(),
-    inherited: { updates: sequence > 0, deletions: sequence > 0 && begun.done, newestStamp },
-  });
   const compared = comparing({
     ...{ task, checkpoint, evolution, images, volatile, personal, confirmations },
     clock: list.clock,

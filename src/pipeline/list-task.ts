@@ -21,6 +21,7 @@ import type { Registry } from '../schemas/registry/registry.ts';
 import { valueSubject } from '../schemas/events/topics.ts';
 import type { TransactionalLog } from '../sinks/transactional-log.ts';
 import type { Store } from '../state/store.ts';
+import { Confirmations } from '../streams/diff/confirmations.ts';
 import { backoff } from '../streams/flow/backoff.ts';
 import { openCheckpoint } from './checkpoint/checkpoint.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
@@ -72,6 +73,8 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
   const { resource } = rules;
   const place = taskPlace(config, resource, destination);
   const ownership: Ownership = {};
+  /** Outlasts failures that are tried again. */
+  let confirmations: Confirmations | undefined;
 
   const open = async () => {
     expectWanted(ownership);
@@ -107,6 +110,13 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
   const readAndPublish = ({ checkpoint, evolution }: Opened): Observable<Published> => {
     const lanes = account.lanes(resource, ownership.predecessor !== null);
     const { pageSize, intervalMs } = config.poll;
+    const { sequence, firstRead, newestStamp } = checkpoint.cursor;
+    const wasPublished = sequence > 0;
+    confirmations ??= new Confirmations({
+      now: () => scheduler.now(),
+      inherited: { updates: wasPublished, deletions: wasPublished && firstRead.done, newestStamp },
+    });
+    const run = { task, lanes, evolution, checkpoint, confirmations, resyncs };
     const key$ = chooseKey({
       rules,
       config,
@@ -121,9 +131,7 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
       tap(({ keyFields, isNew }) => isNew && hooks.onKeyFields({ keyFields })),
       takeUntil(stop$),
     );
-    const events$ = key$.pipe(
-      switchMap((key) => listEvents({ task, lanes, evolution, checkpoint, key, resyncs })),
-    );
+    const events$ = key$.pipe(switchMap((key) => listEvents({ ...run, key })));
     return closing(events$, () => checkpoint.close());
   };
 

@@ -4,6 +4,7 @@ import type { Config } from '../../src/config/config.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Published } from '../../src/observe/hooks.ts';
 import { listEvents } from '../../src/pipeline/list-events.ts';
+import { Confirmations } from '../../src/streams/diff/confirmations.ts';
 import { BUSY, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
 import type { Resync } from '../../src/account/resync-requests.ts';
@@ -127,6 +128,7 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
     lanes: FREE_LANES,
     evolution: book,
     checkpoint: log,
+    confirmations: new Confirmations({ now: () => Date.now() }),
     key: { keyFields: ['order_number'], beganAt: null, wasEmpty: false },
     resyncs: {
       requests$,

@@ -14,6 +14,7 @@ import {
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { listEvents } from '../../src/pipeline/list-events.ts';
+import { Confirmations } from '../../src/streams/diff/confirmations.ts';
 import { BUSY, decoded, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
 import type { Resync, TaskResyncs } from '../../src/account/resync-requests.ts';
@@ -95,6 +96,7 @@ async function events(
     lanes: FREE_LANES,
     evolution: book,
     checkpoint: log as Checkpoint,
+    confirmations: new Confirmations({ now: () => Date.now() }),
     key: { keyFields: ['order_number'], beganAt: null, wasEmpty: false },
     resyncs,
   });

@@ -63,6 +63,8 @@ export interface ListReadsOptions {
   readonly pagesUnderWay?: number;
   /** What is to be published again, once the initial snapshot is done. Default nothing. */
   readonly resyncs$?: Observable<Resync> | undefined;
+  /** See {@link SweepReadsOptions}. */
+  readonly createdLately?: (() => readonly string[]) | undefined;
   /** Requests for certificates, likewise. Default none. */
   readonly certify$?: Observable<CertifyAsked> | undefined;
 }
@@ -223,6 +225,7 @@ export function listReads(options: ListReadsOptions): ListReads {
     moment,
     hold: ({ begin }) => reads.hold(begin),
     asked,
+    createdLately: options.createdLately,
     certify$: options.certify$,
     // Without polls nothing looks at what has changed, and what waits for that goes on without it.
     polled$: windowed

@@ -32,6 +32,8 @@ export interface SweepReadsOptions {
   readonly moment: () => Span;
   /** Keeps what was seen beside a read from being forgotten, until what it gives is called. */
   readonly hold: (span: Span) => () => void;
+  /** Keys of records that a lagging replica may not show yet: a sweep that begins now can't miss them. Default none. */
+  readonly createdLately?: (() => readonly string[]) | undefined;
   /** Those that somebody has asked for. */
   readonly asked: AskedReadings;
   /** Requests for certificates. Default none. */
@@ -43,11 +45,13 @@ export interface SweepReadsOptions {
 /** Reads the whole list, again and again: rarely beside polls, one after the other where there are none. */
 export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
   const { task, lane, lanes, checkpoint, single, done$, moment, hold, asked } = options;
-  const { certify$ = NEVER, polled$ } = options;
+  const { certify$ = NEVER, polled$, createdLately } = options;
   const { config, hooks, scheduler } = task;
   const { byKey } = task.rules;
   const { isPolled, unpolled$ } = options;
   const { intervalMs, sweepIntervalMs, deleteLimitPercent, deleteProofMs } = config.poll;
+  /** Of the reading that has begun, until its first page has come. */
+  let spared: readonly string[] = [];
   const asking$ = certify$.pipe(tap(asked.ask), ignoreElements());
   const swept$ = done$.pipe(
     take(1),
@@ -55,7 +59,10 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
       sweeps({
         progress: () => checkpoint.sweep,
         scan: (position, onTrouble) => {
-          if (position === null) asked.begin();
+          if (position === null) {
+            asked.begin();
+            spared = createdLately?.() ?? [];
+          }
           return lane.scan({}, { from: position, onTrouble });
         },
         permits: lane.permits,
@@ -89,6 +96,11 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
       sweepBatch({
         moment,
         lane,
+        spared: () => {
+          const keys = spared;
+          spared = [];
+          return keys;
+        },
         // Where single records are asked for, each is judged by the time of its own answer.
         hold: byKey ? undefined : hold,
         asked: asked.end,
@@ -103,13 +115,15 @@ interface SweepBatchOptions {
   readonly lane: Pick<ReadLane, 'seen' | 'settling'>;
   /** See {@link SweepReadsOptions.hold}. Left out where that is not needed. */
   readonly hold?: SweepReadsOptions['hold'] | undefined;
+  /** Keys that count as seen with the next page; each is given once. */
+  readonly spared: () => readonly string[];
   /** The requests for certificates that a reading that has ended answers. */
   readonly asked: () => readonly CertifyAsked[];
 }
 
 /** What a step of a sweep brought. */
 export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
-  const { moment, lane, hold, asked } = options;
+  const { moment, lane, hold, spared, asked } = options;
   /**
    * Ends the hold on the newest page. The step `absent` is judged by that page's span, though the page is settled before; as long as it is
    * held, what was read beside it is not forgotten, and counts.
@@ -130,12 +144,15 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
     catchesUp: step.kind === 'end', // all that the initial snapshot has missed has turned up by then
   });
 
+  const sparing = (keys: readonly string[], read: SweepBatch): SweepBatch =>
+    keys.length > 0 ? { ...read, spared: keys } : read;
+
   return (step) => {
     switch (step.kind) {
       case 'page':
         letGo?.();
         letGo = hold?.(step.page.answer.span);
-        return batch(step, lane.seen(step.page.answer));
+        return sparing(spared(), batch(step, lane.seen(step.page.answer)));
       case 'asked': {
         const { key, since, answer, again } = step;
         const read = batch(step, answer ? lane.seen(answer) : nothing(moment()));
@@ -146,7 +163,7 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
           // Where the API tells no total, an empty list is all that it can say.
           (answer.pagination.total_records ?? 0) === 0;
         // Gone for the first time it stays missing, and is asked for again. What can't be told is not.
-        if (!again) return isGone ? read : { ...read, spared: [key] };
+        if (!again) return sparing(isGone ? [] : [key], read);
         return isGone ? { ...read, gone: { keys: [key], since } } : read;
       }
       case 'absent': {

@@ -66,6 +66,8 @@ const NOTHING: Inherited = { updates: false, deletions: false, newestStamp: unde
 const MAX_WAITING = 50_000;
 /** Keys of published deletions that are remembered, the newest; some 100 bytes each. */
 const MAX_DELETED = 50_000;
+/** Keys of records published as new that are remembered for `MAX_LAG_MS`, the newest; some 100 bytes each. */
+const MAX_CREATED = 50_000;
 /** Keys whose replaced images are remembered for `MAX_LAG_MS`, the newest; some 3 KB each. */
 const MAX_REPLACED = 1_000;
 /** Replaced images of one key. */
@@ -83,7 +85,7 @@ const MAX_IMAGES = 4;
  * missing `updated_at` counts as going back, unless the difference is of hidden fields alone. So does a record without an image, which may have been deleted,
  * unless its `updated_at` is later than all that was published.
  *
- * All of it is in memory, and bounded. A sighting that finds no room is held back as well, so the published image stays.
+ * All of it is in memory, for as long as a process has the task, and bounded. A sighting that finds no room is held back as well, so the published image stays.
  */
 export class Confirmations {
   readonly #now: () => number;
@@ -93,6 +95,8 @@ export class Confirmations {
   readonly #waiting = new Map<string, Waiting>();
   /** The `updated_at` of deleted records; a Map keeps the order of insertion: the oldest is its first. */
   readonly #deleted = new Map<string, number | null>();
+  /** When records were published as new; the oldest is its first. */
+  readonly #created = new Map<string, number>();
   /** Images that were replaced by others with no later `updated_at`, the newest first. */
   readonly #replaced = new Map<string, readonly Replaced[]>();
 
@@ -152,8 +156,24 @@ export class Confirmations {
     this.#replaced.set(key, [{ image: replaced, at: now }, ...earlier].slice(0, MAX_IMAGES));
   }
 
+  /** A record is published as new. */
+  created(key: string): void {
+    this.#created.delete(key);
+    this.#created.set(key, this.#now());
+    for (const [oldest, at] of this.#created) {
+      if (this.#isLately(at) && this.#created.size <= MAX_CREATED) break;
+      this.#created.delete(oldest);
+    }
+  }
+
+  /** Keys of records that were published as new so lately that an answer which is asked for now may not show them yet. */
+  createdLately(): readonly string[] {
+    return [...this.#created].flatMap(([key, at]) => (this.#isLately(at) ? [key] : []));
+  }
+
   /** A deletion is published. */
   deleted(key: string, updatedAt: number | null): void {
+    this.#created.delete(key);
     this.#waiting.delete(key);
     this.#replaced.delete(key);
     this.#deleted.delete(key);
@@ -161,6 +181,10 @@ export class Confirmations {
     if (this.#deleted.size <= MAX_DELETED) return;
     const [oldest] = this.#deleted.keys();
     this.#deleted.delete(oldest!);
+  }
+
+  #isLately(at: number): boolean {
+    return this.#now() - at < MAX_LAG_MS;
   }
 
   #goesBack({ key, updatedAt, age, published, equals, isHiddenAnew }: Sighting): boolean {

@@ -179,6 +179,7 @@ export function diff<In extends ReadRecords>(
         }
         const isLater =
           typeof published === 'number' && updatedAt !== null && updatedAt > published;
+        if (op === 'c') confirmations.created(key);
         confirmations.published(key, isLater || !before ? undefined : { bytes: before, codec });
       }
       if (span) newest?.saw(key, span, updatedAt, false);

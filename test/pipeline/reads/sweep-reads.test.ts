@@ -23,6 +23,7 @@ describe('sweepBatch', () => {
       settling,
     },
     hold: ({ begin }) => clock.hold(begin),
+    spared: () => [],
     asked: () => [],
   });
   const page = (span: Span): SweepStep => {
