@@ -4,9 +4,9 @@ import type { Limit, TokenBucket } from '../streams/quota/token-bucket.ts';
 
 /** The lanes of one list's quota. */
 export interface Lanes {
-  /** First claim: polls, and records read again. */
+  /** First claim: polls. */
   readonly poll: Limit;
-  /** Next: polls that look back far. They may have a third of what nobody but polls has. */
+  /** Next: polls that look back far, and records read again. They may have a third of what nobody but polls has. */
   readonly lookBack: Limit;
   /** `INITIAL_SNAPSHOT_PERCENT` of the quota, so that polls never wait for it; and what they leave over. */
   readonly firstRead: Limit;

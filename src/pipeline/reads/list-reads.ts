@@ -159,7 +159,8 @@ export function listReads(options: ListReadsOptions): ListReads {
   const asked = askedReadings();
   const { haste$ } = asked;
   const forSweeps = hastened({ usual: lanes.sweep, hurried: lanes.ask, haste$ });
-  const refetchLane = open(lanes.poll, 1, lists.later);
+  // Not that of polls: where two answers of a record always differ, records are read again without end.
+  const refetchLane = open(lanes.lookBack, 1, lists.later);
 
   const begun = progress();
   const isDone = () => progress().firstRead.done;
