@@ -34,7 +34,8 @@ const CALM_MS = 180_000;
 const SCARCE_CALM_MS = 3_600_000;
 /**
  * The same, in ms, if the newest token is dead as the calm begins, and the API reports that as any other failure: `LoginPace` then leaves one minute, later
- * two and more, between early logins.
+ * two and more, between early logins. Or if requests with dates are answered with 429, which is waited for like a quota: sweeps then wait for
+ * polls for five minutes.
  */
 const SLOW_CALM_MS = 600_000;
 /** Statuses that say that a token is dead: the gaps between early logins are shorter than after other failures. */
@@ -298,7 +299,8 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   requestCertificate();
   for (const each of processes) each.dangers = SAFE;
   const isSlow = api.isTokenDead && !REFUSALS.has(api.deadToken[0]);
-  const most = isScarce ? SCARCE_CALM_MS : isSlow ? SLOW_CALM_MS : CALM_MS;
+  const waitsForPolls = api.datedFailure === 429;
+  const most = isScarce ? SCARCE_CALM_MS : isSlow || waitsForPolls ? SLOW_CALM_MS : CALM_MS;
   const published = imagesOf(broker, registry, topic);
   const isWellCertified = () => {
     if (api.list.truth().size === 0) return true; // an empty list is not believed
