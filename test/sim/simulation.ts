@@ -319,7 +319,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   /** Whether its deletions may wait until its total moves. */
   const mayBeCutOff = () => {
     const { size } = api.list.truth();
-    const fitsOnePage = size < pageSize;
+    const fitsOnePage = size < Math.min(pageSize, api.paging.most);
     return mayBeCut({ top: size, peak: size, lacksMass: false, fitsOnePage });
   };
   while (!problem) {
