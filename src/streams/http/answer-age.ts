@@ -37,6 +37,8 @@ export interface DatedAnswer {
   readonly date: number | undefined;
   /** The `Age` header in ms; undefined when it is missing or not plausible. */
   readonly ageMs: number | undefined;
+  /** The request's address; undefined if it is never requested again. Default undefined. */
+  readonly address?: string | undefined;
 }
 
 /** Estimates the ages of the answers of one API. */
@@ -60,12 +62,16 @@ const SAME_CLOCK_MS = 3_000;
  */
 const STEADY_MS = 30_000;
 const STEADY_ANSWERS = 5;
+/** Addresses whose newest `Date` is remembered; some 200 bytes each. Too small: fewer pages of a long list are told from those of a slow clock. */
+const MAX_ADDRESSES = 1_000;
 
 /**
- * Estimates ages from the `Age` header and from `Date`: a cache passes on the `Date` of the origin, so the `Date` of a cached answer is
- * behind the `Date` of other answers. A backend whose clock is slow, or was set back, looks the same at first. But its `Date` stays behind
- * by a constant amount, while that of a cached answer falls further behind. After {@link STEADY_MS} such a clock is recognised, and its
- * answers no longer count as stale.
+ * Estimates ages from the `Age` header and from `Date`: a cache passes on the `Date` of the origin, so
+ *
+ * - an answer with the `Date` of an earlier answer to the same request, sent more than a second before, is that answer from a cache;
+ * - the `Date` of an answer that a cache got for another client is behind the `Date` of other answers. A backend whose clock is slow, or was set
+ *   back, looks the same at first. But its `Date` stays behind by a constant amount, while that of a cached answer falls further behind. After
+ *   {@link STEADY_MS} such a clock is recognised, and its answers no longer count as stale.
  */
 export function answerAges(): AnswerAges {
   /** Lower bound of how far the server's fastest clock is ahead of the local clock, in ms. */
@@ -83,6 +89,21 @@ export function answerAges(): AnswerAges {
     if (clocks.length > MAX_CLOCKS) clocks.shift();
     return clock.answers >= STEADY_ANSWERS && now - clock.since >= STEADY_MS;
   };
+  /** The first answer with the newest `Date` of an address, the least recently requested address first. */
+  const firsts = new Map<string, Pick<DatedAnswer, 'askedAt' | 'elapsedMs' | 'date'>>();
+
+  /** How long before this request the same answer was requested for the first time, in ms; 0 if it is a new one. */
+  const repeatedAfter = (answer: DatedAnswer): number => {
+    const { address, askedAt, elapsedMs, date } = answer;
+    if (address === undefined || date === undefined) return 0;
+    const known = firsts.get(address);
+    const isSame = known?.date === date;
+    firsts.delete(address);
+    firsts.set(address, isSame ? known : { askedAt, elapsedMs, date });
+    if (firsts.size > MAX_ADDRESSES) firsts.delete(firsts.keys().next().value!);
+    const since = isSame ? askedAt - known.askedAt : 0;
+    return isSame && since > known.elapsedMs + DATE_STEP_MS ? since : 0;
+  };
   const dateLag = ({ askedAt, elapsedMs, date }: DatedAnswer): number => {
     if (date === undefined) return 0;
     const maxAhead = date + DATE_STEP_MS - askedAt;
@@ -92,7 +113,8 @@ export function answerAges(): AnswerAges {
   };
   return {
     of: (answer) => {
-      const dateLagMs = dateLag(answer);
+      const repeatedMs = repeatedAfter(answer);
+      const dateLagMs = repeatedMs > 0 ? repeatedMs : dateLag(answer);
       const staleMs = Math.max(answer.ageMs ?? 0, dateLagMs);
       return { asOf: answer.askedAt - staleMs, staleMs, dateLagMs };
     },

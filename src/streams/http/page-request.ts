@@ -173,7 +173,9 @@ export function pageRequest(options: PageRequestOptions): PageRequest {
             throw failure(answer, { ...use, lastTry }, query, isOfPage);
           }
           const { date, ageMs } = answer;
-          const dated = { askedAt, elapsedMs, date, ageMs };
+          // Windows of dates are never requested twice.
+          const address = query.modifiedFromDate === undefined ? request.url.href : undefined;
+          const dated = { askedAt, elapsedMs, date, ageMs, address };
           const age = ages.of(dated);
           isAnswered = true;
           return {

@@ -82,6 +82,49 @@ describe('the age of an answer', () => {
   });
 });
 
+describe('an answer with the Date of an earlier one', () => {
+  const SECOND = 1_000;
+  const asking = () => {
+    const ages = answerAges();
+    return (address: string, askedAt: number, madeAt: number) =>
+      ages.of({
+        askedAt,
+        elapsedMs: LATENCY_MS,
+        date: Math.floor(madeAt / SECOND) * SECOND,
+        ageMs: undefined,
+        address,
+      }).staleMs;
+  };
+
+  it('to the same request is that one, as old as its request', () => {
+    const staleOf = asking();
+    expect(staleOf('/a', 50_100, 50_200)).toBe(0);
+    expect(staleOf('/a', 54_100, 50_200)).toBe(4_000);
+    expect(staleOf('/a', 70_100, 50_200)).toBe(20_000);
+    expect(staleOf('/a', 95_100, 95_200)).toBe(0);
+  });
+
+  it('within the second of that Date is another one', () => {
+    const staleOf = asking();
+    expect(staleOf('/a', 50_000, 50_000)).toBe(0);
+    expect(staleOf('/a', 50_900, 50_900)).toBe(0);
+  });
+
+  it('to another request is of its own time', () => {
+    const staleOf = asking();
+    expect(staleOf('/a', 50_000, 50_000)).toBe(0);
+    expect(staleOf('/b', 54_000, 50_000)).toBe(0);
+  });
+
+  it('is never taken for one of a slow clock, however regularly it is as old', () => {
+    const staleOf = asking();
+    for (let filledAt = 0; filledAt < 10 * 60_000; filledAt += 40_000) {
+      expect(staleOf('/a', filledAt, filledAt)).toBe(0);
+      expect(staleOf('/a', filledAt + 20_000, filledAt)).toBe(20_000);
+    }
+  });
+});
+
 describe('an answer that is made of several', () => {
   it('is as old as the oldest of them', () => {
     const ages = [{ asOf: 5, staleMs: 7 }, undefined, { asOf: 3, staleMs: 2 }];
