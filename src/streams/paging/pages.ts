@@ -157,8 +157,11 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
         onTrouble?.('cut', at.offset + length);
         return page(undefined);
       }
+      // Servers that wrap around claim a next page behind the end too.
+      const { total_records: total = Infinity, has_next_page: claimsNext } = pagination;
+      const isLast = !claimsNext || at.offset + length >= total;
       if (answer.hasGap) tell('gap');
-      else plan.saw({ place, length, hasNext: pagination.has_next_page, reported });
+      else plan.saw({ place, length, hasNext: !isLast, reported });
       const isElsewhere =
         length > 0 && reported?.offset !== undefined && reported.offset !== place.offset;
       const isStuck = idle.isStuck(at, records, joint.anchored);

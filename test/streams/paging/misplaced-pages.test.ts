@@ -189,6 +189,13 @@ describe('a list whose end the server denies', () => {
     }
   });
 
+  it.each([1, 11, 101, 150])('has no page size that its last page shows: %i records', (count) => {
+    const plan = new PagePlan();
+    const server = { claimsNext: true, wraps: true, echo: 'used' } as const;
+    for (const list of [ids(1, count), ids(1, count)]) read([list], server, { plan });
+    expect(plan.limit(100)).toBe(100);
+  });
+
   it('ends, too, when it has shrunk so much that the reader is behind its end', () => {
     const states = [...Array<JsonValue[]>(8).fill(ids(1, 1_000)), ids(1, 30)];
     expect(read(states, { wraps: true, claimsNext: true }).requests.length).toBeLessThan(60);
