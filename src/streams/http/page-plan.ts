@@ -63,7 +63,7 @@ export class PagePlan {
   #short: number | undefined;
   /** Largest size to ask for since larger pages failed. */
   #usable = Infinity;
-  /** Size of the newest page that was found too large: once a page with as many records is answered, any size is asked for again. */
+  /** Size of the largest page that was found too large: once a page with as many records is answered, any size is asked for again. */
   #failing = Infinity;
   #servedTo = Infinity;
   #isTrying = false;
@@ -203,7 +203,7 @@ export class PagePlan {
     if (this.#isTrying) this.#growAfter = Math.min(MAX_GROW_AFTER, this.#growAfter * 2);
     else this.#findings.push('smaller');
     this.#usable = Math.max(1, good);
-    this.#failing = failed;
+    this.#failing = this.#failing === Infinity ? failed : Math.max(this.#failing, failed);
     this.#isTrying = false;
     this.#answered = 0;
   }

@@ -221,6 +221,15 @@ describe('pages that fail because they are large', () => {
       expect(plan.isTrying).toBe(false);
     },
   );
+
+  it('stay below the largest that failed when one of a smaller size can be had again', () => {
+    const plan = new PagePlan();
+    plan.tooLarge(500, 1_000);
+    plan.tooLarge(250, 500);
+    const place = { offset: 0, pageSize: 500 };
+    plan.saw({ place, length: 500, hasNext: true, reported: undefined });
+    expect(plan.limit(1_000)).toBeLessThan(1_000);
+  });
 });
 
 describe('an API that serves no record behind the 400th of 1,000', () => {
