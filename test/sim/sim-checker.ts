@@ -85,7 +85,7 @@ export function check({
     ...checkCut(certificates, api, limitedUntil),
     ...checkCertifyRequests(signals, certificates),
     ...(isScarce ? checkArrivals(api.arrivals, api.traits) : []),
-    ...(isSafe ? checkHeard(chains, api) : []),
+    ...(isSafe ? checkHeard(chains, api, processes) : []),
   ];
   const swept = [...new Set(processes.map(({ folder }) => folder))].map((folder) => folder.swept());
   const sums = {

@@ -34,8 +34,7 @@ const CALM_MS = 180_000;
 const SCARCE_CALM_MS = 3_600_000;
 /**
  * The same, in ms, if the newest token is dead as the calm begins, and the API reports that as any other failure: `LoginPace` then leaves one minute, later
- * two and more, between early logins. Or if requests with dates are answered with 429, which is waited for like a quota: sweeps then wait for
- * polls for five minutes.
+ * two and more, between early logins. Or if requests with dates fail: sweeps wait for polls for five minutes.
  */
 const SLOW_CALM_MS = 600_000;
 /** Statuses that say that a token is dead: the gaps between early logins are shorter than after other failures. */
@@ -299,7 +298,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   requestCertificate();
   for (const each of processes) each.dangers = SAFE;
   const isSlow = api.isTokenDead && !REFUSALS.has(api.deadToken[0]);
-  const waitsForPolls = api.datedFailure === 429;
+  const waitsForPolls = api.datedFailure !== null;
   const most = isScarce ? SCARCE_CALM_MS : isSlow || waitsForPolls ? SLOW_CALM_MS : CALM_MS;
   const published = imagesOf(broker, registry, topic);
   const isWellCertified = () => {
