@@ -35,6 +35,8 @@ export interface Finished {
   readonly behindMs: number;
   /** Until when the API did not show the end of a long list; before all times if it always did. */
   readonly cutUntil: number;
+  /** Until when pages of the whole list came from a cache; before all times if none did. */
+  readonly cachedUntil: number;
   /** The same where it refused offsets, so that it is plain that the list has an end that is not shown. */
   readonly limitedUntil: number;
 }
@@ -55,6 +57,7 @@ export function check({
   volatility,
   behindMs,
   cutUntil,
+  cachedUntil,
   limitedUntil,
 }: Finished): Verdict {
   const { resource } = api.traits;
@@ -79,7 +82,7 @@ export function check({
     ...checkSignatures(chains, api),
     ...(resource === 'orders' ? checkStatuses(chains, statuses) : []),
     ...checkInstances(cursors, events, processes),
-    ...checkResyncs(chains, signals, api, { behindMs, cutUntil }),
+    ...checkResyncs(chains, signals, api, { behindMs, cutUntil, cachedUntil }),
     ...checkCertificates(certificates, { broker, registry, topic: `sim.${resource}` }),
     ...checkPoisoned(certificates, api),
     ...checkCut(certificates, api, limitedUntil),

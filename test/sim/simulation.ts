@@ -276,6 +276,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   // The world calms down, and all that could be seen has to be there.
   api.faultiness = 0;
   api.isDown = false;
+  const cachedUntil = api.cache ? time.now() : -Infinity;
   [api.replica, api.cache] = [undefined, undefined];
   // Without a total no deletion is proven; behind a limit or a cap nothing can be read.
   const { total, limit, cap } = api.paging;
@@ -347,7 +348,7 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     isScarce,
     volatility,
     behindMs,
-    ...{ cutUntil, limitedUntil },
+    ...{ cutUntil, cachedUntil, limitedUntil },
   });
   return { violations: problem ? [problem, ...violations] : violations, draw: drawn, sums };
 }
