@@ -39,16 +39,16 @@ export interface ConfirmationsOptions {
    * What an earlier process may have published shortly before: updates, and deletions once the initial snapshot was done. `newestStamp` is the newest
    * `updated_at` that it published, in epoch ms; undefined if no record had one. Default: nothing.
    */
-  readonly inherited?: Inherited;
+  readonly inherited?: {
+    readonly updates: boolean;
+    readonly deletions: boolean;
+    readonly newestStamp: number | undefined;
+  };
   /** Most sightings that wait for a second one. Default 50,000. */
   readonly maxWaiting?: number;
 }
 
-interface Inherited {
-  readonly updates: boolean;
-  readonly deletions: boolean;
-  readonly newestStamp: number | undefined;
-}
+type Inherited = NonNullable<ConfirmationsOptions['inherited']>;
 
 interface Waiting {
   /** When the state was first seen. */
