@@ -9,6 +9,7 @@ import { openKafka, openLinks } from '../sinks/client/open-kafka.ts';
 import { topicsOf } from '../sinks/topics/destination.ts';
 import { CellarstreamError, describeError, isRetryableAtApi } from '../core/errors.ts';
 import { ALL, LOGIN } from '../account/ledger/ledger-record.ts';
+import type { Retrying } from '../observe/hooks.ts';
 import { createLogger, kafkaLogCreator } from '../observe/log.ts';
 import { namedFields } from '../account/personal-fields-of.ts';
 import { openGuest } from '../account/permits/open-guest.ts';
@@ -43,6 +44,8 @@ const PATIENCE_MS = 10_000;
 const QUOTA_PATIENCE_MS = 20_000;
 /** How long Kafka is looked for before the first requests go on without it, ms: the API can be tried all the same. */
 const KAFKA_PATIENCE_MS = 2_000;
+/** Logins that fail before the newest failure is the finding; more would use up the quota of the next check. */
+const MAX_LOGINS = 3;
 /** Enough to see what the keys could be made of. */
 const PAGE_SIZE = 100;
 
@@ -127,24 +130,38 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
   const scheduler = steadyScheduler;
   const last = new Map<string, unknown>(); // failures are tried again: the last one is the reason
   const lasting$ = new Subject<never>();
-  const onRetry = ({ what, error }: { readonly what: string; readonly error: unknown }) => {
+  let failedLogins = 0;
+  const onRetry = ({ what, error }: Pick<Retrying, 'what' | 'error'>) => {
     last.set(what, error);
-    if (isLasting(error)) lasting$.error(error);
+    if (what === 'login') failedLogins += 1;
+    if (isLasting(error) || failedLogins >= MAX_LOGINS) lasting$.error(error);
   };
+  let sent = 0;
   const silent = () =>
     new CellarstreamError(
       'API_UNREACHABLE',
       `the API did not answer within ${PATIENCE_MS / 1_000} s`,
     );
+  const noLoginFree = () =>
+    new CellarstreamError(
+      'QUOTA_EXCEEDED',
+      `the ${config.quota.loginsPerMinute} logins of the last minute leave none for this check (LOGIN_QUOTA_PER_MINUTE): run it again in a minute`,
+    );
   const first = <T>(what: string, source: Observable<T>): Promise<T> => {
     const impatient = timeout<T, Observable<never>>({
       first: PATIENCE_MS,
-      with: () => throwError(() => last.get(what) ?? last.get('login') ?? silent()),
+      with: () =>
+        throwError(
+          () => last.get(what) ?? last.get('login') ?? (sent === 0 ? noLoginFree() : silent()),
+        ),
     });
     const noPermits$ = guest.got$.pipe(ignoreElements());
     return firstValueFrom(merge(source, lasting$, noPermits$).pipe(impatient));
   };
-  const mayBeSent = guest.isRunning;
+  const mayBeSent = () => {
+    sent += 1;
+    return guest.isRunning();
+  };
   const api = openApi({
     config: config.api,
     loginLimit: quota.login,

@@ -99,7 +99,7 @@ function placeOf<Word extends string>(
   const time = instant.safeParse(text);
   if (time.success) return new Date(time.data);
   throw wrong(
-    `${flag} ${text}: give ${words.join(', ')}, a time with its zone (2026-01-31T08:00Z), or partition:offset,partition:offset`,
+    `${flag} ${text}: give ${words.join(', ')}, a date (2026-01-31, in UTC), a time with its zone (2026-01-31T08:00Z), or partition:offset,partition:offset`,
   );
 }
 

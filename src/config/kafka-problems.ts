@@ -1,4 +1,5 @@
 import { clientCertificateProblems } from './client-certificate.ts';
+import { notSet } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 import { itemsOf } from './settings.ts';
 
@@ -51,7 +52,7 @@ function loginProblems(texts: SettingTexts): SettingProblem[] {
   if (mechanism !== undefined && !login) return []; // an unknown one is reported as that
   const missing = (login?.needs ?? [])
     .filter((name) => texts[name] === undefined)
-    .map((name) => ({ name: 'KAFKA_SASL_MECHANISM', advice: `needs ${name}: it is not set` }));
+    .map((name) => ({ name: 'KAFKA_SASL_MECHANISM', advice: `needs ${name}: ${notSet(name)}` }));
   const known = new Set([...(login?.needs ?? []), ...(login?.takes ?? [])]);
   const unused = OF_LOGINS.filter((name) => texts[name] !== undefined && !known.has(name)).map(
     (name) => {

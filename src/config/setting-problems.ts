@@ -2,7 +2,7 @@ import { clientCertificateProblems } from './client-certificate.ts';
 import type { Need } from './config.ts';
 import { kafkaProblems } from './kafka-problems.ts';
 import { piiProblems } from './pii-problems.ts';
-import { SETTINGS } from './setting-texts.ts';
+import { notSet, SETTINGS } from './setting-texts.ts';
 import type { SettingProblem, SettingTexts } from './setting-texts.ts';
 import { SCHEMA } from './settings.ts';
 import type { Name } from './settings.ts';
@@ -36,10 +36,12 @@ function missing(texts: SettingTexts, needs: readonly Need[]): SettingProblem[] 
 /** Settings that make no sense without another, beside it, or for the list that they are of. */
 function contradictions(texts: SettingTexts): SettingProblem[] {
   const problems: SettingProblem[] = [];
-  const needs = (name: string, others: readonly string[], advice = 'it is not set') => {
+  const needs = (name: string, others: readonly string[], advice?: string) => {
     if (texts[name] === undefined) return;
     for (const other of others) {
-      if (texts[other] === undefined) problems.push({ name, advice: `needs ${other}: ${advice}` });
+      if (texts[other] === undefined) {
+        problems.push({ name, advice: `needs ${other}: ${advice ?? notSet(other)}` });
+      }
     }
   };
   needs('SCHEMA_REGISTRY_USERNAME', ['SCHEMA_REGISTRY_PASSWORD']);

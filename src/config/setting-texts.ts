@@ -30,6 +30,12 @@ export const SECRETS = [
   'HTTPS_PROXY',
 ] as const satisfies readonly Name[];
 
+/** Advice about a setting that another one needs. */
+export function notSet(name: string): string {
+  const isSecret = SECRETS.some((secret) => secret === name);
+  return isSecret ? `it is not set, nor ${name}_FILE` : 'it is not set';
+}
+
 /** What these hold is read from the file that they name. */
 const CONTENTS = [
   'API_CA_FILE',

@@ -12,7 +12,7 @@ import { volatileItem } from './volatile-fields-of.ts';
 
 /**
  * Warnings about settings that are allowed but may be mistakes: a field that the schema does not have, a secret sent in clear text, a
- * former name, a value in quotes, a secret with white space at an end. The `source` is where the settings of `config` came from.
+ * former name, an unknown one, a value in quotes, a secret with white space at an end. The `source` is where the settings of `config` came from.
  */
 export function settingWarnings(
   config: Pick<Config, 'api' | 'kafka' | 'registry' | 'pii' | 'volatileFields'>,
@@ -21,11 +21,23 @@ export function settingWarnings(
   const texts = settingTexts(source.env, source.cwd, []);
   return [
     ...formerNames(texts),
+    ...unknownNames(texts),
     ...quoted(texts),
     ...spaced(texts),
     ...clearTextWarnings(config),
     ...undescribed(config),
   ];
+}
+
+/** Beginnings of names that few other programs use. Without a warning, a name that is spelled wrong would do nothing. */
+const OWN_NAMES = ['KAFKA_SSL_', 'KAFKA_SASL_', 'KAFKA_OAUTH_', 'SCHEMA_REGISTRY_'] as const;
+
+function unknownNames(texts: SettingTexts): SettingProblem[] {
+  const isUnknown = (name: string) =>
+    OWN_NAMES.some((beginning) => name.startsWith(beginning)) && !SETTINGS.includes(name);
+  return Object.keys(texts)
+    .filter(isUnknown)
+    .map((name) => ({ name, advice: 'is no setting, and has no effect: check its spelling' }));
 }
 
 function quoted(texts: SettingTexts): SettingProblem[] {

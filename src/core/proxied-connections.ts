@@ -29,6 +29,7 @@ export function proxiedConnections(options: ProxiedOptions): Dispatcher {
   const { proxies, direct, toProxy, timeoutMs, agentWith } = options;
   const proxyOrigins = [proxies.http?.origin, proxies.https?.origin];
   const forwarded = new Set<string>(); // origins whose tunnel was refused
+  const reached = new Set<string>(); // those of them that have answered
 
   const agent = agentWith((target, callback) => {
     const { protocol, host } = target;
@@ -48,8 +49,12 @@ export function proxiedConnections(options: ProxiedOptions): Dispatcher {
     const target = new URL(String(request.origin));
     const proxy = target.protocol === 'http:' ? proxyFor(target, proxies) : undefined;
     if (!proxy) return dispatch(request, handler);
+    const { origin } = target;
     const forward = (): boolean =>
-      dispatch(absolute(request, target, proxy), passingRefusals(handler, proxy));
+      dispatch(
+        absolute(request, target, proxy),
+        passingAnswers(handler, { proxy, origin, reached }),
+      );
     if (forwarded.has(target.origin)) return forward();
     const passing = passingHandler(handler);
     return dispatch(request, {
@@ -90,17 +95,33 @@ function absolute(
   };
 }
 
-/** Turns a 407, which only a proxy sends, into a {@link ProxyError}. */
-function passingRefusals(
+interface Forwarded {
+  readonly proxy: ChosenProxy;
+  /** The server's. */
+  readonly origin: string;
+  /** Origins that are known to have answered through the proxy. */
+  readonly reached: Set<string>;
+}
+
+/**
+ * Turns the proxy's own answers into a {@link ProxyError}: a 407, and a 403 without JSON of a server that has not answered otherwise yet.
+ * The proxy has refused a tunnel to that server already, so its rules are the likely cause.
+ */
+function passingAnswers(
   handler: Dispatcher.DispatchHandler,
-  proxy: ChosenProxy,
+  { proxy, origin, reached }: Forwarded,
 ): Dispatcher.DispatchHandler {
   const passing = passingHandler(handler);
   return {
     ...passing,
     onResponseStart: (controller, status, headers, message) => {
-      if (status === 407) controller.abort(refused(proxy, status, 'the request'));
-      else passing.onResponseStart(controller, status, headers, message);
+      if (status === 407) return controller.abort(refused(proxy, status, 'the request'));
+      const isJson = String(headers['content-type']).includes('json');
+      if (status === 403 && !isJson && !reached.has(origin)) {
+        return controller.abort(refused(proxy, status, `CONNECT and to a request for ${origin}`));
+      }
+      reached.add(origin);
+      passing.onResponseStart(controller, status, headers, message);
     },
   };
 }

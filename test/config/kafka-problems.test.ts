@@ -139,9 +139,11 @@ describe('a login', () => {
     [
       'tokens, without the settings for them',
       { KAFKA_SASL_MECHANISM: 'oauthbearer' },
-      ['KAFKA_OAUTH_TOKEN_URL', 'KAFKA_OAUTH_CLIENT_ID', 'KAFKA_OAUTH_CLIENT_SECRET'].map(
-        (name) => `KAFKA_SASL_MECHANISM needs ${name}: it is not set`,
-      ),
+      [
+        'KAFKA_SASL_MECHANISM needs KAFKA_OAUTH_TOKEN_URL: it is not set',
+        'KAFKA_SASL_MECHANISM needs KAFKA_OAUTH_CLIENT_ID: it is not set',
+        'KAFKA_SASL_MECHANISM needs KAFKA_OAUTH_CLIENT_SECRET: it is not set, nor KAFKA_OAUTH_CLIENT_SECRET_FILE',
+      ],
     ],
     [
       'tokens, with a password',

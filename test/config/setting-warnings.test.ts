@@ -21,6 +21,14 @@ it('doubts a personal field of orders that their schema does not describe', () =
   ]);
 });
 
+it('doubts names that begin as settings do, and are none', () => {
+  const env = { KAFKA_SSL_CA: 'ca.pem', SCHEMA_REGISTRY_USER: 'me', KAFKA_HEAP_OPTS: '-Xmx1g' };
+  expect(doubted(env)).toEqual([
+    'KAFKA_SSL_CA is no setting, and has no effect: check its spelling',
+    'SCHEMA_REGISTRY_USER is no setting, and has no effect: check its spelling',
+  ]);
+});
+
 it('doubts a volatile field of orders that their schema does not describe', () => {
   const names = 'orders:/fulfillment_info/tracking/seen,orders:/notes,customers:/emial';
   expect(doubted({ VOLATILE_FIELDS: names })).toEqual([

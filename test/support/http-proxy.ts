@@ -24,12 +24,14 @@ export interface HttpProxyOptions {
   readonly login?: string;
   /** Answer to CONNECT in place of a tunnel; undefined opens it. `silent`: none; `closed`: none, and the connection is closed. */
   readonly refuse?: (authority: string) => number | 'silent' | 'closed' | undefined;
+  /** Status of the answer to each request without a tunnel, in place of the server's. */
+  readonly refuseRequests?: number;
   /** Clients speak TLS with it. Default: plain HTTP. */
   readonly certificate?: Certificate;
 }
 
 export async function startHttpProxy(options: HttpProxyOptions): Promise<HttpProxy> {
-  const { routes, login, refuse, certificate } = options;
+  const { routes, login, refuse, refuseRequests, certificate } = options;
   const expected = login && `Basic ${Buffer.from(login).toString('base64')}`;
   const isStranger = ({ headers }: IncomingMessage): boolean =>
     expected !== undefined && headers['proxy-authorization'] !== expected;
@@ -40,6 +42,9 @@ export async function startHttpProxy(options: HttpProxyOptions): Promise<HttpPro
   const answer = (request: IncomingMessage, response: ServerResponse): void => {
     if (isStranger(request)) return void response.writeHead(407).end();
     forwarded.push(request.url!);
+    if (refuseRequests !== undefined) {
+      return void response.writeHead(refuseRequests).end('<h1>Access denied</h1>');
+    }
     const { host, pathname, search } = new URL(request.url!);
     const { method, headers } = request;
     const behind = forward({ port: routes[host], path: pathname + search, method, headers });
