@@ -6,7 +6,7 @@ import type { Limit, TokenBucket } from '../streams/quota/token-bucket.ts';
 export interface Lanes {
   /** First claim: polls. */
   readonly poll: Limit;
-  /** Next: polls that look back far, and records read again. They may have a third of what nobody but polls has. */
+  /** Next: polls that look back far, and records read again. At most a third of the quota that snapshot, sweeps and single records have not used. */
   readonly lookBack: Limit;
   /** `INITIAL_SNAPSHOT_PERCENT` of the quota, so that polls never wait for it; and what they leave over. */
   readonly firstRead: Limit;

@@ -1,5 +1,14 @@
 import type { Kafka } from 'kafkajs';
-import { firstValueFrom, ignoreElements, merge, Subject, throwError, timeout } from 'rxjs';
+import {
+  defer,
+  firstValueFrom,
+  ignoreElements,
+  merge,
+  Subject,
+  tap,
+  throwError,
+  timeout,
+} from 'rxjs';
 import type { Observable } from 'rxjs';
 import { openApi } from '../account/api.ts';
 import { keyFieldsOf } from '../pipeline/choose-key.ts';
@@ -25,6 +34,8 @@ import type { PagePlace } from '../streams/http/page-plan.ts';
 import type { LivingInstance } from '../pipeline/checkpoint/living-instance.ts';
 import { expectPartitions } from '../pipeline/checkpoint/restore.ts';
 import { newestCursors } from '../pipeline/checkpoint/ownership.ts';
+import { during } from '../streams/quota/token-bucket.ts';
+import type { Limit } from '../streams/quota/token-bucket.ts';
 import { findingText } from '../schemas/events/topic-findings.ts';
 import type { TopicFinding } from '../schemas/events/topic-findings.ts';
 import { RULES } from '../resources/resources.ts';
@@ -44,8 +55,8 @@ const PATIENCE_MS = 10_000;
 const QUOTA_PATIENCE_MS = 20_000;
 /** How long Kafka is looked for before the first requests go on without it, ms: the API can be tried all the same. */
 const KAFKA_PATIENCE_MS = 2_000;
-/** Logins that fail before the newest failure is the finding; more would use up the quota of the next check. */
-const MAX_LOGINS = 3;
+/** Failed logins after which a check gives up: more would use up the login quota of the next check. */
+const MAX_FAILED_LOGINS = 5;
 /** Enough to see what the keys could be made of. */
 const PAGE_SIZE = 100;
 
@@ -134,9 +145,23 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
   const onRetry = ({ what, error }: Pick<Retrying, 'what' | 'error'>) => {
     last.set(what, error);
     if (what === 'login') failedLogins += 1;
-    if (isLasting(error) || failedLogins >= MAX_LOGINS) lasting$.error(error);
+    if (isLasting(error) || failedLogins >= MAX_FAILED_LOGINS) lasting$.error(error);
   };
-  let sent = 0;
+  let isLoginFree = false;
+  const granted = () => (isLoginFree = true);
+  const loginLimit: Limit = Object.assign(
+    <T>(source: Observable<T>) => quota.login(source).pipe(tap(granted)),
+    {
+      during: <T>(work: Observable<T>) =>
+        during(
+          quota.login,
+          defer(() => {
+            granted();
+            return work;
+          }),
+        ),
+    },
+  );
   const silent = () =>
     new CellarstreamError(
       'API_UNREACHABLE',
@@ -145,26 +170,23 @@ async function askApi(config: ConfigWith<'api'>, guest: Guest, quota: Quotas): P
   const noLoginFree = () =>
     new CellarstreamError(
       'QUOTA_EXCEEDED',
-      `the ${config.quota.loginsPerMinute} logins of the last minute leave none for this check (LOGIN_QUOTA_PER_MINUTE): run it again in a minute`,
+      `no login is left: all ${config.quota.loginsPerMinute} of a minute (LOGIN_QUOTA_PER_MINUTE) are used or reserved. Run check again in a minute`,
     );
   const first = <T>(what: string, source: Observable<T>): Promise<T> => {
     const impatient = timeout<T, Observable<never>>({
       first: PATIENCE_MS,
       with: () =>
         throwError(
-          () => last.get(what) ?? last.get('login') ?? (sent === 0 ? noLoginFree() : silent()),
+          () => last.get(what) ?? last.get('login') ?? (isLoginFree ? silent() : noLoginFree()),
         ),
     });
     const noPermits$ = guest.got$.pipe(ignoreElements());
     return firstValueFrom(merge(source, lasting$, noPermits$).pipe(impatient));
   };
-  const mayBeSent = () => {
-    sent += 1;
-    return guest.isRunning();
-  };
+  const mayBeSent = guest.isRunning;
   const api = openApi({
     config: config.api,
-    loginLimit: quota.login,
+    loginLimit,
     mayBeSent,
     scheduler,
     hooks: { onRetry },

@@ -33,7 +33,7 @@ export const SECRETS = [
 /** Advice about a setting that another one needs. */
 export function notSet(name: string): string {
   const isSecret = SECRETS.some((secret) => secret === name);
-  return isSecret ? `it is not set, nor ${name}_FILE` : 'it is not set';
+  return isSecret ? `neither it nor ${name}_FILE is set` : 'it is not set';
 }
 
 /** What these hold is read from the file that they name. */

@@ -29,15 +29,19 @@ export function settingWarnings(
   ];
 }
 
-/** Beginnings of names that few other programs use. Without a warning, a name that is spelled wrong would do nothing. */
+/** Beginnings of names of settings. Without a warning, a name that is spelled wrong would do nothing. */
 const OWN_NAMES = ['KAFKA_SSL_', 'KAFKA_SASL_', 'KAFKA_OAUTH_', 'SCHEMA_REGISTRY_'] as const;
+/** Variables that Kubernetes sets for a service named `schema-registry`. */
+const OF_KUBERNETES = /^SCHEMA_REGISTRY_(SERVICE_(HOST|PORT)|PORT)(_|$)/;
 
 function unknownNames(texts: SettingTexts): SettingProblem[] {
   const isUnknown = (name: string) =>
-    OWN_NAMES.some((beginning) => name.startsWith(beginning)) && !SETTINGS.includes(name);
+    OWN_NAMES.some((beginning) => name.startsWith(beginning)) &&
+    !SETTINGS.includes(name) &&
+    !OF_KUBERNETES.test(name);
   return Object.keys(texts)
     .filter(isUnknown)
-    .map((name) => ({ name, advice: 'is no setting, and has no effect: check its spelling' }));
+    .map((name) => ({ name, advice: 'is not a setting and is ignored: check its spelling' }));
 }
 
 function quoted(texts: SettingTexts): SettingProblem[] {

@@ -29,7 +29,7 @@ export function proxiedConnections(options: ProxiedOptions): Dispatcher {
   const { proxies, direct, toProxy, timeoutMs, agentWith } = options;
   const proxyOrigins = [proxies.http?.origin, proxies.https?.origin];
   const forwarded = new Set<string>(); // origins whose tunnel was refused
-  const reached = new Set<string>(); // those of them that have answered
+  const reached = new Set<string>(); // those of them whose server has answered
 
   const agent = agentWith((target, callback) => {
     const { protocol, host } = target;
@@ -97,15 +97,15 @@ function absolute(
 
 interface Forwarded {
   readonly proxy: ChosenProxy;
-  /** The server's. */
+  /** Origin of the server. */
   readonly origin: string;
-  /** Origins that are known to have answered through the proxy. */
+  /** Origins whose server has answered through the proxy. */
   readonly reached: Set<string>;
 }
 
 /**
- * Turns the proxy's own answers into a {@link ProxyError}: a 407, and a 403 without JSON of a server that has not answered otherwise yet.
- * The proxy has refused a tunnel to that server already, so its rules are the likely cause.
+ * Turns the proxy's own answers into a {@link ProxyError}: a 407, and a 403 without JSON before the server's first other answer. The proxy has
+ * refused a tunnel to that server already, so its rules are the likely cause.
  */
 function passingAnswers(
   handler: Dispatcher.DispatchHandler,
@@ -116,11 +116,11 @@ function passingAnswers(
     ...passing,
     onResponseStart: (controller, status, headers, message) => {
       if (status === 407) return controller.abort(refused(proxy, status, 'the request'));
-      const isJson = String(headers['content-type']).includes('json');
+      const isJson = /json/i.test(String(headers['content-type']));
       if (status === 403 && !isJson && !reached.has(origin)) {
-        return controller.abort(refused(proxy, status, `CONNECT and to a request for ${origin}`));
+        return controller.abort(refused(proxy, status, `a request for ${origin}`));
       }
-      reached.add(origin);
+      if (status < 500) reached.add(origin);
       passing.onResponseStart(controller, status, headers, message);
     },
   };

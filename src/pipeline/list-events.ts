@@ -82,7 +82,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     progress: () => progress,
     checkpoint,
     ...(isInferred && { pagesUnderWay: PAGES_TO_INFER_FROM + 1 }),
-    createdLately: () => confirmations.createdLately(),
+    createdSince: (time) => confirmations.createdSince(time),
     resyncs$: resyncs?.requests$,
     certify$: resyncs?.certify$,
   });

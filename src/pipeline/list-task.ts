@@ -73,7 +73,7 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
   const { resource } = rules;
   const place = taskPlace(config, resource, destination);
   const ownership: Ownership = {};
-  /** Outlasts failures that are tried again. */
+  /** Kept when the task is opened again after a failure. */
   let confirmations: Confirmations | undefined;
 
   const open = async () => {

@@ -142,7 +142,7 @@ describe('a login', () => {
       [
         'KAFKA_SASL_MECHANISM needs KAFKA_OAUTH_TOKEN_URL: it is not set',
         'KAFKA_SASL_MECHANISM needs KAFKA_OAUTH_CLIENT_ID: it is not set',
-        'KAFKA_SASL_MECHANISM needs KAFKA_OAUTH_CLIENT_SECRET: it is not set, nor KAFKA_OAUTH_CLIENT_SECRET_FILE',
+        'KAFKA_SASL_MECHANISM needs KAFKA_OAUTH_CLIENT_SECRET: neither it nor KAFKA_OAUTH_CLIENT_SECRET_FILE is set',
       ],
     ],
     [

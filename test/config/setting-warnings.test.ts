@@ -22,10 +22,14 @@ it('doubts a personal field of orders that their schema does not describe', () =
 });
 
 it('doubts names that begin as settings do, and are none', () => {
-  const env = { KAFKA_SSL_CA: 'ca.pem', SCHEMA_REGISTRY_USER: 'me', KAFKA_HEAP_OPTS: '-Xmx1g' };
+  const env = {
+    KAFKA_SSL_CA: 'ca.pem',
+    SCHEMA_REGISTRY_USER: 'me',
+    SCHEMA_REGISTRY_SERVICE_HOST: '10.0.0.1',
+  };
   expect(doubted(env)).toEqual([
-    'KAFKA_SSL_CA is no setting, and has no effect: check its spelling',
-    'SCHEMA_REGISTRY_USER is no setting, and has no effect: check its spelling',
+    'KAFKA_SSL_CA is not a setting and is ignored: check its spelling',
+    'SCHEMA_REGISTRY_USER is not a setting and is ignored: check its spelling',
   ]);
 });
 

@@ -134,7 +134,8 @@ export function planning(
       keys.some((key) => checkpoint.isUnseen(key, sweep.number)) ||
       ids.some((id) => checkpoint.run(id)!.seen < sweep.number);
     const { firstRead, since } = progressWith(batch, progress);
-    const newestStamp = newestStampOf(difference, progress.newestStamp);
+    const latest = wallClock() + MAX_STAMP_AHEAD_MS;
+    const newestStamp = newestStampOf(difference, progress.newestStamp, latest);
     return {
       batch,
       changes,
@@ -209,16 +210,22 @@ function progressWith(
   };
 }
 
-/** Newest stamp of a published record once these changes are committed, in epoch ms; undefined before the first one. */
+/** A stamp further ahead of this clock, in ms, is an outlier, as a year typed wrong: it is not the newest stamp. */
+const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;
+
+/** Newest stamp up to `latest` of a published record once these changes are committed, in epoch ms; undefined before the first one. */
 function newestStampOf(
   { read, changes }: Difference<ComparedBatch>,
   before: number | undefined,
+  latest: number,
 ): number | undefined {
   const changed = new Set(changes.map(({ key }) => key));
   let newest = before;
   for (const { key, createdAt, updatedAt } of changed.size > 0 ? read.records : []) {
     if (!changed.has(key) || (createdAt ?? updatedAt) === null) continue;
-    newest = Math.max(newest ?? -Infinity, createdAt ?? -Infinity, updatedAt ?? -Infinity);
+    for (const stamp of [createdAt, updatedAt]) {
+      if (stamp !== null && stamp <= latest) newest = Math.max(newest ?? -Infinity, stamp);
+    }
   }
   return newest;
 }
@@ -292,6 +299,7 @@ function sweepAt(
       return polledAfter(sweep, now, proofMs);
     case 'end':
       return { ...sweep, phase: 'done' };
+    case 'spared':
     case 'absent':
       return sweep;
   }

@@ -64,7 +64,7 @@ export interface ListReadsOptions {
   /** What is to be published again, once the initial snapshot is done. Default nothing. */
   readonly resyncs$?: Observable<Resync> | undefined;
   /** See {@link SweepReadsOptions}. */
-  readonly createdLately?: (() => readonly string[]) | undefined;
+  readonly createdSince?: ((time: number) => readonly string[]) | undefined;
   /** Requests for certificates, likewise. Default none. */
   readonly certify$?: Observable<CertifyAsked> | undefined;
 }
@@ -159,8 +159,6 @@ export function listReads(options: ListReadsOptions): ListReads {
   const asked = askedReadings();
   const { haste$ } = asked;
   const forSweeps = hastened({ usual: lanes.sweep, hurried: lanes.ask, haste$ });
-  // Not that of polls: where two answers of a record always differ, records are read again without end.
-  const refetchLane = open(lanes.lookBack, 1, lists.later);
 
   const begun = progress();
   const isDone = () => progress().firstRead.done;
@@ -211,6 +209,8 @@ export function listReads(options: ListReadsOptions): ListReads {
     windowed
       ? hastened({ usual, hurried: lanes.whole, haste$: unpolled$.pipe(filter(Boolean)) })
       : lanes.whole;
+  // Not the lane of polls: where two answers of a record always differ, records are read again without end.
+  const refetchLane = open(besidePolls(lanes.lookBack), 1, lists.later);
   const sweepLane = open(besidePolls(forSweeps), 1, lists.later);
   const resyncLane = open(besidePolls(lanes.ask), 1, lists.later);
 
@@ -226,7 +226,7 @@ export function listReads(options: ListReadsOptions): ListReads {
     moment,
     hold: ({ begin }) => reads.hold(begin),
     asked,
-    createdLately: options.createdLately,
+    createdSince: options.createdSince,
     certify$: options.certify$,
     // Without polls nothing looks at what has changed, and what waits for that goes on without it.
     polled$: windowed

@@ -6,7 +6,7 @@ import { recordsOf } from '../../streams/decode/answer.ts';
 import { isStale } from '../../streams/http/answer-age.ts';
 import type { Span } from '../../streams/http/logical-clock.ts';
 import { sweeps } from '../../streams/paging/sweeps.ts';
-import type { KnownRecords, SweepStep } from '../../streams/paging/sweeps.ts';
+import type { KnownRecords, SweepsOptions, SweepStep } from '../../streams/paging/sweeps.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
 import type { Task } from '../task.ts';
 import type { AskedReadings } from './certify-asked.ts';
@@ -32,8 +32,8 @@ export interface SweepReadsOptions {
   readonly moment: () => Span;
   /** Keeps what was seen beside a read from being forgotten, until what it gives is called. */
   readonly hold: (span: Span) => () => void;
-  /** Keys of records that a lagging replica may not show yet: a sweep that begins now can't miss them. Default none. */
-  readonly createdLately?: (() => readonly string[]) | undefined;
+  /** Keys of records that were published as new since a local time, in ms. Default none. */
+  readonly createdSince?: SweepsOptions['createdSince'];
   /** Those that somebody has asked for. */
   readonly asked: AskedReadings;
   /** Requests for certificates. Default none. */
@@ -45,13 +45,11 @@ export interface SweepReadsOptions {
 /** Reads the whole list, again and again: rarely beside polls, one after the other where there are none. */
 export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
   const { task, lane, lanes, checkpoint, single, done$, moment, hold, asked } = options;
-  const { certify$ = NEVER, polled$, createdLately } = options;
+  const { certify$ = NEVER, polled$, createdSince } = options;
   const { config, hooks, scheduler } = task;
   const { byKey } = task.rules;
   const { isPolled, unpolled$ } = options;
   const { intervalMs, sweepIntervalMs, deleteLimitPercent, deleteProofMs } = config.poll;
-  /** Of the reading that has begun, until its first page has come. */
-  let spared: readonly string[] = [];
   const asking$ = certify$.pipe(tap(asked.ask), ignoreElements());
   const swept$ = done$.pipe(
     take(1),
@@ -59,14 +57,12 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
       sweeps({
         progress: () => checkpoint.sweep,
         scan: (position, onTrouble) => {
-          if (position === null) {
-            asked.begin();
-            spared = createdLately?.() ?? [];
-          }
+          if (position === null) asked.begin();
           return lane.scan({}, { from: position, onTrouble });
         },
         permits: lane.permits,
         records: checkpoint,
+        createdSince,
         ...(byKey && { single: { ...single, ask: (key) => single.ask(key, lanes.ask) } }),
         ...(polled$ && { polled$ }),
         moment,
@@ -96,11 +92,6 @@ export function sweepReads(options: SweepReadsOptions): Observable<SweepBatch> {
       sweepBatch({
         moment,
         lane,
-        spared: () => {
-          const keys = spared;
-          spared = [];
-          return keys;
-        },
         // Where single records are asked for, each is judged by the time of its own answer.
         hold: byKey ? undefined : hold,
         asked: asked.end,
@@ -115,15 +106,13 @@ interface SweepBatchOptions {
   readonly lane: Pick<ReadLane, 'seen' | 'settling'>;
   /** See {@link SweepReadsOptions.hold}. Left out where that is not needed. */
   readonly hold?: SweepReadsOptions['hold'] | undefined;
-  /** Keys that count as seen with the next page; each is given once. */
-  readonly spared: () => readonly string[];
   /** The requests for certificates that a reading that has ended answers. */
   readonly asked: () => readonly CertifyAsked[];
 }
 
 /** What a step of a sweep brought. */
 export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => SweepBatch {
-  const { moment, lane, hold, spared, asked } = options;
+  const { moment, lane, hold, asked } = options;
   /**
    * Ends the hold on the newest page. The step `absent` is judged by that page's span, though the page is settled before; as long as it is
    * held, what was read beside it is not forgotten, and counts.
@@ -144,15 +133,12 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
     catchesUp: step.kind === 'end', // all that the initial snapshot has missed has turned up by then
   });
 
-  const sparing = (keys: readonly string[], read: SweepBatch): SweepBatch =>
-    keys.length > 0 ? { ...read, spared: keys } : read;
-
   return (step) => {
     switch (step.kind) {
       case 'page':
         letGo?.();
         letGo = hold?.(step.page.answer.span);
-        return sparing(spared(), batch(step, lane.seen(step.page.answer)));
+        return batch(step, lane.seen(step.page.answer));
       case 'asked': {
         const { key, since, answer, again } = step;
         const read = batch(step, answer ? lane.seen(answer) : nothing(moment()));
@@ -163,13 +149,15 @@ export function sweepBatch(options: SweepBatchOptions): (step: SweepStep) => Swe
           // Where the API tells no total, an empty list is all that it can say.
           (answer.pagination.total_records ?? 0) === 0;
         // Gone for the first time it stays missing, and is asked for again. What can't be told is not.
-        if (!again) return sparing(isGone ? [] : [key], read);
+        if (!again) return isGone ? read : { ...read, spared: [key] };
         return isGone ? { ...read, gone: { keys: [key], since } } : read;
       }
       case 'absent': {
         const { keys, since, span } = step;
         return { ...batch(step, nothing(span)), gone: { keys, since } };
       }
+      case 'spared':
+        return { ...batch(step, nothing(moment())), spared: step.keys };
       case 'asked-once':
       case 'judged':
       case 'polled':

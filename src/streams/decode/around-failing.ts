@@ -9,7 +9,7 @@ import { recordsIn } from './page-attempts.ts';
 import type { PageAttempts } from './page-attempts.ts';
 import { probe } from './page-placement.ts';
 
-/** Failing records side by side, at most: more of them are no fault of the records. */
+/** Most consecutive failing records that are read around: a longer row is no fault of the records. */
 const MAX_IN_A_ROW = 10;
 /** Records behind a failing one that a page has to show, so that the next page can begin behind it too. */
 const LEAST_BEHIND = 20;
@@ -44,7 +44,7 @@ export function aroundFailing(
       switchMap((answer) => {
         if (answer) return more([answer], part.offset + part.pageSize, part.pageSize);
         if (part.pageSize > 1) return behind(row, at, Math.ceil(part.pageSize / 2));
-        if (row.push(at) > MAX_IN_A_ROW) return attempts.tryAgain();
+        if (row.push(at) > MAX_IN_A_ROW) return attempts.failed();
         return probe(attempts).pipe(
           switchMap((other) => (other ? behind(row, at + 1, end - at - 1) : attempts.failed())),
         );
@@ -71,15 +71,13 @@ export function aroundFailing(
     const begins = offset + recordsIn(read).length;
     if (begins >= at) return of(read);
     const part = plan.from(begins, at - begins);
-    return attempts
-      .attempt(part)
-      .pipe(
-        switchMap((answer) =>
-          answer?.data.length === part.pageSize
-            ? front(at, [...read, answer])
-            : attempts.tryAgain(),
-        ),
-      );
+    return attempts.attempt(part).pipe(
+      switchMap((answer) => {
+        const length = answer?.data.length ?? 0;
+        const isPart = length > 0 && length <= part.pageSize; // shorter where the server caps pages
+        return isPart ? front(at, [...read, answer!]) : attempts.tryAgain();
+      }),
+    );
   };
   const joined = (
     before: readonly Answer[],

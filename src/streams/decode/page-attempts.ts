@@ -78,12 +78,12 @@ export class PageAttempts {
     );
   }
 
-  /** Gives up, as pages elsewhere fail too: errors as the failed page did, which is final if it was refused. */
+  /** Gives up: errors as the failed page did, which is final if it was refused. */
   failed(): Observable<never> {
     return throwError(() => this.error);
   }
 
-  /** Gives up for now, as the answers do not agree: what failed may have passed. Errors so that the page is tried again later, even if it was refused. */
+  /** Gives up for now: errors with the page's error marked as retryable, as other answers suggest that what failed has passed. */
   tryAgain(): Observable<never> {
     return throwError(() => this.#retryable());
   }

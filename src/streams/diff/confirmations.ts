@@ -37,7 +37,8 @@ export interface ConfirmationsOptions {
   readonly now: () => number;
   /**
    * What an earlier process may have published shortly before: updates, and deletions once the initial snapshot was done. `newestStamp` is the newest
-   * `updated_at` that it published, in epoch ms; undefined if no record had one. Default: nothing.
+   * `created_at` or `updated_at` of any published record, in epoch ms; undefined if none was stamped, or an older version wrote the cursor. Default:
+   * nothing.
    */
   readonly inherited?: {
     readonly updates: boolean;
@@ -66,8 +67,8 @@ const NOTHING: Inherited = { updates: false, deletions: false, newestStamp: unde
 const MAX_WAITING = 50_000;
 /** Keys of published deletions that are remembered, the newest; some 100 bytes each. */
 const MAX_DELETED = 50_000;
-/** Keys of records published as new that are remembered for `MAX_LAG_MS`, the newest; some 100 bytes each. */
-const MAX_CREATED = 50_000;
+/** Keys of records published as new that are remembered, the newest; some 100 bytes each. */
+const MAX_CREATED = 10_000;
 /** Keys whose replaced images are remembered for `MAX_LAG_MS`, the newest; some 3 KB each. */
 const MAX_REPLACED = 1_000;
 /** Replaced images of one key. */
@@ -82,8 +83,8 @@ const MAX_IMAGES = 4;
  * before the answer was made, or if the answer is older than that (`isStale`).
  *
  * The records that an earlier process replaced or deleted are not known. So until `MAX_LAG_MS` after the start each such state with an equal or
- * missing `updated_at` counts as going back, unless the difference is of hidden fields alone. So does a record without an image, which may have been deleted,
- * unless its `updated_at` is later than all that was published.
+ * missing `updated_at` counts as going back, unless the difference is of hidden fields alone. For the same time, once the initial snapshot is done, so does a record
+ * without an image, as it may have been deleted, unless its `updated_at` is later than those of all published records.
  *
  * All of it is in memory, for as long as a process has the task, and bounded. A sighting that finds no room is held back as well, so the published image stays.
  */
@@ -160,15 +161,16 @@ export class Confirmations {
   created(key: string): void {
     this.#created.delete(key);
     this.#created.set(key, this.#now());
-    for (const [oldest, at] of this.#created) {
-      if (this.#isLately(at) && this.#created.size <= MAX_CREATED) break;
-      this.#created.delete(oldest);
-    }
+    if (this.#created.size > MAX_CREATED) this.#created.delete(this.#created.keys().next().value!);
   }
 
-  /** Keys of records that were published as new so lately that an answer which is asked for now may not show them yet. */
-  createdLately(): readonly string[] {
-    return [...this.#created].flatMap(([key, at]) => (this.#isLately(at) ? [key] : []));
+  /** Keys of records that were published as new since a local time, in ms; those published before are forgotten. */
+  createdSince(time: number): readonly string[] {
+    for (const [oldest, at] of this.#created) {
+      if (at >= time) break;
+      this.#created.delete(oldest);
+    }
+    return [...this.#created.keys()];
   }
 
   /** A deletion is published. */
@@ -183,15 +185,11 @@ export class Confirmations {
     this.#deleted.delete(oldest!);
   }
 
-  #isLately(at: number): boolean {
-    return this.#now() - at < MAX_LAG_MS;
-  }
-
   #goesBack({ key, updatedAt, age, published, equals, isHiddenAnew }: Sighting): boolean {
     const isNew = published === undefined;
     const last = isNew ? this.#deleted.get(key) : published;
     if (last === undefined) {
-      const { deletions, newestStamp = -Infinity } = this.#inherited;
+      const { deletions, newestStamp = Infinity } = this.#inherited;
       const isLater = updatedAt !== null && updatedAt > newestStamp;
       return deletions && !isLater && age.asOf < this.#startedAt + MAX_LAG_MS;
     }

@@ -37,7 +37,7 @@ export interface DatedAnswer {
   readonly date: number | undefined;
   /** The `Age` header in ms; undefined when it is missing or not plausible. */
   readonly ageMs: number | undefined;
-  /** The request's address; undefined if it is never requested again. Default undefined. */
+  /** The request's address; undefined for requests that are mostly made once, such as windows of dates. Default undefined. */
   readonly address?: string | undefined;
 }
 
@@ -62,14 +62,14 @@ const SAME_CLOCK_MS = 3_000;
  */
 const STEADY_MS = 30_000;
 const STEADY_ANSWERS = 5;
-/** Addresses whose newest `Date` is remembered; some 200 bytes each. Too small: fewer pages of a long list are told from those of a slow clock. */
+/** Addresses whose answers are remembered; some 200 bytes each. Too small: repeated answers of a list with more pages are not recognised. */
 const MAX_ADDRESSES = 1_000;
 
 /**
  * Estimates ages from the `Age` header and from `Date`: a cache passes on the `Date` of the origin, so
  *
  * - an answer with the `Date` of an earlier answer to the same request, sent more than a second before, is that answer from a cache;
- * - the `Date` of an answer that a cache got for another client is behind the `Date` of other answers. A backend whose clock is slow, or was set
+ * - the `Date` of an answer that was cached for another client is behind the `Date` of other answers. A backend whose clock is slow, or was set
  *   back, looks the same at first. But its `Date` stays behind by a constant amount, while that of a cached answer falls further behind. After
  *   {@link STEADY_MS} such a clock is recognised, and its answers no longer count as stale.
  */
@@ -89,20 +89,21 @@ export function answerAges(): AnswerAges {
     if (clocks.length > MAX_CLOCKS) clocks.shift();
     return clock.answers >= STEADY_ANSWERS && now - clock.since >= STEADY_MS;
   };
-  /** The first answer with the newest `Date` of an address, the least recently requested address first. */
-  const firsts = new Map<string, Pick<DatedAnswer, 'askedAt' | 'elapsedMs' | 'date'>>();
+  /** By address the first of its latest answers that have the same `Date`; the least recently requested address first. */
+  const firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 
-  /** How long before this request the same answer was requested for the first time, in ms; 0 if it is a new one. */
-  const repeatedAfter = (answer: DatedAnswer): number => {
-    const { address, askedAt, elapsedMs, date } = answer;
-    if (address === undefined || date === undefined) return 0;
+  /** How far the `Date` of an answer is behind: of a repeated answer so far as it was at first, and as long as that is ago. */
+  const lagOf = (answer: DatedAnswer): number => {
+    const { address, askedAt, date } = answer;
+    const lagMs = dateLag(answer);
+    if (address === undefined || date === undefined) return lagMs;
     const known = firsts.get(address);
-    const isSame = known?.date === date;
+    const first = known?.date === date ? known : { ...answer, lagMs };
     firsts.delete(address);
-    firsts.set(address, isSame ? known : { askedAt, elapsedMs, date });
+    firsts.set(address, first);
     if (firsts.size > MAX_ADDRESSES) firsts.delete(firsts.keys().next().value!);
-    const since = isSame ? askedAt - known.askedAt : 0;
-    return isSame && since > known.elapsedMs + DATE_STEP_MS ? since : 0;
+    const since = askedAt - first.askedAt;
+    return since > first.elapsedMs + DATE_STEP_MS ? first.lagMs + since : lagMs;
   };
   const dateLag = ({ askedAt, elapsedMs, date }: DatedAnswer): number => {
     if (date === undefined) return 0;
@@ -113,8 +114,7 @@ export function answerAges(): AnswerAges {
   };
   return {
     of: (answer) => {
-      const repeatedMs = repeatedAfter(answer);
-      const dateLagMs = repeatedMs > 0 ? repeatedMs : dateLag(answer);
+      const dateLagMs = lagOf(answer);
       const staleMs = Math.max(answer.ageMs ?? 0, dateLagMs);
       return { asOf: answer.askedAt - staleMs, staleMs, dateLagMs };
     },

@@ -63,7 +63,7 @@ export class PagePlan {
   #short: number | undefined;
   /** Largest size to ask for since larger pages failed. */
   #usable = Infinity;
-  /** Size of the largest page that was found too large: once a page with as many records is answered, any size is asked for again. */
+  /** Size of the largest page that failed: an answered page with as many records lifts the limit of the size. */
   #failing = Infinity;
   #servedTo = Infinity;
   #isTrying = false;

@@ -23,7 +23,7 @@ import type { KnownRecords } from './missing-keys.ts';
 import type { ScanPage, ScanTrouble } from './pages.ts';
 import type { Span } from '../http/logical-clock.ts';
 import { recordsOf } from '../decode/answer.ts';
-import { isStale } from '../http/answer-age.ts';
+import { isStale, MAX_LAG_MS } from '../http/answer-age.ts';
 import type { Answer } from '../decode/answer.ts';
 import type { Permits } from '../flow/permits.ts';
 import { hasReadAll, proofLeft, showsAbsence } from './sweep-progress.ts';
@@ -44,6 +44,8 @@ export type SweepStep =
       /** When this reading of the list began, ms on the local clock. */
       readonly beganAt: number;
     }
+  /** Keys that count as seen, as the reading may have been too early to show them. */
+  | { readonly kind: 'spared'; readonly keys: readonly string[] }
   /** The deletion limit's judgement of all missing keys. */
   | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
   /** Polls that began after the reading have looked at all that has changed. */
@@ -120,6 +122,8 @@ export interface SweepsOptions {
   /** Of one place: a step is kept before the next is taken. */
   readonly permits: Permits;
   readonly records: KnownRecords;
+  /** Keys of records that were published as new since a local time, in ms: a lagging replica may not show them yet. Default none. */
+  readonly createdSince?: ((time: number) => readonly string[]) | undefined;
   /** Asks for what is missing. Default: there is no such query, and sweeps decide. */
   readonly single?: SingleReads;
   /** Emits once polls that began after the subscription have looked at all that has changed. Default: the list has no polls. */
@@ -149,7 +153,7 @@ const MAX_DOUBLED = 4;
  */
 export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   const { progress, scan, permits, records, single, polled$, scheduler = asyncScheduler } = options;
-  const { pace } = options;
+  const { pace, createdSince = () => [] } = options;
   const { spacingMs = () => 0, hurry$ = NEVER } = pace;
   const { proofMs, limitPercent, onHeld, onCut } = options.deletions;
   let requests = 0;
@@ -194,7 +198,12 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       );
     });
 
-  const judged = missing.count().pipe(
+  const spared = defer((): Observable<SweepStep> => {
+    const { number, beganAt } = progress();
+    const keys = createdSince(beganAt - MAX_LAG_MS).filter((key) => records.isUnseen(key, number));
+    return keys.length > 0 ? step(of({ kind: 'spared', keys })) : EMPTY;
+  });
+  const judged = stepsDone$.pipe(switchMap(() => missing.count())).pipe(
     switchMap((counted) => {
       const { judged, number, heldBack } = progress();
       if (counted.all === 0 && heldBack.length === 0) return EMPTY;
@@ -275,7 +284,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
         tellCut();
         return single ? asked(single) : absent;
       });
-      return concat(judged, ifMissing(prove));
+      return concat(spared, judged, ifMissing(prove));
     }),
   );
   const end = step(defer(() => of({ kind: 'end', held } as const)));

@@ -23,7 +23,6 @@ describe('sweepBatch', () => {
       settling,
     },
     hold: ({ begin }) => clock.hold(begin),
-    spared: () => [],
     asked: () => [],
   });
   const page = (span: Span): SweepStep => {

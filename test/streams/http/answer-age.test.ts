@@ -116,6 +116,13 @@ describe('an answer with the Date of an earlier one', () => {
     expect(staleOf('/b', 54_000, 50_000)).toBe(0);
   });
 
+  it('is as much older as it was behind when it was seen first', () => {
+    const staleOf = asking();
+    staleOf('/b', 100_000, 100_000);
+    expect(staleOf('/a', 100_100, 50_000)).toBeGreaterThan(48_000);
+    expect(staleOf('/a', 105_100, 50_000)).toBeGreaterThan(53_000);
+  });
+
   it('is never taken for one of a slow clock, however regularly it is as old', () => {
     const staleOf = asking();
     for (let filledAt = 0; filledAt < 10 * 60_000; filledAt += 40_000) {

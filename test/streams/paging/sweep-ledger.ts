@@ -64,6 +64,9 @@ export class SweepLedger implements KnownRecords {
       }
       case 'asked':
         return this.#hear(step);
+      case 'spared':
+        for (const key of step.keys) this.#mark(key, false);
+        return [];
       case 'asked-once':
         this.#progressTo({ ...this.progress, askedAt: now });
         return [];

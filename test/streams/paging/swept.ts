@@ -32,6 +32,8 @@ export interface Run extends Partial<SweepPace>, Partial<DeletionRules> {
   readonly ledger?: SweepLedger;
   /** Which records can be asked for by their keys. Default none. */
   readonly canBeAsked?: (key: string) => boolean;
+  /** Records that were published as new shortly before the reading. Default none. */
+  readonly createdSince?: (time: number) => readonly string[];
   /** How long a step takes until it is kept, by when it came, ms. */
   readonly keepMs?: (at: number) => number;
   /** When something other than the sweep reads which keys. */
@@ -43,7 +45,7 @@ export interface Run extends Partial<SweepPace>, Partial<DeletionRules> {
 /** Sweeps a list in virtual time: each request takes 5 ms, and each step 3 ms until it is kept. */
 export function swept({ ledger = new SweepLedger(), canBeAsked, until, ...rest }: Run) {
   const { list, cap = Infinity, keepMs = () => COMMIT_MS, polled, spacingMs = () => 0 } = rest;
-  const { intervalMs = 0, proofMs = 0, limitPercent = 100 } = rest;
+  const { intervalMs = 0, proofMs = 0, limitPercent = 100, createdSince } = rest;
   const scheduler = virtualTime();
   const events: string[] = [];
   const startsAt: number[] = []; // of requests for the first page
@@ -94,6 +96,7 @@ export function swept({ ledger = new SweepLedger(), canBeAsked, until, ...rest }
         }),
       permits: place,
       records: ledger,
+      createdSince,
       ...(canBeAsked && { single: { ask, canBeAsked } }),
       moment: () => ({ begin: 98, end: 99 }),
       pace: { intervalMs, spacingMs },
@@ -131,6 +134,8 @@ export function inWords(step: SweepStep): string {
       return `absent since ${step.since}: ${step.keys.join()}`;
     case 'asked':
       return `asked${step.again ? ' again' : ''} since ${step.since}: ${step.key}`;
+    case 'spared':
+      return `spared: ${step.keys.join()}`;
     case 'asked-once':
       return 'asked once';
     case 'judged':
