@@ -94,7 +94,7 @@ export class Confirmations {
   readonly #startedAt: number;
   readonly #inherited: Inherited;
   readonly #waiting = new Map<string, Waiting>();
-  /** The `updated_at` of deleted records; a Map keeps the order of insertion: the oldest is its first. */
+  /** The `updated_at` of deleted records, kept when they come again: their events may not be committed. A Map keeps the order of insertion: the oldest is its first. */
   readonly #deleted = new Map<string, number | null>();
   /** When records were published as new; the oldest is its first. */
   readonly #created = new Map<string, number>();
@@ -144,7 +144,6 @@ export class Confirmations {
 
   /** A record is published; `replaced` is the image before it, unless its `updated_at` was earlier. */
   published(key: string, replaced: ReplacedImage | undefined): void {
-    this.#deleted.delete(key);
     if (!replaced && this.#replaced.size === 0) return;
     const now = this.#now();
     for (const [other, [newest]] of this.#replaced) {
