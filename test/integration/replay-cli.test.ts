@@ -243,7 +243,7 @@ describe('replay', () => {
       2,
       /--from yesterday: give beginning, latest, a date \(2026-01-31, in UTC\), a time with its zone/,
     ],
-    ['orders', { to: '2026-01-31T08:00' }, 2, /--to 2026-01-31T08:00: give latest, a time/],
+    ['orders', { to: '2026-01-31T08:00' }, 2, /--to 2026-01-31T08:00: give latest, a date/],
     ['orders', { follow: true, to: '2026-01-31' }, 2, /--follow has no end: leave out --to/],
     [
       'nothing',
