@@ -136,12 +136,20 @@ export interface SweepsOptions {
   readonly scheduler?: SchedulerLike;
 }
 
+/** The first time that a missing key was asked for. */
+interface FirstAsked {
+  /** When it was answered, ms on the scheduler's clock. */
+  readonly at: number;
+  /** Number of the sweep that missed it: a key that was seen in that sweep or later is not missing. */
+  readonly since: number;
+}
+
 /** How often the wait for the next sweep is doubled while missing keys wait for a proof, and none is proven. */
 const MAX_DOUBLED = 4;
 
 /**
  * Reads a list whole, again and again, and tells what is gone from it. Where records can be asked for, what is missing is asked for, and
- * is gone if it was twice, the time of a proof apart; of all else `seenSince` says when that can be told. Never
+ * is gone if it was twice, the time of a proof apart, and was not seen in between; of all else `seenSince` says when that can be told. Never
  * completes. After a failure it goes on where `progress` says.
  *
  * What is told here is on its way to be a deletion, not one yet: an answer for a single record is judged in
@@ -162,6 +170,8 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   /** Keys that wait for the proof of their absence, and sweeps in a row that have proven none. */
   let waiting = 0;
   let inVain = 0;
+  /** Missing keys that were asked for. */
+  const asked = new Map<string, FirstAsked>();
 
   const missing = missingKeys({
     ...{ progress, records, proofMs, scheduler },
@@ -251,22 +261,48 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     );
     return concat(polls, proven, left);
   });
-  /** Asks once for all that is missing, and when it has stayed so for long enough once more. */
-  const asked = ({ ask }: SingleReads): Observable<SweepStep> => {
-    const asking = (again: boolean, after?: string) =>
-      missing.each((key) => {
-        const since = progress().number;
-        return step(ask(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer, again }))));
-      }, after);
+  /** When a key was asked for, and was gone, unless it was seen since. */
+  const firstAsked = (key: string): FirstAsked | undefined => {
+    const first = asked.get(key);
+    return first && records.isUnseen(key, first.since) ? first : undefined;
+  };
+  /**
+   * Asks once for each missing key, and once more when it has stayed missing for the time of a proof. The next sweep does not wait for that: it asks for what
+   * is missing since then, and once more for the keys whose time has come.
+   */
+  const asking = ({ ask }: SingleReads): Observable<SweepStep> => {
+    const askFor = (key: string, { since }: FirstAsked, again: boolean) =>
+      step(ask(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer, again }))));
     const once = defer(() => {
-      const { askedUpTo, askedAt } = progress();
+      const { number, askedUpTo, askedAt } = progress();
       if (askedAt !== null) return EMPTY;
-      return concat(asking(false, askedUpTo ?? undefined), step(of({ kind: 'asked-once' })));
+      for (const key of asked.keys()) if (!firstAsked(key)) asked.delete(key);
+      const each$ = missing.each((key) => {
+        if (firstAsked(key)) return EMPTY;
+        const first = { at: scheduler.now(), since: number };
+        return askFor(key, first, false).pipe(
+          tap(() => asked.set(key, { ...first, at: scheduler.now() })),
+        );
+      }, askedUpTo ?? undefined);
+      return concat(each$, step(of({ kind: 'asked-once' })));
     });
     const again = ifMissing(
-      defer(() => timer(proofLeft(progress(), scheduler.now(), proofMs), scheduler)).pipe(
-        switchMap(() => asking(true)),
-      ),
+      defer(() => {
+        const wait = Math.min(proofLeft(progress(), scheduler.now(), proofMs), pauseLeft());
+        return timer(wait, scheduler).pipe(
+          switchMap(() => {
+            const now = scheduler.now();
+            const { number, askedAt } = progress();
+            return missing.each((key) => {
+              // An earlier process has asked for those that are not known here.
+              const first = firstAsked(key) ?? { at: askedAt ?? now, since: number };
+              if (first.at + proofMs > now) return EMPTY;
+              asked.delete(key);
+              return askFor(key, first, true);
+            });
+          }),
+        );
+      }),
     );
     return concat(once, again);
   };
@@ -282,7 +318,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       if (hasReadAll(progress(), records.count())) return EMPTY;
       const prove = defer(() => {
         tellCut();
-        return single ? asked(single) : absent;
+        return single ? asking(single) : absent;
       });
       return concat(spared, judged, ifMissing(prove));
     }),

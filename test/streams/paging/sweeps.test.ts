@@ -231,6 +231,37 @@ describe('where records can be asked for', () => {
     expect(ledger.keys().sort()).toEqual(['1', '2', '3', '7', 'x']);
   });
 
+  it('what vanishes while others wait for their proof is told after its own, as the next sweep does not wait', () => {
+    const { events, gone, goneAt } = swept({
+      list: (at) => (at < 30_000 ? [1, 2, 4, 5] : [1, 2, 4]),
+      ledger: new SweepLedger(keys(1, 5)),
+      canBeAsked,
+      intervalMs: 5_000,
+      proofMs: 60_000,
+      until: sweepsEnded(25),
+    });
+    expect(gone).toEqual(['3', '5']);
+    expect(goneAt[0]).toBeGreaterThan(60_000);
+    expect(goneAt[0]).toBeLessThan(66_000);
+    expect(goneAt[1]).toBeGreaterThan(90_000);
+    expect(goneAt[1]).toBeLessThan(96_000);
+    expect(requests(events).filter((name) => name.startsWith('key'))).toHaveLength(4);
+  });
+
+  it('what was seen between is asked for twice again', () => {
+    // 3 is gone, comes back for a while, and is gone again.
+    const { gone, goneAt } = swept({
+      list: (at) => (at > 30_000 && at < 50_000 ? [1, 2, 3] : [1, 2]),
+      ledger: new SweepLedger(keys(1, 3)),
+      canBeAsked,
+      intervalMs: 5_000,
+      proofMs: 60_000,
+      until: sweepsEnded(30),
+    });
+    expect(gone).toEqual(['3']);
+    expect(goneAt[0]).toBeGreaterThan(110_000);
+  });
+
   it('nothing is asked after a sweep that proves nothing', () => {
     const { events } = swept({ list: () => [], ledger: afterTwo(keys(1, 3)), canBeAsked });
     expect(steps(events)).toEqual(['page 0', 'end']);
