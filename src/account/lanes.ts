@@ -4,9 +4,9 @@ import type { Limit, TokenBucket } from '../streams/quota/token-bucket.ts';
 
 /** The lanes of one list's quota. */
 export interface Lanes {
-  /** First claim: polls. */
+  /** Lane of polls, which have the first claim. */
   readonly poll: Limit;
-  /** Next: polls that look back far, and records read again. At most a third of the quota that snapshot, sweeps and single records have not used. */
+  /** Lane of refetches and of polls that look back far: at most a third of the quota that snapshot, sweeps and single records have not used. */
   readonly lookBack: Limit;
   /** `INITIAL_SNAPSHOT_PERCENT` of the quota, so that polls never wait for it; and what they leave over. */
   readonly firstRead: Limit;

@@ -30,7 +30,7 @@ export const SECRETS = [
   'HTTPS_PROXY',
 ] as const satisfies readonly Name[];
 
-/** Advice about a setting that another one needs. */
+/** Text that says that a required setting is missing; names the `_FILE` twin of a secret. */
 export function notSet(name: string): string {
   const isSecret = SECRETS.some((secret) => secret === name);
   return isSecret ? `neither it nor ${name}_FILE is set` : 'it is not set';

@@ -29,7 +29,7 @@ export function settingWarnings(
   ];
 }
 
-/** Beginnings of names of settings. Without a warning, a name that is spelled wrong would do nothing. */
+/** Prefixes of settings. An unknown name with one of them is probably misspelled. */
 const OWN_NAMES = ['KAFKA_SSL_', 'KAFKA_SASL_', 'KAFKA_OAUTH_', 'SCHEMA_REGISTRY_'] as const;
 /** Variables that Kubernetes sets for a service named `schema-registry`. */
 const OF_KUBERNETES = /^SCHEMA_REGISTRY_(SERVICE_(HOST|PORT)|PORT)(_|$)/;

@@ -29,7 +29,7 @@ export function proxiedConnections(options: ProxiedOptions): Dispatcher {
   const { proxies, direct, toProxy, timeoutMs, agentWith } = options;
   const proxyOrigins = [proxies.http?.origin, proxies.https?.origin];
   const forwarded = new Set<string>(); // origins whose tunnel was refused
-  const reached = new Set<string>(); // those of them whose server has answered
+  const reached = new Set<string>(); // forwarded origins whose server has answered
 
   const agent = agentWith((target, callback) => {
     const { protocol, host } = target;
@@ -55,13 +55,13 @@ export function proxiedConnections(options: ProxiedOptions): Dispatcher {
         absolute(request, target, proxy),
         passingAnswers(handler, { proxy, origin, reached }),
       );
-    if (forwarded.has(target.origin)) return forward();
+    if (forwarded.has(origin)) return forward();
     const passing = passingHandler(handler);
     return dispatch(request, {
       ...passing,
       onResponseError: (controller, error) => {
         if (!isTunnelRefused(error)) return passing.onResponseError(controller, error);
-        forwarded.add(target.origin);
+        forwarded.add(origin);
         forward();
       },
     });

@@ -35,7 +35,7 @@ export interface ComparingOptions {
   /** The last published images, in the current schema. */
   readonly images: Images;
   readonly clock: LogicalClock;
-  /** What this process has published lately, and the sightings of earlier states that wait for a second read. */
+  /** Recent events of this process, and the sightings of earlier states that wait for a second read. */
   readonly confirmations: Confirmations;
   readonly volatile: VolatileFields | undefined;
   readonly personal: PersonalFields | undefined;
@@ -58,8 +58,8 @@ export function comparing(
    * Whether a record whose key is not known is new (`c`) or old (`r`). It is new if it was made after the initial snapshot began.
    * Once the snapshot is done and all that it may have missed has turned up (`caughtUp`), every such record is new. After a loss of events a
    * record is never new if it was created by the newest stamp published before the loss (`publishedUpTo`): an API that cuts its list
-   * off may show it again at any time. A record that START_FROM had left out is old. A record that does not say when it was made is new once the snapshot is done, or where the
-   * list was empty when it was first looked at.
+   * off may show it again at any time. A record that START_FROM had left out is old. A record that does not say when it was made is new once the
+   * snapshot is done, or where the list was empty when it was first looked at.
    */
   const isNew = ({ createdAt }: KeyedRecord): boolean => {
     const { done, startedAt, caughtUp = true, publishedUpTo = -Infinity } = snapshot();

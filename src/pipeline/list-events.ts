@@ -30,7 +30,7 @@ export interface ListEventsOptions {
   readonly lanes: Lanes;
   readonly evolution: SchemaEvolution;
   readonly checkpoint: Checkpoint;
-  /** Kept from one run to the next: it knows what this process has published. */
+  /** Recent events of this process. The caller passes the same object again after a failure. */
   readonly confirmations: Confirmations;
   /** What the records' keys are made of. */
   readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;

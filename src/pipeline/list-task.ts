@@ -73,7 +73,7 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
   const { resource } = rules;
   const place = taskPlace(config, resource, destination);
   const ownership: Ownership = {};
-  /** Kept when the task is opened again after a failure. */
+  /** Recent events of this process; the object stays when the task is opened again after a failure. */
   let confirmations: Confirmations | undefined;
 
   const open = async () => {

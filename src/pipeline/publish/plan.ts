@@ -210,7 +210,10 @@ function progressWith(
   };
 }
 
-/** A stamp further ahead of this clock, in ms, is an outlier, as a year typed wrong: it is not the newest stamp. */
+/**
+ * Upper bound of how far a stamp may be ahead of the local clock to count as the newest, in ms. Too small: an API whose clock is ahead has no newest
+ * stamp. Too large: a mistyped date makes all records after a loss of events old until that date.
+ */
 const MAX_STAMP_AHEAD_MS = 24 * 3_600_000;
 
 /** Newest stamp up to `latest` of a published record once these changes are committed, in epoch ms; undefined before the first one. */

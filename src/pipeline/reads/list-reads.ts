@@ -63,7 +63,7 @@ export interface ListReadsOptions {
   readonly pagesUnderWay?: number;
   /** What is to be published again, once the initial snapshot is done. Default nothing. */
   readonly resyncs$?: Observable<Resync> | undefined;
-  /** See {@link SweepReadsOptions}. */
+  /** Keys of records that were published as new since a local time, in ms. Default none. */
   readonly createdSince?: ((time: number) => readonly string[]) | undefined;
   /** Requests for certificates, likewise. Default none. */
   readonly certify$?: Observable<CertifyAsked> | undefined;
@@ -209,7 +209,7 @@ export function listReads(options: ListReadsOptions): ListReads {
     windowed
       ? hastened({ usual, hurried: lanes.whole, haste$: unpolled$.pipe(filter(Boolean)) })
       : lanes.whole;
-  // Not the lane of polls: where two answers of a record always differ, records are read again without end.
+  // Records whose answers always differ are refetched without end: in the lane of polls, refetches would leave no quota for sweeps.
   const refetchLane = open(besidePolls(lanes.lookBack), 1, lists.later);
   const sweepLane = open(besidePolls(forSweeps), 1, lists.later);
   const resyncLane = open(besidePolls(lanes.ask), 1, lists.later);

@@ -28,7 +28,7 @@ export interface LaterRefetch {
   readonly isWanted: () => boolean;
 }
 
-/** Most refetches that wait for their time: each takes a request of the lane `lookBack`. The others are read again by sweeps. */
+/** Upper bound of scheduled refetches, each a request in the lane `lookBack`. Records beyond it are read again by sweeps. */
 const MAX_LATER = 100;
 
 /** Records of which two answers could not be told apart, or whose answer has to be confirmed, one after the other. */

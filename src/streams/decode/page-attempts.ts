@@ -33,12 +33,14 @@ export class PageAttempts {
   readonly #begin: number;
   readonly #unsettled = new Map<number, Answer>();
   #isJoined = false;
-  #retryableError: CellarstreamError | undefined;
+  /** The error of the failed page, marked as retryable. */
+  readonly #retryable: unknown;
 
   constructor(options: PageAttemptsOptions, query: PageQuery, error: unknown) {
     this.#options = options;
     this.query = query;
     this.error = error;
+    this.#retryable = asRetryable(error);
     this.#begin = options.clock.begin();
   }
 
@@ -67,7 +69,7 @@ export class PageAttempts {
       tap((answer) => {
         if (plan.isWhole || !isElsewhere(answer, part)) return;
         plan.foundWhole();
-        throw this.#retryable();
+        throw this.#retryable;
       }),
       catchError((failure: unknown) => {
         if (!(failure instanceof PageFailure)) return throwError(() => failure);
@@ -85,23 +87,12 @@ export class PageAttempts {
 
   /** Gives up for now: errors with the page's error marked as retryable, as other answers suggest that what failed has passed. */
   tryAgain(): Observable<never> {
-    return throwError(() => this.#retryable());
+    return throwError(() => this.#retryable);
   }
 
-  /** Whether an error is one of those by which `failed` and `tryAgain` give up. */
+  /** Whether an error comes from `failed` or `tryAgain`. */
   isGivenUp(error: unknown): boolean {
-    return error === this.error || error === this.#retryableError;
-  }
-
-  #retryable(): unknown {
-    const { error } = this;
-    if (isRetryableAtApi(error) || !(error instanceof CellarstreamError)) return error;
-    const { code, message, context } = error;
-    this.#retryableError ??= new CellarstreamError(code, message, {
-      context: { ...context, canPass: true },
-      cause: error,
-    });
-    return this.#retryableError;
+    return error === this.error || error === this.#retryable;
   }
 
   /** One answer of the parts before and after a gap, as old as its oldest part. */
@@ -140,6 +131,15 @@ export class PageAttempts {
     }
     if (!this.#isJoined) clock.settle(this.#begin);
   }
+}
+
+function asRetryable(error: unknown): unknown {
+  if (isRetryableAtApi(error) || !(error instanceof CellarstreamError)) return error;
+  const { code, message, context } = error;
+  return new CellarstreamError(code, message, {
+    context: { ...context, canPass: true },
+    cause: error,
+  });
 }
 
 /** Whether the server says that a page begins elsewhere than asked. */

@@ -36,9 +36,9 @@ export interface ConfirmationsOptions {
   /** Local time, ms. */
   readonly now: () => number;
   /**
-   * What an earlier process may have published shortly before: updates, and deletions once the initial snapshot was done. `newestStamp` is the newest
-   * `created_at` or `updated_at` of any published record, in epoch ms; undefined if none was stamped, or an older version wrote the cursor. Default:
-   * nothing.
+   * Kinds of events that an earlier process may have published shortly before: updates, and deletions once the initial snapshot was done. `newestStamp` is
+   * the newest `created_at` or `updated_at` of any published record, in epoch ms; undefined if no record has one, or an older version wrote the cursor.
+   * Default: none.
    */
   readonly inherited?: {
     readonly updates: boolean;
@@ -67,7 +67,7 @@ const NOTHING: Inherited = { updates: false, deletions: false, newestStamp: unde
 const MAX_WAITING = 50_000;
 /** Keys of published deletions that are remembered, the newest; some 100 bytes each. */
 const MAX_DELETED = 50_000;
-/** Keys of records published as new that are remembered, the newest; some 100 bytes each. */
+/** Upper bound of remembered keys of records that were published as new, some 100 bytes each. Too small: a sweep may take a new record for missing. */
 const MAX_CREATED = 10_000;
 /** Keys whose replaced images are remembered for `MAX_LAG_MS`, the newest; some 3 KB each. */
 const MAX_REPLACED = 1_000;
@@ -94,9 +94,12 @@ export class Confirmations {
   readonly #startedAt: number;
   readonly #inherited: Inherited;
   readonly #waiting = new Map<string, Waiting>();
-  /** The `updated_at` of deleted records, kept when they come again: their events may not be committed. A Map keeps the order of insertion: the oldest is its first. */
+  /**
+   * `updated_at` of deleted records by key, the oldest deletion first. An entry stays when its record is published again, because that event may not be
+   * committed.
+   */
   readonly #deleted = new Map<string, number | null>();
-  /** When records were published as new; the oldest is its first. */
+  /** Local time at which a record was published as new, in ms, by key; the oldest first. */
   readonly #created = new Map<string, number>();
   /** Images that were replaced by others with no later `updated_at`, the newest first. */
   readonly #replaced = new Map<string, readonly Replaced[]>();
@@ -156,11 +159,11 @@ export class Confirmations {
     this.#replaced.set(key, [{ image: replaced, at: now }, ...earlier].slice(0, MAX_IMAGES));
   }
 
-  /** A record is published as new. */
+  /** Records that a record is published as new. */
   created(key: string): void {
     this.#created.delete(key);
     this.#created.set(key, this.#now());
-    if (this.#created.size > MAX_CREATED) this.#created.delete(this.#created.keys().next().value!);
+    dropOldest(this.#created, MAX_CREATED);
   }
 
   /** Keys of records that were published as new since a local time, in ms; those published before are forgotten. */
@@ -179,9 +182,7 @@ export class Confirmations {
     this.#replaced.delete(key);
     this.#deleted.delete(key);
     this.#deleted.set(key, updatedAt);
-    if (this.#deleted.size <= MAX_DELETED) return;
-    const [oldest] = this.#deleted.keys();
-    this.#deleted.delete(oldest!);
+    dropOldest(this.#deleted, MAX_DELETED);
   }
 
   #goesBack({ key, updatedAt, age, published, equals, isHiddenAnew }: Sighting): boolean {
@@ -200,4 +201,11 @@ export class Confirmations {
       ({ image, at }) => age.asOf < at + MAX_LAG_MS && equals(image),
     );
   }
+}
+
+/** Removes the entry that was inserted first if there are more than `most`. */
+function dropOldest(map: Map<string, unknown>, most: number): void {
+  if (map.size <= most) return;
+  const [oldest] = map.keys();
+  map.delete(oldest!);
 }

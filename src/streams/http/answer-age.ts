@@ -89,10 +89,10 @@ export function answerAges(): AnswerAges {
     if (clocks.length > MAX_CLOCKS) clocks.shift();
     return clock.answers >= STEADY_ANSWERS && now - clock.since >= STEADY_MS;
   };
-  /** By address the first of its latest answers that have the same `Date`; the least recently requested address first. */
+  /** The first answer with the current `Date`, by address; the least recently requested address first. */
   const firsts = new Map<string, DatedAnswer & { readonly lagMs: number }>();
 
-  /** How far the `Date` of an answer is behind: of a repeated answer so far as it was at first, and as long as that is ago. */
+  /** How far the `Date` of an answer is behind, in ms. For a repeated answer: its lag when it was first received, plus the time since then. */
   const lagOf = (answer: DatedAnswer): number => {
     const { address, askedAt, date } = answer;
     const lagMs = dateLag(answer);

@@ -157,11 +157,12 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
         onTrouble?.('cut', at.offset + length);
         return page(undefined);
       }
+      const { total_records: total, has_next_page: claimsNext } = pagination;
+      const end = at.offset + length;
       // Servers that wrap around claim a next page behind the end too.
-      const { total_records: total = Infinity, has_next_page: claimsNext } = pagination;
-      const isLast = !claimsNext || at.offset + length >= total;
+      const hasMore = claimsNext && end < (total ?? Infinity);
       if (answer.hasGap) tell('gap');
-      else plan.saw({ place, length, hasNext: !isLast, reported });
+      else plan.saw({ place, length, hasNext: hasMore, reported });
       const isElsewhere =
         length > 0 && reported?.offset !== undefined && reported.offset !== place.offset;
       const isStuck = idle.isStuck(at, records, joint.anchored);
@@ -186,24 +187,23 @@ export function pages(options: PagesOptions): Observable<ScanPage> {
       }
       // A list may claim a next page that is empty: it ends where nothing was, once it is seen again
       // that nothing moved in front of that place.
-      const end = at.offset + length;
       const isAtEmpty = end === emptyAt;
       const isOver = idle.isOver({
         isNews: tally?.isCounting() ? isNews : undefined,
         isIdle: isIdle(at, records),
         isShort: length < place.pageSize,
-        hasNext: pagination.has_next_page,
+        hasNext: claimsNext,
         end,
-        total: pagination.total_records,
+        total,
         pageSize,
       });
       if (isOver) tell('endless');
       // A server may take a page for full that it has cut short: its total knows better, as long as pages bring something new.
       const isCutShort =
         length < place.pageSize &&
-        end < (pagination.total_records ?? 0) &&
+        end < (total ?? 0) &&
         (tally?.isCounting() ? isNews === true : !isIdle(at, records));
-      const hasNext = pagination.has_next_page || isCutShort;
+      const hasNext = claimsNext || isCutShort;
       const last = !hasNext || isAtEmpty || isOver;
       const repeated = round > 0;
       if (repeated && missing === 0) return page(undefined);

@@ -44,7 +44,7 @@ export type SweepStep =
       /** When this reading of the list began, ms on the local clock. */
       readonly beganAt: number;
     }
-  /** Keys that count as seen, as the reading may have been too early to show them. */
+  /** Keys that count as seen: their records were created so shortly before the reading that a lagging replica may not have shown them. */
   | { readonly kind: 'spared'; readonly keys: readonly string[] }
   /** The deletion limit's judgement of all missing keys. */
   | { readonly kind: 'judged'; readonly verdict: LimitVerdict }
@@ -136,11 +136,11 @@ export interface SweepsOptions {
   readonly scheduler?: SchedulerLike;
 }
 
-/** The first time that a missing key was asked for. */
+/** The first request for the record of a missing key. */
 interface FirstAsked {
-  /** When it was answered, ms on the scheduler's clock. */
+  /** Time of the answer, in ms on the scheduler's clock. */
   readonly at: number;
-  /** Number of the sweep that missed it: a key that was seen in that sweep or later is not missing. */
+  /** Number of the sweep that missed the key; a key that is seen in this or a later sweep is not missing. */
   readonly since: number;
 }
 
@@ -170,7 +170,7 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
   /** Keys that wait for the proof of their absence, and sweeps in a row that have proven none. */
   let waiting = 0;
   let inVain = 0;
-  /** Missing keys that were asked for. */
+  /** First requests for records, by missing key. */
   const asked = new Map<string, FirstAsked>();
 
   const missing = missingKeys({
@@ -213,7 +213,8 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     const keys = createdSince(beganAt - MAX_LAG_MS).filter((key) => records.isUnseen(key, number));
     return keys.length > 0 ? step(of({ kind: 'spared', keys })) : EMPTY;
   });
-  const judged = stepsDone$.pipe(switchMap(() => missing.count())).pipe(
+  const judged = stepsDone$.pipe(
+    switchMap(() => missing.count()),
     switchMap((counted) => {
       const { judged, number, heldBack } = progress();
       if (counted.all === 0 && heldBack.length === 0) return EMPTY;
@@ -261,17 +262,17 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     );
     return concat(polls, proven, left);
   });
-  /** When a key was asked for, and was gone, unless it was seen since. */
+  /** The first request for a key's record; undefined without one, or if the key has been seen since. */
   const firstAsked = (key: string): FirstAsked | undefined => {
     const first = asked.get(key);
     return first && records.isUnseen(key, first.since) ? first : undefined;
   };
   /**
-   * Asks once for each missing key, and once more when it has stayed missing for the time of a proof. The next sweep does not wait for that: it asks for what
-   * is missing since then, and once more for the keys whose time has come.
+   * Requests the record of each missing key once, and again when the key has stayed missing for `proofMs`. If the next sweep is due before that, this one
+   * ends, and the next one makes the second request.
    */
   const asking = ({ ask }: SingleReads): Observable<SweepStep> => {
-    const askFor = (key: string, { since }: FirstAsked, again: boolean) =>
+    const askFor = (key: string, since: number, again: boolean) =>
       step(ask(key).pipe(map((answer) => ({ kind: 'asked', key, since, answer, again }))));
     const once = defer(() => {
       const { number, askedUpTo, askedAt } = progress();
@@ -279,9 +280,8 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
       for (const key of asked.keys()) if (!firstAsked(key)) asked.delete(key);
       const each$ = missing.each((key) => {
         if (firstAsked(key)) return EMPTY;
-        const first = { at: scheduler.now(), since: number };
-        return askFor(key, first, false).pipe(
-          tap(() => asked.set(key, { ...first, at: scheduler.now() })),
+        return askFor(key, number, false).pipe(
+          tap(() => asked.set(key, { at: scheduler.now(), since: number })),
         );
       }, askedUpTo ?? undefined);
       return concat(each$, step(of({ kind: 'asked-once' })));
@@ -294,11 +294,11 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
             const now = scheduler.now();
             const { number, askedAt } = progress();
             return missing.each((key) => {
-              // An earlier process has asked for those that are not known here.
+              // The first request for a key that is not in the map was made by an earlier process.
               const first = firstAsked(key) ?? { at: askedAt ?? now, since: number };
               if (first.at + proofMs > now) return EMPTY;
               asked.delete(key);
-              return askFor(key, first, true);
+              return askFor(key, first.since, true);
             });
           }),
         );
