@@ -83,6 +83,7 @@ export function openApi(options: ApiOptions): Api {
     onRetry: (retry) => hooks.onRetry?.({ what, ...(resource && { resource }), ...retry }),
   });
 
+  const ages = answerAges();
   const tokens = tokenSource({
     login: login({
       url: new URL(config.loginUrl),
@@ -99,6 +100,8 @@ export function openApi(options: ApiOptions): Api {
     onToken: ({ lifeMs, serverTime, askedAt }) => {
       const aheadMs = serverTime === undefined ? undefined : serverTime - askedAt;
       hooks.onLogin?.({ lifeMs, aheadMs });
+      // Nothing caches a login: its time shows a page that was cached before this process started.
+      ages.of({ askedAt, elapsedMs: 0, date: serverTime, ageMs: undefined });
     },
     onPaced: (token, delayMs) => {
       const error = pacedError(config.loginUrl, token);
@@ -113,7 +116,6 @@ export function openApi(options: ApiOptions): Api {
   const found = Object.fromEntries(
     RESOURCES.map((name) => [name, { plan: new PagePlan(), places: new FailingPlaces() }]),
   ) as Record<Resource, { readonly plan: PagePlan; readonly places: FailingPlaces }>;
-  const ages = answerAges();
   return {
     tokens,
     list: ({ resource, path }) => {

@@ -8,6 +8,7 @@ import { RULES } from '../../src/resources/resources.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { createRegistry } from '../../src/schemas/registry/registry.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
+import { isStale } from '../../src/streams/http/answer-age.ts';
 import { serve } from '../support/http-server.ts';
 
 /** A class, as a host may have one: its methods are not its own keys, and need their `this`. */
@@ -43,6 +44,27 @@ it('tells hooks that are an instance of a class', async () => {
     'retry orders',
     'request orders',
   ]);
+});
+
+it('knows a page that was cached before the start by its Date, which is behind that of the login', async () => {
+  const server = await serve((request, response) => {
+    const isLogin = request.url!.includes('login');
+    const dateMs = Date.now() - (isLogin ? 0 : 60_000);
+    response.setHeader('date', new Date(dateMs).toUTCString());
+    const page = { data: [], pagination: { total_records: 0, has_next_page: false } };
+    response.end(JSON.stringify(isLogin ? { accessToken: 'a', expiresIn: 1_800 } : page));
+  });
+  onTestFinished(() => server.close());
+  const env = { API_BASE_URL: server.url.origin, API_KEY: 'k' };
+  const { api: config } = loadConfig({ env, cwd: import.meta.dirname, needs: ['api'] });
+  const unlimited = <T>(source: T): T => source;
+  const api = openApi({ config, loginLimit: unlimited, scheduler: steadyScheduler });
+  onTestFinished(() => api.close());
+
+  const page$ = api.list(RULES.orders).pages()({ pageSize: 5 }, unlimited);
+  const { age } = await firstValueFrom(page$);
+  expect(isStale(age)).toBe(true);
+  expect(age!.staleMs).toBeGreaterThan(50_000);
 });
 
 it('reaches login, lists and registry where HTTP_PROXY is the only way to them', async () => {

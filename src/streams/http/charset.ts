@@ -48,9 +48,12 @@ function wideCharset(body: Buffer): WideCharset | undefined {
   if (startsWith(body, 0, 0, 0xfe, 0xff)) return { name: 'utf-32be', mark: 4 };
   if (startsWith(body, 0xff, 0xfe)) return { name: 'utf-16le', mark: 2 };
   if (startsWith(body, 0xfe, 0xff)) return { name: 'utf-16be', mark: 2 };
-  const [first, second, third, fourth] = body;
+  const first = body[0];
+  const second = body[1];
   if (first === undefined || second === undefined || (first !== 0 && second !== 0))
     return undefined;
+  const third = body[2];
+  const fourth = body[3];
   if (first === 0 && second === 0) {
     return third === 0 && fourth !== 0 ? { name: 'utf-32be', mark: 0 } : undefined;
   }

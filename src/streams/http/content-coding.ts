@@ -22,14 +22,18 @@ const decompress = {
  * @param maxBytes Largest decompressed body.
  * @throws Error of zlib for a truncated or damaged body, or for one of more than `maxBytes`; Error for a body in zstd.
  */
-export async function withoutCoding(
+export function withoutCoding(
   sent: Buffer,
   declared: string | undefined,
   maxBytes: number,
-): Promise<Buffer> {
-  const unmarked = [...(declared ?? '').toLowerCase().matchAll(/br|deflate/g)].map(
-    ([name]) => name,
-  );
+): Buffer | Promise<Buffer> {
+  const unmarked = declared?.toLowerCase().match(/br|deflate/g) ?? [];
+  const isPlain = unmarked.length === 0 && !isGzip(sent) && !isZlib(sent) && !isZstd(sent);
+  return isPlain ? sent : withoutLayers(sent, unmarked, maxBytes);
+}
+
+/** Removes the nested codings of a body, the outermost first; `unmarked` lists the declared codings without a magic number. */
+async function withoutLayers(sent: Buffer, unmarked: string[], maxBytes: number): Promise<Buffer> {
   let body = sent;
   for (let layer = 0; layer < MAX_LAYERS; layer++) {
     const options = { maxOutputLength: maxBytes };
@@ -129,7 +133,8 @@ function isGzip(body: Buffer): boolean {
 
 /** Whether a body begins with a zlib header (RFC 1950): deflate, a window of 1 to 32 KiB, and a valid header checksum. JSON never does. */
 function isZlib(body: Buffer): boolean {
-  const [method = 0, flags = 0] = body;
+  const method = body[0] ?? 0;
+  const flags = body[1] ?? 0;
   return (
     (method & 0x0f) === 8 && method >> 4 <= 7 && method > 0x20 && (method * 256 + flags) % 31 === 0
   );
@@ -137,10 +142,10 @@ function isZlib(body: Buffer): boolean {
 
 /** Whether a body is a Zstandard frame (RFC 8878, section 3.1.1). It can be decompressed once Node 22.15, whose `node:zlib` has zstd, is the oldest supported. */
 function isZstd(body: Buffer): boolean {
-  return body.subarray(0, 4).equals(ZSTD_MAGIC);
+  return body.length >= 4 && body.readUInt32BE(0) === ZSTD_MAGIC;
 }
 
-const ZSTD_MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+const ZSTD_MAGIC = 0x28b52ffd;
 /** Number of leading bytes that are checked for text. */
 const TEXT_BYTES = 100;
 

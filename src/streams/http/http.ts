@@ -6,7 +6,7 @@ import { httpError } from '../../core/http-error.ts';
 import { isTimeout } from '../../core/network-error.ts';
 import { USER_AGENT } from '../../core/version.ts';
 import { readAnswer } from './answer-reader.ts';
-import type { Reading, SentAnswer } from './answer-reader.ts';
+import type { Reading } from './answer-reader.ts';
 import { Body } from './body.ts';
 import type { BodyPool } from './body.ts';
 import { inUtf8, UnknownCharset } from './charset.ts';
@@ -137,10 +137,14 @@ async function unpackedAnswer(
     sent.giveBack();
     throw unreadable(url, new Error('206 with a part of the answer, which was not asked for'));
   }
-  const body = await readable(sent, headers, maxBytes).catch((cause: unknown) => {
+  let body: Body;
+  try {
+    const plain = await withoutCoding(sent.bytes, all(headers['content-encoding']), maxBytes);
+    body = inUtf8Body(sent, plain, all(headers['content-type']));
+  } catch (cause) {
     sent.giveBack();
     throw cause instanceof UnknownCharset ? inNoCharset(url, cause) : unreadable(url, cause);
-  });
+  }
   const date = single(headers.date);
   const retryAfter = single(headers['retry-after']);
   return {
@@ -156,16 +160,10 @@ async function unpackedAnswer(
   };
 }
 
-/** The body without its content coding, in UTF-8. */
-async function readable(
-  sent: Body,
-  headers: SentAnswer['headers'],
-  maxBytes: number,
-): Promise<Body> {
-  const { bytes } = sent;
-  const plain = await withoutCoding(bytes, all(headers['content-encoding']), maxBytes);
-  const body = inUtf8(plain, all(headers['content-type']));
-  if (body.buffer === bytes.buffer) return new Body(body, () => sent.giveBack());
+/** The decompressed body in UTF-8; the memory of `sent` is given back with it, or at once if the bytes stand elsewhere now. */
+function inUtf8Body(sent: Body, plain: Buffer, contentType: string | undefined): Body {
+  const body = inUtf8(plain, contentType);
+  if (body.buffer === sent.bytes.buffer) return new Body(body, () => sent.giveBack());
   sent.giveBack();
   return new Body(body);
 }

@@ -268,8 +268,8 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     return first && records.isUnseen(key, first.since) ? first : undefined;
   };
   /**
-   * Requests the record of each missing key once, and again when the key has stayed missing for `proofMs`. If the next sweep is due before that, this one
-   * ends, and the next one makes the second request.
+   * Requests the record of each missing key once, and again when the key has stayed missing for `proofMs`. If the next sweep is due before that, and this
+   * one has read the list in less time than is left, this one ends, and the next one makes the second request.
    */
   const asking = ({ ask }: SingleReads): Observable<SweepStep> => {
     const askFor = (key: string, since: number, again: boolean) =>
@@ -288,7 +288,11 @@ export function sweeps(options: SweepsOptions): Observable<SweepStep> {
     });
     const again = ifMissing(
       defer(() => {
-        const wait = Math.min(proofLeft(progress(), scheduler.now(), proofMs), pauseLeft());
+        const tookMs = scheduler.now() - progress().beganAt;
+        const wait = Math.min(
+          proofLeft(progress(), scheduler.now(), proofMs),
+          Math.max(pauseLeft(), tookMs),
+        );
         return timer(wait, scheduler).pipe(
           switchMap(() => {
             const now = scheduler.now();

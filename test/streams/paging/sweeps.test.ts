@@ -248,6 +248,21 @@ describe('where records can be asked for', () => {
     expect(requests(events).filter((name) => name.startsWith('key'))).toHaveLength(4);
   });
 
+  it('a sweep that took longer than the proof makes the second request itself, though the next one is due', () => {
+    const { gone, goneAt, ledger } = swept({
+      list: () => [1, 2],
+      ledger: new SweepLedger(keys(1, 3)),
+      canBeAsked,
+      keepMs: (at) => (at < 10_000 ? 90_000 : COMMIT_MS), // the page is kept late
+      intervalMs: 5_000,
+      proofMs: 60_000,
+      until: sweepsEnded(1),
+    });
+    expect(gone).toEqual(['3']);
+    expect(goneAt[0]).toBeLessThan(160_000);
+    expect(ledger.progress.number).toBe(1);
+  });
+
   it('what was seen between is asked for twice again', () => {
     // 3 is gone, comes back for a while, and is gone again.
     const { gone, goneAt } = swept({
