@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { Chance } from '../sim/chance.ts';
+import { Chance } from '../support/chance.ts';
 import { faultsFor, inRandomOrder } from './fault-queue.ts';
 import { FAULTS } from './faults.ts';
 import { Rounds } from './rounds.ts';

@@ -3,7 +3,7 @@ import type { BrokerControl } from '../../src/devstack/services.ts';
 import { holdAnswer, loseAnswer } from '../support/proxy/exchange.ts';
 import type { Fault as RequestFault } from '../support/proxy/exchange.ts';
 import type { ApiName } from '../support/proxy/kafka-frames.ts';
-import type { Chance } from '../sim/chance.ts';
+import type { Chance } from '../support/chance.ts';
 import type { Cluster } from './cluster.ts';
 import { until } from './faults.ts';
 import type { Fault } from './faults.ts';

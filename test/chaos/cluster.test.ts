@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { Chance } from '../sim/chance.ts';
+import { Chance } from '../support/chance.ts';
 import { CLUSTER_FAULTS, KILLED, LEADER_MOVED, RESTARTED_GENTLY } from './cluster-faults.ts';
 import { faultsFor, inRandomOrder } from './fault-queue.ts';
 import { FAULTS } from './faults.ts';

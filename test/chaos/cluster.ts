@@ -4,7 +4,7 @@ import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { inSync, moveLeader, partitionStates } from '../integration/support/partitions.ts';
 import { ClusterProxy } from '../support/proxy/cluster-proxy.ts';
 import type { KafkaProxy } from '../support/proxy/kafka-proxy.ts';
-import type { Chance } from '../sim/chance.ts';
+import type { Chance } from '../support/chance.ts';
 import { activeController, coordinatorOf } from './broker-roles.ts';
 
 const LOGIN = 'LOGIN';

@@ -1,4 +1,4 @@
-import type { Chance } from '../sim/chance.ts';
+import type { Chance } from '../support/chance.ts';
 import type { Fault } from './faults.ts';
 import { IS_SHORT, ONLY } from './settings.ts';
 

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { RESOURCES } from '../../src/sandbox/index.ts';
 import type { FaultSpec } from '../../src/sandbox/index.ts';
 import type { Cli } from '../integration/support/cli.ts';
-import type { Chance } from '../sim/chance.ts';
+import type { Chance } from '../support/chance.ts';
 import type { World } from './world.ts';
 
 /** Something that goes wrong, and is over when `strike` resolves. */

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import type { Chance } from '../sim/chance.ts';
+import type { Chance } from '../support/chance.ts';
 import type { Fault } from './faults.ts';
 import { recoveries, rowOf } from './recovery.ts';
 import type { Round } from './recovery.ts';

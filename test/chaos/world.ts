@@ -9,7 +9,7 @@ import type { BrokerControl, JavaServices } from '../../src/devstack/services.ts
 import { runCli } from '../integration/support/cli.ts';
 import type { Cli } from '../integration/support/cli.ts';
 import { startCluster } from '../integration/support/cluster.ts';
-import type { Chance } from '../sim/chance.ts';
+import type { Chance } from '../support/chance.ts';
 import { Cluster, clusterLaunch } from './cluster.ts';
 import type { ClusterOptions } from './cluster.ts';
 import { API } from './settings.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { KeyTable } from '../../src/consumers/key-table.ts';
-import { Chance } from '../sim/chance.ts';
+import { Chance } from '../support/chance.ts';
 
 it('is a Map, whatever comes and goes, also where hashes begin alike', () => {
   const chance = new Chance(3);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { CheckedEvent } from '../../src/consumers/copy-check.ts';
-import { Chance } from '../sim/chance.ts';
+import { Chance } from '../support/chance.ts';
 
 /** A record's key, and the sequence of the event that it has. */
 export type Rows = ReadonlyMap<string, number>;

@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { KeyTally } from '../../src/schemas/events/key-tally.ts';
 import type { TallyText } from '../../src/schemas/events/key-tally.ts';
-import { Chance } from '../sim/chance.ts';
+import { Chance } from '../support/chance.ts';
 import { namedProgram } from './code-blocks.ts';
 
 const recipe = (name: string) => namedProgram('docs/certificates.md', name).code;

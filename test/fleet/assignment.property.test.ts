@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { assign, EVEN_WITHIN, MOST_OF_GAP } from '../../src/fleet/assignment.ts';
 import type { Assignment, Candidate } from '../../src/fleet/assignment.ts';
 import { isUneven } from '../../src/fleet/unevenness.ts';
-import { Chance } from '../sim/chance.ts';
+import { Chance } from '../support/chance.ts';
 
 const SEEDS = Array.from({ length: 300 }, (_, k) => k + 1);
 

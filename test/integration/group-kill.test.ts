@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
-import { Chance } from './support/chance.ts';
+import { Chance } from '../support/chance.ts';
 import { scaled } from '../support/scale.ts';
 import { folderForTest } from './support/service.ts';
 import { readTopic } from './support/topic-reader.ts';

@@ -6,7 +6,7 @@ import type { DeadLettered, GroupRetry } from '../../src/consumers/handling.ts';
 import { frame } from '../../src/schemas/registry/wire.ts';
 import { withAdmin } from '../../src/sinks/client/with-admin.ts';
 import { KafkaProxy } from '../support/proxy/kafka-proxy.ts';
-import { Chance } from './support/chance.ts';
+import { Chance } from '../support/chance.ts';
 import { createTopic } from './support/created-topic.ts';
 import { committed, ends, member, membersOf } from './support/group-member.ts';
 import { clientsForTest, numbers, writtenTopic } from './support/written-topic.ts';

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { RESOURCES, startSandbox } from '../../src/sandbox/index.ts';
 import type { Resource, Sandbox } from '../../src/sandbox/index.ts';
 import { RULES } from '../../src/sandbox/resources.ts';
-import { Chance } from './support/chance.ts';
+import { Chance } from '../support/chance.ts';
 import { runCli } from './support/cli.ts';
 import type { Cli } from './support/cli.ts';
 import { endsOf, readEvents } from './support/event-reader.ts';
@@ -51,7 +51,7 @@ function serveOddities(sandbox: Sandbox): Served {
     for (let place = 0; place < RECORDS; place++) {
       const number = firstNumber + place;
       const { key, record } = oddRecord(resource, place);
-      const text = oddText(record, new Chance('texts', resource, place));
+      const text = oddText(record, new Chance(place, 'texts', resource));
       sandbox.replaceText(resource, keyPrefix === null ? number : `${keyPrefix}${number}`, text);
       places.set(key, place);
     }

@@ -1,5 +1,5 @@
 import { RESOURCES } from '../../src/resources/resources.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../support/chance.ts';
 import type { ApiTraits } from './sim-api.ts';
 import { SORTS } from './sim-list.ts';
 import type { Dangers } from './sim-process.ts';

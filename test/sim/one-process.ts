@@ -1,7 +1,7 @@
 import { loadConfig } from '../../src/config/load-config.ts';
 import type { Resource } from '../../src/config/config.ts';
 import { SimLedger } from '../account/ledger/sim-ledger.ts';
-import { Chance } from './chance.ts';
+import { Chance } from '../support/chance.ts';
 import { SAFE } from './draw.ts';
 import { DATES_AS_WRITTEN, SimApi } from './sim-api.ts';
 import type { DatedFailure, FutureEnd } from './sim-api.ts';

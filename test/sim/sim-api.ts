@@ -3,7 +3,7 @@ import { CellarstreamError } from '../../src/core/errors.ts';
 import { MAX_LAG_MS } from '../../src/streams/http/answer-age.ts';
 import { answering } from '../support/answering.ts';
 import type { Given } from '../support/answering.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../support/chance.ts';
 import { keyField, SimList } from './sim-list.ts';
 import type { ListTraits, SimQuery, SimRecord } from './sim-list.ts';
 import { paginationOf, PAGING_AS_WRITTEN, placeOf } from './sim-paging.ts';

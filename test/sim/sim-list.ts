@@ -1,6 +1,6 @@
 import type { Resource } from '../../src/resources/resources.ts';
 import type { JsonObject } from '../../src/schemas/json/json.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../support/chance.ts';
 import type { SimTime } from './sim-time.ts';
 
 export const SORTS = ['key-asc', 'key-desc', 'updated-asc', 'updated-desc'] as const;

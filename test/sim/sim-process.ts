@@ -19,7 +19,7 @@ import type { TransactionalLog } from '../../src/sinks/transactional-log.ts';
 import { resyncRequests } from '../../src/account/resync-requests.ts';
 import type { SimLedger } from '../account/ledger/sim-ledger.ts';
 import { CERTIFICATES } from './check-certificates.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../support/chance.ts';
 import type { SimApi } from './sim-api.ts';
 import { brokerOf } from './sim-broker.ts';
 import type { CommitFate, SimBroker } from './sim-broker.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { oldestSlot } from '../../src/state/oldest-slot.ts';
-import { mulberry32 } from '../support/mulberry32.ts';
+import { mulberry32 } from '../support/chance.ts';
 
 describe('oldestSlot', () => {
   it.each([1, 2, 3, 4, 5, 6, 7, 8])('is the first of the earliest time: seed %i', (seed) => {

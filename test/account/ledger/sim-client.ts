@@ -9,7 +9,7 @@ import { during } from '../../../src/streams/quota/token-bucket.ts';
 import type { Limit } from '../../../src/streams/quota/token-bucket.ts';
 import { startsIn, writerIn } from '../../sim/sim-store.ts';
 import type { SimFolder } from '../../sim/sim-store.ts';
-import type { Chance } from '../../sim/chance.ts';
+import type { Chance } from '../../support/chance.ts';
 import type { SimTime } from '../../sim/sim-time.ts';
 import type { SimLedger } from './sim-ledger.ts';
 

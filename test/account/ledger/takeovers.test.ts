@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Resource } from '../../../src/config/config.ts';
-import { Chance } from '../../sim/chance.ts';
+import { Chance } from '../../support/chance.ts';
 import { SimTime } from '../../sim/sim-time.ts';
 import { overruns } from './overruns.ts';
 import { SimClient } from './sim-client.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Chance } from '../../sim/chance.ts';
+import { Chance } from '../../support/chance.ts';
 import { SimTime } from '../../sim/sim-time.ts';
 import { overruns } from '../ledger/overruns.ts';
 import type { ClientOptions, ClientWorld } from '../ledger/sim-client.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Resource } from '../../../src/config/config.ts';
-import { Chance } from '../../sim/chance.ts';
+import { Chance } from '../../support/chance.ts';
 import { SimTime } from '../../sim/sim-time.ts';
 import { SimClient } from '../ledger/sim-client.ts';
 import type { Arrival, Begun, ClientOptions, ClientWorld } from '../ledger/sim-client.ts';

@@ -5,7 +5,7 @@ import type { SignalBatch, SignalTopic } from '../../../src/sinks/signals/kafka-
 import { parseSignal } from '../../../src/sinks/signals/signals.ts';
 import type { PermitsRequest } from '../../../src/sinks/signals/signals.ts';
 import type { Message } from '../../../src/sinks/sink.ts';
-import type { Chance } from '../../sim/chance.ts';
+import type { Chance } from '../../support/chance.ts';
 import type { SimTime } from '../../sim/sim-time.ts';
 import type { Begun } from '../ledger/sim-client.ts';
 import type { Ways } from '../ledger/sim-ledger.ts';

@@ -1,4 +1,4 @@
-import type { Chance } from './chance.ts';
+import type { Chance } from '../../support/chance.ts';
 import { HALF_NAMES, number, oddLeaf, oddTree, text } from './odd-values.ts';
 import type { Maker } from './odd-values.ts';
 import type { Json, JsonMembers } from './json-model.ts';

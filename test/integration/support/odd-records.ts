@@ -1,5 +1,5 @@
 import type { Resource } from '../../../src/sandbox/index.ts';
-import { Chance } from './chance.ts';
+import { Chance } from '../../support/chance.ts';
 import { SentNumber } from './json-model.ts';
 import type { Json, JsonMembers } from './json-model.ts';
 import { field, listOf, mapOf, membersOf, objectOf, part } from './odd-fields.ts';
@@ -118,7 +118,7 @@ const KEYS: Readonly<Record<Resource, (place: number) => readonly [string, Json]
 
 /** The `place`-th record of a list, from 0: always the same one. */
 export function oddRecord(resource: Resource, place: number): OddRecord {
-  const chance = new Chance('records', resource, place);
+  const chance = new Chance(place, 'records', resource);
   const [name, id] = KEYS[resource](place);
   const record = new Map(membersOf(FIELDS[resource], place, chance)).set(name, id);
   if (chance.is(0.002)) record.set(chance.pick(HALF_NAMES), oddTree(chance));

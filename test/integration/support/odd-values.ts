@@ -1,4 +1,4 @@
-import type { Chance } from './chance.ts';
+import type { Chance } from '../../support/chance.ts';
 import { SentNumber } from './json-model.ts';
 import type { Json } from './json-model.ts';
 

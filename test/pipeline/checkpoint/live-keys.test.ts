@@ -10,7 +10,7 @@ import {
 import { KeyTally } from '../../../src/schemas/events/key-tally.ts';
 import type { ImageUpdate } from '../../../src/state/store.ts';
 import { partitionOf } from '../../../src/sinks/producer/partition-of.ts';
-import { mulberry32 } from '../../support/mulberry32.ts';
+import { mulberry32 } from '../../support/chance.ts';
 
 const image = { schemaId: 1, bytes: Buffer.of() };
 const none = (partitions: number) => Array.from({ length: partitions }, () => new KeyTally());

@@ -7,7 +7,7 @@ import { parsedElement } from '../../../src/schemas/json/page-elements.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { instantOf } from '../../../src/schemas/avro/instant.ts';
 import type { RecordCodec, Transcoded } from '../../../src/schemas/avro/record-codec.ts';
-import { Chance } from '../../integration/support/chance.ts';
+import { Chance } from '../../support/chance.ts';
 import { SentNumber } from '../../integration/support/json-model.ts';
 import type { Json } from '../../integration/support/json-model.ts';
 import { oddText } from '../../integration/support/odd-text.ts';

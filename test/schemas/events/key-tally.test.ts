@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { KeyTally } from '../../../src/schemas/events/key-tally.ts';
-import { Chance } from '../../sim/chance.ts';
+import { Chance } from '../../support/chance.ts';
 
 /** The digest as the contract has it, in the plainest way. */
 function digestOf(live: ReadonlyMap<string, number>): string {

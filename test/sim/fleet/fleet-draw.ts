@@ -1,4 +1,4 @@
-import type { Chance } from '../chance.ts';
+import type { Chance } from '../../support/chance.ts';
 
 /** What a run's seed decides before it begins. */
 export interface FleetDraw {

@@ -1,4 +1,4 @@
-import type { Chance } from '../chance.ts';
+import type { Chance } from '../../support/chance.ts';
 import type { FleetInstance } from './fleet-instance.ts';
 
 /** What may happen to a fleet. */

@@ -4,7 +4,7 @@ import type { AccountConfig, AccountFile } from '../../../src/config/accounts.ts
 import { describeError } from '../../../src/core/errors.ts';
 import { takePart } from '../../../src/fleet/take-part.ts';
 import type { WarmFolders } from '../../../src/fleet/warm-folders.ts';
-import type { Chance } from '../chance.ts';
+import type { Chance } from '../../support/chance.ts';
 import { SimFolder } from '../sim-store.ts';
 import type { SimTime } from '../sim-time.ts';
 import type { FleetTold } from './fleet-told.ts';

@@ -2,7 +2,7 @@ import { loadConfig } from '../../../src/config/load-config.ts';
 import { Secret } from '../../../src/core/secret.ts';
 import type { AccountConfig } from '../../../src/config/accounts.ts';
 import { describeError } from '../../../src/core/errors.ts';
-import { Chance } from '../chance.ts';
+import { Chance } from '../../support/chance.ts';
 import { LOOKBACK_MS, PROOF_MS } from '../draw.ts';
 import { SimTime } from '../sim-time.ts';
 import { checkClaims } from './check-claims.ts';

@@ -7,7 +7,7 @@ import type { Serving } from '../../../src/fleet/account-work.ts';
 import type { AccountLog } from '../../../src/sinks/ledger/kafka-ledger.ts';
 import type { Message } from '../../../src/sinks/sink.ts';
 import { backoff } from '../../../src/streams/flow/backoff.ts';
-import type { Chance } from '../chance.ts';
+import type { Chance } from '../../support/chance.ts';
 import { startsIn, writerIn } from '../sim-store.ts';
 import type { SimFolder } from '../sim-store.ts';
 import type { SimTime } from '../sim-time.ts';

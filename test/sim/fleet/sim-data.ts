@@ -1,4 +1,4 @@
-import type { Chance } from '../chance.ts';
+import type { Chance } from '../../support/chance.ts';
 import { checkChains, checkTruth } from '../check-chains.ts';
 import { checkStatuses } from '../check-statuses.ts';
 import { chainsOf, imagesOf, isTruth } from '../published.ts';

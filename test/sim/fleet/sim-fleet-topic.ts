@@ -3,7 +3,7 @@ import type { FleetLog } from '../../../src/fleet/fleet-log.ts';
 import type { FleetRecord } from '../../../src/fleet/fleet-record.ts';
 import { HeardWords } from '../../../src/fleet/fleet-words.ts';
 import type { Message } from '../../../src/sinks/sink.ts';
-import type { Chance } from '../chance.ts';
+import type { Chance } from '../../support/chance.ts';
 import type { SimTime } from '../sim-time.ts';
 import { reach, unreachable } from './sim-line.ts';
 import type { SimLine } from './sim-line.ts';

@@ -5,7 +5,7 @@ import {
   messagesOf,
   recordBatches,
 } from '../../../src/sinks/fetch/record-batches.ts';
-import { mulberry32 } from '../../support/mulberry32.ts';
+import { mulberry32 } from '../../support/chance.ts';
 import { batchBytes, markerBytes } from '../../support/record-bytes.ts';
 import type { RecordSpec } from '../../support/record-bytes.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { crc32c } from '../../../src/sinks/producer/crc32c.ts';
-import { mulberry32 } from '../../support/mulberry32.ts';
+import { mulberry32 } from '../../support/chance.ts';
 import { slowCrc32c } from '../../support/slow-crc32c.ts';
 
 describe('crc32c', () => {

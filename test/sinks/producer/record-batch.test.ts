@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { maxBytesOf, packed, recordBatch } from '../../../src/sinks/producer/record-batch.ts';
 import type { HeaderValue, ProducerRecord } from '../../../src/sinks/producer/record-batch.ts';
 import { messagesOf, recordBatches } from '../../../src/sinks/fetch/record-batches.ts';
-import { mulberry32 } from '../../support/mulberry32.ts';
+import { mulberry32 } from '../../support/chance.ts';
 import { slowCrc32c } from '../../support/slow-crc32c.ts';
 
 const STAMP = {

@@ -16,7 +16,7 @@ import type { Position } from '../../../src/streams/paging/anchors.ts';
 import { pages } from '../../../src/streams/paging/pages.ts';
 import type { PagesOptions, ScanPage, ScanTrouble } from '../../../src/streams/paging/pages.ts';
 import type { Answer } from '../../../src/streams/decode/answer.ts';
-import { mulberry32 } from '../../support/mulberry32.ts';
+import { mulberry32 } from '../../support/chance.ts';
 import { jsonsOf, records } from '../../support/records.ts';
 
 export const SORTS = ['key-asc', 'key-desc', 'updated-asc', 'updated-desc'] as const;

@@ -1,7 +1,7 @@
 import { catchError, defer, delay, EMPTY, mergeMap, range, repeat, throwError, timer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { during, tokenBucket } from '../../../src/streams/quota/token-bucket.ts';
-import { mulberry32 } from '../../support/mulberry32.ts';
+import { mulberry32 } from '../../support/chance.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 
 const CAPACITY = 10;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { StartLog } from '../../../src/streams/quota/start-log.ts';
 import { overruns } from '../../account/ledger/overruns.ts';
-import { mulberry32 } from '../../support/mulberry32.ts';
+import { mulberry32 } from '../../support/chance.ts';
 
 const SERVER_MS = 60_000;
 const HEADROOM_MS = 200;

@@ -14,7 +14,7 @@ import {
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { during, tokenBucket } from '../../../src/streams/quota/token-bucket.ts';
-import { mulberry32 } from '../../support/mulberry32.ts';
+import { mulberry32 } from '../../support/chance.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { linearBucket } from './linear-bucket.ts';
 

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { decompress } from '../../../../src/sinks/fetch/codecs/decompress.ts';
 import { MalformedBytes, MAX_UNPACKED_BYTES } from '../../../../src/sinks/fetch/codecs/unpacked.ts';
-import { mulberry32 } from '../../../support/mulberry32.ts';
+import { mulberry32 } from '../../../support/chance.ts';
 
 const [GZIP, SNAPPY, LZ4, ZSTD] = [1, 2, 3, 4];
 
