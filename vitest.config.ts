@@ -11,7 +11,7 @@ const ALL_CORES = '100%';
 
 const integrationTest = (name: string) => `test/integration/${name}.test.ts`;
 
-const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*', 'test/types/**'];
+const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*'];
 /** Integration tests that measure time: no other test may run beside them. `alerts` needs Prometheus, too. */
 const ALONE = ['freshness', 'alerts'].map(integrationTest);
 /**
@@ -97,6 +97,8 @@ const ON_KAFKA = [
 ].map(integrationTest);
 /** Those that put something in the place of a module: what one file puts there is seen by no other. */
 const MOCKED = ['test/**/*.mocked.test.ts'];
+/** Unit tests of more than some two seconds: the gate runs them (`slow-unit-all`). CONTRIBUTING.md names the everyday tests of the same promises. */
+const SLOW_UNIT = ['test/**/*.slow.test.ts'];
 
 // JVMs of the tests live for a minute or two: compiled quickly is better than compiled well. Servers inherit it.
 process.env.JDK_JAVA_OPTIONS ??= '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC';
@@ -110,7 +112,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: [...NOT_UNIT, ...MOCKED],
+          exclude: [...NOT_UNIT, ...MOCKED, ...SLOW_UNIT],
           isolate: false, // most of their time went into loading the same modules again
           testTimeout: 20_000, // for a busy machine
           maxWorkers: ALL_CORES,
@@ -124,6 +126,15 @@ export default defineConfig({
           maxWorkers: ALL_CORES,
         },
       },
+      {
+        test: {
+          name: 'slow-unit-all',
+          include: SLOW_UNIT,
+          isolate: false,
+          testTimeout: 60_000,
+          maxWorkers: ALL_CORES,
+        },
+      },
       // Those that another version of Node could make fail.
       {
         test: {
@@ -132,6 +143,7 @@ export default defineConfig({
           exclude: [
             ...NOT_UNIT,
             ...MOCKED,
+            ...SLOW_UNIT,
             '**/*.property.test.ts',
             'test/{bench,docs,sandbox}/**',
             // Pure computing in virtual time.
@@ -242,13 +254,6 @@ export default defineConfig({
           env: { CHAOS_SECONDS: process.env.CHAOS_SECONDS ?? '900' },
           hookTimeout: 120_000,
           maxWorkers: 1,
-        },
-      },
-      {
-        test: {
-          name: 'types',
-          include: [],
-          typecheck: { enabled: true, only: true, include: ['test/types/**/*.test-d.ts'] },
         },
       },
     ],

@@ -8,7 +8,7 @@ import { image, memory, textOf } from '../support/task-memory.ts';
 describe('marks and runs', () => {
   const folder = new SimFolder();
   const store = storeOf(folder, () => Promise.resolve()).task('a');
-  marksProperty('in memory', () => store, scaled(300, 20_000));
+  marksProperty('in memory', () => store, scaled(100, 20_000));
 
   it('leave nothing behind of runs that nobody looks at', async () => {
     await fc.assert(

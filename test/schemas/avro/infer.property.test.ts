@@ -12,8 +12,8 @@ import { inOneForm, turned } from './odd-records.ts';
 import { scaled } from '../../support/scale.ts';
 
 describe.each([
-  ['a resource without a schema', undefined, scaled(40, 150)],
-  ['orders', orderSchema, scaled(5, 15)],
+  ['a resource without a schema', undefined, scaled(20, 150)],
+  ['orders', orderSchema, scaled(3, 15)],
 ])('%s', { timeout: 30_000 }, (_, start, numRuns) => {
   /** As the API's JSON is rebuilt: to the letter, save times that orders have always had. */
   const rebuilt = (record: JsonObject) => canonicalJson(start ? inOneForm(record, start) : record);

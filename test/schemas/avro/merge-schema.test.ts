@@ -182,7 +182,7 @@ describe('any two schemas', { timeout: 30_000 }, () => {
         // As a registry gives it.
         test(JSON.parse(JSON.stringify(base)) as RecordSchema, described);
       }),
-      { seed, numRuns: scaled(30, 80) },
+      { seed, numRuns: scaled(15, 80) },
     );
   };
 
@@ -231,7 +231,7 @@ describe('any two schemas', { timeout: 30_000 }, () => {
           expect(older.type.fromBuffer(bytes, back)).toBeTruthy();
         }
       }),
-      { seed: 33, numRuns: scaled(30, 80) },
+      { seed: 33, numRuns: scaled(15, 80) },
     );
   });
 });

@@ -13,6 +13,7 @@ import type { Json } from '../../integration/support/json-model.ts';
 import { oddText } from '../../integration/support/odd-text.ts';
 import { everyKind, nullable } from './every-type.ts';
 import { oddRecords } from './odd-records.ts';
+import { scaled } from '../../support/scale.ts';
 
 const BEFORE = '[{"label":"the one before"},';
 
@@ -105,12 +106,13 @@ describe.each([
         expect(read).toEqual(parsed);
         expect(parsed).toMatchObject({ end: BEFORE.length + text.length });
       }),
-      { seed: 1, numRuns: 500 },
+      { seed: 1, numRuns: scaled(120, 500) },
     );
   });
 
   it('makes of a damaged text what parsing makes of it, which is mostly an error', () => {
     const ends = { error: 0, image: 0 };
+    const numRuns = scaled(60, 300);
     fc.assert(
       fc.property(oddRecords(schema), fc.integer(), (record, seed) => {
         const chance = new Chance(seed);
@@ -123,10 +125,10 @@ describe.each([
           ends[parsed === 'no JSON' ? 'error' : 'image'] += 1;
         }
       }),
-      { seed: 2, numRuns: 300 },
+      { seed: 2, numRuns },
     );
-    expect(ends.error).toBeGreaterThan(300);
-    expect(ends.image).toBeGreaterThan(300);
+    expect(ends.error).toBeGreaterThan(numRuns);
+    expect(ends.image).toBeGreaterThan(numRuns);
   });
 });
 

@@ -10,6 +10,7 @@ import { orderSchema } from '../../../src/resources/orders/order.ts';
 import { toJson } from '../../../src/schemas/events/to-json.ts';
 import { RESOURCE, steps } from '../avro/infer-pages.ts';
 import { inOneForm, oddRecords } from '../avro/odd-records.ts';
+import { scaled } from '../../support/scale.ts';
 
 const facts: ChangeFacts = {
   op: 'u',
@@ -93,7 +94,7 @@ describe.each(ways)('toJson of %s', (_, textOf) => {
         const expected = canonicalJson(inOneForm(record, orderSchema));
         expect(sorted(text({ after: record }))).toBe(expected);
       }),
-      { seed: 21, numRuns: 100 },
+      { seed: 21, numRuns: scaled(25, 100) },
     );
   });
 });
@@ -112,7 +113,7 @@ describe('toJson', () => {
           }
         }
       }),
-      { seed: 22, numRuns: 100 },
+      { seed: 22, numRuns: scaled(25, 100) },
     );
   });
 

@@ -20,14 +20,14 @@ import type { ListOptions, Sort } from './moving-list.ts';
 import { scaled } from '../../support/scale.ts';
 
 /** Lists in each order. */
-const SEEDS = scaled(40, 500);
+const SEEDS = scaled(12, 500);
 /** Of those, the ones that are read with interruptions. */
-const INTERRUPTED_SEEDS = scaled(20, 200);
-const AHEAD_SEEDS = scaled(16, 60);
+const INTERRUPTED_SEEDS = scaled(8, 200);
+const AHEAD_SEEDS = scaled(6, 60);
 const VOLATILE_SEEDS = scaled(8, 32);
-const CALM_SEEDS = scaled(40, 200);
+const CALM_SEEDS = scaled(12, 200);
 /** Repeated scans take longer. */
-const SHUFFLED_SEEDS = scaled(30, 100);
+const SHUFFLED_SEEDS = scaled(10, 100);
 
 vi.setConfig({ testTimeout: 60_000 });
 

@@ -17,6 +17,7 @@ import { personalFields, WAYS } from '../../../src/streams/records/personal-fiel
 import type { PersonalField } from '../../../src/streams/records/personal-fields.ts';
 import { keyRecords } from '../../../src/streams/records/records.ts';
 import { keyOfFields } from '../../../src/streams/records/key-of.ts';
+import { scaled } from '../../support/scale.ts';
 
 const PATHS = ['email', 'who.name', 'who', 'cards.four', 'cards', 'who.cards.four', 'deep.er.in'];
 const NAMES = ['email', 'who', 'name', 'cards', 'four', 'deep', 'er', 'in', 'other', '_proto'];
@@ -154,7 +155,7 @@ describe('whatever the API sends, and whatever was stored', () => {
           expect(shown).toEqual([]);
         },
       ),
-      { numRuns: 400 },
+      { numRuns: scaled(80, 400) },
     );
   });
 
