@@ -19,9 +19,14 @@ const ALONE = ['freshness', 'alerts'].map(integrationTest);
  * CONTRIBUTING.md names the everyday tests of the same promises.
  */
 const SLOW = [
+  'deletes',
   'producer-cluster',
   'fleet-commands',
   'resync',
+  'restart',
+  'secured',
+  'key-fields',
+  'certificates',
   'lost-topic',
   'fleet-apart',
   'fleet',
@@ -54,11 +59,8 @@ const LARGE = [
 /** Everyday integration tests that take longest: started last, they would be waited for. */
 const LONG = [
   'lifecycle',
-  'secured',
-  'deletes',
-  'replay-cli',
   'resources',
-  'certificates',
+  'replay-cli',
   'managed',
   'dead-letters',
   'redaction',
@@ -155,14 +157,14 @@ export default defineConfig({
           maxWorkers: Number(process.env.TEST_WORKERS) || ALL_CORES,
         },
       },
-      // One seed, one run of the whole pipeline: 20 with the other tests, 150 in the gate, 10,000 in `npm run test:sim`.
+      // One seed, one run of the whole pipeline: 10 with the other tests, 150 in the gate, 10,000 in `npm run test:sim`.
       {
         test: {
           name: 'sim',
           include: ['test/sim/seeds-*.test.ts'],
           env: {
-            SIM_SEEDS: process.env.SIM_SEEDS ?? '20',
-            FLEET_SEEDS: process.env.SIM_SEEDS ?? '8', // each takes longer
+            SIM_SEEDS: process.env.SIM_SEEDS ?? '10',
+            FLEET_SEEDS: process.env.SIM_SEEDS ?? '4', // each takes longer
           },
           maxWorkers: ALL_CORES,
           sequence: { groupOrder: 3 },
@@ -197,7 +199,7 @@ export default defineConfig({
           globalSetup: ['test/integration/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          maxWorkers: 2,
+          maxWorkers: 3, // as for integration
           isolate: false,
         },
       },

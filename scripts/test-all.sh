@@ -22,7 +22,7 @@ finish() {
   fi
   printf '\nseconds of each step: %s\n' "${times[*]}"
   local report reports=("$work/tests.json") again=() version
-  for report in slow sim chaos; do [[ -f $work/$report.json ]] && reports+=("$work/$report.json"); done
+  for report in slow-unit slow sim chaos; do [[ -f $work/$report.json ]] && reports+=("$work/$report.json"); done
   for version in 22 24; do [[ -d $work/node$version ]] && again+=("$work/node$version.json"); done
   printf '\n'
   node scripts/count-tests.mjs "${reports[@]}" --again "${again[@]}" || status=1
@@ -147,6 +147,7 @@ step 'Prometheus' get_prometheus
 step 'kcat' get_kcat
 step 'PostgreSQL' get_postgresql
 step 'npm test' env TEST_REPORT="$work/tests.json" npm test
+step 'slow unit tests' run_projects slow-unit slow-unit-all
 step 'slow tests' run_projects slow slow-all alone-all
 step 'simulation' run_projects sim SIM_SEEDS=150 FLEET_SEEDS=50 sim-all
 # Three brokers that are restarted and killed, and whose leaders move.
