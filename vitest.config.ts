@@ -27,6 +27,9 @@ const SLOW = [
   'secured',
   'key-fields',
   'certificates',
+  'dead-letters',
+  'redaction',
+  'managed',
   'lost-topic',
   'fleet-apart',
   'fleet',
@@ -42,6 +45,7 @@ const SLOW = [
   'growth',
   'shared-connections',
   'replay-outage',
+  'examples/shipping-notifier',
 ].map(integrationTest);
 /** Integration tests of `npm run test:long` alone: they wait for minutes of quota, or do on a larger scale what the chaos run of the gate does. */
 const LARGE = [
@@ -57,16 +61,9 @@ const LARGE = [
   'beside',
 ].map(integrationTest);
 /** Everyday integration tests that take longest: started last, they would be waited for. */
-const LONG = [
-  'lifecycle',
-  'resources',
-  'replay-cli',
-  'managed',
-  'dead-letters',
-  'redaction',
-  'replay',
-  'group',
-].map(integrationTest);
+const LONG = ['lifecycle', 'resources', 'replay-cli', 'group', 'page', 'replay'].map(
+  integrationTest,
+);
 const LONGEST = [...LARGE, ...SLOW, ...LONG];
 
 /** The longest first, then as vitest knows them. */
@@ -229,7 +226,7 @@ export default defineConfig({
       {
         test: {
           name: 'properties-all',
-          include: ['test/**/*.property.test.ts'],
+          include: ['test/**/*.property{,.slow}.test.ts'],
           env: { TEST_LONG: '1' },
           isolate: false,
           testTimeout: 60_000,

@@ -3,6 +3,7 @@ import { map, NEVER, timer } from 'rxjs';
 import { expect, it } from 'vitest';
 import { keyedWork } from '../../src/consumers/keyed-work.ts';
 import { virtualTime } from '../support/virtual-time.ts';
+import { scaled } from '../support/scale.ts';
 
 /** A message as it will go: its key, how long each try takes, how many fail, the pause after each. */
 interface Message {
@@ -96,6 +97,6 @@ it('keeps the order of every key, its places, and the low-water mark, whatever f
       const keys = batches.flatMap((batch) => [...new Set(batch.map(({ key }) => key))]);
       if (haltAt !== 0) expect(most).toBe(Math.min(concurrency, keys.length));
     }),
-    { numRuns: 500 },
+    { numRuns: scaled(100, 500) },
   );
 });

@@ -3,8 +3,9 @@ import { assign, EVEN_WITHIN, MOST_OF_GAP } from '../../src/fleet/assignment.ts'
 import type { Assignment, Candidate } from '../../src/fleet/assignment.ts';
 import { isUneven } from '../../src/fleet/unevenness.ts';
 import { Chance } from '../support/chance.ts';
+import { scaled } from '../support/scale.ts';
 
-const SEEDS = Array.from({ length: 300 }, (_, k) => k + 1);
+const SEEDS = Array.from({ length: scaled(60, 300) }, (_, k) => k + 1);
 
 interface Fleet {
   readonly members: readonly Candidate[];

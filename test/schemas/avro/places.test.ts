@@ -36,7 +36,7 @@ describe('Places', () => {
     places.writeNulls(nulls, new AvroOutput());
     expect(nulls.map(({ pointer }) => pointer)).toEqual(['/a', '/b']);
     expect(places.root).toBe(last);
-    const many = Array.from({ length: 200_000 }, () => null);
-    for (let time = 0; time < 2; time++) expect(nullsOf(many)).toHaveLength(200_000);
+    const many = Array.from({ length: 20_000 }, () => null);
+    for (let time = 0; time < 2; time++) expect(nullsOf(many)).toHaveLength(20_000);
   });
 });

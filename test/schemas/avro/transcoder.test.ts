@@ -48,7 +48,7 @@ describe('what the transcoder holds at once', () => {
   const kinds = createRecordCodec(everyKind);
 
   it('goes on where the window ends, in two pages by turns, as if it had no end', () => {
-    const [seed, numRuns] = [1, scaled(2, 10)];
+    const [seed, numRuns] = [1, scaled(1, 10)];
     const pages = fc.tuple(
       fc.array(oddRecords(orderSchema), { minLength: 150, maxLength: 150 }),
       fc.array(oddRecords(everyKind), { minLength: 400, maxLength: 400 }),
