@@ -18,7 +18,12 @@ const MAX_MS = 15 * 60_000;
 /** Of what a suite prints, so many characters are kept. */
 const MAX_OUTPUT = 100_000;
 const SIMULATION = ['run', '--project', 'sim'];
-const UNIT = ['--project=unit', '--project=mocked', '--exclude=test/sim/**'];
+const UNIT = [
+  '--project=unit',
+  '--project=mocked',
+  '--project=slow-unit-all',
+  '--exclude=test/sim/**',
+];
 
 /** @type {Set<import('node:child_process').ChildProcess>} */
 const running = new Set();
