@@ -5,6 +5,8 @@ import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Published } from '../../src/observe/hooks.ts';
 import { listEvents } from '../../src/pipeline/list-events.ts';
 import { Confirmations } from '../../src/streams/diff/confirmations.ts';
+import { newCursor } from '../../src/pipeline/checkpoint/cursor.ts';
+import { fakeCheckpoint, readsOf, SNAPSHOT_AT } from '../support/fake-checkpoint.ts';
 import { BUSY, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
 import type { Resync } from '../../src/account/resync-requests.ts';
@@ -12,7 +14,6 @@ import { openSchemaEvolution } from '../../src/pipeline/codec/schema-evolution.t
 import { orderSchema } from '../../src/resources/orders/order.ts';
 import { pageElements } from '../../src/schemas/json/page-elements.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
-import { newCursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import type { TaskBatch, Checkpoint, TaskNotes } from '../../src/pipeline/checkpoint/checkpoint.ts';
 import type { Answer } from '../../src/streams/decode/answer.ts';
 import { Body } from '../../src/streams/http/body.ts';
@@ -23,7 +24,6 @@ import { SimFolder, storeOf } from '../sim/sim-store.ts';
 import { atOnce } from '../support/at-once.ts';
 import { memory } from '../support/task-memory.ts';
 
-const START = Date.parse('2026-01-01T00:00:00Z');
 /** A list request that waits for its answer. */
 interface Asked {
   readonly query: ListQuery;
@@ -54,7 +54,7 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
           records: found,
           pagination: { total_records: records.length, has_next_page: false, ...pagination },
           span: clock.answered(begin),
-          serverTime: START,
+          serverTime: SNAPSHOT_AT,
         });
         subscriber.complete();
         return data.flatMap(({ key, image }) => (image?.kind === 'published' ? [key!] : []));
@@ -80,29 +80,8 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
   const keeps: TaskNotes[] = [];
   let sweep = { ...NO_SWEEP, beganAt: Date.now() };
   let held: Promise<void> | undefined;
-  const log: Checkpoint = {
-    cursor: {
-      ...newCursor('this one'),
-      firstRead: { startedAt: START, position: null, done: true },
-      since: START,
-    },
-    get sweep() {
-      return sweep;
-    },
-    get: (key) => store.get(key),
-    text: (key) => store.text(key),
-    runFrom: (key) => store.runFrom(key),
-    digestOf: (bytes) => store.digestOf(bytes),
-    run: (id) => store.run(id),
-    isReadWithRun: (key, number) => store.isReadWithRun(key, number),
-    count: () => store.count(),
-    isRejected: (digest) => store.isRejected(digest),
-    unread: (keys, number) => store.unread(keys, number),
-    isUnseen: (key, since) => store.isUnseen(key, since),
-    unseen: (since, after) => store.unseen(since, after),
-    schemaIds: () => [],
-    live: () => ({ keys: [], ends: {} }),
-    partitions: () => Promise.resolve(0),
+  const log = fakeCheckpoint({
+    ...readsOf(store),
     commit: async (batch) => {
       commits.push(batch);
       await held;
@@ -112,9 +91,11 @@ async function orders(config: Partial<Config> = {}, more: Partial<Checkpoint> = 
       keeps.push(notes);
       await store.put([], memory, notes);
     },
-    close: () => Promise.resolve(),
     ...more,
-  };
+    get sweep() {
+      return sweep;
+    },
+  });
   const published: Published[] = [];
   const errors: unknown[] = [];
   const requests$ = new Subject<Resync>();
@@ -190,8 +171,8 @@ const keysOf = ({ texts = new Map() }: TaskNotes) => [...texts.keys()].sort();
 
 describe('orders that are encoded as they arrive', () => {
   it('are new in an initial snapshot only if they were made behind its beginning', async () => {
-    const firstRead = { startedAt: START, position: null, done: false };
-    const cursor = { ...newCursor('this one'), firstRead, since: START };
+    const firstRead = { startedAt: SNAPSHOT_AT, position: null, done: false };
+    const cursor = { ...newCursor('this one'), firstRead, since: SNAPSHOT_AT };
     const { whole, polled, published, eventsOf, commits } = await orders({}, { cursor });
     const created = (time: string) => `"created_at":"${time}"`;
     (await whole()).answer([
@@ -346,8 +327,8 @@ describe('the bytes that are kept', () => {
     expect(reread.query).toEqual({ orderNumber: '1' });
   });
 
-  it('are not those of an order that START_FROM leaves out', async () => {
-    const startFrom = START;
+  it('are not those of an order that SNAPSHOT_AT_FROM leaves out', async () => {
+    const startFrom = SNAPSHOT_AT;
     const { whole, resync, published, commits, keeps, eventsOf } = await orders({
       poll: { ...BUSY.poll, startFrom },
     });

@@ -1,4 +1,3 @@
-import { payloadDigest } from '../../src/streams/records/page-record.ts';
 import {
   concat,
   filter,
@@ -15,6 +14,8 @@ import { describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { listEvents } from '../../src/pipeline/list-events.ts';
 import { Confirmations } from '../../src/streams/diff/confirmations.ts';
+import { newCursor } from '../../src/pipeline/checkpoint/cursor.ts';
+import { fakeCheckpoint, SNAPSHOT_AT } from '../support/fake-checkpoint.ts';
 import { BUSY, decoded, FREE_LANES, fakeTask } from '../support/fake-account.ts';
 import type { Answering } from '../support/fake-account.ts';
 import type { Resync, TaskResyncs } from '../../src/account/resync-requests.ts';
@@ -23,18 +24,16 @@ import type { JsonObject, JsonValue } from '../../src/schemas/json/json.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { newCursor } from '../../src/pipeline/checkpoint/cursor.ts';
 import type { TaskBatch, Checkpoint, TaskNotes } from '../../src/pipeline/checkpoint/checkpoint.ts';
 import { NO_SWEEP } from '../../src/streams/paging/sweep-progress.ts';
 
-const START = Date.parse('2026-01-01T00:00:00Z');
 /** What the server's clock moves on between two requests. */
 const STEP_MS = 1_000;
 
 /** A list that gets a new order, stamped by the server's clock, before each request; it has no other. */
 function growingList() {
   let orders = 0;
-  const now = () => START + orders * STEP_MS;
+  const now = () => SNAPSHOT_AT + orders * STEP_MS;
   const answer: Answering = (query, clock, decode) => {
     orders += 1;
     const order = { order_number: orders, updated_at: new Date(now()).toISOString() };
@@ -70,32 +69,11 @@ async function events(
     resource: 'orders',
     described: orderSchema,
   });
-  const log: Partial<Checkpoint> = {
-    cursor: {
-      ...newCursor('this one'),
-      firstRead: { startedAt: START, position: null, done: true },
-      since: START,
-    },
-    sweep: { ...NO_SWEEP, beganAt: Date.now() },
-    get: () => undefined,
-    text: () => undefined,
-    runFrom: () => undefined,
-    digestOf: payloadDigest,
-    run: () => undefined,
-    isReadWithRun: () => false,
-    count: () => 0,
-    isRejected: () => false,
-    unread: () => 0,
-    isUnseen: () => false,
-    commit: () => Promise.resolve(),
-    keep: () => Promise.resolve(),
-    ...more,
-  };
   const published$ = listEvents({
     task: fakeTask('orders', { pii }, answer),
     lanes: FREE_LANES,
     evolution: book,
-    checkpoint: log as Checkpoint,
+    checkpoint: fakeCheckpoint(more),
     confirmations: new Confirmations({ now: () => Date.now() }),
     key: { keyFields: ['order_number'], beganAt: null, wasEmpty: false },
     resyncs,
@@ -117,7 +95,7 @@ describe('the cursor that is committed with a poll', () => {
 
     expect(commits).toHaveLength(6);
     for (const { since, at } of commits) expect(since).toBeLessThanOrEqual(at);
-    expect(commits.at(-1)!.since).toBeGreaterThan(START);
+    expect(commits.at(-1)!.since).toBeGreaterThan(SNAPSHOT_AT);
   });
 });
 
@@ -194,7 +172,7 @@ describe('an order with personal fields', () => {
           data: decoded(data, decode),
           pagination: { total_records: data.length, has_next_page: true },
           span: clock.answered(clock.begin()),
-          serverTime: START,
+          serverTime: SNAPSHOT_AT,
         })),
       );
     const batches: TaskBatch[] = [];
@@ -274,7 +252,7 @@ describe('an order that is to be published again', () => {
           data,
           pagination: { total_records: data.length, has_next_page: false },
           span: clock.answered(begin),
-          serverTime: START,
+          serverTime: SNAPSHOT_AT,
         })),
       );
     };
