@@ -37,15 +37,11 @@ const SLOW = [
   'managed-kafka',
   'verify',
   'state-damage',
-  'cluster',
   'page-fleet',
-  'resume',
   'group-kill',
-  'replay-pressure',
   'growth',
   'shared-connections',
   'replay-outage',
-  'examples/shipping-notifier',
 ].map(integrationTest);
 /** Integration tests of `npm run test:long` alone: they wait for minutes of quota, or do on a larger scale what the chaos run of the gate does. */
 const LARGE = [
@@ -59,6 +55,10 @@ const LARGE = [
   'demo-fleet',
   'services',
   'beside',
+  'resume',
+  'replay-pressure',
+  'cluster',
+  'examples/shipping-notifier',
 ].map(integrationTest);
 /** Everyday integration tests that take longest: started last, they would be waited for. */
 const LONG = ['lifecycle', 'resources', 'replay-cli', 'group', 'page', 'replay'].map(
@@ -154,7 +154,7 @@ export default defineConfig({
           maxWorkers: Number(process.env.TEST_WORKERS) || ALL_CORES,
         },
       },
-      // One seed, one run of the whole pipeline: 10 with the other tests, 150 in the gate, 10,000 in `npm run test:sim`.
+      // One seed, one run of the whole pipeline: 10 with the other tests, 100 in the gate, 10,000 in `npm run test:sim`.
       {
         test: {
           name: 'sim',

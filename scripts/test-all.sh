@@ -149,7 +149,7 @@ step 'PostgreSQL' get_postgresql
 step 'npm test' env TEST_REPORT="$work/tests.json" npm test
 step 'slow unit tests' run_projects slow-unit slow-unit-all
 step 'slow tests' run_projects slow slow-all alone-all
-step 'simulation' run_projects sim SIM_SEEDS=150 FLEET_SEEDS=50 sim-all
+step 'simulation' run_projects sim SIM_SEEDS=100 FLEET_SEEDS=30 sim-all
 # Three brokers that are restarted and killed, and whose leaders move.
 step 'chaos' run_projects chaos CHAOS_SECONDS=60 CHAOS_BROKERS=3 chaos-all
 step 'docs and package' side_by_side 'node scripts/check-docs.mjs' 'node scripts/check-package.mjs'
