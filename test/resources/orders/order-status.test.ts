@@ -10,6 +10,7 @@ import {
 } from '../../../src/resources/orders/order-status.ts';
 import type { StatusChange } from '../../../src/resources/orders/order-status.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
+import { scaled } from '../../support/scale.ts';
 
 function change(op: Operation, before: JsonObject | null, after: JsonObject | null): Change {
   const images = { before: null, after: null };
@@ -239,7 +240,7 @@ describe('statusChanges', () => {
         expect([...statuses].sort()).toEqual([...statusesOf(after)].sort());
         expect(updated(after, after)).toEqual([]);
       }),
-      { numRuns: 1_000 },
+      { numRuns: scaled(250, 1_000) },
     );
   });
 });

@@ -7,6 +7,7 @@ import { orderSchema } from '../../../src/resources/orders/order.ts';
 import { createRecordCodec } from '../../../src/schemas/avro/record-codec.ts';
 import { everyKind, imageSchema, nullable } from './every-type.ts';
 import { inOneForm, oddRecords, turned } from './odd-records.ts';
+import { scaled } from '../../support/scale.ts';
 
 describe.each([
   ['orders', orderSchema],
@@ -23,7 +24,7 @@ describe.each([
         expect(canonicalJson(rebuilt)).toBe(canonicalJson(inOneForm(record, schema)));
         expect(canonicalJson(record)).toBe(before); // the input is left as it was
       }),
-      { seed: 1, numRuns: 300 },
+      { seed: 1, numRuns: scaled(80, 300) },
     );
   });
 
@@ -40,7 +41,7 @@ describe.each([
           canonicalJson(inOneForm(record, schema)) === canonicalJson(inOneForm(other, schema));
         expect(codec.encode(other).equals(bytes)).toBe(same);
       }),
-      { seed: 2, numRuns: 100 },
+      { seed: 2, numRuns: scaled(40, 100) },
     );
   });
 
@@ -51,7 +52,7 @@ describe.each([
         const value = codec.type.fromBuffer(bytes) as unknown;
         expect(codec.type.toBuffer(value).equals(bytes)).toBe(true);
       }),
-      { seed: 4, numRuns: 200 },
+      { seed: 4, numRuns: scaled(60, 200) },
     );
   });
 
