@@ -225,8 +225,9 @@ export default defineConfig({
       },
       {
         test: {
-          name: 'properties-all',
-          include: ['test/**/*.property{,.slow}.test.ts'],
+          name: 'unit-long-all',
+          include: ['test/**/*.test.ts'],
+          exclude: [...NOT_UNIT, ...MOCKED],
           env: { TEST_LONG: '1' },
           isolate: false,
           testTimeout: 60_000,

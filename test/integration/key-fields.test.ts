@@ -8,7 +8,7 @@ import { cliForTest, folderForTest, sandboxForTest } from './support/service.ts'
 
 besideEachOther();
 
-describe.concurrent('the key of a list that nobody has described', TIMEOUT, () => {
+describe.concurrent('the key of a list without a described schema', TIMEOUT, () => {
   it('is chosen once and kept; another setting stops that list alone', async () => {
     const sandbox = await sandboxForTest({ records: FEW });
     const env = settingsFor(sandbox, 'kept-key', ['products', 'customers']);

@@ -2,6 +2,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import kafkajs, { Kafka, logLevel } from 'kafkajs';
 import { describe, expect, inject, it, vi } from 'vitest';
+import { saidBy } from './support/cli.ts';
 import { createTopic } from './support/created-topic.ts';
 import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
 import {
@@ -14,10 +15,6 @@ import {
 
 const PATIENCE = { timeout: PATIENCE_MS, interval: 200 };
 besideEachOther();
-
-/** The lines on stderr that are no log lines: what the command says to a person. */
-const saidBy = (stderr: string) =>
-  stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
 
 /** A loopback port on which nothing listens. */
 async function deadPort(): Promise<number> {

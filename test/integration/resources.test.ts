@@ -1,8 +1,7 @@
-import { Kafka, logLevel } from 'kafkajs';
-import { describe, expect, inject, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RESOURCES } from '../../src/sandbox/index.ts';
 import type { LogLine } from './support/cli.ts';
-import { allReady, cursors, FEW, linesOf, settingsFor, tells } from './support/all-lists.ts';
+import { allReady, cursors, FEW, kafka, linesOf, settingsFor, tells } from './support/all-lists.ts';
 import { follow } from './support/follow.ts';
 import { checkRecords, envelopeOf, truthOf } from './support/record-checker.ts';
 import { requested, swept } from './support/rounds.ts';
@@ -12,7 +11,6 @@ import { topicEnds } from './support/topic-ends.ts';
 
 besideEachOther();
 
-const kafka = () => new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });
 const ends = async (topic: string) => Object.fromEntries(await topicEnds(kafka(), topic));
 
 describe.concurrent('run without RESOURCES', TIMEOUT, () => {

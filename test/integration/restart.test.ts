@@ -2,6 +2,7 @@ import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, inject, it, vi } from 'vitest';
 import { checkOrders } from './support/checker.ts';
+import { saidBy } from './support/cli.ts';
 import { publishedTruth } from './support/published-truth.ts';
 import { scaled } from '../support/scale.ts';
 import { besideEachOther, PATIENCE_MS, TIMEOUT } from './support/running-test.ts';
@@ -20,10 +21,6 @@ besideEachOther();
 
 const ordersOf = (prefix: string) =>
   readTopic(inject('brokers'), inject('registryUrl'), `${prefix}.orders`);
-
-/** The lines on stderr that are no log lines: what the command says to a person. */
-const saidBy = (stderr: string) =>
-  stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
 
 describe.concurrent('run', TIMEOUT, () => {
   it('stops cleanly in the middle of the initial snapshot, and goes on from there', async () => {
@@ -45,7 +42,7 @@ describe.concurrent('run', TIMEOUT, () => {
       .map(({ query }) => new URLSearchParams(query))
       .filter((query) => !query.has('modifiedFromDate'))
       .map((query) => Number(query.get('offset')));
-    // What was asked for and not committed as it stopped is asked for again: one page, and nine ahead at most.
+    // Requests that were answered but not committed at the stop are repeated: one page, and at most nine that were read ahead.
     expect(offsets.length).toBeLessThanOrEqual(new Set(offsets).size + 10);
   });
 
@@ -84,7 +81,7 @@ describe.concurrent('run', TIMEOUT, () => {
     for (let n = 0; n < 20; n++) sandbox.setStatus(100_001 + n, 'payment_status', 'refunded');
     await publishedTruth(inject('brokers'), inject('registryUrl'), 'older-state', sandbox);
     await second.end('SIGKILL');
-    // As if it had been killed after its commits and before its images were stored.
+    // The state after a kill between commit and storage: the events are committed, their images are not stored.
     rmSync(join(state, 'images.mdb'), { recursive: true });
     cpSync(join(older, 'images.mdb'), join(state, 'images.mdb'), { recursive: true });
 

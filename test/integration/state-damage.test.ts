@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, inject, it } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { checkOrders, checkStatusChanges } from './support/checker.ts';
+import { saidBy } from './support/cli.ts';
 import type { Cli, LogLine } from './support/cli.ts';
 import { publishedTruth } from './support/published-truth.ts';
 import { besideEachOther, TIMEOUT } from './support/running-test.ts';
@@ -148,11 +149,7 @@ describe.concurrent('run, with a state folder that something has happened to', T
       for (let n = 10; n < 30; n++) sandbox.setStatus(FIRST + n, 'payment_status', 'voided');
       limit('unlimited');
       await expectTruth('full', sandbox, service, { r: ORDERS, u: 40 });
-      const said = service
-        .stderr()
-        .split('\n')
-        .filter((line) => line !== '' && !line.startsWith('{'));
-      for (const line of said) expect(line).toMatch(/^Write error: [^{]*$/); // lmdb's own
+      for (const line of saidBy(service.stderr())) expect(line).toMatch(/^Write error: [^{]*$/); // lmdb's own
     },
   );
 

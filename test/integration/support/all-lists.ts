@@ -21,7 +21,8 @@ export const FEW = {
   products: 12,
 };
 const PATIENCE = { timeout: PATIENCE_MS };
-const kafka = () => new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });
+/** A kafkajs client of the tests' brokers. */
+export const kafka = () => new Kafka({ brokers: inject('brokers'), logLevel: logLevel.NOTHING });
 
 /** The settings of `run`, with all resources unless some are named. */
 export function settingsFor(

@@ -29,6 +29,10 @@ export interface Cli {
   readonly end: (signal: NodeJS.Signals) => Promise<number | NodeJS.Signals>;
 }
 
+/** Lines of stderr that are not log lines: messages for people. */
+export const saidBy = (stderr: string): readonly string[] =>
+  stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
+
 const CLI = fileURLToPath(new URL('../../../dist/cli.js', import.meta.url));
 
 /**
