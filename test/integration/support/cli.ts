@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { PATIENCE_MS } from './running-test.ts';
 
 /** A line of the service's log. */
 export interface LogLine {
@@ -19,7 +20,7 @@ export interface Cli {
   readonly stderr: () => string;
   /** The log lines so far. */
   readonly lines: () => readonly LogLine[];
-  /** Resolves with the first log line, past or to come, that the test accepts. */
+  /** Resolves with the first log line, past or to come, that the test accepts; rejects with the last lines after {@link PATIENCE_MS}. */
   readonly logged: (accept: (line: LogLine) => boolean) => Promise<LogLine>;
   /** Resolves when it has ended, with its code or the name of the signal. */
   readonly ended: Promise<number | NodeJS.Signals>;
@@ -94,9 +95,13 @@ export function runCli(
           resolve(line);
         };
         waiting.add(check);
-        void ended.then((code) =>
-          reject(new Error(`ended with ${code} first: ${stderr.slice(-2_000)}`)),
-        );
+        const inVain = (what: string) => {
+          waiting.delete(check);
+          reject(new Error(`${what}: ${stderr.slice(-2_000)}`));
+        };
+        void ended.then((code) => inVain(`ended with ${code} first`));
+        const patience = setTimeout(inVain, PATIENCE_MS, 'no such line for three minutes');
+        patience.unref();
         check();
       }),
   };
