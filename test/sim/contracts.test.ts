@@ -1,8 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { Kafka, logLevel } from 'kafkajs';
+import { expect, onTestFinished } from 'vitest';
+import { kafkaTransactionalLog } from '../../src/sinks/kafka-transactional-log.ts';
 import { openStore } from '../../src/state/store.ts';
+import { ScriptedCluster } from '../support/scripted-cluster.ts';
 import { brokerContract } from './log-contract.ts';
 import { brokerOf, SimBroker } from './sim-broker.ts';
 import { SimFolder, storeOf } from './sim-store.ts';
@@ -16,6 +19,21 @@ brokerContract('the simulated one', () =>
     topic: 'sim',
   }),
 );
+
+brokerContract('the scripted one', async () => {
+  const topic = 'scripted';
+  const cluster = await ScriptedCluster.start({
+    brokers: 2,
+    topics: { [topic]: 1 },
+    maxWaitMs: 10,
+  });
+  const kafka = new Kafka({ brokers: cluster.brokers, logLevel: logLevel.NOTHING });
+  onTestFinished(async () => {
+    await cluster.close();
+    expect(cluster.errors).toEqual([]);
+  });
+  return { broker: kafkaTransactionalLog({ kafka }, { partitions: new Map([[topic, 1]]) }), topic };
+});
 
 storeContract('the simulated one', () => storeOf(new SimFolder(), step).task('sim'));
 

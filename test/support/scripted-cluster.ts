@@ -16,6 +16,8 @@ export interface ScriptedClusterOptions {
   readonly brokers?: number;
   /** By topic, how many partitions; leaders take turns. */
   readonly topics: Readonly<Record<string, number>>;
+  /** How long a fetch that finds nothing new waits at most, ms. Default as long as it asks for. */
+  readonly maxWaitMs?: number;
   /** How long a login is good for, ms; without it nobody is asked for one. */
   readonly loginMs?: number;
 }
@@ -32,9 +34,13 @@ export class ScriptedCluster {
   readonly partitions: Map<string, number>;
   readonly loginMs: number;
   coordinator = 0;
-  readonly transactions = new Transactions((partitions, own) => {
-    for (const partition of partitions) this.#log(partition).mark(own);
+  readonly transactions = new Transactions((ended, own) => {
+    for (const partition of ended.partitions) this.#log(partition).mark(ended, own);
+    this.#wrote();
   });
+  /** Of each topic, as an admin client is told. */
+  settings: Readonly<Record<string, string>> = { 'cleanup.policy': 'compact' };
+  readonly #waiting = new Set<() => void>();
   readonly #leaders = new Map<string, number>();
   readonly #epochs = new Map<string, number>();
   /** What those that stand still know, by broker and partition. */
@@ -43,9 +49,11 @@ export class ScriptedCluster {
   readonly #faults: (Fault & { left: number })[] = [];
   readonly #sockets = new Set<Socket>();
   readonly #servers: ReturnType<typeof createServer>[] = [];
+  readonly #maxWaitMs: number;
   #connections = 0;
 
-  private constructor({ topics, loginMs = 0 }: ScriptedClusterOptions) {
+  private constructor({ topics, loginMs = 0, maxWaitMs = Infinity }: ScriptedClusterOptions) {
+    this.#maxWaitMs = maxWaitMs;
     this.partitions = new Map(Object.entries(topics));
     this.loginMs = loginMs;
   }
@@ -111,14 +119,13 @@ export class ScriptedCluster {
     const then = this.#still.get(broker)?.get(name);
     if (then) return then;
     const leader = this.leader(topic, partition);
-    return { leader, leaderEpoch: this.#epochs.get(name) ?? 0, end: this.#log(name).end };
+    const { end, stableEnd } = this.#log(name);
+    return { leader, leaderEpoch: this.#epochs.get(name) ?? 0, end, stableEnd };
   }
 
   /** As a `read_committed` consumer has them. */
   committed(topic: string, partition: number): LoggedRecord[] {
-    return this.#log(`${topic} ${partition}`).read(
-      (each) => (each as Transaction).outcome === 'commit',
-    );
+    return this.#log(`${topic} ${partition}`).committed();
   }
 
   /** All that was ever written. */
@@ -130,8 +137,31 @@ export class ScriptedCluster {
     return this.#log(`${topic} ${partition}`).end;
   }
 
-  append(topic: string, partition: number, batch: Buffer, transaction: object | undefined) {
-    return this.#log(`${topic} ${partition}`).append(batch, transaction);
+  async append(
+    topic: string,
+    partition: number,
+    batch: Buffer,
+    transaction: Transaction | undefined,
+  ) {
+    const appended = await this.#log(`${topic} ${partition}`).append(batch, transaction);
+    this.#wrote();
+    return appended;
+  }
+
+  fetch(topic: string, partition: number, ...range: Parameters<ScriptedLog['fetch']>) {
+    return this.#log(`${topic} ${partition}`).fetch(...range);
+  }
+
+  nextWrite(withinMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        clearTimeout(timer);
+        this.#waiting.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(end, Math.min(withinMs, this.#maxWaitMs));
+      this.#waiting.add(end);
+    });
   }
 
   /** Closes all connections that are open. */
@@ -141,7 +171,12 @@ export class ScriptedCluster {
 
   async close(): Promise<void> {
     this.hangUp();
+    this.#wrote();
     await Promise.all(this.#servers.map((server) => once(server.close(), 'close')));
+  }
+
+  #wrote(): void {
+    for (const wake of [...this.#waiting]) wake();
   }
 
   #log(name: string): ScriptedLog {
@@ -179,10 +214,12 @@ export class ScriptedCluster {
     );
     if (fault) fault.left -= 1;
     await fault?.first?.();
-    const deed = fault?.deed ?? 'do as asked';
+    const { deed: chosen = 'do as asked' } = fault ?? {};
+    const deed = typeof chosen === 'function' ? await chosen(received) : chosen;
     if (deed === 'hang up before') socket.destroy();
     if (deed === 'lose request' || deed === 'hang up before') return;
-    const answer = await answerTo(this, received, deed);
+    const isScripted = typeof deed === 'object' && 'answer' in deed;
+    const answer = isScripted ? deed.answer : await answerTo(this, received, deed);
     if (deed === 'hang up after') socket.destroy();
     if (deed === 'lose answer' || deed === 'hang up after') return;
     const bytes = writeAnswer(received, answer);

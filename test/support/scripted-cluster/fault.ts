@@ -1,4 +1,4 @@
-import type { Api, Request } from './protocol.ts';
+import type { Answers, Api, Request } from './protocol.ts';
 
 export interface Received<A extends Api = Api> extends Request<A> {
   /** Which broker, from 0. */
@@ -11,6 +11,7 @@ export interface Received<A extends Api = Api> extends Request<A> {
 export type Deed =
   | { readonly refuse: number; readonly partition?: number; readonly topic?: string }
   | { readonly omit: number }
+  | { readonly answer: Answers[Api] }
   | 'lose request'
   | 'lose answer'
   | 'hang up before'
@@ -24,7 +25,7 @@ export interface Fault {
   readonly when?: (received: Received) => boolean;
   /** Comes before anything else; while it is pending the request is held back, its connection with it. */
   readonly first?: () => unknown;
-  readonly deed?: Deed;
+  readonly deed?: Deed | ((received: Received) => Deed | Promise<Deed>);
   /** The answer says that the broker reads nothing more for so long, ms; of Metadata alone. */
   readonly throttleMs?: number;
 }

@@ -1,10 +1,13 @@
 import Decoder from 'kafkajs/src/protocol/decoder.js';
 import decodeBatch from 'kafkajs/src/protocol/recordBatch/v0/decoder.js';
 import type { DecodedBatch } from 'kafkajs/src/protocol/recordBatch/v0/decoder.js';
+import { markerBytes } from '../record-bytes.ts';
 import { slowCrc32c } from '../slow-crc32c.ts';
-import type { Identity } from './protocol.ts';
+import type { FetchedPartition, Identity, Isolation } from './protocol.ts';
+import type { Transaction } from './transactions.ts';
 
 const NONE = 0;
+const OFFSET_OUT_OF_RANGE = 1;
 const CORRUPT_MESSAGE = 2;
 const OUT_OF_ORDER_SEQUENCE_NUMBER = 45;
 const DUPLICATE_SEQUENCE_NUMBER = 46;
@@ -21,8 +24,12 @@ export interface LoggedRecord {
 }
 
 interface Written extends Identity {
-  readonly transaction: object | undefined;
+  readonly offset: number;
+  readonly count: number;
+  readonly transaction: Transaction | undefined;
+  /** None for the marker that ends a transaction. */
   readonly records: readonly LoggedRecord[];
+  readonly bytes: Buffer;
 }
 
 interface Known {
@@ -37,7 +44,8 @@ export class ScriptedLog {
   end = 0;
 
   /** @param transaction Whose outcome decides whether it can be read; undefined where there is none. */
-  async append(bytes: Buffer, transaction: object | undefined) {
+  async append(sent: Buffer, transaction: Transaction | undefined) {
+    const bytes = Buffer.from(sent);
     if (bytes.readUInt32BE(17) !== slowCrc32c(bytes.subarray(21))) return refused(CORRUPT_MESSAGE);
     const batch = await decodeBatch(new Decoder(bytes));
     const { producerId, producerEpoch: epoch, firstSequence: first, lastOffsetDelta } = batch;
@@ -54,24 +62,67 @@ export class ScriptedLog {
     const baseOffset = this.end;
     known.batches = [...known.batches, { first, last, offset: baseOffset }].slice(-REMEMBERED);
     this.#producers.set(producerId, known);
-    this.#written.push({ producerId, epoch, transaction, records: recordsOf(batch, baseOffset) });
-    this.end += lastOffsetDelta + 1;
+    bytes.writeBigInt64BE(BigInt(baseOffset), 0);
+    const count = lastOffsetDelta + 1;
+    const records = recordsOf(batch, baseOffset);
+    const from = { offset: baseOffset, count, producerId, epoch };
+    this.#written.push({ ...from, transaction, records, bytes });
+    this.end += count;
     return { errorCode: NONE, baseOffset };
   }
 
   /** The end of a transaction takes an offset, too; behind it older epochs are refused. */
-  mark({ producerId, epoch }: Identity): void {
+  mark(transaction: Transaction, { producerId, epoch }: Identity): void {
+    const end = transaction.outcome === 'abort' ? 'abort' : 'commit';
+    const bytes = markerBytes(this.end, Number(producerId), end);
+    const from = { offset: this.end, count: 1, producerId, epoch };
+    this.#written.push({ ...from, transaction, records: [], bytes });
     this.end += 1;
     const known = this.#producers.get(producerId);
     if (!known) this.#producers.set(producerId, { epoch, batches: [] });
     else if (epoch > known.epoch) Object.assign(known, { epoch, batches: [] });
   }
 
-  /** Of a transaction that ended so, or of none. */
-  read(isCommitted: (transaction: object) => boolean): LoggedRecord[] {
+  /** Of transactions that were committed, or of none. */
+  committed(): LoggedRecord[] {
     return this.#written
-      .filter(({ transaction }) => !transaction || isCommitted(transaction))
+      .filter(({ transaction }) => !transaction || transaction.outcome === 'commit')
       .flatMap(({ records }) => records);
+  }
+
+  /** Where the first transaction that is open begins; the end without one. */
+  get stableEnd(): number {
+    return (
+      this.#written.find(({ transaction }) => transaction?.outcome === 'open')?.offset ?? this.end
+    );
+  }
+
+  /** Batches from the one that has the offset on, at least one, and no more than `maxBytes` with the others. */
+  fetch(
+    offset: number,
+    isolation: Isolation,
+    maxBytes: number,
+  ): Omit<FetchedPartition, 'partition'> {
+    const { end, stableEnd } = this;
+    const answer = { errorCode: NONE, end, stableEnd, aborted: [], records: Buffer.alloc(0) };
+    if (offset > end) return { ...answer, errorCode: OFFSET_OUT_OF_RANGE };
+    const limit = isolation === 'committed' ? stableEnd : end;
+    const there = this.#written.filter(
+      (each) => each.offset + each.count > offset && each.offset < limit,
+    );
+    let bytes = 0;
+    const taken = there.filter((each, n) => (bytes += each.bytes.length) <= maxBytes || n === 0);
+    const last = taken.at(-1);
+    if (!last) return answer;
+    const aborted = this.#written
+      .filter((each) => each.records.length === 0 && each.transaction?.outcome === 'abort')
+      .filter((marker) => marker.offset >= offset)
+      .map(({ producerId, transaction }) => ({
+        producerId,
+        firstOffset: this.#written.find((each) => each.transaction === transaction)!.offset,
+      }))
+      .filter(({ firstOffset }) => firstOffset <= last.offset);
+    return { ...answer, aborted, records: Buffer.concat(taken.map((each) => each.bytes)) };
   }
 
   /** Whatever became of it. */

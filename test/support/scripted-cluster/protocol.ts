@@ -2,8 +2,8 @@ import Decoder from 'kafkajs/src/protocol/decoder.js';
 import Encoder from 'kafkajs/src/protocol/encoder.js';
 
 /**
- * The server's side of the calls that a producer makes, by kafkajs' decoder and encoder, so that nothing of the
- * product is held against itself: https://kafka.apache.org/protocol#protocol_messages
+ * The server's side of the calls of a producer, of a reader and of kafkajs' admin client, by kafkajs' decoder and encoder, so that
+ * nothing of the product is held against itself: https://kafka.apache.org/protocol#protocol_messages
  */
 export interface OfTopic<T> {
   readonly topic: string;
@@ -14,6 +14,8 @@ export interface Identity {
   readonly producerId: string;
   readonly epoch: number;
 }
+
+export type Isolation = 'uncommitted' | 'committed';
 
 export interface Bodies {
   ApiVersions: Record<never, never>;
@@ -26,6 +28,19 @@ export interface Bodies {
       readonly leaderEpoch: number;
       /** -1 is the end, -2 the beginning. */
       readonly time: number;
+    }>[];
+    readonly isolation: Isolation;
+  };
+  DescribeConfigs: {
+    readonly resources: readonly { readonly type: number; readonly name: string }[];
+  };
+  Fetch: {
+    readonly waitMs: number;
+    readonly isolation: Isolation;
+    readonly topics: readonly OfTopic<{
+      readonly partition: number;
+      readonly offset: number;
+      readonly maxBytes: number;
     }>[];
   };
   FindCoordinator: { readonly transactionalId: string };
@@ -48,22 +63,26 @@ export interface Bodies {
 
 export type Api = keyof Bodies;
 
-const KEYS: Readonly<Record<Api, readonly [key: number, version: number]>> = {
+/** The versions that are spoken: where there are two, kafkajs' own clients use the older one. */
+const KEYS: Readonly<Record<Api, readonly [key: number, newest: number, older?: number]>> = {
   Produce: [0, 7],
-  ListOffsets: [2, 4],
-  Metadata: [3, 7],
+  Fetch: [1, 10],
+  ListOffsets: [2, 4, 3],
+  Metadata: [3, 7, 6],
   FindCoordinator: [10, 2],
   SaslHandshake: [17, 1],
   ApiVersions: [18, 2],
   InitProducerId: [22, 4],
   AddPartitionsToTxn: [24, 1],
   EndTxn: [26, 1],
+  DescribeConfigs: [32, 2],
   SaslAuthenticate: [36, 1],
 };
 const NAMES = new Map(Object.entries(KEYS).map(([name, [key]]) => [key, name as Api]));
 
 export interface Request<A extends Api = Api> {
   readonly api: A;
+  readonly version: number;
   readonly correlationId: number;
   readonly body: Bodies[A];
 }
@@ -74,11 +93,11 @@ export function readRequest(frame: Buffer): Request {
   const key = decoder.readInt16();
   const version = decoder.readInt16();
   const api = NAMES.get(key);
-  if (!api || KEYS[api][1] !== version)
+  if (!api || !KEYS[api].slice(1).includes(version))
     throw new Error(`nobody speaks ${key} in version ${version}`);
   const correlationId = decoder.readInt32();
   decoder.readString(); // the client
-  return { api, correlationId, body: READERS[api](decoder) };
+  return { api, version, correlationId, body: READERS[api](decoder, version) };
 }
 
 const identityOf = (from: Decoder): Identity => ({
@@ -86,24 +105,55 @@ const identityOf = (from: Decoder): Identity => ({
   epoch: from.readInt16(),
 });
 
-const READERS: { readonly [A in Api]: (from: Decoder) => Bodies[A] } = {
+const isolationOf = (from: Decoder): Isolation =>
+  from.readInt8() === 1 ? 'committed' : 'uncommitted';
+const int64 = (from: Decoder) => Number(from.readInt64().toString());
+
+const READERS: { readonly [A in Api]: (from: Decoder, version: number) => Bodies[A] } = {
   ApiVersions: () => ({}),
   SaslHandshake: (from) => ({ mechanism: from.readString()! }),
   SaslAuthenticate: () => ({}),
   Metadata: (from) => ({ topics: from.readArray((each) => each.readString()!) }),
-  ListOffsets: (from) => {
+  ListOffsets: (from, version) => {
     from.readInt32(); // no replica
-    if (from.readInt8() !== 1) throw new Error('what is not committed counts, too');
     return {
+      isolation: isolationOf(from),
       topics: from.readArray((topic) => ({
         topic: topic.readString()!,
         partitions: topic.readArray((each) => ({
           partition: each.readInt32(),
-          leaderEpoch: each.readInt32(),
-          time: Number(each.readInt64().toString()),
+          leaderEpoch: version >= 4 ? each.readInt32() : -1,
+          time: int64(each),
         })),
       })),
     };
+  },
+  DescribeConfigs: (from) => ({
+    resources: from.readArray((each) => {
+      const resource = { type: each.readInt8(), name: each.readString()! };
+      each.readArray((name) => name.readString()); // all are told
+      return resource;
+    }),
+  }),
+  Fetch: (from) => {
+    from.readInt32(); // no replica
+    const waitMs = from.readInt32();
+    from.readInt32(); // bytes at least
+    from.readInt32(); // and at most
+    const isolation = isolationOf(from);
+    from.readInt32(); // no session
+    from.readInt32(); // nor its epoch
+    const topics = from.readArray((topic) => ({
+      topic: topic.readString()!,
+      partitions: topic.readArray((each) => {
+        const partition = each.readInt32();
+        each.readInt32(); // the leader's epoch
+        const offset = int64(each);
+        each.readInt64(); // where a replica's log begins
+        return { partition, offset, maxBytes: each.readInt32() };
+      }),
+    }));
+    return { waitMs, isolation, topics };
   },
   FindCoordinator: (from) => ({ transactionalId: from.readString()! }),
   InitProducerId: (from) => {
@@ -146,6 +196,16 @@ export interface PartitionAnswer {
   readonly baseOffset?: number;
 }
 
+export interface FetchedPartition {
+  readonly partition: number;
+  readonly errorCode: number;
+  readonly end: number;
+  /** Where the first transaction that is open begins; the end without one. */
+  readonly stableEnd: number;
+  readonly aborted: readonly { readonly producerId: string; readonly firstOffset: number }[];
+  readonly records: Buffer;
+}
+
 export interface Led {
   readonly partition: number;
   readonly leader: number;
@@ -169,6 +229,14 @@ export interface Answers {
   ListOffsets: {
     readonly topics: readonly OfTopic<PartitionAnswer & { readonly offset?: number }>[];
   };
+  DescribeConfigs: {
+    readonly resources: readonly {
+      readonly type: number;
+      readonly name: string;
+      readonly settings: Readonly<Record<string, string>>;
+    }[];
+  };
+  Fetch: { readonly errorCode: number; readonly topics: readonly OfTopic<FetchedPartition>[] };
   FindCoordinator: { readonly errorCode: number; readonly broker: BrokerAddress };
   InitProducerId: Identity & { readonly errorCode: number };
   AddPartitionsToTxn: { readonly topics: readonly OfTopic<PartitionAnswer>[] };
@@ -178,7 +246,7 @@ export interface Answers {
 
 /** An answer with its length. */
 export function writeAnswer<A extends Api>(request: Request<A>, answer: Answers[A]): Buffer {
-  const body = WRITERS[request.api](answer);
+  const body = WRITERS[request.api](answer, request.version);
   const content = new Encoder().writeInt32(request.correlationId).writeEncoder(body).buffer;
   return new Encoder().writeBytes(content).buffer;
 }
@@ -194,7 +262,7 @@ const list = <T>(items: readonly T[], one: (item: T) => Encoder) =>
   enc().writeArray(items.map(one));
 const NOT_THROTTLED = 0;
 
-const WRITERS: { readonly [A in Api]: (answer: Answers[A]) => Encoder } = {
+const WRITERS: { readonly [A in Api]: (answer: Answers[A], version: number) => Encoder } = {
   ApiVersions: () =>
     enc()
       .writeInt16(0)
@@ -207,7 +275,7 @@ const WRITERS: { readonly [A in Api]: (answer: Answers[A]) => Encoder } = {
   SaslHandshake: () => enc().writeInt16(0).writeInt32(1).writeString('PLAIN'),
   SaslAuthenticate: ({ lifetimeMs }) =>
     enc().writeInt16(0).writeString(null).writeBytes(Buffer.alloc(0)).writeInt64(lifetimeMs),
-  Metadata: ({ brokers, topics }) =>
+  Metadata: ({ brokers, topics }, version) =>
     enc()
       .writeInt32(NOT_THROTTLED)
       .writeEncoder(
@@ -223,20 +291,66 @@ const WRITERS: { readonly [A in Api]: (answer: Answers[A]) => Encoder } = {
             .writeInt16(errorCode)
             .writeString(topic)
             .writeInt8(0)
-            .writeEncoder(list(partitions, metadataOf)),
+            .writeEncoder(list(partitions, (each) => metadataOf(each, version))),
         ),
       ),
-  ListOffsets: ({ topics }) =>
+  ListOffsets: ({ topics }, version) =>
     enc()
       .writeInt32(NOT_THROTTLED)
       .writeEncoder(
-        topicsOf(topics, ({ partition, errorCode, offset = -1 }) =>
-          enc()
+        topicsOf(topics, ({ partition, errorCode, offset = -1 }) => {
+          const found = enc()
             .writeInt32(partition)
             .writeInt16(errorCode)
             .writeInt64(-1)
-            .writeInt64(offset)
-            .writeInt32(0),
+            .writeInt64(offset);
+          return version >= 4 ? found.writeInt32(0) : found;
+        }),
+      ),
+  DescribeConfigs: ({ resources }) =>
+    enc()
+      .writeInt32(NOT_THROTTLED)
+      .writeEncoder(
+        list(resources, ({ type, name, settings }) =>
+          enc()
+            .writeInt16(0)
+            .writeString(null)
+            .writeInt8(type)
+            .writeString(name)
+            .writeEncoder(
+              list(Object.entries(settings), ([key, value]) =>
+                enc()
+                  .writeString(key)
+                  .writeString(value)
+                  .writeInt8(0)
+                  .writeInt8(1)
+                  .writeInt8(0)
+                  .writeArray([]),
+              ),
+            ),
+        ),
+      ),
+  Fetch: ({ errorCode, topics }) =>
+    enc()
+      .writeInt32(NOT_THROTTLED)
+      .writeInt16(errorCode)
+      .writeInt32(0)
+      .writeEncoder(
+        topicsOf(
+          topics,
+          ({ partition, errorCode: ofPartition, end, stableEnd, aborted, records }) =>
+            enc()
+              .writeInt32(partition)
+              .writeInt16(ofPartition)
+              .writeInt64(end)
+              .writeInt64(stableEnd)
+              .writeInt64(0)
+              .writeEncoder(
+                list(aborted, ({ producerId, firstOffset }) =>
+                  enc().writeInt64(producerId).writeInt64(firstOffset),
+                ),
+              )
+              .writeBytes(records),
         ),
       ),
   FindCoordinator: ({ errorCode, broker: { id, host, port } }) =>
@@ -279,14 +393,14 @@ const WRITERS: { readonly [A in Api]: (answer: Answers[A]) => Encoder } = {
   EndTxn: ({ errorCode }) => enc().writeInt32(NOT_THROTTLED).writeInt16(errorCode),
 };
 
-function metadataOf({ partition, leader, leaderEpoch }: Led): Encoder {
+function metadataOf({ partition, leader, leaderEpoch }: Led, version: number): Encoder {
   const LEADER_NOT_AVAILABLE = 5;
   const replicas = leader < 0 ? [] : [enc().writeInt32(leader)];
-  return enc()
+  const led = enc()
     .writeInt16(leader < 0 ? LEADER_NOT_AVAILABLE : 0)
     .writeInt32(partition)
-    .writeInt32(leader)
-    .writeInt32(leaderEpoch)
+    .writeInt32(leader);
+  return (version >= 7 ? led.writeInt32(leaderEpoch) : led)
     .writeArray(replicas)
     .writeArray(replicas)
     .writeArray([]);

@@ -1,6 +1,14 @@
 import type { Deed, Received } from './fault.ts';
-import type { Answers, Api, BrokerAddress, Identity, PartitionAnswer } from './protocol.ts';
-import type { Transactions } from './transactions.ts';
+import type {
+  Answers,
+  Api,
+  BrokerAddress,
+  FetchedPartition,
+  Identity,
+  Isolation,
+  PartitionAnswer,
+} from './protocol.ts';
+import type { Transaction, Transactions } from './transactions.ts';
 
 const NONE = 0;
 const UNKNOWN_TOPIC_OR_PARTITION = 3;
@@ -15,6 +23,8 @@ export interface KnownPartition {
   readonly leader: number;
   readonly leaderEpoch: number;
   readonly end: number;
+  /** Where the first transaction that is open begins; the end without one. */
+  readonly stableEnd: number;
 }
 
 /** What a broker knows of its cluster. */
@@ -31,8 +41,18 @@ export interface ClusterState {
     topic: string,
     partition: number,
     batch: Buffer,
-    transaction: object | undefined,
+    transaction: Transaction | undefined,
   ): Promise<{ readonly errorCode: number; readonly baseOffset: number }>;
+  fetch(
+    topic: string,
+    partition: number,
+    offset: number,
+    isolation: Isolation,
+    maxBytes: number,
+  ): Omit<FetchedPartition, 'partition'>;
+  /** Resolves when something is written next, or after so many ms. */
+  nextWrite(withinMs: number): Promise<void>;
+  readonly settings: Readonly<Record<string, string>>;
 }
 
 /** Carries a request out, but for what is to be refused, and says what has come of it. */
@@ -83,10 +103,39 @@ const SERVE: { readonly [A in Api]: Serve<A> } = {
                 ? FENCED_LEADER_EPOCH
                 : NONE);
         if (errorCode !== NONE) return { partition, errorCode };
-        return { partition, errorCode, offset: time === EARLIEST ? 0 : known.end };
+        const end = body.isolation === 'committed' ? known.stableEnd : known.end;
+        return { partition, errorCode, offset: time === EARLIEST ? 0 : end };
       }),
     })),
   }),
+
+  DescribeConfigs: ({ settings }, { body }) => ({
+    resources: body.resources.map((resource) => ({ ...resource, settings })),
+  }),
+
+  Fetch: async (cluster, { body, broker }, deed) => {
+    const look = (): Answers['Fetch'] => ({
+      errorCode: NONE,
+      topics: body.topics.map(({ topic, partitions }) => ({
+        topic,
+        partitions: partitions.map(({ partition, offset, maxBytes }) => {
+          const found = cluster.fetch(topic, partition, offset, body.isolation, maxBytes);
+          const isForeign = cluster.leader(topic, partition) !== broker;
+          const errorCode = refusalOf(deed, { topic, partition });
+          const foreign = isForeign ? NOT_LEADER_OR_FOLLOWER : found.errorCode;
+          return { partition, ...found, errorCode: errorCode ?? foreign };
+        }),
+      })),
+    });
+    const isEmpty = ({ topics }: Answers['Fetch']) =>
+      topics.every(({ partitions }) =>
+        partitions.every(({ errorCode, records }) => errorCode === NONE && records.length === 0),
+      );
+    const answer = look();
+    if (!isEmpty(answer)) return answer;
+    await cluster.nextWrite(body.waitMs);
+    return look();
+  },
 
   FindCoordinator: (cluster, _, deed) => ({
     errorCode: refusalOf(deed) ?? NONE,

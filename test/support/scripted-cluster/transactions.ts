@@ -12,6 +12,8 @@ export interface Transaction {
   readonly partitions: Set<string>;
 }
 
+type Mark = (ended: Transaction, own: Identity) => void;
+
 interface OfId {
   identity: Identity;
   /** The epoch before: who asks with it again has had no answer. */
@@ -22,11 +24,11 @@ interface OfId {
 /** What the coordinator keeps of each transactional id, as Kafka's own does before version 2 of transactions. */
 export class Transactions {
   readonly #ids = new Map<string, OfId>();
-  readonly #mark: (partitions: ReadonlySet<string>, own: Identity) => void;
+  readonly #mark: Mark;
   #next = 1_000;
 
   /** @param mark Writes the end of a transaction to its partitions. */
-  constructor(mark: (partitions: ReadonlySet<string>, own: Identity) => void) {
+  constructor(mark: Mark) {
     this.#mark = mark;
   }
 
@@ -89,7 +91,7 @@ export class Transactions {
   #end(of: OfId, outcome: 'commit' | 'abort'): void {
     if (of.current?.outcome !== 'open') return;
     of.current.outcome = outcome;
-    this.#mark(of.current.partitions, of.identity);
+    this.#mark(of.current, of.identity);
   }
 }
 
