@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CellarstreamError } from '../core/errors.ts';
 import { downloadProgress } from './download-progress.ts';
@@ -53,6 +53,17 @@ export async function cachedJars(options: LaunchOptions): Promise<Jars> {
     registry: join(folder, 'registry'),
     registryVersion,
   };
+}
+
+/** Where the archive of a server's classes is, if there is one; `jars` is the server's folder. */
+export function classArchive(jars: string): string {
+  return join(dirname(jars), 'classes', `${basename(jars)}.jsa`);
+}
+
+/** The option for a JVM to use {@link classArchive}; none without one. A JVM ignores an archive that another version of Java made. */
+export function sharedClasses(jars: string): readonly string[] {
+  const file = classArchive(jars);
+  return existsSync(file) ? [`-XX:SharedArchiveFile=${file}`] : [];
 }
 
 function place(options: LaunchOptions): Place {

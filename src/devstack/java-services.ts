@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { archiveClasses } from './class-archives.ts';
 import { cachedJars } from './jar-cache.ts';
 import { JavaServer } from './java-server.ts';
 import { startKafka } from './kafka-nodes.ts';
@@ -20,10 +21,11 @@ export async function startOnJava(
   java: string,
   options: LaunchOptions = {},
 ): Promise<JavaServices> {
-  const jars = await cachedJars(options);
   const env = options.env ?? process.env;
   const registryPort = options.ports && [options.ports.registry];
   const timeoutMs = options.readyTimeoutMs ?? READY_TIMEOUT_MS;
+  const jars = await cachedJars(options);
+  await archiveClasses(jars, java, timeoutMs, options);
   options.onProgress?.('starting Kafka and the schema registry');
 
   const tethered = await Tethered.start(join(tmpdir(), 'cellarstream-services-'), env);

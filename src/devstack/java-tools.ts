@@ -34,7 +34,7 @@ export async function findMaven(env: NodeJS.ProcessEnv): Promise<Tool> {
 }
 
 /** What the program says of itself, on either stream; undefined when it can't be run. */
-async function versionText(
+export async function versionText(
   command: string,
   flag: string,
   env: NodeJS.ProcessEnv,

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
+import { sharedClasses } from './jar-cache.ts';
 import type { JavaServerKind } from './java-server.ts';
 import type { KafkaLaunch } from './services.ts';
 import { lastLines, type Tethered } from './tethered.ts';
@@ -71,6 +72,7 @@ export function kafkaServer(node: KafkaServerOptions): JavaServerKind {
   const classPath = ['-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-cp', classes];
   const [title, name] = isOneOf === 1 ? ['Kafka', 'kafka'] : [`Kafka's node ${id}`, `kafka-${id}`];
   const file = join(tethered.folder, `${name}.properties`);
+  const archive = sharedClasses(jars);
 
   return {
     title,
@@ -85,6 +87,8 @@ export function kafkaServer(node: KafkaServerOptions): JavaServerKind {
       const args = [...classPath, ...tool, '--cluster-id', clusterId, '--config', file, ...users];
       const format = await tethered.run(`${name}-format`, java, [
         '-XX:TieredStopAtLevel=1',
+        '-XX:+UseSerialGC',
+        ...archive,
         ...args,
       ]);
       if ((await format.whenEnded) === 'exit code 0') return;
@@ -93,6 +97,7 @@ export function kafkaServer(node: KafkaServerOptions): JavaServerKind {
     },
     args: () => [
       isOneOf === 1 ? '-Xmx512m' : '-Xmx256m',
+      ...archive,
       ...(launch.javaOptions ?? []),
       ...[...classPath, 'kafka.Kafka', file],
     ],

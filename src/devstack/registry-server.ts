@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { sharedClasses } from './jar-cache.ts';
 import type { JavaServerKind } from './java-server.ts';
 import type { Tethered } from './tethered.ts';
 import type { Probe } from './until-ready.ts';
@@ -13,11 +14,13 @@ export function registryUrlOf(host: string, port: number): string {
  * Apicurio Registry. Its database lies in the tethered folder, so that it outlives a kill.
  *
  * @param folder The unpacked distribution.
+ * @param javaOptions Options of its JVM. Default: its archive of classes, if there is one.
  */
 export function registryServer(
   folder: string,
   version: string,
   tethered: Tethered,
+  javaOptions = sharedClasses(folder),
 ): JavaServerKind {
   // WRITE_DELAY=0: else H2 keeps what was committed in the last half second in memory alone.
   const database = `jdbc:h2:file:${join(tethered.folder, 'registry-data')};WRITE_DELAY=0`;
@@ -29,6 +32,7 @@ export function registryServer(
     prepare: () => Promise.resolve(),
     args: ([port]) => [
       '-Xmx256m',
+      ...javaOptions,
       '-Dquarkus.http.host=127.0.0.1',
       `-Dquarkus.http.port=${port!}`,
       `-Dapicurio.datasource.url=${database}`,
@@ -54,7 +58,7 @@ export function registryServer(
 }
 
 /** What `java -jar` starts: newer distributions are laid out as Quarkus does it by default. */
-function jarOf(folder: string, version: string): string {
+export function jarOf(folder: string, version: string): string {
   const byDefault = join(folder, 'quarkus-run.jar');
   return existsSync(byDefault)
     ? byDefault

@@ -1,7 +1,12 @@
 import { RESOURCES } from '../../src/sandbox/index.ts';
 import type { Endpoint, Resource } from '../../src/sandbox/index.ts';
-import { canonical, checkOrders, checkStatusChanges } from '../integration/support/checker.ts';
-import { checkRecords, recordOf, truthOf } from '../integration/support/record-checker.ts';
+import {
+  canonical,
+  checkRecords,
+  checkStatusChanges,
+  recordOf,
+  truthOf,
+} from '../integration/support/checker.ts';
 import type { Read } from '../integration/support/topic-reader.ts';
 import { checkSequences } from '../support/sequences.ts';
 import { API_KEY, LOGIN_QUOTA, PREFIX, QUOTA } from './world.ts';
@@ -61,10 +66,7 @@ export function judge(world: World, isCalm: (begin: number, end: number) => bool
   let deletions = 0;
   let passing = 0;
   for (const resource of RESOURCES) {
-    const found =
-      resource === 'orders'
-        ? checkOrders(of(resource), sandbox)
-        : checkRecords(of(resource), truthOf(sandbox, resource));
+    const found = checkRecords(of(resource), truthOf(sandbox, resource));
     say(resource, found.violations);
     say(resource, falseDeletions(of(resource), world, resource));
     const cursors = topics

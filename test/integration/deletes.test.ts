@@ -21,8 +21,8 @@ import { readTopic } from './support/topic-reader.ts';
 
 /** `DELETE_SEEDS=20` repeats the large test with as many seeds. */
 const SEEDS = Number(process.env.DELETE_SEEDS ?? 1);
-const ORDERS = scaled(2_000, 50_000);
-const DELETED = scaled(80, 1_000);
+const ORDERS = scaled(1_000, 50_000);
+const DELETED = scaled(40, 1_000);
 const BURST = DELETED / 4;
 const QUOTA = 100_000; // not what is tested here
 besideEachOther();
@@ -61,7 +61,7 @@ describe('sweeps, with orders that change all the time', () => {
         seed,
         sort,
         quotaPerMinute: QUOTA,
-        changesPerSecond: scaled(20, 40), // a list that moves faster than it is read is read for long
+        changesPerSecond: scaled(10, 40), // a list that moves faster than it is read is read for long
       });
       const service = cliForTest(['run'], {
         ...settings(sandbox, prefix, folderForTest()),

@@ -8,7 +8,7 @@ import { readTail } from '../../src/sinks/fetch/kafka-tail.ts';
 import { topicEnds } from './support/topic-ends.ts';
 import type { TailMessage } from '../../src/sinks/transactional-log.ts';
 import { follow } from './support/follow.ts';
-import { checkRecords, envelopeOf, truthOf } from './support/record-checker.ts';
+import { checkRecords, envelopeOf, truthOf } from './support/checker.ts';
 import { registered } from './support/registered.ts';
 import { swept } from './support/rounds.ts';
 import { besideEachOther, TIMEOUT } from './support/running-test.ts';

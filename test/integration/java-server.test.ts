@@ -1,8 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { cachedJars, classArchive, isCached, sharedClasses } from '../../src/devstack/jar-cache.ts';
 import { JavaServer, type JavaServerKind } from '../../src/devstack/java-server.ts';
+import { findJava } from '../../src/devstack/java-tools.ts';
+import { jarOf } from '../../src/devstack/registry-server.ts';
 import { Tethered } from '../../src/devstack/tethered.ts';
 
 let scratch: string;
@@ -120,3 +124,26 @@ it('says which program it could not run', async () => {
     message: `could not run ${java}: spawn ${java} ENOENT`,
   });
 });
+
+const java = await findJava(process.env);
+const jars = java.found && (await isCached({})) ? await cachedJars({}) : undefined;
+const hasStarted = jars !== undefined && existsSync(dirname(classArchive(jars.kafka)));
+
+it.skipIf(!hasStarted)(
+  'loads the classes of both servers from archives (skipped where other servers are used)',
+  () => {
+    // With -Xshare:on, Java ends with an error where it can't use an archive.
+    const load = (folder: string, ...classPath: readonly string[]) => {
+      const archive = sharedClasses(folder);
+      expect(archive).toHaveLength(1);
+      const flags = ['-XX:+UseSerialGC', '-Xshare:on', ...archive];
+      const all = [...flags, '-cp', ...classPath, '-version'];
+      return execFileSync(java.found ? java.command : 'java', all, {
+        encoding: 'utf8',
+        stdio: 'pipe',
+      });
+    };
+    load(jars!.kafka, join(jars!.kafka, '*'));
+    load(jars!.registry, jarOf(jars!.registry, jars!.registryVersion));
+  },
+);

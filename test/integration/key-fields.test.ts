@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { allReady, cursors, FEW, isOf, linesOf, settingsFor, tells } from './support/all-lists.ts';
 import { follow } from './support/follow.ts';
-import { checkRecords, envelopeOf, truthOf } from './support/record-checker.ts';
+import { checkRecords, envelopeOf, truthOf } from './support/checker.ts';
 import { requested } from './support/rounds.ts';
 import { besideEachOther, TIMEOUT } from './support/running-test.ts';
 import { cliForTest, folderForTest, sandboxForTest } from './support/service.ts';

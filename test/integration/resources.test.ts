@@ -3,7 +3,7 @@ import { RESOURCES } from '../../src/sandbox/index.ts';
 import type { LogLine } from './support/cli.ts';
 import { allReady, cursors, FEW, kafka, linesOf, settingsFor, tells } from './support/all-lists.ts';
 import { follow } from './support/follow.ts';
-import { checkRecords, envelopeOf, truthOf } from './support/record-checker.ts';
+import { checkRecords, envelopeOf, truthOf } from './support/checker.ts';
 import { requested, swept } from './support/rounds.ts';
 import { besideEachOther, TIMEOUT } from './support/running-test.ts';
 import { cliForTest, folderForTest, sandboxForTest } from './support/service.ts';

@@ -4,7 +4,7 @@ import { RESOURCES } from '../../../src/sandbox/index.ts';
 import type { Resource, Sandbox } from '../../../src/sandbox/index.ts';
 import { readTail } from '../../../src/sinks/fetch/kafka-tail.ts';
 import type { Cli, LogLine } from './cli.ts';
-import { checkRecords } from './record-checker.ts';
+import { checkRecords } from './checker.ts';
 import { PATIENCE_MS } from './running-test.ts';
 import { folderForTest, settings } from './service.ts';
 import type { Env } from './service.ts';

@@ -1,14 +1,8 @@
-import type { SandboxAccount } from '../../../src/sandbox/index.ts';
+import type { RecordKey, Resource, SandboxAccount } from '../../../src/sandbox/index.ts';
 import { imageJson } from './image-json.ts';
 import type { Read } from './topic-reader.ts';
 
-type Image = Record<string, unknown>;
-type Envelope = {
-  readonly before: Image | null;
-  readonly after: Image | null;
-  readonly op: string;
-  readonly source: { readonly sequence: number };
-};
+type Image = Readonly<Record<string, unknown>>;
 
 export interface Findings {
   /** Everything that breaks a promise, in words; empty is what we want. */
@@ -17,49 +11,97 @@ export interface Findings {
   readonly keys: number;
 }
 
+/** An event as the contract describes it, read by a stranger. */
+export type Envelope = {
+  readonly before: Image | null;
+  readonly after: Image | null;
+  readonly op: string;
+  readonly changed: readonly string[];
+  readonly source: { readonly sequence: number };
+};
+
+export function envelopeOf({ value }: Read): Envelope {
+  return value as Envelope;
+}
+
+/** The records of a list by the keys of its topic; these are the sandbox's own unless told. */
+export function truthOf(
+  sandbox: Pick<SandboxAccount, 'truth'>,
+  resource: Resource,
+  keyOf: (key: RecordKey, record: unknown) => string = String,
+): Map<string, unknown> {
+  const { truth } = sandbox;
+  const records = [...truth.keys(resource)].map((key) => [key, truth.get(resource, key)] as const);
+  return new Map(records.map(([key, record]) => [keyOf(key, record), record]));
+}
+
 /**
- * Holds the events of the orders' topic against the promises, key by key: `sequence` rises, `before`
- * is the previous `after`, nothing is there twice, and the last image is what the sandbox says.
+ * Holds the events of a list against the promises, key by key: `sequence` rises, `before` is
+ * the previous `after`, nothing is there twice, and the last image is the truth. Images count as the
+ * JSON they stand for: a schema that has grown between two of them makes no difference.
  */
+export function checkRecords(
+  events: readonly Read[],
+  truth: ReadonlyMap<string, unknown>,
+): Findings {
+  const violations: string[] = [];
+  const ops: Record<string, number> = {};
+  const last = new Map<string, { sequence: number; json: string }>();
+  for (const event of events) {
+    const { key, value } = event;
+    if (key === null || value === null) continue;
+    const { before, after, op, source } = envelopeOf(event);
+    ops[op] = (ops[op] ?? 0) + 1;
+    const known = last.get(key);
+    const [was, is] = [before, after].map((image) => canonical(image && recordOf(image)));
+    if (known && source.sequence <= known.sequence)
+      violations.push(`${key}: sequence ${source.sequence} after ${known.sequence}`);
+    if (was !== (known?.json ?? 'null'))
+      violations.push(`${key}: before is not the previous after\n${was}\n${known?.json}`);
+    if (was === is) violations.push(`${key}: an event without a change`);
+    last.set(key, { sequence: source.sequence, json: is! });
+  }
+  for (const [key, record] of truth) {
+    const json = last.get(key)?.json;
+    const wanted = canonical(record);
+    if (json === undefined) violations.push(`${key}: never published`);
+    else if (json !== wanted)
+      violations.push(`${key}: the last image is not the truth\n${json}\n${wanted}`);
+  }
+  for (const [key, { json }] of last) {
+    if (json !== 'null' && !truth.has(key)) violations.push(`${key}: is not there`);
+  }
+  return { violations, ops, keys: last.size };
+}
+
+/** {@link checkRecords} of the orders. */
 export function checkOrders(
   events: readonly Read[],
   sandbox: Pick<SandboxAccount, 'truth'>,
 ): Findings {
-  const violations: string[] = [];
-  const ops: Record<string, number> = {};
-  const last = new Map<string, { sequence: number; after: string }>();
+  return checkRecords(events, truthOf(sandbox, 'orders'));
+}
 
-  for (const { key, value } of events) {
-    if (key === null || value === null) continue;
-    const { before, after, op, source } = value as Envelope;
-    ops[op] = (ops[op] ?? 0) + 1;
-    const known = last.get(key);
-    const [was, is] = [JSON.stringify(before), JSON.stringify(after)];
-    if (known && source.sequence <= known.sequence) {
-      violations.push(`${key}: sequence ${source.sequence} after ${known.sequence}`);
-    }
-    if (was !== (known?.after ?? 'null'))
-      violations.push(`${key}: before is not the previous after`);
-    if (was === is) violations.push(`${key}: an event without a change`);
-    last.set(key, { sequence: source.sequence, after: is });
+/** The API's JSON, as a stranger rebuilds it: fields, then `nulls`, then `unmapped`. */
+export function recordOf(image: Image): unknown {
+  const record = imageJson({ ...image, unmapped: {} });
+  for (const pointer of image.nulls as string[]) setAt(record, pointer, null);
+  const odd = Object.entries(image.unmapped as Record<string, string>);
+  for (const [pointer, text] of odd.sort(([a], [b]) => (a < b ? -1 : 1))) {
+    setAt(record, pointer, JSON.parse(text));
   }
-  for (const key of sandbox.truth.keys('orders')) {
-    const image = last.get(String(key));
-    if (!image) {
-      violations.push(`${key}: never published`);
-      continue;
-    }
-    if (image.after === 'null') continue; // said below
-    const got = canonical(imageJson(JSON.parse(image.after) as Image));
-    const truth = canonical(sandbox.truth.get('orders', key));
-    if (got !== truth) violations.push(`${key}: the last image is not the truth\n${got}\n${truth}`);
-  }
-  for (const [key, { after }] of last) {
-    const isThere = sandbox.truth.get('orders', Number(key)) !== undefined;
-    if (after !== 'null' && !isThere) violations.push(`${key}: was deleted, which no event says`);
-    if (after === 'null' && isThere) violations.push(`${key}: is there, and its last event is d`);
-  }
-  return { violations, ops, keys: last.size };
+  return record;
+}
+
+function setAt(record: unknown, pointer: string, value: unknown): void {
+  const names = pointer
+    .slice(1)
+    .split('/')
+    .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
+  const name = names.pop()!;
+  let holder = record as Record<string, unknown>;
+  for (const step of names) holder = holder[step] as Record<string, unknown>;
+  holder[name] = value;
 }
 
 /** A task counts its events: no two have one number, of whatever keys they are. */
@@ -131,43 +173,79 @@ function statusesOf(image: Image | null): Map<string, string> {
   return statuses;
 }
 
+/** A status change, as far as it is checked. */
+export interface StatusChange {
+  readonly key: string | null;
+  readonly event_id: unknown;
+  readonly subject: unknown;
+  readonly subject_id: unknown;
+  readonly field: unknown;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
+/** An event of an order, as far as its statuses go. */
+export interface StatusStep {
+  readonly key: string;
+  readonly op: string;
+  readonly before: Image | null;
+  readonly after: Image | null;
+}
+
 /**
- * Holds the status changes against what the images say: of every event that is no initial snapshot and no
+ * Holds status changes against what the images say: of every event that is no initial snapshot and no
  * deletion, each status that differs between `before` and `after` is there once, in order.
  */
-export function checkStatusChanges(
-  statusEvents: readonly Read[],
-  events: readonly Read[],
-): { readonly violations: string[]; readonly count: number } {
+export function wrongStatusChanges(
+  changes: readonly StatusChange[],
+  steps: readonly StatusStep[],
+): string[] {
   const expected = new Map<string, string[]>();
-  for (const { key, value } of events) {
-    if (key === null || value === null) continue;
-    const { before, after, op } = value as Envelope;
+  const found = new Map<string, string[]>();
+  const add = (to: Map<string, string[]>, id: string, step: string) => {
+    const chain = to.get(id);
+    if (chain) chain.push(step);
+    else to.set(id, [step]);
+  };
+  for (const { key, before, after, op } of steps) {
     if (op === 'r' || op === 'd') continue;
     const [was, is] = [statusesOf(before), statusesOf(after)];
     for (const name of new Set([...was.keys(), ...is.keys()])) {
-      if (was.get(name) === is.get(name)) continue;
-      const id = `${key} ${name}`;
-      const chain = expected.get(id) ?? [];
-      expected.set(id, [...chain, `${was.get(name) ?? null} -> ${is.get(name) ?? null}`]);
+      const [from, to] = [was.get(name) ?? null, is.get(name) ?? null];
+      if (from !== to) add(expected, `${key} ${name}`, `${from} -> ${to}`);
     }
   }
-  const found = new Map<string, string[]>();
   const ids = new Set<unknown>();
   const violations: string[] = [];
-  for (const { key, value } of statusEvents) {
-    const { event_id, order_number, subject, subject_id, field, from, to } = value!;
+  for (const { key, event_id, subject, subject_id, field, from, to } of changes) {
     if (ids.has(event_id)) violations.push(`${key}: event ${String(event_id)} is there twice`);
     ids.add(event_id);
-    if (String(order_number) !== key)
-      violations.push(`${key}: order_number ${String(order_number)}`);
-    const id = `${key} ${String(subject)} ${String(subject_id)} ${String(field)}`;
-    found.set(id, [...(found.get(id) ?? []), `${String(from)} -> ${String(to)}`]);
+    const id = [key, subject, subject_id, field].map(String).join(' ');
+    add(found, id, `${String(from)} -> ${String(to)}`);
   }
   for (const id of new Set([...expected.keys(), ...found.keys()])) {
     const [want, got] = [expected.get(id) ?? [], found.get(id) ?? []];
     if (want.join() !== got.join())
       violations.push(`${id}: ${got.join()} instead of ${want.join()}`);
   }
+  return violations;
+}
+
+/** {@link wrongStatusChanges} of topics. */
+export function checkStatusChanges(
+  statusEvents: readonly Read[],
+  events: readonly Read[],
+): { readonly violations: string[]; readonly count: number } {
+  const changes = statusEvents.map(({ key, value }) => ({ key, ...(value as StatusFields) }));
+  const violations = changes
+    .filter(({ key, order_number }) => String(order_number) !== key)
+    .map(({ key, order_number }) => `${key}: order_number ${String(order_number)}`);
+  const steps = events.flatMap((event) => {
+    const { key, value } = event;
+    return key === null || value === null ? [] : [{ key, ...envelopeOf(event) }];
+  });
+  violations.push(...wrongStatusChanges(changes, steps));
   return { violations, count: statusEvents.length };
 }
+
+type StatusFields = Omit<StatusChange, 'key'> & { readonly order_number: unknown };
