@@ -9,6 +9,7 @@ import type { JsonObject } from '../../../src/schemas/json/json.ts';
 import { orderSchema } from '../../../src/resources/orders/order.ts';
 import { pathOf } from '../../docs/texts.ts';
 import { oddRecords } from '../../schemas/avro/odd-records.ts';
+import { scaled } from '../../support/scale.ts';
 
 const GENERATOR = pathOf('scripts/generate-order-type.mjs');
 const FILE = pathOf('src/resources/orders/order-type.ts');
@@ -59,7 +60,7 @@ describe('what consumers get has the types that the file says, no more fields an
       fc.property(oddRecords(orderSchema), (record) => {
         expect(mismatches(consumed(record), 'Order')).toEqual([]);
       }),
-      { seed: 3, numRuns: 150 },
+      { seed: 3, numRuns: scaled(50, 500) },
     );
   });
 });

@@ -6,6 +6,7 @@ import type { HeaderValue, ProducerRecord } from '../../../src/sinks/producer/re
 import { messagesOf, recordBatches } from '../../../src/sinks/fetch/record-batches.ts';
 import { mulberry32 } from '../../support/chance.ts';
 import { slowCrc32c } from '../../support/slow-crc32c.ts';
+import { scaled } from '../../support/scale.ts';
 
 const STAMP = {
   producerId: 2n ** 62n + 7n,
@@ -63,7 +64,7 @@ function someRecords(seed: number): ProducerRecord[] {
 
 describe('recordBatch', () => {
   it('is read by kafkajs and by our reader as it was written, whatever it is', async () => {
-    for (let seed = 0; seed < 25; seed++) {
+    for (let seed = 0; seed < scaled(8, 100); seed++) {
       const records = someRecords(seed);
       const { theirs, ours } = await readByBoth(records);
       expect(theirs.records.map(plain)).toEqual(records.map(plain));

@@ -20,7 +20,7 @@ import type { Attack } from './attacked-list.ts';
 import { keyOfId, randomOf } from './moving-list.ts';
 import { SweepLedger } from './sweep-ledger.ts';
 
-const SEEDS = Number(process.env.SEEDS ?? scaled(5, 2_000));
+const SEEDS = Number(process.env.SEEDS ?? scaled(3, 2_000));
 const PROOF_MS = 6_000;
 const REQUEST_MS = 250;
 const POLL_MS = 1_000;
