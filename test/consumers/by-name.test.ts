@@ -8,15 +8,16 @@ import { deadLetterCodec } from '../../src/schemas/events/dead-letter.ts';
 import type { DeadLetter } from '../../src/schemas/events/dead-letter.ts';
 import { createEnvelopeCodec } from '../../src/schemas/events/envelope.ts';
 import { orderSchema } from '../../src/resources/orders/order.ts';
-import { fakeRegistry, kafkaUpTo } from '../support/fake-topic.ts';
+import { fakeRegistry, kafkaWith } from '../support/json-topic.ts';
 
-const elsewhere = { kafka: kafkaUpTo(0, 'shop.others'), registry: fakeRegistry };
 const LETTER: DeadLetter = {
   ...{ resource: 'items', reason: 'no-key', message: 'the record has no usable key', raw: '{}' },
   ...{ offset: 0, observed_at: 1, sha256: null, length: null, part: null, parts: null },
 };
 
 it('a group takes a topic by its name, as a replay does: it was not another topic than undefined', async () => {
+  const { kafka } = await kafkaWith('shop.others');
+  const elsewhere = { kafka, registry: fakeRegistry };
   const topic = 'shop.items';
   const none = { code: 'POSITION', message: expect.stringContaining('no topic shop.items') };
   const handled = subscribeGroup({ ...elsewhere, topic, groupId: 'g' }, () => undefined);
@@ -24,8 +25,15 @@ it('a group takes a topic by its name, as a replay does: it was not another topi
   await expect(lastValueFrom(replay({ ...elsewhere, topic }))).rejects.toMatchObject(none);
 });
 
-it('a group writes its dead letters to another topic than its own, by its name too', () => {
-  const options = { ...elsewhere, topic: 'shop.items', groupId: 'g', deadLetters: 'shop.items' };
+it('a group writes its dead letters to another topic than its own, by its name too', async () => {
+  const { kafka } = await kafkaWith('shop.others');
+  const options = {
+    kafka,
+    registry: fakeRegistry,
+    topic: 'shop.items',
+    groupId: 'g',
+    deadLetters: 'shop.items',
+  };
   expect(() => subscribeGroup(options, (event: Consumed<object>) => void event)).toThrow(
     'deadLetters must be another topic than shop.items itself',
   );

@@ -1,12 +1,18 @@
 import { expect, it } from 'vitest';
 import { messageReader } from '../../src/consumers/consumed.ts';
-import { AWAY, fakeRegistry, jsonMessage, jsonTopic, UNRESOLVED } from '../support/fake-topic.ts';
+import { AWAY, fakeRegistry, jsonMessage, jsonTopic, UNRESOLVED } from '../support/json-topic.ts';
+import type { PutMessage } from '../support/json-topic.ts';
+
+const at = (offset: number, { key, value }: PutMessage) => ({
+  ...{ offset: String(offset), key: Buffer.from(key), value },
+  ...{ timestamp: '0', attributes: 0, headers: {} },
+});
 
 it('blames a schema that can not be resolved on its message, when its turn has come', async () => {
   const reader = messageReader<string>(fakeRegistry, jsonTopic());
-  const before = jsonMessage(4, 'good');
-  const bad = jsonMessage(5, 'bad', { schemaId: UNRESOLVED });
-  await reader.prepare([before, bad, jsonMessage(6, 'good')]);
+  const before = at(4, jsonMessage('good'));
+  const bad = at(5, jsonMessage('bad', { schemaId: UNRESOLVED }));
+  await reader.prepare([before, bad, at(6, jsonMessage('good'))]);
   expect(reader.read(3, before).value).toBe('good');
   expect(() => reader.read(3, bad)).toThrow(
     expect.objectContaining({
@@ -15,11 +21,11 @@ it('blames a schema that can not be resolved on its message, when its turn has c
       message: expect.stringContaining("Schema8 can't be resolved"),
     }),
   );
-  expect(reader.read(3, jsonMessage(6, 'good')).value).toBe('good');
+  expect(reader.read(3, at(6, jsonMessage('good'))).value).toBe('good');
 });
 
 it('fails to prepare where the registry is away', async () => {
   const reader = messageReader<string>(fakeRegistry, jsonTopic());
-  const message = jsonMessage(0, 'later', { schemaId: AWAY });
+  const message = at(0, jsonMessage('later', { schemaId: AWAY }));
   await expect(reader.prepare([message])).rejects.toMatchObject({ code: 'REGISTRY_UNREACHABLE' });
 });

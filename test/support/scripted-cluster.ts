@@ -148,6 +148,12 @@ export class ScriptedCluster {
     return appended;
   }
 
+  /** One batch of messages, as if somebody had written it. */
+  put(topic: string, partition: number, ...messages: Parameters<ScriptedLog['put']>[0]): void {
+    this.#log(`${topic} ${partition}`).put(messages);
+    this.#wrote();
+  }
+
   fetch(topic: string, partition: number, ...range: Parameters<ScriptedLog['fetch']>) {
     return this.#log(`${topic} ${partition}`).fetch(...range);
   }

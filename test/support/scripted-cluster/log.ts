@@ -1,7 +1,7 @@
 import Decoder from 'kafkajs/src/protocol/decoder.js';
 import decodeBatch from 'kafkajs/src/protocol/recordBatch/v0/decoder.js';
 import type { DecodedBatch } from 'kafkajs/src/protocol/recordBatch/v0/decoder.js';
-import { markerBytes } from '../record-bytes.ts';
+import { batchBytes, markerBytes } from '../record-bytes.ts';
 import { slowCrc32c } from '../slow-crc32c.ts';
 import type { FetchedPartition, Identity, Isolation } from './protocol.ts';
 import type { Transaction } from './transactions.ts';
@@ -69,6 +69,27 @@ export class ScriptedLog {
     this.#written.push({ ...from, transaction, records, bytes });
     this.end += count;
     return { errorCode: NONE, baseOffset };
+  }
+
+  /** A batch that is there, whoever has written it. */
+  put(records: readonly { readonly key: string | null; readonly value: Buffer | null }[]): void {
+    const offset = this.end;
+    const bytes = batchBytes({
+      records: records.map((each, n) => ({ ...each, offset: offset + n })),
+    });
+    const logged = records.map(({ key, value }, n) => ({
+      ...{ offset: offset + n, key, headers: {} },
+      value: value?.toString() ?? null,
+    }));
+    const of = {
+      offset,
+      count: records.length,
+      producerId: '-1',
+      epoch: -1,
+      transaction: undefined,
+    };
+    this.#written.push({ ...of, records: logged, bytes });
+    this.end += records.length;
   }
 
   /** The end of a transaction takes an offset, too; behind it older epochs are refused. */

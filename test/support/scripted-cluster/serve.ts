@@ -77,7 +77,8 @@ const SERVE: { readonly [A in Api]: Serve<A> } = {
 
   Metadata: (cluster, { body, broker }, deed) => ({
     brokers: cluster.addresses,
-    topics: body.topics.map((topic) => {
+    // None are named where all are meant.
+    topics: (body.topics.length > 0 ? body.topics : [...cluster.partitions.keys()]).map((topic) => {
       const count = cluster.partitions.get(topic) ?? 0;
       const errorCode = refusalOf(deed, { topic }) ?? (count ? NONE : UNKNOWN_TOPIC_OR_PARTITION);
       const partitions = Array.from({ length: errorCode ? 0 : count }, (_, partition) => ({

@@ -6,27 +6,27 @@ import type { ReplayOptions } from '../../src/consumers/replay.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import type { Retry } from '../../src/streams/flow/backoff.ts';
-import { fakeReaders } from '../support/fake-reader.ts';
 import {
   AWAY,
   fakeRegistry,
   jsonMessage,
   jsonTopic,
-  kafkaUpTo,
+  kafkaWith,
   UNRESOLVED,
-} from '../support/fake-topic.ts';
+} from '../support/json-topic.ts';
+import type { PutMessage } from '../support/json-topic.ts';
 
-vi.mock(import('../../src/sinks/fetch/kafka-reader.ts'), async (original) => ({
-  ...(await original()),
-  openReader: (await import('../support/fake-reader.ts')).openFakeReader,
-}));
-
-/** A replay under way: what it has emitted, and how it ends. */
-function replaying(options: Partial<ReplayOptions<string>> = {}) {
-  const opened = fakeReaders.length;
+/** A replay under way of a topic that holds these values: what it has emitted, and how it ends. */
+async function replaying(
+  messages: readonly PutMessage[],
+  options: Partial<ReplayOptions<string>> = {},
+  given = kafkaWith(),
+) {
+  const { cluster, kafka, put } = await given;
+  if (messages.length > 0) put(0, ...messages);
   const values: (string | null)[] = [];
   const replayed$ = replay({
-    kafka: kafkaUpTo(10),
+    kafka,
     registry: fakeRegistry,
     topic: jsonTopic<string>(),
     ...options,
@@ -35,14 +35,13 @@ function replaying(options: Partial<ReplayOptions<string>> = {}) {
     replayed$.subscribe({ next: ({ value }) => values.push(value), complete, error });
   });
   ended.catch(() => undefined); // for who awaits it
-  const reader = () => vi.waitUntil(() => fakeReaders[opened]);
-  return { values, ended, reader };
+  const reading = () => vi.waitUntil(() => cluster.of('Fetch').length > 0);
+  return { values, ended, reading };
 }
 
 it('hands over what is before a schema that can not be resolved', async () => {
-  const { values, ended, reader } = replaying();
-  const bad = jsonMessage(2, 'c', { schemaId: UNRESOLVED });
-  (await reader()).give(0, [jsonMessage(0, 'a'), jsonMessage(1, 'b'), bad], 3n);
+  const bad = jsonMessage('c', { schemaId: UNRESOLVED });
+  const { values, ended } = await replaying([jsonMessage('a'), jsonMessage('b'), bad]);
   await expect(ended).rejects.toMatchObject({ code: 'VALUE_UNREADABLE', context: { offset: '2' } });
   expect(values).toEqual(['a', 'b']);
 });
@@ -51,23 +50,24 @@ it('hands over what is before a schema that can not be resolved', async () => {
 async function withoutRegistry(stop$: Observable<unknown>, onCaughtUp = () => undefined) {
   const retries: Retry[] = [];
   const onRetry = (retry: Retry) => retries.push(retry);
-  const replayed = replaying({ to: 'never', stop$, onRetry, onCaughtUp, kafka: kafkaUpTo(1) });
-  const message = jsonMessage(0, 'a', { schemaId: AWAY });
-  (await replayed.reader()).give(0, [message], 1n);
+  const message = jsonMessage('a', { schemaId: AWAY });
+  const replayed = await replaying([message], { to: 'never', stop$, onRetry, onCaughtUp });
   await vi.waitUntil(() => retries.length > 0);
   return { ...replayed, retries };
 }
 
 /** What stop$ may come in the midst of. */
 const MIDST = {
-  'the first question to Kafka': (stop$: Observable<unknown>) => {
-    const unanswered = new Promise<never>(() => undefined);
-    return Promise.resolve(replaying({ kafka: kafkaUpTo(10, 't', unanswered), stop$ }));
+  'the first question to Kafka': async (stop$: Observable<unknown>) => {
+    const given = kafkaWith();
+    const { cluster } = await given;
+    cluster.fault({ api: 'ApiVersions', times: Infinity, deed: 'lose request' });
+    return replaying([], { stop$ }, given);
   },
   'an outage of the registry': (stop$: Observable<unknown>) => withoutRegistry(stop$),
   'the reading': async (stop$: Observable<unknown>) => {
-    const replayed = replaying({ to: 'never', stop$ });
-    await replayed.reader();
+    const replayed = await replaying([], { to: 'never', stop$ });
+    await replayed.reading();
     return replayed;
   },
 };
@@ -95,8 +95,8 @@ it('ends where stop$ comes while the registry is asked, and the answer is that i
   let fail: ((error: unknown) => void) | undefined;
   const schemaById = () => new Promise<never>((_, reject) => (fail = reject));
   const registry = { schemaById } as Partial<Registry> as Registry;
-  const { ended, values, reader } = replaying({ registry, to: 'never', stop$ });
-  (await reader()).give(0, [jsonMessage(0, 'a')], 1n);
+  const options = { registry, to: 'never', stop$ } as const;
+  const { ended, values } = await replaying([jsonMessage('a')], options);
   await vi.waitUntil(() => fail);
   stop$.next();
   fail?.(new CellarstreamError('REGISTRY_UNREACHABLE', 'the registry is away'));
@@ -123,7 +123,6 @@ it('tells of each pause while the registry is away', async () => {
 });
 
 it('fails where the registry is away and the end is known', async () => {
-  const { ended, reader } = replaying();
-  (await reader()).give(0, [jsonMessage(0, 'a', { schemaId: AWAY })], 1n);
+  const { ended } = await replaying([jsonMessage('a', { schemaId: AWAY })]);
   await expect(ended).rejects.toMatchObject({ code: 'REGISTRY_UNREACHABLE' });
 });

@@ -1,27 +1,21 @@
-import type { Kafka } from 'kafkajs';
 import { Observable, of, Subject, take } from 'rxjs';
 import type { ObservableInput } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import type { PartitionBatch } from '../../../src/sinks/fetch/kafka-reader.ts';
 import { readBatches } from '../../../src/sinks/fetch/read-batches.ts';
 import type { ReadBatchesOptions } from '../../../src/sinks/fetch/read-batches.ts';
-import { fakeReaders } from '../../support/fake-reader.ts';
-import { jsonMessage } from '../../support/fake-topic.ts';
+import { jsonMessage, kafkaWith } from '../../support/json-topic.ts';
 
-vi.mock(import('../../../src/sinks/fetch/kafka-reader.ts'), async (original) => ({
-  ...(await original()),
-  openReader: (await import('../../support/fake-reader.ts')).openFakeReader,
-}));
-
-/** One partition of so many messages is read; each batch is handled as it says. */
-function reading<R>(
+/** One partition of so many messages is read, and what comes behind them; each batch is handled as it says. */
+async function reading<R>(
   end: bigint,
   handle: (batch: PartitionBatch) => ObservableInput<R>,
   options: Partial<ReadBatchesOptions> = {},
 ) {
+  const { cluster, kafka, put, left } = await kafkaWith();
   const read$ = readBatches(
     {
-      kafka: {} as Kafka,
+      kafka,
       topic: 't',
       range: { from: new Map([[0, 0n]]), ends: new Map([[0, end]]) },
       follow: true,
@@ -33,10 +27,9 @@ function reading<R>(
     new Promise<unknown>((complete, error) =>
       of$.subscribe({ complete: () => complete(0), error }),
     );
-  return { read$, ended };
+  return { cluster, put: (value: string) => put(0, jsonMessage(value)), left, read$, ended };
 }
 
-const newest = () => fakeReaders.at(-1)!;
 const failure = new Error('no');
 const fail = (): never => {
   throw failure;
@@ -46,7 +39,7 @@ describe('readBatches', () => {
   it('ends what a batch emits at once when nobody wants more, and closes the reader', async () => {
     const given: number[] = [];
     let isOver = false;
-    const { read$, ended } = reading(
+    const { put, left, read$, ended } = await reading(
       1n,
       () =>
         new Observable<number>((subscriber) => {
@@ -58,18 +51,18 @@ describe('readBatches', () => {
         }),
     );
     const taken = ended(read$.pipe(take(2)));
-    newest().give(0, [jsonMessage(0, 'a')], 1n);
+    put('a');
     await taken;
     expect(given).toEqual([0, 1]);
     expect(isOver).toBe(true);
-    expect(newest().isClosed).toBe(true);
+    await left();
   });
 
   it('has not caught up where nobody wanted all of it', async () => {
     const onCaughtUp = vi.fn();
-    const { read$, ended } = reading(1n, () => of(1, 2, 3), { onCaughtUp });
+    const { put, read$, ended } = await reading(1n, () => of(1, 2, 3), { onCaughtUp });
     const taken = ended(read$.pipe(take(2)));
-    newest().give(0, [jsonMessage(0, 'a')], 1n);
+    put('a');
     await taken;
     expect(onCaughtUp).not.toHaveBeenCalled();
   });
@@ -78,46 +71,48 @@ describe('readBatches', () => {
     ['at once', 0n],
     ['behind the last batch', 1n],
   ])('fails with what onCaughtUp throws %s, and closes the reader', async (_, end) => {
-    const { ended } = reading(end, () => [], { onCaughtUp: fail });
+    const { put, left, ended } = await reading(end, () => [], { onCaughtUp: fail });
     const outcome = ended();
-    newest().give(0, [jsonMessage(0, 'a')], 1n);
+    put('a');
     await expect(outcome).rejects.toBe(failure);
-    expect(newest().isClosed).toBe(true);
+    await left();
   });
 
   it('fails with what the handler throws, and closes the reader', async () => {
-    const { ended } = reading(1n, fail);
+    const { put, left, ended } = await reading(1n, fail);
     const outcome = ended();
-    newest().give(0, [jsonMessage(0, 'a')], 1n);
+    put('a');
     await expect(outcome).rejects.toBe(failure);
-    expect(newest().isClosed).toBe(true);
+    await left();
   });
 
   it('fails as stop$ does, and ends the batch in hand', async () => {
     const stop$ = new Subject<void>();
     const inHand$ = new Subject<void>();
-    const { ended } = reading(1n, () => inHand$, { stop$ });
+    const { put, left, ended } = await reading(1n, () => inHand$, { stop$ });
     const outcome = ended();
-    newest().give(0, [jsonMessage(0, 'a')], 1n);
-    expect(inHand$.observed).toBe(true);
+    put('a');
+    await vi.waitUntil(() => inHand$.observed);
     stop$.error(failure);
     await expect(outcome).rejects.toBe(failure);
     expect(inHand$.observed).toBe(false);
-    expect(newest().isClosed).toBe(true);
+    await left();
   });
 
   it('stops behind the batch in hand', async () => {
     const stop$ = new Subject<void>();
     const inHand$ = new Subject<void>();
     const handle = vi.fn(() => inHand$);
-    const outcome = reading(9n, handle, { stop$ }).ended();
-    newest().give(0, [jsonMessage(0, 'a')], 1n);
-    newest().give(0, [jsonMessage(1, 'b')], 2n);
+    const { cluster, put, left, ended } = await reading(9n, handle, { stop$ });
+    const outcome = ended();
+    put('a');
+    await vi.waitUntil(() => inHand$.observed);
+    put('b');
     stop$.next();
-    expect(newest().isClosed).toBe(false);
+    expect(cluster.open).toBeGreaterThan(0);
     inHand$.complete();
     await outcome;
     expect(handle).toHaveBeenCalledTimes(1);
-    expect(newest().isClosed).toBe(true);
+    await left();
   });
 });

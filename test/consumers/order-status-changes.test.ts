@@ -5,13 +5,7 @@ import { orderStatusChangeCodec } from '../../src/schemas/events/order-status-ch
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { frame } from '../../src/schemas/registry/wire.ts';
 import { change } from '../integration/support/written-topic.ts';
-import { fakeReaders } from '../support/fake-reader.ts';
-import { jsonMessage, kafkaUpTo } from '../support/fake-topic.ts';
-
-vi.mock(import('../../src/sinks/fetch/kafka-reader.ts'), async (original) => ({
-  ...(await original()),
-  openReader: (await import('../support/fake-reader.ts')).openFakeReader,
-}));
+import { kafkaWith } from '../support/json-topic.ts';
 
 const registry = {
   schemaById: () => Promise.resolve(orderStatusChangeCodec.schema),
@@ -20,20 +14,18 @@ const registry = {
 it('hands the changes that are wanted to the handler, one after the other', async () => {
   const gates = new Map([1, 3].map((number) => [number, new Subject<string>()]));
   const begun: number[] = [];
-  const kafka = kafkaUpTo(4, 'wine.order-status-changes');
+  const { kafka, put } = await kafkaWith('wine.order-status-changes');
+  const messages = [0, 1, 2, 3].map((number) => ({
+    key: 'k',
+    value: frame(1, orderStatusChangeCodec.encode(change(number))),
+  }));
+  put(0, ...messages);
   const handled = lastValueFrom(
     orderStatusChanges({ kafka, registry, where: { field: 'shipment_status' } }, ({ value }) => {
       begun.push(value!.order_number!);
       return gates.get(value!.order_number!)!;
     }).pipe(toArray()),
   );
-  const reader = await vi.waitUntil(() => fakeReaders[0]);
-  const messages = [0, 1, 2, 3].map((number) => ({
-    ...jsonMessage(number, null),
-    value: frame(1, orderStatusChangeCodec.encode(change(number))),
-  }));
-  reader.give(0, messages, 4n);
-  reader.end();
   await vi.waitUntil(() => begun.length > 0);
   expect(begun).toEqual([1]);
   gates.get(1)!.next('one');

@@ -1,9 +1,11 @@
-import type { Kafka, KafkaMessage } from 'kafkajs';
+import { Kafka, logLevel } from 'kafkajs';
+import { expect, onTestFinished, vi } from 'vitest';
 import type { Topic } from '../../src/consumers/topic.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { frame } from '../../src/schemas/registry/wire.ts';
+import { ScriptedCluster } from './scripted-cluster.ts';
 
 /** Schemas of these ids can't be resolved, or the registry is away when they are asked for. */
 export const UNRESOLVED = 8;
@@ -28,29 +30,36 @@ export function jsonTopic<T>(name = 't'): Topic<T> {
   };
 }
 
-/** A message of such a topic; its key is that of the record. */
-export function jsonMessage(
-  offset: number,
-  value: unknown,
-  { key = 'k', schemaId = 1 }: { readonly key?: string; readonly schemaId?: number } = {},
-): KafkaMessage {
-  return {
-    offset: String(offset),
-    key: Buffer.from(key),
-    value: frame(schemaId, Buffer.from(JSON.stringify(value))),
-    timestamp: '0',
-    attributes: 0,
-    headers: {},
-  };
+/** A message of a topic. */
+export interface PutMessage {
+  readonly key: string;
+  readonly value: Buffer | null;
 }
 
-/** A Kafka that knows how far one topic of one partition goes, once `asked` has been waited for. */
-export function kafkaUpTo(end: number, name = 't', asked: Promise<unknown> = Promise.resolve()) {
-  const admin = {
-    connect: () => asked,
-    disconnect: () => Promise.resolve(),
-    listTopics: () => Promise.resolve([name]),
-    fetchTopicOffsets: () => Promise.resolve([{ partition: 0, low: '0', high: String(end) }]),
-  };
-  return { admin: () => admin } as object as Kafka;
+/** A message of such a topic; its key is that of the record. */
+export function jsonMessage(
+  value: unknown,
+  { key = 'k', schemaId = 1 }: { readonly key?: string; readonly schemaId?: number } = {},
+): PutMessage {
+  return { key, value: frame(schemaId, Buffer.from(JSON.stringify(value))) };
+}
+
+/** A Kafka that has one topic, until the test ends; then nobody may be connected to it any more. */
+export async function kafkaWith(topic = 't', partitions = 1) {
+  const cluster = await ScriptedCluster.start({ topics: { [topic]: partitions }, maxWaitMs: 20 });
+  const kafka = new Kafka({
+    brokers: cluster.brokers,
+    logLevel: logLevel.NOTHING,
+    retry: { retries: 0 },
+  });
+  /** Resolves when no connection is open. */
+  const left = () => vi.waitUntil(() => cluster.open === 0, { interval: 5, timeout: 5_000 });
+  onTestFinished(async () => {
+    await left();
+    await cluster.close();
+    expect(cluster.errors).toEqual([]);
+  });
+  const put = (partition: number, ...messages: readonly PutMessage[]) =>
+    cluster.put(topic, partition, ...messages);
+  return { cluster, kafka, put, left };
 }
