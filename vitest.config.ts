@@ -132,6 +132,7 @@ export default defineConfig({
           isolate: false,
           testTimeout: 60_000,
           maxWorkers: 3, // some of them wait
+          sequence: { groupOrder: 4 },
         },
       },
       // Those that another version of Node could make fail.

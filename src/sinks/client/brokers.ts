@@ -73,6 +73,7 @@ export function brokersOver(connections: Connections, answerWithinMs = ANSWER_WI
       connections.ask(address, call, { withinMs, signal }),
     askAny,
     know: (addresses) => {
+      connections.advertised(addresses);
       const names = new Set(addresses.map(nameOf));
       const first = known.filter((each) => names.has(nameOf(each))).slice(0, 1); // it answers
       known = [...first, ...addresses];

@@ -21,6 +21,11 @@ export interface Connections {
   ask<T>(address: Address, call: Call<T>, options: AskOptions): Promise<T>;
   /** The brokers that the settings name. */
   seeds(): Promise<readonly Address[]>;
+  /**
+   * The addresses that the cluster's brokers advertise. A broker that the settings name otherwise is known under two addresses: from now on the
+   * advertised one is used, and the connection to the other is closed.
+   */
+  advertised(addresses: readonly Address[]): void;
   /** At once, for all: what is under way goes without an answer. */
   close(): void;
 }
@@ -49,6 +54,9 @@ export function connectionsOf(kafka: Kafka, options: ConnectionsOptions): Connec
     allowAutoTopicCreation: false,
   });
   const brokers = new Map<string, AtBroker>();
+  /** Names of seeds that no broker is known to advertise: one connection to each serves to find the brokers. */
+  const unadvertised = new Set<string>();
+  let known: ReadonlySet<string> = new Set();
   const closing = new AbortController();
   let seeking: Promise<readonly Address[]> | undefined;
 
@@ -80,7 +88,8 @@ export function connectionsOf(kafka: Kafka, options: ConnectionsOptions): Connec
     for (const each of connections) {
       if (each.isFit && (!least || each.underWay < least.underWay)) least = each;
     }
-    if (least && (least.underWay === 0 || connections.size >= perBroker)) return least;
+    const most = unadvertised.has(nameOf(address)) ? 1 : perBroker;
+    if (least && (least.underWay === 0 || connections.size >= most)) return least;
     return open(address);
   };
 
@@ -100,8 +109,19 @@ export function connectionsOf(kafka: Kafka, options: ConnectionsOptions): Connec
       return leastUsed(address).ask(call, { withinMs, signal });
     },
     seeds: () => {
-      seeking ??= seedsOf(cluster).finally(() => (seeking = undefined));
+      seeking ??= seedsOf(cluster)
+        .then((seeds) => {
+          for (const name of seeds.map(nameOf)) if (!known.has(name)) unadvertised.add(name);
+          return seeds;
+        })
+        .finally(() => (seeking = undefined));
       return seeking;
+    },
+    advertised: (addresses) => {
+      known = new Set(addresses.map(nameOf));
+      for (const name of known) unadvertised.delete(name);
+      for (const name of unadvertised)
+        brokers.get(name)?.connections.forEach((each) => each.retire());
     },
     close: () => {
       const error = new kafkajs.KafkaJSConnectionError('the connections are closed');

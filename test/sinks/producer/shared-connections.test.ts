@@ -20,8 +20,12 @@ checkServers();
 const MOST = 3;
 
 /** Producers that share connections, each with an id of its own. */
-function sharing(cluster: ScriptedCluster, answerWithinMs?: number) {
-  const kafka = kafkaOf(cluster);
+function sharing(
+  cluster: ScriptedCluster,
+  answerWithinMs?: number,
+  brokers: readonly string[] = cluster.brokers,
+) {
+  const kafka = kafkaOf(cluster, { brokers: [...brokers] });
   const connections = connectionsOf(kafka, { perBroker: MOST });
   onTestFinished(() => connections.close());
   return async (id: string, own?: ProducerIdentity): Promise<FencedSink> => {
@@ -56,6 +60,18 @@ describe('producers that share connections', () => {
     );
     expect(ofBroker).toEqual([MOST, MOST]);
     expect(cluster.open).toBe(2 * MOST);
+  });
+
+  it('have no more of them where the settings name a broker otherwise than it advertises itself', async () => {
+    const cluster = await startCluster(); // advertises 127.0.0.1
+    const open = sharing(cluster, undefined, [`localhost:${cluster.addresses[0]!.port}`]);
+    const ids = names(30);
+    const sinks = await Promise.all(ids.map((id) => open(id)));
+    await Promise.all(sinks.map((sink, n) => sink.commit(messages(ids[n]!))));
+    expect(sorted(cluster)).toEqual(each(...ids));
+    // One that finds the brokers, and is closed then.
+    expect(new Set(cluster.requests.map(({ connection }) => connection)).size).toBe(1 + MOST);
+    expect(cluster.open).toBe(MOST);
   });
 
   it('do not end each other: one that is closed ends its own waiting alone', async () => {
