@@ -43,7 +43,7 @@ const SLOW = [
   'shared-connections',
   'replay-outage',
 ].map(integrationTest);
-/** Integration tests of `npm run test:long` alone: they wait for minutes of quota, or do on a larger scale what the chaos run of the gate does. */
+/** Integration tests that take too long for `npm test` and the gate: `npm run test:long` runs them, and `test:versions` some of them. */
 const LARGE = [
   'takeovers',
   'unknown-commit',
@@ -131,7 +131,7 @@ export default defineConfig({
           include: SLOW_UNIT,
           isolate: false,
           testTimeout: 60_000,
-          maxWorkers: 3, // some of them wait
+          maxWorkers: 3, // more than cores: some tests mostly wait
           sequence: { groupOrder: 4 },
         },
       },
@@ -146,7 +146,7 @@ export default defineConfig({
             ...SLOW_UNIT,
             '**/*.property.test.ts',
             'test/{bench,docs,sandbox}/**',
-            // Pure computing in virtual time.
+            // Computing that does not depend on Node.
             'test/{sim,pipeline,account,fleet}/**',
             'test/streams/{decode,paging,quota,diff}/**',
             'test/{consumers/key-table,schemas/avro/merge-schema,resources/**/*}.test.ts',
@@ -163,7 +163,7 @@ export default defineConfig({
           include: ['test/sim/seeds-*.test.ts'],
           env: {
             SIM_SEEDS: process.env.SIM_SEEDS ?? '10',
-            FLEET_SEEDS: process.env.SIM_SEEDS ?? '4', // each takes longer
+            FLEET_SEEDS: process.env.FLEET_SEEDS ?? process.env.SIM_SEEDS ?? '4', // each takes longer
           },
           maxWorkers: ALL_CORES,
           sequence: { groupOrder: 3 },
@@ -213,11 +213,12 @@ export default defineConfig({
           sequence: { groupOrder: 1 }, // after slow-all
         },
       },
-      // All of them with the numbers that were promised.
+      // All integration tests on their full scale.
       {
         test: {
           name: 'integration-all',
           include: ['test/integration/**/*.test.ts'],
+          exclude: ALONE,
           globalSetup: ['test/integration/services.ts'],
           env: { TEST_LONG: '1' },
           testTimeout: 120_000,

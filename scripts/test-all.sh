@@ -22,7 +22,8 @@ finish() {
   fi
   printf '\nseconds of each step: %s\n' "${times[*]}"
   local report reports=("$work/tests.json") again=() version
-  for report in slow-unit slow sim chaos; do [[ -f $work/$report.json ]] && reports+=("$work/$report.json"); done
+  # One that is missing counts as a failure.
+  for report in slow-unit slow sim chaos; do reports+=("$work/$report.json"); done
   for version in 22 24; do [[ -d $work/node$version ]] && again+=("$work/node$version.json"); done
   printf '\n'
   node scripts/count-tests.mjs "${reports[@]}" --again "${again[@]}" || status=1
@@ -62,7 +63,7 @@ types_and_format() {
 }
 
 # Another Node that is supported, and the unit tests that Node could make fail: properties, documents, bench, sandbox, and what only computes in
-# virtual time are left out.
+# virtual time, or does not depend on Node, are left out.
 # npm's package of that name brings the program. Native modules are loaded
 # from the same node_modules, as they are by someone who changes the version of Node. One worker: the other version has the other core.
 on_node() {

@@ -41,7 +41,7 @@ export async function isCached(options: LaunchOptions): Promise<boolean> {
  * beside their place, which takes that place in one step when it is complete: neither a download
  * that was cut off nor a second launcher that downloads too leaves half a cache.
  *
- * @throws CellarstreamError `SERVICES`, with the end of Maven's log, when they can't be fetched.
+ * @throws CellarstreamError `SERVICES`, with the first error of Maven's log, when they can't be fetched.
  */
 export async function cachedJars(options: LaunchOptions): Promise<Jars> {
   const wanted = place(options);
@@ -100,7 +100,7 @@ async function fetchJars(wanted: Place, options: LaunchOptions): Promise<void> {
       throw new CellarstreamError('SERVICES', `Maven could not fetch the servers: ${cause}`);
     }
     await writeFile(join(fresh, MANIFEST), JSON.stringify(await sizes(fresh)));
-    await putInPlace(fresh, folder, tethered.folder);
+    await putInPlace(fresh, folder, tethered.folder, isComplete);
   } finally {
     await tethered.end();
   }
@@ -111,24 +111,43 @@ async function report(maven: Program, onProgress: LaunchOptions['onProgress']): 
   if (!onProgress) return;
   const began = Date.now();
   const timer = setInterval(() => {
-    void maven.log().then((log) => onProgress(downloadProgress(log, Date.now() - began)));
+    maven.log().then(
+      (log) => onProgress(downloadProgress(log, Date.now() - began)),
+      () => undefined, // no log yet
+    );
   }, 1_000);
   await maven.whenEnded;
   clearInterval(timer);
 }
 
-/** Two launchers may arrive here at once, and both are content with the one that came first. */
-async function putInPlace(fresh: string, folder: string, bin: string): Promise<void> {
-  for (;;) {
+/**
+ * Renames a new folder into the cache. If another process was first, its folder stays if it is complete; otherwise it is moved to `discard`.
+ *
+ * @param discard A folder that is deleted later.
+ */
+export async function putInPlace(
+  fresh: string,
+  folder: string,
+  discard: string,
+  isComplete: (folder: string) => Promise<boolean>,
+): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
     try {
       return await rename(fresh, folder);
     } catch (error) {
-      const taken = ['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '');
-      if (!taken) throw error;
+      if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
     }
     if (await isComplete(folder)) return;
-    await rename(folder, join(bin, 'spoiled'));
+    try {
+      await rename(folder, join(discard, `incomplete-${attempt}`));
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error; // another process has moved it
+    }
   }
+}
+
+function hasCode(error: unknown, ...codes: readonly string[]): boolean {
+  return codes.includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
 async function isComplete(folder: string): Promise<boolean> {

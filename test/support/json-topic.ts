@@ -7,11 +7,12 @@ import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { frame } from '../../src/schemas/registry/wire.ts';
 import { ScriptedCluster } from './scripted-cluster.ts';
 
-/** Schemas of these ids can't be resolved, or the registry is away when they are asked for. */
+/** Id of a schema that can't be resolved. */
 export const UNRESOLVED = 8;
+/** Id of a schema for which the registry can't be reached. */
 export const AWAY = 9;
 
-/** A registry whose schemas are called by their ids. */
+/** A registry whose schema `n` is an empty record with the name `Schema<n>`. */
 export const fakeRegistry = {
   schemaById: (id: number) =>
     id === AWAY
@@ -44,7 +45,7 @@ export function jsonMessage(
   return { key, value: frame(schemaId, Buffer.from(JSON.stringify(value))) };
 }
 
-/** A Kafka that has one topic, until the test ends; then nobody may be connected to it any more. */
+/** A cluster with one topic, until the test ends; every client must have disconnected by then. */
 export async function kafkaWith(topic = 't', partitions = 1) {
   const cluster = await ScriptedCluster.start({ topics: { [topic]: partitions }, maxWaitMs: 20 });
   const kafka = new Kafka({
@@ -55,8 +56,7 @@ export async function kafkaWith(topic = 't', partitions = 1) {
   /** Resolves when no connection is open. */
   const left = () => vi.waitUntil(() => cluster.open === 0, { interval: 5, timeout: 5_000 });
   onTestFinished(async () => {
-    await left();
-    await cluster.close();
+    await left().finally(() => cluster.close());
     expect(cluster.errors).toEqual([]);
   });
   const put = (partition: number, ...messages: readonly PutMessage[]) =>

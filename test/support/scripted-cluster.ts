@@ -38,7 +38,7 @@ export class ScriptedCluster {
     for (const partition of ended.partitions) this.#log(partition).mark(ended, own);
     this.#wrote();
   });
-  /** Of each topic, as an admin client is told. */
+  /** The configuration of every topic, as DescribeConfigs returns it. */
   settings: Readonly<Record<string, string>> = { 'cleanup.policy': 'compact' };
   readonly #waiting = new Set<() => void>();
   readonly #leaders = new Map<string, number>();
@@ -148,7 +148,7 @@ export class ScriptedCluster {
     return appended;
   }
 
-  /** One batch of messages, as if somebody had written it. */
+  /** Appends one batch without a transaction. */
   put(topic: string, partition: number, ...messages: Parameters<ScriptedLog['put']>[0]): void {
     this.#log(`${topic} ${partition}`).put(messages);
     this.#wrote();

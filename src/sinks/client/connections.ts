@@ -11,10 +11,10 @@ import { NotSent } from './unanswered.ts';
 /** The connections to a cluster's brokers that many share: a few to each broker, made when they are needed. */
 export interface Connections {
   /**
-   * Over the connection to this broker that has the least under way; any number may wait in line there: those who ask
-   * have a few calls under way each. While a broker has a quota on us all wait who ask that broker.
+   * Sends a call over the connection to this broker that has the fewest calls in flight. Calls are queued without a limit: each caller has only a few
+   * in flight. While the broker throttles this client, calls wait.
    *
-   * Where its time is over, or nobody waits for it any more, what was sent may be carried out all the same; late too.
+   * After a timeout or an abort the broker may still carry out the request, also later.
    *
    * @throws NotSent or NoAnswer, with kafkajs' error as their cause.
    */
@@ -26,21 +26,21 @@ export interface Connections {
    * advertised one is used, and the connection to the other is closed.
    */
   advertised(addresses: readonly Address[]): void;
-  /** At once, for all: what is under way goes without an answer. */
+  /** Closes all connections; calls in flight are rejected. */
   close(): void;
 }
 
 export interface ConnectionsOptions {
   /** Most connections to one broker. A login that runs out may make it one more for a moment. */
   readonly perBroker: number;
-  /** For how long nobody may have used a connection, ms: then it is closed. Default a minute. */
+  /** Idle time after which a connection is closed, in ms. Default 60,000. */
   readonly idleMs?: number;
 }
 
 const IDLE_MS = 60_000;
 const METADATA_MAX_AGE_MS = 300_000;
 
-/** What is known of a broker. */
+/** Open connections to one broker, and until when it throttles this client. */
 interface AtBroker {
   readonly connections: Set<BrokerConnection>;
   readonly quiet: QuietTime;
@@ -70,9 +70,10 @@ export function connectionsOf(kafka: Kafka, options: ConnectionsOptions): Connec
     const { connections, quiet } = brokerAt(address);
     const onClosed = () => {
       connections.delete(connection);
-      if (connections.size === 0) brokers.delete(nameOf(address)); // it may never come back under that name
+      // It may never come back under that name.
+      if (connections.size === 0 && quiet.leftMs() === 0) brokers.delete(nameOf(address));
     };
-    // What one was not answered the others may not be either: nobody is to find out on each of them, one after the other.
+    // The other connections may be dead, too: idle ones are closed, so that no call has to time out on each of them in turn.
     const onNoAnswer = () => {
       for (const each of connections) if (each.underWay === 0) each.retire();
     };
@@ -80,7 +81,7 @@ export function connectionsOf(kafka: Kafka, options: ConnectionsOptions): Connec
     connections.add(connection);
     return connection;
   };
-  /** Of those with as little under way the oldest: at rest one is in use, and the others close. */
+  /** The connection with the fewest calls in flight; of several the oldest, so that at rest the others become idle and close. */
   const leastUsed = (address: Address): BrokerConnection => {
     const { connections } = brokerAt(address);
     for (const each of connections) if (!each.isFit) each.retire();
@@ -96,8 +97,9 @@ export function connectionsOf(kafka: Kafka, options: ConnectionsOptions): Connec
   return {
     ask: async (address, call, { withinMs, signal }) => {
       try {
-        const quietMs = brokers.get(nameOf(address))?.quiet.leftMs() ?? 0;
-        if (quietMs > 0) {
+        for (;;) {
+          const quietMs = brokers.get(nameOf(address))?.quiet.leftMs() ?? 0;
+          if (quietMs <= 0) break;
           await pause(quietMs, undefined, { signal: AbortSignal.any([signal, closing.signal]) });
         }
         signal.throwIfAborted();
@@ -133,7 +135,7 @@ export function connectionsOf(kafka: Kafka, options: ConnectionsOptions): Connec
   };
 }
 
-/** kafkajs gives them in turn, again and again: two who ask at once would see half of them each. */
+/** The addresses of the settings. kafkajs gives them in turn, from one counter: two callers at once would get half of them each. */
 async function seedsOf({
   connectionPoolBuilder,
 }: Pick<ReturnType<typeof clusterOf>, 'connectionPoolBuilder'>): Promise<readonly Address[]> {

@@ -16,13 +16,13 @@ export interface HeldFetch {
   hangUp(): void;
 }
 
-export type ScriptedPartition = Partial<FetchedPartition> & {
+type ScriptedPartition = Partial<FetchedPartition> & {
   readonly partition: number;
-  /** Of messages, each in a batch of its own. */
+  /** Offsets of the records, each in a batch of its own. */
   readonly offsets?: readonly number[];
 };
 
-/** From now on a test answers all fetches, which are of one topic each. The next one that any broker is sent: */
+/** Holds every fetch until the test answers it; each must be of one topic. The function that is returned resolves with the next one. */
 export function holdFetches(cluster: ScriptedCluster): () => Promise<HeldFetch> {
   const held: HeldFetch[] = [];
   const waiting: ((fetch: HeldFetch) => void)[] = [];

@@ -71,7 +71,7 @@ export class ScriptedLog {
     return { errorCode: NONE, baseOffset };
   }
 
-  /** A batch that is there, whoever has written it. */
+  /** Appends a batch without a transaction, and without a check of sequences. */
   put(records: readonly { readonly key: string | null; readonly value: Buffer | null }[]): void {
     const offset = this.end;
     const bytes = batchBytes({

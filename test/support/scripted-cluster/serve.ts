@@ -18,6 +18,7 @@ const OPERATION_NOT_ATTEMPTED = 55;
 const FENCED_LEADER_EPOCH = 74;
 const UNKNOWN_LEADER_EPOCH = 75;
 const EARLIEST = -2;
+const NOTHING = { end: -1, stableEnd: -1, aborted: [], records: Buffer.alloc(0) };
 
 export interface KnownPartition {
   readonly leader: number;
@@ -121,10 +122,12 @@ const SERVE: { readonly [A in Api]: Serve<A> } = {
         topic,
         partitions: partitions.map(({ partition, offset, maxBytes }) => {
           const found = cluster.fetch(topic, partition, offset, body.isolation, maxBytes);
-          const isForeign = cluster.leader(topic, partition) !== broker;
-          const errorCode = refusalOf(deed, { topic, partition });
-          const foreign = isForeign ? NOT_LEADER_OR_FOLLOWER : found.errorCode;
-          return { partition, ...found, errorCode: errorCode ?? foreign };
+          const isForeign = cluster.known(broker, topic, partition).leader !== broker;
+          const refusal =
+            refusalOf(deed, { topic, partition }) ??
+            (isForeign ? NOT_LEADER_OR_FOLLOWER : undefined);
+          if (refusal === undefined) return { partition, ...found };
+          return { ...NOTHING, partition, errorCode: refusal };
         }),
       })),
     });

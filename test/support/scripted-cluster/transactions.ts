@@ -52,6 +52,7 @@ export class Transactions {
     found.before = own.producerId === '-1' ? -1 : identity.epoch;
     found.identity = { producerId: identity.producerId, epoch: identity.epoch + 1 };
     this.#end(found, 'abort');
+    found.current = undefined;
     return { errorCode: NONE, ...found.identity };
   }
 
