@@ -4,7 +4,7 @@ import { scaled } from '../support/scale.ts';
 import { tallyOf, WrittenList } from './written-list.ts';
 import type { Rows } from './written-list.ts';
 
-const SEEDS = scaled(1_000, 10_000);
+const SEEDS = scaled(300, 10_000);
 
 /** Keys by what is wrong with them. */
 interface Wrong {

@@ -5,7 +5,7 @@ import { isUneven } from '../../src/fleet/unevenness.ts';
 import { Chance } from '../support/chance.ts';
 import { scaled } from '../support/scale.ts';
 
-const SEEDS = Array.from({ length: scaled(60, 300) }, (_, k) => k + 1);
+const SEEDS = Array.from({ length: scaled(30, 300) }, (_, k) => k + 1);
 
 interface Fleet {
   readonly members: readonly Candidate[];

@@ -35,7 +35,7 @@ beforeEach(async () => {
 afterEach(async () => {
   vi.useRealTimers();
   // What readers have opened they have closed.
-  await vi.waitUntil(() => cluster.open === 0);
+  await vi.waitUntil(() => cluster.open === 0, { interval: 5 });
   await cluster.close();
   expect(cluster.errors).toEqual([]);
 });

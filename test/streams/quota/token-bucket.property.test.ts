@@ -15,10 +15,11 @@ import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { during, tokenBucket } from '../../../src/streams/quota/token-bucket.ts';
 import { mulberry32 } from '../../support/chance.ts';
+import { scaled } from '../../support/scale.ts';
 import { virtualTime } from '../../support/virtual-time.ts';
 import { linearBucket } from './linear-bucket.ts';
 
-const SEEDS = Array.from({ length: 60 }, (_, k) => k + 1);
+const SEEDS = Array.from({ length: scaled(30, 300) }, (_, k) => k + 1);
 
 describe('tokenBucket', () => {
   it.each(SEEDS)('starts when a walk through all starts says so: seed %i', (seed) => {
