@@ -22,7 +22,7 @@ import { SweepLedger } from './sweep-ledger.ts';
 import { scaled } from '../../support/scale.ts';
 
 /** Lists in each order, each swept with and without a query for single records. */
-const SEEDS = scaled(3, 25);
+const SEEDS = scaled(4, 25);
 /** Sweeps that begin while a list moves, and then, while it stands still. */
 const MOVING_SWEEPS = 5;
 const STILL_SWEEPS = 3;
