@@ -58,8 +58,8 @@ side_by_side() {
   return "$status"
 }
 
-types_and_format() {
-  npm run typecheck && npx depcruise src && npx prettier --check .
+types_and_files() {
+  npm run typecheck && npm run lint:files
 }
 
 # Another Node that is supported, and the unit tests that Node could make fail: properties, documents, bench, sandbox, and what only computes in
@@ -148,7 +148,7 @@ audit() {
 
 step 'build' npm run build # first: the examples import the package by its name, and so its types from dist
 # What `npm run typecheck` and `npm run lint` check, in two halves that take about as long.
-step 'lint and types' side_by_side 'npx eslint .' types_and_format
+step 'lint and types' side_by_side 'npx eslint .' types_and_files
 step 'Prometheus' get_prometheus
 step 'kcat' get_kcat
 step 'PostgreSQL' get_postgresql

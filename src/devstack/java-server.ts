@@ -8,7 +8,7 @@ import { untilReady, type Probe } from './until-ready.ts';
 const PORT_TRIES = 5;
 
 /** The JVM in common: small, and quick to start rather than quick in the long run. */
-const JVM_FLAGS = [
+export const JVM_FLAGS: readonly string[] = [
   '-XX:TieredStopAtLevel=1',
   '-XX:+UseSerialGC',
   // Else the JVM leaves a file in the system's temporary folder when it is killed.

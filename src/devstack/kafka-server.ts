@@ -3,6 +3,7 @@ import { delimiter, join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
 import { CellarstreamError } from '../core/errors.ts';
 import { sharedClasses } from './jar-cache.ts';
+import { JVM_FLAGS } from './java-server.ts';
 import type { JavaServerKind } from './java-server.ts';
 import type { KafkaLaunch } from './services.ts';
 import { lastLines, type Tethered } from './tethered.ts';
@@ -86,8 +87,7 @@ export function kafkaServer(node: KafkaServerOptions): JavaServerKind {
       const users = scramUsers(launch.users);
       const args = [...classPath, ...tool, '--cluster-id', clusterId, '--config', file, ...users];
       const format = await tethered.run(`${name}-format`, java, [
-        '-XX:TieredStopAtLevel=1',
-        '-XX:+UseSerialGC',
+        ...JVM_FLAGS,
         ...archive,
         ...args,
       ]);

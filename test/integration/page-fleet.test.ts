@@ -306,19 +306,17 @@ describe("the page of a fleet's instance", () => {
       done();
     }))`;
     expect(await longestOf(() => page.evaluate(standing))).toBeGreaterThan(FRAME_MS); // it would be noticed
+    const update = async (turn: number) => {
+      const heard = await text('#heard');
+      changeAll(turn);
+      await expect.poll(() => text('#heard'), SOON).not.toBe(heard);
+    };
+    await update(7); // compiles the page's code, which is not measured
     const longest: number[] = [];
-    for (let turn = 0; turn < 7; turn += 1) {
-      const update = async () => {
-        const heard = await text('#heard');
-        changeAll(turn);
-        await expect.poll(() => text('#heard'), SOON).not.toBe(heard);
-      };
-      longest.push(await longestOf(update));
-    }
+    for (let turn = 0; turn < 7; turn += 1) longest.push(await longestOf(() => update(turn)));
     console.log('longest task of each update, ms:', longest);
-    // By the thread's own time: some 10 ms, on a busy machine too. A collection of garbage may fall into one of them.
-    const [, second] = longest.toSorted((a, b) => b - a);
-    expect(second).toBeLessThan(FRAME_MS);
+    // CPU time of the thread: some 10 ms, on a busy machine too.
+    expect(Math.max(...longest)).toBeLessThan(FRAME_MS);
   });
 
   it('says that this instance is in no group, and what it knew last', async () => {

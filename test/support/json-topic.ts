@@ -1,11 +1,10 @@
-import { Kafka, logLevel } from 'kafkajs';
 import { expect, onTestFinished, vi } from 'vitest';
 import type { Topic } from '../../src/consumers/topic.ts';
 import { CellarstreamError } from '../../src/core/errors.ts';
 import type { RecordSchema } from '../../src/schemas/avro/avro-schema.ts';
 import type { Registry } from '../../src/schemas/registry/registry.ts';
 import { frame } from '../../src/schemas/registry/wire.ts';
-import { ScriptedCluster } from './scripted-cluster.ts';
+import { kafkaOf, ScriptedCluster } from './scripted-cluster.ts';
 
 /** Id of a schema that can't be resolved. */
 export const UNRESOLVED = 8;
@@ -48,11 +47,7 @@ export function jsonMessage(
 /** A cluster with one topic, until the test ends; every client must have disconnected by then. */
 export async function kafkaWith(topic = 't', partitions = 1) {
   const cluster = await ScriptedCluster.start({ topics: { [topic]: partitions }, maxWaitMs: 20 });
-  const kafka = new Kafka({
-    brokers: cluster.brokers,
-    logLevel: logLevel.NOTHING,
-    retry: { retries: 0 },
-  });
+  const kafka = kafkaOf(cluster);
   /** Resolves when no connection is open. */
   const left = () => vi.waitUntil(() => cluster.open === 0, { interval: 5, timeout: 5_000 });
   onTestFinished(async () => {

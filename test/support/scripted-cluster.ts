@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
+import kafkajs from 'kafkajs';
+import type { KafkaConfig } from 'kafkajs';
 import type { Fault, Received } from './scripted-cluster/fault.ts';
 import { ScriptedLog } from './scripted-cluster/log.ts';
 import type { LoggedRecord } from './scripted-cluster/log.ts';
@@ -232,4 +234,14 @@ export class ScriptedCluster {
     const throttleMs = fault?.throttleMs ?? 0;
     if (!socket.destroyed) socket.write(throttleMs > 0 ? sayThrottled(bytes, throttleMs) : bytes);
   }
+}
+
+/** A client of the cluster that tries nothing twice, unless `config` says otherwise. */
+export function kafkaOf(cluster: ScriptedCluster, config: Partial<KafkaConfig> = {}) {
+  return new kafkajs.Kafka({
+    brokers: cluster.brokers,
+    logLevel: kafkajs.logLevel.NOTHING,
+    retry: { retries: 0 },
+    ...config,
+  });
 }

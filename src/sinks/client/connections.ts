@@ -54,9 +54,11 @@ export function connectionsOf(kafka: Kafka, options: ConnectionsOptions): Connec
     allowAutoTopicCreation: false,
   });
   const brokers = new Map<string, AtBroker>();
-  /** Names of seeds that no broker is known to advertise: one connection to each serves to find the brokers. */
-  const unadvertised = new Set<string>();
-  let known: ReadonlySet<string> = new Set();
+  const seedNames = new Set<string>();
+  /** Names of the addresses that brokers advertise; none until that is known. */
+  let advertised: ReadonlySet<string> = new Set();
+  /** A seed that no broker is known to advertise: one connection to it serves to find the brokers. */
+  const isSeedAlone = (name: string) => seedNames.has(name) && !advertised.has(name);
   const closing = new AbortController();
   let seeking: Promise<readonly Address[]> | undefined;
 
@@ -89,7 +91,7 @@ export function connectionsOf(kafka: Kafka, options: ConnectionsOptions): Connec
     for (const each of connections) {
       if (each.isFit && (!least || each.underWay < least.underWay)) least = each;
     }
-    const most = unadvertised.has(nameOf(address)) ? 1 : perBroker;
+    const most = isSeedAlone(nameOf(address)) ? 1 : perBroker;
     if (least && (least.underWay === 0 || connections.size >= most)) return least;
     return open(address);
   };
@@ -113,16 +115,15 @@ export function connectionsOf(kafka: Kafka, options: ConnectionsOptions): Connec
     seeds: () => {
       seeking ??= seedsOf(cluster)
         .then((seeds) => {
-          for (const name of seeds.map(nameOf)) if (!known.has(name)) unadvertised.add(name);
+          for (const seed of seeds) seedNames.add(nameOf(seed));
           return seeds;
         })
         .finally(() => (seeking = undefined));
       return seeking;
     },
     advertised: (addresses) => {
-      known = new Set(addresses.map(nameOf));
-      for (const name of known) unadvertised.delete(name);
-      for (const name of unadvertised)
+      advertised = new Set(addresses.map(nameOf));
+      for (const name of [...seedNames].filter(isSeedAlone))
         brokers.get(name)?.connections.forEach((each) => each.retire());
     },
     close: () => {

@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
-import { Kafka, logLevel } from 'kafkajs';
+import type { Kafka } from 'kafkajs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openReader } from '../../../src/sinks/fetch/kafka-reader.ts';
 import type { Range, ReaderOptions } from '../../../src/sinks/fetch/kafka-reader.ts';
 import { batchBytes } from '../../support/record-bytes.ts';
-import { ScriptedCluster } from '../../support/scripted-cluster.ts';
+import { kafkaOf, ScriptedCluster } from '../../support/scripted-cluster.ts';
 import { holdFetches } from '../../support/scripted-cluster/held-fetches.ts';
 import type { Received } from '../../support/scripted-cluster/fault.ts';
 import type { HeldFetch } from '../../support/scripted-cluster/held-fetches.ts';
@@ -23,24 +23,19 @@ beforeEach(async () => {
   // The broker 0 leads the partitions 0 and 1.
   cluster = await ScriptedCluster.start({ brokers: 3, topics: { [TOPIC]: 2 } });
   cluster.lead(TOPIC, 1, 0);
-  kafka = new Kafka({
-    brokers: cluster.brokers,
-    connectionTimeout: 600_000, // some tests let time pass while it connects
-    retry: { retries: 0 },
-    logLevel: logLevel.NOTHING,
-  });
+  kafka = kafkaOf(cluster, { connectionTimeout: 600_000 }); // some tests let time pass while it connects
   nextFetch = holdFetches(cluster);
   seen = [];
 });
 afterEach(async () => {
   vi.useRealTimers();
-  // What readers have opened they have closed.
+  // Each reader has closed its connections.
   await vi.waitUntil(() => cluster.open === 0, { interval: 5 });
   await cluster.close();
   expect(cluster.errors).toEqual([]);
 });
 
-/** As if kafkajs had known for long who leads what. */
+/** Makes kafkajs' metadata expire. */
 function outdateMetadata(): void {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 400_000 });
 }
@@ -62,7 +57,7 @@ async function fetchInTime(): Promise<HeldFetch> {
   return fetch;
 }
 
-/** What is told of the ends of partitions. */
+/** Answers ListOffsets with these first and last offsets of partitions. */
 function tellBounds(bounds: Readonly<Record<number, readonly [low: number, high: number]>>): void {
   const EARLIEST = -2;
   cluster.fault({

@@ -1,12 +1,13 @@
-import kafkajs from 'kafkajs';
 import type { KafkaConfig } from 'kafkajs';
 import { afterEach, expect, onTestFinished, vi } from 'vitest';
 import { openKafkaProducer } from '../../../src/sinks/producer/kafka-producer.ts';
 import { partitionOf } from '../../../src/sinks/producer/partition-of.ts';
 import type { Message } from '../../../src/sinks/sink.ts';
-import { ScriptedCluster } from '../../support/scripted-cluster.ts';
+import { kafkaOf, ScriptedCluster } from '../../support/scripted-cluster.ts';
 import type { ScriptedClusterOptions } from '../../support/scripted-cluster.ts';
 import type { Api } from '../../support/scripted-cluster/protocol.ts';
+
+export { kafkaOf };
 
 export const TOPIC = 'orders';
 export const PARTITIONS = 6;
@@ -33,15 +34,6 @@ export async function startCluster(
   const cluster = await ScriptedCluster.start({ topics: { [TOPIC]: PARTITIONS }, ...options });
   clusters.push(cluster);
   return cluster;
-}
-
-export function kafkaOf(cluster: ScriptedCluster, config: Partial<KafkaConfig> = {}) {
-  return new kafkajs.Kafka({
-    brokers: cluster.brokers,
-    logLevel: kafkajs.logLevel.NOTHING,
-    retry: { retries: 0 },
-    ...config,
-  });
 }
 
 export async function openOn(

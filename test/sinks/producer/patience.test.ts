@@ -97,6 +97,6 @@ describe('patience', () => {
     closing.abort();
     await expect(waiting).rejects.toBe(error);
     await expect(limit.wait(error)).rejects.toBe(error);
-    expect(performance.now() - began).toBeLessThan(300);
+    expect(performance.now() - began).toBeLessThan(200);
   });
 });

@@ -7,7 +7,7 @@ import type { FetchedPartition } from './protocol.ts';
 export interface HeldFetch {
   readonly broker: number;
   readonly connection: number;
-  /** What is asked for, in order: `partition:offset`. */
+  /** The requested partitions and offsets, in the order of the request: `partition:offset`. */
   readonly asked: readonly string[];
   /** How long the broker is to wait for something new, ms. */
   readonly waitMs: number;

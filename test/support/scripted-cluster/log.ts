@@ -104,7 +104,7 @@ export class ScriptedLog {
     else if (epoch > known.epoch) Object.assign(known, { epoch, batches: [] });
   }
 
-  /** Of transactions that were committed, or of none. */
+  /** Records that a `read_committed` consumer reads. */
   committed(): LoggedRecord[] {
     return this.#written
       .filter(({ transaction }) => !transaction || transaction.outcome === 'commit')

@@ -116,8 +116,12 @@ const READERS: { readonly [A in Api]: (from: Decoder, version: number) => Bodies
   Metadata: (from) => ({ topics: from.readArray((each) => each.readString()!) }),
   ListOffsets: (from, version) => {
     from.readInt32(); // no replica
+    const isolation = isolationOf(from);
+    // The newer version is that of the producer, which must not count what is not committed.
+    if (version >= 4 && isolation !== 'committed')
+      throw new Error('what is not committed counts, too');
     return {
-      isolation: isolationOf(from),
+      isolation,
       topics: from.readArray((topic) => ({
         topic: topic.readString()!,
         partitions: topic.readArray((each) => ({
