@@ -30,13 +30,9 @@ const SLOW = [
   'dead-letters',
   'redaction',
   'managed',
-  'lost-topic',
-  'fleet-apart',
   'fleet',
   'fleet-handover',
-  'managed-kafka',
   'verify',
-  'state-damage',
   'page-fleet',
   'group-kill',
   'growth',
@@ -59,6 +55,10 @@ const LARGE = [
   'replay-pressure',
   'cluster',
   'examples/shipping-notifier',
+  'lost-topic',
+  'fleet-apart',
+  'managed-kafka',
+  'state-damage',
 ].map(integrationTest);
 /** Everyday integration tests that take longest: started last, they would be waited for. */
 const LONG = ['lifecycle', 'resources', 'replay-cli', 'group', 'page', 'replay'].map(

@@ -29,6 +29,7 @@ import { topicNames, valueSubject } from '../schemas/events/topics.ts';
 import { settingWarnings } from '../config/setting-warnings.ts';
 import { parseCursor } from '../pipeline/checkpoint/cursor.ts';
 import { kafkaTransactionalLog } from '../sinks/kafka-transactional-log.ts';
+import { registryStorageFindings } from '../sinks/topics/registry-storage.ts';
 import { inspectTopics } from '../sinks/topics/kafka-topics.ts';
 import type { PagePlace } from '../streams/http/page-plan.ts';
 import type { LivingInstance } from '../pipeline/checkpoint/living-instance.ts';
@@ -296,7 +297,10 @@ async function checkDestination(config: ConfigWith<'kafka' | 'registry'>): Promi
           : 'no schema yet, run will register them';
       }),
     ]);
-    const unwise = doubts.map((doubt) => ({
+    const ofRegistryStorage = isAnswering
+      ? await registryStorageFindings(topics).catch(() => []) // why Kafka does not answer is said above
+      : [];
+    const unwise = [...doubts, ...ofRegistryStorage].map((doubt) => ({
       what: 'topic',
       fine: true,
       isUnwise: true,

@@ -56,6 +56,7 @@ export async function demoCommand(flags: DemoFlags): Promise<void> {
     registryUrl,
     ports: PORTS,
     onProgress: (text) => line.show(text),
+    onFallback: (reason) => line.end(`${reason}; trying Java`),
   });
   const services = await Promise.race([starting, firstValueFrom(stop$)]);
   if (typeof services === 'string') {

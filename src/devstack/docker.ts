@@ -1,123 +1,195 @@
-import type { KafkaContainer } from '@testcontainers/kafka';
-import type { GenericContainer, StartedTestContainer } from 'testcontainers';
-import { CellarstreamError } from '../core/errors.ts';
+import { networkInterfaces } from 'node:os';
+import type { StartedTestContainer } from 'testcontainers';
+import { CellarstreamError, describeError } from '../core/errors.ts';
 import { kafkaAnswers } from './kafka-server.ts';
-import { isFree } from './loopback-ports.ts';
-import { registryUrlOf } from './registry-server.ts';
+import { freeLoopbackPorts } from './loopback-ports.ts';
+import { registryAnswers, registryUrlOf } from './registry-server.ts';
 import type { LaunchOptions, PlainServices } from './services.ts';
 import { untilReady } from './until-ready.ts';
 
-/** Apache Kafka 4.1; the module of testcontainers starts Confluent's build of it only. */
-const KAFKA_IMAGE = 'confluentinc/cp-kafka:8.1.0';
-const REGISTRY_IMAGE = 'apicurio/apicurio-registry:3.0.9';
+/** The images of docker-compose.yml. */
+export const KAFKA_IMAGE = 'apache/kafka:4.1.1';
+export const REGISTRY_IMAGE = 'apicurio/apicurio-registry:3.0.9';
 
-const KAFKA_PORT = 9093;
+/** Ports inside the containers. */
+const KAFKA_PORT = 9092;
 const REGISTRY_PORT = 8080;
+const LOOPBACK = '127.0.0.1';
 const READY_TIMEOUT_MS = 180_000;
 
-/** The two packages, which are not installed with this one: whoever wants Docker adds them. */
-interface Testcontainers {
-  readonly core: typeof import('testcontainers');
-  readonly kafka: typeof import('@testcontainers/kafka');
-}
+/** The package, which is not installed with this one: users who want Docker add it. */
+type Testcontainers = typeof import('testcontainers');
 
-/** What starts containers, or why nothing does, as part of a sentence. */
+/** A Docker engine that answers, or the reason why there is none, as part of a sentence. */
 export type DockerEngine =
-  ({ readonly found: true } & Testcontainers) | { readonly found: false; readonly reason: string };
+  | {
+      readonly found: true;
+      readonly testcontainers: Testcontainers;
+      /** The name under which published ports of the engine are reached. */
+      readonly host: string;
+    }
+  | { readonly found: false; readonly reason: string };
 
 /** Whether testcontainers is installed and finds a Docker engine that answers. */
 export async function findDocker(): Promise<DockerEngine> {
-  let packages: Testcontainers;
+  let testcontainers: Testcontainers;
   try {
-    packages = {
-      core: await import('testcontainers'),
-      kafka: await import('@testcontainers/kafka'),
-    };
+    testcontainers = await import('testcontainers');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     return { found: false, reason: 'testcontainers is not installed' };
   }
   try {
-    await packages.core.getContainerRuntimeClient();
-    return { found: true, ...packages };
+    const { info } = await testcontainers.getContainerRuntimeClient();
+    return { found: true, testcontainers, host: info.containerRuntime.host };
   } catch {
-    // It says no more than that each of its ways to find one failed.
+    // Its error says only that each of its strategies to find an engine failed.
     return { found: false, reason: 'no Docker engine answers' };
   }
 }
 
+/** A container with one published port. */
+interface Launch {
+  readonly image: string;
+  readonly environment: Record<string, string>;
+  /** The port inside the container. */
+  readonly port: number;
+  /** The port of the engine's host. */
+  readonly hostPort: number;
+  /** The line of its log with which it is up. */
+  readonly upLine: RegExp;
+}
+
 /**
- * Both servers in containers. They are removed by `stop`, or by testcontainers' own watcher when
- * this process ends.
+ * Starts Kafka and the registry in containers. An engine on this machine publishes their ports on 127.0.0.1 alone, a remote one on all its
+ * addresses. The containers are removed by `stop`, or by the watcher of testcontainers (Ryuk) after this process has ended.
  *
- * @throws CellarstreamError `SERVICES` when an image can't be had or a server does not come up.
+ * @throws CellarstreamError `SERVICES` when an image cannot be pulled or a server does not come up; the message names the image.
  */
 export async function startOnDocker(
-  { core, kafka }: Testcontainers,
+  { testcontainers, host }: Extract<DockerEngine, { found: true }>,
   options: LaunchOptions = {},
 ): Promise<PlainServices> {
   const timeoutMs = options.readyTimeoutMs ?? READY_TIMEOUT_MS;
+  const address = isThisMachine(host) ? LOOPBACK : host;
+  const preferred = options.ports && [options.ports.kafka, options.ports.registry];
+  const [kafkaPort, registryPort] = (await freeLoopbackPorts(2, preferred)) as [number, number];
+  const brokers = [`${address}:${kafkaPort}`];
+  const registryUrl = registryUrlOf(address, registryPort);
+
   options.onProgress?.('starting Kafka and the schema registry in Docker');
-  const kafkaPort = await bound(KAFKA_PORT, options.ports?.kafka);
-  const registryPort = await bound(REGISTRY_PORT, options.ports?.registry);
   const started = await Promise.allSettled([
-    kafkaContainer(kafka.KafkaContainer, options.kafka?.settings ?? {})
-      .withExposedPorts(kafkaPort)
-      .withStartupTimeout(timeoutMs)
-      .start(),
-    registryContainer(core).withExposedPorts(registryPort).withStartupTimeout(timeoutMs).start(),
+    startContainer(testcontainers, address, timeoutMs, {
+      image: KAFKA_IMAGE,
+      environment: kafkaEnvironment(brokers[0]!, options.kafka?.settings),
+      port: KAFKA_PORT,
+      hostPort: kafkaPort,
+      upLine: /Kafka Server started/,
+    }),
+    startContainer(testcontainers, address, timeoutMs, {
+      image: REGISTRY_IMAGE,
+      environment: {},
+      port: REGISTRY_PORT,
+      hostPort: registryPort,
+      upLine: /Listening on/,
+    }),
   ]);
   const stop = async () => {
     for (const one of started) if (one.status === 'fulfilled') await one.value.stop();
   };
   try {
-    const [broker, registry] = started.map(startedOrThrow) as [
+    const [kafka, registry] = started.map(startedOrThrow) as [
       StartedTestContainer,
       StartedTestContainer,
     ];
-    const brokers = [`${broker.getHost()}:${broker.getMappedPort(KAFKA_PORT)}`];
-    const container = {
-      ended: undefined,
-      log: () => Promise.resolve(`docker logs ${broker.getId()}`),
-    };
-    await untilReady('Kafka', container, kafkaAnswers(brokers), timeoutMs);
-    const registryUrl = registryUrlOf(registry.getHost(), registry.getMappedPort(REGISTRY_PORT));
+    await untilReady('Kafka', program(kafka), kafkaAnswers(brokers), timeoutMs);
+    await untilReady(
+      'The schema registry',
+      program(registry),
+      registryAnswers(registryUrl),
+      timeoutMs,
+    );
     return { origin: 'docker', brokers, registryUrl, stop };
   } catch (error) {
     await stop();
-    if (error instanceof CellarstreamError) throw error;
-    throw new CellarstreamError('SERVICES', 'Docker could not start the servers', { cause: error });
+    throw error;
   }
 }
 
-/** A container's port: at `preferred` of this machine where that is given and free, else anywhere. */
-async function bound(container: number, preferred: number | undefined) {
-  if (preferred === undefined || !(await isFree(preferred))) return container;
-  return { container, host: preferred };
+async function startContainer(
+  { GenericContainer, Wait }: Testcontainers,
+  address: string,
+  timeoutMs: number,
+  { image, environment, port, hostPort, upLine }: Launch,
+): Promise<StartedTestContainer> {
+  const binding = { HostPort: String(hostPort), ...(address === LOOPBACK && { HostIp: LOOPBACK }) };
+  // Testcontainers has no option for the address that a port is bound to.
+  class Container extends GenericContainer {
+    protected override beforeContainerCreated(): Promise<void> {
+      this.hostConfig.PortBindings = { [`${port}/tcp`]: [binding] };
+      return Promise.resolve();
+    }
+  }
+  try {
+    return await new Container(image)
+      .withEnvironment(environment)
+      .withExposedPorts({ container: port, host: hostPort })
+      // Not for the port: testcontainers in a container asks the address of the bridge, where this one is not published.
+      .withWaitStrategy(Wait.forLogMessage(upLine))
+      .withStartupTimeout(timeoutMs)
+      .start();
+  } catch (error) {
+    const reason = describeError(error);
+    throw new CellarstreamError('SERVICES', `Docker could not start ${image}: ${reason}`, {
+      cause: error,
+    });
+  }
 }
 
-function kafkaContainer(
-  Container: typeof KafkaContainer,
-  settings: Readonly<Record<string, string>>,
-): KafkaContainer {
+/** Whether the engine's host is this machine: testcontainers names it `localhost` or, if it runs in a container itself, by the address of Docker's bridge. */
+function isThisMachine(host: string): boolean {
+  const own = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  return host === 'localhost' || own.some(({ address }) => address === host);
+}
+
+/** For {@link untilReady}. */
+function program(container: StartedTestContainer) {
+  return { ended: undefined, log: () => Promise.resolve(`docker logs ${container.getId()}`) };
+}
+
+/**
+ * Settings of the image for one node. The broker itself, which sends the markers of transactions, uses the listener INSIDE.
+ *
+ * @param address `host:port` that clients outside the container are told.
+ */
+function kafkaEnvironment(
+  address: string,
+  settings: Readonly<Record<string, string>> = {},
+): Record<string, string> {
   const all = {
-    'auto.create.topics.enable': 'false',
+    'node.id': '1',
+    'process.roles': 'broker,controller',
+    listeners: `INSIDE://:19092,HOST://:${KAFKA_PORT},CONTROLLER://:9093`,
+    'advertised.listeners': `INSIDE://localhost:19092,HOST://${address}`,
+    'listener.security.protocol.map': 'INSIDE:PLAINTEXT,HOST:PLAINTEXT,CONTROLLER:PLAINTEXT',
+    'inter.broker.listener.name': 'INSIDE',
+    'controller.listener.names': 'CONTROLLER',
+    'controller.quorum.voters': '1@localhost:9093',
+    'offsets.topic.replication.factor': '1',
     'transaction.state.log.replication.factor': '1',
+    'transaction.state.log.min.isr': '1',
     'transaction.state.log.num.partitions': '4',
+    'share.coordinator.state.topic.replication.factor': '1',
+    'share.coordinator.state.topic.min.isr': '1',
+    'group.initial.rebalance.delay.ms': '0',
+    'auto.create.topics.enable': 'false',
     ...settings,
   };
-  const environment = Object.entries(all).map(([name, value]) => [
-    `KAFKA_${name.replaceAll('.', '_').toUpperCase()}`,
-    value,
-  ]);
-  return new Container(KAFKA_IMAGE).withEnvironment(
-    Object.fromEntries(environment) as Record<string, string>,
-  );
-}
-
-function registryContainer({ GenericContainer, Wait }: Testcontainers['core']): GenericContainer {
-  return new GenericContainer(REGISTRY_IMAGE).withWaitStrategy(
-    Wait.forHttp('/apis/ccompat/v7/subjects', REGISTRY_PORT),
+  return Object.fromEntries(
+    Object.entries(all).map(([name, value]) => [
+      `KAFKA_${name.replaceAll('.', '_').toUpperCase()}`,
+      value,
+    ]),
   );
 }
 

@@ -94,12 +94,14 @@ export interface KafkaLaunch {
 export interface LaunchOptions {
   /** Default one node, as the launcher sets it up. */
   readonly kafka?: KafkaLaunch;
-  /** Ports of this machine to be reached at, Kafka's first node, each where it is free. Default: any free ones. */
+  /** Ports of this machine for Kafka's first node and the registry; a port that is taken is replaced by a free one. Default: any free ones. */
   readonly ports?: { readonly kafka: number; readonly registry: number };
   /** How long a server may take until it answers, in ms; default 60,000. */
   readonly readyTimeoutMs?: number;
   /** Told what is going on, a line at a time; about one a second while Maven downloads. */
   readonly onProgress?: (line: string) => void;
+  /** Called when containers could not be started and Java is tried instead, with the reason as one line. */
+  readonly onFallback?: (reason: string) => void;
   /**
    * Versions other than those of `pom.xml`, as Maven calls them: for tests, on Java, even where Docker
    * answers. Each pair has a folder of its own in the cache.
@@ -110,6 +112,6 @@ export interface LaunchOptions {
   };
   /** Where jars are kept; default `$XDG_CACHE_HOME/cellarstream`, or `~/.cache/cellarstream`. */
   readonly cacheDir?: string;
-  /** Where `PATH`, `JAVA_HOME` and `XDG_CACHE_HOME` are looked up; default `process.env`. */
+  /** Where `PATH`, `JAVA_HOME`, `XDG_CACHE_HOME` and `SERVICES` are looked up; default `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
 }

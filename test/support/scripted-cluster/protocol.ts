@@ -75,7 +75,7 @@ const KEYS: Readonly<Record<Api, readonly [key: number, newest: number, older?: 
   InitProducerId: [22, 4],
   AddPartitionsToTxn: [24, 1],
   EndTxn: [26, 1],
-  DescribeConfigs: [32, 2],
+  DescribeConfigs: [32, 2, 1],
   SaslAuthenticate: [36, 1],
 };
 const NAMES = new Map(Object.entries(KEYS).map(([name, [key]]) => [key, name as Api]));
