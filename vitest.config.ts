@@ -11,7 +11,7 @@ const ALL_CORES = '100%';
 
 const integrationTest = (name: string) => `test/integration/${name}.test.ts`;
 
-const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/sim/seeds-*'];
+const NOT_UNIT = ['test/integration/**', 'test/chaos/**', 'test/docker/**', 'test/sim/seeds-*'];
 /** Integration tests that measure time: no other test may run beside them. `alerts` needs Prometheus, too. */
 const ALONE = ['freshness', 'alerts'].map(integrationTest);
 /**
@@ -247,6 +247,16 @@ export default defineConfig({
           hookTimeout: 120_000,
           maxWorkers: 3,
           isolate: false,
+        },
+      },
+      // With an engine and images, as scripts/test-docker.sh provides them.
+      {
+        test: {
+          name: 'docker-all',
+          include: ['test/docker/**/*.test.ts'],
+          testTimeout: 180_000,
+          hookTimeout: 300_000,
+          maxWorkers: 1, // they use the same ports
         },
       },
       // Servers of their own, which they break: one broker, then three.

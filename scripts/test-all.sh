@@ -24,6 +24,7 @@ finish() {
   local report reports=("$work/tests.json") again=() version
   # One that is missing counts as a failure.
   for report in slow-unit slow sim chaos; do reports+=("$work/$report.json"); done
+  [[ ! -e $work/containers.json ]] || reports+=("$work/containers.json")
   for version in 22 24; do [[ -d $work/node$version ]] && again+=("$work/node$version.json"); done
   printf '\n'
   node scripts/count-tests.mjs "${reports[@]}" --again "${again[@]}" || status=1
@@ -146,6 +147,18 @@ audit() {
     printf 'WARNING: NOTHING WAS AUDITED: run "npm audit --omit=dev" where the registry answers before a release\n'
 }
 
+# The short form of `npm run test:docker`. Making images takes too long for the gate.
+containers() {
+  if ! docker info >/dev/null 2>&1 && [[ ! -d ${XDG_CACHE_HOME:-$HOME/.cache}/cellarstream/docker ]]; then
+    printf 'NOT RUN: no Docker engine answers, and there are no cached images; `npm run test:docker` makes them\n'
+    return
+  fi
+  local status=0
+  TEST_REPORT="$work/containers.json" scripts/test-docker.sh --short || status=$?
+  ((status != 3)) || { printf 'NOT RUN: there is no Docker engine\n' && status=0; }
+  return "$status"
+}
+
 step 'build' npm run build # first: the examples import the package by its name, and so its types from dist
 # What `npm run typecheck` and `npm run lint` check, in two halves that take about as long.
 step 'lint and types' side_by_side 'npx eslint .' types_and_files
@@ -158,6 +171,7 @@ step 'slow tests' run_projects slow slow-all alone-all
 step 'simulation' run_projects sim SIM_SEEDS=100 FLEET_SEEDS=30 sim-all
 # Three brokers that are restarted and killed, and whose leaders move.
 step 'chaos' run_projects chaos CHAOS_SECONDS=60 CHAOS_BROKERS=3 chaos-all
+step 'containers' containers
 step 'docs and package' side_by_side 'node scripts/check-docs.mjs' 'node scripts/check-package.mjs'
 step 'audit' audit
 # One short run: bench/bounds.mjs has limits of about twice the usual figures, beyond the noise of such sizes.

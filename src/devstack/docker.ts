@@ -1,4 +1,5 @@
-import { networkInterfaces } from 'node:os';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import type { StartedTestContainer } from 'testcontainers';
 import { CellarstreamError, describeError } from '../core/errors.ts';
 import { kafkaAnswers } from './kafka-server.ts';
@@ -71,7 +72,7 @@ export async function startOnDocker(
   options: LaunchOptions = {},
 ): Promise<PlainServices> {
   const timeoutMs = options.readyTimeoutMs ?? READY_TIMEOUT_MS;
-  const address = isThisMachine(host) ? LOOPBACK : host;
+  const address = (await isThisMachine(host)) ? LOOPBACK : host;
   const preferred = options.ports && [options.ports.kafka, options.ports.registry];
   const [kafkaPort, registryPort] = (await freeLoopbackPorts(2, preferred)) as [number, number];
   const brokers = [`${address}:${kafkaPort}`];
@@ -88,7 +89,8 @@ export async function startOnDocker(
     }),
     startContainer(testcontainers, address, timeoutMs, {
       image: REGISTRY_IMAGE,
-      environment: {},
+      // Without it the registry does not log that it listens.
+      environment: { QUARKUS_LOG_CATEGORY__IO_QUARKUS__LEVEL: 'INFO' },
       port: REGISTRY_PORT,
       hostPort: registryPort,
       upLine: /Listening on/,
@@ -146,10 +148,22 @@ async function startContainer(
   }
 }
 
-/** Whether the engine's host is this machine: testcontainers names it `localhost` or, if it runs in a container itself, by the address of Docker's bridge. */
-function isThisMachine(host: string): boolean {
-  const own = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
-  return host === 'localhost' || own.some(({ address }) => address === host);
+/**
+ * Whether the engine's host is this machine: testcontainers names it `localhost` or, in a container, by the address of Docker's bridge. Only an
+ * address of this machine can be listened on; Node's list of interfaces lacks a bridge without containers.
+ */
+async function isThisMachine(host: string): Promise<boolean> {
+  if (host === 'localhost') return true;
+  const server = createServer();
+  try {
+    server.listen(0, host);
+    await once(server, 'listening');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    server.close();
+  }
 }
 
 /** For {@link untilReady}. */
