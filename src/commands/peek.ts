@@ -87,7 +87,8 @@ export async function peekCommand(
     scheduler,
     hooks: { onRetry },
   });
-  const origin = { account: config.account, resource, version: VERSION };
+  const { prefix } = config.topics;
+  const origin = { account: config.account, resource, prefix, version: VERSION };
   const rules = RULES[resource];
   const list = openAccount({ config, api, quotas: quota }).list(rules, {
     onUnseen: (field) => onUnseen({ resource, field }),

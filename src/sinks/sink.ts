@@ -5,6 +5,8 @@ export interface Message {
   /** Null is a tombstone. */
   readonly value: Buffer | null;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Milliseconds by which the timestamp of the record is later than that of the other records of the commit. Default 0. */
+  readonly timestampOffset?: number;
 }
 
 /** What a commit wrote: by topic and partition, the offset after the commit's own marker. */

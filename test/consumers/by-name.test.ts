@@ -54,6 +54,8 @@ describe('a topic by its name', () => {
       resource: 'gift-cards',
       ts_ms: null,
       snapshot: 'false',
+      db: 'wine',
+      table: 'orders',
       sequence: 1,
     } as const;
     const after = codec.values.encode({ order_number: 7 });

@@ -188,6 +188,8 @@ describe('readEventsAs', () => {
       resource: 'orders',
       ts_ms: null,
       snapshot: 'false',
+      db: 'wine',
+      table: 'orders',
       sequence: 9_007_199_254_740_990,
     },
   } as const;

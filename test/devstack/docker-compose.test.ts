@@ -68,7 +68,7 @@ it('opens ports on loopback only', () => {
 
 it('names every port in its first lines, and serves the endpoints of the service on theirs', () => {
   const ports = Object.values(compose.services).flatMap(({ ports = [] }) => ports);
-  const listed = [...text.slice(0, text.indexOf('x-cellarstream')).matchAll(/\b(\d{4})\b/g)];
+  const listed = [...text.slice(0, text.indexOf('services:')).matchAll(/\b(\d{4})\b/g)];
   expect(ports.map((port) => port.split(':')[1]).sort()).toEqual(listed.map(([, n]) => n).sort());
   const { service } = compose.services;
   expect(service?.ports).toEqual(['127.0.0.1:9464:9464']);

@@ -39,7 +39,7 @@ const NOW = Date.parse('2026-03-02T09:30:00.000Z');
 /** Between the change in the API and the event of it. */
 const DELAY_MS = 740;
 const ORDER = 100_008;
-const ORIGIN = { account: 'default', resource: 'orders', version: '0.1.0' };
+const ORIGIN = { account: 'default', resource: 'orders', prefix: 'wine', version: '0.1.0' };
 
 /**
  * One order of the sandbox, met by an initial snapshot, then changed, then deleted, through the code that

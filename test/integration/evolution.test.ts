@@ -51,6 +51,8 @@ const facts = {
     resource: 'wine-club-members',
     ts_ms: null,
     snapshot: 'false',
+    db: 'wine',
+    table: 'orders',
     sequence: 1,
   },
 } as const;
@@ -135,3 +137,38 @@ function byAvro(own: EnvelopeCodec, writer: EnvelopeCodec): (bytes: Buffer) => C
   const resolver = to!.createResolver(from!);
   return (bytes) => to!.fromBuffer(bytes, resolver) as ChangeEvent<object>;
 }
+
+/** The schema as it was registered before `source` had `db` and `table`, and while `nulls` had a default. */
+function asRegisteredBefore(schema: RecordSchema): RecordSchema {
+  const text = JSON.stringify(schema, (_, part: unknown) => {
+    if (typeof part !== 'object' || part === null || Array.isArray(part)) return part;
+    const { name, fields } = part as Partial<RecordSchema>;
+    if (name === 'nulls') return { ...part, default: [] };
+    if (name !== 'Source') return part;
+    const { namespace: _namespace, ...source } = part as RecordSchema;
+    return { ...source, name: 'cellarstream.Source', fields: fields!.slice(0, -2) };
+  });
+  return JSON.parse(text) as RecordSchema;
+}
+
+it('is registered over a schema without db and table, and each reads the other', async () => {
+  const subject = `test.${randomUUID()}-value`;
+  const after = envelopeSchema(orderSchema, 'orders');
+  const before = asRegisteredBefore(after);
+  expect(before).not.toEqual(after);
+  const ids = [
+    await registry.register(subject, before),
+    await registry.register(subject, after),
+  ] as const;
+  const [older, newer] = await Promise.all(
+    ids.map(async (id) => avro.Type.forSchema((await registry.schemaById(id)) as avro.Schema)),
+  );
+  const event = eventOf(envelopeCodec(after), { order_number: 1, note: null });
+  const old = older!.fromBuffer(event, older!.createResolver(newer!)) as ChangeEvent;
+  expect(old.source).not.toHaveProperty('db');
+  const bytes = older!.toBuffer(old);
+  expect(newer!.fromBuffer(bytes, newer!.createResolver(older!))).toMatchObject({
+    source: { db: '', table: '' },
+  });
+  expect(envelopeCodec(before).decode(bytes).source).toMatchObject({ db: '', table: '' });
+});

@@ -193,6 +193,8 @@ describe('replay', () => {
       resource: 'gift-cards',
       ts_ms: null,
       snapshot: 'false',
+      db: 'wine',
+      table: 'orders',
       sequence: 1,
     } as const;
     const after = codec.values.encode({ order_number: 7 });

@@ -41,8 +41,9 @@ export const FREE_LANES: Lanes = {
 };
 
 /** Settings of a list that is polled all the time; others are left out. */
-export const BUSY: Pick<Config, 'account' | 'poll' | 'pii' | 'volatileFields'> = {
+export const BUSY: Pick<Config, 'account' | 'topics' | 'poll' | 'pii' | 'volatileFields'> = {
   account: 'estate',
+  topics: { prefix: 'wine', sharedPrefix: 'wine', partitions: 1, replication: undefined },
   poll: {
     intervalMs: 1,
     lookbackMs: 10_000,

@@ -3,7 +3,7 @@ import { CellarstreamError } from '../../core/errors.ts';
 import { envelopeCodec, envelopeSchema } from '../../schemas/events/envelope.ts';
 import type { EnvelopeCodec } from '../../schemas/events/envelope.ts';
 import type { RecordSchema } from '../../schemas/avro/avro-schema.ts';
-import { growSchema } from '../../schemas/avro/infer.ts';
+import { growSchema, withOwnFields } from '../../schemas/avro/infer.ts';
 import type { JsonObject } from '../../schemas/json/json.ts';
 import { addFields } from '../../schemas/avro/merge-schema.ts';
 import type { Registry } from '../../schemas/registry/registry.ts';
@@ -90,7 +90,7 @@ export async function openSchemaEvolution(
     if (!found) return described;
     const codec = codecOf(compile, found.schema, `version ${found.version} of ${subject}`);
     newest = { schemaId: found.id, codec };
-    const { schema } = codec.values;
+    const schema = withOwnFields(codec.values.schema);
     return described ? addFields(schema, described) : schema;
   };
   const register = async (values: RecordSchema): Promise<void> => {

@@ -113,6 +113,8 @@ export function publicationOf(
 export interface Origin {
   readonly account: string;
   readonly resource: string;
+  /** The prefix of the account's topics. */
+  readonly prefix: string;
   /** Of this software. */
   readonly version: string;
 }
@@ -138,6 +140,8 @@ export function changeFacts(
       ts_ms: updatedAt,
       snapshot: op === 'r' && images.before === null ? 'true' : 'false', // one that is repeated is none
       sequence,
+      db: origin.prefix,
+      table: origin.resource,
     },
   };
 }
@@ -161,6 +165,9 @@ export function changeMessages(
   const message: Message = { topic, key: change.key, value: codec.message(schemaId, event) };
   return change.op === 'd' ? [message, { topic, key: change.key, value: null }] : [message];
 }
+
+/** A stream-table join that reads by timestamps has the order's event in its table before it reads the status change. */
+const STATUS_CHANGE_OFFSET_MS = 1;
 
 /** A status change as a CloudEvent in binary mode: its attributes are headers. */
 export function statusMessage(
@@ -192,6 +199,7 @@ export function statusMessage(
     topic: to.topic,
     key: order.key,
     value: frame(to.schemaId, event),
+    timestampOffset: STATUS_CHANGE_OFFSET_MS,
     headers: {
       ce_id: id,
       ce_type: 'cellarstream.OrderStatusChange',

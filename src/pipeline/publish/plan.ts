@@ -84,7 +84,9 @@ export function planning(
 ): (difference: Difference<ComparedBatch>, state: PlanState) => Plan {
   const { task, checkpoint, evolution, keyFields, personal, volatile, resync } = options;
   const { account, rules, config, destination, scheduler, wallClock } = task;
-  const origin = { account: account.name, resource: rules.resource, version: VERSION };
+  const { resource } = rules;
+  const { prefix } = config.topics;
+  const origin = { account: account.name, resource, prefix, version: VERSION };
 
   return (difference, { progress, repeated, isDue }) => {
     const { read, unchanged, undecided, unconfirmed } = difference;

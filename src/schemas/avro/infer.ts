@@ -54,26 +54,34 @@ export function growSchema(
   return { ...base, fields: [...fields, ...base.fields.slice(-2)] };
 }
 
+/** The two fields at the end of every image. */
+const OWN_FIELDS: readonly FieldSchema[] = [
+  {
+    name: 'nulls',
+    // Without a default, which Kafka Connect's JDBC sink cannot give a column.
+    type: { type: 'array', items: 'string' },
+    doc: 'Where the API sent null, by JSON Pointer, sorted. Any other null field was absent.',
+  },
+  {
+    name: 'unmapped',
+    type: { type: 'map', values: 'string' },
+    default: {},
+    doc: "What the fields can't hold exactly, as JSON text, by JSON Pointer, sorted. It replaces what they say.",
+  },
+];
+
+/** A schema of images as an older version registered it, with {@link OWN_FIELDS} of this version: `nulls` had a default. */
+export function withOwnFields(schema: RecordSchema): RecordSchema {
+  return { ...schema, fields: [...schema.fields.slice(0, -OWN_FIELDS.length), ...OWN_FIELDS] };
+}
+
 function emptySchema(resource: string): RecordSchema {
   return {
     type: 'record',
     name: 'Value',
     namespace: `cellarstream.${resource.replaceAll('-', '_')}`,
     doc: `A record of ${resource} as the API showed it. Fields, nulls and unmapped together rebuild its JSON.`,
-    fields: [
-      {
-        name: 'nulls',
-        type: { type: 'array', items: 'string' },
-        default: [],
-        doc: 'Where the API sent null, by JSON Pointer, sorted. Any other null field was absent.',
-      },
-      {
-        name: 'unmapped',
-        type: { type: 'map', values: 'string' },
-        default: {},
-        doc: "What the fields can't hold exactly, as JSON text, by JSON Pointer, sorted. It replaces what they say.",
-      },
-    ],
+    fields: OWN_FIELDS,
   };
 }
 

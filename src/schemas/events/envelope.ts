@@ -23,6 +23,10 @@ export interface EventSource {
   readonly snapshot: 'true' | 'false';
   /** Rises with every event of one key. */
   readonly sequence: number;
+  /** The account's topic prefix; empty in events of schemas without the field. */
+  readonly db: string;
+  /** The same as `resource`, under the name that Debezium's and Iceberg's transforms read; empty likewise. */
+  readonly table: string;
 }
 
 /** What is said of a change beside its images. */
@@ -123,7 +127,8 @@ const FACTS: readonly FieldSchema[] = [
     name: 'source',
     type: {
       type: 'record',
-      name: 'cellarstream.Source',
+      name: 'Source',
+      namespace: 'cellarstream',
       doc: 'Where an event comes from.',
       fields: [
         { name: 'connector', type: 'string', doc: 'cellarstream.' },
@@ -142,6 +147,8 @@ const FACTS: readonly FieldSchema[] = [
           doc: 'true for events of the initial snapshot, else false.',
         },
         { name: 'sequence', type: 'long', doc: 'Rises with every event of one key.' },
+        { name: 'db', type: 'string', default: '', doc: "The prefix of the account's topics." },
+        { name: 'table', type: 'string', default: '', doc: 'The resource, as Debezium calls it.' },
       ],
     },
     doc: 'Where the event comes from.',
@@ -221,7 +228,7 @@ export function envelopeCodec(schema: RecordSchema): EnvelopeCodec {
         op,
         ts_ms,
         changed,
-        source: { ...source },
+        source: { ...NO_TABLE, ...source },
       };
     },
     images: (bytes) => {
@@ -261,6 +268,9 @@ function briefly(facts: readonly FieldSchema[]): FieldSchema[] {
   });
 }
 
+/** Values of the fields that older schemas lack. */
+const NO_TABLE = { db: '', table: '' };
+
 /** Branches 0 and 1 of `["null", Value]`, as Avro writes their index. */
 const NULL_BRANCH = 0;
 const VALUE_BRANCH = 2;
@@ -283,6 +293,8 @@ function writeFacts(out: AvroOutput, { op, ts_ms, changed, source }: ChangeFacts
   if (source.ts_ms !== null) out.long(source.ts_ms);
   text(out, source.snapshot);
   out.long(source.sequence);
+  text(out, source.db);
+  text(out, source.table);
 }
 
 /** A path may hold half a surrogate pair, from a name in the record. */

@@ -19,6 +19,8 @@ export interface DeliveryOptions {
   readonly own: ProducerIdentity;
   readonly sequences: Sequences;
   readonly patience: Patience;
+  /** Of all records, in ms since 1970; each may have an offset to it. */
+  readonly timestamp: number;
 }
 
 /** Where the batches of a partition are. */
@@ -51,8 +53,7 @@ export async function deliver(
   all: readonly PartitionBatches[],
   options: DeliveryOptions,
 ): Promise<Delivery> {
-  const { brokers, leaders, transactionalId, own, sequences, patience } = options;
-  const timestamp = Date.now();
+  const { brokers, leaders, transactionalId, own, sequences, patience, timestamp } = options;
   const delivered: Delivered[] = [];
   let stayedOut = false;
 

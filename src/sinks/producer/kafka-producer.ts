@@ -56,6 +56,11 @@ const PATIENCE_MS = 30_000;
 const END_WITHIN_MS = 15_000;
 /** How long the markers of a commit are waited for. */
 const VISIBLE_WITHIN_MS = 2_000;
+/**
+ * Least difference between the timestamps of two commits, in ms: more than the largest `timestampOffset` of a message (1), so that those of a
+ * key rise from commit to commit, also when the clock of the host is set back.
+ */
+const COMMIT_APART_MS = 2;
 /** How long an abort is tried: who opens the next producer of the id brings it about as well. */
 const ABORT_WITHIN_MS = 2_000;
 
@@ -129,6 +134,8 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
   /** A late copy of what was sent before may join the next transaction of the same identity. */
   let isInDoubt = false;
   let isDone = false;
+  /** Timestamp of the newest commit. */
+  let timestamp = 0;
   const fences = fencing();
 
   const transaction = async (messages: readonly Message[]): Promise<readonly Delivered[]> => {
@@ -164,6 +171,7 @@ export async function openKafkaProducer(options: KafkaProducerOptions): Promise<
       own,
       sequences,
       patience: limit,
+      timestamp: (timestamp = Math.max(Date.now(), timestamp + COMMIT_APART_MS)),
     });
     expectAll(topics, delivered);
     isInDoubt = addingStayedOut || stayedOut;
@@ -228,10 +236,10 @@ function placedBy(
   return messages.map((message, place) => {
     const count = partitions.get(message.topic);
     if (count === undefined) throw new Error(`nothing is known of the topic ${message.topic}`); // a bug: it was not made
-    const { topic, value, headers } = message;
+    const { topic, value, headers, timestampOffset } = message;
     const key = message.key === null ? null : Buffer.from(message.key); // once, for the partition and for the record
     const partition = key === null ? place % count : partitionOf(key, count);
-    return { topic, partition, key, value, headers };
+    return { topic, partition, key, value, headers, timestampOffset };
   });
 }
 

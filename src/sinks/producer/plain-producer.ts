@@ -69,6 +69,7 @@ export function plainProducer(kafka: Kafka, answerWithinMs?: number): PlainProdu
         transactionalId: null,
         ...identity,
         patience: limit,
+        timestamp: Date.now(),
       });
     } catch (error) {
       identity = undefined; // what has become of its last sequence is not known

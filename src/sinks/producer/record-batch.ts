@@ -12,6 +12,8 @@ export interface ProducerRecord {
   /** Null is a tombstone. */
   readonly value: Buffer | null;
   readonly headers?: Readonly<Record<string, HeaderValue | readonly HeaderValue[]>> | undefined;
+  /** Milliseconds after {@link BatchStamp.timestamp}. Default 0. */
+  readonly timestampOffset?: number | undefined;
 }
 
 /** Records as they lie in a batch: all that does not depend on who sends them, and when. */
@@ -19,6 +21,8 @@ export interface PackedRecords {
   readonly count: number;
   readonly bytes: Buffer;
   readonly isCompressed: boolean;
+  /** The largest of the records, in ms. */
+  readonly timestampOffset: number;
 }
 
 /** Who sends a batch, and what of theirs it follows on in its partition. */
@@ -28,7 +32,7 @@ export interface BatchStamp {
   /** Of its first record: so many went to the partition before, in this epoch. */
   readonly sequence: number;
   readonly isTransactional: boolean;
-  /** ms since 1970, of each of its records. */
+  /** Timestamp of its records without an offset of their own, in ms since 1970. */
   readonly timestamp: number;
 }
 
@@ -73,12 +77,17 @@ export async function packed(
 ): Promise<PackedRecords> {
   const count = records.length;
   const out: Output = { bytes: Buffer.allocUnsafe(room), at: 0 };
-  for (const [place, record] of records.entries()) writeRecord(out, record, place);
+  let timestampOffset = 0;
+  for (const [place, record] of records.entries()) {
+    writeRecord(out, record, place);
+    timestampOffset = Math.max(timestampOffset, record.timestampOffset ?? 0);
+  }
   const raw = out.bytes.subarray(0, out.at);
-  if (raw.length < MIN_COMPRESSED_BYTES) return { count, bytes: raw, isCompressed: false };
+  const whole = { count, timestampOffset };
+  if (raw.length < MIN_COMPRESSED_BYTES) return { ...whole, bytes: raw, isCompressed: false };
   const chunkSize = Math.min(MAX_PIECE_BYTES, raw.length / 2 + GZIP_OVERHEAD_BYTES);
   const bytes = await compress(raw, { ...GZIP_OPTIONS, chunkSize: Math.ceil(chunkSize) });
-  return { count, bytes, isCompressed: true };
+  return { ...whole, bytes, isCompressed: true };
 }
 
 /** A batch as it goes to a broker and into its log: version 2, with its checksum. */
@@ -94,7 +103,7 @@ export function recordBatch(records: PackedRecords, stamp: BatchStamp): Buffer {
   at = batch.writeInt16BE(codec | (stamp.isTransactional ? TRANSACTIONAL : 0), at);
   at = batch.writeInt32BE(count - 1, at); // the last record's offset, less the first one's
   at = batch.writeBigInt64BE(BigInt(stamp.timestamp), at);
-  at = batch.writeBigInt64BE(BigInt(stamp.timestamp), at); // the newest of all
+  at = batch.writeBigInt64BE(BigInt(stamp.timestamp + records.timestampOffset), at); // the newest of all
   at = batch.writeBigInt64BE(stamp.producerId, at);
   at = batch.writeInt16BE(stamp.epoch, at);
   at = batch.writeInt32BE(stamp.sequence, at);
@@ -122,18 +131,19 @@ interface Output {
   at: number;
 }
 
-function writeRecord(out: Output, { key, value, headers }: ProducerRecord, place: number): void {
+function writeRecord(out: Output, record: ProducerRecord, place: number): void {
+  const { key, value, headers, timestampOffset = 0 } = record;
   const listed = headersOf(headers);
   const keyLength = key === null ? NULL : lengthOf(key);
   const valueLength = value === null ? NULL : value.length;
-  let length = 1 + varintBytes(0) + varintBytes(place) + varintBytes(listed.length);
+  let length = 1 + varintBytes(timestampOffset) + varintBytes(place) + varintBytes(listed.length);
   length += fieldBytes(keyLength) + fieldBytes(valueLength);
   for (const [name, text] of listed) {
     length += fieldBytes(lengthOf(name)) + fieldBytes(text == null ? NULL : lengthOf(text));
   }
   writeVarint(out, length);
   out.bytes[out.at++] = 0; // attributes: none are in use
-  writeVarint(out, 0); // ms since the batch's timestamp
+  writeVarint(out, timestampOffset);
   writeVarint(out, place);
   writeField(out, key, keyLength);
   writeField(out, value, valueLength);

@@ -59,6 +59,8 @@ export async function certifiedOrders(
         resource: 'orders',
         ts_ms: null,
         snapshot: 'false',
+        db: 'wine',
+        table: 'orders',
         sequence: (sequence += 1),
       },
     });

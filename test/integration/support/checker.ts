@@ -244,8 +244,24 @@ export function checkStatusChanges(
     const { key, value } = event;
     return key === null || value === null ? [] : [{ key, ...envelopeOf(event) }];
   });
-  violations.push(...wrongStatusChanges(changes, steps));
+  violations.push(...wrongStatusChanges(changes, steps), ...wrongJoins(statusEvents, events));
   return { violations, count: statusEvents.length };
+}
+
+/** Status changes that a join by timestamps with a table of the orders would find beside an order with another status. */
+function wrongJoins(statusEvents: readonly Read[], events: readonly Read[]): string[] {
+  const byKey = new Map<string | null, Read[]>();
+  for (const event of events) byKey.set(event.key, [...(byKey.get(event.key) ?? []), event]);
+  return statusEvents.flatMap(({ key, value, timestamp }) => {
+    const { subject, subject_id, field, to } = value as StatusFields;
+    const order = byKey.get(key)?.findLast((event) => event.timestamp <= timestamp);
+    const image = order && order.value !== null ? envelopeOf(order).after : null;
+    const name = `${String(subject)} ${String(subject_id)} ${String(field)}`;
+    const found = statusesOf(image).get(name) ?? null;
+    return found === to
+      ? []
+      : [`${key}: ${name} becomes ${String(to)}, and its order has ${found} at that time`];
+  });
 }
 
 type StatusFields = Omit<StatusChange, 'key'> & { readonly order_number: unknown };

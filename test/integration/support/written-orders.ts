@@ -33,6 +33,8 @@ export async function writtenOrders(clients: Clients, name: string): Promise<Wri
         resource: 'orders',
         ts_ms: null,
         snapshot: 'false',
+        db: 'wine',
+        table: 'orders',
         sequence: (sequence += 1),
       } as const;
       const op = after === null ? 'd' : before === null ? 'c' : 'u';

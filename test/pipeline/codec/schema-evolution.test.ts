@@ -247,6 +247,8 @@ describe('images', () => {
       resource,
       ts_ms: null,
       snapshot: 'false',
+      db: 'wine',
+      table: 'orders',
     } as const;
     const facts = { ts_ms: 5, changed: [] };
     const created = codec.encode({

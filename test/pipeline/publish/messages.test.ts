@@ -8,7 +8,7 @@ import type { Change } from '../../../src/streams/diff/change.ts';
 import type { StatusChange } from '../../../src/resources/orders/order-status.ts';
 
 const codec = createEnvelopeCodec(orderSchema, 'orders');
-const origin = { account: 'estate', resource: 'orders', version: '1.2.3' };
+const origin = { account: 'estate', resource: 'orders', prefix: 'wine', version: '1.2.3' };
 const to = { topic: 'wine.orders', schemaId: 7 };
 const order = { order_number: 100_234, notes: 'ring twice' };
 const image = codec.values.encode(order);
@@ -46,6 +46,8 @@ describe('changeMessages', () => {
         ts_ms: 5,
         snapshot: 'false',
         sequence: 42,
+        db: 'wine',
+        table: 'orders',
       },
     });
   });

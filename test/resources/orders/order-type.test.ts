@@ -27,6 +27,8 @@ function consumed(record: JsonObject) {
     resource: 'orders',
     ts_ms: null,
     snapshot: 'false',
+    db: 'wine',
+    table: 'orders',
     sequence: 1,
   } as const;
   const after = codec.values.encode(record);

@@ -29,6 +29,8 @@ const facts: ChangeFacts = {
     resource: 'orders',
     ts_ms: null,
     snapshot: 'false',
+    db: 'wine',
+    table: 'orders',
     sequence: 9_007_199_254_740_990,
   },
 };

@@ -23,6 +23,8 @@ const facts: ChangeFacts = {
     resource: 'orders',
     ts_ms: null,
     snapshot: 'false',
+    db: 'wine',
+    table: 'orders',
     sequence: 1,
   },
 };

@@ -324,11 +324,18 @@ describe('openReader', () => {
     cluster.lead(TOPIC, 0, 1);
     outdateMetadata();
     reader.resume(0); // looks who leads
-    const newer = await nextFetch();
-    expect(newer).toMatchObject({ broker: 1, asked: ['0:10'] });
+    // The other partition may be asked for again, before or after.
+    const fetchOf = async (place: string) => {
+      for (;;) {
+        const fetch = await nextFetch();
+        if (fetch.asked.includes(place)) return fetch;
+      }
+    };
+    const newer = await fetchOf('0:10');
+    expect(newer.broker).toBe(1);
     old.answer({ partition: 0, offsets: [10, 11] }, { partition: 1, offsets: [9] });
     newer.answer({ partition: 0, offsets: [10, 11, 19] });
-    (await nextFetch()).answer({ partition: 0, offsets: [12, 19] });
+    (await fetchOf('0:12')).answer({ partition: 0, offsets: [12, 19] });
     await reader.done;
     expect(seen.filter((each) => each.startsWith('0:'))).toEqual(['0:10', '0:11', '0:12', '0:19']);
     await reader.close();

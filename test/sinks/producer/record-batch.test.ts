@@ -137,6 +137,18 @@ describe('recordBatch', () => {
     expect(new Set(times)).toEqual(new Set([String(STAMP.timestamp)]));
   });
 
+  it('has records with an offset to the timestamp of the batch', async () => {
+    const { theirs, ours } = await readByBoth([
+      { key: '1', value: null, timestampOffset: 1 },
+      { key: '2', value: null },
+    ]);
+    const later = String(STAMP.timestamp + 1);
+    expect(theirs).toMatchObject({ firstTimestamp: String(STAMP.timestamp), maxTimestamp: later });
+    for (const records of [theirs.records, ours]) {
+      expect(records.map(({ timestamp }) => timestamp)).toEqual([later, String(STAMP.timestamp)]);
+    }
+  });
+
   it('says nothing of a transaction where there is none', async () => {
     const records = await packedAlone([{ key: 'k', value: null }]);
     const [batch] = recordBatches(recordBatch(records, { ...STAMP, isTransactional: false }));

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Message } from '../../../src/sinks/sink.ts';
 import {
   TOPIC,
@@ -123,5 +123,23 @@ describe('openKafkaProducer, while nothing is wrong', () => {
       expect(Number(batch.readBigInt64BE(at))).toBeGreaterThanOrEqual(before);
       expect(Number(batch.readBigInt64BE(at))).toBeLessThanOrEqual(Date.now());
     }
+  });
+
+  it('has later timestamps in each commit, also when the clock is set back', async () => {
+    const cluster = await startCluster();
+    const sink = await openOn(cluster);
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(2_000_000);
+    await sink.commit([message(0), { ...message(1), timestampOffset: 1 }]);
+    clock.mockReturnValue(1_000_000);
+    await sink.commit([message(0)]);
+    clock.mockRestore();
+    const newest = cluster
+      .of('Produce')
+      .flatMap(({ body }) =>
+        body.topics.flatMap(({ partitions }) =>
+          partitions.map(({ batch }) => Number(batch.readBigInt64BE(35))),
+        ),
+      );
+    expect(newest.toSorted((a, b) => a - b)).toEqual([2_000_000, 2_000_001, 2_000_002]);
   });
 });

@@ -62,7 +62,7 @@ function leavesAt(value: JsonValue | undefined, path: readonly string[]): string
 }
 
 const keyOf = keyOfFields(['id']);
-const origin = { account: 'a', resource: 'customers', version: '1' };
+const origin = { account: 'a', resource: 'customers', prefix: 'wine', version: '1' };
 const at = {
   to: { topic: 't', schemaId: 1 },
   resource: 'customers',
