@@ -145,8 +145,12 @@ function asRegisteredBefore(schema: RecordSchema): RecordSchema {
     const { name, fields } = part as Partial<RecordSchema>;
     if (name === 'nulls') return { ...part, default: [] };
     if (name !== 'Source') return part;
-    const { namespace: _namespace, ...source } = part as RecordSchema;
-    return { ...source, name: 'cellarstream.Source', fields: fields!.slice(0, -2) };
+    return {
+      ...part,
+      name: 'cellarstream.Source',
+      namespace: undefined,
+      fields: fields!.slice(0, -2),
+    };
   });
   return JSON.parse(text) as RecordSchema;
 }
