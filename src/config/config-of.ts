@@ -48,6 +48,7 @@ export function configOf(set: Settings, cwd: string, sharedPrefix = set.TOPIC_PR
       hmacKey: set.PII_HMAC_KEY,
     },
     volatileFields: set.VOLATILE_FIELDS,
+    keyFormat: set.KEY_FORMAT,
     keyFields: {
       orders: set.KEY_FIELDS_ORDERS,
       customers: set.KEY_FIELDS_CUSTOMERS,

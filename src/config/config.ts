@@ -3,6 +3,7 @@ import type { Resource } from '../resources/resources.ts';
 import type { Proxies } from '../core/proxies.ts';
 import type { Secret } from '../core/secret.ts';
 import type { FieldPointer, LogLevel } from './settings.ts';
+import type { KeyFormat } from '../schemas/events/record-key.ts';
 
 export { RESOURCES } from '../resources/resources.ts';
 export type { Resource } from '../resources/resources.ts';
@@ -136,6 +137,8 @@ export interface Config {
   readonly pii: PiiConfig;
   /** Fields whose change alone is no event. */
   readonly volatileFields: readonly FieldPointer[];
+  /** How the keys of records are written to Kafka. */
+  readonly keyFormat: KeyFormat;
   /** The fields that make a record's key, where they are set. */
   readonly keyFields: Readonly<Record<Resource, readonly string[] | undefined>>;
   /** An absolute path: the files of a fleet's accounts. Undefined where there is one account, of these very settings. */

@@ -3,6 +3,7 @@ import { CellarstreamError } from '../core/errors.ts';
 import type { Registry } from '../schemas/registry/registry.ts';
 import { unframe } from '../schemas/registry/wire.ts';
 import type { Topic } from './topic.ts';
+import { keyText } from '../schemas/events/record-key.ts';
 
 /** A message of a topic with its value decoded. */
 export interface Consumed<T> {
@@ -77,7 +78,7 @@ export function messageReader<T>(registry: Registry, topic: Topic<T>): MessageRe
         partition,
         offset,
         timestamp: Number(timestamp),
-        key: key?.toString() ?? null,
+        key: key && keyText(key),
         headers: texts(headers),
         value,
       };

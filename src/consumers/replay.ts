@@ -39,6 +39,7 @@ import { resolveRange } from './position.ts';
 import type { From, To } from './position.ts';
 import { topicOf } from './topic.ts';
 import type { Topic, ValueIn } from './topic.ts';
+import { keyText } from '../schemas/events/record-key.ts';
 
 /** Where to read from, and which topic. */
 export interface Source<T> {
@@ -146,7 +147,7 @@ export function replay<T>(
   const keys = key === undefined ? undefined : new Set(typeof key === 'string' ? [key] : key);
   const since = from instanceof Date ? from.getTime() : -Infinity;
   const isWanted = ({ key, timestamp }: KafkaMessage) =>
-    (!keys || (key !== null && keys.has(key.toString()))) && Number(timestamp) >= since;
+    (!keys || (key !== null && keys.has(keyText(key)))) && Number(timestamp) >= since;
   const follow = to === 'never';
   const source = onCertificate && certificatesSource(topic.name, options.certificates);
 

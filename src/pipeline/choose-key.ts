@@ -5,6 +5,7 @@ import { CellarstreamError } from '../core/errors.ts';
 import { hiddenNames } from '../account/personal-fields-of.ts';
 import type { ResourceRules } from '../resources/resources.ts';
 import { isJsonObject } from '../schemas/json/json.ts';
+import type { KeyFormat } from '../schemas/events/record-key.ts';
 import type { JsonValue } from '../schemas/json/json.ts';
 import { keyFieldsSetting } from '../config/settings.ts';
 import { chooseKeyFields, fieldNames } from '../streams/records/key-fields.ts';
@@ -24,9 +25,11 @@ export interface ChosenKey {
 
 export interface ChooseKeyOptions {
   readonly rules: ResourceRules;
-  readonly config: Pick<Config, 'keyFields' | 'pii'>;
+  readonly config: Pick<Config, 'keyFields' | 'keyFormat' | 'pii'>;
   /** What the events are keyed by that are published already; null when there are none. */
   readonly published: readonly string[] | null;
+  /** How those keys are written. Default `text`. */
+  readonly publishedFormat?: KeyFormat | undefined;
   /** Asks for the first page. */
   readonly firstPage: Observable<Answer>;
   /** How long to wait before an empty list is looked at again, ms. */
@@ -41,15 +44,20 @@ export interface ChooseKeyOptions {
  * empty. Emits once and completes.
  *
  * @throws CellarstreamError `KEY_FIELDS` when nothing fits, or when the setting is another than what
- * is published: keys never change silently. Also when what is published is keyed by a field that is
+ * is published, `KEY_FORMAT` too: keys never change silently. Also when what is published is keyed by a field that is
  * now to be hidden.
  */
 export function chooseKey(options: ChooseKeyOptions): Observable<ChosenKey> {
   const { rules, config, published, firstPage, pauseMs, topic, scheduler } = options;
+  const { publishedFormat = 'text' } = options;
   const { resource } = rules;
   const set = config.keyFields[resource];
   if (published && set && set.join() !== published.join()) {
     const message = `${keyFieldsSetting(resource)} is ${set.join()}, but the events in ${topic} are keyed by ${published.join()}: unset it, or set another TOPIC_PREFIX`;
+    return throwError(() => new CellarstreamError('KEY_FIELDS', message));
+  }
+  if (published && publishedFormat !== config.keyFormat) {
+    const message = `KEY_FORMAT is ${config.keyFormat}, but the keys in ${topic} are written as ${publishedFormat}: set that, or another TOPIC_PREFIX`;
     return throwError(() => new CellarstreamError('KEY_FIELDS', message));
   }
   const hidden = hiddenNames(config.pii, resource);

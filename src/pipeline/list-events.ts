@@ -24,6 +24,8 @@ import { listReads } from './reads/list-reads.ts';
 import { completes } from './reads/read-batch.ts';
 import type { ReadBatch } from './reads/read-batch.ts';
 import type { Task } from './task.ts';
+import { TEXT_KEYS } from './publish/record-keys.ts';
+import type { RecordKeys } from './publish/record-keys.ts';
 
 export interface ListEventsOptions {
   readonly task: Task;
@@ -34,6 +36,8 @@ export interface ListEventsOptions {
   readonly confirmations: Confirmations;
   /** What the records' keys are made of. */
   readonly key: Pick<ChosenKey, 'keyFields' | 'beganAt' | 'wasEmpty'>;
+  /** How those keys are written. Default as text. */
+  readonly recordKeys?: RecordKeys;
   /** What is to be published again. Default nothing. */
   readonly resyncs?: TaskResyncs | undefined;
 }
@@ -56,6 +60,7 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
   const { task, lanes, evolution, checkpoint, confirmations, key, resyncs } = options;
   const { account, rules, hooks, scheduler, stop$ } = task;
   const { keyFields } = key;
+  const { recordKeys = TEXT_KEYS } = options;
   const isInferred = evolution.current() === undefined;
   const { firstRead: begun, since, newestStamp, sequence } = checkpoint.cursor;
   const firstRead = { ...begun, startedAt: begun.startedAt ?? key.beganAt };
@@ -100,7 +105,9 @@ export function listEvents(options: ListEventsOptions): Observable<Published> {
     wasEmpty: key.wasEmpty,
   });
   const resync = resyncs && resyncEvents({ resyncs, codec: () => evolution.values, images, hooks });
-  const planOf = planning({ task, checkpoint, evolution, keyFields, personal, volatile, resync });
+  const planOf = planning({
+    ...{ task, checkpoint, evolution, keyFields, recordKeys, personal, volatile, resync },
+  });
   let isOver = false;
   /** A commit of the checkpoint, and what is told of it. */
   const transact = async (batch: TaskBatch): Promise<void> => {

@@ -7,6 +7,7 @@ import {
   from,
   ignoreElements,
   Observable,
+  of,
   retry,
   switchMap,
   takeUntil,
@@ -28,9 +29,12 @@ import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import { expectWanted } from './checkpoint/ownership.ts';
 import type { Ownership } from './checkpoint/ownership.ts';
 import { chooseKey } from './choose-key.ts';
+import type { ChosenKey } from './choose-key.ts';
 import { openSchemaEvolution } from './codec/schema-evolution.ts';
 import type { SchemaEvolution, SchemaEvolutionOptions } from './codec/schema-evolution.ts';
 import { listEvents } from './list-events.ts';
+import { avroKeys, TEXT_KEYS } from './publish/record-keys.ts';
+import type { RecordKeys } from './publish/record-keys.ts';
 import { taskPlace } from './task-place.ts';
 import type { Task } from './task.ts';
 
@@ -121,6 +125,7 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
       rules,
       config,
       published: checkpoint.cursor.keyFields,
+      publishedFormat: checkpoint.cursor.keyFormat,
       firstPage: defer(() => account.list(rules).pages()({ offset: 0, pageSize }, lanes.poll)).pipe(
         tap(({ data }) => data.length === 0 && hooks.onEmpty({})),
       ),
@@ -131,7 +136,17 @@ export function listTask(options: ListTaskOptions): Observable<Published> {
       tap(({ keyFields, isNew }) => isNew && hooks.onKeyFields({ keyFields })),
       takeUntil(stop$),
     );
-    const events$ = key$.pipe(switchMap((key) => listEvents({ ...run, key })));
+    const recordKeysOf = ({ keyFields }: ChosenKey): Observable<RecordKeys> => {
+      if (config.keyFormat === 'text') return of(TEXT_KEYS);
+      const statusChanges = rules.statusFields && destination.statusChanges?.topic;
+      const topics = { events: place.topic, statusChanges };
+      return defer(() => avroKeys({ registry, resource, keyFields, topics }));
+    };
+    const events$ = key$.pipe(
+      switchMap((key) =>
+        recordKeysOf(key).pipe(switchMap((recordKeys) => listEvents({ ...run, key, recordKeys }))),
+      ),
+    );
     return closing(events$, () => checkpoint.close());
   };
 

@@ -1,7 +1,10 @@
 /** A message on its way to a topic. */
 export interface Message {
   readonly topic: string;
+  /** Chooses the partition. */
   readonly key: string | null;
+  /** The bytes of the key in Kafka. Default the text of `key` as UTF-8. */
+  readonly keyBytes?: Buffer | undefined;
   /** Null is a tombstone. */
   readonly value: Buffer | null;
   readonly headers?: Readonly<Record<string, string>>;

@@ -90,6 +90,7 @@ describe('loadConfig', () => {
       quota: { perMinute: 100, loginsPerMinute: 10, scope: 'endpoint', firstReadPercent: 73 },
       pii: { drop: [], mask: [], hmac: [], hmacKey: undefined },
       volatileFields: [],
+      keyFormat: 'text',
       keyFields: Object.fromEntries(RESOURCES.map((resource) => [resource, undefined])),
       stateDir: join(cwd, '.cellarstream'),
       http: { host: '127.0.0.1', port: 9464 },
@@ -145,6 +146,7 @@ describe('loadConfig', () => {
         PII_HMAC: 'wine-club-members.email',
         PII_HMAC_KEY: 'sixteen letters.',
         VOLATILE_FIELDS: 'products:/image_url, inventory:/a~1b/images/url',
+        KEY_FORMAT: 'avro',
         KEY_FIELDS_ORDERS: 'order_number',
         KEY_FIELDS_CUSTOMERS: 'id',
         KEY_FIELDS_INVENTORY: 'sku, location',
@@ -213,6 +215,7 @@ describe('loadConfig', () => {
         { resource: 'products', path: ['image_url'] },
         { resource: 'inventory', path: ['a/b', 'images', 'url'] },
       ],
+      keyFormat: 'avro',
       keyFields: {
         orders: ['order_number'],
         customers: ['id'],

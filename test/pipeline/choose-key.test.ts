@@ -22,6 +22,7 @@ const settings = (
   drop: readonly FieldPointer[] = [],
 ) => ({
   keyFields: set as Config['keyFields'],
+  keyFormat: 'text' as const,
   pii: { drop, mask: [], hmac: [], hmacKey: undefined },
 });
 
@@ -150,6 +151,18 @@ describe('chooseKey', () => {
         'KEY_FIELDS_WINE_CLUB_MEMBERS is uuid, but the events in wine.list are keyed by id: unset it, or set another TOPIC_PREFIX',
     });
     expect(looks).toEqual([]);
+  });
+
+  it('fails where the keys were written in another format', () => {
+    const config = { ...settings(), keyFormat: 'avro' as const };
+    const { found } = chosen('products', [], { published: ['id'], config });
+    expect(found[0]).toMatchObject({
+      code: 'KEY_FIELDS',
+      message:
+        'KEY_FORMAT is avro, but the keys in wine.list are written as text: set that, or another TOPIC_PREFIX',
+    });
+    const same = chosen('products', [], { published: ['id'], publishedFormat: 'avro', config });
+    expect(same.found[0]).toMatchObject({ keyFields: ['id'] });
   });
 
   it('fails with the names of the fields when none fits', () => {

@@ -71,7 +71,7 @@ export interface TaskBatch extends TaskNotes {
   readonly images: readonly ImageUpdate[];
   readonly cursor: Pick<
     Cursor,
-    'sequence' | 'firstRead' | 'since' | 'newestStamp' | 'keyFields' | 'certificate'
+    'sequence' | 'firstRead' | 'since' | 'newestStamp' | 'keyFields' | 'keyFormat' | 'certificate'
   >;
 }
 

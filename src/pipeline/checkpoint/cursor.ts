@@ -1,4 +1,5 @@
 import { CellarstreamError } from '../../core/errors.ts';
+import type { KeyFormat } from '../../schemas/events/record-key.ts';
 import type { TallyText } from '../../schemas/events/key-tally.ts';
 import type { Position } from '../../streams/paging/anchors.ts';
 
@@ -26,6 +27,8 @@ export interface Cursor {
   readonly newestStamp?: number | undefined;
   /** What the records' keys are made of; null until that was chosen. Never changes after. */
   readonly keyFields: readonly string[] | null;
+  /** How the keys of its events are written. Never changes. Default `text`. */
+  readonly keyFormat?: KeyFormat;
   /** The number of partitions that its events were written with. Absent in older cursors. */
   readonly partitions?: number;
   /**

@@ -3,6 +3,7 @@ import type { Offsets, TransactionalLog } from '../../sinks/transactional-log.ts
 import type { ImageUpdate, TaskMemory, TaskStore } from '../../state/store.ts';
 import { NO_SWEEP } from '../../streams/paging/sweep-progress.ts';
 import type { SweepProgress } from '../../streams/paging/sweep-progress.ts';
+import { keyText } from '../../schemas/events/record-key.ts';
 
 /** An event as it is found in the resource's topic, as far as the image store needs it. */
 export interface PublishedImage {
@@ -64,7 +65,7 @@ export async function readImages(
           sequence = Math.max(sequence, image.sequence);
           if (image.sequence > known.whole) found += 1;
         }
-        images.push({ key: key.toString(), ...image });
+        images.push({ key: keyText(key), ...image });
       }
       restored += images.length;
       const end = String(BigInt(last.offset) + 1n);

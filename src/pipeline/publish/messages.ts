@@ -17,6 +17,7 @@ import type { KeyedRecord } from '../../streams/records/page-record.ts';
 import type { RejectedRecord } from '../../streams/records/records.ts';
 import type { SchemaEvolution } from '../codec/schema-evolution.ts';
 import { deadLetterMessages } from './dead-letters.ts';
+import type { RecordKeys } from './record-keys.ts';
 
 /** What the changes of a page come to. */
 export interface Publication {
@@ -36,6 +37,7 @@ export interface PublicationOptions {
   readonly rules: ResourceRules;
   readonly evolution: Pick<SchemaEvolution, 'current'>;
   readonly origin: Origin;
+  readonly recordKeys: RecordKeys;
   /** The sequence of the event before the first. */
   readonly sequence: number;
   /** Of the page, as the API sent them. */
@@ -57,7 +59,8 @@ export function publicationOf(
   others: readonly RejectedRecord[],
   options: PublicationOptions,
 ): Publication {
-  const { destination, rules, evolution, origin, records, isNews, offset, now } = options;
+  const { destination, rules, evolution, origin, recordKeys, records, isNews, offset, now } =
+    options;
   const { deadLetters } = destination;
   const topic = destination.records(rules.resource);
   const maxBytes = maxEventBytes(destination.maxMessageBytes.get(topic));
@@ -86,10 +89,12 @@ export function publicationOf(
       continue;
     }
     sequence += 1;
-    messages.push(...events);
+    const keyBytes = recordKeys.events(key);
+    messages.push(...(keyBytes ? events.map((event) => ({ ...event, keyBytes })) : events));
     for (const status of statuses ? statusChanges(change) : []) {
       const order = { key, number: change.after?.order_number, sequence };
-      messages.push(statusMessage(status, order, { to: statuses!, origin, now }));
+      const message = statusMessage(status, order, { to: statuses!, origin, now });
+      messages.push(keyBytes ? { ...message, keyBytes: recordKeys.statusChanges(key) } : message);
       found.push({ key, change: status });
     }
     const { after } = change.images;

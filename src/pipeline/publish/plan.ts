@@ -31,6 +31,7 @@ import { formedRuns } from './form-runs.ts';
 import { publicationOf } from './messages.ts';
 import type { Publication } from './messages.ts';
 import type { ResyncEvents } from './resync-events.ts';
+import type { RecordKeys } from './record-keys.ts';
 
 /** What a batch comes to: what is to be published and kept with it, before anything of it is done. */
 export interface Plan extends Pick<Publication, 'statusChanges' | 'rejected'> {
@@ -64,6 +65,7 @@ export interface PlanOptions {
   >;
   readonly evolution: Pick<SchemaEvolution, 'current' | 'values'>;
   readonly keyFields: readonly string[];
+  readonly recordKeys: RecordKeys;
   readonly personal: PersonalFields | undefined;
   readonly volatile: VolatileFields | undefined;
   readonly resync: Pick<ResyncEvents, 'acknowledge'> | undefined;
@@ -82,7 +84,8 @@ export interface PlanState {
 export function planning(
   options: PlanOptions,
 ): (difference: Difference<ComparedBatch>, state: PlanState) => Plan {
-  const { task, checkpoint, evolution, keyFields, personal, volatile, resync } = options;
+  const { task, checkpoint, evolution, keyFields, recordKeys, personal, volatile, resync } =
+    options;
   const { account, rules, config, destination, scheduler, wallClock } = task;
   const { resource } = rules;
   const { prefix } = config.topics;
@@ -99,6 +102,7 @@ export function planning(
       rules,
       evolution,
       origin,
+      recordKeys,
       sequence: progress.sequence,
       // Of this page: what is committed with it is known to the next.
       isNews: knownRejects(checkpoint.isRejected, volatile),
@@ -150,7 +154,10 @@ export function planning(
       commit: {
         messages,
         images,
-        cursor: { sequence, firstRead, since, newestStamp, keyFields },
+        cursor: {
+          ...{ sequence, firstRead, since, newestStamp, keyFields },
+          ...(recordKeys.format !== 'text' && { keyFormat: recordKeys.format }),
+        },
         ...notes,
       },
       notes,

@@ -65,6 +65,11 @@ export function valueSubject(topic: string): string {
   return `${topic}-value`;
 }
 
+/** Where a registry keeps the schema of a topic's keys, if they are in Avro. */
+export function keySubject(topic: string): string {
+  return `${topic}-key`;
+}
+
 /** What the topics of a service depend on. */
 export interface TopicTableOptions {
   readonly prefix: string;

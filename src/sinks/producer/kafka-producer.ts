@@ -237,8 +237,9 @@ function placedBy(
     const count = partitions.get(message.topic);
     if (count === undefined) throw new Error(`nothing is known of the topic ${message.topic}`); // a bug: it was not made
     const { topic, value, headers, timestampOffset } = message;
-    const key = message.key === null ? null : Buffer.from(message.key); // once, for the partition and for the record
-    const partition = key === null ? place % count : partitionOf(key, count);
+    const text = message.key === null ? null : Buffer.from(message.key); // once, for the partition and for the record
+    const partition = text === null ? place % count : partitionOf(text, count);
+    const key = message.keyBytes ?? text;
     return { topic, partition, key, value, headers, timestampOffset };
   });
 }

@@ -1,5 +1,6 @@
 import { isJsonObject, JsonNumber } from '../../schemas/json/json.ts';
 import type { JsonValue } from '../../schemas/json/json.ts';
+import { joinKey } from '../../schemas/events/record-key.ts';
 
 /** Longer ones the image store can't hold. */
 const MAX_KEY_BYTES = 1_000;
@@ -7,10 +8,7 @@ const MAX_KEY_BYTES = 1_000;
 /** Reads a record's key: its text, or undefined when there is none. */
 export type KeyOf = (record: JsonValue) => string | undefined;
 
-/**
- * The key made of one or more fields: integers and non-empty texts, as text; several are joined by
- * `|`, with `\` before a `|` or `\` of their own. At most 1,000 bytes of UTF-8.
- */
+/** The key made of one or more fields: integers and non-empty texts, as text, joined by {@link joinKey}. At most 1,000 bytes of UTF-8. */
 export function keyOfFields(fields: readonly string[]): KeyOf {
   return (record) => {
     if (!isJsonObject(record)) return undefined;
@@ -18,9 +16,9 @@ export function keyOfFields(fields: readonly string[]): KeyOf {
     for (const field of fields) {
       const part = Object.hasOwn(record, field) ? keyPart(record[field]) : undefined;
       if (part === undefined) return undefined;
-      parts.push(fields.length === 1 ? part : part.replace(/[\\|]/g, '\\$&'));
+      parts.push(part);
     }
-    const key = parts.join('|');
+    const key = joinKey(parts);
     return Buffer.byteLength(key) <= MAX_KEY_BYTES ? key : undefined;
   };
 }

@@ -1,0 +1,49 @@
+import type { Resource } from '../../config/config.ts';
+import { avroKey, recordKeySchema } from '../../schemas/events/record-key.ts';
+import type { KeyFormat } from '../../schemas/events/record-key.ts';
+import { keySubject } from '../../schemas/events/topics.ts';
+import type { Registry } from '../../schemas/registry/registry.ts';
+
+/** The bytes of a record's key in each topic that has it; undefined where the key is written as its text. */
+export interface RecordKeys {
+  readonly format: KeyFormat;
+  readonly events: (key: string) => Buffer | undefined;
+  readonly statusChanges: (key: string) => Buffer | undefined;
+}
+
+export const TEXT_KEYS: RecordKeys = {
+  format: 'text',
+  events: () => undefined,
+  statusChanges: () => undefined,
+};
+
+export interface AvroKeysOptions {
+  readonly registry: Registry;
+  readonly resource: Resource;
+  readonly keyFields: readonly string[];
+  readonly topics: {
+    readonly events: string;
+    /** Undefined for a list without status changes. */
+    readonly statusChanges: string | undefined;
+  };
+}
+
+/**
+ * Registers the schema of a list's keys under the `-key` subjects of its topics.
+ *
+ * @throws CellarstreamError `REGISTRY_UNREACHABLE`, `REGISTRY_REFUSED`, `TLS_REFUSED`.
+ */
+export async function avroKeys(options: AvroKeysOptions): Promise<RecordKeys> {
+  const { registry, resource, keyFields, topics } = options;
+  const schema = recordKeySchema(resource, keyFields);
+  const inTopic = async (topic: string | undefined) => {
+    if (topic === undefined) return () => undefined;
+    const schemaId = await registry.register(keySubject(topic), schema);
+    return (key: string) => avroKey(schemaId, key, keyFields.length);
+  };
+  const [events, statusChanges] = await Promise.all([
+    inTopic(topics.events),
+    inTopic(topics.statusChanges),
+  ]);
+  return { format: 'avro', events, statusChanges };
+}
