@@ -37,7 +37,7 @@ async function request(
   options: Partial<HttpRequest> = {},
 ): Promise<HttpRequest> {
   server = await serve(answer);
-  const url = new URL('/v1/orders?orderNumber=4711', server.url);
+  const url = new URL('/v1/orders?orderNumber=s4mple', server.url);
   return { dispatcher, method: 'GET', url, maxBytes: 1_000, ...options };
 }
 
@@ -77,7 +77,7 @@ describe('exchange', () => {
       { method: 'POST', headers: { authorization: 'Bearer t' }, body: 'körper' },
     );
     const [met] = server!.requests;
-    expect(met).toMatchObject({ method: 'POST', url: '/v1/orders?orderNumber=4711' });
+    expect(met).toMatchObject({ method: 'POST', url: '/v1/orders?orderNumber=s4mple' });
     expect(met!.headers).toMatchObject({
       authorization: 'Bearer t',
       'user-agent': `cellarstream/${VERSION}`, // without one, firewalls answer 403
@@ -338,7 +338,7 @@ describe('exchange', () => {
   });
 
   it('never shows a query, credentials or a header in an error', async () => {
-    const secrets = /4711|s3cret|t0ken|p4ssw0rd/;
+    const secrets = /s4mple|s3cret|t0ken|p4ssw0rd/;
     const sent = await request((request) => request.socket.destroy(), {
       headers: { authorization: 'Bearer t0ken' },
       method: 'POST',
